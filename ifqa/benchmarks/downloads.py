@@ -1,27 +1,27 @@
-"""Benchmark files, from their publisher or a folder: verified by SHA-256 and put into `data/NAME/`."""
+"""Fetches benchmark files from their publisher or a folder into `data/NAME/`, and verifies their SHA-256."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from ifqa.errors import IfqaError
+from ifqa.errors import DamagedArtifact, MissingInput
 from ifqa.protocols import Benchmark
 from ifqa.storage.download import DownloadError, RemoteFile, download_all
 from ifqa.storage.files import atomic_write, read_lines, sha256, write_bytes
 
-RECORD = "SHA256SUMS"  # in a benchmark's folder: of the files whose publisher gives no checksum
+RECORD = "SHA256SUMS"  # in a benchmark's folder; `sha256sum -c` reads it
 
 
 def fetch_files(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
-    """Put the files of a benchmark into place; complete files are left alone. Yields a line for each file.
+    """Fetch the missing or changed files of a benchmark; yields a line for each file.
 
     `source` is a folder with the release's files under their names; None downloads them from the publisher.
     """
     if not benchmark.downloads:
         yield f"{benchmark.name}: nothing to fetch, its questions are bundled or your own"
     if source and not source.is_dir():
-        raise IfqaError(f"--from {source}: no such folder")
+        raise MissingInput(f"--from {source}: no such folder")
     if source and not any((source / file).exists() for file in benchmark.downloads):
-        raise IfqaError(f"--from {source}: wanted {', '.join(benchmark.downloads)} in it, found none of them")
+        raise MissingInput(f"--from {source}: wanted {', '.join(benchmark.downloads)} in it, found none of them")
     for file, (url, checksum) in benchmark.downloads.items():
         path = benchmark.folder / file
         if path.exists() and checksum is None:
@@ -32,35 +32,28 @@ def fetch_files(benchmark: Benchmark, source: Path | None = None) -> Iterator[st
             yield f"{path}: not in {source}, left out"
         else:
             origin = (source / file).absolute().as_uri() if source else url
-            _download(RemoteFile(origin, path, algorithm="sha256", checksum=checksum or ""), benchmark.folder)
+            remote = RemoteFile(origin, path, algorithm="sha256", checksum=checksum or "")
+            try:
+                download_all([remote], benchmark.folder.parent)
+            except DownloadError as error:
+                hint = f"download it elsewhere and put it at {path}, or use: ifqa data --from FOLDER"
+                raise MissingInput(f"{error.reason}; {hint}") from error
             if checksum is None:
                 _check_recorded_checksum(benchmark.folder, file)
-            yield f"{path}: {'verified' if checksum else 'taken; its publisher gives no checksum'} ({sha256(path)[:12]}…)"
+            yield f"{path}: {'verified' if checksum else 'fetched; its publisher gives no checksum'} ({sha256(path)[:12]}…)"
 
 
 def _check_recorded_checksum(folder: Path, file: str) -> None:
-    """Note the SHA-256 of a file without a published one in SHA256SUMS; a file that has one there must not have changed.
-
-    `sha256sum -c SHA256SUMS` reads the record.
-    """
+    """Record the SHA-256 of a file without a published one in SHA256SUMS; a recorded one must be unchanged."""
     record = folder / RECORD
     lines = [line for _, line in read_lines(record)] if record.exists() else []
     known = {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
     digest = sha256(folder / file)
     if known.setdefault(file, digest) != digest:
-        raise IfqaError(
+        raise DamagedArtifact(
             f"{folder / file}: SHA-256 is {digest[:12]}…, but {record} has {known[file][:12]}…; remove the file to fetch it "
             "again, or its line there to keep it"
         )
     if len(known) > len(lines):
         with atomic_write(record) as handle:
             write_bytes(handle, "".join(f"{checksum}  {name}\n" for name, checksum in known.items()).encode())
-
-
-def _download(file: RemoteFile, folder: Path) -> None:
-    try:
-        download_all([file], folder.parent)
-    except DownloadError as error:
-        raise IfqaError(
-            f"{error.reason}; download it elsewhere and put it at {file.path}, or use: ifqa data --from FOLDER"
-        ) from error

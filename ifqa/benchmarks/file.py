@@ -1,48 +1,46 @@
-"""The benchmark `file`: questions of your own. Its split is the path of their file, JSON lines or CSV, packed or not.
+"""The benchmark `file`: your own questions. Its split is the path of a file of JSON lines or CSV, compressed or not.
 
-A line of JSON, and the same question as CSV, with several answers separated by "|":
+A line of JSON, and the same question as CSV, with "|" between answers:
 
     {"question": "If ..., who ...?", "answers": ["Ada", "Ada Lovelace"], "passages": ["..."], "group": "people", "label": "easy"}
 
     question,answers,passages,group,label
     "If ..., who ...?",Ada | Ada Lovelace,...,people,easy
 
-`question` and `answers` are needed. `passages` are the gold passages: the texts that hold the facts. Scores are told by `group`,
-with the mean over groups, and for each `label` over the questions that have it. There may also be `id` (else the row's number;
-with either goes a digest of the question, so that no answer is scored on another question of the same number),
-`choices`, `context`, a text that comes with the question, and `source`, `licence` and `provenance`, which say where the question
-is from. A cell of CSV may be a list as in JSON: ["a", "b"].
+`question` and `answers` are required. `passages` are the gold passages, the texts with the facts. Each `group` and each `label`
+gets scores; groups also get their mean. Optional are `id` (default: the row's number; a digest of the question is added, so that
+an answer is never scored on another question with this id), `choices`, `context` (a text that comes with the question), and
+`source`, `licence` and `provenance` (where the question is from). A CSV cell may be a JSON list: ["a", "b"].
 """
 
 import hashlib
 import json
 import re
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import FormatError, MissingInput, unknown_name
 from ifqa.formats.runs import check_id
 from ifqa.formats.tables import read_rows, row_id, unpacked_suffix
 from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
 from ifqa.scoring.scheme import GOLD_READ, MACRO
-from ifqa.storage.files import atomic_write, cached_by_file, json_line, text_field, texts_field, write_bytes
+from ifqa.storage.files import cached_by_file, text_field, texts_field, write_jsonl
 
-LABEL = "label"  # the name of the labels; a question may have several
+LABEL = "label"  # name of the user's labels; a question may have more than one
 _ORIGIN = ("source", "licence")  # kept as labels
 _COLUMNS = (
     "question", "context", "group", "answers", "passages", "choices", LABEL, "answer", "id", "idx", "qid", "question_id",
-    *_ORIGIN, "provenance",  # the last is for people, in any form
+    *_ORIGIN, "provenance",  # free text for people
 )  # fmt: skip
-_DIGITS = 8  # of a digest
-_RESERVED = {NUMERIC.name, OTHER.name, GOLD_READ, MACRO}  # other subsets have these names
+_DIGITS = 8  # of the digest in an id
+_RESERVED = {NUMERIC.name, OTHER.name, GOLD_READ, MACRO}  # names of other subsets
 _SUFFIXES = re.compile(r"\.\w+(\.(gz|xz|bz2))?$")
 
 
 class File(Benchmark):
-    """Questions of one file, scored as IfQA's are, and by group and label where the file has them."""
+    """Questions of one file, scored like IfQA's, and by the file's groups and labels."""
 
     name = "file"
     subsets = (NUMERIC, OTHER)
@@ -51,12 +49,10 @@ class File(Benchmark):
         self.folder = root
 
     def files(self, split: str) -> list[Path]:
-        """The one file."""
+        """The file."""
         path = self.folder / split
         if not path.is_file():
-            raise IfqaError(
-                f"{self.name} {split}: {path} is not there; put it there, or name another file as the split"
-            )
+            raise MissingInput(f"{self.name} {split}: {path} is missing; add it, or name another file as the split")
         return [path]
 
     def questions(self, split: str) -> list[Question]:
@@ -65,76 +61,78 @@ class File(Benchmark):
         return list(_read_questions(path))
 
     def parts(self, split: str) -> tuple[Sequence[Subset], str]:
-        """A subset for each label of the file's questions, and groups if they have some; without the file the usual subsets."""
+        """The usual subsets and one for each label of the file's questions, and their groups, if they have any."""
         if not (self.folder / split).is_file():
             return self.subsets, ""
         questions = self.questions(split)
-        labels = dict.fromkeys(value for question in questions for _, value in question.labels)
-        labelled = (
-            Subset(label, partial(_has_label, label), in_tables=True, about=f"those labelled {label}")
-            for label in labels
-        )
-        return [*self.subsets, *labelled], "group" if questions[0].group else ""
+        labels = dict.fromkeys(label for question in questions for _, label in question.labels)
+        return [*self.subsets, *map(_label_subset, labels)], "group" if questions[0].group else ""
 
 
-def _has_label(label: str, question: Question) -> bool:
-    return (LABEL, label) in question.labels
+def _label_subset(label: str) -> Subset:
+    return Subset(
+        label, lambda question: (LABEL, label) in question.labels, in_tables=True, about=f"those labelled {label}"
+    )
 
 
 def write_questions(path: Path, questions: Sequence[Question]) -> int:
-    """Write questions as JSON lines of this benchmark; returns how many. It wants answers: questions without are left out."""
-    answered = [question for question in questions if question.answers]
-    if not answered:
-        raise IfqaError(f"{path} would hold no question: wanted one with an answer, found none")
-    with atomic_write(path) as handle:
-        for question in answered:
-            record = {
-                "id": check_id(question.id), "question": question.text, "context": question.context, "group": question.group,
-                "answers": question.answers, "passages": question.gold_passages, "choices": question.choices,
-                LABEL: tuple(value for name, value in question.labels if name == LABEL),
-            }  # fmt: skip
-            write_bytes(handle, json_line({key: value for key, value in record.items() if value}))
-    return len(answered)
+    """Write the questions that have answers as JSON lines of this benchmark; returns their number."""
+    records = []
+    for question in (question for question in questions if question.answers):
+        record = {
+            "id": check_id(question.id), "question": question.text, "context": question.context, "group": question.group,
+            "answers": question.answers, "passages": question.gold_passages, "choices": question.choices,
+            LABEL: tuple(label for name, label in question.labels if name == LABEL),
+        }  # fmt: skip
+        records.append({key: field for key, field in record.items() if field})
+    if not records:
+        raise FormatError(f"{path} would be empty: wanted questions with answers, found none")
+    return write_jsonl(path, records)
 
 
 @cached_by_file(4)
 def _read_questions(path: Path) -> tuple[Question, ...]:
-    cells = unpacked_suffix(path) not in (".jsonl", ".json")
+    is_table = unpacked_suffix(path) not in (".jsonl", ".json")
     name = "_".join(_SUFFIXES.sub("", path.name).encode("utf-8", "replace").decode().split())
     questions: dict[str, Question] = {}
     for number, (where, row) in enumerate(read_rows(path, "question"), start=1):
-        values = {key: value for key, value in row.items() if not _is_blank(value)}
-        if strange := next((key for key in row if key not in _COLUMNS and (key or key in values)), None):
-            raise IfqaError(f"{where}: {unknown_name('column' if cells else 'key', strange, _COLUMNS)}")
-        question = _parse_question(values, str(number), where, f"file/{name}", cells)
+        cells = {
+            key: cell for key, cell in row.items() if not (cell is None or (isinstance(cell, str) and not cell.strip()))
+        }
+        if unknown := next((key for key in row if key not in _COLUMNS and (key or key in cells)), None):
+            raise FormatError(f"{where}: {unknown_name('column' if is_table else 'key', unknown, _COLUMNS)}")
+        question = _parse_question(cells, str(number), where, f"file/{name}", is_table)
         identifier = question.id.rpartition("-")[0]
         if identifier in questions:
-            raise IfqaError(f"{where}: another question has the id {identifier.rpartition('/')[2]!r}; wanted each once")
+            raise FormatError(
+                f"{where}: another question has the id {identifier.rpartition('/')[2]!r}; wanted unique ids"
+            )
         questions[identifier] = question
     if not questions:
-        raise IfqaError(f"{path}: wanted questions, found none")
+        raise FormatError(f"{path}: wanted questions, found none")
     if len({bool(question.group) for question in questions.values()}) > 1:
-        raise IfqaError(f"{path}: some questions have a 'group', others have none; give one to each or to none")
+        raise FormatError(
+            f"{path}: some questions have a 'group', others have none; give all questions a group, or none"
+        )
     return tuple(questions.values())
 
 
-def _parse_question(row: dict[str, object], number: str, where: str, prefix: str, cells: bool) -> Question:
-    """A question of a row without blank values."""
+def _parse_question(row: dict[str, object], number: str, where: str, prefix: str, is_table: bool) -> Question:
+    """The question of a row, which has no blank cells."""
     identifier = row_id(row, where) or number
     if identifier.split() != [identifier]:
-        raise IfqaError(
-            f"{where}: id {identifier!r} holds white space, at which rankings are split; put a - or _ there"
+        raise FormatError(
+            f"{where}: id {identifier!r} holds white space, which separates fields in rankings; use - or _"
         )
     if "answers" in row and "answer" in row:
-        raise IfqaError(f"{where}: both 'answers' and 'answer'; wanted one of them")
-    answers = _parse_texts(row, "answers" if "answers" in row else "answer", where, cells)
-    passages, choices, labels = (_parse_texts(row, name, where, cells) for name in ("passages", "choices", LABEL))
+        raise FormatError(f"{where}: found both 'answers' and 'answer'; wanted one of them")
+    answers = _parse_texts(row, "answers" if "answers" in row else "answer", where, is_table)
+    passages, choices, labels = (_parse_texts(row, name, where, is_table) for name in ("passages", "choices", LABEL))
     if not answers:
-        raise IfqaError(f"{where}: no answer; wanted one text at least as 'answers', to score by")
-    if wrong := next((label for label in labels if label in _RESERVED or set(label) & set(".@")), ""):
-        raise IfqaError(
-            f"{where}: label {wrong!r}: wanted one without '.' and '@' that is not {', '.join(sorted(_RESERVED))}"
-        )
+        raise FormatError(f"{where}: no answer; wanted at least one text as 'answers'")
+    if invalid := next((label for label in labels if label in _RESERVED or set(label) & set(".@")), ""):
+        reserved = ", ".join(sorted(_RESERVED))
+        raise FormatError(f"{where}: label {invalid!r}: wanted a label without '.' and '@' that is not {reserved}")
     texts = {name: text_field(row, name, where).strip() for name in ("context", "group", *_ORIGIN) if name in row}
     text, context = text_field(row, "question", where).strip(), texts.get("context", "")
     digest = hashlib.sha256(json.dumps([text, context, *choices]).encode()).hexdigest()
@@ -145,19 +143,17 @@ def _parse_question(row: dict[str, object], number: str, where: str, prefix: str
     )  # fmt: skip
 
 
-def _parse_texts(row: dict[str, object], name: str, where: str, cells: bool) -> tuple[str, ...]:
-    """The texts of a key or a column, without blanks around them; a "|" parts them in a cell, unless it may be one of a table."""
-    value = row.get(name, [])
-    if cells and isinstance(value, str) and value.lstrip().startswith('["'):
+def _parse_texts(row: dict[str, object], name: str, where: str, is_table: bool) -> tuple[str, ...]:
+    """The stripped texts of a key or a column. "|" separates texts in a cell, except in passages, which may hold tables."""
+    texts = row.get(name, [])
+    if is_table and isinstance(texts, str) and texts.lstrip().startswith('["'):
         try:
-            value = json.loads(value)
+            texts = json.loads(texts)
         except (ValueError, RecursionError) as error:
-            raise IfqaError(f'{where}: {name!r} begins as a list, and is none: wanted ["…", "…"] ({error})') from error
-    elif isinstance(value, str):
-        parts = value.split("|") if cells and name != "passages" else [value]
-        value = [text for text in parts if text.strip()]
-    return tuple(dict.fromkeys(text.strip() for text in texts_field({name: value}, name, where)))
-
-
-def _is_blank(value: object) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
+            raise FormatError(
+                f'{where}: {name!r} starts like a list but is not: wanted ["…", "…"] ({error})'
+            ) from error
+    elif isinstance(texts, str):
+        parts = texts.split("|") if is_table and name != "passages" else [texts]
+        texts = [text for text in parts if text.strip()]
+    return tuple(dict.fromkeys(text.strip() for text in texts_field({name: texts}, name, where)))

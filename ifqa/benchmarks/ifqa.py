@@ -5,15 +5,15 @@ A record of the release (`dataset/full_split/dev.json`):
     {"idx": 1, "question": "If PlainsCapital Bank were to expand its operations to another state beyond Texas, ...?",
      "answers": ["2"], "context": ["PlainsCapital Bank, a subsidiary of Hilltop Holdings Inc., ..."]}
 
-`context` holds the gold passages: 100 words each, split at white space, without title or id. The release has two split families,
-*full* (2400/700/700) and *few* (600/1600/1600). Both divide the same 3,800 questions: full-train holds 56% of few-test. Within a
-family, 43 questions of full-dev and 28 of few-dev share a gold passage with train; 9 and 5 of these are in train word for word.
+`context` holds the gold passages of 100 words, split at white space, without title or id. The release has two split families,
+*full* (2400/700/700) and *few* (600/1600/1600). Both divide the same 3,800 questions: full-train holds 56% of few-test. In full
+and few, 43 and 28 questions of dev share a gold passage with train; 9 and 5 of these are in train word for word.
 """
 
 from pathlib import Path
 from typing import ClassVar
 
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import FormatError, MissingInput, unknown_name
 from ifqa.formats.questions import check_unique_ids
 from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question
@@ -22,7 +22,7 @@ from ifqa.scoring.measures.confidence import CONFIDENCE
 from ifqa.scoring.measures.exact_match import CONTAINS, EM, F1
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
-from ifqa.storage.files import cached_by_file, read_json, text_field, texts_field, unicode_text
+from ifqa.storage.files import cached_by_file, read_json, text_field, texts_field, typed_field, unicode_text
 from ifqa.storage.resources import BUNDLED
 
 _NO_OVERLAP = "the questions that share no gold passage with the training split of their family"
@@ -30,15 +30,13 @@ _RELEASE = "https://raw.githubusercontent.com/wyu97/IfQA/26840366787eba17e6c1315
 
 
 class IfQA(Benchmark):
-    """The public release, in the files that `ifqa data` puts into `data/ifqa/`."""
+    """The public release, which `ifqa data ifqa` puts into `data/ifqa/`."""
 
     name = "ifqa"
     measures = (EM, F1, CONTAINS, *CONFIDENCE, GOLD_ANY, GOLD_ALL, ANSWER)
     paths: ClassVar[dict[str, str]] = {
-        f"{family}-{part}": f"{family}_split/{part}.json"
-        for family in ("full", "few")
-        for part in ("train", "dev", "test")
-    }
+        f"{family}-{part}": f"{family}_split/{part}.json" for family in ("full", "few") for part in ("train", "dev", "test")
+    }  # fmt: skip
     #: File -> (URL, SHA-256). The test files' checksums are not pinned, because development never reads them.
     downloads: ClassVar[dict[str, tuple[str, str | None]]] = {
         file: (f"{_RELEASE}/{file}", checksum)
@@ -61,8 +59,8 @@ class IfQA(Benchmark):
         training = self.training_split(question.id.split("/")[1])
         if not training:
             return None
-        trained_on = _gold_passages(self.path(training), self.name, training)
-        return trained_on.isdisjoint(map(_normalize_passage, question.gold_passages))
+        training_passages = _gold_passages(self.path(training), self.name, training)
+        return training_passages.isdisjoint(map(_normalize_passage, question.gold_passages))
 
     def _train(self, split: str) -> str:
         return f"{split.partition('-')[0]}-train"
@@ -73,7 +71,7 @@ class IfQA(Benchmark):
         return list(self.paths)
 
     def files(self, split: str) -> list[Path]:
-        """The one file of a split."""
+        """The file of a split, as a list."""
         return [self.path(split)]
 
     def path(self, split: str) -> Path:
@@ -82,7 +80,7 @@ class IfQA(Benchmark):
             raise unknown_name(f"split of {self.name}", split, self.paths)
         path = self.folder / self.paths[split]
         if not path.exists():
-            raise IfqaError(f"{self.name} {split}: {path} is not there; {self.missing}")
+            raise MissingInput(f"{self.name} {split}: {path} is missing; {self.missing}")
         return path
 
     def questions(self, split: str) -> list[Question]:
@@ -90,7 +88,7 @@ class IfQA(Benchmark):
         return list(_read_split(self.path(split), self.name, split))
 
     def family(self, split: str) -> str:
-        """The split family, on which a model that was trained on this split may be tested: "ifqa/full" or "ifqa/few"."""
+        """The split family, within which a model may be trained and tested: "ifqa/full" or "ifqa/few"."""
         return f"{self.name}/{split.partition('-')[0]}"
 
     def training_split(self, split: str) -> str:
@@ -100,10 +98,10 @@ class IfQA(Benchmark):
 
 
 class Sample(IfQA):
-    """Questions of this project on its own small encyclopedia, in the format of IfQA: `train`, `dev` and `hard`.
+    """This project's questions on the bundled encyclopedia, in IfQA's format: `train`, `dev` and `hard`.
 
-    `dev` has one question on each article, in the manner of IfQA. `hard` has questions that were written to be hard: most name
-    nothing directly. A language model wrote both from the articles alone, before a system was run on them.
+    `dev` has a question in IfQA's style on each article. `hard` has questions that were written to be hard: most name nothing
+    directly. A language model wrote both from the articles alone, before any system was run on them.
     """
 
     name = "sample"
@@ -116,7 +114,7 @@ class Sample(IfQA):
         self.folder = BUNDLED / "sample"
 
     def family(self, split: str) -> str:
-        """The name of the sample: it has one family, whose splits share no question."""
+        """The sample's name: its splits share no question, so they are one family."""
         return self.name
 
     def _train(self, split: str) -> str:
@@ -130,7 +128,7 @@ def _gold_passages(path: Path, name: str, split: str) -> frozenset[str]:
 
 
 def _normalize_passage(passage: str) -> str:
-    """A gold passage's words without case and white space, by which two gold passages are the same."""
+    """A gold passage in lower case with single blanks, for comparison."""
     return " ".join(passage.casefold().split())
 
 
@@ -138,27 +136,19 @@ def _normalize_passage(passage: str) -> str:
 def _read_split(path: Path, name: str, split: str) -> tuple[Question, ...]:
     records = read_json(path)
     if not isinstance(records, list):
-        raise IfqaError(f"{path}: wanted a list of questions, found {type(records).__name__}")
-    questions = [
-        _parse_question(record, f"{name}/{split}", f"{path}: question {n}") for n, record in enumerate(records)
-    ]
-    return tuple(check_unique_ids(path, questions))
+        raise FormatError(f"{path}: wanted a list of questions, found {type(records).__name__}")
+    prefix, rows = f"{name}/{split}", enumerate(records)
+    return tuple(check_unique_ids(path, [_parse_question(row, prefix, f"{path}: question {n}") for n, row in rows]))
 
 
 def _parse_question(record: object, prefix: str, where: str) -> Question:
     if not isinstance(record, dict):
-        raise IfqaError(f"{where}: wanted an object, found {type(record).__name__}")
-    if "idx" not in record:
-        raise IfqaError(f"{where}: key 'idx' is missing; found {', '.join(map(repr, record)) or 'no keys'}")
-    index, answers = record["idx"], texts_field(record, "answers", where)
+        raise FormatError(f"{where}: wanted an object, found {type(record).__name__}")
+    index = typed_field(record, "idx", object, where)
     if isinstance(index, bool) or not isinstance(index, int | str) or str(index).split() != [str(index)]:
-        raise IfqaError(f"{where}: 'idx' must be a number or a word, found {index!r}")
-    unicode_text(str(index), "idx", where)
+        raise FormatError(f"{where}: 'idx' must be a number or a word, found {index!r}")
+    name, answers = unicode_text(str(index), "idx", where), texts_field(record, "answers", where)
     if not answers:
-        raise IfqaError(f"{where}: 'answers' is empty; wanted at least one")
-    return Question(
-        id=f"{prefix}/{index}",
-        text=text_field(record, "question", where),
-        answers=answers,
-        gold_passages=texts_field(record, "context", where),
-    )
+        raise FormatError(f"{where}: 'answers' is empty; wanted at least one answer")
+    text, gold_passages = text_field(record, "question", where), texts_field(record, "context", where)
+    return Question(f"{prefix}/{name}", text, answers, gold_passages)

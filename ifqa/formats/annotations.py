@@ -1,12 +1,11 @@
-"""Annotation: tasks in which people write questions and vote on them, as Label Studio JSON or CSV.
+"""Annotation tasks in which people write questions and vote on them, as Label Studio JSON or CSV.
 
 A first worker gets a passage and writes a question with its answer. The fields are those of the IfQA paper (Yu et al., EMNLP
 2023): question, answer, other valid answers, answer type, and whether the question is about another passage ("free-form
-annotation"). A second and a third worker then vote on each question. It is kept if the majority is for it; the writer counts as
-a vote for it.
+annotation"). A second and a third worker vote on each question. The majority decides; the writer counts as a vote for it.
 
 A task file is the JSON that Label Studio imports and exports (labelstud.io/guide/task_format, the export named "JSON"), or CSV
-with a row for each annotation, whose columns are the data and the fields to fill in:
+with a row for each annotation, with columns for the data and the fields to fill in:
 
     [{"data": {"passage_id": "12-0", "passage": "…"}}, …]                                          for import
     [{"id": 1, "data": {…}, "annotations": [{"completed_by": 7, "result": [{"from_name": "question",
@@ -31,6 +30,7 @@ from ifqa.scoring.statistics import krippendorff_alpha
 from ifqa.storage.files import atomic_write, typed_field, unicode_text, write_bytes
 
 Row = dict[str, list[str]]  # column or field -> its non-blank texts
+TaskRow = Mapping[str, str | list[str]]  # the data of a task
 WORKER = "worker"  # the row's key for the annotator
 LABEL = "label"  # the label's name in the benchmark `file`
 FREE_FORM = "free-form"
@@ -74,26 +74,12 @@ VERIFICATION_FIELDS = (
 
 
 def write_tasks(
-    path: Path,
-    rows: Sequence[Mapping[str, str | list[str]]],
-    fields: Sequence[AnnotationField],
-    copies: int = 1,
-    force: bool = False,
+    path: Path, rows: Sequence[TaskRow], fields: Sequence[AnnotationField], copies: int = 1, force: bool = False
 ) -> list[Path]:
     """Write annotation tasks: `.csv`, or `.json` for Label Studio with its labelling interface in an `.xml` next to it.
 
-    Args:
-        path: the file; its suffix gives the format.
-        rows: the data of each task, all with the same keys; annotators see `passage`.
-        fields: to fill in.
-        copies: CSV rows per task, one per worker. In Label Studio workers share a task.
-        force: overwrite existing files.
-
-    Returns:
-        The files written.
-
-    Raises:
-        IfqaError: the suffix is another, there is no task, or a file exists.
+    `rows` are the data of each task, all with the same keys; annotators see `passage` and fill in `fields`. CSV has `copies` rows
+    per task, one per worker; in Label Studio workers share a task. `force` overwrites existing files. Returns the files.
     """
     files = refuse_existing(path, force)
     if not rows:
@@ -115,11 +101,7 @@ def write_tasks(
 
 
 def refuse_existing(path: Path, force: bool = False) -> list[Path]:
-    """The files that `write_tasks` writes.
-
-    Raises:
-        IfqaError: the suffix is neither .json nor .csv, or a file exists and `force` is not set.
-    """
+    """The files that `write_tasks` writes; raises ConfigError for another suffix, or if a file exists and `force` is not set."""
     if path.suffix not in (".json", ".csv"):
         raise ConfigError(f"{path}: wanted a .json (Label Studio) or .csv file; found {path.suffix or 'no suffix'!r}")
     files = [path] if path.suffix == ".csv" else [path, path.with_suffix(".xml")]
@@ -128,13 +110,13 @@ def refuse_existing(path: Path, force: bool = False) -> list[Path]:
     return files
 
 
-def _labelling_interface(row: Mapping[str, str | list[str]], fields: Sequence[AnnotationField]) -> str:
+def _labelling_interface(row: TaskRow, fields: Sequence[AnnotationField]) -> str:
     """Label Studio's labelling configuration (Settings, "Labeling Interface", "Code"): the data of a row, then the fields."""
     lines = ["<View>"]
-    for name, value in row.items():
+    for name, cell in row.items():
         if name == "passage":
             lines.append('  <Text name="passage" value="$passage"/>')
-        elif isinstance(value, str) and not name.endswith("_id"):
+        elif isinstance(cell, str) and not name.endswith("_id"):
             lines.append(f'  <Header size="5" value={quoteattr(name.replace("_", " "))}/>')
             lines.append(f'  <Text name="{name}_" value="${name}"/>')
     for column in fields:
@@ -149,11 +131,11 @@ def _labelling_interface(row: Mapping[str, str | list[str]], fields: Sequence[An
     return "\n".join([*lines, "</View>", ""])
 
 
-def _format_cell(value: str | list[str]) -> str:
-    """A value as a CSV cell. Formulas and texts that start with "[" become JSON lists."""
-    if isinstance(value, str) and not value.startswith((*_FORMULA_PREFIXES, "[")):
-        return value
-    return json.dumps([value] if isinstance(value, str) else value, ensure_ascii=False) if value else ""
+def _format_cell(texts: str | list[str]) -> str:
+    """One or more texts as a CSV cell. Formulas and texts that start with "[" become JSON lists."""
+    if isinstance(texts, str) and not texts.startswith((*_FORMULA_PREFIXES, "[")):
+        return texts
+    return json.dumps([texts] if isinstance(texts, str) else texts, ensure_ascii=False) if texts else ""
 
 
 def holds_tasks(path: Path) -> bool:
@@ -167,19 +149,16 @@ def read_tasks(path: Path) -> list[tuple[str, Row]]:
     """Each annotation of a file as a row, with its location; a task without annotations is a row of its data.
 
     Skipped annotations are left out. CSV cells may be JSON lists.
-
-    Raises:
-        IfqaError: the file is missing or has another layout; the message has the location.
     """
     if unpacked_suffix(path) == ".csv":
         return [
-            (where, {name: _parse_texts(_parse_cell(value), name, where) for name, value in cells.items()})
+            (where, {name: _parse_texts(_parse_cell(cell), name, where) for name, cell in cells.items()})
             for where, cells in read_rows(path, "passage")
         ]
     rows: list[tuple[str, Row]] = []
     for number, task in enumerate(iter_entries(path), start=1):
         where = f"{path}: task {number}"
-        row = {name: _parse_texts(value, name, where) for name, value in typed_field(task, "data", dict, where).items()}
+        row = {name: _parse_texts(texts, name, where) for name, texts in typed_field(task, "data", dict, where).items()}
         annotations = [
             _parse_annotation(annotation, where)
             for annotation in objects_field({"annotations": [], **task}, "annotations", where)
@@ -192,9 +171,9 @@ def read_tasks(path: Path) -> list[tuple[str, Row]]:
 def _parse_annotation(annotation: Mapping[str, object], where: str) -> Row:
     """The fields of an annotation that Label Studio exported."""
     fields: Row = {}
-    for result in objects_field(annotation, "result", where):
-        name, value = typed_field(result, "from_name", str, where), typed_field(result, "value", dict, where)
-        fields.setdefault(name, []).extend(_parse_texts(value.get("text", value.get("choices")), name, where))
+    for region in objects_field(annotation, "result", where):
+        name, answer = typed_field(region, "from_name", str, where), typed_field(region, "value", dict, where)
+        fields.setdefault(name, []).extend(_parse_texts(answer.get("text", answer.get("choices")), name, where))
     worker = annotation.get("completed_by")  # a number, or an object with the worker's e-mail address
     if isinstance(worker, dict):
         worker = worker.get("email", worker.get("id"))
@@ -210,12 +189,12 @@ def _parse_cell(cell: object) -> object:
     return cell
 
 
-def _parse_texts(value: object, name: str, where: str) -> list[str]:
-    if value is None or isinstance(value, str | int | float):
-        value = [] if value is None else [str(value)]
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+def _parse_texts(texts: object, name: str, where: str) -> list[str]:
+    if texts is None or isinstance(texts, str | int | float):
+        texts = [] if texts is None else [str(texts)]
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise FormatError(f"{where}: {name!r} must be a text or a list of texts")
-    return [unicode_text(text.strip(), name, where) for text in value if text.strip()]
+    return [unicode_text(text.strip(), name, where) for text in texts if text.strip()]
 
 
 def _split_lines(texts: Sequence[str]) -> list[str]:
@@ -234,9 +213,7 @@ class AnnotationSet(NamedTuple):
 def read_annotated(path: Path) -> AnnotationSet:
     """The questions of an annotation file: all written questions, or those that the votes of a voting file accept.
 
-    Raises:
-        IfqaError: the file has another layout, a field is empty or has a value outside its choices, or a worker votes twice
-            on a question or on their own. The message has the location.
+    Raises FormatError with the location, also if a worker votes twice on a question or on their own.
     """
     rows = read_tasks(path)
     if any("question_id" in row for _, row in rows):
@@ -244,17 +221,12 @@ def read_annotated(path: Path) -> AnnotationSet:
     written, unused = _parse_questions(rows)
     if not written:
         raise FormatError(f"{path}: wanted questions about the passages; found none")
-    return AnnotationSet(
-        [question for question, _ in written], f"{len(written):,} questions; {unused:,} passages without one"
-    )
+    summary = f"{len(written):,} questions; {unused:,} passages without one"
+    return AnnotationSet([question for question, _ in written], summary)
 
 
 def verification_tasks(path: Path) -> list[dict[str, str | list[str]]]:
-    """The voting tasks for the second and third worker, from a file of written questions.
-
-    Raises:
-        IfqaError: as `read_annotated`, or the file already holds votes.
-    """
+    """The voting tasks for the second and third worker, from a file of written questions; refuses a file of votes."""
     rows = read_tasks(path)
     if any("question_id" in row for _, row in rows):
         raise FormatError(f"{path} already holds votes; wanted the file of written questions")
@@ -319,14 +291,12 @@ def _count_votes(rows: Sequence[tuple[str, Row]], path: Path) -> AnnotationSet:
                 raise FormatError(
                     f"{where}: {worker!r} {problem}; wanted one vote per worker, and none from the writer"
                 )
-            by_worker[worker] = (
-                _parse_choice(row, "verdict", VERDICTS, where),
-                _split_lines(row.get("another_answer", [])),
-            )
+            verdict = _parse_choice(row, "verdict", VERDICTS, where)
+            by_worker[worker] = verdict, _split_lines(row.get("another_answer", []))
     verdicts = [[verdict for verdict, _ in by_worker.values()] for by_worker in votes.values() if by_worker]
     if not verdicts:
         raise FormatError(f"{path}: wanted verdicts on the questions; found none")
-    kept: list[Question] = []
+    accepted: list[Question] = []
     dropped: Counter[str] = Counter()
     for name, question in questions.items():
         ballots = votes[name].values()
@@ -337,25 +307,23 @@ def _count_votes(rows: Sequence[tuple[str, Row]], path: Path) -> AnnotationSet:
             dropped[against.most_common(1)[0][0]] += 1
         else:
             new_answers = [answer for verdict, answers in ballots if verdict == RIGHT for answer in answers]
-            kept.append(replace(question, answers=tuple(dict.fromkeys([*question.answers, *new_answers]))))
+            accepted.append(replace(question, answers=tuple(dict.fromkeys([*question.answers, *new_answers]))))
     workers = {worker for by_worker in votes.values() for worker in by_worker}
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.most_common())
     agreement = krippendorff_alpha(verdicts)
     summary = (
-        f"{len(kept):,} questions kept by {sum(map(len, verdicts)):,} votes of {len(workers):,} workers; "
+        f"{len(accepted):,} questions kept by {sum(map(len, verdicts)):,} votes of {len(workers):,} workers; "
         f"{dropped.total():,} dropped{f' ({reasons})' if reasons else ''}; Krippendorff's alpha of the verdicts: "
         f"{'not defined' if agreement is None else f'{agreement:.3f}'}"
     )
-    return AnnotationSet(kept, summary)
+    return AnnotationSet(accepted, summary)
 
 
 def _parse_labels(row: Row, where: str) -> tuple[tuple[str, str], ...]:
     """The labels of a question: its answer type, and "free-form" if it is."""
-    kind, free = (
-        _parse_choice(row, "answer_type", KINDS, where),
-        _parse_choice(row, "free_form", _YES_NO, where, default="no"),
-    )
-    return ((LABEL, kind), (LABEL, FREE_FORM)) if free == "yes" else ((LABEL, kind),)
+    kind = _parse_choice(row, "answer_type", KINDS, where)
+    free_form = _parse_choice(row, "free_form", _YES_NO, where, default="no")
+    return ((LABEL, kind), (LABEL, FREE_FORM)) if free_form == "yes" else ((LABEL, kind),)
 
 
 def _require_text(row: Row, name: str, where: str) -> str:

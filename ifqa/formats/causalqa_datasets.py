@@ -1,23 +1,15 @@
-"""The layouts of CausalQA's ten datasets: their files, and where these have questions, contexts and answers."""
+"""The layouts of CausalQA's ten datasets: their files, and where questions, contexts and answers are in them."""
 
+import csv
 import os
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from csv import reader
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from ifqa.errors import FormatError
-from ifqa.formats.causalqa_files import (
-    CausalTest,
-    DatasetFile,
-    FileReader,
-    Publisher,
-    QuestionDetails,
-    Record,
-    parse_split,
-)
+from ifqa.formats.causalqa_files import CausalTest, DatasetFile, Details, FileReader, Publisher, Record, parse_split
 from ifqa.progress import bar
 from ifqa.storage.files import LONGEST_LINE, text_field, typed_field
 from ifqa.storage.json_stream import JsonStream
@@ -30,41 +22,37 @@ class PAQ(Publisher):
 
         {"question": "...", "answer": "...", "answers": [{"passage_id": "123", "offset": 7, "text": "..."}], ...}
 
-    The context is the passage of the first answer, from an uncompressed `psgs_w100.tsv` (DPR's) in the same folder; without that
-    file it is empty. Passage ids are not unique, so a question's id is its line number. PAQ has no split; the random one is used.
+    The context is the passage of the first answer, from DPR's `psgs_w100.tsv`, uncompressed in the same folder, or empty without
+    that file. Passage ids are not unique, so a question's id is its line number. PAQ has no split; the random one is used.
     """
 
     wanted = "PAQ.metadata.jsonl and psgs_w100.tsv"
     files = ((r"PAQ\.metadata\.jsonl",),)
     lookup_pattern = r"psgs_w100\.tsv"
 
-    def __init__(self, reading: FileReader, lookup_files: Sequence[DatasetFile], causal: CausalTest) -> None:
-        super().__init__(reading, lookup_files, causal)
-        self._passages = PassageTable(reading, lookup_files[0]) if lookup_files else None
+    def __init__(self, reader: FileReader, lookup_files: Sequence[DatasetFile], causal: CausalTest) -> None:
+        super().__init__(reader, lookup_files, causal)
+        self._passages = PassageTable(reader, lookup_files[0]) if lookup_files else None
 
-    def details(self, record: Record) -> QuestionDetails:
+    def details(self, record: Record) -> Details:
         answers, context = record.records("answers"), ""
         if self._passages and answers:
             context = self._passages.text(answers[0].identifier("passage_id"), record.where)
-        return QuestionDetails(record.where.rpartition(":")[2], context, [record.optional("answer")], "both")
+        return Details(record.where.rpartition(":")[2], context, [record.optional("answer")], "both")
 
 
 class PassageTable:
-    """Looks up texts of DPR's passages in their file by id. An id is the number of a line after the header, from 1."""
+    """Looks up the texts of DPR's passages by id, the number of a line after the header, from 1."""
 
-    def __init__(self, reading: FileReader, file: DatasetFile) -> None:
-        """Find the offset of each line.
-
-        Raises:
-            IfqaError: the file is compressed, which allows no look-up.
-        """
+    def __init__(self, reader: FileReader, file: DatasetFile) -> None:
+        """Find the offset of each line; raises FormatError for a compressed file, which allows no look-ups."""
         if file.member or file.path.suffix != ".tsv":
             raise FormatError(
                 f"{file}: look-ups need an uncompressed file; decompress it in its folder, and remove this one"
             )
         self._path = file.path
-        self._handle = reading.hold_open(file.path)
-        self._starts = array("Q", [0])  # of each line, and the end: 170 MB for DPR's 21 million passages
+        self._handle = reader.hold_open(file.path)
+        self._starts = array("Q", [0])  # offsets of all lines and of the end: 170 MB for DPR's 21 million passages
         reported = 0
         with bar(f"lines of {file.path.name}", file.size, unit="bytes") as advance:
             for line in self._handle:
@@ -74,20 +62,16 @@ class PassageTable:
                     reported = self._starts[-1]
 
     def text(self, passage_id: str, where: str) -> str:
-        """The text of a passage.
-
-        Raises:
-            IfqaError: there is no such passage; the message starts with `where`.
-        """
+        """The text of a passage; raises FormatError, starting with `where`, if there is no such passage."""
         line = int(passage_id) if passage_id.isdecimal() and len(passage_id) < 12 else 0  # line 0 is the header
         if 0 < line < len(self._starts) - 1:
             self._handle.seek(self._starts[line])
             row = self._handle.readline().decode("utf-8", "replace").rstrip("\r\n")
-            fields = next(reader([row], delimiter="\t"), [])
+            fields = next(csv.reader([row], delimiter="\t"), [])
             if len(fields) == 3 and fields[0] == passage_id:
                 return fields[1]
         raise FormatError(
-            f"{where}: passage {passage_id!r} is not on its line of {self._path}; wanted PAQ's own psgs_w100.tsv"
+            f"{where}: passage {passage_id!r} is not on its line of {self._path}; wanted PAQ's psgs_w100.tsv"
         )
 
 
@@ -99,8 +83,8 @@ class GooAQ(Publisher):
         {"id": 1032187, "question": "...", "short_answer": null, "answer": "...", "answer_type": "feat_snip"}
         {"train": [[id, similarity], ...], "dev": [id, ...], "test": [id, ...]}
 
-    The gold answer is `answer`, else `short_answer`. `dev` is the original validation set; questions in `test` or in no list
-    are in the random split only.
+    The gold answer is `answer`, else `short_answer`. `dev` is the original validation part; questions in `test` or in no list are
+    only in the random split.
     """
 
     wanted = "gooaq.jsonl, and split.json for the original split"
@@ -109,32 +93,30 @@ class GooAQ(Publisher):
     _LARGEST = 1 << 27  # limit of an id; the release has ids up to about 8 million
     _SPLITS = ("", "train", "dev")
 
-    def __init__(self, reading: FileReader, lookup_files: Sequence[DatasetFile], causal: CausalTest) -> None:
-        super().__init__(reading, lookup_files, causal)
-        self._splits_by_id = bytearray()  # a set of three million ids would take 20 times the memory
+    def __init__(self, reader: FileReader, lookup_files: Sequence[DatasetFile], causal: CausalTest) -> None:
+        super().__init__(reader, lookup_files, causal)
+        self._splits = bytearray()  # by id; a set of three million ids would take 20 times the memory
         for file in lookup_files:
-            with reading.json(file) as stream:
+            with reader.json(file) as stream:
                 for name in stream.members():
                     if name in self._SPLITS[1:]:
                         for _ in stream.elements():
                             self._add_id(stream.value(), self._SPLITS.index(name), f"{file}:{stream.line}")
 
-    def _add_id(self, value: object, split: int, where: str) -> None:
-        number = value[0] if isinstance(value, list) and value else value
+    def _add_id(self, entry: object, split: int, where: str) -> None:
+        number = entry[0] if isinstance(entry, list) and entry else entry
         if isinstance(number, float) and number.is_integer():
             number = int(number)
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < self._LARGEST:
-            raise FormatError(f"{where}: wanted the id of a question, found {value!r:.40}")
-        if number >= len(self._splits_by_id):
-            self._splits_by_id.extend(bytes(max(number + 1 - len(self._splits_by_id), len(self._splits_by_id))))
-        self._splits_by_id[number] = split
+            raise FormatError(f"{where}: wanted the id of a question, found {entry!r:.40}")
+        if number >= len(self._splits):
+            self._splits.extend(bytes(max(number + 1 - len(self._splits), len(self._splits))))
+        self._splits[number] = split
 
-    def details(self, record: Record) -> QuestionDetails:
+    def details(self, record: Record) -> Details:
         number, answer = record.identifier("id"), record.optional("answer") or record.optional("short_answer")
-        known = number.isdecimal() and len(number) < 12 and int(number) < len(self._splits_by_id)
-        return QuestionDetails(
-            number, "", [answer], parse_split(self._SPLITS[self._splits_by_id[int(number)]]) if known else ""
-        )
+        known = number.isdecimal() and len(number) < 12 and int(number) < len(self._splits)
+        return Details(number, "", [answer], parse_split(self._SPLITS[self._splits[int(number)]]) if known else "")
 
 
 class MSMARCO(Publisher):
@@ -145,8 +127,8 @@ class MSMARCO(Publisher):
 
         {"answers": {"0": ["..."]}, "passages": {"0": [{"passage_text": "...", ...}]}, "query": {"0": "..."}, "query_id": ...}
 
-    A file is read twice, because its queries come last: once to find the causal rows, once for their other columns. The gold
-    answers are `answers` without "No Answer Present."; the context is the ten passages, one per line. `eval` only counts.
+    A file is read twice, because its queries come last: first for the causal rows, then for their other columns. The gold answers
+    are `answers` without "No Answer Present."; the context is the ten passages, one per line. `eval` is only counted.
     """
 
     wanted = "train_v2.1.json, dev_v2.1.json and eval_v2.1_public.json"
@@ -173,9 +155,9 @@ class MSMARCO(Publisher):
             yield Record(values, f"{file}: row {row!r}", file)
 
     def _columns(self, file: DatasetFile, *keys: str) -> Iterator[tuple[str, str, JsonStream]]:
-        """Column, row and cursor of each value of the given columns, which must exist, except answers: eval has none."""
+        """Column, row and cursor of each value of some columns; all must exist but answers, which eval lacks."""
         seen = []
-        with self.reading.json(file) as stream:
+        with self.reader.json(file) as stream:
             for key in stream.members():
                 seen.append(key)
                 if key in keys:
@@ -185,11 +167,11 @@ class MSMARCO(Publisher):
             names = ", ".join(map(repr, seen[:9])) or "no columns"
             raise FormatError(f"{file}: column {missing!r} is missing; found {names}")
 
-    def details(self, record: Record) -> QuestionDetails:
+    def details(self, record: Record) -> Details:
         answers = record.texts("answers") if "answers" in record.values else []
         answers = [answer for answer in answers if answer != "No Answer Present."]
         passages = [passage.optional("passage_text") for passage in record.records("passages")]
-        return QuestionDetails(record.identifier("query_id"), "\n".join(passages), answers, record.split)
+        return Details(record.identifier("query_id"), "\n".join(passages), answers, record.split)
 
 
 class NaturalQuestions(Publisher):
@@ -201,8 +183,8 @@ class NaturalQuestions(Publisher):
         {"example_id": 3902, "question_text": "...", "document_text": "<P> A string is ... </P>",
          "annotations": [{"short_answers": [{"start_token": 5, "end_token": 8}], ...}], ...}
 
-    The gold answers are the short answers of all annotators, each span separately, with repetitions, as in the authors'
-    release. The context is the whole page without its tags (the authors cut it at 10,000 tokens). There is no test set.
+    The gold answers are the spans of all annotators' short answers, with repetitions, as in the authors' release. The context is
+    the whole page without its tags (the authors cut it at 10,000 tokens). There is no test set.
     """
 
     wanted = (
@@ -215,16 +197,15 @@ class NaturalQuestions(Publisher):
     key = "question_text"
     _TAG = re.compile(r"</?[A-Za-z][^ ]*>")
 
-    def details(self, record: Record) -> QuestionDetails:
+    def details(self, record: Record) -> Details:
         tokens = self._tokens(record)
         spans = [span for annotation in record.records("annotations") for span in annotation.records("short_answers")]
-        answers = [
-            _join_tokens(tokens[slice(*_span_bounds(span, "start_token", "end_token", len(tokens)))]) for span in spans
-        ]
-        return QuestionDetails(record.identifier("example_id"), _join_tokens(tokens), answers, record.split)
+        slices = [slice(*_span_bounds(span, "start_token", "end_token", len(tokens))) for span in spans]
+        answers = [_join_tokens(tokens[bounds]) for bounds in slices]
+        return Details(record.identifier("example_id"), _join_tokens(tokens), answers, record.split)
 
     def _tokens(self, question: Record) -> list[str]:
-        """The page's tokens, with an empty string for each tag, so that span offsets stay right."""
+        """The page's tokens, with an empty string for each tag, which keeps the offsets of spans."""
         if "document_text" in question.values:  # separated by single blanks; other white space is within tokens
             return ["" if self._TAG.fullmatch(token) else token for token in question.text("document_text").split(" ")]
         tokens = question.records("document_tokens")
@@ -252,8 +233,8 @@ class ELI5(Publisher):
         {"q_id": "5lchat", "title": "...", "selftext": "", "answers": {"text": ["..."], ...}, ...}
         {"id": "5lchat", "input": "...", "output": [{"answer": "...", "meta": {"score": 7}}, {"provenance": [...]}]}
 
-    The question is the title with the text below it: titles alone are shorter than the paper's 32.5 words. Every answer is a gold
-    answer. As in the paper, only the training set is read, and the random split replaces the original.
+    The question is the title with the text below it: titles alone are shorter than the paper's 32.5 words. Every answer is gold.
+    As in the paper, only the training set is read, and the random split replaces the original.
     """
 
     wanted = "train_eli5.jsonl, or eli5-train-kilt.jsonl"
@@ -265,11 +246,11 @@ class ELI5(Publisher):
         texts = record.text("title"), record.optional("selftext")
         return " ".join(text.strip() for text in texts if text.strip())
 
-    def details(self, record: Record) -> QuestionDetails:
+    def details(self, record: Record) -> Details:
         if "input" in record.values:
             answers = [output.optional("answer") for output in record.records("output")]
-            return QuestionDetails(record.identifier("id"), "", answers, "both")
-        return QuestionDetails(record.identifier("q_id"), "", record.record("answers").texts("text"), "both")
+            return Details(record.identifier("id"), "", answers, "both")
+        return Details(record.identifier("q_id"), "", record.record("answers").texts("text"), "both")
 
 
 class SearchQA(Publisher):
@@ -280,7 +261,7 @@ class SearchQA(Publisher):
 
         {"id": "000000", "question": "...", "answer": "...", "search_results": [{"snippet": "...", ...}], ...}
 
-    The context is the snippets, one per line. `val` is the validation set; questions of `test` are in the random split only.
+    The context is the snippets, one per line. `val` is the validation part; questions of `test` are only in the random split.
     """
 
     wanted = "train.zip, val.zip and test.zip (of data_json)"
@@ -294,14 +275,14 @@ class SearchQA(Publisher):
         return chosen
 
     def records(self, file: DatasetFile) -> Iterator[Record]:
-        with self.reading.json(file) as stream:
+        with self.reader.json(file) as stream:
             where = f"{file}:{stream.line}"
             yield Record.of(stream.value(), where, file)
 
-    def details(self, record: Record) -> QuestionDetails:
+    def details(self, record: Record) -> Details:
         folder, name = _split_folder(record.file), record.file.base.removesuffix(".json")
         snippets = filter(None, (page.optional("snippet") for page in record.records("search_results")))
-        return QuestionDetails(f"{folder}-{name}", "\n".join(snippets), [record.text("answer")], parse_split(folder))
+        return Details(f"{folder}-{name}", "\n".join(snippets), [record.text("answer")], parse_split(folder))
 
 
 def _split_folder(file: DatasetFile) -> str:
@@ -313,7 +294,7 @@ def _split_folder(file: DatasetFile) -> str:
 class SQuAD2(Publisher):
     """SQuAD 2.0: questions on paragraphs of Wikipedia; a third have no answer (Rajpurkar et al., ACL 2018).
 
-    The gold answers are those of all annotators, repetitions included, as in the authors' release; the context is the paragraph.
+    The gold answers are those of all annotators, with repetitions, as in the authors' release; the context is the paragraph.
     """
 
     wanted = "train-v2.0.json and dev-v2.0.json"
@@ -326,9 +307,9 @@ class SQuAD2(Publisher):
                 context = paragraph.text("context")
                 yield from (question.extend(context=context) for question in paragraph.records("qas"))
 
-    def details(self, record: Record) -> QuestionDetails:
+    def details(self, record: Record) -> Details:
         answers = [answer.optional("text") for answer in record.records("answers")]
-        return QuestionDetails(record.identifier("id"), record.text("context"), answers, record.split)
+        return Details(record.identifier("id"), record.text("context"), answers, record.split)
 
 
 class NewsQA(Publisher):
@@ -354,10 +335,10 @@ class NewsQA(Publisher):
             for number, question in enumerate(story.records("questions")):
                 yield question.extend(id=f"{name}/{number}", text=text, split=split)
 
-    def details(self, record: Record) -> QuestionDetails:
+    def details(self, record: Record) -> Details:
         consensus, text = record.record("consensus"), record.text("text")
         answers = [text[slice(*_span_bounds(consensus, "s", "e", len(text)))]] if "s" in consensus.values else []
-        return QuestionDetails(record.text("id"), text, answers, record.text("split"))
+        return Details(record.text("id"), text, answers, record.text("split"))
 
 
 class HotpotQA(Publisher):
@@ -367,7 +348,7 @@ class HotpotQA(Publisher):
 
         {"_id": "5a8b...", "question": "...", "answer": "...", "context": [["Title", ["A sentence.", " Another."]], ...], ...}
 
-    The context is all its paragraphs, one per line, as "Title: sentences". The test set has no answers and only counts. The
+    The context is its paragraphs, one per line, as "Title: sentences". The test set has no answers and is only counted. The
     paper's 112,662 questions seem to count dev in both settings (distractor and fullwiki); here dev counts once.
     """
 
@@ -379,10 +360,10 @@ class HotpotQA(Publisher):
     )
     array = ""
 
-    def details(self, record: Record) -> QuestionDetails:
+    def details(self, record: Record) -> Details:
         pairs = typed_field(record.values, "context", list, record.where)
         context = "\n".join(_format_paragraph(pair, record.where) for pair in pairs)
-        return QuestionDetails(record.identifier("_id"), context, [record.optional("answer")], record.split)
+        return Details(record.identifier("_id"), context, [record.optional("answer")], record.split)
 
 
 def _format_paragraph(pair: object, where: str) -> str:
@@ -402,8 +383,8 @@ class TriviaQA(Publisher):
           "EntityPages": [{"Filename": "A_page.txt", ...}],
           "SearchResults": [{"Description": "...", "Filename": "1/1_2.txt", ...}]}], ...}
 
-    The gold answers are the value and its aliases. The context is the first available document, Wikipedia pages first, or
-    else the descriptions of the search results. The test set has no answers and only counts.
+    The gold answers are the value and its aliases. The context is the first available document, Wikipedia pages first, else the
+    descriptions of the search results. The test set has no answers and is only counted.
     """
 
     wanted = (
@@ -423,12 +404,12 @@ class TriviaQA(Publisher):
                 for file in sorted(files):
                     yield f"{'/'.join(below)}/{file} {(Path(place) / file).stat().st_size}"
 
-    def details(self, record: Record) -> QuestionDetails:
+    def details(self, record: Record) -> Details:
         answers: list[str] = []
         if "Answer" in record.values:
             answer = record.record("Answer")
             answers = list(dict.fromkeys([answer.text("Value"), *answer.texts("Aliases")]))
-        return QuestionDetails(record.identifier("QuestionId"), self._context(record), answers, record.split)
+        return Details(record.identifier("QuestionId"), self._context(record), answers, record.split)
 
     def _context(self, question: Record) -> str:
         folder = question.file.path.parent  # `evidence` is here, or up to two folders up
@@ -444,7 +425,7 @@ class TriviaQA(Publisher):
 
 
 def _read_document(folder: Path, name: str) -> str:
-    """A document's text; empty if it is absent, or if its name leads out of the folder."""
+    """A document's text; empty if it is absent or its name leads out of the folder."""
     path = Path(os.path.normpath(folder / name)) if name and "\0" not in name else folder
     if path == folder or not path.is_relative_to(os.path.normpath(folder)) or not path.is_file():
         return ""
@@ -454,14 +435,6 @@ def _read_document(folder: Path, name: str) -> str:
 
 #: Dataset name -> layout, in the paper's order.
 PUBLISHERS: dict[str, type[Publisher]] = {
-    "paq": PAQ,
-    "gooaq": GooAQ,
-    "msmarco": MSMARCO,
-    "naturalquestions": NaturalQuestions,
-    "eli5": ELI5,
-    "searchqa": SearchQA,
-    "squad2": SQuAD2,
-    "newsqa": NewsQA,
-    "hotpotqa": HotpotQA,
-    "triviaqa": TriviaQA,
-}
+    "paq": PAQ, "gooaq": GooAQ, "msmarco": MSMARCO, "naturalquestions": NaturalQuestions, "eli5": ELI5,
+    "searchqa": SearchQA, "squad2": SQuAD2, "newsqa": NewsQA, "hotpotqa": HotpotQA, "triviaqa": TriviaQA,
+}  # fmt: skip

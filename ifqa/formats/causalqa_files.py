@@ -1,6 +1,6 @@
-"""The reader of CausalQA's source datasets: opens their files and checks their records; a subclass knows one dataset's layout.
+"""Reads the files of CausalQA's source datasets, compressed or members of a zip archive, and checks their records.
 
-A file may be compressed, or a member of a zip archive.
+A subclass of `Publisher` knows the layout of a dataset.
 """
 
 import csv
@@ -27,7 +27,7 @@ _SKIPPED_FOLDERS = {"evidence", "__MACOSX"}  # TriviaQA's documents are 650,000 
 
 @dataclass(frozen=True)
 class DatasetFile:
-    """A file of a dataset, or a member of a zip archive; `name`: its path below the folder, without a suffix such as .gz."""
+    """A file of a dataset or a member of a zip archive; `name` is its path below the folder, without .gz, .bz2 or .xz."""
 
     path: Path
     name: str
@@ -44,31 +44,22 @@ class DatasetFile:
 
 
 def list_files(folder: Path) -> list[DatasetFile]:
-    """All visible files below a folder and members of its zip archives, by name; or the members of one archive.
-
-    Raises:
-        IfqaError: an archive is damaged.
-    """
+    """The visible files below a folder and members of its zip archives, by name; or the members of one archive."""
     if folder.is_file():
-        return list(_list_members(folder, folder.parent))
-    available = []
+        return list(_list_members(folder, folder.name.removesuffix(".zip")))
+    available: list[DatasetFile] = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS and not name.startswith("."))
-        for name in names:
-            path = Path(place, name)
-            if not name.startswith(".") and path.is_file():
-                available += (
-                    list(_list_members(path, folder)) if name.endswith(".zip") else [_describe_file(path, folder)]
-                )
+        for path in (Path(place, name) for name in names if not name.startswith(".")):
+            name = path.relative_to(folder).as_posix()
+            if path.is_file() and path.suffix == ".zip":
+                available += _list_members(path, name.removesuffix(".zip"))
+            elif path.is_file():
+                available.append(DatasetFile(path, _SUFFIXES.sub("", name), path.stat().st_size))
     return sorted(available, key=lambda file: (file.name, str(file)))
 
 
-def _describe_file(path: Path, folder: Path) -> DatasetFile:
-    return DatasetFile(path, _SUFFIXES.sub("", path.relative_to(folder).as_posix()), path.stat().st_size)
-
-
-def _list_members(path: Path, folder: Path) -> Iterator[DatasetFile]:
-    name = path.relative_to(folder).as_posix().removesuffix(".zip")
+def _list_members(path: Path, name: str) -> Iterator[DatasetFile]:
     try:
         with zipfile.ZipFile(path) as archive:
             for info in archive.infolist():
@@ -81,11 +72,7 @@ def _list_members(path: Path, folder: Path) -> Iterator[DatasetFile]:
 
 
 def match_files(available: Sequence[DatasetFile], *patterns: str) -> list[DatasetFile]:
-    """The files whose base name matches the first pattern that matches any.
-
-    Raises:
-        IfqaError: two files have the same name, so their questions would count twice.
-    """
+    """The files matched by the first pattern that matches any; FormatError if two have the same name and would count twice."""
     for pattern in patterns:
         chosen = [file for file in available if re.fullmatch(pattern, file.base)]
         names = [file.base for file in chosen]
@@ -113,15 +100,11 @@ class FileReader(ExitStack):
 
     @contextmanager
     def open(self, file: DatasetFile) -> Iterator[BufferedReader]:
-        """Open a file or a member of an archive for reading its bytes.
-
-        Raises:
-            IfqaError: the archive is damaged, or its compression is unsupported.
-        """
+        """Open a file or a member of an archive; raises FormatError if the archive is damaged or its compression unknown."""
         try:
             with self._handle(file) as handle:
-                whole = self._archives[file.path].getinfo(file.member).file_size if file.member else file.size
-                share = file.size / max(whole, 1)
+                size = self._archives[file.path].getinfo(file.member).file_size if file.member else file.size
+                share = file.size / max(size, 1)
                 self._now = lambda: handle.tell() * share
                 yield handle
         except zipfile.BadZipFile as error:
@@ -145,17 +128,13 @@ class FileReader(ExitStack):
             raise FormatError(f"{file}: cannot be read ({error}); extract the archive and remove it") from error
 
     def lines(self, file: DatasetFile) -> Iterator[tuple[int, str]]:
-        """Number and text of each line of a file, compressed or not."""
+        """Number and text of each line of a file."""
         with self.open(file) as handle:
             yield from read_lines(Path(str(file)), handle)
 
     @contextmanager
     def table(self, file: DatasetFile) -> Iterator["csv.DictReader[str]"]:
-        """The rows of a CSV file, compressed or not.
-
-        Raises:
-            IfqaError: the CSV is invalid.
-        """
+        """The rows of a CSV file."""
         csv.field_size_limit(LONGEST_LINE)
         rows = csv.DictReader(f"{line}\n" for _, line in self.lines(file))
         try:
@@ -165,20 +144,16 @@ class FileReader(ExitStack):
 
     @contextmanager
     def json(self, file: DatasetFile) -> Iterator[JsonStream]:
-        """A cursor in a file that is one JSON document, compressed or not.
-
-        Raises:
-            IfqaError: the file is damaged.
-        """
+        """A cursor in a file that is one JSON document."""
         with self.open(file) as handle, open_unpacked(Path(str(file)), handle) as unpacked:
             yield JsonStream(Path(str(file)), unpacked)
 
 
-class QuestionDetails(NamedTuple):
+class Details(NamedTuple):
     """A question's id, context, answers and split.
 
-    `split` is "train" or "valid" as published, empty if the question is in neither, and "both" if the dataset has no split, so
-    that the random one replaces it; in the authors' release it is the split's name.
+    `split` is "train" or "valid" as published; empty if in neither; "both" if the dataset has no split, so the random one
+    replaces it; and in the authors' release the split's name.
     """
 
     id: str
@@ -188,10 +163,10 @@ class QuestionDetails(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A question, and a function that reads its details; it is called for causal questions only."""
+    """A question, and a function that reads its details, for causal questions only."""
 
     question: str
-    details: Callable[[], QuestionDetails]
+    details: Callable[[], Details]
 
 
 Candidates = Generator[Candidate, None, None]
@@ -199,7 +174,7 @@ CausalTest = Callable[[str], bool]
 
 
 class Record(NamedTuple):
-    """A JSON object of a file; messages about its values start with `where` ("file:line")."""
+    """A JSON object of a file; error messages start with `where` ("file:line")."""
 
     values: dict[str, object]
     where: str
@@ -211,41 +186,41 @@ class Record(NamedTuple):
         return cls(_require_object(value, where), where, file)
 
     def text(self, key: str) -> str:
-        """The value of a key, which must be text."""
+        """The text under a key."""
         return typed_field(self.values, key, str, self.where)
 
     def number(self, key: str) -> int:
-        """The value of a key, which must be a whole number."""
+        """The whole number under a key."""
         return typed_field(self.values, key, int, self.where)
 
     def optional(self, key: str) -> str:
-        """The value of a key as text; empty if it is null or missing."""
+        """The text under a key; empty if it is null or missing."""
         return "" if self.values.get(key) is None else typed_field(self.values, key, str, self.where)
 
     def identifier(self, key: str) -> str:
-        """The value of a key as an id: a non-empty string or a whole number."""
-        value = self.values.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
-            raise FormatError(f"{self.where}: {key!r} must be an id (a string or a whole number), found {value!r:.40}")
-        return str(value)
+        """The id under a key, a non-empty string or a whole number."""
+        name = self.values.get(key)
+        if isinstance(name, bool) or not isinstance(name, int | str) or name == "":
+            raise FormatError(f"{self.where}: {key!r} must be an id (a string or a whole number), found {name!r:.40}")
+        return str(name)
 
     def texts(self, key: str) -> list[str]:
-        """The value of a key, which must be a list of strings, some of them perhaps empty."""
-        value = self.values.get(key)
-        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-            raise FormatError(f"{self.where}: {key!r} must be a list of strings, found {value!r:.60}")
-        return value
+        """The list of strings under a key."""
+        texts = self.values.get(key)
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise FormatError(f"{self.where}: {key!r} must be a list of strings, found {texts!r:.60}")
+        return texts
 
     def record(self, key: str) -> "Record":
-        """The value of a key, which must be an object."""
+        """The object under a key."""
         return self._replace(values=_require_object(self.values.get(key), f"{self.where}: {key!r}"))
 
     def records(self, key: str) -> list["Record"]:
-        """The value of a key, which must be a list of objects."""
-        value = self.values.get(key)
-        if not isinstance(value, list):
-            raise FormatError(f"{self.where}: {key!r} must be a list of objects, found {type(value).__name__}")
-        return [self._replace(values=_require_object(element, f"{self.where}: {key!r}")) for element in value]
+        """The list of objects under a key."""
+        elements = self.values.get(key)
+        if not isinstance(elements, list):
+            raise FormatError(f"{self.where}: {key!r} must be a list of objects, found {type(elements).__name__}")
+        return [self._replace(values=_require_object(element, f"{self.where}: {key!r}")) for element in elements]
 
     def extend(self, **values: object) -> "Record":
         """The record with further values, such as those of its parent."""
@@ -264,33 +239,18 @@ def _require_object(value: object, where: str) -> dict[str, object]:
 
 
 class Publisher(ABC):
-    """One dataset's layout. A subclass names the files and finds the details of a record's question; this class reads the files.
+    """A dataset's layout. A subclass names the files and finds the details of a record's question; this class reads the files."""
 
-    Attributes:
-        wanted: the file names, for messages.
-        files: groups of patterns for the files with questions; in each group, the first pattern that matches a file is used.
-        lookup_pattern: matches the files for look-ups.
-        array: None for JSON lines; else the key of the array of records, empty if the document is that array.
-        key: of a record's question.
-        reads: how often a file is read, for progress.
-    """
+    wanted: ClassVar[str]  # file names, for messages
+    files: ClassVar[tuple[tuple[str, ...], ...]] = ()  # in each group, the first pattern that matches a file is used
+    lookup_pattern: ClassVar[str] = ""  # matches the files for look-ups
+    array: ClassVar[str | None] = None  # key of the array of records, "" if the document is it, None for JSON lines
+    key: ClassVar[str] = "question"  # of a record's question
+    reads: ClassVar[int] = 1  # times a file is read, for progress
 
-    wanted: ClassVar[str]
-    files: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    lookup_pattern: ClassVar[str] = ""
-    array: ClassVar[str | None] = None
-    key: ClassVar[str] = "question"
-    reads: ClassVar[int] = 1
-
-    def __init__(self, reading: FileReader, lookup_files: Sequence[DatasetFile], causal: CausalTest) -> None:
-        """Open the files for look-ups.
-
-        Args:
-            reading: opens files.
-            lookup_files: files for look-ups.
-            causal: whether a question is causal, so that its details will be read.
-        """
-        self.reading = reading
+    def __init__(self, reader: FileReader, lookup_files: Sequence[DatasetFile], causal: CausalTest) -> None:
+        """Open the files for look-ups; `causal` tells the questions whose details will be read."""
+        self.reader = reader
         self.causal = causal
 
     @classmethod
@@ -306,14 +266,14 @@ class Publisher(ABC):
 
     @classmethod
     def fingerprint_lines(cls, folder: Path) -> Iterable[str]:
-        """Fingerprint lines of the files that are opened by name only."""
+        """Fingerprint lines of the files that are opened only by name."""
         return ()
 
     @classmethod
-    def questions(cls, reading: FileReader, chosen: Sequence[DatasetFile], causal: CausalTest) -> Candidates:
+    def questions(cls, reader: FileReader, chosen: Sequence[DatasetFile], causal: CausalTest) -> Candidates:
         """The questions of the chosen files, always in the same order."""
         lookup_files = [file for file in chosen if re.fullmatch(cls.lookup_pattern, file.base)]
-        publisher = cls(reading, lookup_files, causal)
+        publisher = cls(reader, lookup_files, causal)
         for file in chosen:
             if file not in lookup_files:
                 for record in publisher.records(file):
@@ -322,11 +282,11 @@ class Publisher(ABC):
     def records(self, file: DatasetFile) -> Iterator[Record]:
         """The records of a file, one for each question."""
         if self.array is None:
-            for number, line in self.reading.lines(file):
+            for number, line in self.reader.lines(file):
                 if line and not line.isspace():
                     yield Record(decode_object(line, f"{file}:{number}", json.loads), f"{file}:{number}", file)
             return
-        with self.reading.json(file) as stream:
+        with self.reader.json(file) as stream:
             for _ in stream.member(self.array) if self.array else (None,):
                 for _ in stream.elements():
                     where = f"{file}:{stream.line}"
@@ -337,7 +297,7 @@ class Publisher(ABC):
         return record.text(self.key)
 
     @abstractmethod
-    def details(self, record: Record) -> QuestionDetails:
+    def details(self, record: Record) -> Details:
         """The details of a record's question."""
 
 

@@ -1,6 +1,6 @@
 """The `ctxs` JSON: retrieved passages with their texts, as DPR writes and FiD reads them.
 
-A JSON list, or JSON lines, with an entry per question and its passages, best first:
+It is a JSON list, or JSON lines, with an entry per question and its passages, best first:
 
     {"question": "…", "answers": ["…"], "ctxs": [{"id": "wiki:7", "title": "…", "text": "…", "score": "82.3",
                                                  "has_answer": true}]}
@@ -37,19 +37,14 @@ _PICKLE_NAME = re.compile(r".*\.(pkl|pickle)(\.(gz|xz|bz2))?", re.IGNORECASE | r
 
 
 def read_ctxs(path: Path) -> Iterator[tuple[Question, list[tuple[Passage, float]]]]:
-    """Stream each entry's question, and its passages with scores, best first.
+    """Stream each entry's question, and its passages with scores, best first; errors name the entry's number, from 1.
 
     The question has the file's "id" (or "") and its non-blank "answers". Passages are sorted by score, ties in the file's order,
     as in FiD (src/data.py:64-68), but numerically: DPR writes scores as text. If any passage of an entry lacks a score, the
     entry's passages get the scores 1, 1/2, 1/3, … in the file's order.
 
-    Ids are unique within the file; white space in them becomes "_". A passage that has no id, or the id of an earlier passage
-    with other content, gets the id `ctx/` and 12 hex digits of the SHA-1 of its title and text. Duplicates within an entry are
-    merged at their best score.
-
-    Raises:
-        IfqaError: the file is missing, truncated, a pickle or not JSON, or an entry has another layout; the message has
-            its number, from 1.
+    White space in passage ids becomes "_". A passage without id, or with the id of an earlier passage with other content, gets
+    the id `ctx/` and 12 hex digits of the SHA-1 of its title and text. Duplicates in an entry are merged at their best score.
     """
     refuse_pickle(path)
     contents: dict[str, str] = {}  # id -> hash of its passage
@@ -64,28 +59,17 @@ def write_ctxs(
 ) -> int:
     """Write a JSON list with an entry for each question, atomically; return their number.
 
-    Scores are numbers, not text as in DPR, because FiD sorts them as they are (src/data.py:64-68) and would put "9.5" before
-    "82.3". "has_answer" is DPR's: whether the text, without the title, holds an answer.
-
-    Args:
-        path: the file to write.
-        questions: written with their ids and answers.
-        rankings: the ranking of each question, best first.
-        passages: the passages of each ranking, in its order.
+    `passages` has each ranking's passages, in its order. Scores are numbers, not text as in DPR, because FiD does not parse them
+    (src/data.py:64-68) and would sort "9.5" before "82.3". "has_answer" is DPR's: whether the text without title holds an answer.
     """
     count = 0
     with atomic_write(path) as handle:
         for question, hits, hit_passages in zip(questions, rankings, passages, strict=True):
             ctxs = [
-                {
-                    "id": passage.id,
-                    "title": passage.title,
-                    "text": passage.text,
-                    "score": float(hit.score),
-                    "has_answer": has_answer(passage.text, question.answers),
-                }
+                {"id": passage.id, "title": passage.title, "text": passage.text, "score": float(hit.score),
+                 "has_answer": has_answer(passage.text, question.answers)}
                 for hit, passage in zip(hits, hit_passages, strict=True)
-            ]
+            ]  # fmt: skip
             entry = {"id": question.id, "question": question.text, "answers": list(question.answers), "ctxs": ctxs}
             line = json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogatepass")
             write_bytes(handle, (b",\n" if count else b"[\n") + line)
@@ -105,10 +89,9 @@ def is_json_list(path: Path) -> bool:
 
 
 def refuse_pickle(path: Path) -> None:
-    """Refuse a pickle, such as the embeddings of DPR and FiD (`wikipedia_passages_00`): loading it would run its code.
+    """Raise FormatError for a file with the name or first bytes of a pickle, such as DPR's and FiD's embeddings.
 
-    Raises:
-        IfqaError: the file has the name or first bytes of a pickle, or is missing.
+    Loading a pickle (`wikipedia_passages_00`) would run its code.
     """
     if _PICKLE_NAME.fullmatch(path.name) or _PICKLE_MAGIC.match(_read_head(path)):
         raise FormatError(
@@ -120,20 +103,16 @@ def refuse_pickle(path: Path) -> None:
 def _parse_ranking(ctxs: list[object], contents: dict[str, str], where: str) -> list[tuple[Passage, float]]:
     passages, scores = [], []
     for number, ctx in enumerate(ctxs, start=1):
-        ctx_where = f"{where}, passage {number}"
+        place = f"{where}, passage {number}"
         if not isinstance(ctx, dict):
-            raise FormatError(f"{ctx_where}: wanted an object, found {type(ctx).__name__}")
-        title = (
-            ""
-            if ctx.get("title") is None
-            else unicode_text(typed_field(ctx, "title", str, ctx_where), "title", ctx_where)
-        )
-        text = unicode_text(typed_field(ctx, "text", str, ctx_where), "text", ctx_where)
+            raise FormatError(f"{place}: wanted an object, found {type(ctx).__name__}")
+        if ctx.get("title") is None:
+            ctx["title"] = ""
+        title, text = (unicode_text(typed_field(ctx, key, str, place), key, place) for key in ("title", "text"))
         content = hashlib.sha1(f"{title}\0{text}".encode(), usedforsecurity=False).hexdigest()
-        passages.append(
-            Passage(_unique_id("_".join(_parse_id(ctx, ctx_where).split()), content, contents), title, text)
-        )
-        scores.append(_parse_score(ctx.get("score"), ctx_where))
+        identifier = _unique_id("_".join(_parse_id(ctx, place).split()), content, contents)
+        passages.append(Passage(identifier, title, text))
+        scores.append(_parse_score(ctx.get("score"), place))
     numbers = [score for score in scores if score is not None]
     if len(numbers) < len(scores):
         numbers = [1 / rank for rank in range(1, len(scores) + 1)]
@@ -144,44 +123,39 @@ def _parse_ranking(ctxs: list[object], contents: dict[str, str], where: str) -> 
 
 
 def _unique_id(identifier: str, content: str, contents: dict[str, str]) -> str:
-    """The passage's id, or one made of its hash if another passage has that id; it is added to `contents`."""
+    """The passage's id, or one from its hash if another passage has that id; it is added to `contents`."""
     names = [identifier] if identifier else []
     names += [f"ctx/{content[:digits]}" for digits in (12, 40)]
     return next(name for name in names if contents.setdefault(name, content) == content)
 
 
 def _parse_id(record: dict[str, object], where: str) -> str:
-    value = record.get("id")
-    if isinstance(value, bool) or not isinstance(value, str | int | None):
-        raise FormatError(f"{where}: 'id' must be text or a whole number, found {type(value).__name__}")
-    return "" if value is None else unicode_text(str(value), "id", where).strip()
+    name = record.get("id")
+    if isinstance(name, bool) or not isinstance(name, str | int | None):
+        raise FormatError(f"{where}: 'id' must be text or a whole number, found {type(name).__name__}")
+    return "" if name is None else unicode_text(str(name), "id", where).strip()
 
 
 def _parse_answers(entry: dict[str, object], where: str) -> tuple[str, ...]:
-    values = typed_field(entry, "answers", list, where) if entry.get("answers") is not None else []
-    return texts_field(
-        {"answers": [value for value in values if value != "" and not str(value).isspace()]}, "answers", where
-    )
+    answers = typed_field(entry, "answers", list, where) if entry.get("answers") is not None else []
+    answers = [answer for answer in answers if answer != "" and not str(answer).isspace()]
+    return texts_field({"answers": answers}, "answers", where)
 
 
-def _parse_score(value: object, where: str) -> float | None:
-    if value is None:
+def _parse_score(number: object, where: str) -> float | None:
+    if number is None:
         return None
     score = math.nan
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
+    if isinstance(number, str | int | float) and not isinstance(number, bool):
         with suppress(ValueError, OverflowError):
-            score = float(value)
+            score = float(number)
     if not math.isfinite(score):
-        raise FormatError(f"{where}: 'score' must be a number, or the text of one; found {repr(value)[:40]}")
+        raise FormatError(f"{where}: 'score' must be a number, as JSON or text; found {repr(number)[:40]}")
     return score
 
 
 def iter_entries(path: Path) -> Iterator[dict[str, object]]:
-    """Stream the objects of a JSON list, or of JSON lines.
-
-    Raises:
-        IfqaError: the file is missing, truncated or not JSON, or an entry is no object; the message has its number, from 1.
-    """
+    """Stream the objects of a JSON list or of JSON lines; errors name the entry's number, from 1."""
     number = 1
     with open_unpacked(path) as handle:
         stream = JsonStream(path, handle, LONGEST_LINE, lambda: f"{path}: entry {number}")

@@ -5,16 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ifqa.errors import FormatError
+from ifqa.formats import tables
 from ifqa.formats.runs import check_id
-from ifqa.formats.tables import (
-    JSON_SUFFIXES,
-    TABLE_SUFFIXES,
-    parse_header,
-    read_first_line,
-    read_rows,
-    row_id,
-    unpacked_suffix,
-)
+from ifqa.formats.tables import read_rows, row_id, unpacked_suffix
 from ifqa.records import Question
 from ifqa.storage.files import atomic_write, text_field, texts_field, typed_field, unicode_text, write_bytes
 
@@ -24,11 +17,7 @@ _ANSWER_KEYS = ("answers", "answer", "target")  # SQuAD and DPR, nq_open, lm-eva
 
 
 def write_topics(path: Path, questions: Sequence[Question]) -> int:
-    """Write Pyserini topics, `id TAB text`, with white space collapsed to single blanks; return their number.
-
-    Raises:
-        IfqaError: an id holds white space, or an id or text a lone surrogate.
-    """
+    """Write Pyserini topics, `id TAB text`, with single blanks; return their number. Raises as `check_id`."""
     with atomic_write(path) as handle:
         for question in questions:
             text = unicode_text(" ".join(question.text.split()), "question", question.id)
@@ -41,9 +30,6 @@ def iter_questions(path: Path) -> Iterator[Question]:
 
     A row has `question`, and may have `id` (or `idx`, `qid`, `question_id`; else its number from 1), `dataset` and `causal`. A
     .tsv or .txt without a header has `id TAB question` (Pyserini topics), or one question per line.
-
-    Raises:
-        IfqaError: as `read_rows`, or a row has another layout, or there is no question.
     """
     return _parse_file(path, _parse_brief)
 
@@ -54,23 +40,16 @@ def read_questions(path: Path) -> list[Question]:
     Besides the fields of `iter_questions`, a record may have `answers`, `answer` or `target` (a text, a list, or the objects of
     SQuAD or TriviaQA); `passages` or `context` (a text or a list); `choices`; `source` and `licence`, which become labels. This
     covers SQuAD, lm-eval, the IfQA release, DPR and FiD. SQuAD's impossible questions have no answers.
-
-    Raises:
-        IfqaError: as `iter_questions`, or two questions have the same id.
     """
-    if unpacked_suffix(path) in JSON_SUFFIXES:
-        return check_unique_ids(path, list(_parse_file(path, _parse_full)))
-    return check_unique_ids(
-        path, [replace(question, text=question.text.strip()) for question in _parse_file(path, _parse_brief)]
-    )
+    is_json = unpacked_suffix(path) in tables.JSON_SUFFIXES
+    questions = list(_parse_file(path, _parse_full if is_json else _parse_brief))
+    if not is_json:
+        questions = [replace(question, text=question.text.strip()) for question in questions]
+    return check_unique_ids(path, questions)
 
 
 def check_unique_ids(path: Path, questions: list[Question]) -> list[Question]:
-    """The questions, if there are any and their ids are unique.
-
-    Raises:
-        IfqaError: there is no question, or two have the same id.
-    """
+    """The questions; raises FormatError if there is none, or two have the same id."""
     if not questions:
         raise FormatError(f"{path}: wanted questions, found none")
     seen: set[str] = set()
@@ -83,8 +62,8 @@ def check_unique_ids(path: Path, questions: list[Question]) -> list[Question]:
 
 def _parse_file(path: Path, parse: Callable[[dict[str, object], str, int], Question]) -> Iterator[Question]:
     kind, number = unpacked_suffix(path), 0
-    first, lines = read_first_line(path) if kind in TABLE_SUFFIXES else ("", iter(()))
-    if kind in (".tsv", ".txt") and "question" not in parse_header(first, kind):
+    first, lines = tables.read_first_line(path) if kind in tables.TABLE_SUFFIXES else ("", iter(()))
+    if kind in (".tsv", ".txt") and "question" not in tables.parse_header(first, kind):
         questions = _parse_headerless(path, lines, "\t" in first)
     else:
         rows = enumerate(read_rows(path, "question"), start=1)
@@ -108,12 +87,12 @@ def _parse_headerless(path: Path, lines: Iterable[tuple[int, str]], are_topics: 
 
 
 def _parse_brief(row: dict[str, object], where: str, number: int) -> Question:
-    group, value = row.get("dataset"), row.get("causal")
+    group, cell = row.get("dataset"), row.get("causal")
     if group is not None and not isinstance(group, str):
         raise FormatError(f"{where}: 'dataset' must be text, found {type(group).__name__}")
-    causal = "" if value is None else str(value).strip().lower()
+    causal = "" if cell is None else str(cell).strip().lower()
     if causal not in _CAUSAL_LABELS:
-        raise FormatError(f"{where}: 'causal' must be true or false, found {value!r:.40}")
+        raise FormatError(f"{where}: 'causal' must be true or false, found {cell!r:.40}")
     labels = (("causal", _CAUSAL_LABELS[causal]),) if causal else ()
     text = text_field(row, "question", where)
     return Question(row_id(row, where) or str(number), text, group=group or "", labels=labels)
@@ -138,8 +117,8 @@ def _parse_full(record: dict[str, object], where: str, number: int) -> Question:
     )
 
 
-def _parse_texts(value: object, key: str, where: str) -> tuple[str, ...]:
-    """A text or a list of texts, as a tuple; empty for None and for a blank text."""
-    if value is None or (isinstance(value, str) and not value.strip()):
+def _parse_texts(texts: object, key: str, where: str) -> tuple[str, ...]:
+    """A text or a list of texts as a tuple; empty for None and for a blank text."""
+    if texts is None or (isinstance(texts, str) and not texts.strip()):
         return ()
-    return texts_field({key: [value] if isinstance(value, str) else value}, key, where)
+    return texts_field({key: [texts] if isinstance(texts, str) else texts}, key, where)

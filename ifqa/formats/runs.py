@@ -4,11 +4,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 
-from ifqa.errors import FormatError, IfqaError
+from ifqa.errors import FormatError, PluginError
 from ifqa.records import Hit
 from ifqa.storage.files import atomic_write, read_lines, unicode_text, write_bytes
 
@@ -16,22 +16,17 @@ from ifqa.storage.files import atomic_write, read_lines, unicode_text, write_byt
 def format_ranking(question_id: str, hits: Sequence[Hit], tag: str) -> bytes:
     """A question's ranking as lines of a TREC run: `question Q0 passage rank score tag`, ranks from 1.
 
-    Scores are written with `repr`, so they are read back as the same floats. trec_eval sorts by score, not by rank, so scores
-    must not rise along the ranking.
-
-    Raises:
-        IfqaError: a score rises, or the ranking has a passage twice.
+    `repr` of a score reads back as the same float. trec_eval sorts by score, not by rank, so a rising score raises PluginError,
+    as does a duplicate passage.
     """
     scores = [float(hit.score) for hit in hits]  # a plugin may give numpy floats
-    for rank in range(1, len(scores)):
-        if scores[rank] > scores[rank - 1]:
-            raise IfqaError(
-                f"ranking of {question_id}: the score rises from {scores[rank - 1]!r} to {scores[rank]!r} at rank "
-                f"{rank + 1}; wanted the best passage first"
-            )
+    for rank, (score, following) in enumerate(pairwise(scores), start=2):
+        if following > score:
+            rise = f"the score rises from {score!r} to {following!r} at rank {rank}"
+            raise PluginError(f"ranking of {question_id}: {rise}; wanted the best passage first")
     passage_id, times = next(iter(Counter(hit.passage_id for hit in hits).most_common(1)), ("", 0))
     if times > 1:
-        raise IfqaError(f"ranking of {question_id}: passage {passage_id} appears {times} times; wanted it once")
+        raise PluginError(f"ranking of {question_id}: passage {passage_id} appears {times} times; wanted it once")
     ranked = enumerate(zip(hits, scores, strict=True), start=1)
     lines = (f"{question_id} Q0 {hit.passage_id} {rank} {score!r} {tag}\n" for rank, (hit, score) in ranked)
     return "".join(lines).encode()
@@ -45,11 +40,7 @@ def write_run(path: Path, rankings: Mapping[str, Sequence[Hit]], tag: str) -> No
 
 
 def read_run(path: Path) -> dict[str, list[Hit]]:
-    """The rankings of a TREC run by question id, sorted by score as in trec_eval; ties keep the order of the file.
-
-    Raises:
-        IfqaError: a line does not have six fields, a score is no number, or a ranking has a passage twice.
-    """
+    """The rankings of a TREC run by question id, sorted by score as in trec_eval; ties keep the order of the file."""
     rankings: dict[str, dict[str, float]] = {}
     for line in _iter_hits(path):
         _add_hit(rankings.setdefault(line[1], {}), *line)
@@ -74,12 +65,12 @@ def _iter_hits(path: Path) -> Iterator[tuple[str, str, Hit]]:
         if len(fields) != 6:
             raise FormatError(f"{where}: wanted 6 fields (question Q0 passage rank score tag), found {len(fields)}")
         question_id, _, passage_id, _, score, _ = fields
-        value = math.nan
+        number = math.nan
         with suppress(ValueError):
-            value = float(score)
-        if not math.isfinite(value):
+            number = float(score)
+        if not math.isfinite(number):
             raise FormatError(f"{where}: score {score!r} is not a number")
-        yield where, question_id, Hit(passage_id, value)
+        yield where, question_id, Hit(passage_id, number)
 
 
 def _add_hit(ranking: dict[str, float], where: str, question_id: str, hit: Hit) -> None:
@@ -93,12 +84,7 @@ def _sort_hits(ranking: dict[str, float]) -> list[Hit]:
 
 
 def write_qrels(path: Path, qrels: Mapping[str, Mapping[str, int]]) -> int:
-    """Write TREC qrels, lines of `question 0 passage relevance`; return their number.
-
-    Args:
-        path: the file to write.
-        qrels: question id -> passage id -> relevance.
-    """
+    """Write TREC qrels (question id -> passage id -> relevance), `question 0 passage relevance`; return their number."""
     with atomic_write(path) as handle:
         for question_id, passages in qrels.items():
             for passage_id, relevance in passages.items():
@@ -107,13 +93,8 @@ def write_qrels(path: Path, qrels: Mapping[str, Mapping[str, int]]) -> int:
 
 
 def check_id(name: str) -> str:
-    """The id, if a format with fields separated by white space can hold it.
-
-    Raises:
-        IfqaError: it is empty, or holds white space or a lone surrogate.
-    """
+    """The id; raises FormatError if it is empty or holds white space, which separates fields here, or a lone surrogate."""
     if name.split() != [name] or name.startswith("\ufeff"):  # a byte order mark
-        raise IfqaError(
-            f"id {name!r} is empty or holds white space, which separates fields in this format; choose another id"
-        )
+        problem = "is empty or holds white space, which separates fields in this format"
+        raise FormatError(f"id {name!r} {problem}; choose another id")
     return unicode_text(name, "id", f"id {name!r}")

@@ -27,27 +27,18 @@ _ID_COLUMNS = ("id", "idx", "qid", "question_id")
 
 
 def unpacked_suffix(path: Path) -> str:
-    """A file's suffix without `.gz`, `.xz` or `.bz2`; empty if `read_rows` cannot read the file."""
+    """A file's suffix before `.gz`, `.xz` or `.bz2`; empty if `read_rows` cannot read the file."""
     name = next((path.name.removesuffix(end) for end in _COMPRESSED_SUFFIXES if path.name.endswith(end)), path.name)
     suffix = Path(name).suffix
     return suffix if suffix in JSON_SUFFIXES + TABLE_SUFFIXES else ""
 
 
 def read_rows(path: Path, required: str) -> Iterator[Row]:
-    """Each row of a table with a header, or of a JSON file.
-
-    Args:
-        path: the file.
-        required: a column that a table must have; it shows that the first line is a header.
-
-    Raises:
-        IfqaError: the file is missing, damaged or of another kind, or lacks that column.
-    """
+    """Each row of a JSON file, or of a table whose first line, the header, has the `required` column."""
     kind = unpacked_suffix(path)
     if not kind:
-        raise FormatError(
-            f"{path}: wanted a {', '.join(JSON_SUFFIXES + TABLE_SUFFIXES)} file, compressed or not; found {path.suffix!r}"
-        )
+        suffixes = ", ".join(JSON_SUFFIXES + TABLE_SUFFIXES)
+        raise FormatError(f"{path}: wanted a {suffixes} file, compressed or not; found {path.suffix!r}")
     if kind == ".jsonl":
         yield from ((f"{path}:{number}", record) for number, record in read_jsonl(path))
     elif kind == ".json" and is_json_list(path):
@@ -62,15 +53,11 @@ def read_rows(path: Path, required: str) -> Iterator[Row]:
 
 
 def row_id(row: Mapping[str, object], where: str) -> str:
-    """The id of a row; empty if it has none.
-
-    Raises:
-        IfqaError: it is neither a text nor a whole number.
-    """
-    value = next((row[key] for key in _ID_COLUMNS if row.get(key) not in (None, "")), "")
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise FormatError(f"{where}: 'id' must be text or a whole number, found {type(value).__name__}")
-    return unicode_text(str(value).strip(), "id", where)
+    """The id of a row, which must be a text or a whole number; empty if it has none."""
+    name = next((row[key] for key in _ID_COLUMNS if row.get(key) not in (None, "")), "")
+    if isinstance(name, bool) or not isinstance(name, str | int):
+        raise FormatError(f"{where}: 'id' must be text or a whole number, found {type(name).__name__}")
+    return unicode_text(str(name).strip(), "id", where)
 
 
 def _read_squad(path: Path) -> Iterator[Row]:
@@ -82,22 +69,16 @@ def _read_squad(path: Path) -> Iterator[Row]:
                 where = f"{path}: article {number}"
                 for paragraph in objects_field(stream.value(), "paragraphs", where):
                     for qa in objects_field(paragraph, "qas", where):
+                        passage = typed_field(paragraph, "context", str, where)
                         answers = [] if qa.get("is_impossible") is True else qa.get("answers", [])
-                        yield (
-                            where,
-                            {**qa, "answers": answers, "passages": typed_field(paragraph, "context", str, where)},
-                        )
+                        yield where, {**qa, "answers": answers, "passages": passage}
 
 
-def objects_field(value: object, key: str, where: str) -> list[dict[str, object]]:
-    """The list of objects under a key of an object.
-
-    Raises:
-        FormatError: `value` is no object, or its key has no list of objects.
-    """
-    if not isinstance(value, dict):
-        raise FormatError(f"{where}: wanted an object, found {type(value).__name__}")
-    elements = typed_field(value, key, list, where)
+def objects_field(record: object, key: str, where: str) -> list[dict[str, object]]:
+    """The list of objects under a key of an object; raises FormatError for any other value."""
+    if not isinstance(record, dict):
+        raise FormatError(f"{where}: wanted an object, found {type(record).__name__}")
+    elements = typed_field(record, key, list, where)
     for element in elements:
         if not isinstance(element, dict):
             raise FormatError(f"{where}: {key!r} must be a list of objects, found {type(element).__name__} in it")

@@ -1,4 +1,4 @@
-"""Reading the IfQA release: once for each command, and again when a file changes."""
+"""Reading the IfQA release: once, and again when a file changes."""
 
 import json
 import os
@@ -32,10 +32,10 @@ def test_a_split_is_parsed_once_and_again_when_its_file_changes(monkeypatch):
     benchmark(RECORD | {"answers": ["Di"]})
     assert [question.answers for question in IfQA().questions("full-dev")] == [("Di",)]
     half = RECORD | {"idx": "a\ud800"}
-    for record, said in ((RECORD, "key 'idx' is missing"), (half, "'idx' holds half a surrogate pair")):
+    for record, message in ((RECORD, "key 'idx' is missing"), (half, "'idx' holds half a surrogate pair")):
         FILE.write_text(json.dumps([record]))
         for _ in range(2):
-            with pytest.raises(IfqaError, match=f"question 0: {said}"):
+            with pytest.raises(IfqaError, match=f"question 0: {message}"):
                 IfQA().questions("full-dev")
 
 
@@ -51,32 +51,27 @@ def test_the_same_name_below_another_folder_is_another_file(tmp_path, monkeypatc
 
 
 def release(**contexts):
-    """Write the release's six files below the working directory, given the gold passages of each split's questions."""
-    for name in (f"{setting}_{part}" for setting in ("full", "few") for part in ("train", "dev", "test")):
+    """Write the release's six files below the working directory, with the gold passages of each split's questions."""
+    for name in (f"{family}_{part}" for family in ("full", "few") for part in ("train", "dev", "test")):
         path = Path("data/ifqa") / f"{name.replace('_', '_split/')}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        several = enumerate(contexts.get(name, [["other"]]))
-        path.write_text(json.dumps([{"idx": n, **RECORD, "context": one} for n, one in several]))
+        records = [{"idx": n, **RECORD, "context": texts} for n, texts in enumerate(contexts.get(name, [["other"]]))]
+        path.write_text(json.dumps(records))
 
 
 def apart(split, root=Path()):
-    """The indexes of the questions that share no gold passage with training; None if that is unknown."""
+    """The indexes of the questions that share no gold passage with training; None if unknown."""
     source = IfQA(root)
     subset = source.subsets[-1]
-    told = {question.id.rpartition("/")[2]: subset.holds(question) for question in source.questions(split)}
     assert subset.name == "no_overlap"
-    return None if None in told.values() else [index for index, apart in told.items() if apart]
+    is_apart = {question.id.rpartition("/")[2]: subset.holds(question) for question in source.questions(split)}
+    return None if None in is_apart.values() else [index for index in is_apart if is_apart[index]]
 
 
-def test_no_overlap_leaves_out_questions_on_passages_of_training_as_it_is_now_and_is_unknown_without_it(
-    tmp_path, monkeypatch
-):
-    release(
-        full_train=[["The Bridge  fell in\n1895."], ["two", "three"]],
-        full_dev=[["the bridge fell in 1895."], ["new"], ["new", "three"], ["The Bridge fell in 1896."], []],
-        few_train=[["new"]],
-        few_dev=[["new"], ["three"]],
-    )
+def test_no_overlap_leaves_out_questions_on_training_passages_and_is_unknown_without_them(tmp_path, monkeypatch):
+    dev = [["the bridge fell in 1895."], ["new"], ["new", "three"], ["The Bridge fell in 1896."], []]
+    few = {"few_train": [["new"]], "few_dev": [["new"], ["three"]]}
+    release(full_train=[["The Bridge  fell in\n1895."], ["two", "three"]], full_dev=dev, **few)
     assert (apart("full-dev"), apart("few-dev"), apart("full-train")) == (["1", "3", "4"], ["1"], [])
     assert (IfQA().training_split("full-test"), IfQA().training_split("few-dev")) == ("full-train", "few-train")
     release(full_dev=[["new"]], full_train=[["another"]])

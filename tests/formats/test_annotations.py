@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from ifqa.formats import annotations
-from ifqa.formats.annotations import (
-    VERDICTS,
-    VERIFICATION_FIELDS,
-    WRITING_FIELDS,
-    read_annotated,
-    read_tasks,
-    write_tasks,
-)
+from ifqa.formats.annotations import VERIFICATION_FIELDS, WRITING_FIELDS, read_annotated, read_tasks, write_tasks
 
 PASSAGES = [
     {"passage_id": f"{n}-0", "title": f"T{n}", "passage": f"=The mill, number {n}, burned.", "keyword": "because"}
@@ -40,9 +33,9 @@ def export(path, filled):
 
 
 def results(filled):
-    for name, value in filled.items():
+    for name, texts in filled.items():
         kind, key = ("choices", "choices") if name in ("answer_type", "free_form", "verdict") else ("textarea", "text")
-        texts = value if isinstance(value, list) else [value]
+        texts = texts if isinstance(texts, list) else [texts]
         yield {"from_name": name, "to_name": "passage", "type": kind, "value": {key: texts}}
 
 
@@ -58,13 +51,13 @@ def fill(path, rows):
 
 @pytest.fixture(params=["json", "csv"])
 def written(request, tmp_path):
-    """Four passages: one with a question, one of free form, one skipped, one untouched."""
+    """Four passages: with a question, with a free-form question, skipped, and untouched."""
     path = tmp_path / f"tasks.{request.param}"
     write_tasks(path, PASSAGES, WRITING_FIELDS)
     if request.param == "json":
         export(path, [[(7, FILLED)], [({"email": "b@x"}, FREE)], [(7, None)], []])
     else:
-        lines = {key: "\n".join(value) if isinstance(value, list) else value for key, value in FREE.items()}
+        lines = {key: "\n".join(texts) if isinstance(texts, list) else texts for key, texts in FREE.items()}
         fill(path, [FILLED | {"worker": "7"}, lines | {"worker": "b@x"}, {}, {}])
     return path
 
@@ -76,7 +69,7 @@ def test_written_questions_are_read_with_answers_passages_and_labels(written):
     assert plain.gold_passages == (PASSAGES[0]["passage"],)
     assert free.gold_passages == ("One passage.", "Another.")
     assert free.answers == ("the mill", "it", "a mill")
-    assert [value for _, value in free.labels] == ["entity", "free-form"]
+    assert [label for _, label in free.labels] == ["entity", "free-form"]
     assert annotated.summary == "2 questions; 2 passages without one"
 
 
@@ -84,15 +77,15 @@ def votes(written, suffix, verdicts, another_answer=""):
     """The file of votes on the two written questions, filled in: verdicts of two workers on each."""
     path = written.with_name(f"votes.{suffix}")
     write_tasks(path, annotations.verification_tasks(written), VERIFICATION_FIELDS, copies=2)
-    filled = [
-        [{"verdict": verdict, "another_answer": another_answer} if verdict else None for verdict in pair]
-        for pair in verdicts
-    ]
+
+    def ballot(verdict):
+        return {"verdict": verdict, "another_answer": another_answer} if verdict else None
+
+    filled = [[("x", ballot(first)), ("y", ballot(second))] for first, second in verdicts]
     if suffix == "json":
-        export(path, [list(zip("xy", pair, strict=True)) for pair in filled])
+        export(path, filled)
     else:
-        rows = [(worker, row or {}) for pair in filled for worker, row in zip("xy", pair, strict=True)]
-        fill(path, [row | {"worker": worker} for worker, row in rows])
+        fill(path, [{**(row or {}), "worker": worker} for pair in filled for worker, row in pair])
     return path
 
 
@@ -103,10 +96,10 @@ def votes(written, suffix, verdicts, another_answer=""):
         ([("right", "right"), ("right", "wrong answer")], 2),
         ([("right", "right"), ("wrong answer", "not answerable")], 1),
         ([("right", None), (None, None)], 1),
-        ([("right", "right"), ("not answerable", None)], 1),  # the writer alone is for it
+        ([("right", "right"), ("not answerable", None)], 1),  # only the writer is for it
     ],
 )
-def test_a_question_is_kept_if_most_of_its_workers_are_for_it(written, suffix, pairs, kept):
+def test_a_question_is_kept_by_the_majority_of_its_workers(written, suffix, pairs, kept):
     annotated = read_annotated(votes(written, suffix, pairs))
     assert len(annotated.questions) == kept
     assert f"; {2 - kept} dropped" in annotated.summary
@@ -118,7 +111,7 @@ def test_another_answer_counts_if_its_worker_is_for_the_question(written):
     assert read_annotated(path).questions[0].answers == ("the mill", "a house")
 
 
-def test_votes_tell_their_agreement(written):
+def test_the_summary_of_votes_has_their_agreement(written):
     agreed = read_annotated(votes(written, "csv", [("right", "right"), ("wrong answer",) * 2])).summary
     assert agreed.endswith("1 dropped (1 wrong answer); Krippendorff's alpha of the verdicts: 1.000")
     summary = read_annotated(votes(written, "json", [("right", "right"), ("right", "right")])).summary
@@ -146,7 +139,7 @@ def test_workers_that_vote_twice_or_on_their_own_question_are_refused(written, w
         ({"free_form": "yes"}, r"needs 'other_passages'; found none"),
     ],
 )
-def test_a_field_that_is_missing_or_wrong_is_named_with_its_place(tmp_path, wrong, message):
+def test_a_missing_or_invalid_field_is_named_with_its_location(tmp_path, wrong, message):
     path = tmp_path / "tasks.json"
     write_tasks(path, PASSAGES[:1], WRITING_FIELDS)
     export(path, [[(1, FILLED | wrong)]])
@@ -166,13 +159,13 @@ def test_a_field_that_is_missing_or_wrong_is_named_with_its_place(tmp_path, wron
         ({"data": {}, "annotations": [{"result": [{}]}]}, "key 'from_name' is missing"),
     ],
 )
-def test_another_layout_is_refused_with_its_place(tmp_path, task, message):
+def test_another_layout_is_refused_with_its_location(tmp_path, task, message):
     (tmp_path / "tasks.json").write_text(json.dumps([task]))
     with refused(message):
         read_tasks(tmp_path / "tasks.json")
 
 
-def test_only_annotation_files_are_taken_for_tasks(tmp_path):
+def test_only_annotation_files_hold_tasks(tmp_path):
     tasks = [("a.json", '[{"data": {}}]'), ("d.csv", "passage,x\n")]
     others = [("b.json", '{"data": []}'), ("c.json", '[{"question": "?"}]'), ("e.jsonl", '{"data": {}}')]
     for name, text in tasks + others:
@@ -180,7 +173,7 @@ def test_only_annotation_files_are_taken_for_tasks(tmp_path):
         assert annotations.holds_tasks(tmp_path / name) == ((name, text) in tasks)
 
 
-def test_tasks_are_written_over_nothing_and_only_as_json_or_csv(tmp_path):
+def test_tasks_overwrite_no_file_and_are_only_json_or_csv(tmp_path):
     (tmp_path / "tasks.xml").write_text("mine")
     for name in ("tasks.json", "tasks.tsv"):
         with refused(r"tasks.xml exists already|wanted a .json .Label Studio. or .csv file"):
@@ -190,29 +183,23 @@ def test_tasks_are_written_over_nothing_and_only_as_json_or_csv(tmp_path):
 
 
 def test_the_labelling_interface_has_every_field_and_choice(tmp_path):
-    write_tasks(
-        tmp_path / "tasks.json",
-        PASSAGES,
-        [*WRITING_FIELDS, annotations.AnnotationField("a", 'a < b & "c"', ("x & y",))],
-    )
+    field = annotations.AnnotationField("a", 'a < b & "c"', ("x & y",))
+    write_tasks(tmp_path / "tasks.json", PASSAGES, [*WRITING_FIELDS, field])
     tree = ElementTree.parse(tmp_path / "tasks.xml")
     names = [element.get("name") for element in tree.iter() if element.get("toName") == "passage"]
     assert names == [*(field.name for field in WRITING_FIELDS), "a"]
     values = {element.get("value") for element in tree.iter("Text")}
     assert values <= {f"${name}" for name in PASSAGES[0]}
     assert "x & y" in [choice.get("value") for choice in tree.iter("Choice")]
-    assert next(field for field in VERIFICATION_FIELDS if field.name == "verdict").choices == VERDICTS
 
 
-VALUES = st.one_of(st.text(st.characters(exclude_categories=["Cs", "Cc"])), st.just("=1+1"), st.just('["x"]'))
+TEXTS = st.one_of(st.text(st.characters(exclude_categories=["Cs", "Cc"])), st.just("=1+1"), st.just('["x"]'))
 
 
 @settings(max_examples=15)  # each writes files and flushes them
-@given(st.lists(VALUES, min_size=1, max_size=3), st.sampled_from(["json", "csv"]))
-def test_any_text_of_a_task_is_read_back_as_it_was(tmp_path_factory, texts, suffix):
+@given(st.lists(TEXTS, min_size=1, max_size=3), st.sampled_from(["json", "csv"]))
+def test_any_text_of_a_task_is_read_back(tmp_path_factory, texts, suffix):
     path = tmp_path_factory.mktemp("t") / f"tasks.{suffix}"
     write_tasks(path, [{"passage_id": "p", "passage": text} for text in texts], VERIFICATION_FIELDS)
-    read = [row["passage"] for _, row in read_tasks(path)]
-    assert [question if isinstance(question, str) else question[0] if question else "" for question in read] == [
-        text.strip() for text in texts
-    ]
+    passages = ["".join(row["passage"]) for _, row in read_tasks(path)]
+    assert passages == [text.strip() for text in texts]

@@ -1,4 +1,4 @@
-"""Each dataset of CausalQA in its publisher's layout: what ten invented records become, and what wrong ones get."""
+"""Each dataset of CausalQA in its publisher's layout: ten invented records, and invalid ones."""
 
 import gzip
 import json
@@ -10,7 +10,7 @@ from causal_publishers import WRITERS, eli5, lines, naturalquestions, searchqa, 
 from ifqa.benchmarks.causalqa.builder import build_causalqa
 from ifqa.errors import IfqaError
 
-# Dataset -> id, context and answers of its causal questions, and the numbers of those in the original train and valid part.
+# Dataset -> id, context and answers of its causal questions, and the places of those in the original train and valid part.
 # The questions are "why does lamp N glow", N = 0, 3, 6 and 9.
 WANTED = {
     "paq": ([(str(n + 1), f'Lamp {n} has a "wick" that is hot.', [f"heat {n}"]) for n in (0, 3, 6, 9)], None),  # a random split
@@ -29,14 +29,11 @@ WANTED = {
 }  # fmt: skip
 
 
-def built(folder, name, **options):
-    """The records of each split of a dataset, after a build from FOLDER/NAME."""
-    list(build_causalqa(folder / "out", folder, **options))
-    place = folder / "out/data/causalqa"
-    return {
-        path.parent.name: [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        for path in sorted(place.glob(f"*/{name}.jsonl"))
-    }
+def build(folder, name):
+    """The records of each split of a dataset, built from FOLDER/NAME."""
+    list(build_causalqa(folder / "out", folder))
+    paths = sorted((folder / "out/data/causalqa").glob(f"*/{name}.jsonl"))
+    return {path.parent.name: [json.loads(line) for line in path.read_text("utf-8").splitlines()] for path in paths}
 
 
 def refused(folder, message):
@@ -53,23 +50,21 @@ def both(splits, family):
 @pytest.mark.parametrize("name", WRITERS)
 def test_ten_records_become_causal_questions_with_their_answers(name, tmp_path):
     write_publishers(tmp_path, name)
-    splits = built(tmp_path, name)
+    splits = build(tmp_path, name)
     wanted, original = WANTED[name]
     rows = both(splits, "random")
     summaries = {number: (row["context"], row["answers"], row["rules"]) for number, row in rows.items()}
     assert summaries == {number: (context, answers, ["R1"]) for number, context, answers in wanted}
     questions = {row["question"] for row in rows.values()}
     assert all(question.startswith("why does lamp ") for question in questions)
-    has_text_below_its_title = name == "eli5"
-    assert ("why does lamp 3 glow in the dark" in questions) == has_text_below_its_title
+    assert ("why does lamp 3 glow in the dark" in questions) == (name == "eli5"), "only eli5 has a text below its title"
     assert "secret" not in json.dumps(splits)  # a document outside of triviaqa's evidence
     for place, part in enumerate(("train", "valid")):
+        rows = splits[f"original-{part}"]
         if original is None:
-            assert splits[f"original-{part}"] == splits[f"random-{part}"]
+            assert rows == splits[f"random-{part}"]
         else:
-            assert [row["id"] for row in splits[f"original-{part}"]] == [
-                wanted[number][0] for number in original[place]
-            ]
+            assert [row["id"] for row in rows] == [wanted[number][0] for number in original[place]]
 
 
 OTHER_LAYOUTS = {
@@ -84,15 +79,15 @@ def test_a_publishers_other_layout_gives_the_same_questions(name, tmp_path):
     write_publishers(tmp_path / "one", name)
     (tmp_path / "other" / name).mkdir(parents=True)
     OTHER_LAYOUTS[name](tmp_path / "other" / name)
-    first, second = (both(built(tmp_path / place, name), "original") for place in ("one", "other"))
+    first, second = (both(build(tmp_path / place, name), "original") for place in ("one", "other"))
     assert first.keys() == second.keys() != set()
-    for number in first:  # what the other layout does not have
+    for number in first:  # fields that the other layout lacks
         if name == "eli5":
             first[number] |= {"question": f"why does lamp {number[1:]} glow", "answers": first[number]["answers"][:1]}
     assert second == first
 
 
-def test_a_file_or_an_archive_that_is_there_twice_is_refused(tmp_path):
+def test_a_duplicate_file_or_archive_is_refused(tmp_path):
     write_publishers(tmp_path, "squad2")
     plain = (tmp_path / "squad2/dev-v2.0.json").read_bytes()
     (tmp_path / "squad2/dev-v2.0.json.gz").write_bytes(gzip.compress(plain))
@@ -103,14 +98,14 @@ def test_a_file_or_an_archive_that_is_there_twice_is_refused(tmp_path):
     refused(tmp_path, "hold the same question; keep the archive or the folder")
 
 
-def column(name, value):
-    return json.dumps({"query": {"0": "why"}, "query_id": {"0": 1}, "passages": {"0": []}} | {name: value}).encode()
+def column(name, cells):
+    return json.dumps({"query": {"0": "why"}, "query_id": {"0": 1}, "passages": {"0": []}} | {name: cells}).encode()
 
 
 STORY = {"storyId": "s", "text": "short", "type": "train", "questions": [{"q": "why", "consensus": {"s": 1, "e": 9}}]}
 SPANS = [{"short_answers": [{"start_token": 1, "end_token": 3}]}]
 PAGE = {"question_text": "why", "example_id": 1, "document_text": "a b", "annotations": SPANS}
-# A file, what is in it, and the one line that it gets.
+# A file, its content, and the message.
 WRONG = [
     ("paq/PAQ.metadata.jsonl", b'{"question": "why", "answer": "x", "answers": []}\n{"question": "why"\n', r"PAQ.metadata.jsonl:2: not JSON \(Expecting"),
     ("paq/PAQ.metadata.jsonl", lines([{"question": "why", "answer": ["x"], "answers": []}]), "PAQ.metadata.jsonl:1: 'answer' must be str, found list"),
@@ -132,36 +127,35 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("file", "data", "message"), WRONG, ids=[f"{n}-{file}" for n, (file, _, _) in enumerate(WRONG)]
-)
-def test_a_wrong_record_gets_one_line_and_nothing_is_written(file, data, message, tmp_path):
+@pytest.mark.parametrize(("file", "content", "message"), WRONG)
+def test_an_invalid_record_is_refused_and_nothing_is_written(file, content, message, tmp_path):
     if file == "gooaq/split.json":
         write_publishers(tmp_path, "gooaq")
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / file).write_bytes(data)
+    (tmp_path / file).write_bytes(content)
     refused(tmp_path, message)
 
 
-def test_a_wrong_file_of_an_archive_is_named_with_the_archive(tmp_path):
-    (tmp_path / "searchqa").mkdir()
-    with zipfile.ZipFile(tmp_path / "searchqa/train.zip", "w") as archive:
+def test_an_invalid_file_of_an_archive_is_named_with_the_archive(tmp_path):
+    path = tmp_path / "searchqa/train.zip"
+    path.parent.mkdir()
+    with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("000001.json", b'{"question": 5}')
     refused(tmp_path, r"train.zip/000001.json:1: 'question' must be str, found int")
-    data = (tmp_path / "searchqa/train.zip").read_bytes()
-    (tmp_path / "searchqa/train.zip").write_bytes(data.replace(b'"question"', b'"QUESTION"'))
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b'"question"', b'"QUESTION"'))
     refused(tmp_path, r"train.zip/000001.json: the archive is damaged")
-    (tmp_path / "searchqa/train.zip").write_bytes(data[:-9])
+    path.write_bytes(content[:-9])
     refused(tmp_path, r"train.zip: not a readable zip archive")
-    with zipfile.ZipFile(tmp_path / "searchqa/train.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("1.json", json.dumps({"question": "why " * 99}))
-    packed = bytearray((tmp_path / "searchqa/train.zip").read_bytes())
+    packed = bytearray(path.read_bytes())
     packed[30 + len("1.json")] = 0xFF  # no kind of block has this number
-    (tmp_path / "searchqa/train.zip").write_bytes(packed)
+    path.write_bytes(packed)
     refused(tmp_path, r"train.zip/1.json: the compressed data is truncated or damaged")
 
 
-def test_a_passage_that_is_not_at_its_line_is_refused(tmp_path):
+def test_a_passage_that_is_not_on_its_line_is_refused(tmp_path):
     write_publishers(tmp_path, "paq")
     table = tmp_path / "paq/psgs_w100.tsv"
     table.write_text("id\ttext\ttitle\n7\tother\tT\n")

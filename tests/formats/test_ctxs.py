@@ -1,4 +1,4 @@
-"""The ctxs JSON of DPR and FiD: written, read, and refused where it is wrong."""
+"""The ctxs JSON of DPR and FiD: written, read, and refused if invalid."""
 
 import gzip
 import json
@@ -41,21 +41,20 @@ def read(path, *entries):
     return list(read_ctxs(path))
 
 
-@given(QUESTIONS, st.data())
-def test_ctxs_that_are_written_and_read_are_the_same(tmp_path_factory, questions, data):
+@given(QUESTIONS, PASSAGES, st.integers(1, 40), st.data())
+def test_written_ctxs_are_read_back(tmp_path_factory, questions, pool, chunk, data):
     path = tmp_path_factory.getbasetemp() / "written.json"
-    pool = data.draw(PASSAGES)
-    passage_lists = [
-        data.draw(st.lists(st.sampled_from(pool), unique=True) if pool else st.just([])) for _ in questions
-    ]
-    rankings = [
-        [Hit(passage.id, score) for passage, score in zip(passages, sorted(scores, reverse=True), strict=True)]
-        for passages in passage_lists
-        for scores in [data.draw(st.lists(SCORE, min_size=len(passages), max_size=len(passages)))]
-    ]
+    samples = st.lists(st.sampled_from(pool), unique=True) if pool else st.just([])
+    passage_lists = [data.draw(samples) for _ in questions]
+    rankings = []
+    for passages in passage_lists:
+        scores = data.draw(st.lists(SCORE, min_size=len(passages), max_size=len(passages)))
+        rankings.append(
+            [Hit(*pair) for pair in zip([passage.id for passage in passages], sorted(scores)[::-1], strict=True)]
+        )
     assert write_ctxs(path, questions, rankings, passage_lists) == len(questions)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_stream, "_CHUNK", data.draw(st.integers(1, 40)))
+        patch.setattr(json_stream, "_CHUNK", chunk)
         entries = list(read_ctxs(path))
     assert [question for question, _ in entries] == questions
     assert [[pair[0] for pair in ranking] for _, ranking in entries] == passage_lists
@@ -72,7 +71,7 @@ def test_a_truncated_file_is_refused_with_the_number_of_the_entry(tmp_path_facto
             list(read_ctxs(path))
 
 
-def test_dprs_layout_is_read_with_scores_sorted_as_numbers(tmp_path):
+def test_scores_in_dprs_layout_are_sorted_as_numbers(tmp_path):
     (question, ranking), (empty, nothing) = read(tmp_path / "dpr.json", *ENTRIES)
     assert question == Question("", 'who sang "99 red balloons"?', ("Nena",))
     assert [(passage.id, score) for passage, score in ranking] == [("11", 82.3), ("wiki:9", 9.5)]
@@ -99,7 +98,7 @@ def test_fids_layout_is_read_as_a_list_as_lines_and_compressed(tmp_path):
     assert list(read_ctxs(tmp_path / "empty")) == []
 
 
-def test_written_scores_are_numbers_and_has_answer_looks_at_the_text_and_not_at_the_title(tmp_path):
+def test_written_scores_are_numbers_and_has_answer_ignores_the_title(tmp_path):
     passages = [Passage("a", "Nena", "A song."), Passage("b", "Song", "By NENA.")]
     write_ctxs(tmp_path / "x.json", [Question("q", "?", ("Nena",))], [[Hit("a", 82.3), Hit("b", 9.5)]], [passages])
     [written] = json.loads((tmp_path / "x.json").read_text())
@@ -110,13 +109,12 @@ def test_written_scores_are_numbers_and_has_answer_looks_at_the_text_and_not_at_
 
 
 @given(st.lists(st.lists(st.tuples(TEXT, TEXT, TEXT), max_size=4), min_size=1, max_size=3))
-def test_whatever_the_ids_a_run_can_be_made_of_the_rankings(tmp_path_factory, groups):
+def test_rankings_with_any_ids_can_be_written_as_a_run(tmp_path_factory, groups):
     folder = tmp_path_factory.getbasetemp()
     entries = [entry(ctxs=[{"id": i, "title": t, "text": x, "score": 1} for i, t, x in group]) for group in groups]
     rankings = [ranking for _, ranking in read(folder / "ids.json", *entries)]
-    run = {
-        f"q{n}": [Hit(passage.id, score) for passage, score in ranking] for n, ranking in enumerate(rankings) if ranking
-    }
+    hits = [[Hit(passage.id, score) for passage, score in ranking] for ranking in rankings]
+    run = {f"q{n}": ranking for n, ranking in enumerate(hits) if ranking}
     write_run(folder / "ids.trec", run, "tag")
     assert read_run(folder / "ids.trec") == run
     texts = {passage.id: (passage.title, passage.text) for ranking in rankings for passage, _ in ranking}
@@ -140,7 +138,7 @@ def test_whatever_the_ids_a_run_can_be_made_of_the_rankings(tmp_path_factory, gr
         ([], r"entry 2: wanted a JSON object, found '\['"),
     ],
 )
-def test_a_wrong_entry_is_named_with_what_was_wanted(tmp_path, wrong, complaint):
+def test_an_invalid_entry_is_named(tmp_path, wrong, complaint):
     with pytest.raises(IfqaError, match=complaint):
         read(tmp_path / "x.json", entry(), wrong)
 
@@ -155,7 +153,7 @@ def test_a_wrong_entry_is_named_with_what_was_wanted(tmp_path, wrong, complaint)
         ('{"a": ' + "1" * 5000 + "}", "entry 1: not readable as JSON"),
     ],
 )
-def test_what_is_no_json_is_refused(tmp_path, text, complaint):
+def test_invalid_json_is_refused(tmp_path, text, complaint):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(IfqaError, match=complaint):
         list(ctxs.iter_entries(tmp_path / "x.json"))
@@ -171,10 +169,10 @@ def test_an_endless_entry_is_refused_before_memory_is_full(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(("protocol", "packed"), [(2, False), (3, True), (4, False), (5, True)])
-def test_a_pickle_is_refused_whatever_its_name(tmp_path, protocol, packed):
-    data = pickle.dumps([("1", [0.5, 0.25])], protocol=protocol)
+def test_a_pickle_is_refused_by_content_or_name(tmp_path, protocol, packed):
+    pickled = pickle.dumps([("1", [0.5, 0.25])], protocol=protocol)
     path = tmp_path / "wikipedia_passages_00"
-    path.write_bytes(gzip.compress(data) if packed else data)
+    path.write_bytes(gzip.compress(pickled) if packed else pickled)
     with pytest.raises(IfqaError, match=r"wikipedia_passages_00 is a pickle.*runs the code.*ifqa index"):
         list(read_ctxs(path))
     for name in ("a.pkl", "a.PKL.gz", "a.pickle"):

@@ -13,10 +13,9 @@ SCORES = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @given(st.dictionaries(IDS, st.dictionaries(IDS, SCORES, min_size=1, max_size=5), max_size=4))
-def test_a_run_that_is_written_and_read_is_the_same(tmp_path_factory, run):
+def test_a_written_run_is_read_back(tmp_path_factory, run):
     rankings = {
-        question: sorted((Hit(passage, score) for passage, score in hits.items()), key=lambda hit: -hit.score)
-        for question, hits in run.items()
+        name: sorted((Hit(*hit) for hit in hits.items()), key=lambda hit: -hit.score) for name, hits in run.items()
     }
     path = tmp_path_factory.mktemp("run") / "run.trec"
     runs.write_run(path, rankings, "tag")
@@ -40,19 +39,18 @@ def test_trec_eval_reads_our_runs(tmp_path):
         ("q Q0 first 2 1.0 tag", "run.trec:2: passage first appears twice"),
     ],
 )
-def test_a_bad_line_of_a_run_is_named(tmp_path, line, complaint):
+def test_an_invalid_line_of_a_run_is_named(tmp_path, line, complaint):
     path = tmp_path / "run.trec"
     path.write_text(f"q Q0 first 1 3.0 tag\n{line}\n")
-    with pytest.raises(IfqaError, match=complaint):
-        runs.read_run(path)
-    with pytest.raises(IfqaError, match=complaint):
-        list(runs.iter_rankings(path))
+    for read in (runs.read_run, lambda path: list(runs.iter_rankings(path))):
+        with pytest.raises(IfqaError, match=complaint):
+            read(path)
 
 
-def test_a_ranking_that_cannot_be_a_run_is_refused_with_its_own_reason(tmp_path):
-    rising, twice = [Hit("a", 1.0), Hit("b", 2.5)], [Hit("a", 3.0), Hit("b", 2.0), Hit("a", 1.0)]
+def test_a_rising_score_and_a_duplicate_passage_are_refused(tmp_path):
+    rising, duplicate = [Hit("a", 1.0), Hit("b", 2.5)], [Hit("a", 3.0), Hit("b", 2.0), Hit("a", 1.0)]
     with pytest.raises(IfqaError, match=r"ranking of q: the score rises from 1\.0 to 2\.5 at rank 2"):
         runs.write_run(tmp_path / "run.trec", {"q": rising}, "tag")
     with pytest.raises(IfqaError, match="ranking of q: passage a appears 2 times"):
-        runs.write_run(tmp_path / "run.trec", {"q": twice}, "tag")
+        runs.write_run(tmp_path / "run.trec", {"q": duplicate}, "tag")
     assert not (tmp_path / "run.trec").exists()

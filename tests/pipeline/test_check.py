@@ -216,13 +216,13 @@ def test_what_is_needed_is_listed_with_how_to_get_it():
     index = '[index.dense]\nretriever = "dense"\nmodel = "facebook/dpr-ctx_encoder-single-nq-base"\n'
     write("indexes/few.toml", gold + Path("indexes/few.toml").read_text() + index)
     experiment('[retriever]\nname = "dense"\nk = 5\n', FILE, top='corpus = "few"')
-    assert "data/ifqa/full_split/dev.json is not there; run: ifqa data ifqa" in checked()[1]
+    assert "data/ifqa/full_split/dev.json is missing; run: ifqa data ifqa" in checked()[1]
     mend = (
         "it is downloaded from the model hub at first use; without a network, copy its folder here and name the folder"
     )
     assert needed() == [
-        "missing  ifqa full-dev: data/ifqa/full_split/dev.json is not there; run: ifqa data ifqa",
-        "missing  ifqa full-train: data/ifqa/full_split/train.json is not there; run: ifqa data ifqa",
+        "missing  ifqa full-dev: data/ifqa/full_split/dev.json is missing; run: ifqa data ifqa",
+        "missing  ifqa full-train: data/ifqa/full_split/train.json is missing; run: ifqa data ifqa",
         "here     few.jsonl",
         f"missing  facebook/dpr-ctx_encoder-single-nq-base: {mend}",
         f"missing  facebook/dpr-question_encoder-single-nq-base: {mend}",

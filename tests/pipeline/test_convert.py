@@ -96,7 +96,7 @@ def test_a_run_older_than_its_experiment_is_refused(work):
     ("sample:dev", "x.trec", {}, "sample:dev: wanted an experiment with a run for trec"),
     ("sample:dve", "x.tsv", {}, "did you mean 'dev'"),
     ("smaple:dev", "x.tsv", {}, "did you mean 'sample'"),
-    ("topics.tsv", "x.jsonl", {}, "would hold no question: wanted one with an answer"),
+    ("topics.tsv", "x.jsonl", {}, "would be empty: wanted questions with answers"),
     ("mine", "x.json", {"k": 0}, "--k, .* at least 1; found 0"),
     ("mine", "x.trec", {"scores": "readr"}, "did you mean 'reader'"),
     ("closed", "x.json", {}, "has no .retriever."),

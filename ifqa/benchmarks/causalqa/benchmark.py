@@ -4,15 +4,15 @@
 
     {"id": "56e7692a00c9c71400d770e1", "question": "why ...?", "context": "...", "answers": ["..."], "rules": ["R1"]}
 
-`context` is empty or left out where the dataset gives none; `rules` are the rules that found the question. A file of your own,
-data/causalqa/NAME.jsonl, is the split NAME: its lines also name their "dataset".
+`rules` are the rules that match the question. `context` may be empty or missing. Your own file data/causalqa/NAME.jsonl is the
+split NAME; its lines also name their "dataset".
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import FormatError, MissingInput, unknown_name
 from ifqa.formats.questions import check_unique_ids
 from ifqa.formatting import pluralize
 from ifqa.protocols import Benchmark
@@ -36,10 +36,10 @@ ANSWER_RECALL = replace(
 
 
 class CausalQA(Benchmark):
-    """The ten datasets, scored by dataset; the mean over datasets ("macro") and over questions.
+    """The ten datasets, with scores for each, their mean ("macro") and the mean over questions.
 
-    A split is "original-valid", which wants all ten files; or some of its datasets, "original-valid/paq" and
-    "original-valid/squad2+hotpotqa"; or the name of a file of your own.
+    A split is "original-valid", which needs all ten files; some datasets of it, as in "original-valid/squad2+hotpotqa"; or the
+    name of your own file.
     """
 
     name = "causalqa"
@@ -52,43 +52,43 @@ class CausalQA(Benchmark):
 
     @property
     def splits(self) -> list[str]:
-        """The four splits, each dataset of each, and the user's files that are there."""
+        """The four splits, each of their datasets, and the user's files."""
         files = [path.name.removesuffix(".jsonl") for path in sorted(self.folder.glob("*.jsonl"))]
         return [*SPLITS, *(f"{split}/{dataset}" for split in SPLITS for dataset in DATASETS), *files]
 
     def files(self, split: str) -> list[Path]:
-        """The file of each dataset of a split, or a user's file."""
-        if (file := self._own(split)) is not None:
+        """The file of each dataset of a split, or the user's file."""
+        if (file := self._user_file(split)) is not None:
             return [file]
         part, _, named = split.partition("/")
         datasets = [*dict.fromkeys(named.split("+"))] if named else DATASETS
         if part not in SPLITS:
             raise unknown_name(f"split of {self.name}", split, self.splits)
-        if wrong := next((dataset for dataset in datasets if dataset not in DATASETS), ""):
-            raise unknown_name("dataset of causalqa", wrong, DATASETS)
+        if unknown := next((dataset for dataset in datasets if dataset not in DATASETS), ""):
+            raise unknown_name("dataset of causalqa", unknown, DATASETS)
         paths = {dataset: self.folder / part / f"{dataset}.jsonl" for dataset in datasets}
         if absent := [dataset for dataset, path in paths.items() if not (path.exists() and path.stat().st_size)]:
-            there = "+".join(dataset for dataset in paths if dataset not in absent)
-            some = f", or take what is there: split = {f'{part}/{there}'!r}" if there else ""
-            raise IfqaError(
-                f"{self.name} {split}: wanted {pluralize(len(paths), 'dataset')} in {self.folder / part}, "
-                f"missing or without a question are {', '.join(absent)}; {self.missing}{some}"
+            present = "+".join(dataset for dataset in paths if dataset not in absent)
+            hint = f", or use those present: split = {f'{part}/{present}'!r}" if present else ""
+            raise MissingInput(
+                f"{self.name} {split}: wanted {pluralize(len(paths), 'dataset')} in {self.folder / part}; "
+                f"missing or empty: {', '.join(absent)}; {self.missing}{hint}"
             )
         return list(paths.values())
 
     def questions(self, split: str) -> list[Question]:
-        """The questions of a split, dataset by dataset as `files` has them."""
-        of_user = self._own(split) is not None
-        prefix = f"{self.name}/{split if of_user else split.partition('/')[0]}"
-        read = (_read_questions(path, prefix, "" if of_user else path.stem) for path in self.files(split))
-        return [question for questions in read for question in questions]
+        """The questions of a split, in the order of `files`."""
+        is_user_file = self._user_file(split) is not None
+        prefix = f"{self.name}/{split if is_user_file else split.partition('/')[0]}"
+        parts = (_read_questions(path, prefix, "" if is_user_file else path.stem) for path in self.files(split))
+        return [question for questions in parts for question in questions]
 
     def family(self, split: str) -> str:
-        """Whether it is of the original or the random splits, which divide the same questions; empty for a user's file."""
+        """The original or the random splits, which divide the same questions; empty for a user's file."""
         kind = split.partition("-")[0]
-        return f"{self.name}/{kind}" if self._own(split) is None and kind in ("original", "random") else ""
+        return f"{self.name}/{kind}" if self._user_file(split) is None and kind in ("original", "random") else ""
 
-    def _own(self, split: str) -> Path | None:
+    def _user_file(self, split: str) -> Path | None:
         path = self.folder / f"{split}.jsonl"
         return path if "/" not in split and split not in SPLITS and path.is_file() else None
 
@@ -103,17 +103,15 @@ def _parse_questions(path: Path, prefix: str, dataset: str) -> Iterator[Question
         where = f"{path}:{number}"
         group = dataset or text_field(record, "dataset", where)
         if group not in DATASETS:
-            raise IfqaError(f"{where}: 'dataset' is {group!r}; wanted one of {', '.join(DATASETS)}")
+            raise FormatError(f"{where}: 'dataset' is {group!r}; wanted one of {', '.join(DATASETS)}")
         name = text_field(record, "id", where)
         if name.split() != [name]:
-            raise IfqaError(f"{where}: 'id' is {name!r}; wanted one without white space")
+            raise FormatError(f"{where}: 'id' is {name!r}; wanted an id without white space")
         answers = texts_field(record, "answers", where)
         if not answers:
-            raise IfqaError(f"{where}: 'answers' is empty; wanted at least one")
-        rules = texts_field(record, "rules", where) if "rules" in record else ()
-        context = (
-            unicode_text(typed_field(record, "context", str, where), "context", where) if "context" in record else ""
-        )
+            raise FormatError(f"{where}: 'answers' is empty; wanted at least one answer")
+        rules = texts_field({"rules": [], **record}, "rules", where)
+        context = unicode_text(typed_field({"context": "", **record}, "context", str, where), "context", where)
         yield Question(
             f"{prefix}/{group}/{name}", text_field(record, "question", where), answers, context=context, group=group,
             labels=(("rules", " ".join(rules)),) if rules else (),
@@ -121,16 +119,16 @@ def _parse_questions(path: Path, prefix: str, dataset: str) -> Iterator[Question
 
 
 class SampleCausal(Benchmark):
-    """60 causal questions of this project on the bundled encyclopedia, scored by class of the typology.
+    """60 causal questions on the bundled encyclopedia, 45 in `dev` and 15 in `train`, scored by class of the typology.
 
-    45 are in `dev`, 15 in `train`. A language model read the articles and wrote the questions, the answers and their classes
-    before any system was run on them. A record of bundled/sample/causal.json:
+    A language model read the articles and wrote the questions, answers and classes before any system was run on them. A record
+    of bundled/sample/causal.json:
 
         {"split": "dev", "id": 0, "type": "cause", "article": "Alaska Purchase", "question": "Why was there so little left ...?",
          "answers": ["the otters had been hunted almost to extinction", ...], "context": "Russian traders had come ..."}
 
-    `type` is a class of the paper's typology that can be told from question and answer: cause, goal, purpose, enablement, result
-    or verification. `context` is a paragraph of the article, word for word.
+    `type` is a class of the paper's typology that question and answer determine: cause, goal, purpose, enablement, result or
+    verification. `context` is a paragraph of the article, word for word.
     """
 
     name = "sample-causal"
@@ -140,7 +138,7 @@ class SampleCausal(Benchmark):
     splits = ("train", "dev")
 
     def files(self, split: str) -> list[Path]:
-        """The one file, which has both splits."""
+        """The file, which has both splits."""
         if split not in self.splits:
             raise unknown_name(f"split of {self.name}", split, self.splits)
         return [self.folder / "causal.json"]
@@ -148,10 +146,10 @@ class SampleCausal(Benchmark):
     def questions(self, split: str) -> list[Question]:
         """The questions of a split, by class."""
         (path,) = self.files(split)
-        return [question for of, question in _read_sample(path) if of == split]
+        return [question for part, question in _read_sample(path) if part == split]
 
     def family(self, split: str) -> str:
-        """The name of the sample: it has one family, whose splits share no question."""
+        """The sample's name: its splits share no question, so they are one family."""
         return self.name
 
 

@@ -1,18 +1,17 @@
-"""The authors' release of Webis-CausalQA-22: where it is, its layout, and what the paper says of the corpus.
+"""The authors' release of Webis-CausalQA-22: its address, its layout, and the paper's counts.
 
-The archive (zenodo.org/record/7186761) holds input and trained models. Of the input, for each dataset, part and split
-(the authors' finetuning/README.md, finetuning/reproduce_evaluation.sh and finetuning/train_unifiedqa.py in
-github.com/webis-de/coling22-benchmark-for-causal-question-answering at fc72cfd8743d),
+The archive (zenodo.org/record/7186761) holds inputs and trained models. It has a file for each dataset, part and split
+(finetuning/README.md, finetuning/reproduce_evaluation.sh and finetuning/train_unifiedqa.py in
+github.com/webis-de/coling22-benchmark-for-causal-question-answering at fc72cfd8743d):
 
     Webis-CausalQA-22-v-1.0/input/original-splits/squad2_train_original_split.csv
     Webis-CausalQA-22-v-1.0/input/random-splits/squad2_valid_random_split.csv
 
-with the columns `id`, `question`, `question_processed`, `context`, `context_processed`, `answer`; several gold answers
-stand in one cell, with tabs between. Of ELI5, whose texts may not be hosted, there are ids alone.
+The columns are `id`, `question`, `question_processed`, `context`, `context_processed` and `answer`; tabs separate the gold
+answers in a cell. ELI5, whose texts may not be hosted, has only ids.
 
-Zenodo shows an MD5 of the archive. It was not to be had when this was written, so none is compared; the SHA-256 of what
-was taken is kept in the manifest. The authors' random draw has no published seed: only this release has their random
-split.
+Zenodo's MD5 of the archive was not accessible, so it is not checked; the manifest keeps the SHA-256. The seed of the authors'
+random draw is not published: only this release has their random split.
 """
 
 import csv
@@ -21,16 +20,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from ifqa.errors import IfqaError
-from ifqa.formats.causalqa_files import (
-    Candidate,
-    Candidates,
-    CausalTest,
-    DatasetFile,
-    FileReader,
-    QuestionDetails,
-    list_files,
-)
+from ifqa.errors import FormatError
+from ifqa.formats import causalqa_files
+from ifqa.formats.causalqa_files import Candidate, CausalTest, DatasetFile, Details, FileReader
 
 URL = "https://zenodo.org/record/7186761/files/Webis-CausalQA-22-v-1.0.zip"
 NAME = "Webis-CausalQA-22"
@@ -38,15 +30,15 @@ _FILE = re.compile(r"(?P<family>original|random)-splits/(?P<dataset>\w+?)_(?P<pa
 
 
 class PublishedCounts(NamedTuple):
-    """What the paper says of a dataset (Bondarenko et al., COLING 2022, Tables 1, 2 and 4)."""
+    """The paper's counts for a dataset (Bondarenko et al., COLING 2022, Tables 1, 2 and 4)."""
 
-    questions: int  # that the rules were tried on
-    causal: int  # those that a rule matches, with an answer
-    share: float  # these, in percent of all
+    questions: int  # all questions
+    causal: int  # questions with an answer that a rule matches
+    share: float  # causal questions in percent of all
     question_words: float  # mean words of a causal question
-    answer_words: float  # and of its answer
+    answer_words: float  # mean words of its answer
     original: int  # causal questions of the original validation part, the N of Table 4
-    random: int  # of the random one
+    random: int  # causal questions of the random validation part
 
 
 PUBLISHED = {
@@ -61,18 +53,18 @@ PUBLISHED = {
     "hotpotqa": PublishedCounts(112_662, 390, 0.4, 21.8, 3.8, 35, 39),
     "triviaqa": PublishedCounts(109_767, 703, 0.6, 19.4, 3.1, 66, 71),
 }
-ALL = PublishedCounts(72_205_274, 1_079_436, 1.5, 12.0, 22.5, 0, 0)  # the paper gives no sum of the validation parts
+ALL = PublishedCounts(72_205_274, 1_079_436, 1.5, 12.0, 22.5, 0, 0)  # the paper does not sum the validation parts
 
 
 def find_release(folder: Path) -> dict[str, list[DatasetFile]]:
-    """Dataset -> its parts, if the release lies in a folder: as the archive, unpacked, or the folder itself is the release."""
+    """Dataset -> files of the release in a folder: the archive, the unpacked release, or the folder itself."""
     places = [path for path in folder.iterdir() if path.name.startswith(NAME) and path.suffix in ("", ".zip", ".0")]
-    places.sort(key=lambda path: (path.is_file(), path))  # an unpacked one first
+    places.sort(key=lambda path: (path.is_file(), path))  # unpacked first
     if (folder / "input").is_dir():
         places = [folder]
     datasets: dict[str, list[DatasetFile]] = {}
     for place in places[:1]:
-        for part in list_files(place / "input" if (place / "input").is_dir() else place):
+        for part in causalqa_files.list_files(place / "input" if (place / "input").is_dir() else place):
             if match := _match_name(part):
                 datasets.setdefault(match["dataset"], []).append(part)
     return datasets
@@ -83,23 +75,25 @@ def _match_name(part: DatasetFile) -> re.Match[str] | None:
 
 
 def has_texts(chosen: Sequence[DatasetFile]) -> bool:
-    """Whether the parts of a dataset have questions, and not ids alone."""
-    with FileReader() as reading:
+    """Whether the files of a dataset have questions; else they have only ids."""
+    with FileReader() as reader:
         for part in chosen:
-            for _, head in reading.lines(part):
-                return any(column.startswith("question") for column in next(csv.reader([head]), []))
-    raise IfqaError(f"{chosen[0]} is empty; fetch the release again")
+            for _, header in reader.lines(part):
+                return any(column.startswith("question") for column in next(csv.reader([header]), []))
+    raise FormatError(f"{chosen[0]} is empty; fetch the release again")
 
 
-def read_candidates(dataset: str, reading: FileReader, chosen: Sequence[DatasetFile], causal: CausalTest) -> Candidates:
-    """The questions of a dataset's parts. An id that a part has again gets the number of its row behind it."""
+def read_candidates(
+    dataset: str, reader: FileReader, chosen: Sequence[DatasetFile], causal: CausalTest
+) -> causalqa_files.Candidates:
+    """The questions of a dataset's files. The number of its row is added to an id that is a duplicate within a file."""
     for part, match in ((part, match) for part in chosen if (match := _match_name(part))):
-        with reading.table(part) as rows:
+        with reader.table(part) as rows:
             columns = [_find_column(rows.fieldnames or (), name, part) for name in ("question", "context", "answer")]
             seen: set[str] = set()
             for number, row in enumerate(rows):
                 name = row.get("id") or str(number)
-                if dataset == "paq" or name in seen:  # PAQ's ids are those of passages, which have several questions
+                if dataset == "paq" or name in seen:  # PAQ's ids are passage ids, and a passage has several questions
                     name = f"{name}.{number}"
                 else:
                     seen.add(name)
@@ -108,11 +102,11 @@ def read_candidates(dataset: str, reading: FileReader, chosen: Sequence[DatasetF
 
 
 def _find_column(columns: Sequence[str], name: str, part: DatasetFile) -> str:
-    """The column of a name, else the processed one, in lower case; empty if there is no context."""
-    known = next((column for column in (name, f"{name}_processed") if column in columns), "")
-    if not known and name != "context":
-        raise IfqaError(f"{part}:1: column {name!r} is missing; found {', '.join(columns)[:80]}")
-    return known
+    """The column `name`, else its lower-case version NAME_processed; empty if there is no context."""
+    column = next((column for column in (name, f"{name}_processed") if column in columns), "")
+    if not column and name != "context":
+        raise FormatError(f"{part}:1: column {name!r} is missing; found {', '.join(columns)[:80]}")
+    return column
 
 
 def _parse_candidate(
@@ -120,7 +114,7 @@ def _parse_candidate(
 ) -> Candidate:
     question, context, answer = (row.get(column) for column in columns)
     if None in row or question is None or answer is None:
-        raise IfqaError(
-            f"{where}: wanted as many cells as there are columns, found {'more' if None in row else 'fewer'}"
+        raise FormatError(
+            f"{where}: found {'more' if None in row else 'fewer'} cells than columns; wanted a cell for each"
         )
-    return Candidate(question, lambda: QuestionDetails(name, context or "", answer.split("\t"), split))
+    return Candidate(question, lambda: Details(name, context or "", answer.split("\t"), split))

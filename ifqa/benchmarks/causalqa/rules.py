@@ -1,25 +1,25 @@
 """The seven rules of Webis-CausalQA-22 that find causal questions by their words, in three readings.
 
-- *notebook*: the regular expressions that the authors published, bugs kept
+- *notebook*: the authors' regular expressions, with their bugs
   (github.com/webis-de/CausalQA, rules/causal-rules.ipynb, cell 1, commit f4bdfbe96da2).
 - *table3*: the words of the paper's Table 3, as whole words anywhere in the question
   (Bondarenko et al., COLING 2022, aclanthology.org/2022.coling-1.291).
-- *fixed*: what the rules mean. The words are whole words, in every finite form ("leads to", "led to"), at the start and the
-  end of a question too; "why" must stand where the notebook wants it.
+- *fixed*: what the rules mean. They match whole words in every finite form ("leads to", "led to"), also at the start and end of a
+  question; "why" must be in one of the notebook's positions.
 
-All three read the question as the notebook does: in lower case, and with a blank for whatever is no Latin or Cyrillic letter
-without accent and no digit. A question is causal if any rule matches.
+All three normalize the question as the notebook does: lower case, and a blank for every character that is not a digit or an
+unaccented Latin or Cyrillic letter. A question is causal if any rule matches.
 """
 
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ifqa.errors import IfqaError
+from ifqa.errors import unknown_name
 
 
 class Rule(NamedTuple):
-    """One rule: a short name, the paper's words, and a pattern for each reading; docs/causalqa.md tells how they differ."""
+    """A rule: its short name, the paper's words, and a pattern for each reading; docs/causalqa.md has the differences."""
 
     name: str
     short: str
@@ -29,8 +29,7 @@ class Rule(NamedTuple):
     fixed: str
 
 
-#: The rules, in the paper's order. The notebook's R6 begins with \A here. That changes no decision, because the text has one
-#: line, and it makes the time linear in the question's length.
+#: The rules, in the paper's order. \A is added to the notebook's R6: it matches the same one-line texts, in linear time.
 TABLE = (
     Rule(
         "R1", "why", "[why]",
@@ -79,29 +78,28 @@ TABLE = (
     ),
 )  # fmt: skip
 
-#: Reading -> rule -> pattern, for a question that `plain` has been through.
+#: Reading -> rule -> pattern, for normalized questions.
 RULES: Mapping[str, Mapping[str, re.Pattern[str]]] = {
-    "notebook": {rule.name: re.compile(rule.notebook) for rule in TABLE},
-    "table3": {rule.name: re.compile(rule.table3) for rule in TABLE},
-    "fixed": {rule.name: re.compile(rule.fixed) for rule in TABLE},
+    reading: {rule.name: re.compile(getattr(rule, reading)) for rule in TABLE}
+    for reading in ("notebook", "table3", "fixed")
 }
 
 _OTHER = re.compile("[^А-Яа-яЁёA-Za-z0-9]+")
-#: Whatever a rule matches has one of these, and most questions have none, which is told in a tenth of the time.
+#: Every match contains one of these. Most questions have none, and the test takes a tenth of the patterns' time.
 _HINTS = (
     "why", "cause", "how come", "how did", "ffec", "lead", "led to", "happen", "what to do", "what should be done"
 )  # fmt: skip
 
 
 def normalize_question(question: str) -> str:
-    """The question as the rules read it: lower case, letters and digits, single blanks."""
+    """The question as the rules match it: lower-case letters and digits, single blanks."""
     return " ".join(_OTHER.sub(" ", question.lower()).split())
 
 
 def match_rules(question: str, rules: str = "notebook") -> tuple[str, ...]:
-    """The names of the rules that match, of "R1" to "R7", in order; none if the question is not causal."""
+    """The names of the matching rules, "R1" to "R7", in order; none if the question is not causal."""
     if rules not in RULES:
-        raise IfqaError(f"no rules {rules!r}; wanted one of: {', '.join(RULES)}")
+        raise unknown_name("reading of the rules", rules, RULES)
     text = normalize_question(question)
     if not any(hint in text for hint in _HINTS):
         return ()

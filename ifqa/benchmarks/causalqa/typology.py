@@ -1,11 +1,11 @@
-"""The typology of causal questions of Webis-CausalQA-22, a labeller for what the surface form can tell, and annotations.
+"""The typology of causal questions of Webis-CausalQA-22: annotations, and a labeller by surface form.
 
 The classes are the paper's (Bondarenko et al., COLING 2022). A causal relation has an antecedent and a consequent. The semantic
 class says which part a question asks for. The pragmatic class says what the asker wants.
 
-The labeller is two ordered lists of patterns over the first 1,000 characters. The first pattern that is found decides; its
-class may be None, which abstains, as does a question that no pattern fits. The patterns were written before anyone compared
-them with labelled questions, and were not changed afterwards.
+The labeller is two ordered lists of patterns over the first 1,000 characters. The first match decides. It abstains if the match's
+class is None or no pattern matches. The patterns were written before they were compared with labelled questions, and not
+changed afterwards.
 """
 
 import re
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ifqa.benchmarks.causalqa.rules import normalize_question
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError
 from ifqa.formats.tables import read_rows, row_id
 
-#: What is annotated -> its classes; docs/causalqa.md says what each asks for.
+#: Aspect -> its classes; docs/causalqa.md defines them.
 ASPECTS: Mapping[str, Sequence[str]] = {
     "semantic": ("cause", "goal", "purpose", "enablement", "result", "verification", "none"),
     "pragmatic": ("solution", "knowledge", "opinion"),
@@ -26,7 +26,7 @@ ASPECTS: Mapping[str, Sequence[str]] = {
 
 
 class Cue(NamedTuple):
-    """A surface form: its class (None: abstain), its pattern, and a question that has it."""
+    """A surface form: its class (None: abstain), its pattern, and an example question."""
 
     label: str | None
     pattern: str
@@ -45,19 +45,19 @@ SEMANTIC_FORMS = (
         r"\b(?:if|when) .*\bwhat (?:happens|(?:will|would|might|could) happen)\b",
         "What happens if sugar is heated?"),
     Cue("enablement", r"\Awhat (?:to do|should be done) ", "What to do if the sink is blocked?"),
-    # Words of the rules that name something else.
+    # Names that contain a rule's words.
     Cue("none", r"\b(?:special|sound|visual|side) effects? (?:artist|artists|team|supervisor|designer)\b|\bmass effect\b|"
         r"\b(?:take|takes|took|taking|went|go|goes|into|come|came) (?:into )?effect\b|\bwithout a cause\b|\bcause and effect\b",
         "When did the law take effect?"),
     Cue("none", rf"\A{_WHAT} {_BE} (?:the |an? )?(?:\w+ ){{1,2}}effect(?: in \w+)?\Z", "What is the greenhouse effect?"),
-    # A question for a place, a time or a number, and not for a part of the relation.
+    # Questions for a place, a time or a number.
     Cue("none", r"\A(?:when|where|whose|whom|how (?:many|much|long|old|often|far|tall|big)|"
         r"(?:in |on )?(?:what|which) (?:year|city|country|date|day|century))\b"
         r"(?!.*\bwhy (?:is|are|was|were|do|does|did|can|would)\b)",
         "How long does a storm affect a harbour?"),
     Cue("cause", rf"\Awho {_CAUSES}\b", "Who caused the fire?"),
     Cue("none", r"\Awho\b(?!.*\bwhy\b)", "Who wrote a book about the effects of war?"),
-    # A question for yes or no that gives both parts.
+    # Yes-no questions that state both parts.
     Cue("verification", rf"\A(?:{_BE}|{_DO}|has|have|had|should) (?!you\b|i\b|we know\b)(?!.*\b(?:why|what|how)\b)"
         rf".*\b(?:{_CAUSES}|{_BY}|affect|affects|(?:an?|any|the) effects?|make|makes|help|prevent|contribute to|due to|"
         r"because of)\b", "Can salt cause rust?"),
@@ -114,13 +114,13 @@ PRAGMATIC_FORMS = (
         r"if|has|have|had|causes?|effects?|because)\b", "What caused the landslide?"),
 )  # fmt: skip
 
-_READ = 1_000  # characters; a form stands in the first words, and some patterns take quadratic time
+_READ = 1_000  # characters; forms are among the first words, and some patterns take quadratic time
 _SEMANTIC = tuple((form.label, re.compile(form.pattern)) for form in SEMANTIC_FORMS)
 _PRAGMATIC = tuple((form.label, re.compile(form.pattern)) for form in PRAGMATIC_FORMS)
 
 
 def classify_question(question: str) -> tuple[str | None, str | None]:
-    """The semantic and the pragmatic class that the question's form tells; None for a class that it does not tell."""
+    """The semantic and pragmatic class of a question by its form; None where the labeller abstains."""
     text = normalize_question(question)[:_READ]
     semantic = next((name for name, pattern in _SEMANTIC if pattern.search(text)), None)
     pragmatic = next((name for name, pattern in _PRAGMATIC if pattern.search(text)), None)
@@ -138,51 +138,53 @@ class Annotation(NamedTuple):
 
 
 class LabellerScore(NamedTuple):
-    """A labeller beside annotations of `of` questions: `given` get a class of it, `right` of these are `annotated` with it."""
+    """A labeller against annotations, in questions."""
 
-    given: int
-    right: int
-    annotated: int
-    of: int
+    given: int  # the labeller gives the class
+    right: int  # and the annotation agrees
+    annotated: int  # the annotation has the class
+    of: int  # all
 
 
 def read_annotations(path: Path) -> dict[QuestionKey, Annotation]:
-    """The annotations of a file with `id`, `semantic`, `pragmatic` and, if ids repeat between datasets, `dataset`."""
+    """The annotations of a file with `id`, `semantic`, `pragmatic` and, if datasets share ids, `dataset`."""
     annotations: dict[QuestionKey, Annotation] = {}
     for where, row in read_rows(path, "semantic"):
         key = str(row.get("dataset") or ""), row_id(row, where)
         if not key[1]:
-            raise IfqaError(f"{where}: wanted an 'id', found {', '.join(map(repr, row)) or 'no keys'}")
+            raise FormatError(f"{where}: wanted an 'id', found {', '.join(map(repr, row)) or 'no keys'}")
         if key in annotations:
-            raise IfqaError(f"{where}: {' '.join(key).strip()!r} is annotated twice; wanted one annotation a question")
+            raise FormatError(
+                f"{where}: {' '.join(key).strip()!r} is annotated twice; wanted one annotation per question"
+            )
         for aspect, classes in ASPECTS.items():
-            if (value := row.get(aspect)) not in classes:
-                raise IfqaError(f"{where}: {aspect!r} must be one of {', '.join(classes)}; found {value!r:.60}")
+            if (label := row.get(aspect)) not in classes:
+                raise FormatError(f"{where}: {aspect!r} must be one of {', '.join(classes)}; found {label!r:.60}")
         annotations[key] = Annotation(str(row["semantic"]), str(row["pragmatic"]))
     if not annotations:
-        raise IfqaError(f"{path}: wanted annotations, found none")
+        raise FormatError(f"{path}: wanted annotations, found none")
     return annotations
 
 
 def kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
-    """Cohen's kappa (1960) of two annotators' classes of the same questions: 1 - observed / expected disagreement.
+    """Cohen's kappa (1960) of two annotators' labels: 1 - observed / expected disagreement.
 
-    None if it is not defined: there is no question, or both give one and the same class to all.
+    None if undefined: there is no question, or both give the same label to all.
     """
     total = len(first)
-    ours, theirs = Counter(first), Counter(second)
+    counts, other_counts = Counter(first), Counter(second)
     disagreeing = sum(a != b for a, b in zip(first, second, strict=True))
-    expected = total * total - sum(ours[name] * theirs[name] for name in ours)  # times total², so it is a whole number
+    expected = total * total - sum(counts[name] * other_counts[name] for name in counts)  # times total²: a whole number
     return 1 - total * disagreeing / expected if expected else None
 
 
 def score_labels(
     labels: Mapping[QuestionKey, str | None], annotations: Mapping[QuestionKey, str], classes: Sequence[str]
 ) -> dict[str, LabellerScore]:
-    """A labeller's classes beside annotated ones: over "all" classes, and for each; annotated questions alone count."""
+    """A labeller's scores on the annotated questions: over "all" classes, and for each class."""
     labelled = Counter(labels.get(key) for key in annotations)
     annotated = Counter(annotations.values())
     right = Counter(name for key, name in annotations.items() if labels.get(key) == name)
     total = len(annotations)
-    every = {"all": LabellerScore(sum(labelled[name] for name in classes), right.total(), total, total)}
-    return every | {name: LabellerScore(labelled[name], right[name], annotated[name], total) for name in classes}
+    scores = {"all": LabellerScore(sum(labelled[name] for name in classes), right.total(), total, total)}
+    return scores | {name: LabellerScore(labelled[name], right[name], annotated[name], total) for name in classes}

@@ -1,8 +1,8 @@
 """The benchmark `wiqa` (Tandon et al., EMNLP 2019), read from data/wiqa/SPLIT.jsonl in the released layout (`release.py`).
 
-The splits are train, dev and test. A file of your own, data/wiqa/NAME.jsonl, is the split NAME; `ifqa data wiqa
---questions-from` writes the splits made-train, made-dev and made-test. Other files are optional: `topics.tsv` has the topic of
-each paragraph; `graphs.jsonl`, or `made-graphs.jsonl` for made questions, has the graphs, to name the nodes of a question.
+The splits are train, dev and test. Your own file data/wiqa/NAME.jsonl is the split NAME; `ifqa data wiqa --questions-from` writes
+the splits made-train, made-dev and made-test. Optional files are `topics.tsv`, with each paragraph's topic, and `graphs.jsonl`
+(`made-graphs.jsonl` for generated questions), with the graphs, which give a question's nodes.
 """
 
 import re
@@ -13,7 +13,7 @@ from pathlib import Path
 from ifqa.benchmarks.wiqa.consistency import DISJUNCTIVE, SYMMETRY, TRANSITIVITY
 from ifqa.benchmarks.wiqa.graphs import Graph, locate_nodes, read_graphs
 from ifqa.benchmarks.wiqa.release import CHOICES, DOWNLOADS, SPLITS, WiqaQuestion, read_topics, read_wiqa_questions
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import FormatError, MissingInput, unknown_name
 from ifqa.protocols import Benchmark, Subset
 from ifqa.reading.multiple_choice.wiqa_question import direction, split_stem
 from ifqa.records import Question
@@ -22,7 +22,7 @@ from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.storage.files import cached_by_file, read_jsonl
 from ifqa.storage.resources import BUNDLED
 
-_GRAPHS = ("graphs", "made-graphs")  # files that hold no questions
+_GRAPHS = ("graphs", "made-graphs")  # files without questions
 #: The topics of the test split, in the order of the paper's Table 3.
 TOPICS = (
     "igneous rock", "plant crops", "solar eclipse", "frog", "DNA replication", "water cycle", "fish", "pumpkin", "pollination",
@@ -55,8 +55,8 @@ HOPS = {
     "2_hops": "those whose effect is two steps from it",
     "3_hops": "those whose effect is three steps from it",
 }
-#: What makes a change hard (the paper's section 5.4), as far as a rule over its words tells; docs/wiqa.md has the rules. A word
-#: that the paragraph uses too, such as "cools" of how rock forms, tells of the process, unless it is one of _AMOUNTS.
+#: What makes a change hard (the paper's section 5.4), by rules over its words; docs/wiqa.md has the rules. A direction word that
+#: is also in the paragraph, such as "cools" in how rock forms, does not count, unless it is in _AMOUNTS.
 PHENOMENA = {
     "qualitative": "whose change has a word that says more or less",
     "lexical match": "whose change is in the paragraph, and one of its sentences has the words of the change",
@@ -79,18 +79,18 @@ SUBSETS = (
     *(Subset(name, _has_label("type", name), in_tables=True, about=about) for name, about in KINDS.items()),
     *(Subset(name, _has_label("hops", name[0]), in_tables=True, about=about) for name, about in HOPS.items()),
     *(
-        Subset(name, _has_label("phenomena", name), about=f"the questions {about}, by rule")
-        for name, about in PHENOMENA.items()
+        Subset(name, _has_label("phenomena", name), about=f"the questions {PHENOMENA[name]}, by rule")
+        for name in PHENOMENA
     ),
 )
 
 
 class Wiqa(Benchmark):
-    """Questions with three choices, scored by accuracy and by how consistent the answers are; intervals are over paragraphs.
+    """Questions with three choices, scored by accuracy and by the answers' consistency; intervals are over paragraphs.
 
-    A question's group is its paragraph, which is its context and its gold passage too. Its labels are "type", "hops" (empty
-    without effect), "topic", "graph", "source" and "target" (nodes of the graph), "phenomena" and "explanation"; a label is
-    empty, or left out, where it is not known.
+    A question's group is its paragraph, which is also its context and gold passage. Its labels are "type", "hops" (empty for "no
+    effect"), "topic", "graph", "source" and "target" (nodes of the graph), "phenomena" and "explanation"; an unknown label is
+    empty or missing.
     """
 
     name = "wiqa"
@@ -104,26 +104,23 @@ class Wiqa(Benchmark):
 
     @property
     def splits(self) -> list[str]:
-        """The three splits, and the user's files that are there."""
+        """The three splits, and the user's files."""
         names = [path.name.removesuffix(".jsonl") for path in sorted(self.folder.glob("*.jsonl"))]
         return [*SPLITS, *(name for name in names if name not in (*SPLITS, *_GRAPHS))]
 
     @property
     def subsets(self) -> list[Subset]:  # type: ignore[override]  # the topics are known only from the folder
-        """By type, by hops, by phenomenon, and by topic: the test split's, and those of `topics.tsv`."""
-        named = {topic.casefold(): topic for topic in (*TOPICS, *sorted(self.topics().values()))}
-        return [
-            *SUBSETS,
-            *(Subset(name, _has_topic(name), about=f"the questions on {name}") for name in named.values()),
-        ]
+        """Subsets by type, hops, phenomenon, and topic: the test split's topics and those of `topics.tsv`."""
+        topics = {topic.casefold(): topic for topic in (*TOPICS, *sorted(self.topics().values()))}.values()
+        return [*SUBSETS, *(Subset(topic, _has_topic(topic), about=f"the questions on {topic}") for topic in topics)]
 
     def files(self, split: str) -> list[Path]:
-        """The one file of a split."""
+        """The file of a split, as a list."""
         path = self.folder / f"{split}.jsonl"
         if split not in self.splits:
             raise unknown_name(f"split of {self.name}", split, self.splits)
         if not path.is_file():
-            raise IfqaError(f"{self.name} {split}: {path} is missing; {self.missing}")
+            raise MissingInput(f"{self.name} {split}: {path} is missing; {self.missing}")
         return [path]
 
     def questions(self, split: str) -> list[Question]:
@@ -131,7 +128,8 @@ class Wiqa(Benchmark):
         (path,) = self.files(split)
         topics, graphs = self.topics(), self.graphs(split)
         return [
-            self._question(item, split, topics, graphs.get(item.metadata.graph_id)) for item in _read_questions(path)
+            self._convert(question, split, topics, graphs.get(question.metadata.graph_id))
+            for question in _read_questions(path)
         ]
 
     def family(self, split: str) -> str:
@@ -139,38 +137,39 @@ class Wiqa(Benchmark):
         return self.name if split in SPLITS else ""
 
     def topics(self) -> dict[str, str]:
-        """Paragraph -> topic; empty if they are not known."""
+        """Paragraph -> topic; empty without `topics.tsv`."""
         path = self.folder / "topics.tsv"
         return {name: topic.topic for name, topic in read_topics(path).items()} if path.is_file() else {}
 
     def graphs(self, split: str) -> Mapping[str, Graph]:
-        """Id -> graph of a split's questions; empty if the graphs are not there."""
+        """Id -> graph of a split's questions; empty without the file of graphs."""
         path = self.folder / ("made-graphs.jsonl" if split.startswith("made-") else "graphs.jsonl")
         return _read_graphs(path) if path.is_file() else {}
 
-    def _question(self, item: WiqaQuestion, split: str, topics: Mapping[str, str], graph: Graph | None) -> Question:
-        question, about, why = item.question, item.metadata, item.explanation
+    def _convert(self, released: WiqaQuestion, split: str, topics: Mapping[str, str], graph: Graph | None) -> Question:
+        question, metadata, why = released.question, released.metadata, released.explanation
         change, effect = split_stem(question.stem)
-        source, target = locate_nodes(graph, change, effect, about.path_len) if graph else ("", "")
-        steps = question.para_steps
-        context = " ".join(step for step in steps if step.strip())  # as AllenAI's code joins them for BERT
+        source, target = locate_nodes(graph, change, effect, metadata.path_len) if graph else ("", "")
+        steps, kind = question.para_steps, released.kind
+        context = " ".join(step for step in steps if step.strip())  # joined as in AllenAI's code for BERT
         labels = {
-            "type": item.kind, "hops": str(item.hops or ""), "topic": topics.get(about.para_id, ""), "graph": about.graph_id,
-            "source": source, "target": target, "phenomena": ", ".join(find_phenomena(change, steps, item.kind == "in_para")),
+            "type": kind, "hops": str(released.hops or ""), "topic": topics.get(metadata.para_id, ""),
+            "graph": metadata.graph_id, "source": source, "target": target,
+            "phenomena": ", ".join(find_phenomena(change, steps, kind == "in_para")),
         }  # fmt: skip
         if why is not None:
             labels["explanation"] = f"{why.di}: {steps[why.i]} {why.dj}: {steps[why.j]} {why.de}: {effect}"
         return Question(
-            f"{self.name}/{split}/{about.ques_id}", question.stem, (CHOICES[question.answer_label][1],), (context,),
-            choices=tuple(text for _, text in CHOICES.values()), context=context, group=about.para_id,
+            f"{self.name}/{split}/{metadata.ques_id}", question.stem, (CHOICES[question.answer_label][1],), (context,),
+            choices=tuple(text for _, text in CHOICES.values()), context=context, group=metadata.para_id,
             labels=tuple(labels.items()),
         )  # fmt: skip
 
 
 class SampleWiqa(Wiqa):
-    """Questions made from the bundled influence graphs of twelve processes, which a language model wrote for this project.
+    """Questions from the bundled influence graphs of twelve processes, which a language model wrote for this project.
 
-    Seven processes are train, two dev and three test. Each is a topic of its own.
+    Seven processes are train, two dev and three test; each process is a topic.
     """
 
     name = "sample-wiqa"
@@ -192,18 +191,18 @@ class SampleWiqa(Wiqa):
 
 
 def find_phenomena(change: str, steps: Sequence[str], in_paragraph: bool) -> tuple[str, ...]:
-    """The phenomena of a change, which may be one of the paragraph's own, whose sentences are `steps`; as PHENOMENA has them."""
+    """The PHENOMENA of a change; `steps` are the sentences of its paragraph, `in_paragraph` whether it is part of it."""
     words, sentences = _words(change), [_stems(_words(step)) for step in steps]
     stems = set[str]().union(*sentences)
-    directions = {word: direction(word) for word in words if word in _AMOUNTS or _stem(word) not in stems}
-    wanted = _stems(word for word in words if word not in _FUNCTION and not directions.get(word))
-    telling = {
+    directions = {word: direction(word) for word in words if word in _AMOUNTS or not _stems([word]) <= stems}
+    content = _stems(word for word in words if word not in _FUNCTION and not directions.get(word))
+    holds = {
         "qualitative": any(directions.values()),
-        "lexical match": in_paragraph and bool(wanted) and any(wanted <= sentence for sentence in sentences),
+        "lexical match": in_paragraph and bool(content) and any(content <= sentence for sentence in sentences),
         "negation": bool(_NEGATION.search(change)),
         "juxtaposed": {1, -1} <= {*directions.values()},
     }
-    return tuple(name for name in PHENOMENA if telling[name])
+    return tuple(name for name in PHENOMENA if holds[name])
 
 
 def _words(text: str) -> list[str]:
@@ -211,21 +210,17 @@ def _words(text: str) -> list[str]:
 
 
 def _stems(words: Iterable[str]) -> set[str]:
-    return {_stem(word) for word in words}
-
-
-def _stem(word: str) -> str:
-    return _SUFFIX.sub("", word)
+    return {_SUFFIX.sub("", word) for word in words}
 
 
 @cached_by_file(4)
 def _read_questions(path: Path) -> tuple[WiqaQuestion, ...]:
-    items = tuple(read_wiqa_questions(path))
-    if blank := next((name for item in items if (name := item.metadata.ques_id).split() != [name]), ""):
-        raise IfqaError(f"{path}: the ques_id {blank!r} has white space, at which rankings are cut; wanted one without")
-    return items
+    questions = tuple(read_wiqa_questions(path))
+    if name := next((name for question in questions if (name := question.metadata.ques_id).split() != [name]), ""):
+        raise FormatError(
+            f"{path}: ques_id {name!r} holds white space, which separates fields in rankings; wanted none"
+        )
+    return questions
 
 
-@cached_by_file(2)
-def _read_graphs(path: Path) -> Mapping[str, Graph]:
-    return read_graphs(path)
+_read_graphs = cached_by_file(2)(read_graphs)

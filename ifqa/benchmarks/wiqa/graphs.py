@@ -1,17 +1,16 @@
-"""Influence graphs (Tandon et al., EMNLP 2019): nodes with their phrasings, signed edges, the chains between nodes, and a reader.
+"""Influence graphs (Tandon et al., EMNLP 2019): nodes with phrasings, signed edges, chains between nodes, and a reader.
 
-Graphs are JSON lines in the released layout, which has a fixed template; this graph is made up:
+Graphs are JSON lines in the released layout, which has a fixed template. An invented example:
 
     {"graph_id": "7", "para_id": "3", "prompt": "How do seeds spread?", "paragraph": "Trees make seeds. Wind carries them.",
      "X": "more seeds are made", "Y": "more seeds are carried off", "W": ["the seeds stay"], "U": ["the wind stops"],
      "Z": ["a good summer", "a wet spring"], "V": [], "para_outcome_accelerate": "MORE new trees?",
      "para_outcome_decelerate": "LESS new trees", "Y_affects_outcome": "more"}
 
-Its edges: X -> Y, Z -> X (+); X -> W, U -> Y, V -> X (-). Y affects the accelerated outcome (A) by `Y_affects_outcome`, the
-decelerated one (D) in the opposite way. W is the opposite of Y, so its two edges have the opposite signs (as in AllenAI's
-`SituationGraph.from_struct_v1`; the paper shows the case "more"). X, Y, W and U lie within the paragraph, Z and V outside. A
-node is a text or a list; " [OR] " within a text separates phrasings too, as in machine-made graphs. An empty list is a node that
-is absent.
+Its edges are X -> Y, Z -> X (+); X -> W, U -> Y, V -> X (-). `Y_affects_outcome` is the effect of Y on the accelerated outcome
+(A); that on the decelerated outcome (D) is the opposite. W is the opposite of Y, so its effects have the opposite signs (as in
+AllenAI's `SituationGraph.from_struct_v1`; the paper shows the case "more"). X, Y, W and U are in the paragraph, Z and V outside.
+A node's phrasings are a list, or a text in which " [OR] " separates them. An empty list is an absent node.
 """
 
 import re
@@ -23,18 +22,16 @@ from typing import Annotated, NamedTuple, TypeVar
 
 from pydantic import Field
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError
 from ifqa.settings import StrictModel, Text, parse_section
 from ifqa.storage.files import read_jsonl
 
-MORE, LESS = OUTCOME = ("A", "D")  # the two ends of the outcome, as AllenAI's code names them
+MORE, LESS = OUTCOME = ("A", "D")  # accelerated and decelerated outcome, as in AllenAI's code
 OUTSIDE = ("Z", "V")
 _TEMPLATE = (("Z", "X", 1), ("V", "X", -1), ("X", "Y", 1), ("X", "W", -1), ("U", "Y", -1))
 _AFFECTS = {"more": 1, "a": 1, "less": -1, "d": -1} | dict.fromkeys(("no_effect", "no effect", "none", "-", "."), 0)
-Words = Annotated[str, Field(min_length=0)]  # may be empty; a length lets pydantic refuse half a surrogate pair
+Words = Annotated[str, Field(min_length=0)]  # may be empty; with a length, pydantic refuses lone surrogates
 _OR = re.compile(r"\s*\[OR\]\s*")
-
-
 _Row = TypeVar("_Row")
 
 
@@ -68,50 +65,50 @@ class Edge(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """A path through a graph: its nodes, and the product of its edges' signs."""
+    """A path through a graph, and the product of its edges' signs."""
 
     nodes: tuple[str, ...]
     sign: int
 
     @property
     def hops(self) -> int:
-        """Number of edges; `path_len` of the release counts the nodes instead."""
+        """Number of edges; `path_len` of the release is the number of nodes."""
         return len(self.nodes) - 1
 
     @property
     def answer(self) -> str:
-        """What more of the first node means for the last: "more" or "less"."""
+        """How more of the first node affects the last: "more" or "less"."""
         return "more" if self.sign > 0 else "less"
 
 
 @dataclass(frozen=True)
 class Graph:
-    """An influence graph of one paragraph."""
+    """An influence graph of a paragraph."""
 
     id: str
     paragraph_id: str
     paragraph: str  # the text of the process; its sentences end in ". "
-    nodes: Mapping[str, tuple[str, ...]]  # name -> phrasings, one at least
+    nodes: Mapping[str, tuple[str, ...]]  # name -> phrasings, at least one
     edges: tuple[Edge, ...]
 
     @property
     def steps(self) -> list[str]:
-        """The sentences of the paragraph, cut as in the release's `para_steps`: at ". ", so a last one may be empty."""
+        """The paragraph split at ". ", as in the release's `para_steps`; the last sentence may be empty."""
         return self.paragraph.split(". ") if self.paragraph.strip() else []
 
     @property
     def usable(self) -> bool:
-        """Whether something leads to the outcome. Workers marked other graphs as without effect."""
+        """Whether an edge leads to the outcome. Annotators marked other graphs as without effect."""
         return any(edge.target in OUTCOME for edge in self.edges)
 
     @cached_property
     def changes(self) -> list[str]:
-        """Every phrasing of every node that is no outcome."""
+        """Every phrasing of every node except the outcomes."""
         return [text for name, texts in self.nodes.items() if name not in OUTCOME for text in texts]
 
     @cached_property
     def chains(self) -> dict[tuple[str, str], Chain]:
-        """(source, target) -> a shortest path between them, for all nodes that a path connects."""
+        """(source, target) -> a shortest path, for all connected nodes."""
         chains: dict[tuple[str, str], Chain] = {}
         for start in self.nodes:
             layer = [Chain((start,), 1)]
@@ -126,9 +123,9 @@ class Graph:
         return chains
 
     def named(self, text: str) -> list[str]:
-        """The nodes with this phrasing, compared by their letters alone, as in AllenAI's `lookup_node_from_grounding`."""
+        """The nodes with this phrasing, compared by letters only, as in AllenAI's `lookup_node_from_grounding`."""
         spelling = letters(text)
-        return [name for name, known in self._letters.items() if spelling in known]
+        return [name for name, spellings in self._letters.items() if spelling in spellings]
 
     @cached_property
     def _letters(self) -> dict[str, set[str]]:
@@ -136,14 +133,14 @@ class Graph:
 
 
 def letters(text: str) -> str:
-    """The letters of a text, in lower case: two phrasings with the same letters are the same."""
+    """The letters of a text in lower case; phrasings with equal letters are equal."""
     return re.sub(r"[\W\d_]+", "", text.lower())
 
 
 def locate_nodes(graph: Graph, change: str, effect: str, path_len: int) -> tuple[str, str]:
-    """The nodes of a question's change and effect, at the ends of a path of so many nodes; ("", "") if none fit, or several do.
+    """The nodes of a question's change and effect, the ends of a path of `path_len` nodes; ("", "") unless they are unique.
 
-    With `path_len` 0 the change comes from another paragraph, and its node is empty.
+    With `path_len` 0, the change is from another paragraph and its node is empty.
     """
     if not path_len:
         targets = graph.named(effect)
@@ -154,17 +151,17 @@ def locate_nodes(graph: Graph, change: str, effect: str, path_len: int) -> tuple
 
 
 def read_records(
-    path: Path, what: str, read: Callable[[Mapping[str, object], str], _Row], id_of: Callable[[_Row], str]
+    path: Path, noun: str, parse: Callable[[Mapping[str, object], str], _Row], id_of: Callable[[_Row], str]
 ) -> dict[str, _Row]:
-    """Id -> what a file of JSON lines has, in the file's order; `read` makes it of a record and its place, "file:line"."""
+    """Id -> parsed line of a file of JSON lines, in its order; `parse` takes a record and its location, "file:line"."""
     rows: dict[str, _Row] = {}
     for number, record in read_jsonl(path):
-        row = read(record, f"{path}:{number}")
+        row = parse(record, f"{path}:{number}")
         if (name := id_of(row)) in rows:
-            raise IfqaError(f"{path}:{number}: the id {name!r} is there twice; give each {what} its own")
+            raise FormatError(f"{path}:{number}: another {noun} has the id {name!r}; wanted unique ids")
         rows[name] = row
     if not rows:
-        raise IfqaError(f"{path}: no {what} in it; wanted one a line, as JSON")
+        raise FormatError(f"{path}: no {noun} in it; wanted one per line, as JSON")
     return rows
 
 
@@ -174,29 +171,27 @@ def read_graphs(path: Path) -> dict[str, Graph]:
 
 
 def parse_graph(record: Mapping[str, object], where: str) -> Graph:
-    """A graph from a record; `where` opens the message of an IfqaError."""
+    """A graph from a record; error messages start with `where`."""
     line = parse_section(GraphRecord, record, where)
-    values: dict[str, str | list[str]] = line.model_dump()
-    nodes = {name: _parse_phrasings(values[name]) for name in "ZVXUYW"}
+    fields: dict[str, str | list[str]] = line.model_dump()
+    nodes = {name: _parse_phrasings(fields[name]) for name in "ZVXUYW"}
     for name, key in ((MORE, "para_outcome_accelerate"), (LESS, "para_outcome_decelerate")):
-        value = values[key]
-        nodes[name] = tuple(text.rstrip("?").rstrip() for text in _parse_phrasings(value))
-        if not any(nodes[name]) or (isinstance(value, list) and len(value) > 1):
-            raise IfqaError(f"{where}: {key!r} is {value!r:.80}; wanted one text, its phrasings separated by [OR]")
-    affects = _AFFECTS.get(line.Y_affects_outcome.lower())
-    if affects is None:
-        raise IfqaError(f"{where}: 'Y_affects_outcome' is {line.Y_affects_outcome!r}; wanted more, less or no_effect")
-    edges = [*_TEMPLATE]
-    if affects:
-        edges += [("Y", MORE, affects), ("Y", LESS, -affects), ("W", MORE, -affects), ("W", LESS, affects)]
-    return Graph(
-        line.graph_id, line.para_id, line.paragraph,
-        nodes={name: texts for name, texts in nodes.items() if texts},
-        edges=tuple(Edge(*edge) for edge in edges if nodes[edge[0]] and nodes[edge[1]]),
-    )  # fmt: skip
+        outcome = fields[key]
+        nodes[name] = tuple(text.rstrip("?").rstrip() for text in _parse_phrasings(outcome))
+        if not any(nodes[name]) or (isinstance(outcome, list) and len(outcome) > 1):
+            raise FormatError(f"{where}: {key!r} is {outcome!r:.80}; wanted one text, its phrasings separated by [OR]")
+    sign = _AFFECTS.get(line.Y_affects_outcome.lower())
+    if sign is None:
+        raise FormatError(f"{where}: 'Y_affects_outcome' is {line.Y_affects_outcome!r}; wanted more, less or no_effect")
+    template = [*_TEMPLATE]
+    if sign:
+        template += [("Y", MORE, sign), ("Y", LESS, -sign), ("W", MORE, -sign), ("W", LESS, sign)]
+    edges = tuple(Edge(*edge) for edge in template if nodes[edge[0]] and nodes[edge[1]])
+    nodes = {name: texts for name, texts in nodes.items() if texts}
+    return Graph(line.graph_id, line.para_id, line.paragraph, nodes, edges)
 
 
-def _parse_phrasings(value: str | list[str]) -> tuple[str, ...]:
-    texts = [value] if isinstance(value, str) else value
-    phrasings = (phrasing.strip() for text in texts for phrasing in _OR.split(text))
-    return tuple(dict.fromkeys(phrasing for phrasing in phrasings if phrasing))
+def _parse_phrasings(phrasings: str | list[str]) -> tuple[str, ...]:
+    texts = [phrasings] if isinstance(phrasings, str) else phrasings
+    stripped = (phrasing.strip() for text in texts for phrasing in _OR.split(text))
+    return tuple(dict.fromkeys(filter(None, stripped)))

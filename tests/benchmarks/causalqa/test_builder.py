@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from ifqa.benchmarks.causalqa import builder
 from ifqa.benchmarks.causalqa.builder import build_causalqa, question_splits
 from ifqa.errors import IfqaError
-from ifqa.formats.causalqa_files import QuestionDetails
+from ifqa.formats.causalqa_files import Details
 
 
-def content(root):
+def read_corpus(root):
     """The corpus's files, and the inputs and counts of its manifest."""
     place = root / "data/causalqa"
     manifest = json.loads((place / "manifest.json").read_text())
@@ -27,43 +27,41 @@ def content(root):
     return files, manifest["inputs"], manifest["record"]["datasets"]
 
 
-def parts_of(number, split="", dataset="paq", seed=0):
-    return question_splits(QuestionDetails(str(number), "", (), split), dataset, seed)
+def random_part(number, dataset="paq", seed=0):
+    return question_splits(Details(str(number), "", (), ""), dataset, seed)[0]
 
 
 @given(st.text("ab0 é\n", min_size=1), st.sampled_from(["train", "valid", "both", ""]), st.integers(0, 9))
 def test_a_question_is_in_one_random_part_and_in_its_original_one(number, split, seed):
-    found = question_splits(QuestionDetails(number, "", ["x"], split), "paq", seed)
-    [random] = [name for name in found if name.startswith("random-")]
-    original = [name for name in found if name.startswith("original-")]
-    part = random.removeprefix("random-")
+    splits = question_splits(Details(number, "", ["x"], split), "paq", seed)
+    [part] = [name.removeprefix("random-") for name in splits if name.startswith("random-")]
+    original = [name for name in splits if name.startswith("original-")]
     assert original == {"": [], "both": [f"original-{part}"]}.get(split, [f"original-{split}"])
-    assert (
-        question_splits(QuestionDetails(number, "other", ["y"], split), "paq", seed) == found
-    )  # of id, dataset and seed alone
+    assert question_splits(Details(number, "other", ["y"], split), "paq", seed) == splits, (
+        "by id, dataset and seed only"
+    )
 
 
-def test_a_tenth_is_for_validation_whatever_the_seed():
+def test_a_tenth_is_for_validation_with_any_seed():
     for seed in range(3):
-        drawn = [parts_of(n, seed=seed)[0] for n in range(20_000)]
-        assert 1850 < drawn.count("random-valid") < 2150  # 2,000 with a standard deviation of 42
-    first, second, eli5 = ([parts_of(n, **of)[0] for n in range(999)] for of in ({}, {"seed": 1}, {"dataset": "eli5"}))
-    assert first != second
-    assert first != eli5
+        parts = [random_part(n, seed=seed) for n in range(20_000)]
+        assert 1850 < parts.count("random-valid") < 2150  # 2,000 with a standard deviation of 42
+    first, second, eli5 = ([random_part(n, **kw) for n in range(999)] for kw in ({}, {"seed": 1}, {"dataset": "eli5"}))
+    assert first not in (second, eli5)
 
 
 KILLED = """
 import os, signal, sys
 import ifqa.storage.files as files
 at, plain, written = int(sys.argv.pop(1)), files.write_bytes, 0
-def write(handle, data):
+def write(handle, content):
     global written
     written += 1
     if written == at:
-        plain(handle, data[: len(data) // 2])
+        plain(handle, content[: len(content) // 2])
         handle.flush()
         os.kill(os.getpid(), signal.SIGKILL)
-    plain(handle, data)
+    plain(handle, content)
 files.write_bytes = write
 sys.path.insert(0, "")
 from ifqa.cli.app import main
@@ -86,26 +84,26 @@ def test_a_build_that_is_killed_resumes_to_the_same_bytes(at, publishers, tmp_pa
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
     assert not (tmp_path / "data/causalqa").exists()
     list(build_causalqa(tmp_path, publishers))
-    assert content(tmp_path) == content(tmp_path / "whole")
+    assert read_corpus(tmp_path) == read_corpus(tmp_path / "whole")
 
 
-def test_a_resumed_build_reads_no_complete_dataset_twice(tmp_path, monkeypatch):
+def test_a_resumed_build_does_not_read_a_complete_dataset_again(tmp_path, monkeypatch):
     write_publishers(tmp_path, "paq", "eli5")
     parsed, match = [], builder.match_rules
 
-    def matched(question, rules):
+    def interrupt(question, rules):
         parsed.append(question)
         if len(parsed) == 14:  # the fourth question of the second dataset
             raise KeyboardInterrupt
         return match(question, rules)
 
-    monkeypatch.setattr(builder, "match_rules", matched)
+    monkeypatch.setattr(builder, "match_rules", interrupt)
     with pytest.raises(KeyboardInterrupt):
         list(build_causalqa(tmp_path, tmp_path))
-    told = list(build_causalqa(tmp_path, tmp_path))
-    assert len(parsed) == 10 + 4 + 10  # the dataset that was interrupted begins again
-    assert told[0].startswith("paq: 10 questions, 4 causal")
-    assert told[4].startswith("eli5: 10 questions, 3 causal, 1 without an answer")
+    lines = list(build_causalqa(tmp_path, tmp_path))
+    assert len(parsed) == 10 + 4 + 10  # the interrupted dataset starts again
+    assert lines[0].startswith("paq: 10 questions, 4 causal")
+    assert lines[4].startswith("eli5: 10 questions, 3 causal, 1 left out without an answer")
     write_publishers(tmp_path, "triviaqa")
     path = tmp_path / "triviaqa/unfiltered-web-dev.json"
     whole = path.read_text()
@@ -113,32 +111,30 @@ def test_a_resumed_build_reads_no_complete_dataset_twice(tmp_path, monkeypatch):
     with pytest.raises(IfqaError, match=r"unfiltered-web-dev.json:1: the JSON ends too early"):
         list(build_causalqa(tmp_path, tmp_path))
     path.write_text(whole.replace("lamp 6", "lamp 60"))
-    list(build_causalqa(tmp_path, tmp_path))  # without what was left of another file
-    assert b"why does lamp 60 glow" in content(tmp_path)[0]["original-valid/triviaqa.jsonl"]
+    list(build_causalqa(tmp_path, tmp_path))  # the partial output of another file is not reused
+    assert b"why does lamp 60 glow" in read_corpus(tmp_path)[0]["original-valid/triviaqa.jsonl"]
 
 
-def test_a_dataset_that_was_built_before_is_copied_and_leaves_with_its_folder(tmp_path, monkeypatch):
+def test_a_dataset_that_was_built_before_is_copied_and_removed_with_its_folder(tmp_path, monkeypatch):
     write_publishers(tmp_path, "paq", "squad2")
     list(build_causalqa(tmp_path, tmp_path))
-    before, _, _ = content(tmp_path)
+    before, _, _ = read_corpus(tmp_path)
     write_publishers(tmp_path, "eli5")
     parsed, match = [], builder.match_rules
-    monkeypatch.setattr(
-        builder, "match_rules", lambda question, rules: parsed.append(question) or match(question, rules)
-    )
-    told = list(build_causalqa(tmp_path, tmp_path))
-    after, _, facts = content(tmp_path)
+    monkeypatch.setattr(builder, "match_rules", lambda text, rules: parsed.append(text) or match(text, rules))
+    lines = list(build_causalqa(tmp_path, tmp_path))
+    after, _, facts = read_corpus(tmp_path)
     assert len(parsed) == 10
     assert before.items() < after.items()
     assert facts["paq"]["questions"] == 10
-    assert told == list(build_causalqa(tmp_path, tmp_path))  # nothing to do
+    assert lines == list(build_causalqa(tmp_path, tmp_path))  # nothing to do
     list(build_causalqa(tmp_path, tmp_path, seed=1))
     assert len(parsed) == 10 + 30
-    assert content(tmp_path)[0].keys() == after.keys()
+    assert read_corpus(tmp_path)[0].keys() == after.keys()
     write_publishers(tmp_path / "one", "squad2")
-    told = list(build_causalqa(tmp_path, tmp_path / "one"))
-    assert {Path(name).name for name in content(tmp_path)[0]} == {"squad2.jsonl"}
-    assert f"eli5: absent, {tmp_path / 'one/eli5'} is not there; wanted in it: train_eli5.jsonl" in told[4]
+    lines = list(build_causalqa(tmp_path, tmp_path / "one"))
+    assert {Path(name).name for name in read_corpus(tmp_path)[0]} == {"squad2.jsonl"}
+    assert f"eli5: absent, {tmp_path / 'one/eli5'} is missing; wanted in it: train_eli5.jsonl" in lines[4]
     (tmp_path / "none/squad2").mkdir(parents=True)
     (tmp_path / "none/squad2/train.tar.gz").write_bytes(b"")
     with pytest.raises(IfqaError, match=r"squad2: wanted train-v2.0.json and dev-v2.0.json; found train.tar$"):
@@ -146,7 +142,7 @@ def test_a_dataset_that_was_built_before_is_copied_and_leaves_with_its_folder(tm
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["causalqa", "--from", "nowhere"], "--from nowhere: no such folder"),
         (["causalqa", "--from", "."], "--from .: wanted folders named paq, gooaq, msmarco"),
@@ -155,58 +151,56 @@ def test_a_dataset_that_was_built_before_is_copied_and_leaves_with_its_folder(tm
         (["ifqa", "--seed", "3"], "No such option: --seed"),
     ],
 )  # fmt: skip
-def test_a_command_that_cannot_be_done_gets_one_line(arguments, said, tmp_path):
-    told = ifqa_here("data", *arguments, folder=tmp_path)
-    assert (told.returncode, told.stdout) == (2, "")
-    assert said in told.stderr
+def test_an_invalid_command_is_refused(arguments, message, tmp_path):
+    process = ifqa_here("data", *arguments, folder=tmp_path)
+    assert (process.returncode, process.stdout) == (2, "")
+    assert message in process.stderr
 
 
-def test_the_rules_choose_other_questions_and_absent_datasets_are_named(tmp_path):
+def test_the_rules_select_the_questions_and_absent_datasets_are_named(tmp_path):
     questions = ["Who was affected?", "Whyalla is in which state?", "Why?", "Who?", "why \ud83d"]
     (tmp_path / "gooaq").mkdir()
     records = [{"id": n, "question": question, "answer": "a\tb"} for n, question in enumerate(questions)]
     (tmp_path / "gooaq/gooaq.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    found = {}
+    selected = {}
     for rules in ("notebook", "fixed"):
-        told = ifqa_here("data", "causalqa", "--from", ".", "--rules", rules, folder=tmp_path)
-        assert told.returncode == 0, told.stderr
-        files, _, _ = content(tmp_path)
-        written = [
-            json.loads(line) for part in ("train", "valid") for line in files[f"random-{part}/gooaq.jsonl"].splitlines()
-        ]
-        found[rules] = {int(record["id"]): record for record in written}
-    assert [set(records) for records in found.values()] == [{1, 2, 4}, {0, 2, 4}]
-    assert found["fixed"][4] == {"id": "4", "question": "why ?", "context": "", "answers": ["a b"], "rules": ["R1"]}
-    assert [line.split(":")[0] for line in told.stdout.splitlines()] == list(WRITERS)
-    assert sum(": absent, " in line for line in told.stdout.splitlines()) == 9
+        process = ifqa_here("data", "causalqa", "--from", ".", "--rules", rules, folder=tmp_path)
+        assert process.returncode == 0, process.stderr
+        files, _, _ = read_corpus(tmp_path)
+        lines = b"".join(files[f"random-{part}/gooaq.jsonl"] for part in ("train", "valid")).splitlines()
+        selected[rules] = {int(record["id"]): record for record in map(json.loads, lines)}
+    assert [set(records) for records in selected.values()] == [{1, 2, 4}, {0, 2, 4}]
+    assert selected["fixed"][4] == {"id": "4", "question": "why ?", "context": "", "answers": ["a b"], "rules": ["R1"]}
+    assert [line.split(":")[0] for line in process.stdout.splitlines()] == list(WRITERS)
+    assert process.stdout.count(": absent, ") == 9
     path = tmp_path / "data/causalqa/manifest.json"
     manifest = json.loads(path.read_text())
     assert manifest["record"]["absent"].keys() == WRITERS.keys() - {"gooaq"}
     manifest["record"]["datasets"] = {"gooaq": 3}
     path.write_text(json.dumps(manifest))
-    told = ifqa_here("stats", "causal-corpus", folder=tmp_path)
-    assert told.returncode == 2
-    assert "manifest.json: 'record': not as ifqa writes it (datasets.gooaq" in told.stderr
+    process = ifqa_here("stats", "causal-corpus", folder=tmp_path)
+    assert process.returncode == 2
+    assert "manifest.json: 'record': not as ifqa writes it (datasets.gooaq" in process.stderr
 
 
-def test_the_statistics_are_those_of_the_files_and_stand_beside_the_papers(publishers, tmp_path):
-    told = ifqa_here("stats", "causal-corpus", folder=tmp_path)
-    assert (told.returncode, "run: ifqa data causalqa --from FOLDER" in told.stderr) == (2, True)
+def test_the_statistics_are_those_of_the_files_next_to_the_papers(publishers, tmp_path):
+    process = ifqa_here("stats", "causal-corpus", folder=tmp_path)
+    assert (process.returncode, "run: ifqa data causalqa --from FOLDER" in process.stderr) == (2, True)
     list(build_causalqa(tmp_path, publishers))
-    files, _, facts = content(tmp_path)
+    files, _, facts = read_corpus(tmp_path)
     for name, fact in facts.items():
         for split in builder.SPLITS:
             records = [json.loads(line) for line in files[f"{split}/{name}.jsonl"].splitlines()]
             words = [(len(record["question"].split()), len(record["answers"][0].split())) for record in records]
             assert fact["splits"][split] == [len(records), sum(q for q, _ in words), sum(a for _, a in words)]
-    told = ifqa_here("stats", "causal-corpus", folder=tmp_path)
-    assert told.returncode == 0, told.stderr
-    rows = [line.split() for line in told.stdout.splitlines()]
+    process = ifqa_here("stats", "causal-corpus", folder=tmp_path)
+    assert process.returncode == 0, process.stderr
+    rows = [line.split() for line in process.stdout.splitlines()]
     for row in (
         "eli5 10 3 1 30.0% 6.0 2.0", "paper 64,875,601 769,606 - 1.2% 9.6 2.7", "all 103 35 8 34.0% 5.1 2.0",
         "squad2 2 1 2 1", "paper - 252 - 321",
     ):  # fmt: skip
         assert row.split() in rows
-    found = json.loads(ifqa_here("stats", "causal-corpus", "--json", folder=tmp_path).stdout)
-    assert found["newsqa"]["splits"]["original-valid"] == {"questions": 1, "question_words": 5, "answer_words": 2}
-    assert found["newsqa"]["paper"]["original"] == 29
+    newsqa = json.loads(ifqa_here("stats", "causal-corpus", "--json", folder=tmp_path).stdout)["newsqa"]
+    assert newsqa["splits"]["original-valid"] == {"questions": 1, "question_words": 5, "answer_words": 2}
+    assert newsqa["paper"]["original"] == 29

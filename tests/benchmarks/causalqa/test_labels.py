@@ -7,21 +7,17 @@ from hypothesis import strategies as st
 from ifqa.benchmarks.causalqa.typology import Annotation, LabellerScore, kappa, read_annotations, score_labels
 from ifqa.errors import IfqaError
 
-pairs = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abc")), max_size=30)
 
-
-@given(pairs)
-def test_kappa_agrees_with_cohens_formula_in_fractions(given):
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abc")), max_size=30))
+def test_kappa_agrees_with_cohens_formula_in_fractions(labels):
     """Observed and expected agreement from the contingency table, as in Cohen (1960), p. 40."""
-    total = len(given)
-    table = {(a, b): Fraction(given.count((a, b)), total or 1) for a in "abcd" for b in "abcd"}
+    total = len(labels)
+    table = {(a, b): Fraction(labels.count((a, b)), total or 1) for a in "abcd" for b in "abcd"}
     observed = sum(table[a, a] for a in "abcd")
     expected = sum(sum(table[a, b] for b in "abcd") * sum(table[b, a] for b in "abcd") for a in "abcd")
-    found = kappa([a for a, _ in given], [b for _, b in given])
-    if not total or expected == 1:
-        assert found is None
-    else:
-        assert found == pytest.approx(float((observed - expected) / (1 - expected)))
+    undefined = not total or expected == 1
+    cohen = None if undefined else pytest.approx(float((observed - expected) / (1 - expected)))
+    assert kappa([a for a, _ in labels], [b for _, b in labels]) == cohen
 
 
 def test_annotations_are_read_by_dataset_and_id(tmp_path):
@@ -45,14 +41,14 @@ def test_annotations_are_read_by_dataset_and_id(tmp_path):
         ("x,semantic,pragmatic\n1,cause,opinion\n", "wanted an 'id'"),
     ],
 )
-def test_what_is_no_annotation_is_refused(tmp_path, text, message):
+def test_an_invalid_annotation_is_refused(tmp_path, text, message):
     path = tmp_path / "a.csv"
     path.write_text(text)
     with pytest.raises(IfqaError, match=message):
         read_annotations(path)
 
 
-def test_a_labeller_is_judged_on_annotated_questions_only():
+def test_a_labeller_is_scored_on_annotated_questions_only():
     labels = {("", "1"): "cause", ("", "2"): None, ("", "3"): "goal", ("", "4"): "goal", ("", "9"): "cause"}
     annotations = {("", "1"): "cause", ("", "2"): "cause", ("", "3"): "cause", ("", "4"): "goal"}
     assert score_labels(labels, annotations, ["cause", "goal"]) == {

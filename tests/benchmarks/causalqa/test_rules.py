@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from ifqa.benchmarks.causalqa.rules import RULES, match_rules, normalize_question
 from ifqa.errors import IfqaError
 
-# Question -> the rules that match it by the notebook, by Table 3, and by the mended rules.
+# Question -> the rules that match it in the readings notebook, table3 and fixed.
 EXAMPLES = {
     "Why is the sky blue?": "R1 R1 R1", "Whyalla is in which state?": "R1 - -", "If it rains, why do worms come up?": "R1 R1 R1",
     "Who left, and why?": "- R1 R1", "Who sang Tell Me Why?": "- R1 -", "The milk is sour why exactly?": "R1 R1 R1",
@@ -26,8 +26,8 @@ EXAMPLES = {
 
 @pytest.mark.parametrize("question", EXAMPLES)
 def test_each_reading_matches_the_rules_it_should(question):
-    found = ["+".join(match_rules(question, reading)) or "-" for reading in ("notebook", "table3", "fixed")]
-    assert " ".join(found) == EXAMPLES[question]
+    matches = ["+".join(match_rules(question, reading)) or "-" for reading in ("notebook", "table3", "fixed")]
+    assert " ".join(matches) == EXAMPLES[question]
 
 
 def by_hand(text):
@@ -47,7 +47,7 @@ def by_hand(text):
         for what, when in (("what happens", False), ("what will happen", True), ("what might happen", True))
     )
     begun = ("what to do", "what should be done")
-    found = {
+    matches = {
         "R1": why,
         "R2": after(" cause") or "because of what" in text or (text.startswith("cause") and " " in text[5:7]),
         "R3": "how come " in text or "how did " in text,
@@ -56,7 +56,7 @@ def by_hand(text):
         "R6": happens,
         "R7": text.startswith(tuple(f"{what} {link} " for what in begun for link in ("if", "when", "to"))),
     }
-    return tuple(name for name, one in found.items() if one)
+    return tuple(name for name, is_match in matches.items() if is_match)
 
 
 PIECES = (
@@ -69,14 +69,13 @@ PIECES += "dopplar doppler lead to tools happens will might happen life do shoul
 def test_the_notebook_patterns_agree_with_plain_string_search_and_the_shortcut_loses_no_match(text):
     assert match_rules(text) == by_hand(text)
     for reading, rules in RULES.items():
-        assert match_rules(text, reading) == tuple(
-            name for name, rule in rules.items() if rule.search(normalize_question(text))
-        )
+        matches = tuple(name for name, rule in rules.items() if rule.search(normalize_question(text)))
+        assert match_rules(text, reading) == matches
 
 
 def test_a_text_is_lower_case_letters_and_digits_and_may_be_long():
     assert normalize_question("  What's THE  Café-effect, №5? Ёж! ") == "what s the caf effect 5 ёж"
     long = "what happens what to do why is effect cause lead " * 4_000  # seconds, were any pattern quadratic
     assert all(match_rules(long, reading) for reading in ("notebook", "table3", "fixed"))
-    with pytest.raises(IfqaError, match="no rules 'table4'; wanted one of: notebook, table3, fixed"):
+    with pytest.raises(IfqaError, match="unknown reading of the rules 'table4'; did you mean 'table3'"):
         match_rules("why?", "table4")

@@ -9,19 +9,18 @@ FORMS = [(forms, place) for forms in (SEMANTIC_FORMS, PRAGMATIC_FORMS) for place
 
 
 @pytest.mark.parametrize(("forms", "place"), FORMS)
-def test_a_form_is_the_first_that_its_example_has(forms, place):
+def test_a_form_is_the_first_match_of_its_example(forms, place):
     text = normalize_question(forms[place].example)
     assert next(n for n, form in enumerate(forms) if re.search(form.pattern, text)) == place
     assert classify_question(forms[place].example)[forms is PRAGMATIC_FORMS] == forms[place].label
 
 
-def test_every_class_but_no_other_has_a_form():
+def test_exactly_the_classes_have_forms():
     for aspect, forms in (("semantic", SEMANTIC_FORMS), ("pragmatic", PRAGMATIC_FORMS)):
         assert {form.label for form in forms} - {None} == {*ASPECTS[aspect]}
 
 
-def test_the_labeller_abstains_where_no_form_fits_and_a_long_question_takes_no_more_than_its_share_of_time():
+def test_the_labeller_abstains_without_a_match_and_is_fast_on_a_long_question():
     assert classify_question("salt and water") == classify_question("") == (None, None)
-    assert classify_question("what is what does why is causes effects of " * 400)[
-        0
-    ]  # minutes, were a pattern exponential
+    long = "what is what does why is causes effects of " * 400  # minutes, if a pattern were exponential
+    assert classify_question(long)[0]

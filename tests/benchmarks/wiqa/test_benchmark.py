@@ -1,4 +1,4 @@
-"""WIQA's questions from files in the released layout, from a user's own and from the bundled graphs."""
+"""WIQA's questions from files in the released layout and from the bundled graphs."""
 
 import json
 
@@ -22,14 +22,14 @@ GRAPH = {
 
 
 def line(**changes):
-    """A line of the release, with some of its values replaced."""
+    """A line of the release, with changed metadata."""
     question = {
         "stem": "suppose the wind stops happens, how will it affect MORE new trees.", "answer_label": "less",
         "para_steps": ["Trees make seeds", "Wind carries them", ""], "answer_label_as_choice": "B",
         "choices": [{"label": "A", "text": "more"}, {"label": "B", "text": "less"}, {"label": "C", "text": "no effect"}],
     }  # fmt: skip
-    about = {"ques_id": "1", "graph_id": "7", "para_id": "3", "question_type": "INPARA_EFFECT", "path_len": 3}
-    return {"question": question, "metadata": about | changes}
+    metadata = {"ques_id": "1", "graph_id": "7", "para_id": "3", "question_type": "INPARA_EFFECT", "path_len": 3}
+    return {"question": question, "metadata": metadata | changes}
 
 
 @pytest.fixture
@@ -42,74 +42,72 @@ def write(path, *lines):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def opened(folder):
+def wiqa(folder):
     return open_benchmark("wiqa", folder.parents[1])
 
 
 def test_a_question_has_its_choices_paragraph_and_labels(folder):
     write(folder / "test.jsonl", line())
-    (one,) = opened(folder).questions("test")
-    assert one.id == "wiqa/test/1"
-    assert (one.answers, one.choices) == (("less",), ("more", "less", "no effect"))
-    assert one.context == "Trees make seeds Wind carries them" == one.gold_passages[0]
-    assert one.group == "3"
-    assert dict(one.labels) == {
+    (question,) = wiqa(folder).questions("test")
+    assert (question.id, question.group) == ("wiqa/test/1", "3")
+    assert (question.answers, question.choices) == (("less",), ("more", "less", "no effect"))
+    assert question.context == "Trees make seeds Wind carries them" == question.gold_passages[0]
+    assert dict(question.labels) == {
         "type": "in_para", "hops": "2", "topic": "", "graph": "7", "source": "", "target": "",
         "phenomena": "qualitative, lexical match",
     }  # fmt: skip
 
 
-def test_topics_nodes_and_explanations_are_told_where_they_are_there(folder):
+def test_known_topics_nodes_and_explanations_are_labels(folder):
     why = {"i": 0, "di": "less", "j": 1, "dj": "less", "de": "less"}
     write(folder / "test.jsonl", line() | {"explanation": why})
     write(folder / "graphs.jsonl", GRAPH)
     (folder / "topics.tsv").write_text("para_id\tprompt\ttopic\tpartition\npropara_3\tHow?\ttrees\ttest\n")
-    benchmark = opened(folder)
-    (one,) = benchmark.questions("test")
-    assert [one.label(name) for name in ("topic", "source", "target")] == ["trees", "U", "A"]
-    assert one.label("explanation") == "less: Trees make seeds less: Wind carries them less: MORE new trees"
+    benchmark = wiqa(folder)
+    (question,) = benchmark.questions("test")
+    assert [question.label(name) for name in ("topic", "source", "target")] == ["trees", "U", "A"]
+    assert question.label("explanation") == "less: Trees make seeds less: Wind carries them less: MORE new trees"
     assert "trees" in [subset.name for subset in benchmark.subsets]
     assert [subset.name for subset in open_benchmark("wiqa", folder).subsets][-12:] == list(TOPICS)
     assert benchmark.splits == ["train", "dev", "test"]
     (folder / "graphs.jsonl").rename(folder / "made-graphs.jsonl")
     write(folder / "made-train.jsonl", line())
-    benchmark = opened(folder)
+    benchmark = wiqa(folder)
     assert benchmark.splits == ["train", "dev", "test", "made-train"]
     assert [question.label("source") for question in benchmark.questions("made-train")] == ["U"]
     assert (benchmark.family("made-train"), benchmark.family("dev")) == ("", "wiqa")
 
 
-def test_a_split_that_is_not_there_or_has_a_bad_id_is_refused_in_one_line(folder):
+def test_a_missing_split_and_an_invalid_id_are_refused(folder):
     with pytest.raises(IfqaError, match=r"test\.jsonl is missing; run: ifqa data wiqa"):
-        opened(folder).questions("test")
+        wiqa(folder).questions("test")
     with pytest.raises(IfqaError, match=r"split of wiqa 'tset'.*test"):
-        opened(folder).questions("tset")
+        wiqa(folder).questions("tset")
     write(folder / "test.jsonl", line(ques_id="a b"))
-    with pytest.raises(IfqaError, match=r"test.jsonl: the ques_id 'a b' has white space"):
-        opened(folder).questions("test")
+    with pytest.raises(IfqaError, match=r"test.jsonl: ques_id 'a b' holds white space"):
+        wiqa(folder).questions("test")
 
 
 def test_the_bundled_questions_know_their_topics_and_nodes():
-    several = [question for split in SPLITS for question in SAMPLE.questions(split)]
-    assert len({one.label("topic") for one in several}) == 12
-    for one in several:
-        source, target = one.label("source"), one.label("target")
+    questions = [question for split in SPLITS for question in SAMPLE.questions(split)]
+    assert len({question.label("topic") for question in questions}) == 12
+    for question in questions:
+        source, target = question.label("source"), question.label("target")
         assert target
-        assert bool(source) == (one.label("type") != "no_effect")
-        assert not source or one.id.endswith(f"{source}-{target}#0")
+        assert bool(source) == (question.label("type") != "no_effect")
+        assert not source or question.id.endswith(f"{source}-{target}#0")
     assert SAMPLE.family("test") == "sample-wiqa"
     assert SAMPLE.files("test") == [BUNDLED / "wiqa" / "test.jsonl"]
 
 
-def test_an_answer_that_is_not_offered_is_wrong():
-    questions, by = SAMPLE.questions("dev"), load_scheme("sample-wiqa")
-    given = ["it grows", "", *(question.answers[0] for question in questions[2:])]
-    predictions = [Prediction(question.id, answer) for question, answer in zip(questions, given, strict=True)]
-    rows = [
-        score_question(question, by, prediction=answer) for question, answer in zip(questions, predictions, strict=True)
-    ]
-    scores = aggregate_rows(rows, questions, by, None, predictions).scores(0)
-    assert by.headline(scores["measures"]) == "accuracy"
+def test_an_answer_that_is_not_a_choice_is_wrong():
+    questions, scheme = SAMPLE.questions("dev"), load_scheme("sample-wiqa")
+    answers = ["it grows", "", *(question.answers[0] for question in questions[2:])]
+    predictions = [Prediction(question.id, answer) for question, answer in zip(questions, answers, strict=True)]
+    pairs = zip(questions, predictions, strict=True)
+    rows = [score_question(question, scheme, prediction=prediction) for question, prediction in pairs]
+    scores = aggregate_rows(rows, questions, scheme, None, predictions).scores(0)
+    assert scheme.headline(scores["measures"]) == "accuracy"
     assert scores["measures"]["accuracy"]["value"] == round(100 * 60 / 62, 2)
     assert scores["n_failed"] == 1
     assert scores["measures"]["transitivity"]["value"] < 100

@@ -13,7 +13,7 @@ PROCESSES = {record["para_id"]: record for _, record in read_jsonl(FOLDER / "pro
 GRAPHS = read_graphs(FOLDER / "graphs.jsonl")
 
 
-def test_each_of_twelve_graphs_tells_of_its_process_of_five_to_eight_sentences():
+def test_each_of_twelve_graphs_has_its_process_of_five_to_eight_sentences():
     assert len(PROCESSES) == len(GRAPHS) == len({process["topic"] for process in PROCESSES.values()}) == 12
     assert Counter(process["split"] for process in PROCESSES.values()) == {"train": 7, "test": 3, "dev": 2}
     for graph in GRAPHS.values():
@@ -24,8 +24,9 @@ def test_each_of_twelve_graphs_tells_of_its_process_of_five_to_eight_sentences()
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_the_questions_are_those_of_the_graphs_some_with_an_explanation(split):
-    items = read_wiqa_questions(FOLDER / f"{split}.jsonl")
-    assert any(item.explanation for item in items)
+def test_the_questions_are_those_of_the_graphs_and_some_have_an_explanation(split):
+    questions = read_wiqa_questions(FOLDER / f"{split}.jsonl")
+    assert any(question.explanation for question in questions)
     graphs = [graph for graph in GRAPHS.values() if PROCESSES[graph.paragraph_id]["split"] == split]
-    assert [item.model_copy(update={"explanation": None}) for item in items] == make_complete_questions(graphs, 0)
+    plain = [question.model_copy(update={"explanation": None}) for question in questions]
+    assert plain == make_complete_questions(graphs, 0)

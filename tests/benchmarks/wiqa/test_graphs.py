@@ -1,11 +1,12 @@
-"""Influence graphs: the released layout, and what is refused."""
+"""Influence graphs: the released layout, and invalid files."""
 
 import json
+import re
 
 import pytest
+from refusals import refused
 
 from ifqa.benchmarks.wiqa.graphs import locate_nodes, parse_graph, read_graphs
-from ifqa.errors import IfqaError
 
 RELEASED = {
     "graph_id": "7", "para_id": "3", "prompt": "How do seeds spread?", "paragraph": "Trees make seeds. Wind carries them.",
@@ -37,7 +38,7 @@ def test_the_outcome_may_be_affected_the_other_way_or_not_at_all():
 
 
 BAD = {
-    "an id that is there": ({"graph_id": "7"}, "the id '7' is there twice"),
+    "a duplicate id": ({"graph_id": "7"}, "another graph has the id '7'; wanted unique ids"),
     "no X": ({"X": None}, "key 'X': wanted text or a list of texts"),
     "an unknown key": ({"promt": "?"}, "unknown key 'promt'; did you mean 'prompt'?"),
     "two outcomes": ({"para_outcome_accelerate": ["MORE a", "MORE b"]}, "'para_outcome_accelerate' is ['MORE a', 'MORE b']; wanted one text"),
@@ -48,14 +49,11 @@ BAD = {
 
 
 @pytest.mark.parametrize(("changes", "message"), BAD.values(), ids=BAD)
-def test_a_bad_graph_is_one_line_with_its_place(changes, message, tmp_path):
+def test_an_invalid_graph_is_refused_with_its_location(changes, message, tmp_path):
     path = tmp_path / "graphs.jsonl"
     path.write_text(json.dumps(RELEASED) + "\n" + json.dumps(RELEASED | {"graph_id": "9"} | changes))
-    with pytest.raises(IfqaError) as told:
+    with refused(f"{re.escape(f'{path}:2: ')}.*{re.escape(message)}"):
         read_graphs(path)
-    assert str(told.value).startswith(f"{path}:2: ")
-    assert message in str(told.value)
-    assert "\n" not in str(told.value)
 
 
 def test_a_question_is_located_in_its_graph():

@@ -1,4 +1,4 @@
-"""Questions from files of graphs: splits that keep test paragraphs out of training, and nothing written for bad input."""
+"""Questions from files of graphs: test paragraphs stay out of training, and invalid input writes nothing."""
 
 import json
 
@@ -14,15 +14,15 @@ RECORDS = [record for _, record in read_jsonl(FOLDER / "graphs.jsonl")]
 
 
 @pytest.fixture
-def own(tmp_path):
-    """Ten graphs of paragraphs that no split knows."""
+def graphs_file(tmp_path):
+    """Ten graphs of paragraphs without a known split."""
     path = tmp_path / "own.jsonl"
     write_jsonl(path, [record | {"graph_id": f"g{n}", "para_id": f"p{n}"} for n, record in enumerate(RECORDS[:10])])
     return path
 
 
 def paragraphs(folder, split):
-    return {item.metadata.para_id for item in read_wiqa_questions(folder / f"data/wiqa/made-{split}.jsonl")}
+    return {question.metadata.para_id for question in read_wiqa_questions(folder / f"data/wiqa/made-{split}.jsonl")}
 
 
 def test_the_sample_keeps_its_splits(tmp_path):
@@ -30,36 +30,37 @@ def test_the_sample_keeps_its_splits(tmp_path):
     assert len(lines) == 4
     assert paragraphs(tmp_path, "dev") == {"dune", "muscle"}
     assert len(read_graphs(tmp_path / "data/wiqa/made-graphs.jsonl")) == 12
-    items = read_wiqa_questions(tmp_path / "data/wiqa/made-train.jsonl")
-    assert f"{len(items):,} questions of 7 graphs, 7 paragraphs" in lines[0]
+    questions = read_wiqa_questions(tmp_path / "data/wiqa/made-train.jsonl")
+    assert f"{len(questions):,} questions of 7 graphs, 7 paragraphs" in lines[0]
 
 
-def test_a_paragraph_of_the_released_test_split_is_not_trained_on(tmp_path, own):
-    [*write_questions(tmp_path, [str(own)], 0)]
+def test_a_paragraph_of_the_released_test_split_is_not_trained_on(tmp_path, graphs_file):
+    [*write_questions(tmp_path, [str(graphs_file)], 0)]
     trained = sorted(paragraphs(tmp_path, "train"))
     assert len(trained) == 8
     record = read_wiqa_questions(FOLDER / "test.jsonl")[0].record()
-    about = {"ques_id": "1", "graph_id": "1", "para_id": trained[0], "question_type": "INPARA_EFFECT", "path_len": 2}
-    (tmp_path / "data/wiqa/test.jsonl").write_text(json.dumps(record | {"metadata": about}))
+    metadata = {"ques_id": "1", "graph_id": "1", "para_id": trained[0], "question_type": "INPARA_EFFECT", "path_len": 2}
+    (tmp_path / "data/wiqa/test.jsonl").write_text(json.dumps(record | {"metadata": metadata}))
     topics = f"para_id\tprompt\ttopic\tpartition\npropara_{trained[1]}\t?\tx\tdev\n"
     (tmp_path / "data/wiqa/topics.tsv").write_text(topics)
-    [*write_questions(tmp_path, [str(own)], 0)]
+    [*write_questions(tmp_path, [str(graphs_file)], 0)]
     assert trained[0] in paragraphs(tmp_path, "test")
     assert trained[1] in paragraphs(tmp_path, "dev")
 
 
-def test_graphs_without_effect_are_left_out_and_bad_graphs_leave_what_was_made_before(tmp_path, own, capsys):
-    records = [record for _, record in read_jsonl(own)]
-    write_jsonl(own, [records[0] | {"Y_affects_outcome": "no_effect"}, *records[1:]])
-    assert "made-graphs.jsonl: 9 graphs" in [*write_questions(tmp_path, [str(own)], 0)][-1]
+def test_graphs_without_effect_are_left_out_and_invalid_graphs_keep_the_earlier_files(tmp_path, graphs_file, capsys):
+    records = [record for _, record in read_jsonl(graphs_file)]
+    without_effect = [record | {"Y_affects_outcome": "no_effect"} for record in records]
+    write_jsonl(graphs_file, [without_effect[0], *records[1:]])
+    assert "made-graphs.jsonl: 9 graphs" in [*write_questions(tmp_path, [str(graphs_file)], 0)][-1]
     assert "1 graph left out" in capsys.readouterr().err
     before = {path: path.read_bytes() for path in (tmp_path / "data/wiqa").iterdir()}
     with pytest.raises(IfqaError, match=r"graph_id 'g0' is in two of the files"):
-        [*write_questions(tmp_path, [str(own), str(own)], 0)]
-    own.write_text(own.read_text() + "{}")
+        [*write_questions(tmp_path, [str(graphs_file)] * 2, 0)]
+    graphs_file.write_text(graphs_file.read_text() + "{}")
     with pytest.raises(IfqaError, match=r"own.jsonl:11: key"):
-        [*write_questions(tmp_path, ["sample-wiqa", str(own)], 0)]
-    write_jsonl(own, [record | {"Y_affects_outcome": "no_effect"} for record in records])
+        [*write_questions(tmp_path, ["sample-wiqa", str(graphs_file)], 0)]
+    write_jsonl(graphs_file, without_effect)
     with pytest.raises(IfqaError, match="no graph leads to its outcome"):
-        [*write_questions(tmp_path, [str(own)], 0)]
+        [*write_questions(tmp_path, [str(graphs_file)], 0)]
     assert {path: path.read_bytes() for path in (tmp_path / "data/wiqa").iterdir()} == before

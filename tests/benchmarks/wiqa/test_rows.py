@@ -1,4 +1,4 @@
-"""The published values of WIQA's Tables 2 and 3: the totals follow from the types, and every row has all its values."""
+"""The published values of WIQA's Tables 2 and 3: totals follow from the types, and every row is complete."""
 
 import pytest
 
@@ -12,7 +12,7 @@ ROWS = ("majority", "polarity", "adaboost", "decomp-attn", "choice-no-paragraph"
 def values(row):
     experiment = load_experiment(f"wiqa-{row}")
     assert (experiment.benchmark, experiment.split) == ("wiqa", "test")
-    return {one.measure: one.value for one in experiment.expected}
+    return {row.measure: row.value for row in experiment.expected}
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -21,11 +21,11 @@ def test_a_row_has_the_values_of_its_tables_and_its_total_is_the_mean_over_the_t
     parts = [*(f"{kind}.accuracy" for kind in KINDS), "accuracy"]
     parts += [f"{topic}.accuracy" for topic in TOPICS] if row.startswith("choice") else []
     assert list(published) == parts
-    several = {kind: PUBLISHED[kind][2] for kind in KINDS}
-    total = sum(published[f"{kind}.accuracy"] * count for kind, count in several.items()) / sum(several.values())
-    assert abs(published["accuracy"] - total) < 0.03  # of values with two digits
+    counts = {kind: PUBLISHED[kind][2] for kind in KINDS}
+    total = sum(published[f"{kind}.accuracy"] * count for kind, count in counts.items()) / sum(counts.values())
+    assert abs(published["accuracy"] - total) < 0.03  # values have two digits
 
 
-def test_the_readers_of_a_paragraph_are_given_it_and_the_others_nothing():
+def test_only_the_reader_of_the_paragraph_gets_it():
     assert [row for row in ROWS if load_experiment(f"wiqa-{row}").retriever] == ["choice"]
     assert values("human") == {"accuracy": 96.33}
