@@ -64,13 +64,13 @@ def _iter_hits(path: Path) -> Iterator[tuple[str, str, Hit]]:
         fields, where = line.split(), f"{path}:{number}"
         if len(fields) != 6:
             raise FormatError(f"{where}: wanted 6 fields (question Q0 passage rank score tag), found {len(fields)}")
-        question_id, _, passage_id, _, score, _ = fields
-        number = math.nan
+        question_id, _, passage_id, _, text, _ = fields
+        score = math.nan
         with suppress(ValueError):
-            number = float(score)
-        if not math.isfinite(number):
-            raise FormatError(f"{where}: score {score!r} is not a number")
-        yield where, question_id, Hit(passage_id, number)
+            score = float(text)
+        if not math.isfinite(score):
+            raise FormatError(f"{where}: score {text!r} is not a number")
+        yield where, question_id, Hit(passage_id, score)
 
 
 def _add_hit(ranking: dict[str, float], where: str, question_id: str, hit: Hit) -> None:
