@@ -126,12 +126,8 @@ def evaluate(
         >>> ifqa.evaluate({"sample/dev/1": "nobody"}).n_failed
         82
 
-    Args:
-        answers: question id -> answer; predictions; or a function that answers a question.
-        benchmark, split: the questions.
-        measures: names of further measures, besides the benchmark's.
-        seed: the bootstrap's seed.
-        root: the folder of the benchmark's files.
+    `answers` maps question ids to answers, lists predictions, or is a function that answers a question. `measures` names
+    further measures, besides the benchmark's. `seed` is the bootstrap's.
     """
     if not (callable(answers) or isinstance(answers, Iterable)) or isinstance(answers, str):
         raise IfqaError(f"wanted answers by question id, predictions or a function, found {answers!r:.80}")
@@ -183,12 +179,8 @@ def compare(
         >>> difference.more, difference.won, difference.lost
         (62.5, 6, 1)
 
-    Args:
-        first, second: scored experiments with the same questions.
-        measure: the measure in which the listed questions differ; empty for the headline measure.
-        count: the most questions to list.
-        common: if the questions differ, compare over those that both have.
-        root: the folder of both experiments.
+    It lists up to `count` questions that differ in `measure`, by default the headline measure. If the experiments' questions
+    differ, `common` compares over those that both have.
     """
     folder = _check_root(root)
     return compare_pair(load_experiment(first, folder), load_experiment(second, folder), measure, count, common)

@@ -15,21 +15,8 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any, Literal
 
+from ifqa import protocols as roles
 from ifqa.errors import ConfigError, MissingInput, PluginError, unknown_name
-from ifqa.protocols import (
-    INJECTED,
-    AnyMeasure,
-    Benchmark,
-    IndexedRetriever,
-    LanguageModel,
-    PathSetting,
-    Plugin,
-    ProgressCallback,
-    Reader,
-    Retriever,
-    Trainer,
-    no_progress,
-)
 from ifqa.records import SearchResult
 
 logger = logging.getLogger(__name__)
@@ -42,12 +29,12 @@ _FOLDERS = {
 }  # fmt: skip
 #: Kind -> role, required method, and the arguments of `protocols.INJECTED` that the constructor may take. A retriever gets
 #: `index` only if it has `build`, and `parts` only if it has `default_parts`.
-_ROLES: dict[str, tuple[type[Plugin], str, set[str]]] = {
-    "benchmark": (Benchmark, "questions", {"root"}),
-    "retriever": (Retriever, "search", {"index", "passages", "corpus", "parts", "llm", "root"}),
-    "reader": (Reader, "answer", {"llm", "root"}),
-    "llm": (LanguageModel, "complete", {"root", "budget"}),
-    "trainer": (Trainer, "train", set()),
+_ROLES: dict[str, tuple[type[roles.Plugin], str, set[str]]] = {
+    "benchmark": (roles.Benchmark, "questions", {"root"}),
+    "retriever": (roles.Retriever, "search", {"index", "passages", "corpus", "parts", "llm", "root"}),
+    "reader": (roles.Reader, "answer", {"llm", "root"}),
+    "llm": (roles.LanguageModel, "complete", {"root", "budget"}),
+    "trainer": (roles.Trainer, "train", set()),
 }
 _EXTRAS = {
     "faiss": "cpu", "ray": "ray", "peft": "train", "datasets": "train", "accelerate": "train", "nbclient": "notebooks",
@@ -75,16 +62,16 @@ def load_plugin(kind: Kind, name: str, root: Path = Path()) -> type[Any]:
     return _add_role(kind, name, plugin)
 
 
-def load_measure(name: str, root: Path = Path()) -> AnyMeasure:
+def load_measure(name: str, root: Path = Path()) -> roles.AnyMeasure:
     """Load a measure, or "my_module:MEASURE" from the folder `root`; raises as `load_plugin`."""
     measure = _import_plugin("measure", name, root)
-    if not isinstance(measure, AnyMeasure):
+    if not isinstance(measure, roles.AnyMeasure):
         wanted = "a Measure, RankingMeasure, SetMeasure or ColumnMeasure"
         raise PluginError(f"measure {name!r}: wanted {wanted}, found {measure!r:.80}")
     return measure
 
 
-def open_benchmark(name: str, root: Path = Path()) -> Benchmark:
+def open_benchmark(name: str, root: Path = Path()) -> roles.Benchmark:
     """A benchmark with its files below `root`; raises as `load_plugin`."""
     return Plugins(root).benchmark(name)
 
@@ -95,7 +82,7 @@ class Plugins:
     def __init__(self, root: Path = Path()) -> None:
         self.root = root
         self._classes: dict[tuple[Kind, str], type[Any]] = {}
-        self._benchmarks: dict[str, Benchmark] = {}
+        self._benchmarks: dict[str, roles.Benchmark] = {}
 
     def load(self, kind: Kind, name: str) -> type[Any]:
         """As `load_plugin`."""
@@ -103,23 +90,23 @@ class Plugins:
             self._classes[kind, name] = load_plugin(kind, name, self.root)
         return self._classes[kind, name]
 
-    def retriever(self, name: str) -> type[Retriever]:
+    def retriever(self, name: str) -> type[roles.Retriever]:
         return self.load("retriever", name)
 
-    def indexed_retriever(self, name: str) -> type[IndexedRetriever]:
+    def indexed_retriever(self, name: str) -> type[roles.IndexedRetriever]:
         """The class of a retriever; ConfigError if it has no `build`."""
         plugin = self.retriever(name)
-        if not issubclass(plugin, IndexedRetriever):
+        if not issubclass(plugin, roles.IndexedRetriever):
             raise ConfigError(f"retriever {name!r} has no index to build")
         return plugin
 
-    def reader(self, name: str) -> type[Reader]:
+    def reader(self, name: str) -> type[roles.Reader]:
         return self.load("reader", name)
 
-    def llm(self, name: str) -> type[LanguageModel]:
+    def llm(self, name: str) -> type[roles.LanguageModel]:
         return self.load("llm", name)
 
-    def benchmark(self, name: str) -> Benchmark:
+    def benchmark(self, name: str) -> roles.Benchmark:
         """A benchmark with its files below the root."""
         if name not in self._benchmarks:
             plugin = self.load("benchmark", name)
@@ -143,13 +130,13 @@ def resolve_paths(function: Callable[..., object], settings: Mapping[str, object
     parameters = inspect.signature(function).parameters
     resolved = dict(settings)
     for name, path in settings.items():
-        is_path = name in parameters and parameters[name].annotation == PathSetting
+        is_path = name in parameters and parameters[name].annotation == roles.PathSetting
         if is_path and isinstance(path, str) and path and (root / path).exists():
             resolved[name] = str(root / path)
     return resolved
 
 
-def code_fingerprint(plugin: type[Plugin]) -> str:
+def code_fingerprint(plugin: type[roles.Plugin]) -> str:
     """The identity of a plugin's code: the `version` of ifqa's own plugins; for others the SHA-256 of their files.
 
     These are the files of the class and its base classes, except those of ifqa, Python and installed packages.
@@ -214,11 +201,14 @@ def _add_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
     if not callable(getattr(plugin, method, None)):
         raise PluginError(f"{kind} {name!r}: wanted a class with a method {method!r}, found none")
     if kind == "retriever" and hasattr(plugin, "build"):
-        role = IndexedRetriever
-    lacking = ("index" if role is not IndexedRetriever else "", "" if getattr(plugin, "default_parts", ()) else "parts")
+        role = roles.IndexedRetriever
+    lacking = (
+        "index" if role is not roles.IndexedRetriever else "",
+        "" if getattr(plugin, "default_parts", ()) else "parts",
+    )
     for argument in list(inspect.signature(plugin.__init__).parameters.values())[1:]:
         required = argument.default is argument.empty and "VAR_" not in argument.kind.name
-        settable = argument.name not in INJECTED and kind != "benchmark"  # a benchmark has no settings
+        settable = argument.name not in roles.INJECTED and kind != "benchmark"  # a benchmark has no settings
         if required and not settable and (argument.name not in injected or argument.name in lacking):
             problem = f"its constructor needs {argument.name!r}, which a {kind} does not get"
             allowed = ", ".join(sorted(injected.difference(lacking)))
@@ -250,7 +240,9 @@ def _report_progress(method: Callable[..., object]) -> Callable[..., object]:
     """Add a parameter `advance` to a method, called once at the end with the number of questions or requests."""
 
     @wraps(method)
-    def call(self: Any, batch: Any, *args: Any, advance: ProgressCallback = no_progress, **kwargs: Any) -> object:
+    def call(
+        self: Any, batch: Any, *args: Any, advance: roles.ProgressCallback = roles.no_progress, **kwargs: Any
+    ) -> object:
         results = method(self, batch, *args, **kwargs)
         advance(len(batch))
         return results

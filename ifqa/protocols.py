@@ -205,25 +205,15 @@ class LanguageModel(Trainable):
 
 @dataclass(frozen=True)
 class AnyMeasure:
-    """The base of measures: a name, and a score from 0 to 1 whose arguments depend on the kind.
+    """The base of measures: a name, and a score from 0 to 1 whose arguments depend on the kind."""
 
-    Attributes:
-        name: the measure's name in tables.
-        score: see the subclasses.
-        headline: whether it is the benchmark's main measure.
-        in_tables: whether tables show it; they always show the headline.
-        best: whether a high or a low score is better.
-        unit: what the bootstrap resamples: "question", "group", or the name of a label.
-        about: what it measures, for the head of a report.
-    """
-
-    name: str
-    score: Callable[..., Any]
-    headline: bool = field(default=False, kw_only=True)
-    in_tables: bool = field(default=False, kw_only=True)
+    name: str  # in tables
+    score: Callable[..., Any]  # see the subclasses
+    headline: bool = field(default=False, kw_only=True)  # whether it is the benchmark's main measure
+    in_tables: bool = field(default=False, kw_only=True)  # whether tables show it; they always show the headline
     best: Literal["high", "low"] = field(default="high", kw_only=True)
-    unit: str = field(default="question", kw_only=True)
-    about: str = field(default="", kw_only=True)
+    unit: str = field(default="question", kw_only=True)  # the bootstrap's unit: "question", "group", or a label's name
+    about: str = field(default="", kw_only=True)  # what it measures, for the head of a report
 
     @property
     def keys(self) -> list[str]:
@@ -332,21 +322,13 @@ class Benchmark(Plugin):
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The questions of a split, and passages retrieved for each.
-
-    Attributes:
-        questions: with answers, gold passages, or both; a trainer skips questions that lack what it needs.
-        rankings: retrieved passages of each question, best first.
-        family: "ifqa/full" or "ifqa/few"; stored with the weights, because the families share questions.
-        sources: path -> SHA-256 of each file of questions, for the manifest.
-        scores: the retriever's score of each passage in `rankings`; empty if the trainer needs none.
-    """
+    """The questions of a split, and passages retrieved for each. A trainer skips questions that lack what it needs."""
 
     questions: Sequence[Question] = ()
-    rankings: Sequence[Sequence[Passage]] = ()
-    family: str = ""
-    sources: Mapping[str, str] = field(default_factory=dict)
-    scores: Sequence[Sequence[float]] = ()
+    rankings: Sequence[Sequence[Passage]] = ()  # passages of each question, best first
+    family: str = ""  # "ifqa/full" or "ifqa/few"; stored with the weights, because the families share questions
+    sources: Mapping[str, str] = field(default_factory=dict)  # path -> SHA-256 of each file of questions
+    scores: Sequence[Sequence[float]] = ()  # the retriever's scores of `rankings`; empty if the trainer needs none
 
     def select(self, indices: Sequence[int]) -> "TrainingData":
         """The questions of these indices, with their passages."""

@@ -313,11 +313,9 @@ class Ranking:
         return "\n".join(map(printable_line, [self.question.text, *lines]))
 
     def _repr_html_(self) -> str:
-        rows = (
-            f"<tr><td>{rank}</td><td>{score:.4f}</td><td>{_passage_html(passage)}</td></tr>"
-            for rank, (passage, score) in enumerate(self, start=1)
-        )
-        return f"<p>{escape(self.question.text)}</p><table>{''.join(rows)}</table>"
+        cells = ((rank, f"{score:.4f}", _passage_html(passage)) for rank, (passage, score) in enumerate(self, start=1))
+        rows = "".join(f"<tr><td>{rank}</td><td>{score}</td><td>{passage}</td></tr>" for rank, score, passage in cells)
+        return f"<p>{escape(self.question.text)}</p><table>{rows}</table>"
 
 
 def _passage_html(passage: Passage, pieces: Sequence[str] = ()) -> str:
@@ -339,23 +337,14 @@ class BuildCost:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt for a language model: either messages of a chat or a text to continue.
+    """A prompt for a language model: either messages of a chat or a text to continue."""
 
-    Attributes:
-        messages: (role, content) in order; roles are "system", "user" and "assistant".
-        text: the prompt of a model that takes no messages.
-        max_tokens: the longest completion, in tokens.
-        temperature: 0 for the most probable completion.
-        stop: strings that end the completion; it does not contain them.
-        sample: distinguishes requests with the same prompt.
-    """
-
-    messages: tuple[tuple[str, str], ...] = ()
-    text: str = ""
-    max_tokens: int = 256
-    temperature: float = 0.0
-    stop: tuple[str, ...] = ()
-    sample: int = 0
+    messages: tuple[tuple[str, str], ...] = ()  # (role, content); roles are "system", "user" and "assistant"
+    text: str = ""  # for a model that takes no messages
+    max_tokens: int = 256  # the longest completion
+    temperature: float = 0.0  # 0: the most probable completion
+    stop: tuple[str, ...] = ()  # strings that end the completion; it does not contain them
+    sample: int = 0  # distinguishes requests with the same prompt
 
     def __post_init__(self) -> None:
         if bool(self.messages) == bool(self.text):
@@ -366,22 +355,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The text that a model generated, or the error.
-
-    Attributes:
-        text: the generated text.
-        prompt_tokens, completion_tokens: the server's counts; 0 if it sent none.
-        finish: why the text ends: "stop", "length", ...
-        error: one line if the request failed; the other attributes are then empty.
-        cached: whether the completion comes from the cache.
-    """
+    """The text that a model generated, or the error."""
 
     text: str = ""
-    prompt_tokens: int = 0
+    prompt_tokens: int = 0  # the server's count, as the next; 0 if it sent none
     completion_tokens: int = 0
-    finish: str = ""
-    error: str = ""
-    cached: bool = False
+    finish: str = ""  # why the text ends: "stop", "length", ...
+    error: str = ""  # one line if the request failed; the other attributes are then empty
+    cached: bool = False  # whether it comes from the cache
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ file is saved and hashed as written. Only a whole number for a float setting bec
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache, wraps
@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args,
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from ifqa.errors import ConfigError, DamagedArtifact, unknown_name
-from ifqa.protocols import INJECTED
+from ifqa.protocols import INJECTED, Plugin
 
 Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
@@ -50,11 +50,7 @@ class StoredModel(StrictModel, extra="allow"):
 
 
 def parse_stored(model: type[_Model], value: object, where: str, mend: str = "") -> _Model:
-    """Parse a value that ifqa wrote.
-
-    Raises:
-        DamagedArtifact: a key is missing, or has the wrong type or range; the message starts with `where` and ends with `mend`.
-    """
+    """Parse a value that ifqa wrote; DamagedArtifact, from `where` to `mend`, names a key that is missing or wrong."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -80,12 +76,7 @@ def _shape_model(shape: type[Mapping[str, object]]) -> type[_ShapeModel]:
 
 
 def parse_section(model: type[_Model], section: object, where: str) -> _Model:
-    """Parse a section of a file.
-
-    Raises:
-        ConfigError: it is not a section, a key is unknown or missing, or a value has the wrong type or range. The message starts
-            with `where`, the section's name.
-    """
+    """Parse a section of a file; ConfigError, starting with the section's name `where`, says what is wrong."""
     if not isinstance(section, Mapping):
         raise ConfigError(f"{where}: wanted a section, found {'nothing' if section is None else repr(section)}")
     return _validate(model, section, "key", where)
@@ -99,13 +90,10 @@ def check_settings(
     where: str = "",
     other_keys: Iterable[str] = (),
 ) -> None:
-    """Refuse settings that a constructor or a `build` does not take, before any work.
+    """Raise ConfigError if a setting of a constructor or a `build` is missing, unknown, or of the wrong type or range.
 
-    Arguments in `injected` are not settings. A message starts with `where` and calls a setting `what`, such as "setting of
+    Arguments in `injected` are not settings. The message starts with `where` and calls a setting `what`, such as "setting of
     retriever 'bm25'"; for an unknown setting it also lists the section's `other_keys`.
-
-    Raises:
-        ConfigError: a setting is missing, unknown, or of the wrong type or range.
     """
     _validate(settings_model(function, frozenset(injected)), settings, what, where, other_keys)
 
@@ -127,6 +115,15 @@ def default_settings(function: Callable[..., object]) -> dict[str, object]:
     defaults = {name: setting.default for name, setting in parameters if name not in INJECTED}
     absent = (inspect.Parameter.empty, None)
     return coerce_floats(function, {name: default for name, default in defaults.items() if default not in absent})
+
+
+def plugin_settings(
+    kind: str, name: str, plugin: type[Plugin], section: Mapping[str, object], other_keys: Collection[str], where: str
+) -> dict[str, object]:
+    """Check a plugin's settings in a section, which are all but `other_keys`, and fill in the defaults."""
+    settings = {key: value for key, value in section.items() if key not in other_keys}
+    check_settings(f"setting of {kind} {name!r}", plugin.__init__, settings, INJECTED, where, other_keys)
+    return default_settings(plugin.__init__) | coerce_floats(plugin.__init__, settings)
 
 
 def check_arguments(what: str, injected: Iterable[str] = INJECTED) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:

@@ -27,22 +27,22 @@ def workplace(sample_indexes, tmp_path_factory):
         yield folder
 
 
-EXAMPLES = [one for one in doctest.DocTestFinder().find(api) if one.examples]
+EXAMPLES = [example for example in doctest.DocTestFinder().find(api) if example.examples]
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: one.name)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda test: test.name)
 def test_the_examples_of_the_docstrings_give_what_they_say(example, workplace):
-    told = []
-    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example, out=told.append)
-    assert "".join(told) == ""
+    failures = []
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example, out=failures.append)
+    assert "".join(failures) == ""
 
 
 def test_importing_imports_nothing_else_until_it_is_used():
     program = (
         "import sys, ifqa; print(sorted(one for one in sys.modules if one.startswith('ifqa.'))); print(ifqa.Question)"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert told == "['ifqa.version']\n<class 'ifqa.records.Question'>\n"
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert output == "['ifqa.version']\n<class 'ifqa.records.Question'>\n"
 
 
 def test_all_names_are_there_and_no_other():
@@ -79,24 +79,26 @@ def test_scores_print_and_become_plain_data_a_frame_and_html(workplace):
 
 def test_scores_have_a_row_and_an_outcome_for_each_question(workplace):
     scores = ifqa.run("sample-llm")
-    asked = ifqa.questions("sample", "hard")[:8]
-    assert [row["id"] for row in scores.rows] == [question.id for question in asked]
+    questions = ifqa.questions("sample", "hard")[:8]
+    assert [row["id"] for row in scores.rows] == [question.id for question in questions]
     assert sum(row["EM"] for row in scores.rows) / 8 == scores["EM"].value / 100
     outcomes = scores.outcomes()
     wrong = {row["id"]: row["answer"] for row in scores.rows if not row["EM"]}
-    assert {one for one, told in outcomes.items() if told != "right"} == wrong.keys()
+    assert {question_id for question_id, outcome in outcomes.items() if outcome != "right"} == wrong.keys()
     assert "rows" not in repr(scores)
     assert "answered the real world" not in outcomes.values()
     factual = scores.outcomes(factual=wrong)
-    assert {told for one, told in factual.items() if wrong.get(one)} == {"answered the real world"}
-    told = {question.id: question.answers[0] for question in asked}
-    assert set(ifqa.evaluate(told, split="hard").outcomes().values()) == {"right", "no answer"}
+    assert {outcome for question_id, outcome in factual.items() if wrong.get(question_id)} == {
+        "answered the real world"
+    }
+    gold = {question.id: question.answers[0] for question in questions}
+    assert set(ifqa.evaluate(gold, split="hard").outcomes().values()) == {"right", "no answer"}
 
 
 def test_without_a_reader_only_what_was_retrieved_is_scored(workplace):
     scores = ifqa.run("sample-llm", reader="none")
     whole = ifqa.run("sample-llm")
-    assert {score: scores[score] for score in scores} == {one: whole[one] for one in whole if "@" in one}
+    assert {score: scores[score] for score in scores} == {name: whole[name] for name in whole if "@" in name}
     assert not (workplace / "experiments/sample-llm+reader=none/read").exists()
     with pytest.raises(ifqa.IfqaError, match="wanted the scores of an experiment with a reader"):
         scores.outcomes()
@@ -107,17 +109,16 @@ def test_without_a_reader_only_what_was_retrieved_is_scored(workplace):
 def test_an_experiments_answers_are_what_was_scored_and_read(workplace):
     scores = ifqa.run("sample-llm")
     answers = ifqa.answers("sample-llm")
-    assert [(answer.question.id, answer.text) for answer in answers] == [
-        (row["id"], row["answer"]) for row in scores.rows
-    ]
+    scored = [(row["id"], row["answer"]) for row in scores.rows]
+    assert [(answer.question.id, answer.text) for answer in answers] == scored
     with ifqa.open("sample-llm") as system:
         assert system.answer([answer.question for answer in answers]) == answers
     with pytest.raises(ifqa.IfqaError, match="sample/read is not there yet; make it with: ifqa run sample"):
         ifqa.answers("sample")
     ifqa.run("sample-closed-book")
-    several = ifqa.compare("sample-closed-book", "sample-llm", "EM", count=100)
-    assert len(several.largest) == several["EM"].won + several["EM"].lost > 5
-    assert ifqa.compare("sample-closed-book", "sample-llm", "EM", count=2).largest == several.largest[:2]
+    comparison = ifqa.compare("sample-closed-book", "sample-llm", "EM", count=100)
+    assert len(comparison.largest) == comparison["EM"].won + comparison["EM"].lost > 5
+    assert ifqa.compare("sample-closed-book", "sample-llm", "EM", count=2).largest == comparison.largest[:2]
     text = list_resources("indexes", ".toml")["sample"].read_text()
     Path("indexes/sample.toml").write_text(text)
     assert ifqa.answers("sample-llm") == answers
@@ -187,7 +188,7 @@ def test_systems_of_one_root_share_completions_but_not_caps(tmp_path, monkeypatc
     (tmp_path / "prices.toml").write_text(
         'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100, output = 400 }\n'
     )
-    with serving(lambda *asked: Reply(text="so", usage=(100, 40))) as server:  # $0.026 each
+    with serving(lambda *_: Reply(text="so", usage=(100, 40))) as server:  # $0.026 each
         (tmp_path / "experiments").mkdir()
         (tmp_path / "experiments/mine.toml").write_text(
             'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "llm"\nprompt = "closed-book"\n'
@@ -204,7 +205,7 @@ def test_systems_of_one_root_share_completions_but_not_caps(tmp_path, monkeypatc
     assert 0 < spent[0].cost <= 0.1 < spent[1].cost <= 0.2
     assert server.requests == spent[0].calls + spent[1].calls
     assert (first[0].text, again[0].text, spent[1].cached) == ("so", "so", 1)
-    assert any("the cap of $0.1 (max_cost)" in one.error for one in first)
-    assert any("the cap of $0.2 (max_cost)" in one.error for one in second)
+    assert any("the cap of $0.1 (max_cost)" in answer.error for answer in first)
+    assert any("the cap of $0.2 (max_cost)" in answer.error for answer in second)
     assert (tmp_path / "completions").is_dir()
     assert not Path("completions").exists()

@@ -8,8 +8,6 @@ def test_all_of_few_known_names_and_the_nearest_five_of_many_are_listed():
     message = str(unknown_name("experiment", "sampel", names))
     assert message.startswith("unknown experiment 'sampel'; did you mean 'sample'? nearest of 42: sample, samples, ")
     assert message.count(",") == 4
-    assert (
-        str(unknown_name("reader", "fud", ["llm", "fid"]))
-        == "unknown reader 'fud'; did you mean 'fid'? known: fid, llm"
-    )
+    few = unknown_name("reader", "fud", ["llm", "fid"])
+    assert str(few) == "unknown reader 'fud'; did you mean 'fid'? known: fid, llm"
     assert str(unknown_name("prompt", "x", [])) == "unknown prompt 'x'; known: none"

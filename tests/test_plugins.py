@@ -67,12 +67,8 @@ not_a_class = Plain()
 
 
 @pytest.fixture
-def outside(tmp_path, monkeypatch):
-    (tmp_path / "outside_of_plugins.py").write_text(OUTSIDE)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    yield "outside_of_plugins"
-    sys.modules.pop("outside_of_plugins", None)
+def outside(module):
+    return module("outside_of_plugins", OUTSIDE)
 
 
 def test_a_class_from_outside_gets_the_rest_of_its_role_and_stays_itself(outside):
@@ -126,7 +122,7 @@ def test_a_measure_from_the_working_directory_is_named_by_module_and_object(tmp_
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-    """A function that writes a module of the user's own into the working directory and gives its name."""
+    """A function that writes a user's module into the working directory and returns its name."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     written = []

@@ -17,11 +17,11 @@ logger = logging.getLogger("ifqa.test")
 
 
 @pytest.mark.parametrize(
-    ("count", "told"),
+    ("count", "words"),
     [(0, "0 pages"), (1, "1 page"), (1.2, "1 page"), (0.7, "1 page"), (2, "2 pages"), (1234, "1,234 pages")],
 )
-def test_a_count_has_the_singular_where_it_is_written_as_one(count, told):
-    assert pluralize(count, "page") == told
+def test_a_count_has_the_singular_where_it_is_written_as_one(count, words):
+    assert pluralize(count, "page") == words
     assert [pluralize(n, "process", "processes") for n in (1, 2)] == ["1 process", "2 processes"]
 
 
@@ -38,7 +38,7 @@ def test_a_line_has_no_line_break_and_no_bidi_control(text):
     assert len(line) == len(text)
     assert len(line.splitlines()) <= 1
     controls = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI"}
-    assert not {unicodedata.bidirectional(one) for one in line} & controls
+    assert not {unicodedata.bidirectional(character) for character in line} & controls
 
 
 def test_a_message_with_a_newline_is_printed_on_one_line(capsys):

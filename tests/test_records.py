@@ -61,15 +61,13 @@ def test_an_answer_below_the_threshold_is_an_abstention_and_no_failure():
     assert sure.abstain_below(0.5) == sure
     assert unsure.abstain_below(0.5) == Prediction("q", "", confidence=0.49, candidate="a")
     assert unsure.abstain_below(0.5).abstain_below(0.9) == unsure.abstain_below(0.5)
-    assert Prediction("q", "a").abstain_below(1.0) == Prediction(
-        "q", "a"
-    )  # a reader without confidences never abstains
+    certain = Prediction("q", "a")
+    assert certain.abstain_below(1.0) == certain  # a reader without confidences never abstains
     failed = Prediction("q", "", error="no passages", confidence=0.0)
     assert failed.abstain_below(1.0) == failed
-    states = {
-        one: (one.failed, one.abstained) for one in (sure, unsure.abstain_below(0.5), failed, Prediction("q", " "))
-    }
-    assert list(states.values()) == [(False, False), (False, True), (True, False), (True, False)]
+    predictions = (sure, unsure.abstain_below(0.5), failed, Prediction("q", " "))
+    states = [(prediction.failed, prediction.abstained) for prediction in predictions]
+    assert states == [(False, False), (False, True), (True, False), (True, False)]
 
 
 def test_an_abstention_shows_its_best_candidate_and_confidence():
@@ -125,9 +123,9 @@ def test_a_rule_that_does_not_fit_the_terms_is_refused(rule, terms):
 
 
 def test_the_answer_or_the_terms_in_the_passage_are_marked():
-    found = Explanation("p", (0, 21), (16, 20))
-    assert found.pieces(TEXT) == ["It was built in ", "1951", ". It closed in 1990."]
-    assert found.pieces(TEXT, sentence=True) == ["It was built in ", "1951", "."]
+    copied = Explanation("p", (0, 21), (16, 20))
+    assert copied.pieces(TEXT) == ["It was built in ", "1951", ". It closed in 1990."]
+    assert copied.pieces(TEXT, sentence=True) == ["It was built in ", "1951", "."]
     computed = Explanation("p", (0, 21), (16, 20), Calculation("42", "minus, plus", (CLOSED, BUILT, LATER)))
     assert computed.pieces(TEXT) == ["It was built in ", "1951", ". It closed in ", "1990", "."]
     assert computed.pieces(TEXT, sentence=True) == ["It was built in ", "1951", "."]

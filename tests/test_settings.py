@@ -88,10 +88,10 @@ def weighing(path: str, share: float = 1, both: float | int = 2, ways: list[floa
 
 
 def test_a_whole_number_for_a_float_is_read_as_that():
-    given = {"path": "x", "share": 1, "ways": [1, 0.5], "n": 4, "format": 7}
-    read = coerce_floats(weighing, given)
+    settings = {"path": "x", "share": 1, "ways": [1, 0.5], "n": 4, "format": 7}
+    read = coerce_floats(weighing, settings)
     assert json.dumps(read) == '{"path": "x", "share": 1.0, "ways": [1.0, 0.5], "n": 4, "format": 7}'
-    assert json.dumps(coerce_floats(weighing, given | {"share": 1.0})) == json.dumps(read)
+    assert json.dumps(coerce_floats(weighing, settings | {"share": 1.0})) == json.dumps(read)
     assert json.dumps(default_settings(weighing)) == '{"share": 1.0, "both": 2, "ways": [], "low": 0, "n": 3}'
 
 
@@ -126,14 +126,14 @@ def complaint(function, settings):
 
 
 class Point(StrictModel):
-    """A table of a file."""
+    """A section of a file."""
 
     name: Text
     at: list[int] = Field(default_factory=list)
 
 
 @pytest.mark.parametrize(
-    ("table", "complaint"),
+    ("section", "complaint"),
     [
         (3, "x.toml: wanted a section, found 3"),
         (None, "x.toml: wanted a section, found nothing"),
@@ -143,9 +143,9 @@ class Point(StrictModel):
         ({"name": "a", "at": [1.5]}, "x.toml: key 'at': wanted a list, found [1.5]"),
     ],
 )
-def test_a_wrong_table_is_refused_in_one_line(table, complaint):
+def test_a_wrong_section_is_refused_in_one_line(section, complaint):
     with pytest.raises(IfqaError) as caught:
-        parse_section(Point, table, "x.toml")
+        parse_section(Point, section, "x.toml")
     assert str(caught.value) == complaint
     assert parse_section(Point, {"name": "a"}, "x.toml") == Point(name="a", at=[])
 
@@ -161,23 +161,23 @@ def test_a_wrong_table_is_refused_in_one_line(table, complaint):
 )
 def test_a_plugin_refuses_the_same_from_python_and_from_a_file(kind, name, wrong):
     plugin = load_plugin(kind, name)
-    given = dict.fromkeys([parameter for parameter in inspect.signature(plugin).parameters if parameter in INJECTED])
+    arguments = dict.fromkeys(
+        [parameter for parameter in inspect.signature(plugin).parameters if parameter in INJECTED]
+    )
     with pytest.raises(IfqaError) as called:
-        plugin(**given, **wrong)
+        plugin(**arguments, **wrong)
     tables = {"benchmark": "sample", "split": "dev", "corpus": "sample", "reader": {"name": "extractive"}}
     with pytest.raises(IfqaError) as read:
         parse_experiment("x", tables | {kind: {"name": name, **wrong}}, "x.toml")
-    without_known = [str(one.value).partition(" known: ")[0] for one in (called, read)]
+    without_known = [str(error.value).partition(" known: ")[0] for error in (called, read)]
     assert without_known[1] == f"x.toml: {without_known[0]}"
 
 
 def test_annotations_that_are_kept_as_text_are_checked():
     # in a module of its own, because this import changes all annotations of a file
     plugin: dict[str, Any] = {"__name__": "a_plugin_from_outside"}
-    exec(
-        "from __future__ import annotations\ndef build(k1: float = 0.9, tensor: torch.Tensor | None = None): ...",
-        plugin,
-    )
+    code = "from __future__ import annotations\ndef build(k1: float = 0.9, tensor: torch.Tensor | None = None): ..."
+    exec(code, plugin)
     check_settings("setting", plugin["build"], {"k1": 1, "tensor": 3})
     with refused("'k1': wanted a number, found 'high'"):
         check_settings("setting", plugin["build"], {"k1": "high"})

@@ -1,7 +1,6 @@
 """The command line: each verb turns its arguments into a call. Results go to stdout, progress to stderr.
 
-Exit codes: 0 success, 1 a score outside its tolerance, 2 a user's error, 130 stopped, 141 stdout is closed. Any other exit is a
-bug.
+Exit codes: 0 success, 1 a score outside its tolerance, 2 a user's error, 130 stopped, 141 stdout closed; any other is a bug.
 """
 
 import logging
@@ -17,31 +16,11 @@ from typer import Argument, Exit, Option
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from ifqa.cli import options
 from ifqa.cli.ask import ask
 from ifqa.cli.data import data
 from ifqa.cli.exit_codes import run_each, run_process
-from ifqa.cli.options import (
-    CorpusName,
-    Engine,
-    ExperimentName,
-    Json,
-    OfBenchmark,
-    Processes,
-    Quiet,
-    Repeated,
-    Splits,
-    changed_run,
-    complete_experiments,
-    print_json,
-    print_line,
-    refuse_broken_text,
-    show_help,
-    with_changes,
-    with_quiet,
-    with_run,
-    with_search,
-    with_workers,
-)
+from ifqa.cli.options import CorpusName, Engine, ExperimentName, Json, OfBenchmark, Processes, Quiet, Repeated, Splits
 from ifqa.cli.setup import doctor, init
 from ifqa.cli.stats import stats
 from ifqa.cli.train import train
@@ -105,8 +84,8 @@ def index(
 
 
 @app.command(rich_help_panel=_RUN)
-@with_workers
-@with_run("retrieve")
+@options.with_workers
+@options.with_run("retrieve")
 def retrieve(run: "Run", workers: "Workers", json: Json = False) -> None:
     """Rank passages for an experiment's questions."""
     from ifqa.pipeline import stages
@@ -115,8 +94,8 @@ def retrieve(run: "Run", workers: "Workers", json: Json = False) -> None:
 
 
 @app.command(rich_help_panel=_RUN)
-@with_workers
-@with_run("read")
+@options.with_workers
+@options.with_run("read")
 def read(run: "Run", workers: "Workers", json: Json = False) -> None:
     """Answer an experiment's questions from their ranked passages."""
     from ifqa.pipeline import stages
@@ -125,7 +104,7 @@ def read(run: "Run", workers: "Workers", json: Json = False) -> None:
 
 
 @app.command(rich_help_panel=_RUN)
-@with_run("score")
+@options.with_run("score")
 def score(run: "Run", json: Json = False) -> None:
     """Score an experiment's rankings and answers over all questions."""
     from ifqa.pipeline import stages
@@ -134,20 +113,19 @@ def score(run: "Run", json: Json = False) -> None:
 
 
 @app.command(rich_help_panel=_RUN)
-@with_workers
-@with_changes("read")
+@options.with_workers
+@options.with_changes("read")
 def run(
     changes: dict[str, object],
     workers: "Workers",
     experiments: Annotated[
-        Repeated,
-        Argument(help="Files experiments/NAME.toml.", show_default="sample", autocompletion=complete_experiments),
+        Repeated, Argument(help="Experiments.", show_default="sample", autocompletion=options.complete_experiments)
     ] = None,
     show: Annotated[int, Option(min=0, help="Also show N questions: right, wrong, unanswered in turn.")] = 0,
     json: Json = False,
 ) -> None:
     """Run the unfinished stages of experiments; show scores."""
-    runs = [changed_run(name, changes) for name in experiments or ["sample"]]
+    runs = [options.changed_run(name, changes) for name in experiments or ["sample"]]
     from ifqa.pipeline import stages
     from ifqa.pipeline.system import Session
     from ifqa.report.console import show_examples
@@ -164,8 +142,8 @@ def run(
 
 
 @app.command(rich_help_panel=_RUN)
-@with_workers
-@with_run("read")
+@options.with_workers
+@options.with_run("read")
 def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
     """Test whether a reader uses the supposition and the passages.
 
@@ -179,15 +157,15 @@ def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
 
     name, losses = run.experiment.name, probe_all(run, None, workers)
     if json:
-        print_json({"experiment": name, "losses": [asdict(loss) for loss in losses]})
+        options.print_json({"experiment": name, "losses": [asdict(loss) for loss in losses]})
     else:
         losses_table({name: losses}).show(Console(highlight=False))
 
 
 @app.command(rich_help_panel=_RUN)
-@with_changes("read")
+@options.with_changes("read")
 def check(
-    names: Annotated[list[str], Argument(help="Experiments or corpora.", autocompletion=complete_experiments)],
+    names: Annotated[list[str], Argument(help="Experiments or corpora.", autocompletion=options.complete_experiments)],
     changes: dict[str, object],
     json: Json = False,
 ) -> None:
@@ -205,11 +183,11 @@ def check(
             for finding in check_all(name, changes):
                 findings.append(finding)
                 if not json:
-                    print_line(finding)  # at once, because a dump takes a while
+                    options.print_line(finding)  # at once, because a dump takes a while
         except IfqaError as error:
             problem = error
         if json:
-            print_json(findings_json(name, findings, str(problem or "")))
+            options.print_json(findings_json(name, findings, str(problem or "")))
         if problem:
             raise problem
         return 0
@@ -228,7 +206,7 @@ def list_names(
     """List experiments, corpora, benchmarks, plugins and prompts."""
     from ifqa.cli.listing import list_kind, show_list
 
-    print_json(list_kind(kind)) if json else show_list(kind)
+    options.print_json(list_kind(kind)) if json else show_list(kind)
 
 
 app.command(rich_help_panel=_LOOK)(doctor)
@@ -264,7 +242,7 @@ def screen(
     source = open_benchmark(benchmark) if splits else None
     gold = {split: screen_gold(source.questions(split)) for split in splits or () if source}
     drawn = screen_corpus(load_corpus(corpus), max(number, show), show, seed, workers or 0)
-    print_json(screening_json(drawn, gold, show)) if json else show_screening(corpus, drawn, gold, show)
+    options.print_json(screening_json(drawn, gold, show)) if json else show_screening(corpus, drawn, gold, show)
     if to:
         drawn.kept = drawn.kept[:number]
         files = write_annotation(drawn, to, force)
@@ -286,7 +264,7 @@ def convert(
     """
     from ifqa.pipeline.convert import convert as convert_file
 
-    print_line(convert_file(source, to, k, force, scores, form))
+    options.print_line(convert_file(source, to, k, force, scores, form))
 
 
 @app.command(rich_help_panel=_RUN)
@@ -312,14 +290,12 @@ def compare(
     a, b, *more = (load_experiment(name) for name in (first, *others))
     count = 10 if show is None else show
     deltas = compare_to_first(a, [b, *more], measure, common) if more else compare_pair(a, b, measure, count, common)
-    print_json(deltas.to_dict()) if json else deltas.show(Console(highlight=False))
+    options.print_json(deltas.to_dict()) if json else deltas.show(Console(highlight=False))
 
 
 @app.command(rich_help_panel=_RUN)
 def report(
-    experiments: Annotated[
-        Repeated, Argument(help="Whose questions the page has.", show_default="all finished")
-    ] = None,
+    experiments: Annotated[Repeated, Argument(help="Whose questions it shows.", show_default="all finished")] = None,
     into: Annotated[Path | None, Option(help="Also put the table of results into this file, a README.md.")] = None,
     check: Annotated[bool, Option("--check", help="Write nothing; fail if a written file is stale.")] = False,
     limited: Annotated[bool, Option("--limited", help="Also report unnamed variants with --limit.")] = False,
@@ -331,11 +307,11 @@ def report(
     from ifqa.report.publish import publish
 
     for path in publish(into, experiments or [], check, limited):
-        print_line(path)
+        options.print_line(path)
 
 
 @app.command(rich_help_panel=_ASK)
-@with_search(ExperimentName)
+@options.with_search(ExperimentName)
 def serve(
     run: "Run",
     changed: list[str],
@@ -361,7 +337,7 @@ def serve(
 
 
 @app.command(rich_help_panel=_ASK)
-@with_search(ExperimentName)
+@options.with_search(ExperimentName)
 def mcp(run: "Run", changed: list[str], timeout: _Timeout = 60.0) -> None:
     """Serve MCP tools over stdin and stdout, for an assistant.
 
@@ -381,7 +357,7 @@ app.add_typer(stats, name="stats", rich_help_panel=_LOOK)
 for group in (app, stats):
     for command in group.registered_commands:
         if command.callback:
-            command.callback = with_quiet(command.callback)
+            command.callback = options.with_quiet(command.callback)
 
 
 def _print_artifact(folder: Path, json: bool) -> int:
@@ -392,9 +368,9 @@ def _print_artifact(folder: Path, json: bool) -> int:
     manifest = read_manifest(folder)
     record = {**manifest["record"]} if manifest else {}
     if json:
-        print_json({"folder": str(folder), "record": record})
+        options.print_json({"folder": str(folder), "record": record})
     else:
-        print_line(folder)
+        options.print_line(folder)
     return int(all_failed(record))
 
 
@@ -406,7 +382,7 @@ def _print_scores(run: "Run", folder: Path, json: bool) -> int:
     if not json:
         return show_scores(run, folder)
     scores = read_scores(folder)
-    print_json(scores_json(run.experiment, folder, scores))
+    options.print_json(scores_json(run.experiment, folder, scores))
     return exit_code(run.experiment, scores)
 
 
@@ -419,7 +395,7 @@ def _version(shown: bool) -> None:
 
 
 @app.callback(invoke_without_command=True)
-def options(
+def root(
     context: typer.Context,
     version: Annotated[
         bool, Option("--version", "-V", callback=_version, is_eager=True, help="Show the version and the commit.")
@@ -431,7 +407,7 @@ def options(
     Options: --version, --quiet, --install-completion, --show-completion, --help.
     """
     show_messages(quiet)
-    show_help(context)
+    options.show_help(context)
 
 
 @cache
@@ -444,7 +420,7 @@ def main() -> None:
     """Run the command line; a user's error is one line on stderr and exit code 2."""
 
     def command() -> int:
-        refuse_broken_text(sys.argv[1:])
+        options.refuse_broken_text(sys.argv[1:])
         return int(parser()(standalone_mode=False) or 0)
 
     run_process(command)

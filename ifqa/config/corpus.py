@@ -1,7 +1,4 @@
-"""Reads and checks corpus files, indexes/NAME.toml.
-
-A corpus is one file, without inheritance. Its passages and indexes are in the folder indexes/NAME/.
-"""
+"""Reads and checks corpus files, indexes/NAME.toml. A corpus's passages and indexes are in the folder indexes/NAME/."""
 
 import hashlib
 import json
@@ -85,8 +82,7 @@ def build_settings(section: Mapping[str, object]) -> dict[str, object]:
 def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, **changes: object) -> CorpusConfig:
     """Load and check `indexes/NAME.toml`. `changes` replace settings of its [passages], unless they are None.
 
-    Raises:
-        ConfigError: the file does not exist, or a key is unknown, missing or of the wrong type.
+    Raises ConfigError if the file does not exist, or a key is unknown, missing or of the wrong type.
     """
     if not isinstance(name, str):
         raise ConfigError(f"corpus {name!r}: wanted a name, as 'sample'")
@@ -121,11 +117,8 @@ def ensure_docs_corpus(
 
     The name has a hash of the absolute path and the patterns. A missing `indexes/NAME.toml` is written, with the indexes that
     the experiment searches; missing indexes are appended to an existing file. Nothing is written to the folder of documents.
-    `include` and `exclude` are file patterns, as in `ifqa.corpus.documents.source.Documents`.
-
-    Raises:
-        ConfigError: the experiment's retriever searches no index.
-        MissingInput: the path does not exist.
+    `include` and `exclude` are file patterns, as in `ifqa.corpus.documents.source.Documents`. Raises MissingInput
+    without the path, ConfigError if the experiment searches no index.
     """
     if not experiment.indexes:
         raise ConfigError(f"--docs: experiment {experiment.name} searches no index; name another: -e sample")

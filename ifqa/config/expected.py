@@ -29,10 +29,8 @@ class Expected:
 def parse_expected(value: object, where: str, scheme: ScoringScheme) -> tuple[Expected, ...]:
     """Parse an experiment's [expected]: a section for each measure, or an array of sections (`[[expected.EM]]`).
 
-    Groups are known only from the questions, so in a benchmark with groups a part may have any name.
-
-    Raises:
-        ConfigError: a key is unknown or a value is not a number; the message starts with `where`.
+    Groups are known only from the questions, so in a benchmark with groups a part may have any name. Raises ConfigError,
+    starting with `where`.
     """
     if not isinstance(value, dict):
         raise ConfigError(f"{where}: [expected] wants a section for each measure, found {value!r}")

@@ -1,10 +1,7 @@
-"""Reads and checks experiment files, experiments/NAME.toml.
-
-An experiment is one file, without inheritance. Its results are in the folder experiments/NAME/.
-"""
+"""Reads and checks experiment files, experiments/NAME.toml. An experiment's results are in the folder experiments/NAME/."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NotRequired
@@ -15,21 +12,10 @@ from typing_extensions import TypedDict  # pydantic reads typing's own from Pyth
 from ifqa.config.expected import Expected, parse_expected
 from ifqa.errors import ConfigError, unknown_name
 from ifqa.plugins import Plugins
-from ifqa.protocols import INJECTED, IndexedRetriever, Plugin
+from ifqa.protocols import IndexedRetriever
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.scoring.scheme import ScoringScheme, load_scheme
-from ifqa.settings import (
-    Natural,
-    NotNegative,
-    Positive,
-    StrictModel,
-    Text,
-    check_settings,
-    check_shape,
-    coerce_floats,
-    default_settings,
-    parse_section,
-)
+from ifqa.settings import Natural, NotNegative, Positive, StrictModel, Text, check_shape, parse_section, plugin_settings
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import check_name, find_resource, list_resources
 
@@ -191,11 +177,7 @@ def base_experiments(name: str, root: Path = Path()) -> list[str]:
 
 
 def experiment_name(name: str | Path, root: Path = Path()) -> str:
-    """Check a name; a path experiments/NAME.toml means NAME, so that a shell's `experiments/*.toml` works.
-
-    Raises:
-        ConfigError: it is not a name, or leads to another folder.
-    """
+    """Check a name; a path experiments/NAME.toml means NAME, so that a shell's `experiments/*.toml` works. Else ConfigError."""
     if not isinstance(name, str | Path):
         raise ConfigError(f"experiment {name!r}: wanted a name, as 'sample'")
     path = Path(name)
@@ -205,11 +187,7 @@ def experiment_name(name: str | Path, root: Path = Path()) -> str:
 
 
 def load_experiment(name: str, root: Path = Path()) -> Experiment:
-    """Load and check the experiment of `experiments/NAME.toml` or of a variant's folder.
-
-    Raises:
-        ConfigError: the experiment does not exist, or a key of its file is unknown, missing or out of range.
-    """
+    """Load and check the experiment of `experiments/NAME.toml` or of a variant's folder; ConfigError if missing or wrong."""
     name = experiment_name(name, root)
     file = find_resource(f"experiments/{name}.toml", root) or find_resource(f"experiments/{name}/experiment.toml", root)
     if file is None:
@@ -252,7 +230,7 @@ def _parse_retriever(
     """Check a [retriever] or a part, and fill in the defaults; `k` is the default of its key k."""
     common = parse_section(RetrieverSection, section, f"{where}: {at}")
     name, plugin, is_part = common.name, plugins.retriever(common.name), at != "[retriever]"
-    settings = _plugin_settings("retriever", name, plugin, section, RetrieverSection.model_fields, where)
+    settings = plugin_settings("retriever", name, plugin, section, RetrieverSection.model_fields, where)
     filled = check_shape(RetrieverSettings, {"name": name, "k": common.k or k, **settings}, where)
     if is_part:
         filled["weight"] = common.weight
@@ -289,7 +267,7 @@ def _parse_reader(section: Mapping[str, object], retrieves: bool, where: str, pl
         section = {key: value for key, value in section.items() if key != "passages"}  # 0 in a variant's file
     common = parse_section(ReaderSection, section, f"{where}: [reader]")
     plugin = plugins.reader(common.name)
-    settings = _plugin_settings("reader", common.name, plugin, section, ReaderSection.model_fields, where)
+    settings = plugin_settings("reader", common.name, plugin, section, ReaderSection.model_fields, where)
     passages = common.passages if retrieves else 0
     return check_shape(ReaderSettings, {"name": common.name, "passages": passages, **settings}, where)
 
@@ -297,15 +275,6 @@ def _parse_reader(section: Mapping[str, object], retrieves: bool, where: str, pl
 def _parse_llm(section: dict[str, Any], where: str, plugins: Plugins) -> ModelSettings:
     name = section.get("name", "openai")
     plugin = plugins.llm(name)
-    settings = _plugin_settings("llm", name, plugin, section, ["name"], where)
+    settings = plugin_settings("llm", name, plugin, section, ["name"], where)
     plugin.refuse_settings(**settings)
     return check_shape(ModelSettings, {"name": name, **settings}, where)
-
-
-def _plugin_settings(
-    kind: str, name: str, plugin: type[Plugin], section: Mapping[str, object], other_keys: Collection[str], where: str
-) -> dict[str, object]:
-    """Check a plugin's settings in a section, which are all but `other_keys`, and fill in the defaults."""
-    settings = {key: value for key, value in section.items() if key not in other_keys}
-    check_settings(f"setting of {kind} {name!r}", plugin.__init__, settings, INJECTED, where, other_keys)
-    return default_settings(plugin.__init__) | coerce_floats(plugin.__init__, settings)

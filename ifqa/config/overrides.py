@@ -21,7 +21,7 @@ _LONGEST = 200  # bytes of a folder's name
 
 
 def override(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
-    """The experiment with settings changed, under a name that lists the changes; the same experiment if nothing changes.
+    """The experiment with changes, under a name that lists them; itself if nothing changes; ConfigError for a wrong change.
 
     Keys of `changes` are "k" (passages retrieved), "retriever" and "reader" (plugin names; "none" for no reader), "limit" (first
     N questions), or "section.setting" such as "retriever.k1", "reader.passages" or "llm.model".
@@ -31,9 +31,6 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
 
     A variant has no expected scores, except those of retired models if only the language model changes. It is listed in the
     same table of results, unless its split differs.
-
-    Raises:
-        ConfigError: a change is unknown, given twice, or out of range.
     """
     if "k" in changes and "retriever.k" in changes:
         raise ConfigError(f"k is given twice: --k {changes['k']} and retriever.k={changes['retriever.k']}")

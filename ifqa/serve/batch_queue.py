@@ -66,12 +66,8 @@ class Pending(Generic[_Result]):
 class BatchQueue(Generic[_Result]):
     """Runs `work` on batches of waiting questions.
 
-    Args:
-        work: a function of questions, their key and a callback for the first question's text; returns a result for each.
-        waiting: the most questions that may wait.
-        batch: the most questions in a batch.
-        threads: the number of simultaneous batches.
-        pool: the pool with these threads; None to create it.
+    `work` maps questions, their key and a callback for the first question's text to a result for each question. At most `waiting`
+    questions wait, and `threads` threads, those of `pool` if given, each take batches of at most `batch` questions.
     """
 
     def __init__(

@@ -50,17 +50,11 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True)
 class Guard:
-    """The access rules of a server.
+    """The access rules of a server."""
 
-    Attributes:
-        hosts: allowed host names and addresses besides loopback.
-        token: the token that a request needs; empty only on loopback.
-        session: the cookie of a signed-in page; new at each start.
-    """
-
-    hosts: Collection[str] = ()
-    token: str = field(default="", repr=False)
-    session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    hosts: Collection[str] = ()  # allowed host names and addresses besides loopback
+    token: str = field(default="", repr=False)  # that a request needs; empty only on loopback
+    session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # a signed-in page's cookie
 
     def calls_us(self, headers: Mapping[str, str], path: str) -> bool:
         """Whether the Host header names this server."""

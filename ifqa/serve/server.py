@@ -38,7 +38,6 @@ class Connection(H11Protocol):
     _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the timer of the first head."""
         super().connection_made(transport)
         self._deadline = self.loop.call_later(sizes.REQUEST_TIMEOUT, transport.abort)
 
@@ -63,7 +62,6 @@ class Connection(H11Protocol):
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the timers."""
         self._cancel()
         super().connection_lost(exc)
 

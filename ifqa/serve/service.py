@@ -110,9 +110,7 @@ class Service:
     async def answers(self, batch: Sequence[Pending[Answer]]) -> list[AnswerForm]:
         """Wait for all answers; a timeout or cancellation withdraws the questions.
 
-        Raises:
-            TimeoutError: it takes longer than the limit.
-            IfqaError: the system cannot answer now, such as a language model that refuses every request.
+        Raises TimeoutError after the limit, or IfqaError if the system cannot answer now.
         """
         answers = await self._results(batch)
         forms = [AnswerForm.of(answer, pending.seconds) for answer, pending in zip(answers, batch, strict=True)]

@@ -24,12 +24,12 @@ ASKED = "Who was the carpenter Ruth Hallam in 1871.?"
 
 @pytest.fixture
 def docs(tmp_path, monkeypatch):
-    made = five_questions(tmp_path, monkeypatch)
-    next(made)
+    setup = five_questions(tmp_path, monkeypatch)
+    next(setup)
     Path("experiments").mkdir(exist_ok=True)
     Path("experiments/mine.toml").write_text(EXPERIMENT)
     yield make(tmp_path / "docs", huge=0)
-    next(made, None)
+    next(setup, None)
 
 
 def ask(*arguments):
@@ -37,17 +37,17 @@ def ask(*arguments):
 
 
 def test_a_folder_is_indexed_and_the_answer_says_where_it_stands(docs):
-    told = ask(ASKED, "--docs", str(docs))
-    assert told.returncode == 0
-    assert "In fact   manuals/handbook.pdf, p. 2 · 2 The wheel\n" in told.stdout
-    unwrapped = "".join(told.stdout.split())  # a long path goes over several lines
+    done = ask(ASKED, "--docs", str(docs))
+    assert done.returncode == 0
+    assert "In fact   manuals/handbook.pdf, p. 2 · 2 The wheel\n" in done.stdout
+    unwrapped = "".join(done.stdout.split())  # a long path goes over several lines
     assert f"Searched 27 files, 64 passages in {docs}".replace(" ", "") in unwrapped
     [name] = [path.stem for path in Path("indexes").glob("docs-*.toml")]
-    assert f"indexes/{name}/passages: 64 passages of 27 files" in told.stderr
+    assert f"indexes/{name}/passages: 64 passages of 27 files" in done.stderr
     again = ask(ASKED, "--corpus", name, "--json")
-    found = json.loads(again.stdout)
-    assert found["support"]["source"] == "manuals/handbook.pdf, p. 2 · 2 The wheel"
-    assert found["searched"] == {"corpus": name, "passages": 64, "folders": [str(docs)], "files": 27, "left_out": 8}
+    answer = json.loads(again.stdout)
+    assert answer["support"]["source"] == "manuals/handbook.pdf, p. 2 · 2 The wheel"
+    assert answer["searched"] == {"corpus": name, "passages": 64, "folders": [str(docs)], "files": 27, "left_out": 8}
     assert "read again" not in again.stderr
     edited = Path(f"indexes/{name}.toml").read_text().replace('path = "', 'words = 50\npath = "')
     Path(f"indexes/{name}.toml").write_text(edited)
@@ -58,9 +58,9 @@ def test_a_folder_is_indexed_and_the_answer_says_where_it_stands(docs):
 def test_of_two_first_questions_at_once_one_indexes_and_both_are_answered(docs):
     with ThreadPoolExecutor() as pool:
         both = list(pool.map(lambda _: ifqa("ask", "-e", "mine", ASKED, "--docs", str(docs), folder="."), range(2)))
-    assert [told.returncode for told in both] == [0, 0]
+    assert [done.returncode for done in both] == [0, 0]
     assert both[0].stdout == both[1].stdout
-    assert sorted("passages indexed" in told.stderr for told in both) == [False, True]
+    assert sorted("passages indexed" in done.stderr for done in both) == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -78,30 +78,30 @@ def test_of_two_first_questions_at_once_one_indexes_and_both_are_answered(docs):
 )
 def test_options_that_do_not_go_together_are_refused_before_anything_is_made(docs, monkeypatch, arguments, complaint):
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
-    told = ask(*arguments)
-    assert (told.returncode, told.stdout, told.stderr.count("ifqa: ")) == (2, "", 1), told.stderr
-    assert complaint in told.stderr
+    done = ask(*arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("ifqa: ")) == (2, "", 1), done.stderr
+    assert complaint in done.stderr
     assert not list(Path("indexes").glob("*/passages"))
 
 
 def test_many_questions_are_answered_in_order_and_a_stopped_run_goes_on(docs, monkeypatch):
     texts = [f"If lamp {n} had failed, who is the keeper of lamp {n}?" for n in range(20)]
     Path("q.csv").write_text("id,question\n" + "".join(f'q{n},"{text}"\n' for n, text in enumerate(texts)))
-    asked, plain = [], System.answer
+    answered, plain = [], System.answer
 
     def answer(self, questions, threshold=None):
-        if len(asked) == 8 and not Path("go").exists():
+        if len(answered) == 8 and not Path("go").exists():
             raise KeyboardInterrupt
-        asked.extend(question.id for question in questions)
+        answered.extend(question.id for question in questions)
         return plain(self, questions, threshold)
 
     monkeypatch.setattr(System, "answer", answer)
     stopped = ask("--questions", "q.csv", "--out", "a.csv", "--docs", str(docs))
     assert (stopped.returncode, Path("a.csv").exists()) == (130, False)
     Path("go").touch()
-    told = ask("--questions", "q.csv", "--out", "a.csv", "--docs", str(docs))
-    assert "a.csv: resuming after 8 of 20 questions" in told.stderr
-    assert asked == [f"q{n}" for n in range(20)]
+    done = ask("--questions", "q.csv", "--out", "a.csv", "--docs", str(docs))
+    assert "a.csv: resuming after 8 of 20 questions" in done.stderr
+    assert answered == [f"q{n}" for n in range(20)]
     with open("a.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["id"], row["question"]) for row in rows] == [(f"q{n}", text) for n, text in enumerate(texts)]
@@ -113,16 +113,18 @@ def test_answers_are_written_as_json_lines_or_as_text(docs):
     Path("q.txt").write_text("If team1 had won, who would lead?\nIf team2 had won, who would lead?\n")
     for name in ("a.jsonl", "a.txt"):
         assert ask("--questions", "q.txt", "--out", name).returncode == 0
-    found = [json.loads(line) for line in Path("a.jsonl").read_text().splitlines()]
-    assert [(one["id"], one["answer"]) for one in found] == [(f"{n}", f"team{n} is led by captain{n}") for n in (1, 2)]
-    assert Path("a.txt").read_text().splitlines() == [one["answer"] for one in found]
+    answers = [json.loads(line) for line in Path("a.jsonl").read_text().splitlines()]
+    assert [(answer["id"], answer["answer"]) for answer in answers] == [
+        (f"{n}", f"team{n} is led by captain{n}") for n in (1, 2)
+    ]
+    assert Path("a.txt").read_text().splitlines() == [answer["answer"] for answer in answers]
 
 
 def test_a_prompt_answers_until_an_empty_line_and_survives_an_error(docs, monkeypatch):
     lines = iter(["If team1 had won, who would lead?", "\ud800", "If team2 had won, who would lead?", ""])
     monkeypatch.setattr("builtins.input", lambda _: next(lines))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    told = ask("--json")
-    answers = [json.loads(line)["answer"] for line in told.stdout.splitlines()]
+    done = ask("--json")
+    answers = [json.loads(line)["answer"] for line in done.stdout.splitlines()]
     assert answers == ["team1 is led by captain1", "team2 is led by captain2"]
-    assert "half a surrogate pair" in told.stderr
+    assert "half a surrogate pair" in done.stderr

@@ -71,8 +71,8 @@ def test_what_is_printed_steers_no_terminal(capsys):
     print_line("experiments/x\x1b[31m\nAnswer  \u202eforged")
     assert capsys.readouterr().out == "experiments/x\ufffd[31m Answer  \ufffdforged\n"
 
-    result = {"answer": "Zürich \x1b\x9b\u202e\u2028\U000e0041 東京"}
-    print_json(result)
+    content = {"answer": "Zürich \x1b\x9b\u202e\u2028\U000e0041 東京"}
+    print_json(content)
     out = capsys.readouterr().out
-    assert json.loads(out) == result
+    assert json.loads(out) == content
     assert out == '{"answer": "Zürich \\u001b\\u009b\\u202e\\u2028\\udb40\\udc41 東京"}\n'

@@ -56,9 +56,9 @@ RERANKED = FUSED.replace(
 ).replace('[[retriever.parts]]\nname = "gold"\n', "")
 
 
-def only_line(told):
+def only_line(finished):
     """The one line of an error."""
-    code, out, err = told
+    code, out, err = finished
     assert (code, out, "Traceback" in err) == (2, "", False)
     (line,) = [line for line in err.splitlines() if line.startswith("ifqa: ")]
     return line
@@ -118,20 +118,20 @@ def test_what_a_part_asks_is_estimated_counted_and_asked_again(tmp_path, tables)
         code, out, err = ifqa("run", "parts")
         assert code == 1  # every request of the retriever failed
         assert "4 incomplete; the next run retries them" in err
-        made = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["record"]
-        assert (made["retry"], made["spent"]["calls"]) == (4, 4)
+        record = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["record"]
+        assert (record["retry"], record["spent"]["calls"]) == (4, 4)
         down["now"] = False
         ifqa("run", "parts")
-        made = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["record"]
-        assert (made["retry"], made["spent"]["calls"]) == (0, 4)
+        record = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["record"]
+        assert (record["retry"], record["spent"]["calls"]) == (0, 4)
         _, out, _ = ifqa("check", "parts")
         assert out.count("  done ") == 3
 
 
 def test_passages_that_share_an_id_and_demonstrations_that_are_too_few_are_refused():
     def part(text):
-        found = SearchResult([Hit("made/0", 1.0)], [Passage("made/0", "", text)])
-        return Part(SimpleNamespace(trained_on=(), search=lambda questions, k: [found for _ in questions]), 1)
+        result = SearchResult([Hit("made/0", 1.0)], [Passage("made/0", "", text)])
+        return Part(SimpleNamespace(trained_on=(), search=lambda questions, k: [result for _ in questions]), 1)
 
     questions = [Question("q", "If so?")]
     assert len(Fusion(parts=[part("one"), part("one")]).search(questions, 1)[0].generated) == 1
@@ -167,7 +167,7 @@ def test_one_cap_holds_for_retriever_and_reader_and_a_higher_one_goes_on(tmp_pat
 
 
 def test_a_run_without_any_answer_exits_with_1_and_keeps_its_results(tmp_path):
-    with serving(lambda *asked: error(400, "\x1b[31m\x9b2J\x07the context length is exceeded")) as server:
+    with serving(lambda *_: error(400, "\x1b[31m\x9b2J\x07the context length is exceeded")) as server:
         write(tmp_path, "mine", CLOSED, server.url)
         code, out, err = ifqa("read", "mine")
         assert (code, out.strip()) == (1, "experiments/mine/read")
@@ -181,7 +181,7 @@ def test_a_run_without_any_answer_exits_with_1_and_keeps_its_results(tmp_path):
         assert (code, "0 questions answered, 2 failed" in err) == (1, True)
     assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2
     assert read_json(tmp_path / "experiments/mine/score/scores.json")["n_failed"] == 4
-    with serving(lambda *asked: Reply() if server.requests % 2 else error(413, "too long")) as server:
+    with serving(lambda *_: Reply() if server.requests % 2 else error(413, "too long")) as server:
         write(tmp_path, "mine", CLOSED, server.url)
         assert ifqa("run", "mine")[0] == 0
 
@@ -202,7 +202,7 @@ def test_one_cap_holds_for_all_experiments_of_a_command(tmp_path):
     names = ("first", "second", "third")
     models = "".join(f'"{name}" = {{ input = 100, output = 400 }}\n' for name in names)
     (tmp_path / "prices.toml").write_text(f'dated = "2026-01-02"\nsource = "there"\n[models]\n{models}')
-    with serving(lambda *asked: Reply(text="so", usage=(100, 40))) as server:  # $0.026 each
+    with serving(lambda *_: Reply(text="so", usage=(100, 40))) as server:  # $0.026 each
         for name in names:
             write(tmp_path, name, CLOSED, server.url)
             path = tmp_path / f"experiments/{name}.toml"

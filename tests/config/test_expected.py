@@ -45,7 +45,7 @@ def test_the_verdict_is_ok_in_tolerance_near_in_the_interval_else_off(expected, 
     st.lists(st.builds(Expected, st.sampled_from(["EM", "F1", "numeric.EM"]), NUMBERS, NUMBERS, st.text(), st.text()))
 )
 def test_expected_values_survive_the_way_into_a_file_and_back(expected):
-    in_order = sorted(expected, key=lambda one: one.measure)
+    in_order = sorted(expected, key=lambda score: score.measure)
     assert parse_expected(expected_sections(tuple(in_order)), "x.toml", BY) == tuple(in_order)
 
 
@@ -69,7 +69,7 @@ def test_an_invalid_expected_value_raises_an_error_that_names_it(tables, complai
 def test_a_prefix_is_a_declared_subset_unless_the_benchmark_has_groups():
     grouped = replace(BY, groups="dataset")
     parts = {"macro.EM": {"value": 1}, "some set.EM": {"value": 2}, "numeric.EM": {"value": 3}}
-    assert [one.measure for one in parse_expected(parts, "x.toml", grouped)] == list(parts)
+    assert [score.measure for score in parse_expected(parts, "x.toml", grouped)] == list(parts)
     with pytest.raises(IfqaError, match="subset 'macro'"):
         parse_expected(parts, "x.toml", BY)
 

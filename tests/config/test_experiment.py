@@ -19,12 +19,8 @@ def _elsewhere(tmp_path, monkeypatch):
 
 
 SAMPLE = {
-    "benchmark": "sample",
-    "split": "dev",
-    "corpus": "sample",
-    "retriever": {"name": "bm25"},
-    "reader": {"name": "extractive"},
-}
+    "benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "bm25"}, "reader": {"name": "extractive"},
+}  # fmt: skip
 
 
 def test_defaults_are_filled_in():
@@ -53,7 +49,7 @@ def test_a_retired_models_scores_are_kept_only_for_another_model():
     llm = {"reader": {"name": "llm"}, "llm": {"model": "m"}, "table": "Table 3, dev", "expected": published}
     experiment = parse_experiment("x", SAMPLE | llm, "x.toml")
     other = override(experiment, {"llm.model": "n"})
-    assert [one.value for one in other.expected] == [46.08]
+    assert [score.value for score in other.expected] == [46.08]
     assert override(experiment, {"limit": 3}).expected == override(other, {"reader.passages": 3}).expected == ()
     assert override(experiment, {"limit": 3}).table == "Table 3, dev"
     assert override(experiment, {"split": "train"}).table == ""
@@ -61,10 +57,8 @@ def test_a_retired_models_scores_are_kept_only_for_another_model():
 
 def test_an_experiment_may_ask_some_of_the_questions_only():
     some = SAMPLE | {"questions": ["sample/dev/7", "sample/dev/2"]}
-    assert [question.id for question in Run(parse_experiment("x", some, "x.toml")).questions] == [
-        "sample/dev/2",
-        "sample/dev/7",
-    ]
+    questions = Run(parse_experiment("x", some, "x.toml")).questions
+    assert [question.id for question in questions] == ["sample/dev/2", "sample/dev/7"]
     with pytest.raises(IfqaError, match="no question 'sample/dev/999'"):
         _ = Run(parse_experiment("x", SAMPLE | {"questions": ["sample/dev/999"]}, "x.toml")).questions
 
@@ -160,7 +154,7 @@ def test_a_wrong_corpus_is_refused_by_name(tmp_path, text, complaint):
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "bases"),
     [
         ("x", []),
         ("x+k=5", ["x"]),
@@ -173,7 +167,7 @@ def test_a_wrong_corpus_is_refused_by_name(tmp_path, text, complaint):
         ("y+k=5+limit=3", ["y+k=5", "y"]),
     ],
 )
-def test_a_variant_is_an_experiment_and_settings_without_a_file_of_its_own(name, found):
+def test_a_variant_is_an_experiment_and_settings_without_a_file_of_its_own(name, bases):
     Path("experiments").mkdir()
     Path("experiments/y+k=5.toml").touch()
-    assert base_experiments(name) == found
+    assert base_experiments(name) == bases

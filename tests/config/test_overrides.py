@@ -21,20 +21,14 @@ def _elsewhere(tmp_path, monkeypatch):
 
 
 OPEN = {
-    "benchmark": "sample",
-    "split": "dev",
-    "corpus": "sample",
-    "about": "Open.",
-    "questions": ["sample/dev/2", "sample/dev/7"],
+    "benchmark": "sample", "split": "dev", "corpus": "sample", "about": "Open.", "questions": ["sample/dev/2", "sample/dev/7"],
     "retriever": {"name": "bm25", "k": 20, "k1": 2.0, "index": "mine", "query": "names"},
     "reader": {"name": "extractive", "passages": 7, "weights": "mine"},
-}
+}  # fmt: skip
 CLOSED = {
-    "benchmark": "sample",
-    "split": "dev",
-    "reader": {"name": "llm", "prompt": "closed-book"},
+    "benchmark": "sample", "split": "dev", "reader": {"name": "llm", "prompt": "closed-book"},
     "llm": {"name": "openai", "model": "m", "window": 4000},
-}
+}  # fmt: skip
 
 
 def base(tables=OPEN, **more):
@@ -49,12 +43,7 @@ def base(tables=OPEN, **more):
         (OPEN, {"seed": 7}, "x+seed=7", {"seed": 7}),
         (OPEN, {"split": "train"}, "x+split=train", {"split": "train"}),
         (OPEN, {"corpus": "wiki"}, "x+corpus=wiki", {"corpus": "wiki"}),
-        (
-            OPEN,
-            {"k": 20, "retriever": "bm25", "retriever.k1": 1.25},
-            "x+retriever.k1=1.25",
-            {"retriever": {"k1": 1.25}},
-        ),
+        (OPEN, {"k": 20, "retriever": "bm25", "retriever.k1": 2.5}, "x+retriever.k1=2.5", {"retriever": {"k1": 2.5}}),
         (OPEN, {"retriever.index": "other"}, "x+retriever.index=other", {"retriever": {"index": "other"}}),
         (OPEN, {"reader.passages": 2}, "x+reader.passages=2", {"reader": {"passages": 2}}),
         (CLOSED, {"llm": "openai", "llm.window": 9000}, "x+llm.window=9000", {"llm": {"window": 9000}}),
@@ -68,9 +57,9 @@ def test_a_change_is_in_the_name_and_changes_that_setting_alone(tables, changes,
 
 def test_the_order_of_changes_does_not_matter():
     changes = {"k": 5, "retriever": "gold", "reader": "llm", "llm.name": "hf", "llm.model": "m"}
-    made = [override(base(), dict(order)) for order in list(permutations(changes.items()))[::7]]
-    assert made[0].name == "x+k=5+llm.model=m+llm.name=hf+reader=llm+retriever=gold"
-    assert all(one == made[0] for one in made)
+    variants = [override(base(), dict(order)) for order in list(permutations(changes.items()))[::7]]
+    assert variants[0].name == "x+k=5+llm.model=m+llm.name=hf+reader=llm+retriever=gold"
+    assert all(variant == variants[0] for variant in variants)
 
 
 def test_a_variant_changed_back_has_the_settings_of_its_base():
@@ -86,14 +75,12 @@ def test_another_plugin_keeps_only_the_number_of_passages():
     changed = override(base(), {"retriever": "dense"})
     assert changed.retriever == fresh.retriever
     assert (changed.retriever["index"], changed.reader) == ("dense", base().reader)
-    given = override(base(), {"retriever": "dense", "retriever.index": "other", "k": 5})
-    assert (given.retriever["index"], given.retriever["k"]) == ("other", 5)
+    named = override(base(), {"retriever": "dense", "retriever.index": "other", "k": 5})
+    assert (named.retriever["index"], named.retriever["k"]) == ("other", 5)
     reading = override(base(), {"reader": "predictions", "reader.path": "p.jsonl"})
     assert reading.reader == {"name": "predictions", "passages": 7, "path": "p.jsonl"}
-    assert (reading.retriever, override(base(), {"retriever": "bm25", "reader": "extractive"})) == (
-        base().retriever,
-        base(),
-    )
+    assert reading.retriever == base().retriever
+    assert override(base(), {"retriever": "bm25", "reader": "extractive"}) == base()
 
 
 def test_another_language_model_has_none_of_the_first_ones_settings():
@@ -189,9 +176,9 @@ def test_a_variant_that_is_written_is_loaded_by_its_name_as_it_is(changes):
 
 
 @given(names, names)
-def test_two_values_never_share_a_name(one, other):
-    made = [override(base(), {"corpus": value}) for value in (one, other)]
-    assert (made[0].name == made[1].name) == (one == other)
+def test_two_values_never_share_a_name(first, second):
+    variants = [override(base(), {"corpus": value}) for value in (first, second)]
+    assert (variants[0].name == variants[1].name) == (first == second)
 
 
 def test_every_tracked_experiment_is_loaded_as_it_was_written():
@@ -222,14 +209,14 @@ def test_a_model_on_this_machine_is_asked_here_unless_a_server_is_named(tmp_path
         (tmp_path / name).mkdir()
     (tmp_path / "made" / "adapter_config.json").write_text("{}")
 
-    def asked(tables, **changes):
+    def llm_of(tables, **changes):
         experiment = parse_experiment("x", tables, "x", tmp_path)
         return override(experiment, {f"llm.{key}": value for key, value in changes.items()}).llm
 
     for name in ("smollm2", "a/b.gguf", "made"):
-        found = asked(CLOSED, model=name, window=99)
-        assert (found["name"], found["model"], found["window"]) == ("hf", name, 99)
-        assert asked(CLOSED, model=name, base_url="http://localhost:8000/v1")["name"] == "openai"
-        assert asked(CLOSED, model=name, name="openai")["name"] == "openai"
+        llm = llm_of(CLOSED, model=name, window=99)
+        assert (llm["name"], llm["model"], llm["window"]) == ("hf", name, 99)
+        assert llm_of(CLOSED, model=name, base_url="http://localhost:8000/v1")["name"] == "openai"
+        assert llm_of(CLOSED, model=name, name="openai")["name"] == "openai"
     for name in ("gpt-4.1", "else", "nowhere", "x" * 5000):
-        assert asked(CLOSED, model=name)["name"] == "openai"
+        assert llm_of(CLOSED, model=name)["name"] == "openai"

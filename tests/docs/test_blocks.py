@@ -40,18 +40,18 @@ def blocks(page):
 
 def commands(text):
     """The commands of a shell block without comments; those that go on in the next line, and here-documents, are whole."""
-    found, end = [], ""
+    commands_found, end = [], ""
     for line in text.replace("\\\n", " ").splitlines():
         if end:  # within a here-document
-            found[-1] += "\n" + line
+            commands_found[-1] += "\n" + line
             end = "" if line == end else end
             continue
         line = re.sub(r"(^|\s)#.*", "", line).strip()
         if line:
-            found.append(line)
+            commands_found.append(line)
         if here := re.search(r"<<'?(\w+)'?", line):
             end = here[1]
-    return found
+    return commands_found
 
 
 def not_printed(text, printed):

@@ -30,22 +30,22 @@ STEPS = 20
 SINCE = ("root", "measures", "plugins", "scheme")  # fields added after the golden files were made; no file sets them
 
 
-def sha(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+def sha(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def as_before(scores: dict[str, Any]) -> dict[str, Any]:
     """Scores in the layout up to version 3: subsets were among the other keys, and "no_overlap" did not exist."""
     scores = scores | {"subsets": {name: part for name, part in scores["subsets"].items() if name != "no_overlap"}}
-    made: dict[str, Any] = {}
-    for key, value in scores.items():
-        made |= value if key == "subsets" else {key: value}
-    return made
+    flat: dict[str, Any] = {}
+    for key, part_or_score in scores.items():
+        flat |= part_or_score if key == "subsets" else {key: part_or_score}
+    return flat
 
 
 def run_experiment(name: str, out: Path) -> None:
@@ -68,10 +68,8 @@ def run_experiment(name: str, out: Path) -> None:
         manifest = read_manifest(experiment.folder / stage)
         assert manifest is not None
         wanted = {key: value for key, value in manifest["inputs"].items() if key != "training"}
-        before = (
-            {"version": 3} if stage == "score" else {}
-        )  # the layout of scores changed later, and a subset was added
-        identities[stage] = compute_fingerprint(wanted | before)
+        # after the golden files were made, the layout of scores changed and a subset was added
+        identities[stage] = compute_fingerprint(wanted | ({"version": 3} if stage == "score" else {}))
     write_json(out / "identities.json", identities)
 
 
@@ -90,14 +88,14 @@ def identities(out: Path) -> None:
 
     corpus = load_corpus("sample")
     build_passages(corpus)
-    made = {"passages": compute_fingerprint(CorpusBuild(corpus).inputs("passages"))}
+    corpus_identities = {"passages": compute_fingerprint(CorpusBuild(corpus).inputs("passages"))}
     for index in corpus.indexes:
-        made[index] = compute_fingerprint(CorpusBuild(corpus).inputs(index))
+        corpus_identities[index] = compute_fingerprint(CorpusBuild(corpus).inputs(index))
     plugins: dict[str, dict[str, Any]] = {}
     for name in EXPERIMENTS:
         experiment = load_experiment(name)
         plugins[name] = {kind: Run(experiment).fingerprint(kind) for kind in ("retriever", "reader")}
-    write_json(out / "corpus.json", made)
+    write_json(out / "corpus.json", corpus_identities)
     write_json(out / "fingerprints.json", plugins)
     settings = {}
     for path in sorted((ROOT / "experiments").glob("*.toml")):
@@ -113,8 +111,8 @@ def passages(out: Path) -> None:
     for profile in ("ifqa", "release"):
         for name, path in (("sample", "sample/encyclopedia.xml"), ("pages", str(HERE / "pages.xml"))):
             source = {"format": "dump", "path": path, "profile": profile}
-            data = b"".join(unit.make_shard().lines for unit in open_source(source).work_units())
-            lines = data.decode().splitlines()
+            shards = b"".join(unit.make_shard().lines for unit in open_source(source).work_units())
+            lines = shards.decode().splitlines()
             kept = lines if name == "pages" else [f"{json.loads(line)['id']} {sha(line.encode())}" for line in lines]
             out.mkdir(parents=True, exist_ok=True)
             (out / f"{name}.{profile}.txt").write_text("\n".join(kept) + "\n", encoding="utf-8")
@@ -130,19 +128,19 @@ def vectors(out: Path) -> None:
 
     some = list(islice(sample_passages(), 50))
     questions = [question.text for question in open_benchmark("sample").questions("hard")[:10]]
-    made = {}
+    digits = {}
     for precision in ("float32", "bfloat16"):
         encoder = open_encoder(EncoderSettings("all-MiniLM-L6-v2", precision=precision, device="cpu"))
         encoded = np.asarray(encoder.encode_passages(some), np.float32)
-        asked = np.asarray(encoder.encode_queries(questions), np.float32)
+        queries = np.asarray(encoder.encode_queries(questions), np.float32)
         index = faiss.IndexFlatIP(encoded.shape[1])
         index.add(encoded)
-        made[precision] = {
-            "passages": [[sha(row.tobytes()), *(round(float(x), 5) for x in row[:4])] for row in encoded],
-            "questions": [sha(row.tobytes()) for row in asked],
-            "faiss_ids": index.search(asked, 5)[1].tolist(),
+        digits[precision] = {
+            "passages": [[sha(row.tobytes()), *(round(float(number), 5) for number in row[:4])] for row in encoded],
+            "questions": [sha(row.tobytes()) for row in queries],
+            "faiss_ids": index.search(queries, 5)[1].tolist(),
         }
-    write_json(out / "vectors.json", made)
+    write_json(out / "vectors.json", digits)
 
 
 def sample_passages() -> Iterator[Any]:
@@ -165,9 +163,9 @@ def every_loss() -> Iterator[list[float]]:
 
     def fit_and_keep(trainer: Any, folder: Path) -> Any:
         trainer.args.logging_steps = 1
-        made = fit(trainer, folder)
-        losses.extend(float(one["loss"]) for one in trainer.state.log_history if "loss" in one)
-        return made
+        output = fit(trainer, folder)
+        losses.extend(float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry)
+        return output
 
     checkpoints.run_trainer = fit_and_keep
     try:
@@ -197,11 +195,11 @@ def trainings(out: Path) -> None:
     pool = list(sample_passages())
     rankings = [pool[7 * n : 7 * n + 12] for n in range(len(every))]  # any passages will do as negatives
     data, seed = TrainingData(every, rankings, "ifqa/full"), 3
-    made: dict[str, Any] = {}
+    results: dict[str, Any] = {}
 
     def keep(name: str, losses: list[float]) -> None:
         assert len(losses) >= STEPS, f"{name}: {len(losses)} steps"
-        made[name] = {"losses": losses, "weights": weights_of(Path(name))}
+        results[name] = {"losses": losses, "weights": weights_of(Path(name))}
 
     losses: list[float] = []
     step = extractive_loop._step
@@ -217,12 +215,12 @@ def trainings(out: Path) -> None:
     with every_loss() as losses:
         configure_trainer(Dense, seed=seed, epochs=2, batch=4, max_tokens=64).train(data, Path("dense"))
     keep("dense", losses)
-    tiny_t5.save("t5", texts=[*tiny_t5.TEXTS, *(one.text for one in every)])
+    tiny_t5.save("t5", texts=[*tiny_t5.TEXTS, *(question.text for question in every)])
     with every_loss() as losses:
         small = {"passages": 3, "steps": STEPS, "batch": 4, "max_tokens": 64}
         configure_trainer(Fid, seed=seed, model="t5", device="cpu", **small).train(data, Path("fid"))
     keep("fid", losses)
-    for name, training in made.items():
+    for name, training in results.items():
         write_json(out / f"{name}.json", training)
 
 
@@ -253,14 +251,8 @@ def completions(out: Path) -> None:
     write_json(out / "completions.json", kept)
 
 
-PARTS: dict[str, Callable[[Path], None]] = {
-    "passages": passages,
-    "completions": completions,
-    "identities": identities,
-    "experiments": experiments,
-    "vectors": vectors,
-    "trainings": trainings,
-}
+_WRITERS = (passages, completions, identities, experiments, vectors, trainings)
+PARTS: dict[str, Callable[[Path], None]] = {writer.__name__: writer for writer in _WRITERS}
 PORTABLE = ("passages", "completions", "identities")  # their digits do not depend on the processor
 
 
@@ -278,18 +270,16 @@ def produce(part: str, out: Path, work: Path) -> None:
 def differences(old: Path, new: Path) -> list[str]:
     """A line for each file that is missing, new or different."""
     files = {path.relative_to(root) for root in (old, new) for path in root.rglob("*") if path.is_file()}
-    found = []
+    report = []
     for file in sorted(files):
         if not (old / file).exists() or not (new / file).exists():
-            found.append(f"{file}: {'new' if (new / file).exists() else 'missing'}")
+            report.append(f"{file}: {'new' if (new / file).exists() else 'missing'}")
         elif (old / file).read_bytes() != (new / file).read_bytes():
             lines = [(root / file).read_text(encoding="utf-8").splitlines() for root in (old, new)]
-            first = next(
-                (n for n, pair in enumerate(zip(*lines, strict=False), 1) if pair[0] != pair[1]),
-                min(map(len, lines)) + 1,
-            )
-            found.append(f"{file}:{first}: differs")
-    return found
+            unequal = (n for n, (before, after) in enumerate(zip(*lines, strict=False), 1) if before != after)
+            first = next(unequal, min(map(len, lines)) + 1)
+            report.append(f"{file}:{first}: differs")
+    return report
 
 
 def main() -> int:
@@ -303,12 +293,12 @@ def main() -> int:
     different = []
     with tempfile.TemporaryDirectory() as aside:
         for part in parts:
-            made = Path(aside) / "made" / part
-            produce(part, made, Path(aside) / "work" / part)
+            new = Path(aside) / "made" / part
+            produce(part, new, Path(aside) / "work" / part)
             if chosen.verb == "make":
                 shutil.rmtree(HERE / part, ignore_errors=True)
-                shutil.copytree(made, HERE / part)
-            different += [f"{part}/{line}" for line in differences(HERE / part, made)]
+                shutil.copytree(new, HERE / part)
+            different += [f"{part}/{line}" for line in differences(HERE / part, new)]
     for line in different:
         print(line)
     print(f"{len(different)} files differ" if different else f"all as before: {', '.join(parts)}")

@@ -16,7 +16,7 @@ class Words:
         return [self._ranked(question)[:k] for question in questions]
 
     def _ranked(self, question: Question) -> list[Hit]:
-        asked = set(question.text.lower().split())
-        shared = ((passage.id, len(asked & set(passage.text.lower().split()))) for passage in self.passages)
-        found = [Hit(passage_id, float(count)) for passage_id, count in shared if count >= self.least]
-        return sorted(found, key=lambda hit: -hit.score)
+        words = set(question.text.lower().split())
+        shared = ((passage.id, len(words & set(passage.text.lower().split()))) for passage in self.passages)
+        hits = [Hit(passage_id, float(count)) for passage_id, count in shared if count >= self.least]
+        return sorted(hits, key=lambda hit: -hit.score)

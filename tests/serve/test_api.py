@@ -65,15 +65,15 @@ def test_an_answer_has_its_parts_marked_and_markup_stays_text(web):
         "nosniff",
     )
     assert hostile.json()["answers"][0]["evidence"][0]["title"] == f"Mill 0 {HOSTILE}"
-    outcomes = [one["outcome"] for one in ask(web, questions=QUESTIONS).json()["answers"]]
+    outcomes = [answer["outcome"] for answer in ask(web, questions=QUESTIONS).json()["answers"]]
     assert outcomes == ["answered", "answered", "abstained", "failed", "answered"]
 
 
 def test_one_request_takes_a_text_an_object_or_several(web):
     for body in ({"question": PLAIN}, {"question": {"text": PLAIN}}, {"questions": [PLAIN]}):
-        assert [one["answer"] for one in ask(web, **body).json()["answers"]] == ["Ada Stone"]
+        assert [answer["answer"] for answer in ask(web, **body).json()["answers"]] == ["Ada Stone"]
     [ranking] = web.post("/v1/retrieve", json={"question": {"text": PLAIN, "id": "x"}, "k": 2}).json()["rankings"]
-    assert (ranking["id"], [one["rank"] for one in ranking["passages"]]) == ("x", [1, 2])
+    assert (ranking["id"], [passage["rank"] for passage in ranking["passages"]]) == ("x", [1, 2])
     for k, status in ((100, 200), (101, 422)):
         assert web.post("/v1/retrieve", json={"question": PLAIN, "k": k}).status_code == status
 
@@ -142,7 +142,7 @@ def test_the_page_and_what_it_links_to_are_served(web):
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert "unsafe" not in page.headers["content-security-policy"]
     linked = re.findall(r'(?:href|src)="(/static/[^"]+)"', page.text)
-    assert [web.get(one).status_code for one in linked] == [200] * 4
+    assert [web.get(path).status_code for path in linked] == [200] * 4
     assert web.get("/favicon.ico").headers["content-type"] == "image/svg+xml"
 
 
@@ -274,9 +274,9 @@ def test_a_system_without_a_reader_retrieves_and_says_so(tmp_path):
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda one: (
-        st.lists(one, max_size=3)
-        | st.dictionaries(st.sampled_from(["question", "questions", "text", "id", "choices", "k", "threshold"]), one)
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["question", "questions", "text", "id", "choices", "k", "threshold"]), inner)
     ),
     max_leaves=8,
 )
@@ -284,13 +284,15 @@ _JSON = st.recursive(
 
 def test_no_request_ends_in_a_5xx(web):
     routes = [("POST", "/v1/ask"), ("POST", "/v1/retrieve"), ("POST", "/v1/session"), ("POST", "/mcp")]
-    routes += [(one, f"/v1/passages/{n}") for one in ("GET", "PUT") for n in ("p%2F1", "%00", "%ff%fe", "..%2F..", "🜚")]
+    routes += [
+        (method, f"/v1/passages/{n}") for method in ("GET", "PUT") for n in ("p%2F1", "%00", "%ff%fe", "..%2F..", "🜚")
+    ]
 
     @settings(max_examples=60)
     @given(st.sampled_from(routes), _JSON, st.sampled_from(["application/json", "text/plain", ""]))
     def holds(route, body, kind):
         headers = {"content-type": kind} if kind else {}
-        found = web.request(*route, content=json.dumps(body).encode(), headers=headers)
-        assert found.status_code < 500, found.text
+        response = web.request(*route, content=json.dumps(body).encode(), headers=headers)
+        assert response.status_code < 500, response.text
 
     holds()

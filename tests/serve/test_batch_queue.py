@@ -10,7 +10,7 @@ from ifqa.serve import batch_queue
 from ifqa.serve.batch_queue import BatchQueue, QueueFull
 
 
-def asked(*names):
+def questions_of(*names):
     return [Question(name, f"If {name}?") for name in names]
 
 
@@ -38,7 +38,7 @@ def with_queue(scenario, **settings):
         work = Work()
         queue = BatchQueue(work, **{"waiting": 4, "batch": 3, **settings})
         queue.open()
-        first = queue.put(asked("0"), None)
+        first = queue.put(questions_of("0"), None)
         await asyncio.to_thread(work.begun.wait, 30)
         try:
             await scenario(queue, work)
@@ -58,7 +58,7 @@ async def answers(*tickets):
 
 def test_what_waits_is_read_together_by_key_no_more_than_may_be_and_no_id_twice():
     async def scenario(queue, work):
-        tickets = [queue.put(asked(*names), key) for names, key in (("aa", None), ("b", 0.5), ("cde", None))]
+        tickets = [queue.put(questions_of(*names), key) for names, key in (("aa", None), ("b", 0.5), ("cde", None))]
         work.may.set()
         assert await answers(*tickets) == ["A", "A", "B", "C", "D", "E"]
 
@@ -69,34 +69,34 @@ def test_who_asks_on_at_once_is_read_together_again(monkeypatch):
     monkeypatch.setattr(batch_queue, "_WAIT_SHARE", 1e9)  # so that no clock decides what comes in time
 
     async def scenario(queue, work):
-        both = queue.put(asked("a0", "b0"), None)
+        both = queue.put(questions_of("a0", "b0"), None)
         work.may.set()
         await answers(both)
-        first = queue.put(asked("a1"), None)
+        first = queue.put(questions_of("a1"), None)
         for _ in range(9):
             await asyncio.sleep(0)
-        await answers(first, queue.put(asked("b1"), None))
+        await answers(first, queue.put(questions_of("b1"), None))
 
     assert with_queue(scenario) == [("a0b0", None), ("a1b1", None)]
 
 
 def test_beyond_the_queue_all_of_a_request_is_refused():
     async def scenario(queue, work):
-        queue.put(asked("a", "b", "c"), None)
+        queue.put(questions_of("a", "b", "c"), None)
         with pytest.raises(QueueFull, match="the queue is full with 3 questions; retry in 1 s"):
-            queue.put(asked("d", "e"), None)
+            queue.put(questions_of("d", "e"), None)
         assert len(queue) == 3
-        assert len(queue.put(asked("d"), None)) == 1
+        assert len(queue.put(questions_of("d"), None)) == 1
 
     with_queue(scenario)
 
 
 def test_a_withdrawn_question_is_not_computed_and_makes_room():
     async def scenario(queue, work):
-        for pending in queue.put(asked("a", "b", "c", "d"), None)[:3]:
+        for pending in queue.put(questions_of("a", "b", "c", "d"), None)[:3]:
             pending.result.cancel()
         assert len(queue) == 1
-        more = queue.put(asked("e", "f", "g"), None)
+        more = queue.put(questions_of("e", "f", "g"), None)
         work.may.set()
         await answers(more)
 
@@ -105,7 +105,7 @@ def test_a_withdrawn_question_is_not_computed_and_makes_room():
 
 def test_a_bug_in_one_question_fails_that_one_alone():
     async def scenario(queue, work):
-        tickets = queue.put(asked("a", "bad", "b"), None)
+        tickets = queue.put(questions_of("a", "bad", "b"), None)
         work.may.set()
         first, second, third = await answers(tickets)
         assert (first, type(second), third, queue.alive) == ("A", RuntimeError, "B", True)
@@ -115,8 +115,8 @@ def test_a_bug_in_one_question_fails_that_one_alone():
 
 def test_a_waiting_question_is_told_its_place_and_what_is_written():
     async def scenario(queue, work):
-        queue.put(asked("a"), 0.5)
-        [pending] = queue.put(asked("b"), None, watched=True)
+        queue.put(questions_of("a"), 0.5)
+        [pending] = queue.put(questions_of("b"), None, watched=True)
         assert pending.ahead == 1
         work.may.set()
         await answers([pending])
@@ -127,7 +127,7 @@ def test_a_waiting_question_is_told_its_place_and_what_is_written():
 
 def test_several_threads_work_side_by_side():
     async def scenario(queue, work):
-        queue.put(asked("a", "b"), None)
+        queue.put(questions_of("a", "b"), None)
         while len(work.batches) < 3:
             await asyncio.sleep(0.01)
         assert queue.busy == 3

@@ -79,12 +79,12 @@ def test_who_sends_without_end_or_reads_no_answer_is_cut_off(limit, sent, experi
 
 
 def test_an_error_after_the_answer_ends_the_connection_alone(experiment, caplog):
-    with on_loopback(experiment) as (_, url), connected(url) as one:
+    with on_loopback(experiment) as (_, url), connected(url) as connection:
         head = get_with(b"Transfer-Encoding: chunked")
-        one.sendall(head.replace(b"localhost", b"elsewhere").replace(b"healthz", b"v1/about"))
-        assert one.recv(1 << 16).startswith(b"HTTP/1.1 421")
-        one.sendall(b"not a chunk\r\n")
-        until_closed(one)
+        connection.sendall(head.replace(b"localhost", b"elsewhere").replace(b"healthz", b"v1/about"))
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 421")
+        connection.sendall(b"not a chunk\r\n")
+        until_closed(connection)
         assert asked(url) == "Ada Stone"
     assert not [record for record in caplog.records if record.exc_info]
 
@@ -139,9 +139,9 @@ RUBBISH = {
 def test_rubbish_is_refused_and_the_server_goes_on(experiment):
     with on_loopback(experiment) as (_, url):
         for name, (rubbish, wanted) in RUBBISH.items():
-            with connected(url) as one, ThreadPoolExecutor(1) as thread:
-                sending = thread.submit(one.sendall, rubbish())
-                status, _ = reply(one)
+            with connected(url) as connection, ThreadPoolExecutor(1) as thread:
+                sending = thread.submit(connection.sendall, rubbish())
+                status, _ = reply(connection)
                 assert status == wanted or (status, wanted) == (400, 0), name
                 if wanted == 413:
                     sending.result()  # the sender is not cut off
@@ -205,5 +205,5 @@ def test_a_stop_lets_twenty_questions_end(tmp_path):
         until(lambda: in_flight() == 20)
         server.send_signal(signal.SIGTERM)
         (tmp_path / "open").touch()
-        assert [one.result() for one in twenty] == ["Ada Stone"] * 20
+        assert [answer.result() for answer in twenty] == ["Ada Stone"] * 20
         assert server.wait(60) == 0, server.stderr.read()

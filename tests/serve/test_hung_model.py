@@ -56,7 +56,7 @@ def ask(url, question):
 def hang(url):
     """The status of each of eight questions that hang, sent side by side."""
     with ThreadPoolExecutor(8) as threads:
-        return [one.status_code for one in threads.map(lambda n: ask(url, f"Does {n} hang?"), range(8))]
+        return [response.status_code for response in threads.map(lambda n: ask(url, f"Does {n} hang?"), range(8))]
 
 
 def test_a_question_that_took_too_long_frees_its_slot(tmp_path):

@@ -54,9 +54,9 @@ def test_what_a_caller_can_mend_is_the_tools_error(experiment):
     async def errs(client):
         return [await client.call_tool(*call) for call in wrong.values()]
 
-    for words, found in zip(wrong, session(experiment, errs), strict=True):
-        told = found.content[0].text
-        assert (found.is_error, words in told, "Traceback" in told) == (True, True, False), told
+    for words, reply in zip(wrong, session(experiment, errs), strict=True):
+        message = reply.content[0].text
+        assert (reply.is_error, words in message, "Traceback" in message) == (True, True, False), message
 
 
 def test_a_system_without_a_reader_offers_no_answers(tmp_path):

@@ -81,16 +81,16 @@ def test_the_page_shows_the_token_once_and_has_a_cookie_then(guarded):
 
 
 def test_every_response_has_the_headers_of_safety(guarded):
-    for found in (guarded.get("/"), guarded.get("/v1/about"), guarded.get("/x", headers={"host": "evil.example"})):
-        told = [found.headers[name] for name in ("content-security-policy", "x-content-type-options")]
-        assert (told, bool(found.headers["x-request-id"])) == ([POLICY, "nosniff"], True)
+    for response in (guarded.get("/"), guarded.get("/v1/about"), guarded.get("/x", headers={"host": "evil.example"})):
+        headers = [response.headers[name] for name in ("content-security-policy", "x-content-type-options")]
+        assert (headers, bool(response.headers["x-request-id"])) == ([POLICY, "nosniff"], True)
     assert "no-store" in guarded.get("/v1/about", headers=bearer(TOKEN)).headers["cache-control"]
 
 
 def test_the_log_has_no_question_no_token_and_nothing_raw(guarded, caplog):
     caplog.set_level(logging.INFO, "ifqa.serve")
-    asked = {"question": f"If the canary had sung, who? {HOSTILE}"}
-    guarded.post("/v1/ask", json=asked, headers=bearer(TOKEN) | {"x-request-id": "mine\x1b[31m"})
+    question = {"question": f"If the canary had sung, who? {HOSTILE}"}
+    guarded.post("/v1/ask", json=question, headers=bearer(TOKEN) | {"x-request-id": "mine\x1b[31m"})
     guarded.post("/v1/session", json={"token": TOKEN})
     guarded.get("/v1/passages/%1b%5b31m%0a%7f%c2%9b", headers=bearer(TOKEN), params={"q": "the canary"})
     lines = [JsonFormatter().format(record) for record in caplog.records if record.name == "ifqa.serve"]
@@ -136,9 +136,9 @@ def test_a_taken_address_is_refused_in_one_line():
 
 
 def test_a_paid_model_has_a_cap_that_nobody_needs_to_set(tmp_path, capsys):
-    def cap(given=(), **settings):
+    def cap(flags=(), **settings):
         llm = {"name": "openai", "model": "m", **settings}
-        return cap_cost(small(tmp_path, reader={"name": "llm"}, llm=llm), given).llm["max_cost"]
+        return cap_cost(small(tmp_path, reader={"name": "llm"}, llm=llm), flags).llm["max_cost"]
 
     assert (cap(), cap(max_cost=5.0), cap(max_total_tokens=9), cap(["llm.max_cost"])) == (1.0, 5.0, 0.0, 0.0)
     assert "this server may spend $1 on the language model" in capsys.readouterr().err

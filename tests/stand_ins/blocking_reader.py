@@ -1,4 +1,4 @@
-"""A retriever and a reader whose answers depend on words of the question alone, and who can be held up."""
+"""A retriever and a reader whose answers depend only on words of the question; the reader can be blocked."""
 
 import threading
 
@@ -7,7 +7,7 @@ from ifqa.records import SearchResult, Step
 
 OPEN = threading.Event()  # while it is not set, the reader waits
 BATCHES = []  # the questions of each call of the reader
-RETRIEVER_CHUNK = []  # of the retriever
+SEARCHED = []  # the questions of each call of the retriever
 FACT = "It was finished in 1849 by Ada Stone."  # every passage holds it
 
 
@@ -18,8 +18,8 @@ class FixedRetriever:
         self.ids = [passage.id for passage in corpus]
 
     def search(self, questions, k):
-        RETRIEVER_CHUNK.append([question.text for question in questions])
-        hits = [Hit(one, 1 / (rank + 1)) for rank, one in enumerate(self.ids[:k])]
+        SEARCHED.append([question.text for question in questions])
+        hits = [Hit(passage_id, 1 / (rank + 1)) for rank, passage_id in enumerate(self.ids[:k])]
         second = Step("<b>more</b>", tuple(self.ids[1:3]))
         return [SearchResult(hits, steps=[Step(question.text, tuple(self.ids[:1])), second]) for question in questions]
 
@@ -29,9 +29,6 @@ class BlockingReader:
 
     chunk = 4
     abstain_threshold = 0.5
-
-    def __init__(self) -> None:
-        pass
 
     def answer(self, questions, passages):
         BATCHES.append([question.text for question in questions])
@@ -52,10 +49,7 @@ class BlockingReader:
             return Prediction(question.id, question.choices[-1], passage_ids=ids)
         if "later" in question.text:
             start = question.text.index("ten")
-            terms = (
-                Term("1849", "1849", "passage", year, year + 4),
-                Term("ten", "10", "question", start, start + 3),
-            )
+            terms = Term("1849", "1849", "passage", year, year + 4), Term("ten", "10", "question", start, start + 3)
             how = Explanation(first.id, sentence, (year, year + 4), Calculation("1859", "plus", terms))
             return Prediction(question.id, "1859", passage_ids=ids, how=how, confidence=0.75)
         how = Explanation(first.id, sentence, (name, name + len("Ada Stone")))

@@ -50,14 +50,14 @@ class Browser:
     def send(self, method, **params):
         """Send a command, and give its result."""
         self._last += 1
-        own = self._last
-        message = {"id": own, "method": method, "params": params}
+        message_id = self._last
+        message = {"id": message_id, "method": method, "params": params}
         if self._session:
             message["sessionId"] = self._session
         os.write(self._to, json.dumps(message).encode() + b"\0")
         while True:
             answer = self._next()
-            if answer.get("id") == own:
+            if answer.get("id") == message_id:
                 assert "error" not in answer, f"{method}: {answer['error']}"
                 return answer["result"]
 
@@ -138,13 +138,12 @@ def browser():
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     command = [CHROMIUM, *sandbox, f"--user-data-dir={profile}", *_FLAGS]
     ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (its_read, its_write)]  # clear of 3 and 4
+    silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     process = subprocess.Popen(
         [sys.executable, "-IS", "-c", _PLACE, *map(str, ends), *command],
         pass_fds=ends,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
         start_new_session=True,
+        **silent,
     )
     for end in (its_read, its_write, *ends):
         os.close(end)

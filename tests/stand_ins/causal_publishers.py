@@ -86,8 +86,8 @@ def naturalquestions(folder, original=False):
 
 def eli5(folder, kilt=False):
     if kilt:
-        given = [[{"answer": f"heat {n}", "meta": {"score": 2}}, {"provenance": []}] for n in range(9)]
-        records = [{"id": f"q{n}", "input": question(n), "output": given[n]} for n in range(9)]
+        outputs = [[{"answer": f"heat {n}", "meta": {"score": 2}}, {"provenance": []}] for n in range(9)]
+        records = [{"id": f"q{n}", "input": question(n), "output": outputs[n]} for n in range(9)]
         records.append({"id": "q9", "input": question(9), "output": [{"provenance": []}]})
         (folder / "eli5-train-kilt.jsonl").write_bytes(lines(records))
         return

@@ -39,7 +39,7 @@ def posterior(tables, priors, mode):
     """p(z|x,y), or the share of the answer's tokens that were drawn from each passage."""
     if mode == "sequence":
         joint = [math.exp(prior + sum(table)) for prior, table in zip(priors, tables, strict=True)]
-        return [one / sum(joint) for one in joint]
+        return [probability / sum(joint) for probability in joint]
     columns = [
         [math.exp(prior + log) for prior, log in zip(priors, column, strict=True)]
         for column in zip(*tables, strict=True)
@@ -56,7 +56,7 @@ def all_answers(vocabulary, most):
 
 def tables_of_all(t5, question, answers):
     """Answer -> the log-probabilities of its tokens, a list for each passage; answers of a length are read at once."""
-    found = {answer: [] for answer in answers}
+    tables = {answer: [] for answer in answers}
     for passage in question:
         states = t5.encoder(input_ids=torch.tensor([passage])).last_hidden_state
         for length in {len(answer) for answer in answers}:
@@ -64,11 +64,11 @@ def tables_of_all(t5, question, answers):
             ids = torch.tensor(some)
             begun = torch.cat([torch.zeros(len(some), 1, dtype=torch.long), ids[:, :-1]], 1)
             encoded = BaseModelOutput(last_hidden_state=states.expand(len(some), -1, -1))
-            made = t5(encoder_outputs=encoded, decoder_input_ids=begun, use_cache=False).logits.log_softmax(-1)
-            several = made.gather(2, ids[..., None])[..., 0].tolist()
-            for answer, table in zip(some, several, strict=True):
-                found[answer].append(table)
-    return found
+            logs_of_batch = t5(encoder_outputs=encoded, decoder_input_ids=begun, use_cache=False).logits.log_softmax(-1)
+            batch = logs_of_batch.gather(2, ids[..., None])[..., 0].tolist()
+            for answer, table in zip(some, batch, strict=True):
+                tables[answer].append(table)
+    return tables
 
 
 def transformers_rag(network, mode, passages):
@@ -78,6 +78,6 @@ def transformers_rag(network, mode, passages):
     config = RagConfig.from_question_encoder_generator_configs(encoder, t5.config, n_docs=passages)
     config.generator.bos_token_id = None  # T5 has none, and RAG asks for it
     kind = RagSequenceForGeneration if mode == "sequence" else RagTokenForGeneration
-    made = kind(config=config, question_encoder=DPRQuestionEncoder(encoder), generator=copy.deepcopy(t5)).eval()
-    made.rag.generator = t5  # the constructor ties the generator's head to its embeddings
-    return made
+    rag = kind(config=config, question_encoder=DPRQuestionEncoder(encoder), generator=copy.deepcopy(t5)).eval()
+    rag.rag.generator = t5  # the constructor ties the generator's head to its embeddings
+    return rag

@@ -36,13 +36,13 @@ def pdf(pages, outline=()):
         place = f"/Parent {root} 0 R /Dest [{first + 2 * page} 0 R {view}]"
         objects.append(f"<< /Title ({_escaped(title)}) {place}{beside} >>")
     objects[0] = "<< /Type /Catalog /Pages 2 0 R" + (f" /Outlines {root} 0 R" if outline else "") + " >>"
-    data, places = b"%PDF-1.4\n", []
+    content, places = b"%PDF-1.4\n", []
     for number, body in enumerate(objects, start=1):
-        places.append(len(data))
-        data += f"{number} 0 obj\n{body}\nendobj\n".encode("cp1252")
+        places.append(len(content))
+        content += f"{number} 0 obj\n{body}\nendobj\n".encode("cp1252")
     table = "".join(f"{place:010d} 00000 n \n" for place in places)
-    end = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(data)}\n%%EOF\n"
-    return data + end.encode()
+    end = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(content)}\n%%EOF\n"
+    return content + end.encode()
 
 
 def _escaped(text):
@@ -66,8 +66,10 @@ def docx(path, paragraphs, rows=()):
 
 def epub(path, chapters):
     """A book whose chapters are HTML."""
-    item = '<item id="c{0}" href="text/chapter%20{0}.xhtml" media-type="application/xhtml+xml"/>'
-    items, spine = ("".join(map(one.format, range(len(chapters)))) for one in (item, '<itemref idref="c{}"/>'))
+    entry = '<item id="c{0}" href="text/chapter%20{0}.xhtml" media-type="application/xhtml+xml"/>'
+    items, spine = (
+        "".join(map(template.format, range(len(chapters)))) for template in (entry, '<itemref idref="c{}"/>')
+    )
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         # fmt: off
         archive.writestr("META-INF/container.xml", '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>')
@@ -140,11 +142,8 @@ def make(top, huge=60_000_000):
     tools = [{"name": "adze", "use": "hewing beams"}, {"name": "auger", "use": "boring holes"}]
     (top / "tools.jsonl").write_text("".join(json.dumps(tool) + "\n" for tool in tools))
     for number in range(16):
-        lines = [
-            f"Watch {number}.",
-            *filler(f"lamp {number}", 6),
-            f"The keeper of lamp {number} is Keeper{number} Quill.",
-        ]
+        keeper = f"The keeper of lamp {number} is Keeper{number} Quill."
+        lines = [f"Watch {number}.", *filler(f"lamp {number}", 6), keeper]
         (top / f"notes/log{number:02d}.txt").write_text("\n".join(lines) + "\n")
     (top / ".git/config").write_text("hidden")
     (top / "notes/.secret.txt").write_text("hidden")

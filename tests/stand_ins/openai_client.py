@@ -36,7 +36,7 @@ def texts(completions):
 
 def first(*replies, then=Reply):
     """A plan: the n-th request of a prompt gets the n-th reply; after the last, the default reply."""
-    return lambda prompt, time, asked: replies[time - 1]() if time <= len(replies) else then()
+    return lambda prompt, time, body: replies[time - 1]() if time <= len(replies) else then()
 
 
 def count_stored(folder="completions"):

@@ -40,7 +40,7 @@ def error(status, message, code=None, headers=None, **more):
 
 class Server:
     def __init__(self, plan=None, latency=0.0):
-        self.plan = plan or (lambda prompt, time, asked: Reply(text=f"to {prompt}"))
+        self.plan = plan or (lambda prompt, time, body: Reply(text=f"to {prompt}"))
         self.latency = latency
         self.asked = Counter()  # prompt -> how often
         self.bodies = []
@@ -74,13 +74,13 @@ class Server:
                     self.headers = headers
                     self.keys.add(headers.get("authorization", ""))
                     reply = await self.answer(first.split()[1], json.loads(body))
-                data = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+                content = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
                 lines = {"content-type": "application/json", **reply.headers}
                 if reply.pieces is not None:
                     lines |= {"content-type": "text/event-stream"}
-                    data = b"".join(reply.pieces)
+                    content = b"".join(reply.pieces)
                 if reply.forever is None:
-                    lines["content-length"] = str(len(data))
+                    lines["content-length"] = str(len(content))
                 if reply.cut == "before":
                     return
                 writer.write(f"HTTP/1.1 {reply.status} X\r\n".encode())
@@ -90,12 +90,12 @@ class Server:
                     await writer.drain()
                     await asyncio.sleep(reply.pace)
                 if reply.cut or reply.pieces is None:
-                    writer.write(data[: len(data) // 2] if reply.cut else data)
+                    writer.write(content[: len(content) // 2] if reply.cut else content)
                 await writer.drain()
                 while reply.forever is not None:
                     await asyncio.sleep(reply.forever)
-                    writer.write(data)
-                    self.sent += len(data)
+                    writer.write(content)
+                    self.sent += len(content)
                     await writer.drain()
                 if reply.cut:
                     return
@@ -125,12 +125,8 @@ class Server:
             choice |= {"message": {"role": "assistant", "content": reply.text}} if chat else {"text": reply.text}
             reply.body = {"id": "1", "object": "chat.completion", "model": body["model"], "choices": [choice]}
             if reply.usage:
-                prompt_tokens, completion_tokens = reply.usage
-                reply.body["usage"] = {
-                    "prompt_tokens": prompt_tokens,
-                    "completion_tokens": completion_tokens,
-                    "total_tokens": prompt_tokens + completion_tokens,
-                }
+                names = ("prompt_tokens", "completion_tokens", "total_tokens")
+                reply.body["usage"] = dict(zip(names, (*reply.usage, sum(reply.usage)), strict=True))
         return reply
 
 
@@ -141,8 +137,8 @@ def streamed(reply, chat):
         return b"data: " + json.dumps({"id": "1", "model": "m", "usage": None, **more}).encode() + b"\n\n"
 
     for word in re.findall(r"\S+\s*|\s+", reply.text or ""):
-        said = {"delta": {"content": word}} if chat else {"text": word}
-        yield event(choices=[{"index": 0, "finish_reason": None, **said}])
+        piece = {"delta": {"content": word}} if chat else {"text": word}
+        yield event(choices=[{"index": 0, "finish_reason": None, **piece}])
     yield event(choices=[{"index": 0, "finish_reason": reply.finish, **({"delta": {}} if chat else {"text": ""})}])
     if reply.usage:
         prompt_tokens, completion_tokens = reply.usage

@@ -47,9 +47,6 @@ class Words:
 class Last:
     """Answers with the text of the last passage, its first evidence; without passages, with the question."""
 
-    def __init__(self) -> None:
-        pass
-
     def answer(self, questions, passages):
         return [
             Prediction(one.id, given[-1].text if given else one.text, one.text, tuple(p.id for p in reversed(given)))
@@ -91,9 +88,6 @@ class Weighs:
 
     takes_scores = True
 
-    def __init__(self) -> None:
-        pass
-
     def answer(self, questions, passages, scores):
         assert [len(several) for several in passages] == [len(own) for own in scores]
         return [Prediction(one.id, f"{own}") for one, own in zip(questions, scores, strict=True)]
@@ -101,9 +95,6 @@ class Weighs:
 
 class Counts:
     """Reports its own progress through `advance`."""
-
-    def __init__(self) -> None:
-        pass
 
     def answer(self, questions, passages, advance):
         return [Prediction(one.id, f"{advance(1)}") for one in questions]
@@ -136,8 +127,8 @@ def question(n):
     }
 
 
-def answers(said, path="answers.jsonl"):
-    lines = [json.dumps({"question_id": f"ifqa/full-dev/{n}", "answer": message}) for n, message in said.items()]
+def answers(texts, path="answers.jsonl"):
+    lines = [json.dumps({"question_id": f"ifqa/full-dev/{n}", "answer": text}) for n, text in texts.items()]
     write(path, "\n".join(lines))
 
 
@@ -147,7 +138,7 @@ def passages(numbers, path="few.jsonl"):
 
 
 def corpus(build='retriever = "outside_of_stages:Words"', sources=(("passages", "few.jsonl"),)):
-    tables = [f'[[passages.sources]]\nformat = "{one}"\npath = "{path}"\n' for one, path in sources]
+    tables = [f'[[passages.sources]]\nformat = "{kind}"\npath = "{path}"\n' for kind, path in sources]
     write("indexes/few.toml", "".join(tables) + f"[index.words]\n{build}\n")
 
 

@@ -21,14 +21,8 @@ from ifqa.serve.server import uvicorn_config
 from ifqa.serve.service import Service
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m"
-PASSAGES = [
-    {
-        "id": f"p/{n}",
-        "title": f"Mill {n} {HOSTILE}",
-        "contents": f"{HOSTILE} Mill {n} is old. {blocking_reader.FACT} \U0001f600",
-    }
-    for n in range(5)
-]
+TEXT = f"{HOSTILE} Mill {{}} is old. {blocking_reader.FACT} \U0001f600"
+PASSAGES = [{"id": f"p/{n}", "title": f"Mill {n} {HOSTILE}", "contents": TEXT.format(n)} for n in range(5)]
 HELD = {"name": "blocking_reader:BlockingReader", "passages": 2}
 FOUND = {"name": "blocking_reader:FixedRetriever", "k": 3}
 
@@ -37,7 +31,7 @@ def small(folder, **tables):
     """An experiment of five passages below a folder, with the reader of `blocking_reader`."""
     blocking_reader.OPEN.set()
     blocking_reader.BATCHES.clear()
-    blocking_reader.RETRIEVER_CHUNK.clear()
+    blocking_reader.SEARCHED.clear()
     (folder / "indexes").mkdir(exist_ok=True)
     (folder / "few.jsonl").write_text("".join(json.dumps(passage) + "\n" for passage in PASSAGES))
     (folder / "indexes/few.toml").write_text('[[passages.sources]]\nformat = "passages"\npath = "few.jsonl"\n')
@@ -56,10 +50,10 @@ def service(experiment, **limits):
 def client(experiment, guard=None, host="localhost", **limits):
     """A client of the experiment's application without a network."""
     with (
-        service(experiment, **limits) as one,
-        TestClient(make_app(one, guard or Guard()), f"http://{host}", raise_server_exceptions=False) as web,
+        service(experiment, **limits) as opened,
+        TestClient(make_app(opened, guard or Guard()), f"http://{host}", raise_server_exceptions=False) as web,
     ):
-        web.service = one
+        web.service = opened
         yield web
 
 
@@ -98,15 +92,15 @@ def serving(app, limits=None):
 @contextmanager
 def on_loopback(experiment, guard=None, **limits):
     """The service of an experiment on loopback; gives the service and the server's address."""
-    with service(experiment, **limits) as one, serving(make_app(one, guard or Guard()), one.limits) as port:
-        yield one, f"http://127.0.0.1:{port}"
+    with service(experiment, **limits) as opened, serving(make_app(opened, guard or Guard()), opened.limits) as port:
+        yield opened, f"http://127.0.0.1:{port}"
 
 
 @contextmanager
 def connected(url):
     """A connection to a server on loopback."""
-    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=60) as one:
-        yield one
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=60) as connection:
+        yield connection
 
 
 def until(condition):

@@ -35,14 +35,14 @@ def ended_at(call, end=killed):
     """A training within it ends at this call of its training step."""
     fit = checkpoints.run_trainer
 
-    def counted(trainer, *given):
+    def counted(trainer, *arguments):
         real, calls = trainer.training_step, iter(range(1, call + 1))
 
         def stepped(*args, **named):
             return end() if next(calls) == call else real(*args, **named)
 
         trainer.training_step = stepped
-        return fit(trainer, *given)
+        return fit(trainer, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoints, "run_trainer", counted)

@@ -19,14 +19,14 @@ POSITIONS = 512
 
 def tokenizer(template=TEMPLATE):
     """A byte-pair tokenizer trained on a few sentences; every text has tokens, and a newline is a token."""
-    made = Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
+    words = Tokenizer(models.BPE())
+    words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    words.decoder = decoders.ByteLevel()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     how = {"special_tokens": [PAD, TURN, END], "initial_alphabet": alphabet, "show_progress": False}
-    made.train_from_iterator(TEXTS, trainers.BpeTrainer(vocab_size=320, **how))
+    words.train_from_iterator(TEXTS, trainers.BpeTrainer(vocab_size=320, **how))
     return PreTrainedTokenizerFast(
-        tokenizer_object=made, eos_token=END, pad_token=PAD, chat_template=template, padding_side="left"
+        tokenizer_object=words, eos_token=END, pad_token=PAD, chat_template=template, padding_side="left"
     )
 
 
@@ -40,12 +40,12 @@ def model(words, seed=0, **changes):
         "tie_word_embeddings": False, "eos_token_id": end, "bos_token_id": None, "pad_token_id": 0,
         "initializer_range": 0.2,
     }  # fmt: skip
-    made = Qwen2ForCausalLM(Qwen2Config(**settings | changes)).eval()
+    network = Qwen2ForCausalLM(Qwen2Config(**settings | changes)).eval()
     with torch.no_grad():
-        made.lm_head.weight[words("\n")["input_ids"][0]] *= 2.0
-        made.lm_head.weight[end] *= 1.5
-    made.generation_config = GenerationConfig(eos_token_id=end, pad_token_id=0)
-    return made
+        network.lm_head.weight[words("\n")["input_ids"][0]] *= 2.0
+        network.lm_head.weight[end] *= 1.5
+    network.generation_config = GenerationConfig(eos_token_id=end, pad_token_id=0)
+    return network
 
 
 def save(folder, seed=0, template=TEMPLATE, **changes):

@@ -31,15 +31,15 @@ SIZE = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 1, "nu
 def questions(count=12, seed=0):
     """Questions that the change alone answers: more rain, less rain, or a dog, which has no effect."""
     pairs = product(ANSWERS, ["mud", "more mud", "worms", "more worms"], range(2))
-    made = [
+    shuffled = [
         Question(
             f"w/{n}", worded(f"{change} in place {place}", effect), (ANSWERS[change],), choices=CHOICES,
             context=f"Rain falls in place {place}. It makes mud.", group=f"place {place}",
         )
         for n, (change, effect, place) in enumerate(pairs)
     ]  # fmt: skip
-    random.Random(seed).shuffle(made)
-    return made[:count]
+    random.Random(seed).shuffle(shuffled)
+    return shuffled[:count]
 
 
 def contexts(question_list):
@@ -51,10 +51,10 @@ def encoder(folder, kind="bert", seed=0):
     texts = [text for question in questions() for text in (question.text, question.context, *CHOICES)]
     known = sorted(set(" ".join(texts).lower().replace(".", " . ").split()))
     words = dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *known])
-    made = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, "[UNK]"))
-    made.normalizer, made.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
+    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, "[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    PreTrainedTokenizerFast(tokenizer_object=made, **names).save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
     torch.manual_seed(seed)
     shape = SIZE | {"vocab_size": len(words), "pad_token_id": 0}
     if kind == "bert":

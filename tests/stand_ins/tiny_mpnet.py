@@ -16,12 +16,12 @@ def tiny_mpnet(folder, *texts, seed=0, **changed):
     pieces, lower = pre_tokenizers.BertPreTokenizer(), normalizers.Lowercase()
     words = dict.fromkeys(word for text in texts for word, _ in pieces.pre_tokenize_str(lower.normalize_str(text)))
     vocabulary = {word: number for number, word in enumerate([*MARKS, *words])}
-    made = Tokenizer(models.WordLevel(vocabulary, "[UNK]"))
-    made.normalizer, made.pre_tokenizer = lower, pieces
-    made.post_processor = processors.TemplateProcessing(
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, "[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = lower, pieces
+    tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )
-    made.save(str(folder / "tokenizer.json"))
+    tokenizer.save(str(folder / "tokenizer.json"))
     config = {
         "model_type": "mpnet", "vocab_size": len(vocabulary), "hidden_size": SIZE, "num_hidden_layers": LAYERS,
         "num_attention_heads": HEADS, "intermediate_size": INNER, "max_position_embeddings": 260, "layer_norm_eps": 1e-5,

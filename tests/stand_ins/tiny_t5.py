@@ -46,14 +46,14 @@ def config(vocabulary=320, gated=False, **changes):
 def model(seed=0, gain=3.0, **changes):
     """A random network. Its outputs differ between inputs; the larger `gain`, the more they differ."""
     torch.manual_seed(seed)
-    made = FusionInDecoder(config(**changes)).eval()
+    network = FusionInDecoder(config(**changes)).eval()
     with torch.no_grad():
-        for name, weight in made.named_parameters():
+        for name, weight in network.named_parameters():
             if "relative_attention_bias" in name:
                 weight.normal_(std=0.5)
             elif weight.dim() > 1 and "shared" not in name:
                 weight.mul_(gain)
-    return made
+    return network
 
 
 def save(folder, seed=0, texts=TEXTS, **changes):
@@ -88,15 +88,15 @@ questions_of_ids = st.lists(
 
 def small(seed=0, untied=False, **changes):
     """A model of 40 tokens, so that some short answers end. `untied`: as T5 v1.1 and Flan-T5."""
-    made = model(seed, **{"vocabulary": 40} | changes)
+    network = model(seed, **{"vocabulary": 40} | changes)
     if untied:
-        made.lm_head.weight = torch.nn.Parameter(torch.randn_like(made.shared.weight))
-    return made
+        network.lm_head.weight = torch.nn.Parameter(torch.randn_like(network.shared.weight))
+    return network
 
 
-def plain(made):
+def plain(network):
     """transformers' T5 with the same weights and eager attention."""
-    other = copy.deepcopy(made)
+    other = copy.deepcopy(network)
     other.__class__ = T5ForConditionalGeneration
     other.set_attn_implementation("eager")
     return other

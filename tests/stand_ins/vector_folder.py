@@ -33,7 +33,7 @@ def write_passages(folder, texts):
 
 def after_a_kill(build):
     """Interrupt `build` at its second shard and build again: what that returns, and the numbers of the shards that it made."""
-    add, made = ShardWriter.add, []
+    add, built = ShardWriter.add, []
 
     def dies(self, number, *rest):
         if number == 1:
@@ -44,5 +44,5 @@ def after_a_kill(build):
         patch.setattr(ShardWriter, "add", dies)
         with pytest.raises(KeyboardInterrupt):
             build()
-        patch.setattr(ShardWriter, "add", lambda self, number, *rest: (made.append(number), add(self, number, *rest)))
-        return build(), made
+        patch.setattr(ShardWriter, "add", lambda self, number, *rest: (built.append(number), add(self, number, *rest)))
+        return build(), built

@@ -1,9 +1,9 @@
-// How an answer is shown. What comes from the server is only ever text: every node is made by `make`, which sets text and
-// attributes and never markup. The shapes of answers are those of /openapi.json.
+// Renders an answer. Text from the server stays text: `make` creates every node, and sets text and attributes, never markup.
+// /openapi.json describes the answers.
 
-const LARGE = 40; // an answer of more characters is in smaller letters
+const LARGE = 40; // longer answers are in smaller letters
 
-/** An element with attributes and children; a child that is text stays text, and one that is empty is left out. */
+/** An element with attributes and children; empty children are left out. */
 export function make(tag, attributes, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) if (value) node.setAttribute(name, value);
@@ -11,12 +11,12 @@ export function make(tag, attributes, ...children) {
   return node;
 }
 
-/** Pieces of a text, every second of them marked. */
+/** Pieces of a text, every second piece marked. */
 const marked = (pieces, kind = "") => pieces.map((piece, n) => (n % 2 && piece ? make("mark", { class: kind }, piece) : piece));
 const percent = (share) => `${Math.round(100 * share)}%`;
 const seconds = (count) => `${count < 10 ? count.toFixed(1) : Math.round(count)} s`;
 
-/** A bar of a share from 0 to 1; the number beside it says the same. */
+/** A bar for a share from 0 to 1; the number beside it is for screen readers. */
 function track(share) {
   const inner = make("span", {});
   inner.style.width = percent(Math.min(1, Math.max(0, share)));
@@ -25,13 +25,13 @@ function track(share) {
 
 /**
  * The nodes of an answer.
- * `about` is what /v1/about gives, `retrieve` gets the ranking of a question, `change` is called with a question to change.
+ * `about` is the response of /v1/about, `retrieve` fetches a question's ranking, `change` lets the user edit a question.
  */
-export function drawn(answer, about, retrieve, change) {
-  const told = [imagined(answer, about.reader?.abstains_below), inFact(answer)].filter(Boolean);
+export function renderAnswer(answer, about, retrieve, change) {
+  const worlds = [imagined(answer, about.reader?.abstains_below), inFact(answer)].filter(Boolean);
   return [
-    asked(answer.question, answer.supposed ? marked(answer.supposed.pieces, "supposed") : answer.question, change),
-    make("div", { class: told.length > 1 ? "worlds" : "worlds alone" }, told),
+    questionBlock(answer.question, answer.supposed ? marked(answer.supposed.pieces, "supposed") : answer.question, change),
+    make("div", { class: worlds.length > 1 ? "worlds" : "worlds alone" }, worlds),
     evidence(answer),
     searches(answer),
     about.retriever === null ? null : ranking(answer, retrieve),
@@ -40,20 +40,20 @@ export function drawn(answer, about, retrieve, change) {
 }
 
 /** The nodes of a question that a language model is answering; its text goes into `.draft`. */
-export function sketched(question, model, change) {
-  return [asked(question, question, change), make("div", { class: "worlds alone" },
+export function renderDraft(question, model, change) {
+  return [questionBlock(question, question, change), make("div", { class: "worlds alone" },
     make("section", { class: "world imagined" }, make("h3", {}, `${model || "The model"} is writing`), make("p", { class: "draft" })))];
 }
 
 /** The question above its answer, with a button that puts it back into the box. */
-function asked(question, shown, change) {
+function questionBlock(question, shown, change) {
   const button = make("button", { type: "button", class: "link" }, "Change");
   button.addEventListener("click", () => change(question));
   return make("div", { class: "asked" }, make("h2", {}, shown), button);
 }
 
-/** What a screen reader says of an answer. */
-export function announced(answer) {
+/** The announcement of an answer for screen readers. */
+export function announcement(answer) {
   const sure = answer.confidence === null ? "" : `, ${percent(answer.confidence)} sure`;
   if (answer.outcome === "answered") return `Answer: ${answer.answer}${sure}.`;
   if (answer.outcome === "abstained") return `No answer found in these passages. The best candidate is ${answer.candidate}${sure}.`;
@@ -100,32 +100,32 @@ function sum(calculation) {
     make("span", { class: "whence result" }));
 }
 
-/** What is so: the answer in the real world if the reader gives it, and the sentence that the answer comes from. */
+/** The answer in the real world, if the reader gives it, and the sentence behind the answer. */
 function inFact(answer) {
   if (!answer.factual && !answer.how) return null;
-  const source = answer.how && answer.evidence.find((one) => one.id === answer.how.passage_id);
+  const source = answer.how && answer.evidence.find((passage) => passage.id === answer.how.passage_id);
   return make("section", { class: "world" }, make("h3", {}, "In fact"),
     answer.factual ? make("p", { class: "fact" }, answer.factual) : null,
     answer.how ? make("blockquote", { class: "quote" }, marked(answer.how.pieces)) : null,
     source ? make("p", { class: "cite" }, source.title || source.id) : null);
 }
 
-// ---- What it was read from
+// ---- The evidence
 
 function evidence(answer) {
   if (!answer.evidence.length) return null;
-  const first = answer.evidence.find((one) => one.id === answer.how?.passage_id) || answer.evidence[0];
-  const others = answer.evidence.filter((one) => one !== first);
+  const first = answer.evidence.find((passage) => passage.id === answer.how?.passage_id) || answer.evidence[0];
+  const others = answer.evidence.filter((passage) => passage !== first);
   const more = others.length === 1 ? "1 more passage was read" : `${others.length} more passages were read`;
   return make("section", { class: "part" }, make("h3", {}, answer.how ? "Source" : "What was read"),
-    passage(first, answer.how),
-    others.length ? make("details", {}, make("summary", {}, more), others.map((one) => passage(one, null))) : null);
+    passageBlock(first, answer.how),
+    others.length ? make("details", {}, make("summary", {}, more), others.map((other) => passageBlock(other, null))) : null);
 }
 
-function passage(one, how) {
+function passageBlock(passage, how) {
   return make("div", { class: "passage" },
-    make("h4", {}, one.title || null, make("span", { class: "source" }, one.id)),
-    make("p", {}, how?.passage_id === one.id ? withSentence(one.pieces, how.sentence) : marked(one.pieces)));
+    make("h4", {}, passage.title || null, make("span", { class: "source" }, passage.id)),
+    make("p", {}, how?.passage_id === passage.id ? withSentence(passage.pieces, how.sentence) : marked(passage.pieces)));
 }
 
 /** A passage's pieces with its sentence from `start` to `end`, in Unicode characters, in a span of its own. */
@@ -143,33 +143,33 @@ function withSentence(pieces, [start, end]) {
   return [...parts[0], make("span", { class: "sentence" }, parts[1]), ...parts[2]];
 }
 
-/** The searches of a retriever that searches several times, each with what it found first of what was read. */
+/** The searches of an iterative retriever, each with the passages that it found first and that were read. */
 function searches(answer) {
   if (!answer.steps?.length) return null;
   const steps = answer.steps.map((step) => {
-    const read = answer.evidence.filter((one) => step.passage_ids.includes(one.id)).map((one) => one.title || one.id);
-    const found = step.passage_ids.length === 1 ? "1 new passage" : `${step.passage_ids.length} new passages`;
-    return make("li", {}, step.query, make("span", { class: "source" }, ` · ${found}`), read.length ? make("p", {}, `Read: ${read.join("; ")}`) : null);
+    const read = answer.evidence.filter((passage) => step.passage_ids.includes(passage.id)).map((passage) => passage.title || passage.id);
+    const count = step.passage_ids.length === 1 ? "1 new passage" : `${step.passage_ids.length} new passages`;
+    return make("li", {}, step.query, make("span", { class: "source" }, ` · ${count}`), read.length ? make("p", {}, `Read: ${read.join("; ")}`) : null);
   });
   const title = steps.length === 1 ? "1 search" : `${steps.length} searches`;
   return make("section", { class: "part" }, make("details", {}, make("summary", {}, title), make("ol", { class: "searches" }, steps)));
 }
 
-/** The ranking, asked for when it is unfolded. */
+/** The ranking, fetched when it is unfolded. */
 function ranking(answer, retrieve) {
   const list = make("ol", { class: "ranking" }), note = make("p", { class: "why", role: "status" });
   const node = make("details", {}, make("summary", {}, "The ranking, with scores"), note, list);
-  const read = new Set(answer.evidence.map((one) => one.id));
-  let asked = false;
+  const read = new Set(answer.evidence.map((passage) => passage.id));
+  let requested = false;
   node.addEventListener("toggle", async () => {
-    if (!node.open || asked) return;
-    asked = true;
+    if (!node.open || requested) return;
+    requested = true;
     note.textContent = "Searching …";
     try {
       list.replaceChildren(...ranks((await retrieve(answer.question)).passages, read));
       note.textContent = "";
     } catch (trouble) {
-      asked = false; // unfolding it again asks again
+      requested = false; // unfolding it again tries again
       note.textContent = trouble.message;
     }
   });
@@ -177,13 +177,13 @@ function ranking(answer, retrieve) {
 }
 
 function ranks(passages, read) {
-  const scores = passages.map((one) => one.score), least = Math.min(0, ...scores), most = Math.max(...scores);
-  return passages.map((one) => make("li", {}, make("details", {},
-    make("summary", {}, make("span", { class: "rank" }, String(one.rank)),
-      make("span", {}, one.title || one.id, read.has(one.id) ? make("span", { class: "read" }, " · read") : null),
-      track(most > least ? (one.score - least) / (most - least) : 1),
-      make("span", { class: "score" }, one.score.toFixed(Math.abs(one.score) < 10 ? 2 : 1))),
-    make("p", {}, one.text, " ", make("span", { class: "source" }, one.id)))));
+  const scores = passages.map((passage) => passage.score), least = Math.min(0, ...scores), most = Math.max(...scores);
+  return passages.map((passage) => make("li", {}, make("details", {},
+    make("summary", {}, make("span", { class: "rank" }, String(passage.rank)),
+      make("span", {}, passage.title || passage.id, read.has(passage.id) ? make("span", { class: "read" }, " · read") : null),
+      track(most > least ? (passage.score - least) / (most - least) : 1),
+      make("span", { class: "score" }, passage.score.toFixed(Math.abs(passage.score) < 10 ? 2 : 1))),
+    make("p", {}, passage.text, " ", make("span", { class: "source" }, passage.id)))));
 }
 
 function foot(answer, reader) {
@@ -192,5 +192,5 @@ function foot(answer, reader) {
     reader ? make("span", {}, reader) : null);
 }
 
-/** The address that asks a question again. */
+/** The address of a question. */
 export const address = (question) => `/?q=${encodeURIComponent(question)}`;

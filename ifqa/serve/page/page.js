@@ -1,27 +1,27 @@
-// The page to ask on: it sends the question, follows the events of its answer, and keeps the address.
+// The page: it sends a question, follows the events of its answer, and updates the address.
 
-import { address, announced, drawn, make, sketched } from "./answer.js";
+import { address, announcement, make, renderAnswer, renderDraft } from "./answer.js";
 
 const byId = (id) => document.getElementById(id);
 const form = byId("ask"), box = byId("question"), hint = byId("hint"), stop = byId("stop"), session = byId("session");
-const progress = byId("progress"), problem = byId("problem"), place = byId("answer"), said = byId("said");
+const progress = byId("progress"), problem = byId("problem"), place = byId("answer"), announcer = byId("said");
 const PLAIN = hint.textContent, BROKEN = "The connection broke before the answer came.";
 
 let about = { reader: {}, corpus: null, limits: {}, examples: [] };
-let running = null; // the AbortController of the question that is being asked
+let running = null; // the AbortController of the current question
 let waiting = 0; // the timer of "ask again in N s"
 
 // ---- Asking
 
-/** What the server says against a request; status 0 if it could not be reached. */
+/** A refused or failed request; status 0 if the server could not be reached. */
 class Trouble extends Error {
-  constructor(status, told, wait = 0) {
-    super(told.detail || told.title || `The server answered ${status}.`);
-    Object.assign(this, { status, wait, id: told.request_id || "" });
+  constructor(status, details, wait = 0) {
+    super(details.detail || details.title || `The server answered ${status}.`);
+    Object.assign(this, { status, wait, id: details.request_id || "" });
   }
 }
 
-/** A promise of the network: its failure is a `Trouble`, unless the question was withdrawn. */
+/** A network promise: a failure becomes a `Trouble`, unless the question was withdrawn. */
 const reached = (promise, detail) => promise.catch((failure) => {
   throw failure.name === "AbortError" ? failure : new Trouble(0, { detail });
 });
@@ -29,11 +29,11 @@ const reached = (promise, detail) => promise.catch((failure) => {
 async function send(path, body, accept, signal) {
   const headers = { Accept: accept };
   if (body) headers["Content-Type"] = "application/json";
-  const asked = fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
-  const reply = await reached(asked, "The server cannot be reached.");
+  const request = fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
+  const reply = await reached(request, "The server cannot be reached.");
   if (reply.ok) return reply;
-  const told = await reply.json().catch(() => ({}));
-  throw new Trouble(reply.status, told, Number(reply.headers.get("Retry-After")) || 0);
+  const details = await reply.json().catch(() => ({}));
+  throw new Trouble(reply.status, details, Number(reply.headers.get("Retry-After")) || 0);
 }
 
 const json = async (path, body) => (await send(path, body, "application/json")).json();
@@ -41,13 +41,13 @@ const json = async (path, body) => (await send(path, body, "application/json")).
 /** The events of a stream: [name, data], until it ends. */
 async function* events(reply) {
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
-  let kept = "";
+  let buffer = "";
   for (;;) {
     const { value, done } = await reached(reader.read(), BROKEN);
     if (done) return;
-    kept += value;
-    const blocks = kept.split("\n\n");
-    kept = blocks.pop();
+    buffer += value;
+    const blocks = buffer.split("\n\n");
+    buffer = blocks.pop();
     for (const block of blocks) {
       const fields = block.split("\n").filter((line) => !line.startsWith(":")).map((line) => line.split(/: ?(.*)/s));
       const { event, data } = Object.fromEntries(fields);
@@ -59,21 +59,21 @@ async function* events(reply) {
 async function ask(question, remember) {
   running?.abort();
   clearTimeout(waiting);
-  const own = (running = new AbortController());
+  const controller = (running = new AbortController());
   if (remember && new URLSearchParams(location.search).get("q") !== question) history.pushState(null, "", address(question));
   document.title = `${question} · ifqa`;
   document.body.classList.add("answered");
   if (matchMedia("(pointer: coarse)").matches) box.blur(); // its keyboard would cover the answer
   problem.replaceChildren();
   place.hidden = true;
-  said.textContent = "";
+  announcer.textContent = "";
   tell("Asking …");
   stop.hidden = false;
   let ended = false, draft = "";
   try {
-    const reply = await send("/v1/ask", { question }, "text/event-stream", own.signal);
+    const reply = await send("/v1/ask", { question }, "text/event-stream", controller.signal);
     for await (const [event, data] of events(reply)) {
-      if (own !== running) return;
+      if (controller !== running) return;
       if (event === "waiting") tell(data.ahead ? `${data.ahead === 1 ? "1 question is" : `${data.ahead} questions are`} ahead` : "Yours is next");
       else if (event === "reading") tell("Reading …");
       else if (event === "text") {
@@ -81,18 +81,18 @@ async function ask(question, remember) {
         sketch(question, draft);
       } else if (event === "answer") {
         ended = true;
-        place.replaceChildren(...drawn(data, about, retrieve, change));
+        place.replaceChildren(...renderAnswer(data, about, retrieve, change));
         reveal(data.question);
-        said.textContent = announced(data);
+        announcer.textContent = announcement(data);
       } else if (event === "problem") throw new Trouble(data.status, data);
     }
     if (!ended) throw new Trouble(0, { detail: BROKEN });
   } catch (trouble) {
-    if (own !== running || own.signal.aborted) return;
+    if (controller !== running || controller.signal.aborted) return;
     place.hidden = true;
     complain(trouble, question);
   } finally {
-    if (own === running) {
+    if (controller === running) {
       running = null;
       stop.hidden = true;
       tell("");
@@ -106,17 +106,17 @@ function tell(text) {
   progress.hidden = !text;
 }
 
-/** Show what a language model has written so far. */
+/** Show the language model's text so far. */
 function sketch(question, draft) {
   tell("");
   if (place.hidden || !place.querySelector(".draft")) {
-    place.replaceChildren(...sketched(question, about.reader?.model, change));
+    place.replaceChildren(...renderDraft(question, about.reader?.model, change));
     reveal(question);
   }
   place.querySelector(".draft").textContent = draft;
 }
 
-/** Show the answer's place. The question stands there now, so the box is free for the next one, unless it holds that already. */
+/** Show the answer with its question, and empty the box, unless it already holds another question. */
 function reveal(question) {
   if (box.value.trim() === question) box.value = "";
   box.placeholder = "Ask another";
@@ -165,7 +165,7 @@ function wantToken(then) {
   };
 }
 
-// ---- The form, the address, what is searched
+// ---- The form, the address, the collection
 
 async function introduce() {
   try {
@@ -181,7 +181,7 @@ async function introduce() {
   byId("examples").querySelector("ul").replaceChildren(...about.examples.map((text) => {
     const link = make("a", { href: address(text) }, text);
     link.addEventListener("click", (event) => {
-      if (event.ctrlKey || event.metaKey || event.shiftKey) return; // a tab of its own
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return; // opens a new tab
       event.preventDefault();
       box.value = text;
       scrollTo({ top: 0 });
@@ -192,7 +192,7 @@ async function introduce() {
   byId("examples").hidden = !about.examples.length;
 }
 
-/** Ask what the address asks, or show the empty form. */
+/** Ask the address's question, or show the empty form. */
 function follow() {
   const question = (new URLSearchParams(location.search).get("q") || "").trim();
   running?.abort();

@@ -87,15 +87,15 @@ class Handler(BaseHTTPRequestHandler):
             self.give(200, (folder / name).read_bytes(), KINDS[name.rpartition(".")[2]])
 
     def do_POST(self):
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path == "/v1/session":
-            self.server.tokens.append(asked["token"])
+            self.server.tokens.append(request["token"])
             self.give(204, b"")
         elif self.path == "/v1/retrieve":
-            found = [LOVELL | {"rank": 1, "score": 12.93}, OTHER | {"rank": 2, "score": 3.5, "title": NASTY}]
-            self.give(200, {"rankings": [{"question": asked["question"], "passages": found}]})
+            passages = [LOVELL | {"rank": 1, "score": 12.93}, OTHER | {"rank": 2, "score": 3.5, "title": NASTY}]
+            self.give(200, {"rankings": [{"question": request["question"], "passages": passages}]})
         else:
-            self.answer(asked["question"])
+            self.answer(request["question"])
 
     def answer(self, question):
         kind = question.removeprefix("If ").partition(",")[0]
@@ -130,17 +130,17 @@ class Handler(BaseHTTPRequestHandler):
 def running():
     if CHROMIUM is None:
         pytest.skip("no Chromium on the PATH")
-    with browser() as one:
-        yield one
+    with browser() as chromium:
+        yield chromium
 
 
 @pytest.fixture
 def server():
-    with Server() as one:
-        threading.Thread(target=one.serve_forever, args=(0.01,), daemon=True).start()
-        yield one
-        one.released.set()
-        one.shutdown()
+    with Server() as web_server:
+        threading.Thread(target=web_server.serve_forever, args=(0.01,), daemon=True).start()
+        yield web_server
+        web_server.released.set()
+        web_server.shutdown()
 
 
 @pytest.fixture
