@@ -1,7 +1,4 @@
-"""Loads plugins by name: "bm25" for a plugin of ifqa, "my_module:Class" for a plugin from outside.
-
-Each plugin folder lists its plugins as strings in PLUGINS, so loading a plugin does not import the others.
-"""
+"""Loads plugins by name: "bm25" for a plugin of ifqa, "my_module:Class" for a plugin from outside. Others are not imported."""
 
 import hashlib
 import importlib

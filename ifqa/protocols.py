@@ -83,9 +83,7 @@ class Trainable(Plugin):
     trained_verb: ClassVar[str] = "was trained on"  # how a message says that it has seen the family's questions
     family: str = ""  # the split family of its training questions, as `Benchmark.family` returns it
     trained_on: Collection[str] = ()  # SHA-256 of the files with its training questions
-    question_ids: Collection[
-        str
-    ] = ()  # the questions of a file of answers or rankings; all are in the experiment's split
+    question_ids: Collection[str] = ()  # of a file of answers or rankings; all are in the split
 
     @classmethod
     def training_family(cls, *_: Any, **settings: Any) -> str:

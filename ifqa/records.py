@@ -116,13 +116,9 @@ _LONGEST = 500  # characters of an answer that is highlighted in a passage
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A number, date or list that an answer was computed from.
+    """A number, date or list that an answer was computed from: its `text` from `start` to `end` (exclusive) in the `source`.
 
-    Attributes:
-        text: the words; empty for a step of 1 that the question implies.
-        value: the number or the date.
-        source: where the words are.
-        start, end: their offsets in characters, `end` exclusive.
+    `value` is the number or the date. The text is empty for a step of 1 that the question implies.
     """
 
     text: str
@@ -164,13 +160,10 @@ class Calculation:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The source of a reader's answer.
+    """The passage that supports an answer.
 
-    Attributes:
-        passage_id: the passage that supports the answer.
-        sentence: start and end, in characters, of the sentence in the passage's text.
-        span: start and end of the answer, or of the first number of its calculation.
-        calculation: None if the answer is copied from the passage.
+    `sentence` and `span` are start and end, in characters, of the supporting sentence, and of the answer or the first number of
+    its calculation. `calculation` is None if the answer is copied from the passage.
     """
 
     passage_id: str
@@ -250,10 +243,8 @@ class Prediction:
 class Answer:
     """An opened system's answer to a question; shared attributes are as in `Prediction`.
 
-    Attributes:
-        text: the answer; empty after a failure or an abstention.
-        evidence: the passages behind the answer, most important first.
-        steps: the searches of an iterative retriever.
+    `text` is empty after a failure or an abstention. `evidence` has the passages behind the answer, most important first. `steps`
+    are the searches of an iterative retriever.
     """
 
     question: Question

@@ -33,10 +33,13 @@ _NAMES = {
 }  # fmt: skip
 _BOUNDS = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
 
+Section = Mapping[str, object]
+Names = Iterable[str]
+_Function = Callable[..., object]
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _Model = TypeVar("_Model", bound="StrictModel")
-_Shape = TypeVar("_Shape", bound=Mapping[str, object])
+_Shape = TypeVar("_Shape", bound=Section)
 
 
 class StrictModel(BaseModel):
@@ -83,12 +86,7 @@ def parse_section(model: type[_Model], section: object, where: str) -> _Model:
 
 
 def check_settings(
-    what: str,
-    function: Callable[..., object],
-    settings: Mapping[str, object],
-    injected: Iterable[str] = (),
-    where: str = "",
-    other_keys: Iterable[str] = (),
+    what: str, function: _Function, settings: Section, injected: Names = (), where: str = "", other_keys: Names = ()
 ) -> None:
     """Raise ConfigError if a setting of a constructor or a `build` is missing, unknown, or of the wrong type or range.
 
@@ -98,7 +96,7 @@ def check_settings(
     _validate(settings_model(function, frozenset(injected)), settings, what, where, other_keys)
 
 
-def coerce_floats(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:
+def coerce_floats(function: _Function, settings: Section) -> dict[str, object]:
     """Convert whole numbers to float for float settings, so that 1 and 1.0 have the same hash."""
     model = settings_model(function, require_all=False)
     converted = dict(settings)
@@ -109,7 +107,7 @@ def coerce_floats(function: Callable[..., object], settings: Mapping[str, object
     return converted
 
 
-def default_settings(function: Callable[..., object]) -> dict[str, object]:
+def default_settings(function: _Function) -> dict[str, object]:
     """The defaults of a plugin's constructor or `build`, without None."""
     parameters = inspect.signature(function).parameters.items()
     defaults = {name: setting.default for name, setting in parameters if name not in INJECTED}
@@ -118,7 +116,7 @@ def default_settings(function: Callable[..., object]) -> dict[str, object]:
 
 
 def plugin_settings(
-    kind: str, name: str, plugin: type[Plugin], section: Mapping[str, object], other_keys: Collection[str], where: str
+    kind: str, name: str, plugin: type[Plugin], section: Section, other_keys: Collection[str], where: str
 ) -> dict[str, object]:
     """Check a plugin's settings in a section, which are all but `other_keys`, and fill in the defaults."""
     settings = {key: value for key, value in section.items() if key not in other_keys}
@@ -126,7 +124,7 @@ def plugin_settings(
     return default_settings(plugin.__init__) | coerce_floats(plugin.__init__, settings)
 
 
-def check_arguments(what: str, injected: Iterable[str] = INJECTED) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+def check_arguments(what: str, injected: Names = INJECTED) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Decorate a constructor or a `build`, so that a call from Python is checked as `check_settings` checks a file.
 
     Python itself raises for a missing setting.
@@ -148,7 +146,7 @@ def check_arguments(what: str, injected: Iterable[str] = INJECTED) -> Callable[[
 
 @cache
 def settings_model(
-    function: Callable[..., object], injected: frozenset[str] = frozenset(), require_all: bool = True
+    function: _Function, injected: frozenset[str] = frozenset(), require_all: bool = True
 ) -> type[StrictModel]:
     """A model with a field for each setting of a function. `require_all` requires settings without a default."""
     fields: dict[str, Any] = {}
@@ -161,7 +159,7 @@ def settings_model(
     return create_model("Settings", __base__=StrictModel, **fields)
 
 
-def _setting_type(function: Callable[..., object], parameter: inspect.Parameter) -> object:
+def _setting_type(function: _Function, parameter: inspect.Parameter) -> object:
     """The type of a setting: its annotation, or the type of its default if the annotation is missing or unresolvable."""
     annotation, default = parameter.annotation, parameter.default
     if isinstance(annotation, str):  # `from __future__ import annotations`
@@ -193,9 +191,7 @@ def _checkable_type(kind: object) -> object:
     return dict[str, Any] if origin in (dict, Mapping) else Any
 
 
-def _validate(
-    model: type[_Model], values: Mapping[str, object], what: str, where: str = "", other_keys: Iterable[str] = ()
-) -> _Model:
+def _validate(model: type[_Model], values: Section, what: str, where: str = "", other_keys: Names = ()) -> _Model:
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:

@@ -13,8 +13,7 @@ show_messages()  # as the command line does
 settings.register_profile("ifqa", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("ifqa")
 
-# A shell starts a command in the background with Ctrl-C ignored, and `nohup` ignores the end of the session. Every process of a
-# test would inherit that.
+# A background command starts with SIGINT ignored, and `nohup` ignores SIGHUP. Every process of a test would inherit that.
 for name, usual in {"SIGINT": signal.default_int_handler, "SIGHUP": signal.SIG_DFL}.items():
     if hasattr(signal, name) and signal.getsignal(signal.Signals[name]) is signal.SIG_IGN:
         signal.signal(signal.Signals[name], usual)
@@ -22,7 +21,7 @@ for name, usual in {"SIGINT": signal.default_int_handler, "SIGHUP": signal.SIG_D
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Imports and tests stay to the end: the garbage collector need not look through them again and again."""
+    """Imports and tests live to the end, so the garbage collector need not scan them again."""
     gc.disable()
     try:
         return (yield)
@@ -33,7 +32,7 @@ def pytest_collection():
 
 @pytest.fixture(scope="session")
 def sample_indexes(tmp_path_factory):
-    """A folder `indexes` with the sample's passages and its two indexes, to be copied: made once for all of pytest's workers."""
+    """A folder `indexes` with the sample's passages and two indexes, to be copied; built once for all of pytest's workers."""
     from filelock import FileLock
 
     from ifqa.api import Corpus
@@ -48,6 +47,6 @@ def sample_indexes(tmp_path_factory):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """The working directory, which is empty."""
+    """An empty working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path

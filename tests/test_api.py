@@ -31,7 +31,7 @@ EXAMPLES = [example for example in doctest.DocTestFinder().find(api) if example.
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda test: test.name)
-def test_the_examples_of_the_docstrings_give_what_they_say(example, workplace):
+def test_the_examples_in_docstrings_run_as_shown(example, workplace):
     failures = []
     doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example, out=failures.append)
     assert "".join(failures) == ""
@@ -45,7 +45,7 @@ def test_importing_imports_nothing_else_until_it_is_used():
     assert output == "['ifqa.version']\n<class 'ifqa.records.Question'>\n"
 
 
-def test_all_names_are_there_and_no_other():
+def test_all_public_names_resolve_and_others_do_not():
     assert all(getattr(ifqa, name) is not None for name in ifqa.__all__)
     with pytest.raises(AttributeError, match="no attribute 'opne'; it has: Answer, "):
         _ = ifqa.opne
@@ -95,7 +95,7 @@ def test_scores_have_a_row_and_an_outcome_for_each_question(workplace):
     assert set(ifqa.evaluate(gold, split="hard").outcomes().values()) == {"right", "no answer"}
 
 
-def test_without_a_reader_only_what_was_retrieved_is_scored(workplace):
+def test_without_a_reader_only_the_ranking_is_scored(workplace):
     scores = ifqa.run("sample-llm", reader="none")
     whole = ifqa.run("sample-llm")
     assert {score: scores[score] for score in scores} == {name: whole[name] for name in whole if "@" in name}

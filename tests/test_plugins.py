@@ -161,7 +161,7 @@ def test_an_edited_base_class_changes_the_code_of_a_plugin(module):
         ("llm", "complete(self, requests)", "passages", "passages"),
     ],
 )
-def test_a_constructor_that_needs_what_it_is_not_given_is_refused(module, kind, method, arguments, needed):
+def test_a_constructor_with_an_argument_that_is_not_injected_is_refused(module, kind, method, arguments, needed):
     text = f"class Mine:\n    def __init__(self, {arguments}): pass\n    def {method}: return []\n"
     name = f"{module('needs_of_tests', text)}:Mine"
     with pytest.raises(
@@ -170,7 +170,7 @@ def test_a_constructor_that_needs_what_it_is_not_given_is_refused(module, kind, 
         plugins.load_plugin(kind, name)
 
 
-def test_a_file_that_is_imported_is_named_once(module, capsys):
+def test_an_imported_file_is_logged_once(module, capsys):
     name = module("said_of_tests", "class Mine:\n    def answer(self, questions, passages): return []\n")
     for _ in range(2):
         plugins.load_plugin("reader", f"{name}:Mine")

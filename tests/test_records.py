@@ -25,7 +25,7 @@ from ifqa.storage.artifacts import compute_fingerprint
     [{"id": "r"}, {"text": "Or?"}, {"answers": ("b", "a")}, {"gold_passages": ()}, {"choices": ("a", "b")},
      {"context": "a paragraph"}, {"group": "newsqa"}, {"labels": (("hops", "2"),)}],
 )  # fmt: skip
-def test_all_that_a_question_holds_is_in_its_identity(change):
+def test_every_field_of_a_question_is_in_its_fingerprint(change):
     question = Question("q", "If?", ("a", "b"), ("Gold.",))
     before = fingerprint_questions([question])
     records = [asdict(question)]
@@ -81,7 +81,7 @@ def test_an_abstention_shows_its_best_candidate_and_confidence():
     assert "<b>Lovell</b> <small>confidence 70%</small>" in answered._repr_html_()
 
 
-def test_an_answer_is_found_as_whole_words_in_any_case_but_a_very_long_one_is_not_looked_for():
+def test_an_answer_is_matched_as_whole_words_in_any_case_unless_it_is_very_long():
     assert split_at_answer("Rome, or rome, not Romeo", "ROME") == ["", "Rome", ", or ", "rome", ", not Romeo"]
     assert split_at_answer("anything", " ") == ["anything"]
     text = "a " * 100_000

@@ -75,7 +75,7 @@ def test_an_annotation_says_what_a_setting_may_be(settings, complaint):
         check_settings("setting", lambda b=1: b, {"kk": 1}, where="x.toml", other_keys=["k"])
 
 
-def test_what_fits_its_annotation_passes():
+def test_values_that_fit_their_annotations_pass():
     fitting = {"share": 1, "above": 0.5, "names": ["a"], "either": 2, "anything": [{}], "device": "cuda", "copy": True}
     check_settings("setting", outside, {"path": Path("x"), **fitting})
     for name in set(fitting) - {"anything"}:  # the same, with one value that does not fit
@@ -87,7 +87,7 @@ def weighing(path: str, share: float = 1, both: float | int = 2, ways: list[floa
     """A constructor with whole numbers as defaults of float settings."""
 
 
-def test_a_whole_number_for_a_float_is_read_as_that():
+def test_a_whole_number_for_a_float_setting_becomes_a_float():
     settings = {"path": "x", "share": 1, "ways": [1, 0.5], "n": 4, "format": 7}
     read = coerce_floats(weighing, settings)
     assert json.dumps(read) == '{"path": "x", "share": 1.0, "ways": [1.0, 0.5], "n": 4, "format": 7}'

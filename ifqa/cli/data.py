@@ -1,7 +1,4 @@
-"""`ifqa data NAME`: fetch a benchmark, a dump of Wikipedia or a model, build causalqa, or make questions.
-
-Each name is a command with its own options. A name that is not listed is a wiki's dump or a plugin's benchmark.
-"""
+"""`ifqa data NAME`: fetch a benchmark, a dump of Wikipedia or a model, build causalqa, or make questions."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path

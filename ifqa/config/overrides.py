@@ -1,7 +1,4 @@
-"""Variants: experiments with settings changed by flags, under their own names.
-
-A flag never changes `experiments/NAME/`. The variant is in `experiments/NAME+k=5/`, with all settings in `experiment.toml`.
-"""
+"""Variants: experiments changed by flags, in folders such as `experiments/NAME+k=5/` with all settings in `experiment.toml`."""
 
 import hashlib
 import json

@@ -18,21 +18,11 @@ from starlette.types import ASGIApp
 
 from ifqa.records import Answer
 from ifqa.report.html_page import COLOURS
+from ifqa.serve import schemas
 from ifqa.serve.batch_queue import Pending
 from ifqa.serve.limits import MAX_BODY
 from ifqa.serve.mcp import make_tools
 from ifqa.serve.middleware import EXPECTED, Middleware, error_response, logger, problem_response
-from ifqa.serve.schemas import (
-    About,
-    Answers,
-    AskForm,
-    PassageForm,
-    Problem,
-    Rankings,
-    RetrieveForm,
-    TextEvent,
-    TokenForm,
-)
 from ifqa.serve.security import COOKIE, Guard
 from ifqa.serve.service import Service
 from ifqa.version import __version__
@@ -41,7 +31,7 @@ _RESULTS_POLICY = "frame-ancestors 'none'"  # the page itself has a stricter pol
 _PAGE = Path(__file__).parent / "page"
 _PING = 10.0  # seconds between a stream's comments, so that no proxy closes the connection
 
-_PROBLEM = {"model": Problem, "description": "A problem (RFC 9457): its status and one line in `detail`."}
+_PROBLEM = {"model": schemas.Problem, "description": "A problem (RFC 9457): its status and one line in `detail`."}
 _RESPONSES: dict[int | str, dict[str, object]] = {"4XX": _PROBLEM, "5XX": _PROBLEM}
 _STREAMED: dict[str, object] = {
     "description": "The answers; with Accept: text/event-stream the events waiting, reading, text, and answer or problem.",
@@ -85,27 +75,27 @@ def make_app(service: Service, guard: Guard) -> ASGIApp:
 
 
 def _add_api(app: FastAPI, service: Service) -> None:
-    @app.post("/v1/ask", response_model=Answers, responses={**_RESPONSES, 200: _STREAMED})
-    async def ask(form: AskForm, request: Request) -> Response:
+    @app.post("/v1/ask", response_model=schemas.Answers, responses={**_RESPONSES, 200: _STREAMED})
+    async def ask(form: schemas.AskForm, request: Request) -> Response:
         """Answer one or more questions."""
         if "text/event-stream" not in request.headers.get("accept", ""):
-            return _json(Answers(answers=await service.answers(service.ask(form.records, form.threshold))))
+            return _json(schemas.Answers(answers=await service.answers(service.ask(form.records, form.threshold))))
         if form.question is None:
             raise HTTPException(422, 'a stream answers one question; send "question"')
         stream = _events(service, service.ask(form.records, form.threshold, watched=True))
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
-    @app.post("/v1/retrieve", response_model=Rankings, responses=_RESPONSES)
-    async def retrieve(form: RetrieveForm) -> Response:
+    @app.post("/v1/retrieve", response_model=schemas.Rankings, responses=_RESPONSES)
+    async def retrieve(form: schemas.RetrieveForm) -> Response:
         """Rank the passages for one or more questions."""
-        return _json(Rankings(rankings=await service.rankings(service.retrieve(form.records, form.k))))
+        return _json(schemas.Rankings(rankings=await service.rankings(service.retrieve(form.records, form.k))))
 
-    @app.get("/v1/passages/{passage_id:path}", response_model=PassageForm, responses=_RESPONSES)
+    @app.get("/v1/passages/{passage_id:path}", response_model=schemas.PassageForm, responses=_RESPONSES)
     async def passage(passage_id: str) -> Response:
         """One passage by its id."""
         return _json(await service.passage(passage_id))
 
-    @app.get("/v1/about", response_model=About)
+    @app.get("/v1/about", response_model=schemas.About)
     async def about() -> Response:
         """The corpus, the reader and the server's limits."""
         return _json(service.about)
@@ -137,7 +127,7 @@ async def _events(service: Service, batch: list[Pending[Answer]]) -> AsyncIterat
                 yield _event("reading", "{}") if ahead is None else _event("waiting", json.dumps({"ahead": ahead}))
             if pending.text != sent:
                 at, sent = len(commonprefix([sent, pending.text])), pending.text  # noqa: RUF071 - characters are meant
-                yield _event("text", TextEvent(at=at, text=sent[at:]).model_dump_json())
+                yield _event("text", schemas.TextEvent(at=at, text=sent[at:]).model_dump_json())
         error = answering.exception()
         if error is None:
             yield _event("answer", answering.result()[0].model_dump_json())
@@ -174,7 +164,7 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
         return Response(service.metrics.text(service.gauges), media_type="text/plain; version=0.0.4")
 
     @app.post("/v1/session", status_code=204)
-    async def sign_in(form: TokenForm, request: Request) -> Response:
+    async def sign_in(form: schemas.TokenForm, request: Request) -> Response:
         """Exchange the token for a session cookie."""
         if not guard.is_token(form.token):
             return problem_response(401, "this is not the server's token")

@@ -1,8 +1,4 @@
-"""Access control: Host and Origin are checked, and the token is compared in constant time.
-
-A server on loopback needs no token, because only this machine reaches it. Web pages in this machine's browser reach it, too, so
-Host and Origin are checked on loopback as well.
-"""
+"""Access control by Host, Origin and token. Loopback needs no token, but web pages in this machine's browser reach it, too."""
 
 import hashlib
 import hmac

@@ -144,21 +144,19 @@ class Service:
 
 
 def _about(system: System, limits: Limits, llm: LanguageModel | None) -> About:
-    experiment, reader_form = system.experiment, None
+    experiment, form = system.experiment, None
     reader, retriever = experiment.reader, experiment.retriever
     has_corpus = retriever and experiment.corpus
     if reader:
         label, threshold = system.reader.label, system.reader.abstain_threshold
         model, streams = (llm.name, llm.streams) if llm else ("", False)
-        reader_form = ReaderForm(
-            name=reader["name"], label=label, model=model, streams=streams, abstains_below=threshold
-        )
+        form = ReaderForm(name=reader["name"], label=label, model=model, streams=streams, abstains_below=threshold)
     return About(
         name=experiment.name,
         about=experiment.about,
         corpus=CorpusForm(name=experiment.corpus, passages=system.size) if has_corpus else None,
         retriever=retriever["name"] if retriever else None,
-        reader=reader_form,
+        reader=form,
         passages_read=reader["passages"] if reader and retriever else 0,
         k=retriever["k"] if retriever else 0,
         examples=_examples(system),

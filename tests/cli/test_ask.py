@@ -55,7 +55,7 @@ def test_a_folder_is_indexed_and_the_answer_says_where_it_stands(docs):
     assert Path(f"indexes/{name}.toml").read_text() == edited
 
 
-def test_of_two_first_questions_at_once_one_indexes_and_both_are_answered(docs):
+def test_of_two_simultaneous_first_questions_one_indexes_and_both_are_answered(docs):
     with ThreadPoolExecutor() as pool:
         both = list(pool.map(lambda _: ifqa("ask", "-e", "mine", ASKED, "--docs", str(docs), folder="."), range(2)))
     assert [done.returncode for done in both] == [0, 0]

@@ -53,7 +53,7 @@ def test_a_signal_stops_a_process_and_keeps_what_is_in_flight(sent, at_start):
     assert err.startswith("stopped;")
 
 
-def test_a_reader_that_leaves_early_is_no_score_outside_its_tolerance(tmp_path, monkeypatch):
+def test_a_closed_pipe_exits_with_141_and_not_with_1(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = shell(f"({COMMAND} list; echo $? >code) | true")
     assert (Path("code").read_text(), done.stderr) == ("141\n", "")
@@ -67,7 +67,7 @@ def test_an_output_that_cannot_be_written_gives_a_one_line_error_and_an_error_ke
         assert shell(f"{COMMAND} run no-such-experiment {redirect}").returncode == 2
 
 
-def test_what_is_printed_steers_no_terminal(capsys):
+def test_printed_text_steers_no_terminal(capsys):
     print_line("experiments/x\x1b[31m\nAnswer  \u202eforged")
     assert capsys.readouterr().out == "experiments/x\ufffd[31m Answer  \ufffdforged\n"
 

@@ -104,7 +104,7 @@ def test_half_a_surrogate_pair_in_an_answer_leaves_files_that_can_be_read(tmp_pa
 
 
 @pytest.mark.parametrize("tables", [FUSED, RERANKED], ids=["fusion", "rerank"])
-def test_what_a_part_asks_is_estimated_counted_and_asked_again(tmp_path, tables):
+def test_requests_of_a_part_are_estimated_counted_and_retried(tmp_path, tables):
     down = {"now": True}
 
     def plan(prompt, time, body):

@@ -92,7 +92,7 @@ def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypa
     ("flags", "expected"),
     [([], Workers(1, "local")), (["--workers", "0"], Workers(0, "local")), (["--engine", "ray"], Workers(0, "ray"))],
 )
-def test_a_stage_is_told_who_works(verb, flags, expected, ifqa, monkeypatch):
+def test_a_stage_gets_its_workers(verb, flags, expected, ifqa, monkeypatch):
     workers = []
     monkeypatch.setattr(stages, verb, lambda *arguments: workers.append(arguments[2]) or Path("nowhere"))
     monkeypatch.setattr(module, "_print_scores", lambda *_: 0)

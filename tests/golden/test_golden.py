@@ -5,6 +5,6 @@ from golden import HERE, PORTABLE, differences, produce
 
 
 @pytest.mark.parametrize("part", PORTABLE)
-def test_what_is_made_is_as_before(part, tmp_path, capfd):
+def test_outputs_equal_the_golden_files(part, tmp_path, capfd):
     produce(part, tmp_path / "made", tmp_path / "work")
     assert differences(HERE / part, tmp_path / "made") == []

@@ -101,9 +101,9 @@ WRONG = {
 }
 
 
-def test_the_table_of_limits_says_what_holds():
+def test_the_documented_limits_are_the_real_limits():
     text = (Path(__file__).parents[2] / "docs/serve.md").read_text().partition("## Limits")[2].partition("\n## ")[0]
-    told = dict(re.findall(r"^\| ([^|]+?) +\| ([^|]+?) +\|", text, re.MULTILINE))
+    documented = dict(re.findall(r"^\| ([^|]+?) +\| ([^|]+?) +\|", text, re.MULTILINE))
     sizes = {
         "connections at a time": limits.MAX_CONNECTIONS, "questions of a request": limits.MAX_QUESTIONS, "keys of an object": limits.MAX_KEYS,
         "its choices": limits.MAX_CHOICES, "passages of a ranking": limits.MAX_K, "an id": f"{limits.MAX_ID} characters",
@@ -115,21 +115,21 @@ def test_the_table_of_limits_says_what_holds():
         "questions that wait": f"`--queue`, {limits.Limits.waiting}",
         "from a question to its answer": f"`--timeout`, {limits.Limits.seconds:g} s",
     }  # fmt: skip
-    assert {name: told.get(name) for name in sizes} == {name: f"{size}" for name, size in sizes.items()}
+    assert {name: documented.get(name) for name in sizes} == {name: f"{size}" for name, size in sizes.items()}
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_request_is_a_problem_in_one_line(name, web):
     body, status, words = WRONG[name]
     refused = web.post("/v1/ask", content=body, headers={"content-type": "application/json", "x-request-id": "mine-1"})
-    told = refused.json()
+    problem = refused.json()
     assert (refused.status_code, refused.headers["content-type"]) == (status, "application/problem+json")
-    assert (told["status"], told["request_id"], words in told["detail"]) == (status, "mine-1", True)
-    assert "\n" not in told["detail"]
+    assert (problem["status"], problem["request_id"], words in problem["detail"]) == (status, "mine-1", True)
+    assert "\n" not in problem["detail"]
     assert blocking_reader.BATCHES == []
 
 
-def test_keys_without_end_are_refused_together(web):
+def test_too_many_keys_are_refused_together(web):
     """To name each would hold up all others for seconds."""
     keys = {f"k{n}": 1 for n in range(40_000)}
     for form in (keys, {"question": keys}, {"questions": [keys]}):
@@ -162,15 +162,18 @@ def test_results_are_written_again_only_after_a_change(web, tmp_path, monkeypatc
 
 
 def test_other_refusals_are_problems_too(web):
-    def told(answer):
+    def status_and_title(answer):
         return answer.status_code, answer.json()["title"]
 
-    assert told(web.get("/v1/ask")) == (405, "Method Not Allowed")
+    assert status_and_title(web.get("/v1/ask")) == (405, "Method Not Allowed")
     for path in ("nothing", "v1/passages/p%2F99", "v1/passages/" + "..%2F" * 100, "static/..%2F__init__.py"):
-        assert told(web.get(f"/{path}")) == (404, "Not Found")
-    assert told(web.post("/v1/ask", content=b"question=a")) == (415, "Unsupported Media Type")
-    assert told(web.post("/v1/ask", content="x" * 1_050_000, headers={"content-type": "application/json"}))[0] == 413
-    assert told(ask(web, question="refused?")) == (503, "Service Unavailable")
+        assert status_and_title(web.get(f"/{path}")) == (404, "Not Found")
+    assert status_and_title(web.post("/v1/ask", content=b"question=a")) == (415, "Unsupported Media Type")
+    assert (
+        status_and_title(web.post("/v1/ask", content="x" * 1_050_000, headers={"content-type": "application/json"}))[0]
+        == 413
+    )
+    assert status_and_title(ask(web, question="refused?")) == (503, "Service Unavailable")
     bug = ask(web, questions=["a bug?", PLAIN])
     assert (bug.status_code, "secret" in bug.text) == (500, False)
     assert ask(web, question=PLAIN).json()["answers"][0]["answer"] == "Ada Stone"
@@ -204,12 +207,12 @@ def events(answer):
 
 def test_events_end_with_the_answer_or_a_problem(web):
     stream = {"accept": "text/event-stream"}
-    told = events(web.post("/v1/ask", json={"question": PLAIN}, headers=stream))
-    assert [name for name, _ in told][-2:] == ["reading", "answer"]
+    stream_events = events(web.post("/v1/ask", json={"question": PLAIN}, headers=stream))
+    assert [name for name, _ in stream_events][-2:] == ["reading", "answer"]
     [plain] = ask(web, question=PLAIN).json()["answers"]
-    assert told[-1][1] | {"seconds": 0, "id": ""} == plain | {"seconds": 0, "id": ""}
-    told = events(web.post("/v1/ask", json={"question": "refused?"}, headers=stream))
-    assert (told[-1][0], told[-1][1]["status"]) == ("problem", 503)
+    assert stream_events[-1][1] | {"seconds": 0, "id": ""} == plain | {"seconds": 0, "id": ""}
+    stream_events = events(web.post("/v1/ask", json={"question": "refused?"}, headers=stream))
+    assert (stream_events[-1][0], stream_events[-1][1]["status"]) == ("problem", 503)
     assert web.post("/v1/ask", json={"questions": [PLAIN]}, headers=stream).status_code == 422
 
 
@@ -227,18 +230,18 @@ def test_a_language_models_text_is_streamed(tmp_path, monkeypatch):
             about = web.get("/v1/about").json()["reader"]
             assert (about["streams"], about["model"][:1]) == (True, "m")
             body = {"question": "If {question} {passages}, what?"}
-            told = events(web.post("/v1/ask", json=body, headers={"accept": "text/event-stream"}))
-    pieces = [piece for name, piece in told if name == "text"]
+            stream_events = events(web.post("/v1/ask", json=body, headers={"accept": "text/event-stream"}))
+    pieces = [piece for name, piece in stream_events if name == "text"]
     text = ""
     for piece in pieces:
         text = text[: piece["at"]] + piece["text"]
     assert text
     assert "Answer: the stationary {passages} engines".startswith(text)  # the newest state alone is sent
-    assert told[-1][1]["answer"] == "the stationary {passages} engines"
+    assert stream_events[-1][1]["answer"] == "the stationary {passages} engines"
     assert server.bodies[0]["messages"][-1]["content"].endswith("If {question} {passages}, what?")
 
 
-def test_the_schema_describes_what_comes(web):
+def test_the_schema_describes_the_responses(web):
     schema = web.get("/openapi.json").json()
     for path in ("/v1/ask", "/v1/retrieve"):
         body = schema["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]

@@ -1,4 +1,4 @@
-"""The queue: batches of what waits, no more than fit, and nothing that nobody waits for."""
+"""The queue: its batches and its capacity; withdrawn questions are not computed."""
 
 import asyncio
 import threading
@@ -15,24 +15,24 @@ def questions_of(*names):
 
 
 class Work:
-    """Answers with the id in capitals, when it may; a question "bad" is a bug."""
+    """Answers with the id in capitals, once `may` is set; a question "bad" is a bug."""
 
     def __init__(self):
         self.batches, self.may, self.begun = [], threading.Event(), threading.Event()
 
-    def __call__(self, questions, key, heard):
+    def __call__(self, questions, key, on_text):
         self.batches.append(("".join(question.id for question in questions), key))
         self.begun.set()
         assert self.may.wait(30)
         if any(question.id == "bad" for question in questions):
             raise RuntimeError("a bug")
-        if heard:
-            heard("half")
+        if on_text:
+            on_text("half")
         return [question.id.upper() for question in questions]
 
 
 def with_queue(scenario, **settings):
-    """Run a scenario while the queue's thread is busy with a first question; gives the batches after it."""
+    """Run a scenario while the queue's thread is busy with a first question; returns the batches after it."""
 
     async def run():
         work = Work()
@@ -56,7 +56,7 @@ async def answers(*tickets):
     return await asyncio.gather(*(pending.result for ticket in tickets for pending in ticket), return_exceptions=True)
 
 
-def test_what_waits_is_read_together_by_key_no_more_than_may_be_and_no_id_twice():
+def test_a_batch_has_waiting_questions_of_one_key_up_to_its_size_and_no_id_twice():
     async def scenario(queue, work):
         tickets = [queue.put(questions_of(*names), key) for names, key in (("aa", None), ("b", 0.5), ("cde", None))]
         work.may.set()
@@ -65,7 +65,7 @@ def test_what_waits_is_read_together_by_key_no_more_than_may_be_and_no_id_twice(
     assert with_queue(scenario, waiting=6) == [("acd", None), ("ae", None), ("b", 0.5)]
 
 
-def test_who_asks_on_at_once_is_read_together_again(monkeypatch):
+def test_clients_that_ask_again_at_once_share_the_next_batch(monkeypatch):
     monkeypatch.setattr(batch_queue, "_WAIT_SHARE", 1e9)  # so that no clock decides what comes in time
 
     async def scenario(queue, work):
@@ -80,7 +80,7 @@ def test_who_asks_on_at_once_is_read_together_again(monkeypatch):
     assert with_queue(scenario) == [("a0b0", None), ("a1b1", None)]
 
 
-def test_beyond_the_queue_all_of_a_request_is_refused():
+def test_a_request_that_does_not_fit_the_queue_is_refused_whole():
     async def scenario(queue, work):
         queue.put(questions_of("a", "b", "c"), None)
         with pytest.raises(QueueFull, match="the queue is full with 3 questions; retry in 1 s"):
@@ -113,7 +113,7 @@ def test_a_bug_in_one_question_fails_that_one_alone():
     with_queue(scenario)
 
 
-def test_a_waiting_question_is_told_its_place_and_what_is_written():
+def test_a_waiting_question_gets_its_position_and_the_text_so_far():
     async def scenario(queue, work):
         queue.put(questions_of("a"), 0.5)
         [pending] = queue.put(questions_of("b"), None, watched=True)
@@ -125,7 +125,7 @@ def test_a_waiting_question_is_told_its_place_and_what_is_written():
     with_queue(scenario)
 
 
-def test_several_threads_work_side_by_side():
+def test_several_threads_work_in_parallel():
     async def scenario(queue, work):
         queue.put(questions_of("a", "b"), None)
         while len(work.batches) < 3:

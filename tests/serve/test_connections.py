@@ -1,4 +1,4 @@
-"""Clients that leave, dawdle or send rubbish over a real connection; and a server that is told to stop."""
+"""Clients that leave, are slow or send invalid requests over a real connection; and a server that is stopped."""
 
 import json
 import signal
@@ -40,12 +40,12 @@ def asked(url, question="If next, who?"):
 
 
 def until_closed(connection):
-    """What comes until the server closes the connection."""
-    came = b""
+    """Receive until the server closes the connection."""
+    received = b""
     with suppress(ConnectionResetError):
         while piece := connection.recv(1 << 16):
-            came += piece
-    return came
+            received += piece
+    return received
 
 
 def reply(connection):
@@ -70,7 +70,7 @@ def test_a_connection_that_sends_nothing_is_closed(limit, sent, experiment, monk
     ],
     ids=["head", "second head", "body", "unread answer"],
 )  # fmt: skip
-def test_who_sends_without_end_or_reads_no_answer_is_cut_off(limit, sent, experiment, monkeypatch):
+def test_a_client_that_sends_without_end_or_reads_no_answer_is_disconnected(limit, sent, experiment, monkeypatch):
     monkeypatch.setattr(limits, *limit.popitem())
     with on_loopback(experiment) as (_, url), connected(url) as slow:
         slow.sendall(sent)
@@ -98,7 +98,7 @@ def test_beyond_the_number_of_connections_requests_are_refused_until_silent_ones
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
-def test_what_nobody_waits_for_is_not_computed(accept, experiment):
+def test_questions_of_disconnected_clients_are_not_computed(accept, experiment):
     with on_loopback(experiment) as (service, url):
         blocking_reader.OPEN.clear()
         with connected(url) as first:
@@ -114,7 +114,7 @@ def test_what_nobody_waits_for_is_not_computed(accept, experiment):
     assert blocking_reader.BATCHES == [["If first, who?"], ["If next, who?"]]
 
 
-def test_a_slow_sender_is_given_up_and_a_slow_reader_holds_up_nobody(experiment):
+def test_a_slow_sender_times_out_and_a_slow_reader_blocks_nobody(experiment):
     with on_loopback(experiment, seconds=0.2) as (_, url), connected(url) as slow, connected(url) as deaf:
         slow.sendall(request()[:-5])
         status, body = reply(slow)
@@ -136,7 +136,7 @@ RUBBISH = {
 }
 
 
-def test_rubbish_is_refused_and_the_server_goes_on(experiment):
+def test_invalid_requests_are_refused_and_the_server_keeps_running(experiment):
     with on_loopback(experiment) as (_, url):
         for name, (rubbish, wanted) in RUBBISH.items():
             with connected(url) as connection, ThreadPoolExecutor(1) as thread:
@@ -172,7 +172,7 @@ reader = { name = "blocking_reader:BlockingReader", passages = 2 }
 
 @contextmanager
 def held(folder, timeout):
-    """`ifqa serve` with a reader that waits until the file "open" is there; gives the process and its address."""
+    """`ifqa serve` with a reader that waits until the file "open" is there; yields the process and its address."""
     small(folder)
     (folder / "experiments").mkdir()
     (folder / "experiments/few.toml").write_text(EXPERIMENT)
@@ -188,14 +188,14 @@ def held(folder, timeout):
             server.kill()
 
 
-def test_a_stop_ends_what_still_computes(tmp_path):
+def test_a_stop_ends_running_computations(tmp_path):
     with held(tmp_path, timeout=1) as (server, url):
         assert "no answer within the time limit" in asked(url)
         server.send_signal(signal.SIGTERM)
         assert server.wait(1 + 5 + 5) == 0, server.stderr.read()
 
 
-def test_a_stop_lets_twenty_questions_end(tmp_path):
+def test_a_stop_finishes_twenty_questions_in_flight(tmp_path):
     def in_flight():
         lines = urlopen(f"{url}/metrics").read().decode().splitlines()
         return sum(float(line.split()[1]) for line in lines if line.startswith(("ifqa_waiting{", "ifqa_working{")))

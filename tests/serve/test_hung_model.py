@@ -1,4 +1,4 @@
-"""Beside a language model that hangs, others are answered, and a stop ends the server in time."""
+"""While a language model hangs, other clients are answered, and a stop ends the server in time."""
 
 import json
 import signal
@@ -35,7 +35,7 @@ def reply(prompt, times, body):
 
 @contextmanager
 def hanging_model(folder):
-    """A model that hangs for questions with "hang", and a prompt for it below the folder; gives the tables that ask it."""
+    """A model that hangs for questions with "hang", and a prompt for it below the folder; yields the sections that use it."""
     (folder / "prompts").mkdir()
     (folder / "prompts/short.toml").write_text(PROMPT)
     with language_model(reply) as model:
@@ -44,8 +44,8 @@ def hanging_model(folder):
 
 @contextmanager
 def asks_a_model(folder, **limits):
-    """A server whose reader asks that model; gives the server's service and address."""
-    with hanging_model(folder) as tables, on_loopback(small(folder, **tables), **limits) as (service, url):
+    """A server whose reader uses that model; yields its service and address."""
+    with hanging_model(folder) as sections, on_loopback(small(folder, **sections), **limits) as (service, url):
         yield service, url
 
 
@@ -54,7 +54,7 @@ def ask(url, question):
 
 
 def hang(url):
-    """The status of each of eight questions that hang, sent side by side."""
+    """The status of each of eight questions that hang, sent in parallel."""
     with ThreadPoolExecutor(8) as threads:
         return [response.status_code for response in threads.map(lambda n: ask(url, f"Does {n} hang?"), range(8))]
 
@@ -86,11 +86,13 @@ def test_a_client_that_leaves_frees_its_slot(path, body, accept, tmp_path):
 
 @contextmanager
 def process(folder, *flags):
-    """`ifqa serve` beside a model that hangs, with eight questions at it; gives the process and the questions' statuses."""
+    """`ifqa serve` beside a model that hangs, which has eight questions; yields the process and the questions' statuses."""
     (folder / "experiments").mkdir()
-    with hanging_model(folder) as tables, ThreadPoolExecutor(1) as thread:
+    with hanging_model(folder) as sections, ThreadPoolExecutor(1) as thread:
         lines = [
-            f"{name}.{key} = {json.dumps(value)}\n" for name, table in tables.items() for key, value in table.items()
+            f"{name}.{key} = {json.dumps(value)}\n"
+            for name, section in sections.items()
+            for key, value in section.items()
         ]
         (folder / "experiments/hung.toml").write_text('benchmark = "sample"\nsplit = "dev"\n' + "".join(lines))
         command = [sys.executable, "-m", "ifqa", "serve", "hung", "--port", "0", "--quiet", *flags]

@@ -27,7 +27,7 @@ def session(experiment, scenario):
     return asyncio.run(run())
 
 
-async def uses(client):
+async def use_tools(client):
     listed = (await client.list_tools()).tools
     assert {tool.name for tool in listed} == {"ask", "retrieve", "get_passage"}
     assert all(tool.output_schema and tool.annotations.read_only_hint for tool in listed)
@@ -41,7 +41,7 @@ async def uses(client):
     assert passage.structured_content["title"].startswith("Mill 3")
 
 
-def test_what_a_caller_can_mend_is_the_tools_error(experiment):
+def test_errors_that_the_caller_can_fix_are_tool_errors(experiment):
     wrong = {
         "no passage 'p/99' in corpus few": ("get_passage", {"passage_id": "p/99"}),
         "the question is empty": ("ask", {"question": " "}),
@@ -51,10 +51,10 @@ def test_what_a_caller_can_mend_is_the_tools_error(experiment):
         "100": ("retrieve", {"question": "mill", "k": 1000}),
     }
 
-    async def errs(client):
+    async def call_wrongly(client):
         return [await client.call_tool(*call) for call in wrong.values()]
 
-    for words, reply in zip(wrong, session(experiment, errs), strict=True):
+    for words, reply in zip(wrong, session(experiment, call_wrongly), strict=True):
         message = reply.content[0].text
         assert (reply.is_error, words in message, "Traceback" in message) == (True, True, False), message
 
@@ -75,7 +75,7 @@ def test_the_server_has_the_tools_over_http(token, experiment):
             httpx2.AsyncClient(headers=headers, trust_env=False) as web,
             Client(streamable_http_client(f"{url}/mcp", http_client=web)) as client,
         ):
-            await uses(client)
+            await use_tools(client)
 
     with on_loopback(experiment, Guard(token=token)) as (_, url):
         assert httpx2.get(f"{url}/mcp", headers=headers, trust_env=False, verify=False).status_code == 405

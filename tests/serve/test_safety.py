@@ -1,4 +1,4 @@
-"""Who may ask: foreign names, foreign pages, no token and a wrong token are refused; nothing secret is said."""
+"""Access: foreign hosts, foreign pages, a missing and a wrong token are refused; no secret is logged."""
 
 import json
 import logging
@@ -97,8 +97,8 @@ def test_the_log_has_no_question_no_token_and_nothing_raw(guarded, caplog):
     assert len(lines) == 3
     assert not [line for line in lines if "canary" in line]
     assert all(line.isascii() and line.isprintable() for line in lines)
-    told = [json.loads(line) for line in lines]
-    assert [(entry["method"], entry["status"]) for entry in told] == [("POST", 200), ("POST", 204), ("GET", 404)]
+    entries = [json.loads(line) for line in lines]
+    assert [(entry["method"], entry["status"]) for entry in entries] == [("POST", 200), ("POST", 204), ("GET", 404)]
     assert TOKEN not in repr(Guard(token=TOKEN))
 
 
@@ -121,7 +121,7 @@ def test_another_address_than_loopback_wants_a_token(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("token", ["short", "with blanks in it, many", "\xe9" * 20, "\x00" * 20])
-def test_a_token_that_no_header_can_hold_is_refused_unsaid(token):
+def test_an_invalid_token_is_refused_without_quoting_it(token):
     with pytest.raises(IfqaError, match="wanted a token of at least 16") as refused:
         check_token(token, "IFQA_TOKEN")
     assert token not in str(refused.value)
@@ -135,7 +135,7 @@ def test_a_taken_address_is_refused_in_one_line():
             listen("127.0.0.1", taken.getsockname()[1])
 
 
-def test_a_paid_model_has_a_cap_that_nobody_needs_to_set(tmp_path, capsys):
+def test_a_paid_model_has_a_default_cap(tmp_path, capsys):
     def cap(flags=(), **settings):
         llm = {"name": "openai", "model": "m", **settings}
         return cap_cost(small(tmp_path, reader={"name": "llm"}, llm=llm), flags).llm["max_cost"]

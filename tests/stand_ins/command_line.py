@@ -1,4 +1,4 @@
-"""The command line as a process of its own, or in this one, which starts sooner."""
+"""The command line as a new process, or in this process, which starts faster."""
 
 import io
 import os
@@ -22,7 +22,7 @@ def ifqa(*arguments, folder, **environment):
 
 
 def ifqa_here(*arguments, folder, **environment):
-    """The same in this process: modules, path, signals and environment are as before afterwards."""
+    """Run it in this process, and restore modules, path, signals and environment."""
     from ifqa.cli.app import main
 
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))

@@ -1,4 +1,4 @@
-"""A server of files on this machine that does what servers do to a download: it cuts, throttles, lies about ranges, redirects."""
+"""A file server for tests that breaks downloads: it cuts, throttles, ignores ranges, redirects."""
 
 import hashlib
 import re
@@ -19,7 +19,7 @@ class Files:
     files: dict[str, bytes] = field(default_factory=dict)
     etags: dict[str, str] = field(default_factory=dict)  # of a path; else a strong one made from its content
     cut: int | None = None  # bytes of a body after which the connection breaks
-    ranges: str = "kept"  # or "ignored"; or a Content-Range that is sent instead, without caring what was asked
+    ranges: str = "kept"  # or "ignored"; or a Content-Range to send, whatever was requested
     slowly: float = 0.0  # seconds before each KB of a body
     statuses: dict[str, int] = field(default_factory=dict)  # path -> the status to answer with, without a body
     moved: dict[str, str] = field(default_factory=dict)  # path -> where it redirects to
@@ -53,7 +53,7 @@ def serving():
             self.counted = True
             try:
                 self.answer()
-            except (BrokenPipeError, ConnectionResetError):  # the client has had enough
+            except (BrokenPipeError, ConnectionResetError):  # the client has left
                 pass
             finally:
                 self.leave()
@@ -81,10 +81,10 @@ def serving():
             if first >= len(content):
                 self.head(416, **{"Content-Range": f"bytes */{len(content)}"})
                 return
-            told = f"bytes {first}-{len(content) - 1}/{len(content)}"
+            content_range = f"bytes {first}-{len(content) - 1}/{len(content)}"
             more = {"ETag": etag} if etag else {}
             if first:
-                more["Content-Range"] = told if state.ranges == "kept" else state.ranges
+                more["Content-Range"] = content_range if state.ranges == "kept" else state.ranges
             self.head(206 if first else 200, length=len(content) - first, **more)
             body = content[first:][: state.cut]
             for start in range(0, len(body), 1024):
