@@ -80,14 +80,9 @@ class Account:
     """Tokens that one model has spent and reserved, under caps that all models of its budget share.
 
     `spent + reserved` never exceeds a cap, so neither does the bill, unless a request uses more than it reserved. If a server
-    counts more prompt tokens than the bound, later bounds are raised by the difference. A model of unknown price counts towards
-    the cap on tokens only. `calls` counts the requests sent; the sender updates it.
-
-    Args:
-        price: None if unknown.
-        max_cost: US dollars; 0 for no cap.
-        max_tokens: prompt and completion tokens together; 0 for no cap.
-        budget: shared with other models; None for a new budget.
+    counts more prompt tokens than the bound, later bounds are raised by the difference. A model of unknown price (None) counts
+    towards the cap on tokens only. `max_tokens` caps prompts and completions together; a cap of 0 is none. `calls` counts the
+    requests sent; the sender updates it.
     """
 
     def __init__(

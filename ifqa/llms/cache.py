@@ -229,10 +229,7 @@ class CacheWriter:
     An unnamed file of random bytes (zeros could be compressed away) holds the space; the system frees it however the process
     ends. If the disk is full, the file shrinks so that a completion fits. A claim is valid while its owner holds the lock on a
     file `ID.asking`; the system releases the lock when the process dies. `at_once` is the maximum number of completions received
-    but not yet stored.
-
-    Raises:
-        IfqaError: the disk is too full, or the folder is not writable; nothing has been requested.
+    but not yet stored. If the disk is too full or the folder is not writable, IfqaError is raised and nothing requested.
     """
 
     def __init__(self, cache: CompletionCache, model: str, requests: Sequence[Request], at_once: int) -> None:
@@ -302,10 +299,7 @@ class CacheWriter:
     def store(self, request: Request, completion: Completion) -> IfqaError | None:
         """Store a completion; returns why requests must stop, if the completion needed the reserved space.
 
-        One transaction stores the completions of all waiting threads.
-
-        Raises:
-            IfqaError: even with the reserved space, the completion cannot be stored.
+        One transaction stores the completions of all waiting threads. IfqaError if even the reserved space does not suffice.
         """
         key, full = cache_key(self._model, request), None  # type: str, IfqaError | None
         self._unwritten[key] = format_record(self._model, request, completion)
@@ -354,9 +348,7 @@ class CacheWriter:
 class RequestBatch:
     """The requests of one call of `LanguageModel.complete`, without duplicates and stored ones.
 
-    Attributes:
-        missing: the requests to send, in order.
-        cached: number of completions from the cache, or from an equal request.
+    `missing` are the requests to send, in order; `cached` counts completions from the cache or from an equal request.
     """
 
     def __init__(

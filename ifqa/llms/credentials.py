@@ -4,6 +4,7 @@ import base64
 import ipaddress
 import os
 import re
+from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
 from ifqa.errors import ConfigError, MissingInput
@@ -88,13 +89,10 @@ def is_openai(url: str) -> bool:
 
 def is_local(url: str) -> bool:
     host = urlsplit(url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
+    with suppress(ValueError):
         address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_unspecified
+        return address.is_loopback or address.is_unspecified
+    return host == "localhost" or host.endswith(".localhost")
 
 
 def is_trusted(url: str) -> bool:

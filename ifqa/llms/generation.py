@@ -69,11 +69,7 @@ class PreallocatedLayer(DynamicLayer):  # type: ignore[misc]  # transformers' cl
 
 
 class PrefixCaches:
-    """Makes the caches of a call's batches, each filled with the prefix that all prompts (token ids) of the call share.
-
-    Attributes:
-        shared: number of tokens of the prefix.
-    """
+    """Makes the caches of a call's batches, each filled with the `shared` first tokens of all prompts of the call."""
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[list[int]]) -> None:
         # `PreallocatedLayer` cannot replace other layers, such as those of a sliding window or a recurrence

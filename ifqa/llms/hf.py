@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MEND = "wanted a causal language model, such as Qwen/Qwen2.5-1.5B-Instruct"
-WINDOW = 4096  # tokens; for a model whose files do not tell
+WINDOW = 4096  # tokens; the default if the files of a model do not set it
 #: Tokens of prompts and answers in a batch, with padding.
 BATCH_TOKENS = {"cpu": 8192, "cuda": 65_536, "mps": 16_384}
 _MAX_BATCH_TOKENS = 65_536  # on a CPU, for a small model: each step reads all weights once per batch
@@ -32,7 +32,7 @@ _CPU_CACHE_BYTES = 2 << 30  # bytes of keys and values in a batch on a CPU
 _TOKENIZERS = ("tokenizer.json", "*.model", "vocab.json", "vocab.txt", "tekken.json")
 _MAX_BATCH = 256  # prompts in a batch, as the logits of all are in memory
 # Qwen3: no thinking. Llama 3: a fixed date, so that prompts are the same every day.
-_TEMPLATE_SETTINGS = {"enable_thinking": False, "date_string": "26 Jul 2024"}
+_TEMPLATE = {"add_generation_prompt": True, "tokenize": False, "enable_thinking": False, "date_string": "26 Jul 2024"}
 
 
 class HF(LanguageModel):
@@ -57,9 +57,6 @@ class HF(LanguageModel):
         chat: whether it has a chat template and takes messages; otherwise it continues a text.
         family: split family of an adapter's training questions.
         trained_on: SHA-256 of the files with these questions.
-
-    Raises:
-        IfqaError: the model is missing, is not a causal language model or has no tokenizer, or an argument is wrong.
     """
 
     version = 1
@@ -112,10 +109,8 @@ class HF(LanguageModel):
         """The completions of the requests, in order; each is stored before it is returned.
 
         Stored completions are not computed again, and equal requests are computed once. A completion has `error` if prompt and
-        answer exceed the window or the memory. `advance` is called with the number of requests done.
-
-        Raises:
-            IfqaError: a request has messages and the model no chat template, or the model's weights are damaged.
+        answer exceed the window or the memory. `advance` is called with the number of requests done. IfqaError if a request has
+        messages and the model no chat template, or if the model's weights are damaged.
         """
         from ifqa.llms.generation import PrefixCaches  # loads transformers
 
@@ -170,8 +165,7 @@ class HF(LanguageModel):
         from jinja2 import TemplateError
 
         chat = [{"role": role, "content": content} for role, content in request.messages]
-        settings = {"add_generation_prompt": True, "tokenize": False, **_TEMPLATE_SETTINGS}
-        render = partial(self.tokenizer.apply_chat_template, **settings)
+        render = partial(self.tokenizer.apply_chat_template, **_TEMPLATE)
         try:
             return str(render(chat))
         except TemplateError:

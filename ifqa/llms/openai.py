@@ -50,9 +50,6 @@ class OpenAI(LanguageModel):
         name: the model, its effort if set, and its host if that is not OpenAI's; completions are stored under it.
         server: scheme, host and port of the server.
         price: US dollars per million tokens; None if unknown.
-
-    Raises:
-        ConfigError: an argument is out of range, or `max_cost` is set and the price is unknown.
     """
 
     version = 1
@@ -152,8 +149,7 @@ class OpenAI(LanguageModel):
 
         Raises:
             ServiceError: a retry would not help (a bad key, no such model, a used-up quota; the message quotes the server).
-                Completions in flight have been stored.
-            IfqaError: a completion cannot be written.
+            IfqaError: a completion cannot be written. In both cases, completions in flight have been stored.
         """
         batch = RequestBatch(self._cache, self.name, requests, advance)
         try:

@@ -34,10 +34,6 @@ class Replay(LanguageModel):
     Args:
         path: the file, or the name of a recording that ships with ifqa.
         window: tokens of prompt and answer together, as in the recording; 0 for no limit. Tokens are estimated.
-
-    Attributes:
-        name: the model that was recorded.
-        chat: whether the recorded requests are messages.
     """
 
     version = 1

@@ -70,11 +70,7 @@ class RequestScheduler:
         self._logged_kinds: set[str] = set()
 
     async def ask(self) -> None:
-        """Send all requests, and wait for those that another process or thread is sending.
-
-        Raises:
-            ServiceError: the server refuses, and a retry would not help; completions in flight have been stored.
-        """
+        """Send all requests, and wait for those that another process or thread is sending; ServiceError if the server refuses."""
         await asyncio.sleep(0)  # a call that is already cancelled sends nothing
         if not self._account.calls:
             logger.info(f"asking {self.name}")

@@ -1,1 +1,1 @@
-"""The main path, stage by stage, and what is done beside it with the same files."""
+"""The main path, stage by stage, and the commands that work on its files."""

@@ -82,10 +82,8 @@ def requirement_json(need: Requirement) -> dict[str, object]:
 def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), root: Path = Path()) -> Iterator[Finding]:
     """Check an experiment or a corpus; yields its estimates and requirements, and writes nothing.
 
-    `changes` are those of `override`, to an experiment.
-
-    Raises:
-        IfqaError: the name is unknown; or, after all other checks, something is missing, wrong or too large for this machine.
+    `changes` are those of `override`, to an experiment. IfqaError if the name is unknown; or, after all other checks, if
+    something is missing, wrong or too large for this machine.
     """
     parts: list[Callable[[], Iterable[Finding]]]
     if find_resource(f"indexes/{name}.toml", root) and not find_resource(f"experiments/{name}.toml", root):

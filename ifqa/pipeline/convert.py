@@ -49,10 +49,6 @@ def convert(
         scores: "run" for the experiment's ranking; "reader" for the passages ranked by the reader's scores, as FiD's
             `dataset_wscores.json`, from which a retriever is distilled (FiD src/util.py:187-209).
         form: one of `RUNS`, a key of `WRITERS`, or "verification".
-
-    Raises:
-        IfqaError: `to` exists or is no regular file; the run is unfinished or older than the experiment's settings; or the
-            source cannot be written in that format.
     """
     path = Path(source)
     is_split = source.find(":") > 1 and not path.exists()  # from 2: a path of Windows begins with "C:"

@@ -101,9 +101,7 @@ def probe(run: Run, session: Session | None = None, workers: Workers | None = No
     """Read the questions of a finished experiment again under each probe; the results are kept in `probe/`.
 
     A finished probe is not read again, and an interrupted one resumes. A language model's caps hold for all probes together.
-
-    Raises:
-        IfqaError: the experiment has no reader or was not run, or no probe changes a question.
+    IfqaError if the experiment has no reader or was not run, or if no probe changes a question.
     """
     experiment, depth = run.experiment, run.reader["passages"]
     run.inputs("score")  # raises if a stage before is missing or stale

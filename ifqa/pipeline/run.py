@@ -109,23 +109,22 @@ class CorpusBuild(_ArtifactFolder):
         return {**recorded, **{key: file.facts for key, file in self.built_files.items()}}
 
     def _inputs_of(self, part: str) -> dict[str, object]:
-        return self.inputs_of_passages() if part == "passages" else self._inputs_of_index(part)
+        """Of an index: the build settings with their defaults, the retriever's code, and the identity of the passages."""
+        if part == "passages":
+            return self.inputs_of_passages()
+        self.require_index(part)
+        table, root = self.corpus.indexes[part], self.corpus.root
+        plugin = self.corpus.plugins.indexed_retriever(table["retriever"])
+        hashed = plugin.build_fingerprint(**resolve_paths(plugin.build, build_settings(table), root))
+        settings = identity_settings(plugin, default_settings(plugin.build) | table)
+        inputs: dict[str, object] = {"stage": "index", "settings": settings, "code": code_fingerprint(plugin)}
+        return inputs | ({"files": hashed} if hashed else {}) | {"passages": self.identity}
 
     def inputs_of_passages(self, known: KnownFiles | None = None) -> dict[str, object]:
         """The sources' settings and the SHA-256 of their files; `known` as `Source.fingerprint` takes it."""
         known = self.known if known is None else known
         fingerprints = [source.fingerprint(known) for source in self.sources]
         return {"stage": "passages", "version": work_units.VERSION, "sources": fingerprints}
-
-    def _inputs_of_index(self, name: str) -> dict[str, object]:
-        """The build settings with their defaults, the retriever's code, and the identity of the passages."""
-        self.require_index(name)
-        table, root = self.corpus.indexes[name], self.corpus.root
-        plugin = self.corpus.plugins.indexed_retriever(table["retriever"])
-        hashed = plugin.build_fingerprint(**resolve_paths(plugin.build, build_settings(table), root))
-        settings = identity_settings(plugin, default_settings(plugin.build) | table)
-        inputs: dict[str, object] = {"stage": "index", "settings": settings, "code": code_fingerprint(plugin)}
-        return inputs | ({"files": hashed} if hashed else {}) | {"passages": self.identity}
 
     def require_index(self, name: str) -> None:
         """Refuse the name of an index that the corpus does not have."""

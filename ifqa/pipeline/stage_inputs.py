@@ -15,8 +15,7 @@ from ifqa.formats.runs import iter_rankings
 from ifqa.records import Answer, Hit, Passage, Prediction, Question, Step
 from ifqa.settings import is_share
 from ifqa.storage.artifacts import list_files
-from ifqa.storage.files import json_line, read_jsonl
-from ifqa.storage.files import typed_field as field_of
+from ifqa.storage.files import json_line, read_jsonl, typed_field
 
 _T = TypeVar("_T")
 _BATCH = 32  # rankings whose passages are looked up together
@@ -46,7 +45,7 @@ def steps_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[
 def _iter_steps(path: Path) -> Iterator[tuple[str, list[Step]]]:
     for number, record in read_jsonl(path):
         where = f"{path}:{number}"
-        yield field_of(record, "question_id", str, where), validate(_STEPS, record.get("steps"), where)
+        yield typed_field(record, "question_id", str, where), validate(_STEPS, record.get("steps"), where)
 
 
 def _match_questions(
@@ -54,8 +53,7 @@ def _match_questions(
 ) -> Iterator[tuple[Question, _T | None]]:
     """Each question with its entry in a stage's file, or None; the file is read only as far as needed.
 
-    Raises:
-        DamagedArtifact: the file has a question that is not the experiment's, or is out of order.
+    DamagedArtifact if the file has a question that is not the experiment's, or is out of order.
     """
     pairs, known = iter(stored), {question.id for question in questions}
     ahead = next(pairs, None)

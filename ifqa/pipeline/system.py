@@ -91,11 +91,7 @@ class System:
 
     Several threads may use a system at once. One thread searches at a time, and one reads at a time unless the reader is
     `concurrent`. The corpus must be built; `ifqa.pipeline.stages.open_system` builds it. A missing part, or a plugin that breaks
-    its protocol, raises `IfqaError`.
-
-    Attributes:
-        run, experiment: the settings and what is known of them.
-        session: the budget and the language models; shared by the experiments of a command.
+    its protocol, raises `IfqaError`. The experiments of a command share a `session`.
     """
 
     def __init__(self, run: Run, session: Session | None = None) -> None:
@@ -122,7 +118,14 @@ class System:
     @cached_property
     def reader(self) -> Reader:
         """The experiment's reader; IfqaError if it has none, or one of the reader's inputs is missing."""
-        return _open_reader(self.run, self.session)
+        run, experiment = self.run, self.experiment
+        name = run.reader["name"]
+        llm = {"llm": self.session.llm(run)} if run.plugins.takes("reader", name, "llm") else {}
+        reader = open_plugin(run.plugins.reader(name), experiment.reader_settings, experiment.root, **llm)
+        _refuse_other_family(f"reader {name!r} {reader.trained_verb}", reader.family, run)
+        _refuse_unknown_questions(run.reader, reader, run)
+        log_label(name, reader.label)
+        return reader
 
     @cached_property
     def _store(self) -> list[PassageStore]:
@@ -285,9 +288,7 @@ def check_predictions(
 def as_questions(questions: Iterable[str | Question]) -> list[Question]:
     """Questions from texts, with ids `ask/0`, `ask/1`, …; `Question`s are kept.
 
-    Raises:
-        IfqaError: `questions` is no list, an element is neither text nor `Question`, or a question is empty or holds half a
-            surrogate pair, which no tokenizer takes.
+    IfqaError for anything else, for an empty question, and for half a surrogate pair, which no tokenizer takes.
     """
     if isinstance(questions, str) or not isinstance(questions, Iterable):
         raise IfqaError(f"wanted a list of questions, found {questions!r:.80}")
@@ -331,16 +332,6 @@ def _open_retriever(table: RetrieverSettings, run: Run, session: Session) -> Ret
     _refuse_other_family(f"retriever {name!r} {retriever.trained_verb}", retriever.family, run)
     _refuse_unknown_questions(table, retriever, run)
     return retriever
-
-
-def _open_reader(run: Run, session: Session) -> Reader:
-    name, settings = run.reader["name"], run.experiment.reader_settings
-    llm = {"llm": session.llm(run)} if run.plugins.takes("reader", name, "llm") else {}
-    reader = open_plugin(run.plugins.reader(name), settings, run.experiment.root, **llm)
-    _refuse_other_family(f"reader {name!r} {reader.trained_verb}", reader.family, run)
-    _refuse_unknown_questions(run.reader, reader, run)
-    log_label(name, reader.label)
-    return reader
 
 
 def _refuse_unknown_questions(table: Mapping[str, object], plugin: Trainable, run: Run) -> None:

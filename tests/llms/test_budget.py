@@ -32,7 +32,7 @@ def test_a_price_is_per_million_tokens_and_an_unknown_price_is_none(tmp_path):
     assert Account(None).cost is None
 
 
-def test_our_table_is_of_openai_the_users_is_of_all_hosts_and_this_machine_is_free(tmp_path, monkeypatch):
+def test_our_prices_are_openais_a_users_are_of_all_hosts_and_this_machine_is_free(tmp_path, monkeypatch):
     openai, local, other = "https://api.openai.com/v1", "http://localhost:4000/v1", "https://api.example.com/v1"
     assert find_price("gpt-4.1-mini", openai).output == find_price("gpt-4.1-mini", local).output == 1.60
     assert find_price("gpt-4.1-mini", other) is None
@@ -61,7 +61,7 @@ def test_a_wrong_price_file_is_refused_by_key(tmp_path):
 
 
 @given(st.integers(0, 10**6), st.floats(0.0001, 5), st.integers(1, 3000))
-def test_tokens_spent_and_set_aside_never_exceed_a_cap(seed, max_cost, max_tokens):
+def test_spent_and_reserved_tokens_never_exceed_a_cap(seed, max_cost, max_tokens):
     draw = random.Random(seed)
     price = Price(input=draw.uniform(0, 30), output=draw.uniform(0, 60))
     budget = Account(price, max_cost, max_tokens)
@@ -79,7 +79,7 @@ def test_tokens_spent_and_set_aside_never_exceed_a_cap(seed, max_cost, max_token
         assert budget.in_flight == len(reservations)
 
 
-def test_room_is_set_aside_released_and_raised_as_the_server_counts():
+def test_tokens_are_reserved_released_and_raised_to_the_servers_count():
     budget = Account(Price(input=1, output=1), 0, 30)
     reservation = budget.reserve(10, 10)
     assert budget.reserve(10, 10) is None

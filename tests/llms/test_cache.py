@@ -59,7 +59,7 @@ def test_only_the_owner_can_read_the_files(tmp_path):
     assert modes == {".sqlite": 0o600, ".sqlite-wal": 0o600, ".sqlite-shm": 0o600}
 
 
-def test_a_new_file_that_several_make_at_once_is_waited_for(tmp_path):
+def test_threads_that_create_the_file_at_once_wait_for_each_other(tmp_path):
     together = threading.Barrier(4)
 
     def open_cache(folder):
@@ -161,7 +161,7 @@ def test_on_a_network_file_system_there_is_no_log_in_shared_memory(tmp_path, mon
     assert len(cache.get("m", [CHAT, replace(CHAT, sample=1)])) == 2
 
 
-def test_what_linux_mounts_from_other_machines_is_remote(monkeypatch):
+def test_network_file_systems_are_found_among_linux_mounts(monkeypatch):
     mounts = (
         "22 1 0:21 / / rw - ext4 /dev/root rw\n30 22 0:40 / /net\\040work rw,relatime shared:1 - nfs4 host:/x rw\n"
         "31 30 0:41 / /net\\040work/local rw - xfs /dev/b rw\n"

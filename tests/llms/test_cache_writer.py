@@ -45,7 +45,7 @@ def start_run(server, count, concurrency=8):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_processes_with_the_same_prompts_ask_each_once():
+def test_processes_with_the_same_prompts_send_each_once():
     count = 200
     with serving(latency=0.05) as server:
         processes = [start_run(server, count) for _ in range(2)]
@@ -73,7 +73,7 @@ def test_a_waiting_process_takes_over_from_a_killed_process():
         second.communicate()
 
 
-def test_threads_ask_each_prompt_once():
+def test_threads_send_each_prompt_once():
     prompts = ["slow", *map(str, range(20))]
     with serving(lambda prompt, *_: Reply(text=f"to {prompt}", latency=0.3 * (prompt == "slow"))) as server:
         models = [model(server, concurrency=2) for _ in range(4)]
@@ -105,7 +105,7 @@ def fill_disk(code, free, monkeypatch):
     return space
 
 
-def test_on_a_full_disk_asking_stops_and_the_reserve_is_used(monkeypatch):
+def test_on_a_full_disk_requests_stop_and_the_reserve_is_used(monkeypatch):
     space = fill_disk(sqlite3.SQLITE_FULL, 6, monkeypatch)
     with serving(latency=0.02) as server:
         message = r"No space left.*received answers are stored; free space or fix that, and run"
@@ -119,7 +119,7 @@ def test_on_a_full_disk_asking_stops_and_the_reserve_is_used(monkeypatch):
         assert set(server.asked.values()) == {1}
 
 
-def test_a_failing_disk_and_one_without_room_for_the_reserve_stop_asking(monkeypatch):
+def test_a_failing_disk_and_a_disk_too_full_for_the_reserve_stop_requests(monkeypatch):
     requests = ask(*map(str, range(40)))
     with serving(latency=0.02) as server, monkeypatch.context() as patch:
         fill_disk(sqlite3.SQLITE_IOERR_WRITE, 0, patch)
@@ -163,7 +163,7 @@ with CacheWriter(CompletionCache(sys.argv[1]), "m", requests, 1) as writer:
 """
 
 
-def test_claims_of_a_dead_process_lapse_and_those_of_others_hold_until_they_are_answered(tmp_path):
+def test_claims_of_a_dead_process_lapse_and_other_claims_hold_until_answered(tmp_path):
     requests, store = ask("a", "b"), CompletionCache(tmp_path)
     subprocess.run([sys.executable, "-c", CLAIM, str(tmp_path)], check=True)
     with CacheWriter(store, "m", requests, 1) as first, CacheWriter(store, "m", requests, 1) as second:

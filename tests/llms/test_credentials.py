@@ -60,7 +60,7 @@ def test_a_key_in_an_address_is_refused_and_not_repeated(address):
     assert address[1:] not in str(caught.value)
 
 
-def test_an_address_is_a_host_that_reads_in_one_way_and_a_path():
+def test_an_ambiguous_address_is_refused():
     invalid = {
         "text after": ("https://h/v1;key=abc", "https://h/v1?key=abc", "https://h/v1#abc", "https://h/%3Ba"),
         "must begin with http": ("https://h\\.localhost/v1", "https://h%2e/v1", "https://a b/v1", "ftp://h", "//h/v1"),
@@ -72,7 +72,7 @@ def test_an_address_is_a_host_that_reads_in_one_way_and_a_path():
                 check_address(address)
 
 
-def test_a_files_address_comes_before_the_environments_and_those_of_real_servers_are_taken(monkeypatch):
+def test_a_settings_address_precedes_the_environments_and_real_addresses_are_accepted(monkeypatch):
     assert resolve_address("") == OPENAI
     monkeypatch.setenv(ADDRESS, ELSEWHERE)
     assert (resolve_address(""), resolve_address("http://h:1/v1")) == (ELSEWHERE, "http://h:1/v1")

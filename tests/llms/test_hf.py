@@ -98,7 +98,7 @@ def test_batches_answer_as_transformers_does_one_at_a_time(open_model, folder, b
     assert {finish for *_, finish in completions} == {"stop", "length"}
 
 
-def test_the_beginning_that_prompts_share_is_computed_once_for_all_batches(open_model, monkeypatch):
+def test_the_shared_prefix_is_computed_once_for_all_batches(open_model, monkeypatch):
     model, shapes = open_model(batch_tokens=300), []
     forward = model.model.base_model.forward
 
@@ -141,7 +141,7 @@ def test_a_model_with_absolute_positions_and_no_chat_template_continues_a_text(t
         model.complete([chat("Who?")])
 
 
-def test_an_answer_ends_before_the_first_stop_string_which_any_part_of_it_can_be(open_model):
+def test_an_answer_ends_before_its_first_stop_string(open_model):
     model = open_model()
     [whole] = model.complete([chat("Wick?", max_tokens=40)])
     parts = {whole.text[at : at + length] for length in (1, 2, 5) for at in range(len(whole.text) - length)}
@@ -152,7 +152,7 @@ def test_an_answer_ends_before_the_first_stop_string_which_any_part_of_it_can_be
     assert min(completion.completion_tokens for completion in completions) < 5 < whole.completion_tokens
 
 
-def test_draws_depend_only_on_the_request(open_model, tmp_path):
+def test_samples_depend_only_on_the_request(open_model, tmp_path):
     numbered = enumerate([*QUESTIONS, QUESTIONS[0]])
     requests = [chat(text, temperature=0.7, sample=n, max_tokens=9 + n) for n, text in numbered]
     together = open_model().complete([*requests, *map(chat, QUESTIONS)])[: len(requests)]
@@ -168,7 +168,7 @@ def test_draws_depend_only_on_the_request(open_model, tmp_path):
 
 
 @given(st.lists(st.floats(-4, 4), min_size=2, max_size=6), st.sampled_from([0.5, 1.0, 2.0]))
-def test_draws_follow_the_models_probabilities(logits, temperature):
+def test_samples_follow_the_models_probabilities(logits, temperature):
     count = 1000
     requests = [Request(text="x", temperature=temperature, sample=n, max_tokens=3) for n in range(count)]
     draws = TokenSampler([Request(text="x"), *requests], "cpu")
@@ -253,7 +253,9 @@ def test_a_request_beyond_the_window_fails_alone(open_model):
     assert open_model(window=100).complete([requests[1]])[0].error == over.error
 
 
-def test_a_batch_beyond_the_memory_is_halved_a_single_prompt_fails_alone(open_model, tmp_path, monkeypatch, capsys):
+def test_a_batch_too_large_for_memory_is_halved_and_a_single_prompt_fails_alone(
+    open_model, tmp_path, monkeypatch, capsys
+):
     requests, error = list(map(chat, QUESTIONS)), torch.OutOfMemoryError("CUDA out of memory.")
     expected = open_model(store=str(tmp_path / "other")).complete(requests)
     model = open_model(store=str(tmp_path / "failed"))

@@ -18,7 +18,7 @@ def small(monkeypatch):
 
 
 @pytest.mark.parametrize("status", [200, 400, 404, 500])
-def test_an_endless_body_is_cut_off_and_other_requests_go_on(status):
+def test_an_endless_body_is_cut_off_and_other_requests_continue(status):
     endless = Reply(status, b" " * 50_000, forever=0.0, usage=None)
     with serving(lambda prompt, *_: endless if prompt == "bad" else Reply()) as server:
         done = model(server, concurrency=1, timeout=20.0).complete(ask("bad", "good"))
@@ -27,7 +27,7 @@ def test_an_endless_body_is_cut_off_and_other_requests_go_on(status):
     assert server.asked == {"bad": 1, "good": 1}
 
 
-def test_a_body_of_exactly_the_limit_is_read_and_one_that_trickles_ends_with_the_timeout(monkeypatch):
+def test_a_body_of_exactly_the_limit_is_read_and_a_trickling_body_times_out(monkeypatch):
     body = json.dumps(ANSWER).encode()
     monkeypatch.setattr(http_client, "LONGEST_BODY", len(body))
     with serving(lambda *_: Reply(200, body)) as server:

@@ -122,7 +122,7 @@ def plan_of(reply):
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_a_failure_that_may_pass_is_tried_again_its_requests_own_not_stored_and_tells_no_key(name, capfd, tmp_path):
+def test_a_temporary_failure_is_retried_not_stored_and_shows_no_key(name, capfd, tmp_path):
     with serving(plan_of(PASSING[name])) as server:
         llm = model(server, retries=1, timeout=1.5 if name == "no answer in time" else 30.0)
         done = llm.complete(ask("bad", "once", "good"))
@@ -138,7 +138,7 @@ def test_a_failure_that_may_pass_is_tried_again_its_requests_own_not_stored_and_
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_a_wrong_request_stops_no_other_and_tells_no_key(name, capfd, tmp_path):
+def test_a_failed_request_stops_no_other_and_shows_no_key(name, capfd, tmp_path):
     with serving(plan_of(ALONE[name])) as server:
         done = model(server, concurrency=1).complete(ask("bad", "good"))
     assert [bool(completion.error) for completion in done] == [True, False]
@@ -147,7 +147,7 @@ def test_a_wrong_request_stops_no_other_and_tells_no_key(name, capfd, tmp_path):
 
 
 @pytest.mark.parametrize("name", STOPPING)
-def test_a_fatal_refusal_stops_all_stores_what_is_in_flight_and_tells_no_key(name, capfd, tmp_path):
+def test_a_fatal_refusal_stops_all_stores_requests_in_flight_and_shows_no_key(name, capfd, tmp_path):
     reply, words = STOPPING[name]
     with serving(plan_of(reply)) as server:
         with pytest.raises(IfqaError, match=words) as caught:
@@ -169,7 +169,7 @@ def test_an_empty_answer_is_an_answer_and_an_impossible_count_of_tokens_is_ignor
     assert llm.spent.prompt_tokens < 10**9
 
 
-def test_a_pause_that_the_server_asks_for_holds_for_all_and_the_pace_is_kept():
+def test_a_wait_that_the_server_asks_for_delays_all_and_the_rate_limit_holds():
     times = []
 
     def plan(*_):

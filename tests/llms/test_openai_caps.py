@@ -53,7 +53,7 @@ def test_the_servers_count_never_exceeds_a_cap_on_tokens_or_money(trouble):
     assert trouble or bill > 1.4
 
 
-def test_the_next_run_asks_what_a_cap_refused():
+def test_the_next_run_sends_what_a_cap_refused():
     with serving() as server:
         llm = model(server, max_total_tokens=575)  # room for one request and 26 tokens
         done = llm.complete(ask(*"abcdef"))
@@ -62,7 +62,7 @@ def test_the_next_run_asks_what_a_cap_refused():
         assert server.requests == 6
 
 
-def test_a_cap_on_money_needs_a_price_and_at_another_host_ones_own():
+def test_a_cap_on_cost_needs_a_price_and_a_users_price_at_another_host():
     there = {"model": "gpt-4.1-mini", "base_url": "https://api.example.com/v1"}
     for settings, culprit in (({"model": "mystery"}, "'mystery'"), (there, r"'gpt-4\.1-mini' at api\.example\.com")):
         with pytest.raises(IfqaError, match=rf"price of {culprit} is unknown: add it to a prices\.toml"):
@@ -73,7 +73,7 @@ def test_a_cap_on_money_needs_a_price_and_at_another_host_ones_own():
     assert OpenAI(**there | {"model": "m"}, max_cost=1.0).price
 
 
-def test_an_estimate_counts_what_is_not_stored_and_sends_nothing():
+def test_an_estimate_counts_missing_completions_and_sends_nothing():
     Path("prices.toml").write_text(PRICED)
     with serving() as server:
         llm = model(server)
@@ -86,7 +86,7 @@ def test_an_estimate_counts_what_is_not_stored_and_sends_nothing():
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_models_that_share_a_budget_keep_the_cap_together_and_others_each_their_own(shared):
+def test_models_share_the_cap_of_a_shared_budget(shared):
     Path("prices.toml").write_text(PRICED)
     more = {"budget": Budget()} if shared else {}
     with (

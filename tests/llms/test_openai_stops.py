@@ -1,4 +1,4 @@
-"""Interrupts: no answer is lost, and none is asked for twice."""
+"""Interrupts: no answer is lost, and none is requested twice."""
 
 import asyncio
 import signal
@@ -41,7 +41,7 @@ def test_an_interrupt_in_a_running_loop_is_raised_too():
         assert count_stored() == server.requests
 
 
-def test_a_model_can_be_asked_again_after_an_interrupt(monkeypatch):
+def test_a_model_can_be_used_again_after_an_interrupt(monkeypatch):
     monkeypatch.setattr(request_scheduler, "GRACE", 0.05)
     with serving(lambda prompt, time, _: Reply(latency=5 if time == 1 else 0.001)) as server:
         llm = model(server, max_total_tokens=10**6)

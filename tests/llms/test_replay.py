@@ -1,4 +1,4 @@
-"""Recorded completions come back as they were, and nothing else does."""
+"""Recorded completions are replayed unchanged, and other requests fail."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A completion is heard while it is generated, and is the same as one that nobody heard."""
+"""A streamed completion is the same as one without streaming."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ def stream(llm, requests):
     return updates, completion
 
 
-def test_text_is_heard_piece_by_piece_and_then_kept():
+def test_text_is_streamed_and_then_stored():
     with serving(lambda *_: Reply(text="the stationary engines")) as server:
         llm = model(server)
         updates, (completion,) = stream(llm, ask("a"))
@@ -33,7 +33,7 @@ def test_text_is_heard_piece_by_piece_and_then_kept():
         assert stream(llm, ask("a"))[0] == []  # it is stored
 
 
-def test_the_first_request_of_a_model_of_either_form_is_heard():
+def test_the_first_request_is_streamed_in_both_forms():
     with serving() as server:
         updates, completions = stream(model(server), ask("a", "b"))
         assert sorted(body.get("stream", False) for body in server.bodies) == [False, True]
@@ -57,7 +57,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_stream_that_breaks_is_begun_again(name):
+def test_a_broken_stream_is_retried(name):
     with serving(first(BROKEN[name], then=lambda: Reply(text="whole answer"))) as server:
         updates, (done,) = stream(model(server), ask("a"))
     assert (done.text, done.error) == ("whole answer", "")
@@ -65,7 +65,7 @@ def test_a_stream_that_breaks_is_begun_again(name):
 
 
 @pytest.mark.parametrize("secret", [KEY, base64.b64encode(KEY.encode()).decode().rstrip("=")])
-def test_no_part_of_the_key_is_heard(secret):
+def test_no_part_of_the_key_is_streamed(secret):
     for cut in range(1, len(KEY)):
         updates = []
         pieces = StreamedAnswer(True, updates.append, KEY)
@@ -77,7 +77,7 @@ def test_no_part_of_the_key_is_heard(secret):
 
 @settings(max_examples=20)
 @given(st.text(max_size=20), st.booleans(), st.sampled_from(["stop", "length"]))
-def test_the_pieces_add_up_to_the_whole_answer(text, chat, finish):
+def test_streamed_chunks_make_the_same_response(text, chat, finish):
     pieces = StreamedAnswer(chat, lambda text: None)
     pieces.add({"choices": [{"delta": {"content": ""}} if chat else {"text": ""}]})
     for chunk in streamed(Reply(text=text, finish=finish), chat):
@@ -92,7 +92,7 @@ def test_the_pieces_add_up_to_the_whole_answer(text, chat, finish):
 @settings(max_examples=20)
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda parts: st.lists(parts) | st.dictionaries(
     st.sampled_from(["choices", "delta", "content", "usage", "index", "refusal"]), parts), max_leaves=12))  # fmt: skip
-def test_no_piece_of_another_shape_does_harm(piece):
+def test_malformed_chunks_are_ignored(piece):
     pieces = StreamedAnswer(True, lambda text: None)
     pieces.add(piece)
     pieces.add({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]})

@@ -18,7 +18,7 @@ from ifqa.plugins import open_benchmark
 TWENTY = open_benchmark("sample").questions("dev")[:20]
 
 
-def test_screen_tells_shares_shows_examples_and_writes_tasks_over_no_other_file(tmp_path, monkeypatch):
+def test_screen_reports_shares_shows_examples_and_overwrites_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     build_passages(load_corpus("sample"))
     ifqa = partial(ifqa_here, "screen", "sample", "--workers", "1", folder=".")

@@ -1,4 +1,4 @@
-"""`check` says what a corpus or an experiment will take before the work, and reports mistakes after all lines."""
+"""`check` estimates the work of a corpus or an experiment, and reports mistakes after all lines."""
 
 import shutil
 import sys
@@ -41,13 +41,11 @@ class Priced(Plain):
 class Asks:
     """A reader with one request a question, which holds all its passages."""
     def __init__(self, llm) -> None: pass
-    def answer(self, questions, passages): return [Prediction(one.id, "x") for one in questions]
+    def answer(self, questions, passages): return [Prediction(question.id, "x") for question in questions]
     def search(self, questions, k): return []
     def requests(self, questions, passages):
-        return [
-            Request(text=" ".join([one.text, *(p.text for p in given)]), max_tokens=10)
-            for one, given in zip(questions, passages, strict=True)
-        ]
+        pairs = zip(questions, passages, strict=True)
+        return [Request(text=" ".join([q.text, *(p.text for p in texts)]), max_tokens=10) for q, texts in pairs]
 class Model:
     """A language model whose tokens are words; a word of a prompt costs a dollar, if the price is known."""
     name, window, chat, spent = "a model", 100_000, False, TokenUsage()
@@ -56,9 +54,9 @@ class Model:
     def complete(self, requests): return []
     def count(self, text): return len(text.split())
     def estimate(self, requests):
-        words = sum(len(one.text.split()) for one in requests)
-        room = sum(one.max_tokens for one in requests)
-        return Estimate(len(requests), words, room, float(words) if self.known else None)
+        words = sum(len(request.text.split()) for request in requests)
+        answers = sum(request.max_tokens for request in requests)
+        return Estimate(len(requests), words, answers, float(words) if self.known else None)
     def check_ready(self):
         if not self.key:
             raise IfqaError("no key is set")
@@ -187,7 +185,7 @@ def test_changes_to_a_corpus_are_refused_and_an_experiment_hides_a_corpus_of_its
     assert checked("few", limit=1)[0][0] == "experiment few+limit=1: ifqa full-dev"
 
 
-def test_an_experiment_is_listed_stage_by_stage_and_a_changed_input_makes_a_stage_to_do_again():
+def test_an_experiment_is_listed_by_stage_and_a_changed_input_makes_a_stage_to_do_again():
     experiment(GOLD, FILE)
     stage_lines = ["retrieve with gold", "read with predictions", "score 2 questions"]
     assert checked() == (["experiment mine: ifqa full-dev", *(f"to do  {line}" for line in stage_lines)], "")
@@ -231,7 +229,7 @@ def test_what_is_needed_is_listed_with_how_to_get_it():
     assert len(needed("few")) == 5
 
 
-def test_programs_get_fields_instead_of_lines_and_nothing_is_written():
+def test_the_json_has_fields_and_nothing_is_written():
     corpus(priced='Priced"\ndisk = 5e9\nmemory = 9e9\nseconds = 60.0')
     experiment(PRICED, ASKS, llm("of fields"), top='corpus = "few"')
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
@@ -249,7 +247,7 @@ def test_programs_get_fields_instead_of_lines_and_nothing_is_written():
     assert (report["missing"], report["problem"].split(":")[0]) == (1, "passage source not found")
 
 
-def test_a_reading_is_estimated_in_calls_tokens_and_money_until_it_is_made():
+def test_a_reading_is_estimated_in_calls_tokens_and_cost_until_it_is_done():
     experiment(ASKS, llm("of a closed book"))
     estimated = "about 2 calls, 6 tokens of prompts and up to 20 of answers, up to $6.00"
     assert f"to do  llm outside_of_check:Model of a closed book of the reader: {estimated}" in checked()[0]

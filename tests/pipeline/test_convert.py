@@ -119,8 +119,8 @@ from ifqa.records import Prediction
 class Scores:
     version = 1
     def answer(self, questions, passages):
-        return [Prediction(q.id, "x", passage_ids=tuple(p.id for p in several[::-1]),
-                           passage_scores=tuple(-1.5 * n for n in range(len(several)))) for q, several in zip(questions, passages)]
+        return [Prediction(q.id, "x", passage_ids=tuple(p.id for p in texts[::-1]),
+                           passage_scores=tuple(-1.5 * n for n in range(len(texts)))) for q, texts in zip(questions, passages)]
 class Silent:
     def answer(self, questions, passages): return [Prediction(q.id, "x") for q in questions]
 """

@@ -1,4 +1,4 @@
-"""Probes: what they ask, what a reader loses by them, and how they resume."""
+"""Probes: their questions, a reader's losses by them, and how they resume."""
 
 import json
 import re
@@ -33,12 +33,12 @@ class Reads:
         if Path("stop").exists() and len(questions) == 1:
             raise KeyboardInterrupt
         with open("asked.txt", "a") as file:
-            print(*(one.text for one in questions), sep="|", file=file)
-        return [Prediction(one.id, self.captain(one.text, given)) for one, given in zip(questions, passages)]
-    def captain(self, text, given):
-        found = re.search("team(.)", text)
-        name = f"captain{found[1]}" if found else "nobody"
-        return name if self.memory or any(name in one.text for one in given) else "nobody"
+            print(*(question.text for question in questions), sep="|", file=file)
+        return [Prediction(q.id, self.captain(q.text, texts)) for q, texts in zip(questions, passages)]
+    def captain(self, text, passages):
+        team = re.search("team(.)", text)
+        name = f"captain{team[1]}" if team else "nobody"
+        return name if self.memory or any(name in passage.text for passage in passages) else "nobody"
 """
 TABLES = 'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\nname = "gold"\nk = 2\n[reader]\nname = "reads_here:Reads"\n'  # fmt: skip
 
@@ -79,7 +79,7 @@ def test_each_probe_changes_one_thing():
     assert first == again != other
 
 
-def test_losses_are_paired_and_an_interrupted_probe_goes_on(mine):
+def test_losses_are_paired_and_an_interrupted_probe_resumes(mine):
     stages.run(Run(mine))
     Path("asked.txt").unlink()
     write("stop", "")
@@ -129,7 +129,7 @@ def test_what_was_not_read_cannot_be_probed(tables, complaint):
     assert not Path("experiments/mine/probe").exists()
 
 
-def test_the_verb_and_the_page_know_of_probes(mine):
+def test_the_verb_and_the_page_show_probes(mine):
     ran, probed = (ifqa_here(verb, "mine", "--limit", "3", "--json", folder=".") for verb in ("run", "probe"))
     assert (ran.returncode, probed.returncode) == (0, 0)
     report = json.loads(probed.stdout)
@@ -149,12 +149,12 @@ class Parrot:
     chat = True
     def complete(self, requests):
         with open('prompts.txt', 'a') as file:
-            file.writelines(f'{one.messages[-1][1]!r}\\n' for one in requests)
+            file.writelines(f'{request.messages[-1][1]!r}\\n' for request in requests)
         return [Completion('Answer: captain1') for _ in requests]
 """
 
 
-def test_what_a_probe_asks_of_a_language_model_is_told_before(capsys):
+def test_a_probes_requests_to_a_language_model_are_estimated_first(capsys):
     write("parrot_here.py", PARROT)
     reader = {"name": "llm", "prompt": "open-book", "shots": 0}
     asks = experiment("asks", retriever=GOLD, reader=reader, llm={"name": "parrot_here:Parrot"})

@@ -1,4 +1,4 @@
-"""What a retriever or a reader of one's own gives is held to its protocol, with one line that says what is wrong."""
+"""The output of a user's retriever or reader is checked against its protocol, with a one-line error."""
 
 import pytest
 
@@ -22,7 +22,7 @@ PASSAGES = [[Passage("p", "", "text")], []]
     ([Prediction("q/1", "a", candidate="b"), Prediction("q/2", "a")], "a candidate with an answer or an error"),
     ([Prediction("q/1", "", error="e", candidate="b"), Prediction("q/2", "a")], "with an answer or an error"),
 ])  # fmt: skip
-def test_a_reader_that_gives_no_predictions_is_refused(predictions, complaint):
+def test_a_reader_with_wrong_predictions_is_refused(predictions, complaint):
     with pytest.raises(IfqaError, match=complaint):
         check_predictions("mine", QUESTIONS, PASSAGES, predictions)
 
@@ -43,7 +43,7 @@ def test_a_readers_text_that_cannot_be_encoded_is_refused(key):
     (Explanation("p", (0, 4), (0, 1), Calculation("1", "", (Term("t", "1", "passage", 3, 9),))), r"found \(3, 9\)"),
     (Explanation("p", (0, 4), (0, 1), Calculation("\ud800", "", (Term("t", "1", "passage", 0, 1),))), "surrogate"),
 ])  # fmt: skip
-def test_a_reader_that_tells_its_answer_wrongly_is_refused(how, complaint):
+def test_a_reader_with_a_wrong_explanation_is_refused(how, complaint):
     with pytest.raises(IfqaError, match=complaint):
         check_predictions("mine", QUESTIONS, PASSAGES, [Prediction("q/1", "yes", how=how), Prediction("q/2", "no")])
     right = Explanation("p", (0, 4), (0, 4), Calculation("1", "plus", (BUILT, Term("", "1", "question", 0, 0))))
@@ -61,6 +61,6 @@ def test_a_reader_that_tells_its_answer_wrongly_is_refused(how, complaint):
     ([[Hit("p", 1.0)] * 2, []], "gave q/1 2 passages; wanted .* none twice"),
     ([[Hit("p 0", 1.0)], []], "'p 0'.*; wanted an id without white space"),
 ])  # fmt: skip
-def test_a_retriever_that_gives_no_hits_is_refused(rankings, complaint):
+def test_a_retriever_with_wrong_rankings_is_refused(rankings, complaint):
     with pytest.raises(IfqaError, match=complaint):
         check_rankings("mine", QUESTIONS, 3, rankings)

@@ -186,20 +186,15 @@ def test_the_version_of_queries_counts_only_where_queries_are_rewritten(monkeypa
 def test_a_language_model_counts_only_for_the_stage_that_asks_it():
     tables = {"retriever": GOLD, "reader": {"name": "llm"}}
     generated = {"retriever": {"name": "genread"}}
-    for kind, plugins, equal in (
-        ("reader", tables, False),
-        ("retriever", tables, True),
-        ("retriever", generated, False),
-    ):
+    for kind, plugins, equal in (("reader", tables, False), ("retriever", tables, True), ("retriever", generated, False)):  # fmt: skip
         fingerprints = [of(kind, **plugins, llm={"model": model}) for model in ("gpt-4o", "gpt-4.1")]
         assert (fingerprints[0] == fingerprints[1]) is equal
-    files = []
+    llm, fingerprints = {"name": "outside_of_provenance:Model", "model": "model"}, []
     for weights in ("weights", "other weights"):
         write("model", weights)
-        llm = {"name": "outside_of_provenance:Model", "model": "model"}
-        files.append(of("reader", reader={"name": "llm"}, llm=llm))
-    assert changes(*files) == [{"llm"}]
-    assert [path["llm"]["files"] for path in files] == ["weights", "other weights"]
+        fingerprints.append(of("reader", reader={"name": "llm"}, llm=llm))
+    assert changes(*fingerprints) == [{"llm"}]
+    assert [fingerprint["llm"]["files"] for fingerprint in fingerprints] == ["weights", "other weights"]
 
 
 def test_passages_are_known_by_the_bytes_and_order_of_sources_and_the_version(monkeypatch):
@@ -208,11 +203,8 @@ def test_passages_are_known_by_the_bytes_and_order_of_sources_and_the_version(mo
 
     before = of_passages()
     passages([3], "more.jsonl")
-    both = ['path = "few.jsonl"', 'path = "more.jsonl"']
-    ordered = [
-        of_passages(corpus(first, more=f'[[passages.sources]]\nformat = "passages"\n{second}\n'))
-        for first, second in (both, reversed(both))
-    ]
+    more, both = '[[passages.sources]]\nformat = "passages"\n', ('path = "few.jsonl"\n', 'path = "more.jsonl"\n')
+    ordered = [of_passages(corpus(first, more=more + second)) for first, second in (both, reversed(both))]
     corpus()
     passages((0, 2))
     assert len({before, of_passages(), *ordered}) == 4
@@ -319,7 +311,7 @@ def test_passages_are_inputs_of_a_retriever_that_reads_them():
     assert Run(experiment(reader=FILE, corpus="few")).inputs("read")["passages"] == inputs
 
 
-def test_a_stage_made_from_something_else_is_refused_with_what_changed():
+def test_a_stage_with_changed_inputs_is_refused_by_name():
     tables = {"retriever": GOLD, "reader": FILE}
     stages.run(Run(experiment(**tables)))
     for changed, stage, complaint in (
@@ -346,7 +338,7 @@ def test_every_artifact_names_its_stage_and_its_inputs():
     ]
 
 
-def test_scores_are_made_from_the_scorer_and_the_benchmark(monkeypatch):
+def test_scores_depend_on_the_scorer_and_the_benchmark(monkeypatch):
     mine = experiment(reader=FILE)
     stages.run(Run(mine))
     inputs = [Run(mine).inputs("score")]
@@ -368,7 +360,7 @@ OURS = Measure("ours", F1.score, best="{best}")
 """
 
 
-def test_scores_are_made_from_the_measures_that_an_experiment_names(monkeypatch):
+def test_scores_depend_on_the_measures_that_an_experiment_names(monkeypatch):
     plain = experiment(reader=FILE)
     stages.run(Run(plain))
     write("mine_of_tests.py", MINE.format(best="high"))

@@ -72,6 +72,3 @@ def test_an_api_key_is_needed_only_for_remote_servers(monkeypatch):
     assert missing(closed_book(base_url="https://api.example.com/v1")) == ["an API key"]
     monkeypatch.setenv("OPENAI_API_KEY", "sk-nothing")
     assert missing(closed_book()) == []
-    assert missing(closed_book(base_url="https://api.example.com/v1")) == ["an API key"]
-    monkeypatch.setenv("IFQA_KEYS", "api.example.com=OPENAI_API_KEY")
-    assert missing(closed_book(base_url="https://api.example.com/v1")) == []

@@ -1,4 +1,4 @@
-"""What retrievers and readers are given and may return, and where an interrupted reading resumes."""
+"""What retrievers and readers get and may return, and where an interrupted reading resumes."""
 
 from pathlib import Path
 
@@ -9,7 +9,9 @@ from scored_experiments import write
 from ifqa.errors import IfqaError
 from ifqa.pipeline import chunk_runner, stages
 from ifqa.pipeline.run import Run
+from ifqa.pipeline.stage_inputs import answers_of
 from ifqa.pipeline.system import System
+from ifqa.records import Step
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import sha256, write_jsonl
 
@@ -37,19 +39,41 @@ def test_a_retriever_gets_the_clause_and_the_reader_the_whole_question():
 
 @pytest.mark.parametrize(("search", "complaint"), [
     ('return [[Hit("p0", 1.0), Hit("p1", 2.0)] for _ in questions]', "the score rises from 1.0 to 2.0 at rank 2"),
-    (
-        'return [SearchResult([], [Passage("a b", "", "text")]) for _ in questions]',
-        "has the id 'a b'; wanted an id that",
-    ),
+    ('return [SearchResult([], [Passage("a b", "", "text")]) for _ in questions]', "has the id 'a b'; wanted an id that"),
 ])  # fmt: skip
 def test_a_retriever_that_breaks_its_protocol_is_refused(search, complaint):
-    toy.outside(
-        toy.PLUGINS, f"class Broken(Words):\n    'Not as it should be.'\n    def search(self, questions, k): {search}\n"
-    )
+    toy.outside(toy.PLUGINS, f"class Broken(Words):\n    'Broken.'\n    def search(self, questions, k): {search}\n")
     toy.corpus('retriever = "outside_of_stages:Broken"')
     with pytest.raises(IfqaError, match=complaint):
         stages.run(Run(toy.experiment(corpus="few", retriever=toy.WORDS | {"name": "outside_of_stages:Broken"})))
     assert not Path("experiments/mine/retrieve").exists()
+
+
+STEPS = """
+from ifqa.records import Step
+class Steps(Words):
+    def search(self, questions, k):
+        rankings = zip(questions, super().search(questions, k))
+        return [SearchResult(hits, steps=[Step(question.text, ("p1",)), Step("again")]) for question, hits in rankings]
+"""
+
+
+def test_the_steps_of_a_search_are_recorded_and_told_with_its_answer():
+    toy.outside(toy.PLUGINS, STEPS)
+    toy.corpus('retriever = "outside_of_stages:Steps"')
+    retriever = toy.WORDS | {"name": "outside_of_stages:Steps"}
+    mine = toy.experiment(corpus="few", retriever=retriever, reader=toy.LAST)
+    stages.run(Run(mine))
+    questions = Run(mine).questions
+    rows = toy.rows("experiments/mine/retrieve/steps.jsonl")
+    assert [row["question_id"] for row in rows] == [question.id for question in questions]
+    assert rows[0]["steps"] == [
+        {"query": questions[0].text, "passage_ids": ["p1"]}, {"query": "again", "passage_ids": []}
+    ]  # fmt: skip
+    steps = [(Step(question.text, ("p1",)), Step("again")) for question in questions]
+    with System(Run(mine)) as system:
+        assert [answer.steps for answer in system.answer(questions)] == steps
+    assert [answer.steps for answer in answers_of(mine, questions)] == steps
 
 
 def test_a_ranking_of_an_unknown_passage_is_refused_by_read():
@@ -83,7 +107,7 @@ def test_a_reader_that_takes_scores_gets_the_retrievers_in_a_run_and_when_asked(
 
 
 def test_a_reader_that_breaks_its_protocol_is_refused():
-    answer = "def answer(self, questions, passages): return [Prediction(one.id, None) for one in questions]"
+    answer = "def answer(self, questions, passages): return [Prediction(q.id, None) for q in questions]"
     toy.outside(toy.PLUGINS, f"class Broken(Last):\n    'Not so.'\n    {answer}\n")
     with pytest.raises(IfqaError, match=r"reader 'outside_of_stages:Broken'.*ifqa/full-dev/0: answer: .* found None"):
         stages.run(Run(toy.experiment(reader={"name": "outside_of_stages:Broken"})))
@@ -133,14 +157,12 @@ def test_questions_that_change_while_they_are_read_leave_nothing():
 
 def test_usage_and_label_of_a_retriever_and_a_reader_are_in_the_manifest():
     known = sha256(Path("data/ifqa/full_split/dev.json"))
-    toy.outside(
-        toy.PLUGINS,
-        f"class Finds(Words):\n    trained_on = ({known!r},)\n    def usage(self): return {{'took': [3, 4]}}\n",
-        "class Tells(Last):\n    label = 'a toy'\n    def usage(self): return {'cut': 3}\n",
-    )
+    finds = f"class Finds(Words):\n    trained_on = ({known!r},)\n    def usage(self): return {{'took': [3, 4]}}\n"
+    tells = "class Tells(Last):\n    label = 'a toy'\n    def usage(self): return {'cut': 3}\n"
+    toy.outside(toy.PLUGINS, finds, tells)
     toy.corpus('retriever = "outside_of_stages:Finds"')
-    finds, tells = toy.WORDS | {"name": "outside_of_stages:Finds"}, {"name": "outside_of_stages:Tells"}
-    stages.run(Run(toy.experiment(corpus="few", retriever=finds, reader=tells)))
+    retriever = toy.WORDS | {"name": "outside_of_stages:Finds"}
+    stages.run(Run(toy.experiment(corpus="few", retriever=retriever, reader={"name": "outside_of_stages:Tells"})))
     retrieved, read = (read_manifest(Path("experiments/mine", stage))["record"] for stage in ("retrieve", "read"))
     assert (retrieved["took"], retrieved["trained_on_them"]) == ([3, 4], True)
     assert (read["label"], read["cut"], read["trained_on_them"]) == ("a toy", 3, False)
@@ -153,7 +175,7 @@ def test_the_next_run_asks_incomplete_questions_again(capsys):
         "    def answer(self, questions, passages):\n"
         "        down = Path('down').exists()\n"
         "        self.failed += len(questions) * down\n"
-        "        return [Prediction(one.id, '' if down else 'captain0', error='none came' * down) for one in questions]\n"
+        "        return [Prediction(q.id, '' if down else 'captain0', error='none came' * down) for q in questions]\n"
         "    def usage(self): return {'retry': self.failed, 'not_asked': 0}\n"
     )
     mine = toy.experiment(reader={"name": "outside_of_stages:Unlucky"})

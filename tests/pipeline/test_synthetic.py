@@ -1,4 +1,4 @@
-"""`ifqa data synthetic`: the same lines from the same seed, kept where the reader agrees, gone on with after a kill."""
+"""`ifqa data synthetic`: the same lines from the same seed, kept where the reader agrees, resumed after a kill."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ def lines():
     return [json.loads(line) for line in PLACE.read_text().splitlines()]
 
 
-def test_lines_tell_where_a_question_comes_from_and_are_read_everywhere(corpus):
+def test_lines_name_a_questions_source_and_are_read_everywhere(corpus):
     report = list(make_synthetic(Path(), "little", 0, check=False))
     assert report[0] == f"{PLACE}: 18 questions of 9 passages"
     first = lines()[0]
@@ -70,7 +70,7 @@ def test_questions_that_the_reader_answers_otherwise_are_left_out(corpus, monkey
     assert [" ".join(line.split()) for line in report[1:]] == ["year 9 made 9 kept", "number 9 made 0 kept"]
 
 
-def test_a_killed_command_goes_on_after_its_last_chunk(corpus, monkeypatch, capsys):
+def test_a_killed_command_resumes_after_its_last_chunk(corpus, monkeypatch, capsys):
     list(make_synthetic(Path(), "little", 0, check=False))
     whole = PLACE.read_bytes()
     PLACE.unlink()
@@ -112,7 +112,7 @@ def test_the_command_draws_some_passages_and_with_another_seed_others(corpus):
     (["synthetic", "--from", "other"], "ifqa passages other"),
     (["synthetic", "--from", "little", "--rules", "fixed"], "No such option: --rules"),
 ])  # fmt: skip
-def test_options_of_something_else_are_refused_in_one_line(corpus, arguments, message):
+def test_options_of_another_command_are_refused_in_one_line(corpus, arguments, message):
     Path("indexes/other.toml").write_text(Path("indexes/little.toml").read_text())
     done = ifqa_here("data", *arguments, folder=".")
     assert (done.returncode, done.stderr.count("\n"), message in done.stderr) == (2, 1, True)

@@ -41,9 +41,8 @@ def test_asking_builds_the_corpus_and_leaves_no_experiment():
 def test_a_built_corpus_can_be_read_while_it_is_locked():
     holder = "import sys; from pathlib import Path; from ifqa.storage.artifacts import lock\nwith lock(Path('indexes/few')): print('in', flush=True); sys.stdin.read()"
     ask(toy.searching(reader=toy.LAST), "If team3 had won, who would lead?")
-    with subprocess.Popen(
-        [sys.executable, "-c", holder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", holder], **pipes, text=True) as other:
         assert other.stdout.readline() == "in\n"
         answer = ask(toy.searching(reader=toy.LAST), "If team3 had won, who would lead?")
         other.stdin.close()
@@ -103,7 +102,7 @@ def test_parts_are_opened_once_and_used_by_a_thread_at_a_time():
     assert answers == [system.ask(f"If team{n} had won, who?").text for n in range(5)]
 
 
-def test_rankings_come_with_their_passages_at_the_depth_that_is_asked_for():
+def test_rankings_come_with_their_passages_at_the_requested_depth():
     with open_system(Run(toy.searching(reader=toy.LAST))) as system:
         first, second = system.retrieve(["If team3 had won, who would lead?", Question("mine", "Of team1?")], k=2)
     assert [(passage.id, score) for passage, score in first] == [("p3", 1.0), ("p0", 0.0)]
@@ -118,7 +117,7 @@ def test_rankings_come_with_their_passages_at_the_depth_that_is_asked_for():
     (lambda system: system.ask("If so?", 1.1), "threshold: wanted a confid"),
     (lambda system: system.ask("If so?", True), "threshold: wanted a confid"),
 ])  # fmt: skip
-def test_what_is_no_question_or_no_threshold_is_refused(call, complaint):
+def test_a_wrong_question_and_a_wrong_threshold_are_refused(call, complaint):
     with open_system(Run(toy.searching(reader=UNSURE))) as system, pytest.raises(IfqaError, match=complaint):
         call(system)
 

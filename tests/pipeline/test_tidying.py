@@ -1,4 +1,4 @@
-"""A failed stage leaves no folder; one that was there, and what can be resumed, stay."""
+"""A failed stage leaves no folder; earlier folders and resumable drafts stay."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def test_a_variant_whose_reading_fails_leaves_nothing(stage):
     assert [path.name for path in Path("experiments").iterdir()] == ["mine.toml"]
 
 
-def test_a_stage_that_was_taken_over_goes_with_the_folder():
+def test_a_copied_stage_is_removed_with_the_folder():
     write_answers("mine", range(3), 'limit = 3\n[retriever]\nname = "gold"\n')
     stages.retrieve(Run(load_experiment("mine")))
     with pytest.raises(IfqaError, match="no more"):

@@ -1,4 +1,4 @@
-"""What a training cannot do is refused before passages are built and searched; nothing is written."""
+"""A training that cannot succeed is refused before passages are built and searched; nothing is written."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def train(what, settings, benchmark="sample", split="train", corpus="sample", de
     ("fid", {"recipe": "ifqa", "model": "t5"}, "t5 was trained on another and may not be trained further on"),
     ("unifiedqa", {"model": "t5"}, "t5 was trained on another"),
 ])  # fmt: skip
-def test_a_setting_that_cannot_be_met_is_refused_before_any_work(what, settings, complaint):
+def test_an_impossible_setting_is_refused_before_any_work(what, settings, complaint):
     with pytest.raises(IfqaError, match=complaint):
         train(what, settings)
     assert not Path("to").exists()

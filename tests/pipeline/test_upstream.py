@@ -1,4 +1,4 @@
-"""What a stage reads is held to its own questions: files of earlier stages, of others, and weights of a family."""
+"""A stage checks its inputs against its questions: files of earlier stages and other systems, and weights of a family."""
 
 import json
 from contextlib import nullcontext
@@ -74,7 +74,7 @@ def test_a_line_that_is_no_prediction_is_named(experiment, line, complaint):
 
 
 @pytest.mark.parametrize("terms", [(), (Term("1951", "1951", "passage", 3, 7), Term("later", "1", "question", 2, 7))])
-def test_a_prediction_is_read_back_as_it_was_written(experiment, terms):
+def test_a_prediction_survives_writing_and_reading(experiment, terms):
     calculation = Calculation("1952", "plus", terms) if terms else None
     how = Explanation("p", (0, 9), (3, 7), calculation)
     whole = Prediction("ifqa/full-dev/1", "a", "So: a.", ("p", "q"), "", -0.5, (2.0, 1), "b", how=how, confidence=0.25)
@@ -157,10 +157,8 @@ def test_answers_to_one_file_of_questions_are_not_scored_on_another():
 
 def test_a_ranking_of_a_question_that_the_split_lacks_is_refused():
     write("run.trec", "sample/dev/0 Q0 p 1 1.0 t\nsample/dev/999 Q0 p 1 1.0 t\n")
-    write(
-        "experiments/mine.toml",
-        'benchmark = "sample"\nsplit = "dev"\ncorpus = "sample"\n[retriever]\nname = "run"\npath = "run.trec"\nk = 1\n',
-    )
+    run = '[retriever]\nname = "run"\npath = "run.trec"\nk = 1\n'
+    write("experiments/mine.toml", f'benchmark = "sample"\nsplit = "dev"\ncorpus = "sample"\n{run}')
     message = r"run\.trec has 1 question, of 2, .*: sample/dev/999; wanted ids as sample/dev/0"
     with pytest.raises(IfqaError, match=message):
         stages.retrieve(Run(load_experiment("mine")))

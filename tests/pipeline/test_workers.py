@@ -1,4 +1,4 @@
-"""Retrieving and reading by several worker processes: the same bytes and records as by one, and what is kept after a stop."""
+"""Retrieving and reading by worker processes: the same bytes and records as by one process, and resumption."""
 
 import json
 from pathlib import Path
@@ -57,7 +57,7 @@ def files_and_facts(name, stage):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}, facts
 
 
-def test_two_processes_make_the_files_and_records_that_one_makes(eleven, capfd):
+def test_two_processes_write_the_same_files_and_records_as_one(eleven, capfd):
     tables = {"corpus": "few", "retriever": SLOW, "reader": {"name": "outside_of_stages:Pairs", "passages": 2}}
     stages.run(Run(experiment("one", **tables)))
     alone = capfd.readouterr().err
@@ -107,7 +107,7 @@ def test_an_interrupted_retrieval_resumes_after_its_last_whole_chunk(eleven, cap
     assert facts["took"][0] == 11
 
 
-def test_a_plugin_with_a_language_model_works_in_this_process_alone(eleven, capsys):
+def test_a_plugin_with_a_language_model_runs_in_this_process_alone(eleven, capsys):
     asks = 'class Asks(Last):\n    "Asks."\n    def __init__(self, llm) -> None:\n        Path("opened").touch(exist_ok=False)\n'
     outside(PLUGINS, asks)
     tables = {"reader": {"name": "outside_of_stages:Asks"}, "llm": {"model": "m", "base_url": "http://127.0.0.1:9/v1"}}
