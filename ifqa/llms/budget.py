@@ -145,10 +145,7 @@ COUNTS: tuple[Count, ...] = get_args(Count)
 
 
 class UsageMeter:
-    """One plugin's use of a model, without the requests of other plugins; `counts` has its events by key.
-
-    `keys` are the events that the plugin counts itself, in the order of manifests.
-    """
+    """One plugin's use of a model; `counts` has its events by key, and `keys` are the events that it counts itself, in order."""
 
     def __init__(self, llm: LanguageModel, keys: Sequence[Count] = COUNTS) -> None:
         self.counts: Counter[Count] = Counter()

@@ -177,8 +177,7 @@ class HF(LanguageModel):
 
     def tokenise(self, text: str, add_special_tokens: bool) -> list[int]:
         text = text.encode("utf-8", "replace").decode()  # without lone surrogates
-        ids: list[int] = self.tokenizer(text, add_special_tokens=add_special_tokens)["input_ids"]
-        return ids
+        return list(self.tokenizer(text, add_special_tokens=add_special_tokens)["input_ids"])
 
     def _next_batch_size(self, todo: Sequence[tuple[Request, list[int]]]) -> int:
         """The number of first requests that make the next batch; batches have equal sizes, as small ones waste time."""

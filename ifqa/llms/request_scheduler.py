@@ -207,11 +207,7 @@ class RequestScheduler:
 
 
 def run(coroutine: Coroutine[object, object, None]) -> None:
-    """Run a coroutine to its end; in a new thread if this thread already runs an event loop (Jupyter).
-
-    Raises:
-        asyncio.CancelledError: it was `cancellable`, and was cancelled.
-    """
+    """Run a coroutine, in a new thread if this thread runs an event loop (Jupyter); CancelledError if it was cancelled."""
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
     cancelled = cancellation()
 

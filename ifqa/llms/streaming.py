@@ -1,7 +1,4 @@
-"""Streaming and cancellation of completions while they are generated.
-
-Neither affects requests, cache keys or stored completions.
-"""
+"""Streaming and cancellation of completions; neither affects requests, cache keys or stored completions."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future

@@ -48,11 +48,7 @@ def estimate_tokens(text: str) -> int:
 
 @cache
 def token_counter(model: str) -> Callable[[str], int]:
-    """A function that counts a model's tokens in a text.
-
-    It is tiktoken's if the model's vocabulary is on this machine; nothing is downloaded. Otherwise it is `estimate_tokens`,
-    which is logged once.
-    """
+    """Counts a model's tokens with tiktoken if its vocabulary is on this machine, else by `estimate_tokens`, which is logged."""
     import tiktoken
 
     try:

@@ -31,10 +31,7 @@ class GoldSample:
 
 
 def screen_corpus(corpus: CorpusConfig, number: int, examples: int, seed: int, workers: int = 0) -> PassageSample:
-    """Screen all passages of a built corpus, and draw `number` passages of those kept and `examples` of the others, by `seed`.
-
-    `workers` is the number of processes; 0 for the number of cores.
-    """
+    """Screen a built corpus, and draw by `seed` `number` of the passages kept and `examples` of the others."""
     if number < 1:
         raise ConfigError(f"--number, the passages to write questions about, must be at least 1; found {number}")
     _ = CorpusBuild(corpus).passages  # raises if they are not built

@@ -154,10 +154,7 @@ class CorpusBuild(_ArtifactFolder):
 
 
 class Run(_ArtifactFolder):
-    """An experiment with its questions, its corpus, its artifacts and the inputs of each stage.
-
-    Everything read or computed is cached, so a run must not outlive its command.
-    """
+    """An experiment with its questions, corpus, artifacts and inputs, all cached: a run must not outlive its command."""
 
     def __init__(self, experiment: Experiment) -> None:
         super().__init__(experiment.folder)

@@ -51,10 +51,7 @@ def _iter_steps(path: Path) -> Iterator[tuple[str, list[Step]]]:
 def _match_questions(
     experiment: Experiment, questions: Sequence[Question], stored: Iterable[tuple[str, _T]], path: Path, stage: str
 ) -> Iterator[tuple[Question, _T | None]]:
-    """Each question with its entry in a stage's file, or None; the file is read only as far as needed.
-
-    DamagedArtifact if the file has a question that is not the experiment's, or is out of order.
-    """
+    """Each question with its entry in a stage's file, or None; DamagedArtifact if an entry is foreign or out of order."""
     pairs, known = iter(stored), {question.id for question in questions}
     ahead = next(pairs, None)
     for question in questions:

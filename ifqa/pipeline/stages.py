@@ -163,10 +163,7 @@ def _rows(run: Run, aggregator: Aggregator) -> Iterator[QuestionRow]:
 
 
 def run(run: Run, session: Session | None = None, workers: Workers | None = None) -> Path:
-    """Run the stages of an experiment that are not current, in order; returns the score folder.
-
-    The experiments of a command share a `session`, and with it their language models and budget.
-    """
+    """Run the stages of an experiment that are not current, in order; returns the score folder."""
     session = session or Session()
     _ = run.questions  # raises before anything is built
     prepare(run)

@@ -286,10 +286,7 @@ def check_predictions(
 
 
 def as_questions(questions: Iterable[str | Question]) -> list[Question]:
-    """Questions from texts, with ids `ask/0`, `ask/1`, …; `Question`s are kept.
-
-    IfqaError for anything else, for an empty question, and for half a surrogate pair, which no tokenizer takes.
-    """
+    """Questions from texts, with ids `ask/0`, …; IfqaError for other types, an empty question or half a surrogate pair."""
     if isinstance(questions, str) or not isinstance(questions, Iterable):
         raise IfqaError(f"wanted a list of questions, found {questions!r:.80}")
     parsed = []

@@ -1,5 +1,6 @@
 """`check` estimates the work of a corpus or an experiment, and reports mistakes after all lines."""
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -10,11 +11,11 @@ from outside_plugins import answers, passages
 from scored_experiments import benchmark, write
 
 from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import load_experiment
+from ifqa.config.experiment import load_experiment, parse_experiment
 from ifqa.corpus.sources import BuildEstimate
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
-from ifqa.pipeline.check import check, findings_json
+from ifqa.pipeline.check import check, findings_json, requirements
 from ifqa.pipeline.run import Run
 from ifqa.protocols import Requirement
 
@@ -69,6 +70,8 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
     benchmark(*({"question": f"If {n}, who?", "answers": ["x"], "context": [f"gold {n}"]} for n in range(2)))
     answers({0: "x", 1: "y"})
     passages(range(3))
@@ -284,3 +287,59 @@ def test_recorded_completions_are_not_asked():
     lines, complaint = checked("sample-closed-book")
     assert complaint == ""
     assert "done   llm replay of the reader: 8 completions are in the cache" in lines
+
+
+def missing_for(experiment):
+    return [need.name for need in requirements(Run(experiment)) if not need.present]
+
+
+def of(**tables):
+    return parse_experiment("mine", {"benchmark": "sample", "split": "dev", **tables}, "mine.toml")
+
+
+def closed_book(**llm):
+    return of(reader={"name": "llm", "prompt": "closed-book"}, llm={"name": "openai", "model": "m"} | llm)
+
+
+def test_missing_questions_sources_models_and_checkpoints_are_named():
+    assert missing_for(load_experiment("sample")) == missing_for(load_experiment("sample-closed-book")) == []
+    assert missing_for(load_experiment("table3-full-dpr")) == [
+        "ifqa full-test",
+        "data/enwiki/enwiki-*-pages-articles-multistream*.xml*.bz2",
+        "facebook/dpr-ctx_encoder-single-nq-base",
+        "facebook/dpr-question_encoder-single-nq-base",
+        "an API key",
+    ]
+    for experiment, checkpoint, folder in (
+        (load_experiment("table4-bm25-fid"), "models/figure2-bm25-fid-large", "figure2-bm25-fid-large"),
+        (of(reader={"name": "unifiedqa", "checkpoint": "models/unifiedqa-{group}"}), "models/unifiedqa-{group}", "unifiedqa-hotpotqa"),
+    ):  # fmt: skip
+        assert f"the checkpoint {checkpoint}" in missing_for(experiment)
+        Path("models", folder).mkdir(parents=True)
+        assert f"the checkpoint {checkpoint}" not in missing_for(experiment)
+
+
+def test_a_reranker_that_ships_with_the_package_needs_nothing():
+    for model, wanted in (("ifqa", []), ("extractive", []), ("no/such", ["no/such"])):
+        table = {"name": "rerank", "model": model, "parts": [{"name": "bm25"}]}
+        assert missing_for(of(corpus="sample", retriever=table)) == wanted
+
+
+def test_the_encoder_of_the_span_readers_weights_is_needed_until_it_is_there():
+    experiment = of(reader={"name": "extractive", "weights": "mine"})
+    assert missing_for(experiment) == ["mine"]
+    Path("mine").mkdir()
+    encoder = {"name": "sentence-transformers/all-mpnet-base-v2", "sha256": "78"}
+    Path("mine/manifest.json").write_text(json.dumps({"family": "ifqa/full", "encoder": encoder}))
+    [need] = [requirement for requirement in requirements(Run(experiment)) if not requirement.present]
+    assert need == Requirement(encoder["name"], "fetch it with: ifqa data all-mpnet-base-v2")
+    Path("models/all-mpnet-base-v2").mkdir(parents=True)
+    assert missing_for(experiment) == []
+
+
+def test_an_api_key_is_needed_only_for_remote_servers(monkeypatch):
+    assert missing_for(closed_book()) == ["an API key"]
+    assert missing_for(closed_book(base_url="http://localhost:11434/v1")) == []
+    assert missing_for(closed_book(base_url="https://api.example.com/v1")) == ["an API key"]
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-nothing")
+    assert missing_for(closed_book()) == []

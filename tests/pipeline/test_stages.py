@@ -122,3 +122,53 @@ def test_a_stage_is_copied_from_any_experiment_of_the_family_with_the_same_input
     messages = capsys.readouterr().err
     assert "experiments/mine/retrieve: copied from mine+reader.passages=1" in messages
     assert "experiments/mine/read: 5 questions answered" in messages, "no file of another experiment is looked at"
+
+
+FAILS = """
+from ifqa.errors import IfqaError
+class Fails(Last):
+    def answer(self, questions, passages): raise IfqaError("no more")
+"""
+
+
+@pytest.fixture
+def failing():
+    """Makes a variant whose reader fails."""
+    toy.outside(toy.PLUGINS, FAILS)
+    return lambda base, **changes: override(base, {"reader": "outside_of_stages:Fails", **changes})
+
+
+@pytest.mark.parametrize("stage", [stages.read, stages.run])
+def test_a_variant_whose_reading_fails_leaves_nothing(stage, failing):
+    with pytest.raises(IfqaError, match="no more"):
+        stage(Run(failing(toy.experiment(reader=toy.FILE))))
+    assert list(Path("experiments").iterdir()) == []
+
+
+def test_a_copied_stage_is_removed_with_the_folder(failing):
+    base = toy.experiment(retriever=toy.GOLD, reader=toy.FILE)
+    stages.retrieve(Run(base))
+    with pytest.raises(IfqaError, match="no more"):
+        stages.read(Run(failing(base)))
+    assert [path.name for path in Path("experiments").iterdir()] == ["mine"]
+    retriever = failing(base, **{"retriever.k": 1})
+    with pytest.raises(IfqaError, match="no more"):
+        stages.run(Run(retriever))
+    assert (retriever.folder / "retrieve/run.trec").exists()  # retrieved here, and used by the next attempt
+
+
+def test_a_finished_stage_and_the_users_files_stay(failing):
+    base = toy.experiment(reader=toy.FILE)
+    stages.read(Run(base))
+    Path("answers.jsonl").unlink()
+    before = sorted(Path("experiments").rglob("*"))
+    with pytest.raises(IfqaError, match=r"answers\.jsonl"):
+        stages.read(Run(base))
+    assert sorted(Path("experiments").rglob("*")) == before
+    folder = failing(base).folder
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(IfqaError, match="no more"):
+        stages.read(Run(failing(base)))
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert not (folder / ".read.partial").exists()
