@@ -301,7 +301,8 @@ class CacheWriter:
 
         One transaction stores the completions of all waiting threads. IfqaError if even the reserved space does not suffice.
         """
-        key, full = cache_key(self._model, request), None  # type: str, IfqaError | None
+        key = cache_key(self._model, request)
+        full: IfqaError | None = None
         self._unwritten[key] = format_record(self._model, request, completion)
         with self._lock:
             while key in self._unwritten:

@@ -8,7 +8,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -40,8 +40,7 @@ STEPS = "steps.jsonl"  # of an iterative retriever: a line for each question
 _ACTIVITY: Mapping[Stage, str] = {"retrieve": "searching", "read": "reading"}
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):
     """Questions and, for a reader, the hits of each, best first; `number` counts the chunks of this attempt."""
 
     number: int
@@ -53,8 +52,7 @@ Facts = dict[str, Any]  # of one or more chunks: counts of questions and hits, t
 ChunkResult = tuple[dict[str, bytes], Facts]  # with the lines that a chunk adds to each file
 
 
-@dataclass(frozen=True)
-class ProbeInputs:
+class ProbeInputs(NamedTuple):
     """Questions to read in place of an experiment's own, the hits to read for each, and the probe's folder."""
 
     folder: Path

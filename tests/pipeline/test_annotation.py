@@ -41,7 +41,7 @@ def test_screen_reports_shares_shows_examples_and_overwrites_no_file(tmp_path, m
     assert Path("t.csv").read_text() == "mine"
 
 
-def annotated(path, filled):
+def annotate(path, filled):
     """Fill in the tasks of a file as Label Studio exports them; `filled` has (worker, fields) for each task."""
     tasks = json.loads(path.read_text())
     for task, workers in zip(tasks, filled, strict=True):
@@ -64,9 +64,9 @@ def test_twenty_questions_come_back_from_annotation_as_they_were(tmp_path, capsy
          "answer_type": ["entity"], "other_passages": list(question.gold_passages[1:])}
         for question in TWENTY
     )  # fmt: skip
-    annotated(tmp_path / "tasks.json", [[(1, field)] for field in fields])
+    annotate(tmp_path / "tasks.json", [[(1, field)] for field in fields])
     convert(str(tmp_path / "tasks.json"), tmp_path / "votes.json", form="verification")
-    annotated(tmp_path / "votes.json", [[(worker, {"verdict": ["right"]}) for worker in (2, 3)] for _ in TWENTY])
+    annotate(tmp_path / "votes.json", [[(worker, {"verdict": ["right"]}) for worker in (2, 3)] for _ in TWENTY])
     convert(str(tmp_path / "votes.json"), tmp_path / "mine.jsonl", form="file")
     assert "20 questions kept by 40 votes of 2 workers; 0 dropped" in capsys.readouterr().err
     read = File(tmp_path).questions("mine.jsonl")

@@ -118,26 +118,26 @@ def findings(name="mine", **changes):
     return yielded, ""
 
 
-def checked(name="mine", **changes):
+def check_lines(name="mine", **changes):
     """The lines on the work, and the error raised after all; empty for none."""
     yielded, complaint = findings(name, **changes)
     return [str(finding).strip() for finding in yielded if not isinstance(finding, Requirement)], complaint
 
 
-def needed(name="mine"):
+def need_lines(name="mine"):
     """The lines on what is needed."""
     return [str(finding).strip() for finding in findings(name)[0] if isinstance(finding, Requirement)]
 
 
 def test_a_corpus_is_forecast_until_it_is_built_and_again_once_its_source_changed(machine):
-    lines, complaint = checked("few")
+    lines, complaint = check_lines("few")
     assert (len(lines), lines[0], complaint) == (2, "corpus few", "")
     assert lines[1].startswith("to do  passages of few: about 3 passages, ")
     assert lines[1].endswith(", by 2 at once, estimated from 100.0% of the input")
     stages.build_passages(load_corpus("few"))
     priced = 'Priced"\ndisk = 5e9\nmemory = 9e9\nseconds = 60.0'
     corpus(priced=priced, plain='Plain"')
-    assert checked("few")[0][1:] == [
+    assert check_lines("few")[0][1:] == [
         "done   passages of few: 3 passages",
         "to do  index priced of few: about 5.0 GB of disk, 9.0 GB of memory, 60 s, for 3 passages",
         "to do  index plain of few",
@@ -145,9 +145,12 @@ def test_a_corpus_is_forecast_until_it_is_built_and_again_once_its_source_change
     corpus(priced=priced)
     stages.build_index(load_corpus("few"), "priced")
     machine.free = machine.memory = 0
-    assert checked("few") == (["corpus few", "done   passages of few: 3 passages", "done   index priced of few"], "")
+    assert check_lines("few") == (
+        ["corpus few", "done   passages of few: 3 passages", "done   index priced of few"],
+        "",
+    )
     passages(range(5))
-    assert [line.partition(":")[0] for line in checked("few")[0][1:3]] == [
+    assert [line.partition(":")[0] for line in check_lines("few")[0][1:3]] == [
         "to do  passages of few",
         "to do  index priced of few",
     ]
@@ -156,14 +159,14 @@ def test_a_corpus_is_forecast_until_it_is_built_and_again_once_its_source_change
 @pytest.mark.usefixtures("forecast")
 def test_disk_and_time_add_up_and_memory_is_the_largest():
     corpus(one='Priced"\ndisk = 2e9\nmemory = 1e8\nseconds = 100.0', two='Priced"\ndisk = 3e9\nmemory = 7e9\nseconds = 3600.0')  # fmt: skip
-    assert checked("few")[0][1:] == [
+    assert check_lines("few")[0][1:] == [
         "to do  passages of few: about 2,000 passages, 1.0 GB of disk, 450.1 MB of memory, 30 s, by 2 at once, estimated from 50.0% of the input",
         "to do  index one of few: about 2.0 GB of disk, 100.0 MB of memory, 100 s, for 2000 passages",
         "to do  index two of few: about 3.0 GB of disk, 7.0 GB of memory, 60 min, for 2000 passages",
         "to do  all of few: about 6.0 GB of disk, 7.0 GB of memory, 62 min",
     ]
     write("indexes/few.toml", "[passages]\nworkers = 5\n" + Path("indexes/few.toml").read_text())
-    assert "900.1 MB of memory, 12 s, by 5 at once" in checked("few")[0][1]
+    assert "900.1 MB of memory, 12 s, by 5 at once" in check_lines("few")[0][1]
 
 
 @pytest.mark.usefixtures("forecast")
@@ -176,28 +179,28 @@ def test_disk_and_time_add_up_and_memory_is_the_largest():
 def test_too_little_disk_or_memory_is_refused_after_the_lines(machine, free, memory, expected):
     corpus(priced='Priced"\ndisk = 2e9\nmemory = 2e9')
     machine.free, machine.memory = free, memory
-    lines, complaint = checked("few")
+    lines, complaint = check_lines("few")
     assert lines[-1].startswith("to do  all of few: about 3.0 GB of disk")
     assert complaint == expected.format(cwd=Path.cwd())
 
 
 def test_changes_to_a_corpus_are_refused_and_an_experiment_hides_a_corpus_of_its_name():
     complaint = "k belongs to an experiment; few is a corpus: edit indexes/few.toml"
-    assert checked("few", **{"retriever.k1": 1.2, "k": 3}) == ([], complaint)
+    assert check_lines("few", **{"retriever.k1": 1.2, "k": 3}) == ([], complaint)
     experiment(FILE, name="few")
-    assert checked("few", limit=1)[0][0] == "experiment few+limit=1: ifqa full-dev"
+    assert check_lines("few", limit=1)[0][0] == "experiment few+limit=1: ifqa full-dev"
 
 
 def test_an_experiment_is_listed_by_stage_and_a_changed_input_makes_a_stage_to_do_again():
     experiment(GOLD, FILE)
     stage_lines = ["retrieve with gold", "read with predictions", "score 2 questions"]
-    assert checked() == (["experiment mine: ifqa full-dev", *(f"to do  {line}" for line in stage_lines)], "")
+    assert check_lines() == (["experiment mine: ifqa full-dev", *(f"to do  {line}" for line in stage_lines)], "")
     stages.run(Run(load_experiment("mine")))
-    assert checked()[0][1:] == [f"done   {line}" for line in stage_lines]
+    assert check_lines()[0][1:] == [f"done   {line}" for line in stage_lines]
     answers({0: "x", 1: "x"})
-    assert [line[:5] for line in checked()[0][1:]] == ["done ", "to do", "to do"]
-    assert [line[:5] for line in checked(k=1)[0][1:]] == ["to do"] * 3
-    assert checked(seed=1)[0][0].startswith("experiment mine+seed=1: ")
+    assert [line[:5] for line in check_lines()[0][1:]] == ["done ", "to do", "to do"]
+    assert [line[:5] for line in check_lines(k=1)[0][1:]] == ["to do"] * 3
+    assert check_lines(seed=1)[0][0].startswith("experiment mine+seed=1: ")
 
 
 def test_everything_missing_is_reported_at_once_without_repeats():
@@ -205,7 +208,7 @@ def test_everything_missing_is_reported_at_once_without_repeats():
     Path("few.jsonl").unlink()
     run = '[retriever]\nname = "run"\npath = "nowhere.trec"\n'
     experiment(run, '[reader]\nname = "llm"\n', '[llm]\nname = "replay"\npath = "nowhere.jsonl"\n', top='corpus = "few"')  # fmt: skip
-    parts = checked()[1].split("; ")
+    parts = check_lines()[1].split("; ")
     assert parts[0].startswith("passage source not found: few.jsonl")
     missing = ["run not found: nowhere.trec does not exist", "recording not found: nowhere.jsonl does not exist"]
     assert [part for part in parts if "nowhere" in part] == missing
@@ -217,11 +220,11 @@ def test_what_is_needed_is_listed_with_how_to_get_it():
     index = '[index.dense]\nretriever = "dense"\nmodel = "facebook/dpr-ctx_encoder-single-nq-base"\n'
     write("indexes/few.toml", gold + Path("indexes/few.toml").read_text() + index)
     experiment('[retriever]\nname = "dense"\nk = 5\n', FILE, top='corpus = "few"')
-    assert "data/ifqa/full_split/dev.json is missing; run: ifqa data ifqa" in checked()[1]
+    assert "data/ifqa/full_split/dev.json is missing; run: ifqa data ifqa" in check_lines()[1]
     mend = (
         "it is downloaded from the model hub at first use; without a network, copy its folder here and name the folder"
     )
-    assert needed() == [
+    assert need_lines() == [
         "missing  ifqa full-dev: data/ifqa/full_split/dev.json is missing; run: ifqa data ifqa",
         "missing  ifqa full-train: data/ifqa/full_split/train.json is missing; run: ifqa data ifqa",
         "here     few.jsonl",
@@ -229,7 +232,7 @@ def test_what_is_needed_is_listed_with_how_to_get_it():
         f"missing  facebook/dpr-question_encoder-single-nq-base: {mend}",
         "here     answers.jsonl",
     ]
-    assert len(needed("few")) == 5
+    assert len(need_lines("few")) == 5
 
 
 def test_the_json_has_fields_and_nothing_is_written():
@@ -253,22 +256,22 @@ def test_the_json_has_fields_and_nothing_is_written():
 def test_a_reading_is_estimated_in_calls_tokens_and_cost_until_it_is_done():
     experiment(ASKS, llm("of a closed book"))
     estimated = "about 2 calls, 6 tokens of prompts and up to 20 of answers, up to $6.00"
-    assert f"to do  llm outside_of_check:Model of a closed book of the reader: {estimated}" in checked()[0]
+    assert f"to do  llm outside_of_check:Model of a closed book of the reader: {estimated}" in check_lines()[0]
     experiment(ASKS, llm("of no price and key", "known = false\nkey = false"))
-    lines, complaint = checked()
+    lines, complaint = check_lines()
     assert (lines[-1], complaint) == ("to do  score 2 questions", "no key is set")
     assert any("an unknown price" in line for line in lines)
     stages.read(Run(load_experiment("mine")))
-    lines, complaint = checked()  # nothing more is asked
+    lines, complaint = check_lines()  # nothing more is asked
     assert (lines[1], complaint) == ("done   read with outside_of_check:Asks", "")
     assert not [line for line in lines if "llm" in line]
 
 
 def test_passages_not_yet_retrieved_count_as_of_the_usual_length():
     experiment(GOLD, ASKS, llm("of an open book"), name="open")
-    assert "2 calls, 1,006 tokens of prompts" in checked("open")[0][3]
+    assert "2 calls, 1,006 tokens of prompts" in check_lines("open")[0][3]
     stages.retrieve(Run(load_experiment("open")))
-    assert "2 calls, 10 tokens of prompts" in checked("open")[0][3]
+    assert "2 calls, 10 tokens of prompts" in check_lines("open")[0][3]
 
 
 STEPS = '[retriever]\nname = "steps-llm"\nsteps = 3\n[[retriever.parts]]\nname = "gold"\n'
@@ -284,7 +287,7 @@ def test_a_retrievers_requests_are_estimated_too(retriever, calls, answers):
 
 
 def test_recorded_completions_are_not_asked():
-    lines, complaint = checked("sample-closed-book")
+    lines, complaint = check_lines("sample-closed-book")
     assert complaint == ""
     assert "done   llm replay of the reader: 8 completions are in the cache" in lines
 
@@ -293,12 +296,12 @@ def missing_for(experiment):
     return [need.name for need in requirements(Run(experiment)) if not need.present]
 
 
-def of(**tables):
+def parse(**tables):
     return parse_experiment("mine", {"benchmark": "sample", "split": "dev", **tables}, "mine.toml")
 
 
 def closed_book(**llm):
-    return of(reader={"name": "llm", "prompt": "closed-book"}, llm={"name": "openai", "model": "m"} | llm)
+    return parse(reader={"name": "llm", "prompt": "closed-book"}, llm={"name": "openai", "model": "m"} | llm)
 
 
 def test_missing_questions_sources_models_and_checkpoints_are_named():
@@ -312,7 +315,7 @@ def test_missing_questions_sources_models_and_checkpoints_are_named():
     ]
     for experiment, checkpoint, folder in (
         (load_experiment("table4-bm25-fid"), "models/figure2-bm25-fid-large", "figure2-bm25-fid-large"),
-        (of(reader={"name": "unifiedqa", "checkpoint": "models/unifiedqa-{group}"}), "models/unifiedqa-{group}", "unifiedqa-hotpotqa"),
+        (parse(reader={"name": "unifiedqa", "checkpoint": "models/unifiedqa-{group}"}), "models/unifiedqa-{group}", "unifiedqa-hotpotqa"),
     ):  # fmt: skip
         assert f"the checkpoint {checkpoint}" in missing_for(experiment)
         Path("models", folder).mkdir(parents=True)
@@ -322,11 +325,11 @@ def test_missing_questions_sources_models_and_checkpoints_are_named():
 def test_a_reranker_that_ships_with_the_package_needs_nothing():
     for model, wanted in (("ifqa", []), ("extractive", []), ("no/such", ["no/such"])):
         table = {"name": "rerank", "model": model, "parts": [{"name": "bm25"}]}
-        assert missing_for(of(corpus="sample", retriever=table)) == wanted
+        assert missing_for(parse(corpus="sample", retriever=table)) == wanted
 
 
 def test_the_encoder_of_the_span_readers_weights_is_needed_until_it_is_there():
-    experiment = of(reader={"name": "extractive", "weights": "mine"})
+    experiment = parse(reader={"name": "extractive", "weights": "mine"})
     assert missing_for(experiment) == ["mine"]
     Path("mine").mkdir()
     encoder = {"name": "sentence-transformers/all-mpnet-base-v2", "sha256": "78"}

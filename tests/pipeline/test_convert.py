@@ -25,7 +25,7 @@ CLOSED = 'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "predictions"\np
 
 
 @pytest.fixture
-def work(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments/mine.toml").write_text(GOLD)
@@ -33,60 +33,60 @@ def work(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def done(work):
+def run_folder(folder):
     stages.retrieve(Run(load_experiment("mine")))
-    return work
+    return folder
 
 
-def test_a_run_becomes_ctxs_with_its_texts_and_trec_as_it_is_or_cut(done):
-    assert convert("mine", done / "out/x.json") == done / "out/x.json"
+def test_a_run_becomes_ctxs_with_its_texts_and_trec_as_it_is_or_cut(run_folder):
+    assert convert("mine", run_folder / "out/x.json") == run_folder / "out/x.json"
     questions = Run(load_experiment("mine")).questions
-    entries = json.loads((done / "out/x.json").read_text())
+    entries = json.loads((run_folder / "out/x.json").read_text())
     fields = [(entry["id"], entry["question"], tuple(entry["answers"])) for entry in entries]
     assert fields == [(question.id, question.text, question.answers) for question in questions]
     golds = [tuple(dict.fromkeys(question.gold_passages)) for question in questions]
     assert [tuple(ctx["text"] for ctx in entry["ctxs"]) for entry in entries] == golds
 
-    run = done / "experiments/mine/retrieve/run.trec"
-    convert("mine", done / "all.trec")
-    convert("mine", done / "one.trec", k=1)
-    convert("mine", done / "one.json", k=1)
-    assert (done / "all.trec").read_bytes() == run.read_bytes()
-    assert read_run(done / "one.trec") == {question: hits[:1] for question, hits in read_run(run).items()}
-    assert {len(ranking) for _, ranking in read_ctxs(done / "one.json")} == {1}
+    run = run_folder / "experiments/mine/retrieve/run.trec"
+    convert("mine", run_folder / "all.trec")
+    convert("mine", run_folder / "one.trec", k=1)
+    convert("mine", run_folder / "one.json", k=1)
+    assert (run_folder / "all.trec").read_bytes() == run.read_bytes()
+    assert read_run(run_folder / "one.trec") == {question: hits[:1] for question, hits in read_run(run).items()}
+    assert {len(ranking) for _, ranking in read_ctxs(run_folder / "one.json")} == {1}
 
 
-def test_an_existing_file_is_kept_unless_forced_and_a_link_is_followed(done):
-    (done / "x.json").write_text("precious")
+def test_an_existing_file_is_kept_unless_forced_and_a_link_is_followed(run_folder):
+    (run_folder / "x.json").write_text("precious")
     with pytest.raises(IfqaError, match=r"x\.json is there already; overwrite it with --force"):
-        convert("mine", done / "x.json")
-    assert (done / "x.json").read_text() == "precious"
-    convert("mine", done / "x.json", force=True)
-    assert list(read_ctxs(done / "x.json"))
-    (done / "folder.json").mkdir()
-    os.mkfifo(done / "x.trec")
+        convert("mine", run_folder / "x.json")
+    assert (run_folder / "x.json").read_text() == "precious"
+    convert("mine", run_folder / "x.json", force=True)
+    assert list(read_ctxs(run_folder / "x.json"))
+    (run_folder / "folder.json").mkdir()
+    os.mkfifo(run_folder / "x.trec")
     for name in ("folder.json", "x.trec"):
         with pytest.raises(IfqaError, match=f"{name} is no regular file"):
-            convert("mine", done / name, force=True)
-    assert (done / "x.trec").is_fifo()
-    (done / "link.trec").symlink_to(done / "target.trec")
+            convert("mine", run_folder / name, force=True)
+    assert (run_folder / "x.trec").is_fifo()
+    (run_folder / "link.trec").symlink_to(run_folder / "target.trec")
     for name in ("link.trec", "y.trec"):
-        convert("mine", done / name)
-    assert (done / "link.trec").is_symlink()
-    assert (done / "target.trec").read_bytes() == (done / "y.trec").read_bytes()
+        convert("mine", run_folder / name)
+    assert (run_folder / "link.trec").is_symlink()
+    assert (run_folder / "target.trec").read_bytes() == (run_folder / "y.trec").read_bytes()
 
 
-def test_a_run_older_than_its_experiment_is_refused(work):
+def test_a_run_older_than_its_experiment_is_refused(folder):
     with pytest.raises(IfqaError, match="is not there yet; make it with: ifqa retrieve"):
-        convert("mine", work / "x.json")
+        convert("mine", folder / "x.json")
     stages.retrieve(Run(load_experiment("mine")))
-    (work / "experiments/mine.toml").write_text(GOLD + "k = 1\n")
+    (folder / "experiments/mine.toml").write_text(GOLD + "k = 1\n")
     with pytest.raises(IfqaError, match="was made from other inputs"):
-        convert("mine", work / "x.json")
-    assert not (work / "x.json").exists()
+        convert("mine", folder / "x.json")
+    assert not (folder / "x.json").exists()
     stages.retrieve(Run(load_experiment("mine")))
     with pytest.raises(IfqaError, match=r"no \[reader\]"):
-        convert("mine", work / "x.trec", scores="reader")
+        convert("mine", folder / "x.trec", scores="reader")
 
 
 @pytest.mark.parametrize(("source", "to", "settings", "complaint"), [
@@ -104,13 +104,13 @@ def test_a_run_older_than_its_experiment_is_refused(work):
     ("run.trec", "x.json", {}, "wanted an experiment with a run for ctxs; .* retriever 'run' reads runs of other tools"),
     ("wikipedia_passages_00", "x.tsv", {}, "wanted a .jsonl, .json, .csv, .tsv, .txt file"),
 ])  # fmt: skip
-def test_what_cannot_be_converted_is_refused_in_one_line(work, source, to, settings, complaint):
-    (work / "experiments/closed.toml").write_text(CLOSED)
-    (work / "run.trec").write_text("q Q0 p 1 1.0 t\n")
-    (work / "topics.tsv").write_text("1\tIf so, what?\n")
-    (work / "wikipedia_passages_00").write_bytes(pickle.dumps([1]))
+def test_what_cannot_be_converted_is_refused_in_one_line(folder, source, to, settings, complaint):
+    (folder / "experiments/closed.toml").write_text(CLOSED)
+    (folder / "run.trec").write_text("q Q0 p 1 1.0 t\n")
+    (folder / "topics.tsv").write_text("1\tIf so, what?\n")
+    (folder / "wikipedia_passages_00").write_bytes(pickle.dumps([1]))
     with pytest.raises(IfqaError, match=complaint) as caught:
-        convert(source, work / to, **settings)
+        convert(source, folder / to, **settings)
     assert "\n" not in str(caught.value)
 
 
@@ -126,65 +126,65 @@ class Silent:
 """
 
 
-def test_the_readers_scores_of_passages_become_a_ranking_if_it_gives_some(work, monkeypatch):
-    (work / "scored.py").write_text(SCORED)
-    monkeypatch.syspath_prepend(work)
-    (work / "experiments/read.toml").write_text(GOLD + '[reader]\nname = "scored:Silent"\npassages = 2\n')
+def test_the_readers_scores_of_passages_become_a_ranking_if_it_gives_some(folder, monkeypatch):
+    (folder / "scored.py").write_text(SCORED)
+    monkeypatch.syspath_prepend(folder)
+    (folder / "experiments/read.toml").write_text(GOLD + '[reader]\nname = "scored:Silent"\npassages = 2\n')
     stages.run(Run(load_experiment("read")))
     with pytest.raises(IfqaError, match="'scored:Silent' of read scores no passages"):
-        convert("read", work / "x.trec", scores="reader")
-    (work / "experiments/read.toml").write_text(GOLD + '[reader]\nname = "scored:Scores"\npassages = 2\n')
+        convert("read", folder / "x.trec", scores="reader")
+    (folder / "experiments/read.toml").write_text(GOLD + '[reader]\nname = "scored:Scores"\npassages = 2\n')
     stages.retrieve(Run(load_experiment("read")))
     with pytest.raises(IfqaError, match="ifqa read read"):
-        convert("read", work / "early.trec", scores="reader")
+        convert("read", folder / "early.trec", scores="reader")
     stages.read(Run(load_experiment("read")))
-    convert("read", work / "x.trec", scores="reader")
-    convert("read", work / "x.json", scores="reader")
-    run, scored = read_run(work / "experiments/read/retrieve/run.trec"), read_run(work / "x.trec")
+    convert("read", folder / "x.trec", scores="reader")
+    convert("read", folder / "x.json", scores="reader")
+    run, scored = read_run(folder / "experiments/read/retrieve/run.trec"), read_run(folder / "x.trec")
     ids = {question: [hit.passage_id for hit in hits] for question, hits in scored.items()}
     assert ids == {question: [hit.passage_id for hit in hits[:2]][::-1] for question, hits in run.items()}
     assert {hit.score for hits in scored.values() for hit in hits} == {0.0, -1.5}
-    assert [[passage.id for passage, _ in ranking] for _, ranking in read_ctxs(work / "x.json")] == list(ids.values())
+    assert [[passage.id for passage, _ in ranking] for _, ranking in read_ctxs(folder / "x.json")] == list(ids.values())
 
 
-def test_the_questions_of_a_split_of_an_experiment_and_of_a_file_become_topics(done):
+def test_the_questions_of_a_split_of_an_experiment_and_of_a_file_become_topics(run_folder):
     questions = [(question.id, question.text) for question in Run(load_experiment("mine")).questions]
-    convert("mine", done / "x.json")
-    (done / "mine.csv").write_text("question,answers\nIf so?,a\n")
+    convert("mine", run_folder / "x.json")
+    (run_folder / "mine.csv").write_text("question,answers\nIf so?,a\n")
     for source in ("sample:dev", "mine", "x.json"):
-        convert(source, done / "x.tsv", force=True)
-        assert [(question.id, question.text) for question in read_questions(done / "x.tsv")] == questions
-    convert("file:mine.csv", done / "mine.tsv")
-    assert (done / "mine.tsv").read_text() == "file/mine/1-9993b76b\tIf so?\n"
+        convert(source, run_folder / "x.tsv", force=True)
+        assert [(question.id, question.text) for question in read_questions(run_folder / "x.tsv")] == questions
+    convert("file:mine.csv", run_folder / "mine.tsv")
+    assert (run_folder / "mine.tsv").read_text() == "file/mine/1-9993b76b\tIf so?\n"
 
 
 @pytest.fixture
-def searched(work):
+def corpus_run(folder):
     """A run over a corpus of gold passages stands in for BM25: every third passage for every question."""
-    (work / "indexes").mkdir()
+    (folder / "indexes").mkdir()
     source = '[[passages.sources]]\nformat = "gold"\nbenchmark = "sample"\nsplits = ["dev"]\n'
-    (work / "indexes/gold.toml").write_text(source)
+    (folder / "indexes/gold.toml").write_text(source)
     stages.build_passages(load_corpus("gold"))
-    ids = [passage.id for passage in PassageStore(work / "indexes/gold/passages")]
+    ids = [passage.id for passage in PassageStore(folder / "indexes/gold/passages")]
     lines = []
     for number, question in enumerate(Run(load_experiment("mine")).questions):
         passage_ids = dict.fromkeys([ids[(number + step) % len(ids)] for step in range(0, 12, 3)])
         lines += [f"{question.id} Q0 {name} 1 {-rank} t\n" for rank, name in enumerate(passage_ids)]
-    (work / "other.trec").write_text("".join(lines))
+    (folder / "other.trec").write_text("".join(lines))
     run = f'corpus = "gold"\n{GOLD.replace("gold", "run")}path = "other.trec"\n'
-    (work / "experiments/searched.toml").write_text(run)
+    (folder / "experiments/searched.toml").write_text(run)
     stages.retrieve(Run(load_experiment("searched")))
-    return work
+    return folder
 
 
-def test_qrels_judge_the_run_and_the_corpus_gold_passages(searched, capsys):
-    convert("searched", searched / "x.qrels")
+def test_qrels_judge_the_run_and_the_corpus_gold_passages(corpus_run, capsys):
+    convert("searched", corpus_run / "x.qrels")
     assert "passages that the run did not retrieve are not judged" in capsys.readouterr().err
     experiment = load_experiment("searched")
-    questions, run = Run(experiment).questions, read_run(searched / "experiments/searched/retrieve/run.trec")
+    questions, run = Run(experiment).questions, read_run(corpus_run / "experiments/searched/retrieve/run.trec")
     rankings = [run[question.id] for question in questions]
     judged = {}
-    for line in (searched / "x.qrels").read_text().splitlines():
+    for line in (corpus_run / "x.qrels").read_text().splitlines():
         question_id, _, passage_id, grade = line.split()
         judged.setdefault(question_id, {})[passage_id] = int(grade)
     for question, passages in zip(questions, passages_of(experiment, rankings), strict=True):
@@ -195,18 +195,18 @@ def test_qrels_judge_the_run_and_the_corpus_gold_passages(searched, capsys):
 
 
 @pytest.mark.parametrize("name", ["searched", "mine"])
-def test_ir_measures_finds_our_gold_recall_in_our_run_and_qrels(searched, name):
+def test_ir_measures_finds_our_gold_recall_in_our_run_and_qrels(corpus_run, name):
     import ir_measures
     from ir_measures import Success
 
     stages.retrieve(Run(load_experiment("mine")))
-    convert(name, searched / "x.qrels")
-    convert(name, searched / "x.trec")
-    qrels = list(ir_measures.read_trec_qrels(str(searched / "x.qrels")))
-    run = list(ir_measures.read_trec_run(str(searched / "x.trec")))
+    convert(name, corpus_run / "x.qrels")
+    convert(name, corpus_run / "x.trec")
+    qrels = list(ir_measures.read_trec_qrels(str(corpus_run / "x.qrels")))
+    run = list(ir_measures.read_trec_run(str(corpus_run / "x.trec")))
     experiment = load_experiment(name)
     questions = Run(experiment).questions
-    rankings = [read_run(searched / "x.trec")[question.id] for question in questions]
+    rankings = [read_run(corpus_run / "x.trec")[question.id] for question in questions]
     texts = [[passage.text for passage in passages] for passages in passages_of(experiment, rankings)]
     for k in (1, 3):
         ours = [score_ranking(*pair, depths=[k])[f"gold_any@{k}"] for pair in zip(questions, texts, strict=True)]

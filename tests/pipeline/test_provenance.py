@@ -99,7 +99,7 @@ def searching(**tables):
     return experiment(corpus="few", retriever=FIRST, **tables)
 
 
-def of(kind, **tables):
+def fingerprint_of(kind, **tables):
     """The fingerprint of the retriever or the reader of an experiment."""
     return Run(experiment(**tables)).fingerprint(kind)
 
@@ -113,7 +113,7 @@ def edit():
     write("outside_of_provenance.py", PLUGINS + "# edited\n")
 
 
-def built():
+def build_few():
     few = load_corpus("few")
     stages.build_passages(few)
     stages.build_index(few, "first")
@@ -135,51 +135,51 @@ def built():
 ])  # fmt: skip
 def test_a_setting_counts_unless_it_only_changes_speed(kind, tables, more, counts):
     plugin = "reader" if kind == "llm" else kind
-    changed = of(plugin, **{**tables, kind: {**tables[kind], **more}})
-    assert (changed != of(plugin, **tables)) is counts
+    changed = fingerprint_of(plugin, **{**tables, kind: {**tables[kind], **more}})
+    assert (changed != fingerprint_of(plugin, **tables)) is counts
 
 
 def test_a_shipped_plugin_is_identified_by_its_version_and_one_from_outside_by_its_file(monkeypatch):
-    before = of("retriever", retriever=GOLD), of("reader", reader=READER)
+    before = fingerprint_of("retriever", retriever=GOLD), fingerprint_of("reader", reader=READER)
     monkeypatch.setattr(Gold, "version", Gold.version + 1)
     monkeypatch.setattr(load_plugin("reader", READER["name"]), "version", 2)
-    assert of("retriever", retriever=GOLD) == {**before[0], "code": f"version {Gold.version}"}
-    assert of("reader", reader=READER) == before[1]
+    assert fingerprint_of("retriever", retriever=GOLD) == {**before[0], "code": f"version {Gold.version}"}
+    assert fingerprint_of("reader", reader=READER) == before[1]
     edit()
-    assert changes(before[1], of("reader", reader=READER)) == [{"code"}]
+    assert changes(before[1], fingerprint_of("reader", reader=READER)) == [{"code"}]
 
 
 def test_settings_of_a_retrievers_part_count_like_the_retrievers():
     def fused(**more):
-        return of("retriever", corpus="few", retriever={"name": "fusion", "parts": [BM25 | more, GOLD]})
+        return fingerprint_of("retriever", corpus="few", retriever={"name": "fusion", "parts": [BM25 | more, GOLD]})
 
     plain = fused()
     assert fused(threads=3) == plain
     for change in ({"k": 7}, {"weight": 2.0}, {"b": 0.75}, {"query": "main"}):
         assert fused(**change) != plain, change
-    swapped = of("retriever", corpus="few", retriever={"name": "fusion", "parts": [GOLD, BM25]})
+    swapped = fingerprint_of("retriever", corpus="few", retriever={"name": "fusion", "parts": [GOLD, BM25]})
     assert swapped != plain
 
 
 def test_a_file_that_a_plugin_reads_counts_by_its_content():
-    before = of("reader", reader=FILE)
+    before = fingerprint_of("reader", reader=FILE)
     answers({0: "captain0", 1: "nobody"})
     os.utime("answers.jsonl", (1, 1))
-    assert of("reader", reader=FILE) == before
+    assert fingerprint_of("reader", reader=FILE) == before
     answers({0: "captain0", 1: "captain1"})
-    assert of("reader", reader=FILE)["files"] != before["files"]
+    assert fingerprint_of("reader", reader=FILE)["files"] != before["files"]
     Path("answers.jsonl").unlink()
     with pytest.raises(IfqaError, match=r"predictions not found: answers\.jsonl does not exist"):
-        of("reader", reader=FILE)
+        fingerprint_of("reader", reader=FILE)
 
 
 def test_the_version_of_queries_counts_only_where_queries_are_rewritten(monkeypatch):
     rewritten = {"corpus": "few", "retriever": BM25 | {"query": "main"}}
     reading = {"retriever": {"name": "rerank", "reads": "presupposition", "parts": [GOLD]}}
     plain = {"corpus": "few", "retriever": BM25}
-    before = [of("retriever", **tables) for tables in (rewritten, reading, plain)]
+    before = [fingerprint_of("retriever", **tables) for tables in (rewritten, reading, plain)]
     monkeypatch.setattr(queries, "VERSION", queries.VERSION + 1)
-    after = [of("retriever", **tables) for tables in (rewritten, reading, plain)]
+    after = [fingerprint_of("retriever", **tables) for tables in (rewritten, reading, plain)]
     assert [old != new for old, new in zip(before, after, strict=True)] == [True, True, False]
 
 
@@ -187,12 +187,12 @@ def test_a_language_model_counts_only_for_the_stage_that_asks_it():
     tables = {"retriever": GOLD, "reader": {"name": "llm"}}
     generated = {"retriever": {"name": "genread"}}
     for kind, plugins, equal in (("reader", tables, False), ("retriever", tables, True), ("retriever", generated, False)):  # fmt: skip
-        fingerprints = [of(kind, **plugins, llm={"model": model}) for model in ("gpt-4o", "gpt-4.1")]
+        fingerprints = [fingerprint_of(kind, **plugins, llm={"model": model}) for model in ("gpt-4o", "gpt-4.1")]
         assert (fingerprints[0] == fingerprints[1]) is equal
     llm, fingerprints = {"name": "outside_of_provenance:Model", "model": "model"}, []
     for weights in ("weights", "other weights"):
         write("model", weights)
-        fingerprints.append(of("reader", reader={"name": "llm"}, llm=llm))
+        fingerprints.append(fingerprint_of("reader", reader={"name": "llm"}, llm=llm))
     assert changes(*fingerprints) == [{"llm"}]
     assert [fingerprint["llm"]["files"] for fingerprint in fingerprints] == ["weights", "other weights"]
 
@@ -271,10 +271,10 @@ def test_a_build_setting_counts_unless_it_only_changes_speed(setting, counts):
 @pytest.mark.parametrize(("broken", "complaint"), [
     (lambda: None, "indexes/few/passages is not there yet; make it with: ifqa passages few"),
     (lambda: stages.build_passages(load_corpus("few")), "indexes/few/first is not there yet; make it with: ifqa index few"),
-    (lambda: (built(), passages([7]), stages.build_passages(load_corpus("few"))), r"indexes/few/first was made from other inputs \(changed: passages\); make it again: ifqa index few"),
-    (lambda: (built(), passages([7])), r"indexes/few/passages was made from other inputs \(changed: sources\)"),
-    (lambda: (built(), corpus(index="most = 9")), r"indexes/few/first was made from other inputs \(changed: settings\); make it again: ifqa index few"),
-    (lambda: (built(), edit()), r"indexes/few/first was made from other inputs \(changed: code\)"),
+    (lambda: (build_few(), passages([7]), stages.build_passages(load_corpus("few"))), r"indexes/few/first was made from other inputs \(changed: passages\); make it again: ifqa index few"),
+    (lambda: (build_few(), passages([7])), r"indexes/few/passages was made from other inputs \(changed: sources\)"),
+    (lambda: (build_few(), corpus(index="most = 9")), r"indexes/few/first was made from other inputs \(changed: settings\); make it again: ifqa index few"),
+    (lambda: (build_few(), edit()), r"indexes/few/first was made from other inputs \(changed: code\)"),
 ])  # fmt: skip
 def test_a_retrieval_needs_an_index_of_the_present_passages(broken, complaint):
     broken()
@@ -283,7 +283,7 @@ def test_a_retrieval_needs_an_index_of_the_present_passages(broken, complaint):
 
 
 def test_inputs_of_retrieve_are_settings_questions_and_indexes():
-    built()
+    build_few()
     before = Run(searching()).inputs("retrieve")
     assert before["indexes"] == {"first": compute_fingerprint(CorpusBuild(load_corpus("few")).inputs("first"))}
 
@@ -300,7 +300,7 @@ def test_inputs_of_retrieve_are_settings_questions_and_indexes():
 
 
 def test_passages_are_inputs_of_a_retriever_that_reads_them():
-    built()
+    build_few()
     looking = experiment(corpus="few", retriever={"name": "outside_of_provenance:Looking"})
     fused = experiment(corpus="few", retriever={"name": "fusion", "parts": [GOLD, {"name": "outside_of_provenance:Looking"}]})  # fmt: skip
     inputs = compute_fingerprint(CorpusBuild(load_corpus("few")).inputs("passages"))
@@ -324,7 +324,7 @@ def test_a_stage_with_changed_inputs_is_refused_by_name():
 
 
 def test_every_artifact_names_its_stage_and_its_inputs():
-    built()
+    build_few()
     few, mine = load_corpus("few"), searching(reader=FILE)
     stages.run(Run(mine))
     inputs = [CorpusBuild(few).inputs("passages"), CorpusBuild(few).inputs("first")]

@@ -133,7 +133,7 @@ def test_gold_passages_of_questions_that_are_not_there_are_refused(benchmark, sp
         _ = CorpusBuild(CorpusConfig("mine", (source,), {})).sources
 
 
-def answering(questions, split, benchmark="file"):
+def write_experiment(questions, split, benchmark="file"):
     lines = [json.dumps({"question_id": question.id, "answer": question.answers[0]}) for question in questions]
     write("said.jsonl", "\n".join(lines))
     reader = '[reader]\nname = "predictions"\npath = "said.jsonl"\n'
@@ -145,14 +145,14 @@ def test_answers_to_one_file_of_questions_are_not_scored_on_another():
     for name, text in {"a": "If so, who?", "b": "If not, who?"}.items():
         write(f"{name}/q.csv", f'question,answers\n"{text}",Ada\n')
     [question] = open_benchmark("file").questions("a/q.csv")
-    assert read_scores(stages.run(Run(answering([question], "a/q.csv"))))["measures"]["EM"]["value"] == 100
+    assert read_scores(stages.run(Run(write_experiment([question], "a/q.csv"))))["measures"]["EM"]["value"] == 100
     message = f"said.jsonl has 1 question, of 1, that file b/q.csv does not have: {question.id};"
     with pytest.raises(IfqaError, match=message):
-        stages.run(Run(answering([question], "b/q.csv")))
+        stages.run(Run(write_experiment([question], "b/q.csv")))
     train, dev = (open_benchmark("sample").questions(split) for split in ("train", "dev"))
     message = r"said\.jsonl has 4 questions, of 87, .*: sample/train/0, \S+, sample/train/2, …;"
     with pytest.raises(IfqaError, match=message):
-        stages.read(Run(answering([*dev, *train[:4]], "dev", "sample")))
+        stages.read(Run(write_experiment([*dev, *train[:4]], "dev", "sample")))
 
 
 def test_a_ranking_of_a_question_that_the_split_lacks_is_refused():

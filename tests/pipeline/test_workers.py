@@ -43,7 +43,7 @@ SLOW = WORDS | {"name": "outside_of_stages:Slow"}
 
 
 @pytest.fixture
-def eleven(monkeypatch):
+def eleven_questions(monkeypatch):
     monkeypatch.setattr(chunk_runner, "RETRIEVER_CHUNK", 2)
     benchmark(*map(question, range(11)))
     outside("import time\n", PLUGINS, MORE)
@@ -57,7 +57,7 @@ def files_and_facts(name, stage):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}, facts
 
 
-def test_two_processes_write_the_same_files_and_records_as_one(eleven, capfd):
+def test_two_processes_write_the_same_files_and_records_as_one(eleven_questions, capfd):
     tables = {"corpus": "few", "retriever": SLOW, "reader": {"name": "outside_of_stages:Pairs", "passages": 2}}
     stages.run(Run(experiment("one", **tables)))
     alone = capfd.readouterr().err
@@ -75,7 +75,7 @@ def test_two_processes_write_the_same_files_and_records_as_one(eleven, capfd):
     assert scores[0] == scores[1]
 
 
-def test_passages_that_several_questions_share_are_written_once(eleven):
+def test_passages_that_several_questions_share_are_written_once(eleven_questions):
     shared = [question(n) | {"context": ["led by captain0", f"team{n}"]} for n in range(11)]
     benchmark(*shared)
     for name, workers in (("one", None), ("two", TWO)):
@@ -87,7 +87,7 @@ def test_passages_that_several_questions_share_are_written_once(eleven):
 
 
 @pytest.mark.parametrize(("workers", "missed"), [(Workers(1), False), (Workers(1), True), (TWO, False)])
-def test_an_interrupted_retrieval_resumes_after_its_last_whole_chunk(eleven, capsys, workers, missed):
+def test_an_interrupted_retrieval_resumes_after_its_last_whole_chunk(eleven_questions, capsys, workers, missed):
     whole, mine = (experiment(name, corpus="few", retriever=SLOW) for name in ("whole", "mine"))
     stages.prepare(Run(whole))
     stages.retrieve(Run(whole))
@@ -107,7 +107,7 @@ def test_an_interrupted_retrieval_resumes_after_its_last_whole_chunk(eleven, cap
     assert facts["took"][0] == 11
 
 
-def test_a_plugin_with_a_language_model_runs_in_this_process_alone(eleven, capsys):
+def test_a_plugin_with_a_language_model_runs_in_this_process_alone(eleven_questions, capsys):
     asks = 'class Asks(Last):\n    "Asks."\n    def __init__(self, llm) -> None:\n        Path("opened").touch(exist_ok=False)\n'
     outside(PLUGINS, asks)
     tables = {"reader": {"name": "outside_of_stages:Asks"}, "llm": {"model": "m", "base_url": "http://127.0.0.1:9/v1"}}
