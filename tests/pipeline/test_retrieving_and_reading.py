@@ -39,7 +39,7 @@ def test_a_retriever_gets_the_clause_and_the_reader_the_whole_question():
 
 @pytest.mark.parametrize(("search", "complaint"), [
     ('return [[Hit("p0", 1.0), Hit("p1", 2.0)] for _ in questions]', "the score rises from 1.0 to 2.0 at rank 2"),
-    ('return [SearchResult([], [Passage("a b", "", "text")]) for _ in questions]', "has the id 'a b'; wanted an id that"),
+    ('return [SearchResult([], [Passage("a b", "", "text")]) for _ in questions]', "has the id 'a b'; wanted a non-empty id"),
 ])  # fmt: skip
 def test_a_retriever_that_breaks_its_protocol_is_refused(search, complaint):
     toy.outside(toy.PLUGINS, f"class Broken(Words):\n    'Broken.'\n    def search(self, questions, k): {search}\n")
