@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -59,66 +60,61 @@ def test_every_prompt_has_golden_texts_and_genread_the_papers_limits_on_tokens()
     assert [load_prompt(f"genread-{step}").max_tokens for step in ("generate", "read")] == [300, 10]
 
 
-def table():
-    return read_toml(ROOT / "prompts" / "counterfactual.toml")
+CONTENT = read_toml(ROOT / "prompts" / "counterfactual.toml")
 
 
-def refusal(changed):
+def error_of(content):
     with pytest.raises(IfqaError) as caught:
-        parse_prompt("mine", Path("mine.toml"), changed)
+        parse_prompt("mine", Path("mine.toml"), content)
     assert "mine.toml" in str(caught.value)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_a_typo_in_a_key_or_a_missing_key_is_refused_by_name():
-    for typo, meant in {"asistant": "assistant", "max_token": "max_tokens", "read_passages": "reads_passages"}.items():
-        assert f"{typo!r}; did you mean {meant!r}" in refusal(table() | {typo: 3})
-    assert "did you mean 'factual'" in refusal(table() | {"parse": table()["parse"] | {"factaul": "x:"}})
+    for typo, key in {"asistant": "assistant", "max_token": "max_tokens", "read_passages": "reads_passages"}.items():
+        assert f"{typo!r}; did you mean {key!r}" in error_of(CONTENT | {typo: 3})
+    assert "did you mean 'factual'" in error_of(CONTENT | {"parse": CONTENT["parse"] | {"factaul": "x:"}})
     for key in ("about", "source", "reads_passages", "max_tokens", "stop", "user", "assistant", "parse"):
-        changed = {name: value for name, value in table().items() if name != key}
-        assert f"{key!r} is missing; wanted " in refusal(changed)
+        assert f"{key!r} is missing; wanted " in error_of({name: CONTENT[name] for name in CONTENT.keys() - {key}})
 
 
 def test_a_typo_in_a_placeholder_or_a_missing_placeholder_is_refused_by_name():
-    for template, typo, meant in [
+    for template, typo, name in [
         ("user", "{pasages}", "passages"), ("assistant", "{chance}", "change"), ("passage", "{txt}", "text"),
         ("user", "{question!r}", "question"), ("user", "{question.text}", "question"), ("user", "{question:>9}", "question"),
     ]:  # fmt: skip
-        message = refusal(table() | {template: f"{table()[template]} {typo}"})
-        for part in (typo.strip("{}"), repr(template), f"did you mean {meant!r}"):
+        message = error_of(CONTENT | {template: f"{CONTENT[template]} {typo}"})
+        for part in (typo.strip("{}"), repr(template), f"did you mean {name!r}"):
             assert part in message
     for template, name in [("user", "question"), ("user", "passages"), ("passage", "text"), ("assistant", "change")]:
-        message = refusal(table() | {template: table()[template].replace("{" + name + "}", "")})
+        message = error_of(CONTENT | {template: CONTENT[template].replace("{" + name + "}", "")})
         assert f"{template!r} has no placeholder {{{name}}}" in message
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("change", "message"),
     [
-        ({"stop": ["Question:"]}, "other stop strings cut answers"),
-        ({"stop": "\n"}, "'stop': wanted []"),
-        ({"max_tokens": 0}, "from 1"),
-        ({"parse": {"rule": "first lines"}}, "did you mean 'first line'"),
-        ({"user": "{question"}, "write a literal brace twice"),
-        ({"passage": ""}, "'passage' is missing"),
+        ({"stop": ["Question:"]}, "other stop strings cut answers"), ({"stop": "\n"}, "'stop': wanted []"),
+        ({"max_tokens": 0}, "from 1"), ({"parse": {"rule": "first lines"}}, "did you mean 'first line'"),
+        ({"user": "{question"}, "write a literal brace twice"), ({"passage": ""}, "'passage' is missing"),
         ({"reads_passages": False}, "reads no passages"),
         ({"parse": {"rule": "last marker", "answer": "Anwser:", "factual": "Factual answer:"}}, "no line 'Anwser:'"),
         ({"parse": {"rule": "last marker", "answer": "Answer:", "factual": "Factual:"}}, "make them agree"),
         ({"assistant": "Answer: {answer} {fact} {change} {world}"}, "does not find the answer"),
     ],
-)
-def test_a_prompt_with_a_wrong_or_contradicting_key_is_refused(change, why):
-    assert why in refusal(table() | change)
+)  # fmt: skip
+def test_a_prompt_with_a_wrong_or_contradicting_key_is_refused(change, message):
+    assert message in error_of(CONTENT | change)
 
 
 def test_unknown_prompts_demonstrations_and_orders_are_refused_with_the_nearest_name():
-    for load, name, said in [
+    for load, name, message in [
         (load_prompt, "open-bok", "did you mean 'open-book'"), (load_prompt, "../prompts/open-book", "unknown prompt"),
         (load_demos, "sampel", "did you mean 'sample'"),
         (partial(fit_prompt, load_prompt("open-book"), "If?", [], Words(), ()), "best-last", "did you mean 'best last'"),
     ]:  # fmt: skip
-        with pytest.raises(IfqaError, match=said):
+        with pytest.raises(IfqaError, match=message):
             load(name)
 
 
@@ -131,31 +127,26 @@ def test_every_text_is_filled_in_verbatim_and_once(name, question, title, text, 
     marks = {"\ue000": question, "\ue001": title, "\ue002": text, "\ue003": " ".join(choice.split())}
     messages, whole = prompt.render(question, [Passage("1", title, text)], [], chat, ["no", choice])
     marked_messages, marked = prompt.render("\ue000", [Passage("1", "\ue001", "\ue002")], [], chat, ["no", "\ue003"])
-
-    def filled(template):
-        return "".join(marks.get(character, character) for character in template)
-
-    assert whole == filled(marked)
-    assert list(messages) == [(role, filled(content)) for role, content in marked_messages]
-    assert (marked or marked_messages[-1][1]).count("\ue000") == 1
-    assert (marked or marked_messages[-1][1]).count("\ue002") == prompt.reads_passages
-    assert (marked or marked_messages[-1][1]).count("\ue003") == prompt.shows_choices
+    assert whole == marked.translate(str.maketrans(marks))
+    assert list(messages) == [(role, content.translate(str.maketrans(marks))) for role, content in marked_messages]
+    last = marked or marked_messages[-1][1]
+    counts = [last.count(mark) for mark in ("\ue000", "\ue002", "\ue003")]
+    assert counts == [1, prompt.reads_passages, prompt.shows_choices]
 
 
-LINE = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=30).filter(
-    lambda text: (
-        clean_answer(text) == text and any(map(str.isalnum, text)) and "</think>" not in text and "[[" not in text
-    )
-)
+def is_clean(text):
+    return clean_answer(text) == text and any(map(str.isalnum, text)) and "</think>" not in text and "[[" not in text
+
+
+LINE = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=30).filter(is_clean)
 
 
 @given(st.sampled_from(PROMPTS), LINE, LINE, st.booleans())
-def test_the_answer_of_a_shown_demonstration_is_found(name, answer, factual, chat):
+def test_the_answer_of_a_shown_demonstration_is_parsed(name, answer, factual, chat):
     prompt = load_prompt(name)
     steps = dict.fromkeys(prompt.steps, "Factual answer: none.\n\nAnswer: none, yet\nso I go on")
-    demo = Demo("If?", answer, (Passage("1", "", answer),), steps, factual=factual)
-    written = prompt.show(demo)
-    parsed = prompt.parse(written if chat else written.removeprefix(prompt.opening))
+    completion = prompt.show(Demo("If?", answer, (Passage("1", "", answer),), steps, factual=factual))
+    parsed = prompt.parse(completion if chat else completion.removeprefix(prompt.opening))
     expected = " ".join(answer.split()) if name == "genread-generate" else answer
     assert parsed == ParsedAnswer(expected, factual if prompt._parser.factual else "")
 
@@ -208,7 +199,7 @@ def test_a_completion_without_an_answer_gives_a_problem():
         assert (parsed.answer, parsed.problem) == ("", problem)
 
 
-def test_the_factual_answer_a_computed_answer_and_a_background_are_found():
+def test_factual_and_computed_answers_and_a_background_are_parsed():
     parse = load_prompt("counterfactual").parse
     assert parse(" x\nFactual answer: 1869\nAnswer: 1865") == ParsedAnswer("1865", "1869")
     assert parse(" x\n**Factual answer:** 1869.\n**Answer:** 1865.") == ParsedAnswer("1865", "1869")
@@ -243,29 +234,27 @@ def test_the_samples_demonstrations_are_complete_training_questions():
         assert demo.factual != demo.answer
 
 
-def made(count):
-    return [Question(f"b/train/{n}", f"If {n}?", (f"{n}", "other"), (f"Passage {n}.",)) for n in range(count)]
+TRAIN = [Question(f"b/train/{n}", f"If {n}?", (f"{n}", "other"), (f"Passage {n}.",)) for n in range(50)]
 
 
 def test_drawn_demonstrations_depend_only_on_the_seed():
-    questions = made(50)
-    four = draw_demos(questions, 4, seed=1, family="b/full")
+    four = draw_demos(TRAIN, 4, seed=1, family="b/full")
     assert four.family == "b/full"
-    assert draw_demos(questions[::-1], 8, seed=1).demos[:4] == four.demos
-    assert draw_demos(questions, 4, seed=2).demos != four.demos
+    assert draw_demos(TRAIN[::-1], 8, seed=1).demos[:4] == four.demos
+    assert draw_demos(TRAIN, 4, seed=2).demos != four.demos
     for demo in four.demos:
         assert (demo.question, demo.passages[0].text) == (f"If {demo.answer}?", f"Passage {demo.answer}.")
     assert len({demo.question for demo in four.demos}) == 4
-    asked = Question("q", "If?", ("less",), choices=("more", "less"), context="A text.")
-    [demo] = draw_demos([asked], 1, 0).demos
+    multiple_choice = Question("q", "If?", ("less",), choices=("more", "less"), context="A text.")
+    [demo] = draw_demos([multiple_choice], 1, 0).demos
     assert (demo.choices, [passage.text for passage in demo.passages]) == (("more", "less"), ["A text."])
 
 
-def test_a_question_that_will_be_asked_is_not_drawn():
+def test_evaluated_questions_are_not_drawn():
     avoid = [f"IF  {n}?" for n in range(46)]
-    assert {demo.answer for demo in draw_demos(made(50), 4, 0, avoid=avoid).demos} == {"46", "47", "48", "49"}
+    assert {demo.answer for demo in draw_demos(TRAIN, 4, 0, avoid=avoid).demos} == {"46", "47", "48", "49"}
     with pytest.raises(IfqaError, match="wanted 5 demonstrations, found 4"):
-        draw_demos(made(50), 5, 0, avoid=avoid)
+        draw_demos(TRAIN, 5, 0, avoid=avoid)
 
 
 HEAD = {"about": "x", "source": "y", "family": "b"}
@@ -273,7 +262,7 @@ DEMO = {"question": "If?", "answer": "2"}
 
 
 @pytest.mark.parametrize(
-    ("lines", "why"),
+    ("lines", "message"),
     [
         ([HEAD], "wanted a first line"),
         ([{"about": "x"}, DEMO], "mine.jsonl:1: key 'family' is missing"),
@@ -286,20 +275,19 @@ DEMO = {"question": "If?", "answer": "2"}
         ([HEAD, DEMO | {"expression": "[[1 +]]"}], "'expression': wanted a number or a date, found 'the end'"),
     ],
 )
-def test_a_wrong_file_of_demonstrations_is_refused_by_line(lines, why, tmp_path):
+def test_a_wrong_file_of_demonstrations_is_refused_by_line(lines, message, tmp_path):
     path = tmp_path / "prompts" / "demos" / "mine.jsonl"
     path.parent.mkdir(parents=True)
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(IfqaError) as caught:
+    with pytest.raises(IfqaError, match=re.escape(message)):
         load_demos("mine", tmp_path)
-    assert why in str(caught.value)
 
 
 MANY = [Passage(str(n), f"T{n}", f"number{n} " * 50) for n in range(20)]
 
 
 class Words(LanguageModel):
-    """Its tokens are words."""
+    """A model that counts words as tokens."""
 
     def __init__(self, chat=False, window=10**6):
         self.chat, self.window = chat, window
@@ -330,30 +318,30 @@ def test_the_best_passages_are_added_until_the_next_does_not_fit(chat, room, ord
         assert fit_prompt(prompt, QUESTIONS["mill"], MANY[: n + 1], Words(chat), demos).tokens > room
 
 
-def test_a_prompt_is_sampled_as_often_as_asked_and_leaves_out_no_passage_that_it_does_not_read():
+def test_a_closed_book_prompt_leaves_out_no_passage_and_is_requested_for_each_sample():
     fitted = fit_prompt(load_prompt("closed-book"), "If?", MANY, Words())
     assert (fitted.passages, fitted.left_out, fitted.problem) == ((), 0, "")
-    drawn = fitted.requests(0.7, 3)
-    assert [(one.temperature, one.sample) for one in drawn] == [(0.7, 0), (0.7, 1), (0.7, 2)]
-    assert len({replace(one, sample=0) for one in drawn}) == 1
+    requests = fitted.requests(0.7, 3)
+    assert [(request.temperature, request.sample) for request in requests] == [(0.7, 0), (0.7, 1), (0.7, 2)]
+    assert len({replace(request, sample=0) for request in requests}) == 1
 
 
-def test_only_an_answer_that_is_offered_counts():
-    parse, offered = load_prompt("multiple-choice").parse, ["more", "less", "no effect"]
+def test_an_answer_must_name_a_choice():
+    parse, choices = load_prompt("multiple-choice").parse, ["more", "less", "no effect"]
     for completion, choice in {
         "Answer: less": "less", "Answer: **B**": "less", "(C) No effect.": "no effect", "NO_EFFECT": "no effect", "a": "more",
         "more or less": "", "nothing": "", "(A) less": "", "D": "", "": "",
     }.items():  # fmt: skip
-        parsed = parse(completion, offered)
+        parsed = parse(completion, choices)
         assert (parsed.answer, bool(parsed.problem)) == (choice, not choice)
-    assert load_prompt("open-book").parse("Answer: B", offered).answer == "B", "a prompt that shows none"
+    assert load_prompt("open-book").parse("Answer: B", choices).answer == "B", "a prompt that shows none"
     assert parse("B", ["B", "A"]).problem == "'B' is several of the choices"
     assert parse("(A) B", ["B", "A"]).answer == "B"
     with pytest.raises(IfqaError, match="shows choices, but the question 'If\\?' has none"):
         load_prompt("multiple-choice").render("If?", [], [], True)
 
 
-if __name__ == "__main__":  # writes the golden texts anew; read them before you commit them
+if __name__ == "__main__":  # rewrites the golden texts; read them before you commit them
     for prompt in PROMPTS:
         for kind in QUESTIONS:
             for form in ("chat", "completion"):

@@ -1,4 +1,4 @@
-"""Reader 'unifiedqa': its inputs character by character, its answers beside transformers' T5, and a model for each group."""
+"""Reader 'unifiedqa': its inputs, its answers against transformers' T5, and a model for each group."""
 
 import json
 import shutil
@@ -32,13 +32,13 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def groups(tmp_path_factory):
-    """Models of the groups "one" and "two", as `ifqa train unifiedqa` names them; and a folder of another name."""
-    place = tmp_path_factory.mktemp("groups")
+    """Models of the groups "one" and "two", as `ifqa train unifiedqa` names them, and another model."""
+    root = tmp_path_factory.mktemp("groups")
     for seed, name in enumerate(("model-one", "model-two", "other")):
-        save(place / name, seed=seed)
+        save(root / name, seed=seed)
         manifest = {"family": "causal/original", "sources": {f"{name}.jsonl": name}}
-        (place / name / "manifest.json").write_text(json.dumps(manifest))
-    return place
+        (root / name / "manifest.json").write_text(json.dumps(manifest))
+    return root
 
 
 def opened(checkpoint, **settings):
@@ -47,58 +47,55 @@ def opened(checkpoint, **settings):
 
 # The forms of the examples in allenai/unifiedqa README.md, "Feeding data into UnifiedQA" and "Using the models"
 @pytest.mark.parametrize(
-    ("question", "passages", "wanted"),
+    ("question", "passages", "expected"),
     [
-        (
-            Question("", "Which metal conducts best?", choices=("Iron", "a feather")), [],
-            r"which metal conducts best? \n (a) iron (b) a feather",
-        ),
-        (
-            Question("", "At what speed did the Lune run?"),
-            [Passage("", "River_Lune", "In May 1906, the Lune ran at 16,000 litres (150 barrels) a minute.")],
-            r"at what speed did the lune run? \n (river_lune) in may 1906, the lune ran at 16,000 litres (150 barrels) "
-            "a minute.",
-        ),
-        (
-            Question("", "What does Echo's spring do?"),
-            [Passage("", "", "A drink from Echo's spring makes them ''Grow fond of themselves.'' So she says.")],
-            r"what does echos spring do? \n a drink from echo's spring makes them ''grow fond of themselves.' so she says.",
-        ),
+        (Question("", "Which metal conducts best?", choices=("Iron", "a feather")), [],
+         r"which metal conducts best? \n (a) iron (b) a feather"),
+        (Question("", "At what speed did the Lune run?"),
+         [Passage("", "River_Lune", "In May 1906, the Lune ran at 16,000 litres (150 barrels) a minute.")],
+         r"at what speed did the lune run? \n (river_lune) in may 1906, the lune ran at 16,000 litres (150 barrels) a minute."),
+        (Question("", "What does Echo's spring do?"),
+         [Passage("", "", "A drink from Echo's spring makes them ''Grow fond of themselves.'' So she says.")],
+         r"what does echos spring do? \n a drink from echo's spring makes them ''grow fond of themselves.' so she says."),
         (Question("", "Why is  the sky\tblue?"), [EMPTY], "why is the sky blue?"),
-        (
-            Question("", "Who dug it?"), [BRIDGE, HARBOUR],
-            r"who dug it? \n (old_bridge) the bridge was opened in 1895 by the mayor anna berg, five years late. the harbour "
-            "of wick was dug from 1803 to 1811 by the engineer thomas telford.",
-        ),
+        (Question("", "Who dug it?"), [BRIDGE, HARBOUR],
+         r"who dug it? \n (old_bridge) the bridge was opened in 1895 by the mayor anna berg, five years late. the harbour "
+         "of wick was dug from 1803 to 1811 by the engineer thomas telford."),
     ],
 )  # fmt: skip
-def test_inputs_are_unifiedqas_character_by_character(question, passages, wanted):
-    assert input_text(question, passages) == wanted
+def test_inputs_have_unifiedqas_format(question, passages, expected):
+    assert input_text(question, passages) == expected
+
+
+def test_titles_quotes_and_tabs_are_handled_as_in_unifiedqa_and_causalqa():
     assert input_text(Question("", "Why?"), [BRIDGE], titles=False).startswith(r"why? \n the bridge was opened")
-    # the maintainers' example, allenai/unifiedqa issue 42: the first and the last quote are removed
+    # the maintainers' example in allenai/unifiedqa issue 42
     assert normalize_unifiedqa("Abc def 'ghi' jkl 'mno' 'pqr'") == "abc def ghi' jkl 'mno' 'pqr"
     assert [first_answer(text) for text in ("a b\tc\td", " a ", "\tb")] == ["a b", "a", ""]
 
 
 def test_answers_are_those_of_transformers_t5(folder):
-    """Fusion-in-Decoder with one passage a question is a plain T5."""
+    """Fusion-in-Decoder with a single passage a question is a plain T5."""
     reader = opened(folder)
     network = plain(model(vocabulary=len(tokenizer())))
     greedy = GenerationConfig(max_length=8, use_cache=False, decoder_start_token_id=0, eos_token_id=1, pad_token_id=0)
-    found = reader.answer(QUESTIONS, RANKED)
-    for question, passages, prediction in zip(QUESTIONS, RANKED, found, strict=True):
+    predictions = reader.answer(QUESTIONS, RANKED)
+    for question, passages, prediction in zip(QUESTIONS, RANKED, predictions, strict=True):
         ids = torch.tensor([tokenizer()(input_text(question, passages))["input_ids"]])
         tokens = network.generate(input_ids=ids, generation_config=greedy)[0]
         assert prediction.completion == tokenizer().decode(tokens, skip_special_tokens=True)
         assert prediction.question_id == question.id
         assert prediction.passage_ids == tuple(passage.id for passage in passages)
         assert (prediction.passage_scores, prediction.score < 0) == ((), True)
-    assert len({one.completion for one in found}) == 3
+    assert len({prediction.completion for prediction in predictions}) == 3
     assert reader.answer([], []) == []
-    odd = ["", "\x00", "\u202e\U0001f600" * 30, "</s><pad></s>", "'" * 99, r"\n " * 999]
-    asked = [Question(f"q/{n}", text, choices=(text, text)) for n, text in enumerate(odd)]
-    found = reader.answer(asked, [[Passage("", text, text)] for text in odd])
-    assert [one.question_id for one in found] == [question.id for question in asked]
+
+
+def test_odd_texts_are_answered(folder):
+    texts = ["", "\x00", "\u202e\U0001f600" * 30, "</s><pad></s>", "'" * 99, r"\n " * 999]
+    questions = [Question(f"q/{n}", text, choices=(text, text)) for n, text in enumerate(texts)]
+    predictions = opened(folder).answer(questions, [[Passage("", text, text)] for text in texts])
+    assert [prediction.question_id for prediction in predictions] == [question.id for question in questions]
 
 
 def test_the_defaults_are_causalqas(folder, monkeypatch):
@@ -116,13 +113,13 @@ def test_each_group_is_answered_by_its_own_model_in_any_order(groups):
     order = [0, 1, 2, 1, 0]
     questions, ranked = [QUESTIONS[n] for n in order], [RANKED[n] for n in order]
     done = []
-    found = reader.answer(questions, ranked, done.append)
-    assert (sum(done), len(found)) == (5, 5)
-    for question, passages, prediction in zip(questions, ranked, found, strict=True):
-        wanted = alone[question.group].answer([question], [passages])[0]
-        assert prediction == replace(wanted, score=pytest.approx(wanted.score, abs=1e-4))
-    assert found[0].completion != alone["two"].answer(QUESTIONS[:1], RANKED[:1])[0].completion
-    loaded = []  # one model is in memory at a time, and stays while it can
+    predictions = reader.answer(questions, ranked, done.append)
+    assert (sum(done), len(predictions)) == (5, 5)
+    for question, passages, prediction in zip(questions, ranked, predictions, strict=True):
+        expected = alone[question.group].answer([question], [passages])[0]
+        assert prediction == replace(expected, score=pytest.approx(expected.score, abs=1e-4))
+    assert predictions[0].completion != alone["two"].answer(QUESTIONS[:1], RANKED[:1])[0].completion
+    loaded = []  # a single model is in memory at a time, and stays as long as possible
     reader._open = lambda name, real=reader._open: loaded.append(Path(name).name) or real(name)
     for _ in range(2):
         reader.answer([QUESTIONS[0], QUESTIONS[2], QUESTIONS[1]], [[], [], []])
@@ -132,9 +129,9 @@ def test_each_group_is_answered_by_its_own_model_in_any_order(groups):
 def test_a_question_of_another_group_is_refused_before_any_is_answered(groups):
     reader = opened(groups / "model-{group}")
     for group in ("three", "", "../model-one", "one/../one"):
-        asked = [QUESTIONS[0], replace(QUESTIONS[1], group=group)]
+        questions = [QUESTIONS[0], replace(QUESTIONS[1], group=group)]
         with refused(r"question q/1 is of group .* only for one, two; train one with"):
-            reader.answer(asked, [[], []], lambda _: pytest.fail("it has answered"))
+            reader.answer(questions, [[], []], lambda _: pytest.fail("it has answered"))
 
 
 def test_groups_are_found_by_the_names_of_folders(groups, tmp_path):
@@ -144,12 +141,12 @@ def test_groups_are_found_by_the_names_of_folders(groups, tmp_path):
     odd = tmp_path / "a[b]*" / "x-original"
     odd.mkdir(parents=True)
     assert group_folders(str(tmp_path / "a[b]*" / "{group}-original")) == {"x": str(odd)}
-    for name, wanted in (("none-{group}", "no folder has such a name"), ("{group}/{group}", "wanted {group} once")):
-        with refused(wanted):
+    for name, message in (("none-{group}", "no folder has such a name"), ("{group}/{group}", "wanted {group} once")):
+        with refused(message):
             UnifiedQA.training_family(str(tmp_path / name))
 
 
-def test_the_models_of_groups_have_one_family_and_all_their_sources(groups, folder, tmp_path):
+def test_the_models_of_groups_share_a_family_and_join_their_sources(groups, folder, tmp_path):
     reader = opened("model-{group}", root=groups)
     assert (reader.family, reader.trained_on, reader.label) == ("causal/original", {"model-one", "model-two"}, "")
     assert UnifiedQA.training_family("model-{group}", root=groups) == "causal/original"
@@ -161,14 +158,14 @@ def test_the_models_of_groups_have_one_family_and_all_their_sources(groups, fold
         opened(tmp_path / "{group}")
 
 
-def test_its_fingerprint_changes_with_any_of_its_models(groups, folder, tmp_path):
+def test_the_fingerprint_covers_all_models(groups, folder, tmp_path):
     for name in ("one", "two"):
         shutil.copytree(groups / f"model-{name}", tmp_path / name)
-    named = str(tmp_path / "{group}")
-    prints = [UnifiedQA.fingerprint(named), UnifiedQA.fingerprint(str(groups / "model-{group}"), beams=2)]
+    pattern = str(tmp_path / "{group}")
+    prints = [UnifiedQA.fingerprint(pattern), UnifiedQA.fingerprint(str(groups / "model-{group}"), beams=2)]
     assert prints[0] == prints[1]
     (tmp_path / "two/manifest.json").write_text("{}")
-    prints += [UnifiedQA.fingerprint(named), UnifiedQA.fingerprint(folder), Fid.fingerprint(folder)]
+    prints += [UnifiedQA.fingerprint(pattern), UnifiedQA.fingerprint(folder), Fid.fingerprint(folder)]
     shutil.move(tmp_path / "two", tmp_path / "three")
-    prints.append(UnifiedQA.fingerprint(named))
+    prints.append(UnifiedQA.fingerprint(pattern))
     assert len(set(prints)) == 5

@@ -1,4 +1,4 @@
-"""Numbers and dates found in text, and what one step of arithmetic makes of them."""
+"""Numbers and dates in text, and the answers computed from them."""
 
 import pytest
 
@@ -12,25 +12,26 @@ def only(text, in_question=False):
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
+    ("text", "number"),
     [
         ("9", 9), ("1,250", 1250), ("3.5 km", 3.5), ("seven", 7), ("Twenty-one", 21), ("third", 3), ("two-time", 2), ("176th", 176),
     ],
 )  # fmt: skip
-def test_a_number_is_found_in_digits_words_and_ordinals(text, value):
-    assert only(text).value == value
+def test_digits_words_and_ordinals_are_numbers(text, number):
+    assert only(text).value == number
 
 
-def test_what_is_a_number():
+def test_positions_factors_and_invalid_dates():
     text = "won 9 titles, three of them in 1,000 days"
     assert [text[number.start : number.end] for number in find_numbers(text)] == ["9", "three", "1,000"]
     assert find_numbers("twice as many") == find_numbers("9" * 400) == []
     assert only("twice as many", in_question=True).factor
     assert [number.unit for number in find_numbers("30 February 2001")] == ["", "calendar year"]
-    assert compute_answers(only("9 titles"), IMPLICIT_ONE, "If they had not won in 2007, how many?") == [
-        "10",
-        "8",
-    ]  # the unspoken step
+
+
+def test_a_question_without_a_number_has_an_implicit_step():
+    question = "If they had not won in 2007, how many?"
+    assert compute_answers(only("9 titles"), IMPLICIT_ONE, question) == ["10", "8"]
 
 
 STEPS = [  # the first number of the passage, and of the question: sum or product, and difference
@@ -78,11 +79,11 @@ STEPS = [  # the first number of the passage, and of the question: sum or produc
 
 
 @pytest.mark.parametrize(("passage", "question", "answers"), STEPS)
-def test_a_number_of_the_passage_and_one_of_the_question_make_what_the_question_asks_for(passage, question, answers):
+def test_answers_from_a_number_of_the_passage_and_a_number_of_the_question(passage, question, answers):
     assert compute_answers(find_numbers(passage)[0], find_numbers(question, in_question=True)[0], question) == answers
 
 
-def test_a_date_alone_takes_the_answers_form_and_other_text_stays():
+def test_a_date_alone_is_formatted_and_other_text_is_unchanged():
     dates = {"15 April 2003": "April 15, 2003", "the 15 April": "the 15 April", "15 April": "April 15"}
     assert {text: format_answer(text, 0, len(text)) for text in dates} == dates
 
@@ -104,7 +105,7 @@ def test_a_date_without_a_year_takes_the_questions_or_the_nearest(before, after,
     assert compute_answers(date, find_numbers("a day", in_question=True)[0], "a day later") == [f"May 4, {year}", None]
 
 
-def test_words_of_direction_decide_unless_the_question_is_negated():
+def test_direction_words_decide_unless_the_question_is_negated():
     nine, two = only("9"), find_numbers("two", in_question=True)[0]
     assert compute_answers(nine, two, "If it had been delayed by two days") == ["11", None]
     assert compute_answers(nine, two, "If it had not been delayed by two days") == ["11", "7"]
@@ -114,22 +115,19 @@ def test_words_of_direction_decide_unless_the_question_is_negated():
 @pytest.mark.parametrize(
     ("passage", "question", "answers"),
     [
-        ("1951 1990", "how old was he", [[None, "39"]]),
+        ("1951 1990", "how old was he", [[None, "39"]]), ("1951 1990", "how many goals", [[None, None]]),
         ("1951 1990", "a decade earlier, how many years until then", [[None, "39"], ["49", "29"]]),
         ("1951 1990", "three goals, how long", [[None, "39 years"], [None, None]]),
-        ("1951 1990", "how many goals", [[None, None]]),
-        ("12% 30%", "how much more", [[None, "18"]]),
-        ("12 30", "how many altogether", [["42", None]]),
-        ("12 30%", "how many altogether", [[None, None]]),
-        ("1951 30", "how many altogether", [[None, None]]),
+        ("12% 30%", "how much more", [[None, "18"]]), ("12 30", "how many altogether", [["42", None]]),
+        ("12 30%", "how many altogether", [[None, None]]), ("1951 30", "how many altogether", [[None, None]]),
     ],
-)
-def test_two_numbers_of_a_passage_make_what_the_question_asks_for(passage, question, answers):
+)  # fmt: skip
+def test_answers_from_two_numbers_of_a_passage(passage, question, answers):
     first, second = find_numbers(passage)
     assert compute_two(first, second, [IMPLICIT_ONE, *find_numbers(question, in_question=True)], question) == answers
 
 
-def test_lists_of_names_are_counted_where_a_number_is_asked_for():
+def test_lists_of_names_are_counted_if_the_question_asks_for_a_number():
     (three,) = find_lists("They asked Lufthansa, Air France, and the Dutch KLM (of Delft) first.")
     assert (three.value, three.start, three.end) == (3, 11, 62)
     question = "If two more had come, how many would it be?"

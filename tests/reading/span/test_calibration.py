@@ -4,7 +4,6 @@ import json
 import math
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -19,14 +18,13 @@ from ifqa.records import Passage, Question
 QUESTION = "If Ada had won the cup in 1911, who would have kept the Old Mill?"
 TEXTS = ["The Old Mill was kept by Bo.", "Ada won a cup.", "Nothing of the kind."]
 SCORED = [(3.0, "bo", 0), (1.0, "old mill", 0), (2.0, "bo", 1), (0.5, "cup", 1), (1.5, "kind", 2), (9.0, "", 2)]
-#: A calibration that is sure of agreement and of nothing else.
+#: A calibration with agreement as the only feature.
 AGREES = {"version": 2, "intercept": -3.0, "coefficients": {"agreement": 6.0}, "threshold": 0.4}
 
 
 def test_features_compare_the_answers_of_all_passages():
-    found = confidence_features(QUESTION, TEXTS, SCORED, "bo")
     right, others = math.exp(3) + math.exp(2), [math.exp(1), math.exp(0.5), math.exp(1.5)]
-    assert found == pytest.approx(
+    assert confidence_features(QUESTION, TEXTS, SCORED, "bo") == pytest.approx(
         {
             "log_probability": math.log(right / (right + sum(others))),  # an empty candidate is no answer
             "margin": math.log(right / math.exp(1.5)),
@@ -38,29 +36,27 @@ def test_features_compare_the_answers_of_all_passages():
     )  # fmt: skip
     assert confidence_features(QUESTION, TEXTS, SCORED, "old mill")["repeated"] == 1.0
     assert confidence_features(QUESTION, ["1912"], [(0.0, "1912", 0)], "1912")["number"] == 1.0
-    found = confidence_features("If directing Kent's plays", ["Direct, said Kent"], [(0.0, "x", 0)], "x")
-    assert found["known"] == pytest.approx(2 / 3)  # in any form
+    inflected = confidence_features("If directing Kent's plays", ["Direct, said Kent"], [(0.0, "x", 0)], "x")
+    assert inflected["known"] == pytest.approx(2 / 3)
 
 
 @given(st.floats(-1000, 1000))
-def test_a_confidence_is_the_logistic_function_of_the_odds(odds):
-    found = Calibration(intercept=odds - 1, coefficients={"score": 2.0}).confidence({"score": 0.5, "margin": 7.0})
-    assert found == pytest.approx(1 / (1 + math.exp(-odds)) if odds > -700 else 0)
+def test_confidence_is_the_logistic_function_of_the_odds(odds):
+    confidence = Calibration(intercept=odds - 1, coefficients={"score": 2.0}).confidence({"score": 0.5, "margin": 7.0})
+    assert confidence == pytest.approx(1 / (1 + math.exp(-odds)) if odds > -700 else 0)
 
 
 @pytest.fixture
-def weights(tmp_path):
-    folder = tmp_path / "weights"
-    shutil.copytree(BUNDLED_WEIGHTS, folder)
+def calibrate(tmp_path):
+    """Writes a calibration beside a copy of the bundled weights; returns the folder."""
+    folder = shutil.copytree(BUNDLED_WEIGHTS, tmp_path / "weights")
 
-    def write(**changed):
-        stored = AGREES | {"weights": fingerprint_weights(folder)} | changed
-        (folder / CALIBRATION_FILE).write_text(
-            json.dumps({key: value for key, value in stored.items() if value is not None})
-        )
+    def write(**changes):
+        stored = AGREES | {"weights": fingerprint_weights(folder)} | changes
+        stored = {key: setting for key, setting in stored.items() if setting is not None}
+        (folder / CALIBRATION_FILE).write_text(json.dumps(stored))
         return folder
 
-    write()
     return write
 
 
@@ -75,34 +71,38 @@ PASSAGES = [[Passage(f"a{n}", "", text) for n, text in enumerate(READ)]]
 def test_without_a_calibration_there_is_no_confidence(tmp_path):
     shutil.copytree(BUNDLED_WEIGHTS, tmp_path / "bare", ignore=shutil.ignore_patterns(CALIBRATION_FILE))
     reader = Extractive(weights=str(tmp_path / "bare"))
-    [found] = reader.answer(QUESTIONS, PASSAGES)
-    assert (found.answer, found.confidence, reader.abstain_threshold) == ("Anselm Crossing", None, 0.0)
+    [prediction] = reader.answer(QUESTIONS, PASSAGES)
+    assert (prediction.answer, prediction.confidence, reader.abstain_threshold) == ("Anselm Crossing", None, 0.0)
     with refused(r"has no calibration\.json, which threshold = 0\.3 needs; fit it: ifqa train calibration"):
         Extractive(weights=str(tmp_path / "bare"), threshold=0.3)
 
 
-def test_the_reader_gives_calibrated_confidence_and_abstains_below_its_threshold(weights):
-    folder = str(weights())
-    plain, [(_, found)] = Extractive(weights=folder), Extractive(weights=folder).read(QUESTIONS, PASSAGES)
-    [answer] = plain.answer(QUESTIONS, PASSAGES)
-    assert found["agreement"] == 0.5
-    assert answer.confidence == pytest.approx(0.5)
+def test_the_reader_gives_calibrated_confidence_and_abstains_below_its_threshold(calibrate):
+    folder = str(calibrate())
+    plain = Extractive(weights=folder)
+    [(_, features)], [prediction] = plain.read(QUESTIONS, PASSAGES), plain.answer(QUESTIONS, PASSAGES)
+    assert features["agreement"] == 0.5
+    assert prediction.confidence == pytest.approx(0.5)
     assert plain.abstain_threshold == 0.4
-    for threshold, kept in ((0.45, True), (0.55, False)):
+    abstention = replace(prediction, answer="", candidate="Anselm Crossing")
+    for threshold, expected in ((0.45, prediction), (0.55, abstention)):
         reader = Extractive(weights=folder, threshold=threshold)
         assert reader.abstain_threshold == threshold
-        wanted = answer if kept else replace(answer, answer="", candidate="Anselm Crossing")
-        assert reader.answer(QUESTIONS, PASSAGES) == [wanted]
+        assert reader.answer(QUESTIONS, PASSAGES) == [expected]
     [failed] = plain.answer(QUESTIONS, [[]])
     assert (failed.error, failed.confidence) == ("no passages", None)
-    before = Extractive.fingerprint(weights=folder)
-    assert Extractive.fingerprint(weights=str(weights(intercept=-2.0))) != before
-    (weights() / CALIBRATION_FILE).unlink()
-    assert Extractive.fingerprint(weights=folder) == fingerprint_weights(Path(folder))
+
+
+def test_the_fingerprint_covers_weights_and_calibration(calibrate):
+    folder = calibrate()
+    fingerprint = Extractive.fingerprint(weights=str(folder))
+    assert Extractive.fingerprint(weights=str(calibrate(intercept=-2.0))) != fingerprint
+    (folder / CALIBRATION_FILE).unlink()
+    assert Extractive.fingerprint(weights=str(folder)) == fingerprint_weights(folder)
 
 
 @pytest.mark.parametrize(
-    ("changed", "complaint"),
+    ("changes", "message"),
     [
         ({"weights": "of others"}, "fitted for other weights than those beside it; fit it again: ifqa train"),
         ({"version": 9}, "version 9, wanted 2; fit it again"),
@@ -112,7 +112,7 @@ def test_the_reader_gives_calibrated_confidence_and_abstains_below_its_threshold
         ({"threshold": 2.0}, r"not as ifqa writes it \(threshold"),
     ],
 )
-def test_a_calibration_that_does_not_fit_is_refused(weights, changed, complaint):
-    folder = weights(**changed)
-    with refused(complaint):
+def test_a_calibration_of_other_weights_or_with_wrong_keys_is_refused(calibrate, changes, message):
+    folder = calibrate(**changes)
+    with refused(message):
         load_calibration(folder, fingerprint_weights(folder))

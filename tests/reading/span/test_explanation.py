@@ -1,4 +1,4 @@
-"""How the extractive reader says it got to a candidate."""
+"""The extractive reader's explanation of a candidate."""
 
 import pytest
 
@@ -9,15 +9,15 @@ from ifqa.reading.span.reader import explain
 MILL = "The mill was built in 1951. It had three floors and 1.5 million bricks. Ann Lee, Bo and Cy Hay ran it to 1990."
 
 
-def told(text, question, answer):
-    """The words of each way to compute the answer."""
+def calculations(text, question, answer):
+    """Each way to compute the answer, in words."""
     pair = encode_pair(minilm_folder(), question, text)
     return [
         str(explain(pair, "p", answer, (row, number, step)).calculation)
         for row, rows in enumerate(pair.computed)
         for number, steps in enumerate(rows)
-        for step, found in enumerate(steps)
-        if found == answer
+        for step, text in enumerate(steps)
+        if text == answer
     ]
 
 
@@ -37,7 +37,7 @@ def told(text, question, answer):
     ],
 )
 def test_a_computed_answer_names_its_numbers_and_their_words(question, words):
-    assert words in told(MILL, question, words.partition(" = ")[0])
+    assert words in calculations(MILL, question, words.partition(" = ")[0])
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_a_computed_answer_names_its_numbers_and_their_words(question, words):
         ("Its 900 rounds.", "If 10% more, what?", '990 = 900 (passage) + 10% (question: "10% more")'),
     ],
 )  # fmt: skip
-def test_dates_ordinals_and_shares_are_told_as_they_are(text, question, words):
-    assert told(text, question, words.partition(" = ")[0]) == [words]
+def test_dates_ordinals_and_percentages_are_explained_in_their_form(text, question, words):
+    assert calculations(text, question, words.partition(" = ")[0]) == [words]
 
 
 def test_a_span_has_its_place_and_its_sentence():

@@ -1,4 +1,4 @@
-"""Answers are computed from numbers of one kind alone, and spans are whole words and amounts."""
+"""Answers are computed only from numbers of one kind, and spans are whole words and amounts."""
 
 import json
 from pathlib import Path
@@ -13,13 +13,8 @@ from ifqa.reading.span.numbers import Number, counted_kind, find_numbers, is_bou
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
 
-CASES = [
-    json.loads(line) for line in Path(__file__).with_name("quantities.jsonl").read_text(encoding="utf-8").splitlines()
-]
-
-
-def first(text, in_question=False):
-    return find_numbers(text, in_question=in_question)[0]
+LINES = Path(__file__).with_name("quantities.jsonl").read_text(encoding="utf-8").splitlines()
+CASES = [json.loads(line) for line in LINES]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +23,7 @@ def reader():
 
 
 def test_of_120_questions_at_most_two_are_computed_wrongly(reader):
-    """Two hands wrote them before the rules of kinds; half of them ask for what no number of the passage can give."""
+    """Two people wrote them before the rules of kinds; no number of the passage answers half of them."""
     questions = [Question(f"q/{n}", case["question"]) for n, case in enumerate(CASES)]
     passages = [[Passage(f"p{n}", "", case["passage"])] for n, case in enumerate(CASES)]
     wrong, right = list[str](), 0
@@ -43,19 +38,19 @@ def test_of_120_questions_at_most_two_are_computed_wrongly(reader):
 
 
 @pytest.mark.parametrize(
-    ("text", "what"),
+    ("text", "counted"),
     [
         ("€150 a ticket", "€"), ("US$3 million", "$"), ("30 million dollars", "$"), ("10 km long", "kilometre"),
         ("8350-ft runway", "foot"), ("14 inhabitants", "inhabitant"), ("two more Grand Slam titles", "title"),
         ("9 in 2007", ""), ("room 14", "label"), ("the number of 14 men", "person"), ("aged 45", "age"), ("16-track CD", "song"),
     ],
 )  # fmt: skip
-def test_what_a_number_counts(text, what):
-    assert next(number.counts for number in find_numbers(text)) == what
+def test_what_a_number_counts(text, counted):
+    assert find_numbers(text)[0].counts == counted
 
 
 @pytest.mark.parametrize(
-    ("passage", "step", "wanted"),
+    ("passage", "step", "answers"),
     [
         ("took 2 years", "three months longer, how long", ["27 months", None]),
         ("lasted 8 weeks", "four days longer, how long", ["60 days", None]),
@@ -72,41 +67,40 @@ def test_what_a_number_counts(text, what):
         ("200 g of sugar", "100 g more of butter", [None, None]), ("200 g of sugar", "100 g more of sugar", ["300 g", None]),
     ],
 )  # fmt: skip
-def test_only_what_is_of_one_kind_is_computed(passage, step, wanted):
-    assert compute_answers(first(passage), first(step, in_question=True), step) == wanted
+def test_only_numbers_of_one_kind_are_computed(passage, step, answers):
+    assert compute_answers(find_numbers(passage)[0], find_numbers(step, in_question=True)[0], step) == answers
 
 
 @given(st.integers(0, 500), st.integers(0, 500))
-def test_fewer_than_none_is_no_answer(have, fewer):
+def test_a_negative_count_is_no_answer(have, fewer):
+    have_goals, fewer_goals = (Number(0, 1, count, counts="goal") for count in (have, fewer))
     expected = str(have - fewer) if have >= fewer else None
-    assert compute_answers(Number(0, 1, have, counts="goal"), Number(0, 1, fewer, counts="goal"), "fewer") == [
-        None,
-        expected,
-    ]
+    assert compute_answers(have_goals, fewer_goals, "fewer") == [None, expected]
 
 
-@given(st.text(alphabet="ab1,.€ ¥é", min_size=1, max_size=30), st.data())
-def test_an_edge_is_within_no_word_and_no_amount(text, data):
-    at = data.draw(st.integers(0, len(text)))
-    if is_boundary(text, at) and 0 < at < len(text):
-        assert not (text[at - 1].isalnum() and text[at].isalnum())
-        assert not (text[at - 1] in "€¥" and text[at].isdigit())
+@given(st.text(alphabet="ab1,.€ ¥é", min_size=1, max_size=30))
+def test_a_boundary_is_not_inside_a_word_or_an_amount(text):
+    for at in range(1, len(text)):
+        if is_boundary(text, at):
+            assert not (text[at - 1].isalnum() and text[at].isalnum())
+            assert not (text[at - 1] in "€¥" and text[at].isdigit())
     assert all(is_boundary("東京都は日本の首都", at) for at in range(9))  # without blanks
     assert counted_kind("", 0, 0) == ""
 
 
 def test_an_answer_from_a_users_document_keeps_the_files_form_of_a_date(reader):
     text = "The bridge was opened on 7 July 2000 by Ada Lind."
-    asked = Question("q", "If it had rained, when was the bridge opened?")
+    question = Question("q", "If it had rained, when was the bridge opened?")
     passages = [[Passage(id_, "", text)] for id_ in ("12-0", "notes.txt#0:line=1")]
-    assert [prediction.answer for prediction in reader.answer([asked] * 2, passages)] == ["July 7, 2000", "7 July 2000"]
+    answers = [prediction.answer for prediction in reader.answer([question] * 2, passages)]
+    assert answers == ["July 7, 2000", "7 July 2000"]
     pair = encode_pair(reader._encoder, "If it had been opened 3 days later, when?", text, as_written=True)
     assert "10 July 2000" in {answer for row in pair.computed for steps in row for answer in steps}
-    cost = "A ticket for the opera in Bergen cost {} that season."
-    passages = [[Passage("p", "", cost.format(one))] for one in ("€150", "₹28,260", "£1,250.50")]
-    asked = Question("q", "If the opera had been in Bergen, how much did a ticket cost?")
-    assert [prediction.answer for prediction in reader.answer([asked] * 3, passages)] == [
-        "€150",
-        "₹28,260",
-        "£1,250.50",
-    ]
+
+
+def test_spans_are_whole_amounts(reader):
+    amounts = ["€150", "₹28,260", "£1,250.50"]
+    texts = [f"A ticket for the opera in Bergen cost {amount} that season." for amount in amounts]
+    question = Question("q", "If the opera had been in Bergen, how much did a ticket cost?")
+    predictions = reader.answer([question] * 3, [[Passage("p", "", text)] for text in texts])
+    assert [prediction.answer for prediction in predictions] == amounts

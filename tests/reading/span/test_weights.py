@@ -1,4 +1,4 @@
-"""The span reader's weights in a folder: the low-rank adapter that is stored gives the network that was trained."""
+"""The span reader's stored weights: the low-rank adapter restores the trained network."""
 
 import pytest
 import torch
@@ -11,8 +11,8 @@ from ifqa.reading.span.network import SpanModel, encode_pair
 from ifqa.reading.span.weights import ADAPTER, load_weights, save_weights
 
 
-def changed(rank, folder):
-    """A network whose layers were changed by adapters of this rank, and their biases by a little noise."""
+def trained_network(rank, folder):
+    """A network with random adapters of this rank, and noise in its biases."""
     generator = torch.Generator().manual_seed(0)
     model = SpanModel(open_encoder(folder))
     model.initialise(generator)
@@ -31,18 +31,16 @@ def test_stored_weights_give_the_scores_of_the_trained_network(tmp_path, kind):
     question, text = "If Ada had lost, who won?", "Ada, a rower from Brill, won before Bo did."
     folder = minilm_folder() if kind == "MiniLM" else tiny_mpnet(tmp_path / "tiny", question, text)
     pairs = [encode_pair(folder, question, text)]
-    model, loaded = changed(3, folder), SpanModel(open_encoder(folder))
+    model, loaded = trained_network(3, folder), SpanModel(open_encoder(folder))
     expected, _ = model(pairs)
-    found = expected > -1e3
 
     def error(network):
-        return float((network(pairs)[0] - expected)[found].abs().max())
+        return float((network(pairs)[0] - expected)[expected > -1e3].abs().max())
 
     save_weights(model, tmp_path, 3)
     load_weights(loaded, tmp_path)
     assert error(loaded) < 4e-3
-
-    save_weights(model, tmp_path, 1)  # too few: the scores are not the same
+    save_weights(model, tmp_path, 1)  # a rank too low
     coarse = SpanModel(open_encoder(folder))
     load_weights(coarse, tmp_path)
     assert error(coarse) > 10 * error(loaded)

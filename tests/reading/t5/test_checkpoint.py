@@ -1,7 +1,7 @@
-"""Opening Fusion-in-Decoder checkpoints: which formats are supported, and the one-line error for every other file.
+"""Opening T5 checkpoints, and the one-line errors for files that do not open.
 
-Published checkpoints are compared with a reference implementation in this file: FiD on the T5 of transformers 3.0.2, written
-from the descriptions of both.
+Published checkpoints are compared with a reference implementation, FiD on the T5 of transformers 3.0.2, written from the
+descriptions of both.
 """
 
 import functools
@@ -34,16 +34,14 @@ QUESTIONS = [
 
 @functools.cache
 def network_of(seed):
-    words = tokenizer()
-    return words, model(seed, vocabulary=len(words), num_layers=LAYERS, num_decoder_layers=LAYERS)
+    return model(seed, vocabulary=len(tokenizer()), num_layers=LAYERS, num_decoder_layers=LAYERS)
 
 
-def published(folder, seed=0, zipped=True, without=(), **changes):
+def save_published(folder, seed=0, zipped=True, without=(), **changes):
     """Write a checkpoint folder in the layout of facebookresearch/FiD, with a tokenizer added; return the tensors."""
     folder.mkdir()
-    words, made = network_of(seed)
     tensors = {}
-    for name, tensor in made.state_dict().items():
+    for name, tensor in network_of(seed).state_dict().items():
         if name.startswith("encoder."):
             name = "encoder." + name
             for layer in range(LAYERS):
@@ -52,15 +50,15 @@ def published(folder, seed=0, zipped=True, without=(), **changes):
     tensors[CROSS_BIAS] = 2 * torch.randn(32, HEADS, generator=torch.Generator().manual_seed(seed))
     tensors = {name: tensor for name, tensor in (tensors | changes).items() if name not in without}
     torch.save(tensors, folder / "pytorch_model.bin", _use_new_zipfile_serialization=zipped)
-    old = {
+    settings = {
         "architectures": ["T5ForConditionalGeneration"], "d_ff": 64, "d_kv": 8, "d_model": 32, "decoder_start_token_id": 0,
         "dropout_rate": 0.1, "eos_token_id": 1, "initializer_factor": 1.0, "is_encoder_decoder": True,
         "layer_norm_epsilon": 1e-06, "model_type": "t5", "n_positions": 512, "num_heads": HEADS, "num_layers": LAYERS,
-        "output_past": True, "pad_token_id": 0, "relative_attention_num_buckets": 32, "vocab_size": len(words),
+        "output_past": True, "pad_token_id": 0, "relative_attention_num_buckets": 32, "vocab_size": len(tokenizer()),
         "task_specific_params": {"summarization": {"early_stopping": True, "min_length": 30, "num_beams": 4}},
     }  # fmt: skip
-    (folder / "config.json").write_text(json.dumps(old))
-    words.save_pretrained(folder)
+    (folder / "config.json").write_text(json.dumps(settings))
+    tokenizer().save_pretrained(folder)
     return tensors
 
 
@@ -75,20 +73,20 @@ def bias(weight, queries, keys, both):
 
 
 def original(tensors, question, started):
-    """Logits [tokens, vocabulary] after some tokens, and the passages' scores, of FiD with transformers 3.0.2."""
+    """Logits [tokens, vocabulary] after the tokens `started`, and the passages' scores, of FiD with transformers 3.0.2."""
 
     def norm(name, hidden):
         return hidden * torch.rsqrt(hidden.pow(2).mean(-1, keepdim=True) + 1e-6) * tensors[f"{name}layer_norm.weight"]
 
-    def attend(name, hidden, source, added, kept=None):
-        query, key, value = (
-            (given @ tensors[f"{name}.{linear}.weight"].T).unflatten(-1, (HEADS, -1)).transpose(1, 2)
-            for linear, given in (("q", hidden), ("k", source), ("v", source))
+    def attend(name, hidden, source, added, first=None):
+        q, k, v = (
+            (states @ tensors[f"{name}.{linear}.weight"].T).unflatten(-1, (HEADS, -1)).transpose(1, 2)
+            for linear, states in (("q", hidden), ("k", source), ("v", source))
         )
-        logits = query @ key.transpose(2, 3) + added
-        if kept is not None:
-            kept.append(logits[0, :, 0])
-        return (logits.softmax(-1) @ value).transpose(1, 2).flatten(2) @ tensors[f"{name}.o.weight"].T
+        logits = q @ k.transpose(2, 3) + added
+        if first is not None:
+            first.append(logits[0, :, 0])
+        return (logits.softmax(-1) @ v).transpose(1, 2).flatten(2) @ tensors[f"{name}.o.weight"].T
 
     def feed(name, hidden):
         inner = (norm(f"{name}.", hidden) @ tensors[f"{name}.DenseReluDense.wi.weight"].T).relu()
@@ -105,7 +103,7 @@ def original(tensors, question, started):
         hidden = hidden + feed(f"{name}.1", hidden)
     states = norm("encoder.encoder.final_", hidden).reshape(1, -1, 32)
 
-    hidden, count, kept = tensors["shared.weight"][started][None], len(started), []
+    hidden, count, first = tensors["shared.weight"][started][None], len(started), []
     table = tensors["decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"]
     causal = bias(table, count, count, both=False) - 1e9 * torch.ones(count, count).triu(1)
     across = torch.zeros(())
@@ -116,10 +114,10 @@ def original(tensors, question, started):
         name = f"decoder.block.{layer}.layer"
         normed = norm(f"{name}.0.", hidden)
         hidden = hidden + attend(f"{name}.0.SelfAttention", normed, normed, causal)
-        hidden = hidden + attend(f"{name}.1.EncDecAttention", norm(f"{name}.1.", hidden), states, across, kept)
+        hidden = hidden + attend(f"{name}.1.EncDecAttention", norm(f"{name}.1.", hidden), states, across, first)
         hidden = hidden + feed(f"{name}.2", hidden)
     logits = norm("decoder.final_", hidden)[0] * 32**-0.5 @ tensors["lm_head.weight"].T
-    attention = torch.stack(kept).unflatten(-1, mask.shape).masked_fill(~mask, 0.0)
+    attention = torch.stack(first).unflatten(-1, mask.shape).masked_fill(~mask, 0.0)
     return logits, (attention.sum((0, 1, 3)) / (mask.sum(1) * LAYERS * HEADS)).tolist()
 
 
@@ -138,26 +136,26 @@ def answers(network, tokens=10):
 
 @pytest.mark.parametrize(("seed", "zipped", "without"), [(0, True, ()), (1, False, (CROSS_BIAS,))])
 def test_a_published_checkpoint_has_the_logits_and_answers_of_the_original(tmp_path, seed, zipped, without):
-    tensors = published(tmp_path / "nq", seed, zipped=zipped, without=without)
+    tensors = save_published(tmp_path / "nq", seed, zipped=zipped, without=without)
     opened = open_checkpoint(str(tmp_path / "nq"))
     assert opened.conventions == Conventions(encoder_eos=False)
     started = torch.tensor([[0, *range(10, 20)]] * 3)
     for question, logits in zip(QUESTIONS, logits_of(opened.model, started), strict=True):
         torch.testing.assert_close(logits, original(tensors, question, started[0])[0], rtol=1e-4, atol=1e-4)
-    for question, reading in zip(QUESTIONS, answers(opened.model), strict=True):
-        made, score = [0], 0.0
-        while len(made) < 10 and 1 not in made:
-            logits, attention = original(tensors, question, made)
+    for question, answer in zip(QUESTIONS, answers(opened.model), strict=True):
+        tokens, score = [0], 0.0
+        while len(tokens) < 10 and 1 not in tokens:
+            logits, attention = original(tensors, question, tokens)
             best = logits[-1].log_softmax(-1).max(-1)
-            made.append(int(best.indices))
+            tokens.append(int(best.indices))
             score += float(best.values)
-            assert reading.passage_scores == pytest.approx(attention, rel=1e-4, abs=1e-4)
-        assert reading.tokens == made[1:]
-        assert reading.score == pytest.approx(score, rel=1e-4)
+            assert answer.passage_scores == pytest.approx(attention, rel=1e-4, abs=1e-4)
+        assert answer.tokens == tokens[1:]
+        assert answer.score == pytest.approx(score, rel=1e-4)
 
 
 def test_a_checkpoint_opens_the_same_without_wrapped_layers_saved_again_or_pickled(tmp_path):
-    tensors = published(tmp_path / "nq")
+    tensors = save_published(tmp_path / "nq")
     opened, started = open_checkpoint(str(tmp_path / "nq")).model, torch.tensor([[0, 5, 6, 7, 8]] * 3)
     opened.save_pretrained(tmp_path / "ours")
     tokenizer().save_pretrained(tmp_path / "ours")
@@ -181,36 +179,35 @@ def test_an_untied_lm_head_stays_untied_from_the_embeddings(tmp_path):
     tensors = load_file(folder / "model.safetensors")
     tensors["lm_head.weight"] = torch.randn(tensors["shared.weight"].shape)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    settings_ = json.loads((folder / "config.json").read_text()) | {"tie_word_embeddings": False}
-    del settings_["scale_decoder_outputs"]
-    (folder / "config.json").write_text(json.dumps(settings_))
+    settings = json.loads((folder / "config.json").read_text()) | {"tie_word_embeddings": False}
+    del settings["scale_decoder_outputs"]
+    (folder / "config.json").write_text(json.dumps(settings))
     network = open_checkpoint(str(folder)).model
     assert torch.equal(network.lm_head.weight, tensors["lm_head.weight"])
     assert torch.equal(network.shared.weight, tensors["shared.weight"])
-    started = torch.tensor([[0, 5]] * 3)
-    tops = []
-    handle = network.decoder.register_forward_hook(lambda _, __, made: tops.append(made.last_hidden_state))
+    started, states = torch.tensor([[0, 5]] * 3), []
+    handle = network.decoder.register_forward_hook(lambda _, __, output: states.append(output.last_hidden_state))
     logits = logits_of(network, started)
     handle.remove()
-    torch.testing.assert_close(logits, tops[0] @ tensors["lm_head.weight"].T)
+    torch.testing.assert_close(logits, states[0] @ tensors["lm_head.weight"].T)
     network.save_pretrained(tmp_path / "again")
     tokenizer().save_pretrained(tmp_path / "again")
     assert torch.equal(logits_of(open_checkpoint(str(tmp_path / "again")).model, started), logits)
 
 
 @pytest.mark.parametrize("file", ["generation_config.json", "config.json"])
-def test_what_a_checkpoint_says_of_generation_changes_no_answer(tmp_path, file):
+def test_a_checkpoints_generation_settings_change_no_answer(tmp_path, file):
     folder = save(tmp_path / "odd")
     expected = answers(open_checkpoint(str(folder)).model)
-    said = json.loads((folder / file).read_text()) | {
+    settings = json.loads((folder / file).read_text()) | {
         "num_beams": 4, "repetition_penalty": 3.0, "no_repeat_ngram_size": 1, "min_length": 9, "max_new_tokens": 2,
         "length_penalty": 9.0, "bad_words_ids": [[expected[0].tokens[0]]], "suppress_tokens": [expected[1].tokens[0]],
         "forced_eos_token_id": 1, "do_sample": True, "temperature": 9.0,
     }  # fmt: skip
     if file == "config.json":
-        del said["decoder_start_token_id"]  # decoding starts with padding
+        del settings["decoder_start_token_id"]  # decoding starts with padding
         (folder / "generation_config.json").unlink()
-    (folder / file).write_text(json.dumps(said))
+    (folder / file).write_text(json.dumps(settings))
     opened = open_checkpoint(str(folder)).model
     assert answers(opened) == expected
     opened.save_pretrained(tmp_path / "again")
@@ -218,16 +215,15 @@ def test_what_a_checkpoint_says_of_generation_changes_no_answer(tmp_path, file):
     assert answers(open_checkpoint(str(tmp_path / "again")).model) == expected
 
 
-def refused(name, *words, **how):
+def assert_refused(name, *words, **options):
     """Assert that opening the checkpoint fails with a one-line error that contains `words`; return the message."""
-    with pytest.raises(IfqaError) as error:
-        open_checkpoint(str(name), **how)
-    line = str(error.value)
-    assert "\n" not in line
-    assert len(line) < 600
-    for word in words:
-        assert word in line
-    return line
+    with pytest.raises(IfqaError) as caught:
+        open_checkpoint(str(name), **options)
+    message = str(caught.value)
+    assert [word for word in words if word not in message] == []
+    assert "\n" not in message
+    assert len(message) < 600
+    return message
 
 
 @pytest.fixture
@@ -236,17 +232,17 @@ def offline(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
 
 
-def test_what_is_no_finished_t5_is_refused_with_what_to_do(tmp_path, offline):
+def test_a_missing_unfinished_or_other_model_is_refused_with_a_remedy(tmp_path, offline):
     for name in (tmp_path / "nowhere", "nobody/has-this", ""):
-        line = refused(name, "--checkpoint", "ifqa train fid")
-        assert ("uses this model if no checkpoint is named" in line) == (name == "")
-    refused("", "google/flan-t5-base")
-    refused(tmp_path, "config.json", "--checkpoint", "ifqa train fid")
+        message = assert_refused(name, "--checkpoint", "ifqa train fid")
+        assert ("uses this model if no checkpoint is named" in message) == (name == "")
+    assert_refused("", "google/flan-t5-base")
+    assert_refused(tmp_path, "config.json", "--checkpoint", "ifqa train fid")
     small = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, vocab_size=50)
     BertForMaskedLM(small).save_pretrained(tmp_path / "bert")
-    refused(tmp_path / "bert", "wanted type t5, found bert", "--checkpoint")
+    assert_refused(tmp_path / "bert", "wanted type t5, found bert", "--checkpoint")
     (tmp_path / "inputs.json").write_text("{}")
-    refused(tmp_path, "not finished", "ifqa train fid")
+    assert_refused(tmp_path, "not finished", "ifqa train fid")
 
 
 CONFIGS = ["", "{", "[]", "null", '{"model_type": "t5", "d_model": "wide"}']
@@ -261,44 +257,43 @@ def test_a_broken_config_or_manifest_is_refused(tmp_path, file, texts):
     save(tmp_path / "ours")
     for text in texts:
         (tmp_path / "ours" / file).write_text(text)
-        refused(tmp_path / "ours", file if file == "manifest.json" else str(tmp_path))
-
-
-def changed(folder, change):
-    tensors = load_file(folder / "model.safetensors")
-    save_file(change(tensors), folder / "model.safetensors", metadata={"format": "pt"})
+        assert_refused(tmp_path / "ours", file if file == "manifest.json" else str(tmp_path))
 
 
 def test_missing_truncated_or_misshapen_weights_raise_a_one_line_error(tmp_path):
-    whole = save(tmp_path / "whole")
-    for name in ("gone", "cut", "fewer", "more", "shape", "layers"):
-        shutil.copytree(whole, tmp_path / name)
-    (tmp_path / "gone" / "model.safetensors").unlink()
-    refused(tmp_path / "gone", "does not load", "--checkpoint")
-    file = tmp_path / "cut" / "model.safetensors"
-    file.write_bytes(file.read_bytes()[:9999])
-    refused(tmp_path / "cut", "does not load")
-    key = "decoder.final_layer_norm.weight"
-    changed(tmp_path / "fewer", lambda tensors: {name: tensor for name, tensor in tensors.items() if name != key})
-    refused(tmp_path / "fewer", "1 weights missing or unfit", key)
-    changed(tmp_path / "more", lambda tensors: tensors | {"decoder.projection": torch.ones(2)})
-    refused(tmp_path / "more", "decoder.projection")
-    changed(tmp_path / "shape", lambda tensors: tensors | {key: torch.ones(31)})
-    refused(tmp_path / "shape", str(tmp_path / "shape"))
-    config(vocabulary=81, num_layers=4).save_pretrained(tmp_path / "layers")
-    refused(tmp_path / "layers", "encoder.block")
+    folder, key = save(tmp_path / "ours"), "decoder.final_layer_norm.weight"
+    file = folder / "model.safetensors"
+    tensors, content = load_file(file), file.read_bytes()
+    file.unlink()
+    assert_refused(folder, "does not load", "--checkpoint")
+    file.write_bytes(content[:9999])
+    assert_refused(folder, "does not load")
+    save_file({name: tensor for name, tensor in tensors.items() if name != key}, file, metadata={"format": "pt"})
+    assert_refused(folder, "1 weights missing or unfit", key)
+    for change, word in (
+        ({"decoder.projection": torch.ones(2)}, "decoder.projection"),
+        ({key: torch.ones(31)}, "ours"),
+    ):
+        save_file(tensors | change, file, metadata={"format": "pt"})
+        assert_refused(folder, word)
+    file.write_bytes(content)
+    config(vocabulary=81, num_layers=4).save_pretrained(folder)
+    assert_refused(folder, "encoder.block")
+
+
+def test_damaged_published_weights_raise_a_one_line_error(tmp_path):
     query = "decoder.block.1.layer.1.EncDecAttention.q.weight"
-    published(tmp_path / "nq", without=(query,))
-    refused(tmp_path / "nq", "missing", query)
+    save_published(tmp_path / "nq", without=(query,))
+    assert_refused(tmp_path / "nq", "missing", query)
     for content in ([1, 2], torch.ones(3), {"a": 1}, {3: torch.ones(2)}, {"model": {"a": torch.ones(1)}}, 5):
         torch.save(content, tmp_path / "nq" / "pytorch_model.bin")
-        refused(tmp_path / "nq", str(tmp_path))
-    published(tmp_path / "wide", **{CROSS_BIAS: torch.ones(32, 5)})
-    refused(tmp_path / "wide", str(tmp_path))
+        assert_refused(tmp_path / "nq", str(tmp_path))
+    save_published(tmp_path / "wide", **{CROSS_BIAS: torch.ones(32, 5)})
+    assert_refused(tmp_path / "wide", str(tmp_path))
 
 
 class Code:
-    """Makes a file when it is unpickled."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path):
         self.path = path
@@ -309,14 +304,14 @@ class Code:
 
 @pytest.mark.parametrize("way", ["zip", "legacy", "pickle"])
 def test_a_pickle_with_code_raises_a_one_line_error_and_runs_nothing(tmp_path, way):
-    tensors = published(tmp_path / "nq")
+    tensors = save_published(tmp_path / "nq")
     ran, file = tmp_path / "ran", tmp_path / "nq" / "pytorch_model.bin"
     content = tensors | {"shared.weight": Code(str(ran))}
     if way == "pickle":
         file.write_bytes(pickle.dumps({"shared.weight": Code(str(ran))}, protocol=2))
     else:
         torch.save(content, file, _use_new_zipfile_serialization=way == "zip")
-    refused(tmp_path / "nq", "does not load as a T5")
+    assert_refused(tmp_path / "nq", "does not load as a T5")
     assert not ran.exists()
 
 
@@ -325,61 +320,54 @@ def test_a_missing_broken_or_too_large_tokenizer_raises_a_one_line_error(tmp_pat
     shutil.copytree(ours, tmp_path / "words")
     for file in ("tokenizer.json", "tokenizer_config.json"):
         (ours / file).unlink()
-    refused(ours, "no tokenizer of its own", "google-t5/t5-base", "--set reader.tokenizer=DIR")
-    refused(ours, "nowhere", tokenizer=str(tmp_path / "nowhere"))
+    assert_refused(ours, "no tokenizer of its own", "google-t5/t5-base", "--set reader.tokenizer=DIR")
+    assert_refused(ours, "nowhere", tokenizer=str(tmp_path / "nowhere"))
     assert len(open_checkpoint(str(ours), tokenizer=str(tmp_path / "words")).tokenizer) == len(tokenizer())
     for text in ("", "{", "{}", "[]", '{"model": {"type": "Unigram"}}'):
         (ours / "tokenizer.json").write_text(text)
-        refused(ours, "tokenizer")
+        assert_refused(ours, "tokenizer")
     shutil.copytree(tmp_path / "words", tmp_path / "larger")
-    network = model(vocabulary=len(tokenizer()) - 1)
-    network.save_pretrained(tmp_path / "larger")
-    refused(
-        tmp_path / "larger", f"has {len(tokenizer())} tokens and the model {len(tokenizer()) - 1}", "reader.tokenizer"
-    )
+    size = len(tokenizer())
+    model(vocabulary=size - 1).save_pretrained(tmp_path / "larger")
+    assert_refused(tmp_path / "larger", f"has {size} tokens and the model {size - 1}", "reader.tokenizer")
     model(vocabulary=320).save_pretrained(tmp_path / "classes")
-    for name in ('"T5Tokenizer"', '"Mine"', "3"):  # for some, AutoTokenizer builds one with an empty vocabulary
+    for name in ('"T5Tokenizer"', '"Mine"', "3"):  # for some, AutoTokenizer builds an empty vocabulary
         (tmp_path / "classes/tokenizer_config.json").write_text(f'{{"tokenizer_class": {name}}}')
-        refused(tmp_path / "classes", "no tokenizer of its own")
+        assert_refused(tmp_path / "classes", "no tokenizer of its own")
 
 
-def pieces(folder):
-    """A T5 with only a SentencePiece file as its tokenizer, like models uploaded to the hub before tokenizer.json existed."""
-    model(vocabulary=320).save_pretrained(folder)
+def assert_in_fingerprint(folder, file):
+    before = Fid.fingerprint(str(folder))
+    (folder / file).write_bytes((folder / file).read_bytes() + b"\n")
+    assert Fid.fingerprint(str(folder)) != before
+
+
+def test_a_sentencepiece_tokenizer_is_read(tmp_path):
+    """Models uploaded to the hub before tokenizer.json existed have only this."""
+    model(vocabulary=320).save_pretrained(tmp_path)
     sentencepiece.SentencePieceTrainer.Train(
-        sentence_iterator=iter(TEXTS), model_prefix=str(folder / "spiece"), vocab_size=80, pad_id=0, eos_id=1, unk_id=2,
+        sentence_iterator=iter(TEXTS), model_prefix=str(tmp_path / "spiece"), vocab_size=80, pad_id=0, eos_id=1, unk_id=2,
         bos_id=-1, minloglevel=2,
     )  # fmt: skip
-    (folder / "spiece.vocab").unlink()
-    return folder
-
-
-def byte_wise(folder):
-    """A byte-level T5 like ByT5: its tokenizer has no vocabulary file, only a class name in tokenizer_config.json."""
-    words = ByT5Tokenizer(extra_ids=0)
-    model(vocabulary=len(words)).save_pretrained(folder)
-    words.save_pretrained(folder)
-    return folder
-
-
-def test_pieces_and_bytes_are_read_and_are_in_the_identity_and_code_beside_them_is_not_run(tmp_path, offline):
-    folder = pieces(tmp_path / "pieces")
-    words = open_checkpoint(str(folder)).tokenizer
-    alone = sentencepiece.SentencePieceProcessor(model_file=str(folder / "spiece.model"))
+    opened = open_checkpoint(str(tmp_path)).tokenizer
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "spiece.model"))
     for text in [*TEXTS, "Ångström & Söhne,  1895"]:
-        assert words(text).input_ids == [*alone.encode(text), 1]
-    bytewise = byte_wise(tmp_path / "bytes")
-    assert tokenizer_folder(bytewise, "") == bytewise
-    assert open_checkpoint(str(bytewise)).tokenizer("née").input_ids == [*(byte + 3 for byte in "née".encode()), 1]
-    reader = Fid(str(bytewise), device="cpu", max_answer_tokens=4)
-    [said] = reader.answer([Question("q", "If so, who?")], [[Passage("p", "T", "Anna Berg.")]])
-    assert (said.question_id, said.error) == ("q", "")
-    for made, file in ((folder, "spiece.model"), (bytewise, "tokenizer_config.json")):
-        before = Fid.fingerprint(str(made))
-        (made / file).write_bytes((made / file).read_bytes() + b"\n")
-        assert Fid.fingerprint(str(made)) != before
-    (bytewise / "mine.py").write_text("open('ran', 'w')")
-    table = {"tokenizer_class": "Mine", "auto_map": {"AutoTokenizer": ["mine.Mine", None]}}
-    (bytewise / "tokenizer_config.json").write_text(json.dumps(table))
-    (bytewise / "tokenizer.json").write_text("{}")
-    refused(bytewise, f"the tokenizer of {bytewise} does not load")
+        assert opened(text).input_ids == [*pieces.encode(text), 1]
+    assert_in_fingerprint(tmp_path, "spiece.model")
+
+
+def test_a_byte_tokenizer_is_read_and_code_beside_it_is_not_run(tmp_path, offline):
+    """ByT5's tokenizer has no vocabulary file, only a class name in tokenizer_config.json."""
+    model(vocabulary=len(ByT5Tokenizer(extra_ids=0))).save_pretrained(tmp_path)
+    ByT5Tokenizer(extra_ids=0).save_pretrained(tmp_path)
+    assert tokenizer_folder(tmp_path, "") == tmp_path
+    assert open_checkpoint(str(tmp_path)).tokenizer("née").input_ids == [*(byte + 3 for byte in "née".encode()), 1]
+    reader = Fid(str(tmp_path), device="cpu", max_answer_tokens=4)
+    [prediction] = reader.answer([Question("q", "If so, who?")], [[Passage("p", "T", "Anna Berg.")]])
+    assert (prediction.question_id, prediction.error) == ("q", "")
+    assert_in_fingerprint(tmp_path, "tokenizer_config.json")
+    (tmp_path / "mine.py").write_text("open('ran', 'w')")
+    config = {"tokenizer_class": "Mine", "auto_map": {"AutoTokenizer": ["mine.Mine", None]}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    (tmp_path / "tokenizer.json").write_text("{}")
+    assert_refused(tmp_path, f"the tokenizer of {tmp_path} does not load")

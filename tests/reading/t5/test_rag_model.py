@@ -1,8 +1,9 @@
-"""RAG: its decoding against a search of all answers, its likelihoods and gradients against enumeration, both against transformers'."""
+"""RAG's decoding, likelihoods and gradients, against enumeration and against transformers."""
 
 import copy
 import functools
 import math
+from itertools import chain
 
 import enumerated_rag
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
 from tiny_t5 import SHAPES, flat, plain, questions_of_ids, small
+from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, EncoderDecoderCache
 
 from ifqa.reading.t5.model import BatchLimits, FusionInDecoder
@@ -19,7 +21,7 @@ from ifqa.reading.t5.rag_model import Mixture, convert_to_marginal, generate_rag
 
 MODES = ["sequence", "token"]
 QUESTIONS = [[[5, 6, 7, 8], [9], [12, 13]], [[10, 11, 12], [13, 14], [15, 16, 17, 18]], [[3], [30, 31], [9, 9, 9]]]
-EQUAL = [
+UNPADDED = [
     [[5, 6, 7], [9, 8, 7], [12, 13, 4]],
     [[10, 11, 12], [13, 14, 2], [15, 16, 17]],
     [[3, 30, 31], [9, 9, 9], [20, 3, 4]],
@@ -32,28 +34,28 @@ MOST = 6
 @functools.cache
 def model(shape="T5", seed=0, vocabulary=40, longer=1.5):
     """Answers end after a few tokens: the head's row of `</s>` is longer. Padding has the probability of a mean token."""
-    made = small(seed, **SHAPES[shape], vocabulary=vocabulary)
-    head = made.lm_head.weight.detach().clone()
+    network = small(seed, **SHAPES[shape], vocabulary=vocabulary)
+    head = network.lm_head.weight.detach().clone()
     head[enumerated_rag.EOS] *= longer
     head[enumerated_rag.PAD] = 0
-    made.lm_head.weight = torch.nn.Parameter(head)
-    return made
+    network.lm_head.weight = torch.nn.Parameter(head)
+    return network
 
 
 def answers(network, questions, scores, way, most=MOST, encoded=64, decoded=64, width=0, beams=1, temperature=1.0):
     ids, mask = flat(questions, width)
     features = {"input_ids": ids % network.config.vocab_size, "attention_mask": mask}
-    counts, several = [len(question) for question in questions], [score for own in scores for score in own]
     return generate_rag_answers(
-        network, features, counts, scores=several, mixture=Mixture(*way, temperature), max_answer_tokens=most, beams=beams,
-        limits=BatchLimits(encoded, decoded),
+        network, features, [len(question) for question in questions], scores=[*chain.from_iterable(scores)], beams=beams,
+        mixture=Mixture(*way, temperature), max_answer_tokens=most, limits=BatchLimits(encoded, decoded),
     )  # fmt: skip
 
 
-def near(expected):
-    return pytest.approx(expected, rel=1e-4, abs=1e-4)
+def draw_scores(chance, questions, bound=2):
+    return [[chance.uniform(-bound, bound) for _ in question] for question in questions]
 
 
+near = functools.partial(pytest.approx, rel=1e-4, abs=1e-4)
 small_questions = st.lists(
     st.lists(st.lists(st.integers(2, 4), min_size=1, max_size=4), min_size=1, max_size=3), min_size=1, max_size=2
 )
@@ -61,44 +63,41 @@ small_questions = st.lists(
 
 @settings(max_examples=8)
 @given(small_questions, st.sampled_from(MODES), st.integers(0, 2), st.floats(0.5, 3), st.randoms())
-def test_with_beams_for_all_answers_the_best_of_all_is_found(questions, mode, seed, temperature, chance):
+def test_beams_for_all_answers_find_the_best_answer(questions, mode, seed, temperature, chance):
     network, every = model("T5", seed, vocabulary=5), enumerated_rag.all_answers(5, 3)
-    scores = [[chance.uniform(-2, 2) for _ in question] for question in questions]
-    found = answers(network, questions, scores, (mode, "thorough"), 4, beams=len(every), temperature=temperature)
-    for reading, question, score in zip(found, questions, scores, strict=True):
+    scores = draw_scores(chance, questions)
+    best = answers(network, questions, scores, (mode, "thorough"), 4, beams=len(every), temperature=temperature)
+    for answer, question, row in zip(best, questions, scores, strict=True):
         with torch.no_grad():
             tables = enumerated_rag.tables_of_all(plain(network), question, every)
-        priors = enumerated_rag.log_prior(score, temperature)
-        totals = {one: enumerated_rag.likelihood(tables[one], priors, mode) for one in every}
-        best = max(every, key=lambda one: totals[one])
-        assert reading.score == near(math.log(totals[best]))
-        assert totals[tuple(reading.tokens)] == near(totals[best])
-        assert reading.passage_scores == near(enumerated_rag.posterior(tables[tuple(reading.tokens)], priors, mode))
+        priors, tokens = enumerated_rag.log_prior(row, temperature), tuple(answer.tokens)
+        totals = {tokens: enumerated_rag.likelihood(tables[tokens], priors, mode) for tokens in every}
+        assert answer.score == near(math.log(max(totals.values())))
+        assert totals[tokens] == near(max(totals.values()))
+        assert answer.passage_scores == near(enumerated_rag.posterior(tables[tokens], priors, mode))
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("beams", [1, 2, 3])
 def test_answers_are_those_of_transformers(mode, beams):
-    # transformers' RAG-Sequence scores the `</s>` with which its beams pad hypotheses that end, so here none ends
+    # transformers' RAG-Sequence scores the `</s>` with which its beams pad ended hypotheses, so here none ends
     network = model("untied head", longer=0.0 if mode == "sequence" else 1.5)
-    other, lengths = enumerated_rag.transformers_rag(network, mode, 3), set()
-    how = {"num_beams": beams, "max_length": MOST, "do_sample": False, "pad_token_id": 0, "eos_token_id": 1}
-    how |= {"length_penalty": 0.0, "early_stopping": "never"} if beams > 1 else {}
-    if mode == "token":
-        how |= {"decoder_start_token_id": 0, "bos_token_id": 0}
-    for question, score in zip(EQUAL, SCORES, strict=True):  # transformers' beams of RAG-Sequence read padding too
+    rag, lengths = enumerated_rag.transformers_rag(network, mode, 3), set()
+    options = {"num_beams": beams, "max_length": MOST, "do_sample": False, "pad_token_id": 0, "eos_token_id": 1}
+    options |= {"length_penalty": 0.0, "early_stopping": "never"} if beams > 1 else {}
+    options |= {"decoder_start_token_id": 0, "bos_token_id": 0} if mode == "token" else {}
+    for question, row in zip(UNPADDED, SCORES, strict=True):  # transformers' beams of RAG-Sequence read padding too
         ids, mask = flat([question])
         # RAG's own caches are for the layers of the question's encoder
         caches = {"past_key_values": EncoderDecoderCache(DynamicCache(), DynamicCache())} if mode == "token" else {}
-        made = other.generate(
-            context_input_ids=ids * mask, context_attention_mask=mask.long(), doc_scores=torch.tensor([score]), n_docs=3,
-            use_cache=mode == "token", **caches, **how,
-        )  # fmt: skip
-        expected = made[0, 1:].tolist()
+        expected = rag.generate(
+            context_input_ids=ids * mask, context_attention_mask=mask.long(), doc_scores=torch.tensor([row]), n_docs=3,
+            use_cache=mode == "token", **caches, **options,
+        )[0, 1:].tolist()  # fmt: skip
         expected = expected[: expected.index(1) + 1] if 1 in expected else expected
-        assert 0 not in expected  # transformers would take it for padding
-        [found] = answers(network, [question], [score], (mode, "thorough"), beams=beams)
-        assert found.tokens == expected
+        assert 0 not in expected  # transformers would treat it as padding
+        [answer] = answers(network, [question], [row], (mode, "thorough"), beams=beams)
+        assert answer.tokens == expected
         lengths.add(len(expected))
     assert len(lengths) == {"sequence": 1, "token": 2}[mode]
 
@@ -108,49 +107,44 @@ def test_answers_are_those_of_transformers(mode, beams):
     st.sampled_from(list(SHAPES)), questions_of_ids, st.sampled_from(WAYS), st.integers(1, 3), st.integers(0, 20),
     st.integers(1, 80), st.integers(1, 80), st.randoms(),
 )  # fmt: skip
-def test_padding_budgets_and_company_change_nothing(shape, questions, way, beams, width, encoded, decoded, chance):
-    scores = [[chance.uniform(-2, 2) for _ in question] for question in questions]
-    network = model(shape)
-    alone = [
-        answers(network, [question], [score], way, beams=beams)[0]
-        for question, score in zip(questions, scores, strict=True)
-    ]
+def test_padding_and_batching_change_nothing(shape, questions, way, beams, width, encoded, decoded, chance):
+    network, scores = model(shape), draw_scores(chance, questions)
+    rows = zip(questions, scores, strict=True)
+    alone = [answers(network, [question], [row], way, beams=beams)[0] for question, row in rows]
     order = chance.sample(range(len(questions)), len(questions))
-    found = answers(
+    shuffled = answers(
         network, [questions[n] for n in order], [scores[n] for n in order], way, encoded=encoded, decoded=decoded,
         width=width, beams=beams,
     )  # fmt: skip
-    for reading, n in zip(found, order, strict=True):
-        assert reading.tokens == alone[n].tokens
-        assert reading.score == near(alone[n].score)
-        assert reading.passage_scores == near(alone[n].passage_scores)
+    for answer, n in zip(shuffled, order, strict=True):
+        assert answer.tokens == alone[n].tokens
+        assert answer.score == near(alone[n].score)
+        assert answer.passage_scores == near(alone[n].passage_scores)
 
 
 @settings(max_examples=8)
 @given(questions_of_ids, st.integers(1, 3), st.integers(0, 2), st.randoms())
 def test_fast_decoding_counts_only_passages_whose_beam_has_the_answer(questions, beams, seed, chance):
     network, t5 = model("T5", seed), plain(model("T5", seed))
-    scores = [[chance.uniform(-2, 2) for _ in question] for question in questions]
-    for question, score in zip(questions, scores, strict=True):
-        [found] = answers(network, [question], [score], ("sequence", "fast"), beams=beams)
-        priors, totals = enumerated_rag.log_prior(score), {}
+    options = {"num_beams": beams, "num_return_sequences": beams, "max_length": MOST, "do_sample": False}
+    options |= {"length_penalty": 0.0, "early_stopping": "never"} if beams > 1 else {}
+    for question, row in zip(questions, draw_scores(chance, questions), strict=True):
+        [answer] = answers(network, [question], [row], ("sequence", "fast"), beams=beams)
+        priors, totals = enumerated_rag.log_prior(row), {}
         for place, passage in enumerate(question):
-            made = t5.generate(
-                torch.tensor([passage]), num_beams=beams, num_return_sequences=beams, max_length=MOST, do_sample=False, use_cache=False,
-                **({"length_penalty": 0.0, "early_stopping": "never"} if beams > 1 else {}),
-            )  # fmt: skip
-            for row in made[:, 1:].tolist():
-                tokens = tuple(row[: row.index(1) + 1] if 1 in row else row)
+            for ids in t5.generate(torch.tensor([passage]), use_cache=False, **options)[:, 1:].tolist():
+                tokens = tuple(ids[: ids.index(1) + 1] if 1 in ids else ids)
                 logs = enumerated_rag.logs(t5, passage, tokens)
                 totals.setdefault(tokens, {})[place] = priors[place] + float(logs.detach().sum())
-        best = max(totals, key=lambda one: sum(map(math.exp, totals[one].values())))
-        assert tuple(found.tokens) == best
-        assert found.score == near(math.log(sum(map(math.exp, totals[best].values()))))
-        assert sum(share > 0 for share in found.passage_scores) == len(totals[best])
+        sums = {tokens: sum(map(math.exp, logs.values())) for tokens, logs in totals.items()}
+        best = max(sums, key=sums.get)
+        assert tuple(answer.tokens) == best
+        assert answer.score == near(math.log(sums[best]))
+        assert sum(share > 0 for share in answer.passage_scores) == len(totals[best])
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_weights_that_are_no_numbers_are_refused(way):
+def test_nan_weights_are_refused(way):
     network = small()
     with torch.no_grad():
         network.shared.weight[5] = torch.nan
@@ -158,69 +152,68 @@ def test_weights_that_are_no_numbers_are_refused(way):
         answers(network, QUESTIONS, SCORES, way)
 
 
-LEARNT, LABELS, TEMPERATURE = QUESTIONS[:2], [[5, 6, 1], [7, 1]], 0.7
+TRAIN, LABELS, TEMPERATURE = QUESTIONS[:2], [[5, 6, 1], [7, 1]], 0.7
 small_of = functools.cache(lambda shape: small(0, **SHAPES[shape]))
 
 
 def batch(questions, labels, scores):
     ids, mask = flat(questions)
-    width = max(map(len, labels))
-    padded = torch.tensor([[*label, *[-100] * (width - len(label))] for label in labels])
     return {
         "passage_ids": ids, "passage_mask": mask, "counts": torch.tensor([len(question) for question in questions]),
-        "labels": padded, "scores": torch.tensor([score for own in scores for score in own]),
+        "labels": pad_sequence([*map(torch.tensor, labels)], batch_first=True, padding_value=-100),
+        "scores": torch.tensor([*chain.from_iterable(scores)]),
     }  # fmt: skip
 
 
 @settings(max_examples=10)
 @given(st.sampled_from(list(SHAPES)), questions_of_ids, st.sampled_from(MODES), st.floats(0.2, 5), st.randoms())
-def test_the_loss_is_that_of_enumerated_passages(shape, questions, mode, temperature, chance):
+def test_the_loss_equals_enumeration_of_passages(shape, questions, mode, temperature, chance):
     labels = [[*(chance.randrange(2, 40) for _ in range(chance.randrange(4))), 1] for _ in questions]
-    scores = [[chance.uniform(-3, 3) for _ in question] for question in questions]
+    scores = draw_scores(chance, questions, 3)
     network = convert_to_marginal(copy.deepcopy(small_of(shape)), mode, temperature)
-    t5, expected = plain(small_of(shape)), []
+    t5, losses = plain(small_of(shape)), []
     with torch.no_grad():
-        found = float(network(**batch(questions, labels, scores)).loss)
-        for question, label, score in zip(questions, labels, scores, strict=True):
+        loss = float(network(**batch(questions, labels, scores)).loss)
+        for question, label, row in zip(questions, labels, scores, strict=True):
             logs = [enumerated_rag.logs(t5, passage, label).tolist() for passage in question]
-            priors = enumerated_rag.log_prior(score, temperature)
-            expected.append(-math.log(enumerated_rag.likelihood(logs, priors, mode)))
-    assert found == near(sum(expected) / len(expected))
+            priors = enumerated_rag.log_prior(row, temperature)
+            losses.append(-math.log(enumerated_rag.likelihood(logs, priors, mode)))
+    assert loss == near(sum(losses) / len(losses))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_gradients_are_those_of_enumerated_passages(mode):
+def test_gradients_equal_enumeration_of_passages(mode):
     network = convert_to_marginal(copy.deepcopy(small_of("untied head")), mode, TEMPERATURE).train()
-    network(**batch(LEARNT, LABELS, SCORES[:2])).loss.backward()
+    network(**batch(TRAIN, LABELS, SCORES[:2])).loss.backward()
     t5, losses = plain(small_of("untied head")), []
     temperature = torch.tensor(TEMPERATURE, requires_grad=True)
-    for question, label, score in zip(LEARNT, LABELS, SCORES[:2], strict=True):
-        weights = (torch.tensor(score) / temperature).softmax(0)
+    for question, label, row in zip(TRAIN, LABELS, SCORES[:2], strict=True):
+        weights = (torch.tensor(row) / temperature).softmax(0)
         probabilities = torch.stack([enumerated_rag.logs(t5, passage, label) for passage in question]).exp()
         if mode == "sequence":
             losses.append(-(weights @ probabilities.prod(1)).log())
         else:
             losses.append(-(weights @ probabilities).log().sum())
     (sum(losses) / len(losses)).backward()
-    found = dict(network.named_parameters())
-    assert float(found.pop("log_temperature").grad) == near(float(temperature.grad) * TEMPERATURE)
-    for name, one in t5.named_parameters():
-        torch.testing.assert_close(found[name].grad, one.grad, rtol=1e-3, atol=1e-4)
-    assert max(float(one.grad.abs().max()) for one in found.values()) > 0.1
+    gradients = {name: weight.grad for name, weight in network.named_parameters()}
+    assert float(gradients.pop("log_temperature")) == near(float(temperature.grad) * TEMPERATURE)
+    for name, weight in t5.named_parameters():
+        torch.testing.assert_close(gradients[name], weight.grad, rtol=1e-3, atol=1e-4)
+    assert max(float(gradient.abs().max()) for gradient in gradients.values()) > 0.1
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_loss_is_that_of_transformers(mode):
+def test_the_loss_equals_transformers(mode):
     network = small(0, **SHAPES["untied head"])
-    ids, mask = flat(LEARNT)
-    labels = torch.tensor([[0, *label, *[0] * (3 - len(label))] for label in LABELS])  # padding is their start too
+    ids, mask = flat(TRAIN)
+    labels = torch.tensor([[0, *label, *[0] * (3 - len(label))] for label in LABELS])  # they start with padding too
     with torch.no_grad():
-        other = enumerated_rag.transformers_rag(network, mode, 3)(
+        expected = enumerated_rag.transformers_rag(network, mode, 3)(
             context_input_ids=ids * mask, context_attention_mask=mask.long(), doc_scores=torch.tensor(SCORES[:2]),
             labels=labels, n_docs=3,
-        )  # fmt: skip
-        loss = convert_to_marginal(network, mode, 1.0)(**batch(LEARNT, LABELS, SCORES[:2])).loss
-    assert float(loss) == near(float(other.loss.mean()))
+        ).loss.mean()  # fmt: skip
+        loss = convert_to_marginal(network, mode, 1.0)(**batch(TRAIN, LABELS, SCORES[:2])).loss
+    assert float(loss) == near(float(expected))
 
 
 def test_a_trained_network_is_saved_as_a_plain_t5(tmp_path):
