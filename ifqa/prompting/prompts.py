@@ -79,10 +79,8 @@ class Prompt(StrictModel):
             head = [("system", self.system)] if self.system else []
             turns = [turn for user, reply in demo_turns for turn in (("user", user), ("assistant", reply))]
             return (*head, *turns, ("user", last)), ""
-        system = [self.system] if self.system else []
-        return (), _BETWEEN.join(
-            [*system, *(f"{user}\n{reply}" for user, reply in demo_turns), f"{last}\n{self.opening}"]
-        )
+        texts = [self.system, *(f"{user}\n{reply}" for user, reply in demo_turns), f"{last}\n{self.opening}"]
+        return (), _BETWEEN.join(filter(None, texts))
 
     def show(self, demo: Demo) -> str:
         """The completion that a demonstration shows."""
@@ -162,10 +160,9 @@ def parse_prompt(name: str, path: Path, content: Mapping[str, object]) -> Prompt
     for form in (completion, completion.removeprefix(prompt.opening)):
         parsed = prompt.parse(form)
         if parsed != ParsedAnswer("forty-two", "seven" if prompt._parser.factual else ""):
-            raise ConfigError(
-                f"{where}: [parse] does not find the answer in the completion that 'assistant' describes "
-                f"({parsed.problem or f'found {parsed.answer!r} and {parsed.factual!r}'}); make them agree"
-            )
+            reason = parsed.problem or f"found {parsed.answer!r} and {parsed.factual!r}"
+            problem = "[parse] does not find the answer in the completion that 'assistant' describes"
+            raise ConfigError(f"{where}: {problem} ({reason}); make them agree")
     return prompt
 
 

@@ -62,10 +62,7 @@ class Llm(Reader):
     def answer(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
-        """One prediction a question, in their order, with the passages shown.
-
-        `completion` is the text that the answer was parsed from. With several samples, `score` is the log of their agreement.
-        """
+        """Predictions with the passages shown; with several samples, `score` is the log of the share that agree."""
         fitted = self.fitted(questions, passages)
         requests = self._requests(fitted)
         completions = iter(self._meter.complete(requests, lambda done: advance(done / self.samples)))

@@ -72,8 +72,7 @@ def error_of(content):
 
 
 def test_a_typo_in_a_key_or_a_missing_key_is_refused_by_name():
-    for typo, key in {"asistant": "assistant", "max_token": "max_tokens", "read_passages": "reads_passages"}.items():
-        assert f"{typo!r}; did you mean {key!r}" in error_of(CONTENT | {typo: 3})
+    assert "'max_token'; did you mean 'max_tokens'" in error_of(CONTENT | {"max_token": 3})
     assert "did you mean 'factual'" in error_of(CONTENT | {"parse": CONTENT["parse"] | {"factaul": "x:"}})
     for key in ("about", "source", "reads_passages", "max_tokens", "stop", "user", "assistant", "parse"):
         assert f"{key!r} is missing; wanted " in error_of({name: CONTENT[name] for name in CONTENT.keys() - {key}})
@@ -175,14 +174,10 @@ LAST_MARKER = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("completion", FIRST_LINE)
-def test_the_first_line_is_the_answer(completion):
-    assert load_prompt("closed-book").parse(completion) == ParsedAnswer(FIRST_LINE[completion])
-
-
-@pytest.mark.parametrize("completion", LAST_MARKER)
-def test_the_text_after_the_last_marker_is_the_answer(completion):
-    assert load_prompt("open-book-cot").parse(completion) == ParsedAnswer(LAST_MARKER[completion])
+@pytest.mark.parametrize(("prompt", "completions"), [("closed-book", FIRST_LINE), ("open-book-cot", LAST_MARKER)])
+def test_the_answer_is_the_first_line_or_after_the_last_marker(prompt, completions):
+    parsed = {completion: load_prompt(prompt).parse(completion) for completion in completions}
+    assert parsed == {completion: ParsedAnswer(answer) for completion, answer in completions.items()}
 
 
 def test_a_completion_without_an_answer_gives_a_problem():
@@ -200,18 +195,17 @@ def test_a_completion_without_an_answer_gives_a_problem():
 
 
 def test_factual_and_computed_answers_and_a_background_are_parsed():
-    parse = load_prompt("counterfactual").parse
-    assert parse(" x\nFactual answer: 1869\nAnswer: 1865") == ParsedAnswer("1865", "1869")
-    assert parse(" x\n**Factual answer:** 1869.\n**Answer:** 1865.") == ParsedAnswer("1865", "1869")
-    assert parse(" x\nAnswer: 1865") == ParsedAnswer("1865")
-    assert parse(" x\nFactual answer: 1869\n") == ParsedAnswer("", "1869", "no line 'Answer:'")
-    parse = load_prompt("counterfactual-calculator").parse
-    assert parse(" x [[1/0]]\nFactual answer: 1869\nAnswer: £[[140 - 110]].") == ParsedAnswer("£30", "1869")
-    assert parse("Answer: [[October 2, 1955 + 2 years]]") == ParsedAnswer("October 2, 1957")
-    parse = load_prompt("genread-generate").parse
-    whole = ParsedAnswer("The mill burned. It stood.")
-    assert parse(" The mill\nburned.\n\nIt stood.\n\nQuestion: If?\nBackground: x") == whole
-    assert parse("**Background:** The mill.\n") == ParsedAnswer("The mill.")
+    for prompt, completion, *expected in [
+        ("counterfactual", " x\nFactual answer: 1869\nAnswer: 1865", "1865", "1869"),
+        ("counterfactual", " x\n**Factual answer:** 1869.\n**Answer:** 1865.", "1865", "1869"),
+        ("counterfactual", " x\nAnswer: 1865", "1865"),
+        ("counterfactual", " x\nFactual answer: 1869\n", "", "1869", "no line 'Answer:'"),
+        ("counterfactual-calculator", " x [[1/0]]\nFactual answer: 1869\nAnswer: £[[140 - 110]].", "£30", "1869"),
+        ("counterfactual-calculator", "Answer: [[October 2, 1955 + 2 years]]", "October 2, 1957"),
+        ("genread-generate", " The mill\nburned.\n\nIt stood.\n\nQuestion: If?\nBackground: x", "The mill burned. It stood."),
+        ("genread-generate", "**Background:** The mill.\n", "The mill."),
+    ]:  # fmt: skip
+        assert load_prompt(prompt).parse(completion) == ParsedAnswer(*expected)
 
 
 def test_a_demonstration_without_the_prompts_steps_is_refused():

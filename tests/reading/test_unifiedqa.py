@@ -41,6 +41,14 @@ def groups(tmp_path_factory):
     return root
 
 
+@pytest.fixture
+def copies(groups, tmp_path):
+    """A folder with copies of the models of the groups."""
+    for name in ("one", "two"):
+        shutil.copytree(groups / f"model-{name}", tmp_path / name)
+    return tmp_path
+
+
 def opened(checkpoint, **settings):
     return UnifiedQA(str(checkpoint), device="cpu", precision="float32", **{"max_answer_tokens": 8} | settings)
 
@@ -146,26 +154,22 @@ def test_groups_are_found_by_the_names_of_folders(groups, tmp_path):
             UnifiedQA.training_family(str(tmp_path / name))
 
 
-def test_the_models_of_groups_share_a_family_and_join_their_sources(groups, folder, tmp_path):
+def test_the_models_of_groups_share_a_family_and_join_their_sources(groups, folder, copies):
     reader = opened("model-{group}", root=groups)
     assert (reader.family, reader.trained_on, reader.label) == ("causal/original", {"model-one", "model-two"}, "")
     assert UnifiedQA.training_family("model-{group}", root=groups) == "causal/original"
     assert opened(folder).label == f"{folder} was not trained by ifqa and may have seen these questions"
-    for name in ("one", "two"):
-        shutil.copytree(groups / f"model-{name}", tmp_path / name)
-    (tmp_path / "two/manifest.json").write_text('{"family": "causal/random"}')
+    (copies / "two/manifest.json").write_text('{"family": "causal/random"}')
     with refused("trained on causal/original and causal/random, which may share questions"):
-        opened(tmp_path / "{group}")
+        opened(copies / "{group}")
 
 
-def test_the_fingerprint_covers_all_models(groups, folder, tmp_path):
-    for name in ("one", "two"):
-        shutil.copytree(groups / f"model-{name}", tmp_path / name)
-    pattern = str(tmp_path / "{group}")
+def test_the_fingerprint_covers_all_models(groups, folder, copies):
+    pattern = str(copies / "{group}")
     prints = [UnifiedQA.fingerprint(pattern), UnifiedQA.fingerprint(str(groups / "model-{group}"), beams=2)]
     assert prints[0] == prints[1]
-    (tmp_path / "two/manifest.json").write_text("{}")
+    (copies / "two/manifest.json").write_text("{}")
     prints += [UnifiedQA.fingerprint(pattern), UnifiedQA.fingerprint(folder), Fid.fingerprint(folder)]
-    shutil.move(tmp_path / "two", tmp_path / "three")
+    shutil.move(copies / "two", copies / "three")
     prints.append(UnifiedQA.fingerprint(pattern))
     assert len(set(prints)) == 5

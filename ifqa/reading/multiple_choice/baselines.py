@@ -48,9 +48,8 @@ class Majority(OptionReader):
     @check_arguments("setting of reader 'majority'")
     def __init__(self, split: str = "", answer: str = "", root: Path = Path()) -> None:
         if bool(split) == bool(answer):
-            raise ConfigError(
-                "reader 'majority': wanted either split (the training questions, as in sample-wiqa/train) or answer"
-            )
+            wanted = "split (the training questions, as in sample-wiqa/train) or answer"
+            raise ConfigError(f"reader 'majority': wanted either {wanted}")
         self.family, self._answer = self.training_family(split, root), answer
         if split:
             benchmark, _, part = split.partition("/")

@@ -41,9 +41,7 @@ class Choice(OptionReader):
         checkpoint: a folder that `ifqa train choice` made, or any model of transformers with a head for multiple choice.
         paragraph: whether the passages are read; "auto" as in training.
         explanation: whether to read the question's label "explanation" too, which gives the answer away; "auto" as in training.
-        device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
-        precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware multiplies in it.
-        batch_tokens: tokens read at a time, padding included; 0 for the device's default.
+        device, precision, batch_tokens: as in `ifqa.reading.t5.readers.Fid`.
     """
 
     name = "choice"

@@ -23,10 +23,9 @@ class OptionReader(Reader):
     ) -> list[Prediction]:
         """One prediction a question, in their order; `score` is the log of the choice's probability."""
         if open_question := next((question for question in questions if not question.choices), None):
-            raise ConfigError(
-                f"question {open_question.id or open_question.text[:60]!r} offers no choices, and reader {self.name!r} only "
-                "chooses; take a reader of open questions, such as 'extractive'"
-            )
+            name = open_question.id or open_question.text[:60]
+            problem = f"question {name!r} offers no choices, and reader {self.name!r} only chooses"
+            raise ConfigError(f"{problem}; take a reader of open questions, such as 'extractive'")
         predictions: list[Prediction] = []
         for start in range(0, len(questions), self.batch):
             batch = slice(start, start + self.batch)

@@ -28,6 +28,10 @@ _DECIMALS = 3  # most decimals of a step after conversion into another unit
 _DAYS = {"day": 1, "week": 7, "fortnight": 14}
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, **{unit: days * 86_400 for unit, days in _DAYS.items()}}
 _MONTHS = {"month": 1, "year": 12, "decade": 120, "century": 1200}
+_TIME_UNITS = {*_SECONDS, *_MONTHS}
+_DATES = {"date", "date?", "month of year", "month of year?"}
+_MOMENTS = {*_DATES, "calendar year", "century"}
+_PLACES = {"ordinal", "nth"}  # in an order: "third", "3rd"
 _SCORES = frozenset("point goal run vote".split())  # steps of these do not move a place in an order
 
 
@@ -66,26 +70,6 @@ def _seen(pattern: re.Pattern[str], question: str) -> re.Match[str] | None:
     return pattern.search(question)
 
 
-def _is_year(number: Number) -> bool:
-    return number.unit == "calendar year"
-
-
-def _is_day(number: Number) -> bool:  # or a month
-    return number.unit.startswith(("date", "month of"))
-
-
-def _is_moment(number: Number) -> bool:
-    return number.unit in ("calendar year", "century") or _is_day(number)
-
-
-def _is_period(number: Number) -> bool:
-    return number.unit in _SECONDS or number.unit in _MONTHS
-
-
-def _is_place(number: Number) -> bool:  # in an order: "third", "3rd"
-    return number.unit in ("ordinal", "nth")
-
-
 #: Words for a step down, words for a step up, and the numbers they apply to (a higher number is a lower place in an order). They
 #: decide if the question has words of one kind only, no negation ("hadn't been delayed" reverses them), and does not ask for
 #: the difference itself.
@@ -93,7 +77,7 @@ _DIRECTIONS: list[tuple[re.Pattern[str], re.Pattern[str], Callable[[Number], boo
     (_words("earlier|prior|sooner|fewer|less|ahead|shorter"),
      _words("later|more|additional|extra|another|further|longer|older|postponed|delayed|extended"), lambda number: True),
     (_words("lower|smaller|cheaper|lighter|reduced|decreased"),
-     _words("higher|larger|bigger|greater|taller|heavier|increased|raised"), lambda number: not _is_place(number)),
+     _words("higher|larger|bigger|greater|taller|heavier|increased|raised"), lambda number: number.unit not in _PLACES),
     (_words("faster|quicker"), _words("slower"), lambda number: number.unit in _SECONDS),
     (_words("younger"), _words("older"), lambda number: number.counts == "age"),
 ]  # fmt: skip
@@ -110,11 +94,11 @@ def compute_answers(passage: Number, question: Number, question_text: str) -> St
     period = _seen(_PERIOD, question_text)
     if period and (between := _between(passage, question, period)):
         return [None, _written(between, question_text)]
-    if _is_day(question):
+    if question.unit in _DATES:
         return [None, None]
     answers = _results(passage, question, question_text)
-    if _is_year(question):
-        return [None, answers[1] if _is_year(passage) and _seen(_AMOUNT, question_text) else None]
+    if question.unit == "calendar year":
+        return [None, answers[1] if passage.unit == "calendar year" and _seen(_AMOUNT, question_text) else None]
     if question.factor or _seen(_DIFFERENCE, question_text) or _seen(_NEGATED, question_text):
         return answers
     directions = [(down, up) for down, up, fits in _DIRECTIONS if fits(passage)]
@@ -127,9 +111,9 @@ def _fits_question_word(passage: Number, question_text: str) -> bool:
     question_word = _seen(_MAIN, question_text)
     if question_word is None:
         return True
-    is_moment, is_period = _is_moment(passage), _is_period(passage)
+    is_moment, is_period = passage.unit in _MOMENTS, passage.unit in _TIME_UNITS
     if question_word["no_number"]:
-        return _is_place(passage)  # "where?": fifth
+        return passage.unit in _PLACES  # "where?": fifth
     if question_word["moment"]:
         return is_moment
     if question_word["age"]:
@@ -139,7 +123,7 @@ def _fits_question_word(passage: Number, question_text: str) -> bool:
     wanted = counted_kind(question_text, question_word.end(), question_word.end())
     if is_period or is_moment:
         return wanted in ("", "second", "minute", "hour", "day", "week", "month", "year", "decade")
-    return unit_ratio(passage.counts, wanted) is not None or _is_place(passage)
+    return unit_ratio(passage.counts, wanted) is not None or passage.unit in _PLACES
 
 
 def compute_two(first: Number, second: Number, questions: Sequence[Number], question_text: str) -> list[StepResults]:
@@ -182,10 +166,10 @@ def _combined(first: Number, second: Number, question_text: str) -> tuple[Number
 def _between(first: Number, second: Number, asked_period: re.Match[str]) -> Number | None:
     """The time between two years, months or dates, in the period that the question names, else in years."""
     (early, late), period = sorted((first.value, second.value)), (asked_period[1] or "year").lower()
-    if first.unit != second.unit or not (_is_year(first) or _is_day(first)):
+    if first.unit != second.unit or not (first.unit == "calendar year" or first.unit in _DATES):
         return None
     elapsed: float | None = None
-    if _is_year(first):
+    if first.unit == "calendar year":
         elapsed = late - early if period == "year" else None
     elif period in ("day", "week"):
         elapsed = (late - early) / _DAYS[period] if first.unit.startswith("date") else None
@@ -199,7 +183,7 @@ def _between(first: Number, second: Number, asked_period: re.Match[str]) -> Numb
 
 
 def _results(passage: Number, question: Number, question_text: str) -> StepResults:
-    if _is_day(passage):
+    if passage.unit in _DATES:
         if question.factor:
             return [None, None]
         moved = _moved_date if passage.unit.startswith("date") else _moved_month
@@ -216,9 +200,9 @@ def _results(passage: Number, question: Number, question_text: str) -> StepResul
 
 def _multiplies(passage: Number, factor: Number) -> bool:
     """Whether a factor such as "twice" or "half as many goals" multiplies a number; never a date or a place in an order."""
-    if _is_moment(passage) or _is_place(passage) or passage.counts == "label":
+    if passage.unit in _MOMENTS or passage.unit in _PLACES or passage.counts == "label":
         return False
-    is_period = _is_period(passage)
+    is_period = passage.unit in _TIME_UNITS
     if factor.counts == "extent":
         return is_period or not passage.counts or UNITS.get(passage.counts, ("",))[0] == "length"
     if factor.counts == "age":
@@ -229,8 +213,8 @@ def _multiplies(passage: Number, factor: Number) -> bool:
 def _in_one_unit(passage: Number, question: Number) -> tuple[Number, float] | None:
     """The passage's number and the question's step, in one unit; None if they are not of one kind."""
     unit, step, is_label = passage.unit, question.value, passage.counts == "label"
-    if _is_period(question):
-        if _is_moment(passage) or passage.counts == "age":
+    if question.unit in _TIME_UNITS:
+        if passage.unit in _MOMENTS or passage.counts == "age":
             return (passage, step * _MONTHS[question.unit] / 12) if _MONTHS.get(question.unit, 0) >= 12 else None
         sizes = next((sizes for sizes in (_SECONDS, _MONTHS) if unit in sizes and question.unit in sizes), None)
         if sizes is None:
@@ -240,19 +224,19 @@ def _in_one_unit(passage: Number, question: Number) -> tuple[Number, float] | No
         base = replace(passage, value=passage.value * sizes[unit] / sizes[smaller], unit=smaller)
         return base, step * sizes[question.unit] / sizes[smaller]
     if question.unit == "%" and unit != "%":
-        is_exact = _is_moment(passage) or _is_place(passage) or is_label
+        is_exact = passage.unit in _MOMENTS or passage.unit in _PLACES or is_label
         return None if is_exact else (passage, passage.value * step / 100)
-    if is_label or (_is_place(question) and not _is_place(passage)):
+    if is_label or (question.unit in _PLACES and passage.unit not in _PLACES):
         return None
     if question == IMPLICIT_ONE and passage.before + passage.behind:  # "€5" changes only by a step that is written
         return None
     if passage.of and question.of and passage.of != question.of:
         return None
-    if _is_place(passage):
+    if passage.unit in _PLACES:
         return None if question.counts in _SCORES or question.counts in UNITS else (passage, step)
     if question == IMPLICIT_ONE:
         return passage, step
-    if _is_moment(passage) or _is_period(passage) or unit == "%":
+    if passage.unit in _MOMENTS or passage.unit in _TIME_UNITS or unit == "%":
         return None if question.counts else (passage, step)
     ratio = unit_ratio(passage.counts, question.counts)
     if ratio is None:
@@ -308,7 +292,7 @@ def _written(number: Number, question: str, amount: float | None = None) -> str 
         return f"{int(amount) // 10 * 10}s" if age[1].lower() == "decade" else _nth((int(amount) - 1) // 100 + 1)
     if unit == "century":
         return None
-    if _is_place(number) and not _seen(_AMOUNT, question):
+    if number.unit in _PLACES and not _seen(_AMOUNT, question):
         if amount != int(amount) or amount < 1:
             return None
         return ORDINALS.get(int(amount), _nth(int(amount))) if unit == "ordinal" else _nth(int(amount))
@@ -318,7 +302,7 @@ def _written(number: Number, question: str, amount: float | None = None) -> str 
         unit = next((name for name, size in reversed(SCALES.items()) if whole >= size), "")
         scaled = whole / SCALES.get(unit, 1)
         amount, tail = (scaled, unit) if unit != "thousand" and round(scaled, 3) == scaled else (whole, "")
-    elif _is_period(number) and period and period[2]:  # "how long" names no unit
+    elif number.unit in _TIME_UNITS and period and period[2]:  # "how long" names no unit
         tail = unit + "s" * (amount != 1)
     if amount == int(amount):
         text = f"{int(amount):,}" if amount >= 10000 else str(int(amount))

@@ -139,14 +139,6 @@ def factor_kind(text: str, end: int) -> str:
     return counted_kind(text, end, match.end()) if match[1].lower() == "many" else _DIMENSIONS.get(match[1].lower(), "")
 
 
-def amount_affixes(text: str, start: int, end: int) -> tuple[str, str]:
-    """The text before and behind an amount of money or of a unit: "€" and "", or "" and " km"."""
-    if sign := CURRENCY.search(text, max(start - 5, 0), start):
-        return sign[0].strip()[-1], ""
-    word = _WORD.match(text, end)
-    return "", word[0] if word and unit_of(word[1]) and word[0][0] != "-" else ""  # not "an 8350-ft runway"
-
-
 def unit_ratio(counts: str, other: str) -> float | None:
     """How many units `counts` are in one `other`; 1 if unknown; None if they are not of one kind."""
     if "label" in (counts, other):
@@ -339,7 +331,10 @@ def _with_unit(text: str, start: int, end: int, value: float) -> Number:
     last = match.end() if match else end
     counts = counted_kind(text, start, last)
     substance = _OF.match(text, last) if counts in UNITS else None
-    before, behind = amount_affixes(text, start, last)
+    sign, word = CURRENCY.search(text, max(start - 5, 0), start), _WORD.match(text, last)
+    before = sign[0].strip()[-1] if sign else ""
+    is_unit = word and unit_of(word[1]) and word[0][0] != "-"  # not "an 8350-ft runway"
+    behind = word[0] if word and is_unit and not sign else ""
     of = substance[1].lower() if substance else ""
     return Number(start, end, value, unit=unit, counts=counts, before=before, behind=behind, of=of)
 

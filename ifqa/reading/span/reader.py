@@ -94,10 +94,8 @@ class Extractive(Reader):
         self.calibration = load_calibration(self.folder, fingerprint_weights(self.folder))
         self.threshold = threshold
         if threshold and self.calibration is None:
-            raise MissingInput(
-                f"{self.folder} has no {CALIBRATION_FILE}, which threshold = {threshold:g} needs; "
-                f"fit it: ifqa train calibration --to {self.folder}"
-            )
+            mend = f"fit it: ifqa train calibration --to {self.folder}"
+            raise MissingInput(f"{self.folder} has no {CALIBRATION_FILE} for threshold = {threshold:g}; {mend}")
         self.abstain_threshold = threshold or (self.calibration.threshold if self.calibration else 0.0)
 
     def read(
@@ -167,11 +165,7 @@ class Extractive(Reader):
     def answer(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
-        """One prediction a question, in their order.
-
-        Its passages begin with the one that contributes most to the answer; the others follow by their best candidate. A
-        question without passages fails with "no passages".
-        """
+        """Predictions whose passages begin with the greatest contribution to the answer; the others follow by best candidate."""
         predictions = []
         for prediction, features in self.read(questions, passages, advance):
             confidence = self.calibration.confidence(features) if self.calibration and features else None

@@ -44,7 +44,6 @@ class Conventions:
     encoder_eos: bool = True  # inputs end in `</s>`; FiD's readers were trained on transformers 3, which added none
 
     def __post_init__(self) -> None:
-        """Refuse a `max_tokens` that is too short for any question."""
         if self.max_tokens < 16:
             raise ConfigError(f"max_tokens: wanted 16 or more for question and passage, found {self.max_tokens}")
 
@@ -131,10 +130,8 @@ def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid", mend: s
     conventions = replace(CONVENTIONS[reader], **{"encoder_eos": not published} | stored)
     opened = hub.open_tokenizer(tokenizer_folder(folder, tokenizer))
     if len(opened) > model.config.vocab_size:
-        raise ConfigError(
-            f"the tokenizer of {folder} has {len(opened):,} tokens and the model {model.config.vocab_size:,}; "
-            "name the model's own tokenizer: --set reader.tokenizer=NAME"
-        )
+        problem = f"the tokenizer of {folder} has {len(opened):,} tokens and the model {model.config.vocab_size:,}"
+        raise ConfigError(f"{problem}; name the model's own tokenizer: --set reader.tokenizer=NAME")
     return Checkpoint(model=model, tokenizer=opened, conventions=conventions, manifest=manifest)
 
 

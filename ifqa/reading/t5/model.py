@@ -55,14 +55,10 @@ class FusionInDecoder(T5ForConditionalGeneration):
         """T5's outputs for questions with passages, with a loss if there are `labels`; without passages, T5's own.
 
         The loss is the mean over questions of the mean over an answer's tokens, FiD's loss with one question per GPU. It does not
-        depend on the batch size.
-
-        Args:
-            passage_ids: token ids of all passages of all questions, in order, [passages, tokens].
-            encoder_outputs: T5's own; `generate` needs the name.
-            inputs: T5's own. With passages also `passage_mask`, False at padding, same shape; `counts`, the passages of each
-                question, [questions]; `labels`, token ids of the answers, padded with -100, [questions, tokens]; `weights` of
-                the questions in the loss, [questions].
+        depend on the batch size. `passage_ids` are of all passages of all questions, in order, [passages, tokens]. `inputs` are
+        T5's own, and with passages `passage_mask`, False at padding, same shape; `counts`, the passages of each question,
+        [questions]; `labels`, token ids of the answers, padded with -100, [questions, tokens]; and `weights` of the questions in
+        the loss, [questions]. `generate` needs the name `encoder_outputs`.
         """
         if passage_ids is None:
             return super().forward(encoder_outputs=encoder_outputs, **inputs)
@@ -202,10 +198,8 @@ def generate_in_batches(
             todo = todo[len(group) :]
             continue
         if full:  # raised outside the handler, whose traceback would keep the memory in use
-            raise IfqaError(
-                f"one question with {counts[group[0]]} passages does not fit into the memory of {model.device}; "
-                "read fewer passages, with a smaller checkpoint, or on another device"
-            )
+            problem = f"a question with {counts[group[0]]} passages does not fit into the memory of {model.device}"
+            raise IfqaError(f"{problem}; read fewer passages, with a smaller checkpoint, or on another device")
         tokens = len(group) * sizes[group[0]]
         limits.encoded, limits.decoded = (max(1, min(size, tokens) // 2) for size in (limits.encoded, limits.decoded))
         if model.device.type == "cuda":

@@ -261,10 +261,7 @@ def _first_step(model: FusionInDecoder, states: Tensor, mask: Tensor) -> tuple[T
 def _step(
     model: FusionInDecoder, ids: Tensor, mask: Tensor, cache: EncoderDecoderCache, states: Tensor | None = None
 ) -> Tensor:
-    """Log-probabilities after each token, float32, [rows, tokens, vocabulary]; the tokens follow those in the cache.
-
-    `states` are the passages' hidden states, needed at the first step only.
-    """
+    """Float32 log-probabilities after each token, [rows, tokens, vocabulary]; only an empty cache needs the hidden `states`."""
     if states is None:  # their keys and values are in the cache; T5 uses only their shape
         states = torch.empty(1, 1, 1, dtype=model.dtype, device=ids.device).expand(*mask.shape, model.config.d_model)
     encoded = BaseModelOutput(last_hidden_state=states)

@@ -1,7 +1,6 @@
 """Readers 'fid', 'rag' and 'unifiedqa': Fusion-in-Decoder, RAG and UnifiedQA with any checkpoint of T5's family.
 
-Decoding is greedy as in the originals. Batching changes no answer, except by bfloat16's rounding. A question without passages is
-answered from its text alone.
+Batching changes no answer, except by bfloat16's rounding. A question without passages is answered from its text alone.
 """
 
 import glob
@@ -22,15 +21,8 @@ from ifqa.errors import ConfigError, IfqaError, MissingInput, PluginError
 from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.models.hub import model_requirement
 from ifqa.protocols import PathSetting, ProgressCallback, RankedPassages, Reader, Requirement, no_progress
-from ifqa.reading.t5.checkpoint import (
-    DEFAULT_CHECKPOINTS,
-    checkpoint_folder,
-    encode_texts,
-    fingerprint_checkpoint,
-    load_t5_manifest,
-    open_checkpoint,
-    suggest_checkpoint,
-)
+from ifqa.reading.t5 import checkpoint as checkpoints
+from ifqa.reading.t5.checkpoint import DEFAULT_CHECKPOINTS, checkpoint_folder, load_t5_manifest
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, NotNegative, Positive, Precision, YesNo, check_arguments
 
@@ -53,7 +45,7 @@ class T5Generator:
         from ifqa.reading.t5.model import batch_limits
 
         device = resolve_device(device)
-        stored = open_checkpoint(checkpoint, tokenizer, reader)
+        stored = checkpoints.open_checkpoint(checkpoint, tokenizer, reader)
         changes: dict[str, Any] = {"max_tokens": max_tokens} if max_tokens else {}
         named = {"titles": titles, "encoder_eos": encoder_eos}
         changes |= {name: setting == "yes" for name, setting in named.items() if setting != "auto"}
@@ -70,7 +62,7 @@ class T5Generator:
 
         if not texts:  # batch_decode gives one text for an empty batch
             return []
-        features = encode_texts(self._tokenizer, list(chain.from_iterable(texts)), self.conventions)
+        features = checkpoints.encode_texts(self._tokenizer, list(chain.from_iterable(texts)), self.conventions)
         generated = (decode or generate_answers)(
             self.model, features, list(map(len, texts)), max_answer_tokens=self.max_answer_tokens, beams=self.beams,
             limits=self.limits,
@@ -91,7 +83,7 @@ class T5Reader(Reader):
         try:
             folders = group_folders(name, root).values()
             here = all(model_requirement(folder, root).present for folder in folders)
-            return [Requirement(f"the checkpoint {name}", "" if here else suggest_checkpoint(cls.name))]
+            return [Requirement(f"the checkpoint {name}", "" if here else checkpoints.suggest_checkpoint(cls.name))]
         except IfqaError as error:
             return [Requirement(f"the checkpoint {name}", str(error).removeprefix(f"checkpoint {name}: "))]
 
@@ -101,16 +93,13 @@ class T5Reader(Reader):
         folders = [checkpoint_folder(name, cls.name) for name in group_folders(checkpoint, root).values()]
         families = sorted({load_t5_manifest(folder, cls.name).family for folder in folders} - {""})
         if len(families) > 1:
-            raise ConfigError(
-                f"{checkpoint}: its models were trained on {' and '.join(families)}, which may share questions; "
-                "keep the models of one split family under one name"
-            )
+            problem = f"its models were trained on {' and '.join(families)}, which may share questions"
+            raise ConfigError(f"{checkpoint}: {problem}; keep the models of one split family under one name")
         return "".join(families)
 
     @classmethod
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object) -> str:
-        """SHA-256 over the files of the checkpoint, and of its tokenizer if that is in another folder."""
-        return fingerprint_checkpoint(checkpoint_folder(checkpoint, cls.name), tokenizer)
+        return checkpoints.fingerprint_checkpoint(checkpoint_folder(checkpoint, cls.name), tokenizer)
 
 
 class Fid(T5Reader):
@@ -152,10 +141,7 @@ class Fid(T5Reader):
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress,
         scores: Sequence[Sequence[float]] | None = None,
     ) -> list[Prediction]:  # fmt: skip
-        """One prediction a question, in their order.
-
-        Its passages are ordered by their `passage_scores`: the decoder's attention to them, or RAG's posteriors.
-        """
+        """Predictions whose passages are ordered by `passage_scores`: the decoder's attention, or RAG's posteriors."""
         rows = zip(questions, passages, strict=True)
         texts = [passage_inputs(question.text, ranking, self.conventions.titles) for question, ranking in rows]
         answers = self._t5.answer(texts, self._decoder(questions, passages, scores))
@@ -223,10 +209,8 @@ class Rag(Fid):
         trained = load_t5_manifest(checkpoint_folder(checkpoint, "rag"), "rag").rag
         self.mixture = Mixture(trained.mode if mode == "auto" else mode, decoding, temperature or trained.temperature)
         if decoding == "fast" and self.mixture.mode == "token":
-            raise ConfigError(
-                "setting of reader 'rag': decoding = 'fast' needs mode 'sequence', and the mode is 'token'; "
-                "leave decoding out, or set mode = 'sequence'"
-            )
+            problem = "decoding = 'fast' needs mode 'sequence', and the mode is 'token'"
+            raise ConfigError(f"setting of reader 'rag': {problem}; leave decoding out, or set mode = 'sequence'")
         super().__init__(
             checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
             max_answer_tokens=max_answer_tokens, beams=beams, device=device, precision=precision,
@@ -250,10 +234,7 @@ class Rag(Fid):
 
 
 def input_scores(scores: Sequence[float], inputs: int) -> list[float]:
-    """The scores of a question's inputs; an input beyond the retrieved passages gets the last score.
-
-    It is a gold passage that training adds, or the question's text if there are no passages, with probability 1 at any score.
-    """
+    """The scores of a question's inputs; a further input, as a gold passage in training, gets the last score."""
     known = list(scores[:inputs])
     return known + [known[-1] if known else 0.0] * (inputs - len(known))
 
@@ -302,15 +283,13 @@ class UnifiedQA(T5Reader):
     def answer(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
-        """One prediction a question, in their order; passages are read in theirs."""
         groups: dict[str, list[int]] = defaultdict(list)
         for number, question in enumerate(questions):
             group = question.group if GROUP in self._checkpoint else ""
             if group not in self._folders:
-                raise MissingInput(
-                    f"question {question.id} is of group {group!r}, and {self._checkpoint} exists only for "
-                    f"{', '.join(self._folders)}; train one with: ifqa train unifiedqa --dataset {group or 'NAME'}"
-                )
+                there = f"{self._checkpoint} exists only for {', '.join(self._folders)}"
+                mend = f"train one with: ifqa train unifiedqa --dataset {group or 'NAME'}"
+                raise MissingInput(f"question {question.id} is of group {group!r}, and {there}; {mend}")
             groups[group].append(number)
         predictions: dict[int, Prediction] = {}
         for group in sorted(groups, key=lambda group: group != self._group):  # the group in memory first
@@ -334,12 +313,10 @@ class UnifiedQA(T5Reader):
 
     @classmethod
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object) -> str:
-        """SHA-256 over the files of all checkpoints, and of their tokenizer if that is in another folder."""
-        files = [
-            f"{group} {fingerprint_checkpoint(checkpoint_folder(name, 'unifiedqa'), tokenizer)}\n"
-            for group, name in group_folders(checkpoint, root).items()
-        ]
-        return hashlib.sha256("".join(files).encode()).hexdigest()
+        digest = hashlib.sha256()
+        for group, name in group_folders(checkpoint, root).items():
+            digest.update(f"{group} {super().fingerprint(name, tokenizer)}\n".encode())
+        return digest.hexdigest()
 
 
 def group_folders(checkpoint: str, root: Path = Path()) -> Mapping[str, str]:

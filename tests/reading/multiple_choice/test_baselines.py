@@ -3,6 +3,7 @@
 import json
 import random
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -39,21 +40,11 @@ def draw_questions(count, seed=0):
     return questions
 
 
-class Rainy:
-    """A benchmark from outside, with a family."""
-
-    def questions(self, split: str) -> list[Question]:
-        return [question_of("more rain falls", "more mud", answer) for answer in ("less", "more", "less")]
-
-    def family(self, split: str) -> str:
-        return "rainy"
-
-    def files(self, split: str) -> list[Path]:
-        return [Path(__file__)]
-
-
 def test_majority_gives_the_most_frequent_training_answer(monkeypatch):
-    monkeypatch.setattr("ifqa.reading.multiple_choice.baselines.open_benchmark", lambda name, root: Rainy())
+    training = [question_of("more rain falls", "more mud", answer) for answer in ("less", "more", "less")]
+    rainy = {"questions": training, "family": "rainy", "files": [Path(__file__)]}
+    benchmark = SimpleNamespace(**{name: lambda split, part=part: part for name, part in rainy.items()})
+    monkeypatch.setattr("ifqa.reading.multiple_choice.baselines.open_benchmark", lambda name, root: benchmark)
     reader = Majority(split="rainy/train")
     questions = [question_of("a", "b", choices=choices) for choices in (CHOICES, ("LESS", "same"), ("x",))]
     predictions = reader.answer(questions, [[]] * 3)
@@ -111,11 +102,9 @@ def test_trees_decide_as_scikit_learn_does(depth, classes):
     counts = count_words([question.text for question in questions], words)
     boosted = AdaBoostClassifier(DecisionTreeClassifier(max_depth=depth), n_estimators=20, random_state=0)
     boosted.fit(counts, [CHOICES.index(question.answers[0]) for question in questions])
-    decisions, expected = (
-        decision_function(multiple_choice.export_trees(boosted), counts, classes),
-        boosted.decision_function(counts),
-    )
-    np.testing.assert_allclose(decisions if classes > 2 else decisions[:, 1] - decisions[:, 0], expected, atol=1e-12)
+    decisions = decision_function(multiple_choice.export_trees(boosted), counts, classes)
+    columns = decisions if classes > 2 else decisions[:, 1] - decisions[:, 0]
+    np.testing.assert_allclose(columns, boosted.decision_function(counts), atol=1e-12)
     exact = np.exp(decisions / (classes - 1))
     np.testing.assert_allclose(exact / exact.sum(1, keepdims=True), boosted.predict_proba(counts), atol=1e-12)
     assert decisions.std() > 0.1
@@ -141,11 +130,9 @@ def test_adaboost_learns_words_of_change_and_effect_apart(boosted):
     assert (reader.family, reader.trained_on, AdaBoost.training_family(str(boosted))) == ("rain", {"abc"}, "rain")
     assert set(json.loads((boosted / "model.json").read_text())["words"]) >= {"change:more", "effect:more"}
     assert len(AdaBoost.fingerprint(str(boosted))) == 64
-    questions = [
-        question_of("more rain falls", "more mud", choices=choices) for choices in (("up", "MORE"), ("x", "y"))
-    ]
-    first, second = reader.answer(questions, [[], []])
-    assert (first.answer, first.score, second.failed) == ("MORE", 0.0, True)  # other choices than in training
+    other_choices = [question_of("more rain", "more mud", choices=choices) for choices in (("up", "MORE"), ("x", "y"))]
+    first, second = reader.answer(other_choices, [[], []])
+    assert (first.answer, first.score, second.failed) == ("MORE", 0.0, True)
     with refused("holds weights of reader 'adaboost'; name a folder that `ifqa train choice` made"):
         load_plugin("reader", "choice").fingerprint(str(boosted))
     with refused("not found"):

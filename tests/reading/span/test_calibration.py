@@ -61,11 +61,8 @@ def calibrate(tmp_path):
 
 
 QUESTIONS = [Question("t/0", "If the Veldmar bridge had kept its original name, what would it be called?")]
-READ = [
-    "The Veldmar bridge, originally named the Anselm Crossing, was opened in 1911.",
-    "The river Tollen is known for trout.",
-]
-PASSAGES = [[Passage(f"a{n}", "", text) for n, text in enumerate(READ)]]
+BRIDGE = Passage("a0", "", "The Veldmar bridge, originally named the Anselm Crossing, was opened in 1911.")
+PASSAGES = [[BRIDGE, Passage("a1", "", "The river Tollen is known for trout.")]]
 
 
 def test_without_a_calibration_there_is_no_confidence(tmp_path):
@@ -73,7 +70,7 @@ def test_without_a_calibration_there_is_no_confidence(tmp_path):
     reader = Extractive(weights=str(tmp_path / "bare"))
     [prediction] = reader.answer(QUESTIONS, PASSAGES)
     assert (prediction.answer, prediction.confidence, reader.abstain_threshold) == ("Anselm Crossing", None, 0.0)
-    with refused(r"has no calibration\.json, which threshold = 0\.3 needs; fit it: ifqa train calibration"):
+    with refused(r"has no calibration\.json for threshold = 0\.3; fit it: ifqa train calibration"):
         Extractive(weights=str(tmp_path / "bare"), threshold=0.3)
 
 

@@ -201,7 +201,7 @@ def test_batches_are_halved_with_a_message_if_memory_runs_out(monkeypatch, capsy
 def test_a_question_that_never_fits_raises_a_one_line_error(monkeypatch, error):
     network = copy.deepcopy(model())
     fail_beyond(monkeypatch, network, "encode", 0, error)
-    with refused(r"one question with 4 passages does not fit into the memory of cpu; "):
+    with refused(r"a question with 4 passages does not fit into the memory of cpu; "):
         answers(network, QUESTIONS[:2])
 
 
