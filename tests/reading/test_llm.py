@@ -106,8 +106,6 @@ def test_demonstrations_come_from_a_file_or_are_drawn_by_seed():
     with serving(answers("Answer: 1")) as server:
         reader = Llm(model(server), prompt="counterfactual", demos="sample", shots=2)
         reader.answer(QUESTIONS[:1], [PASSAGES[:1]])
-        with refused("has none; use other demonstrations"):
-            Llm(model(server), prompt="counterfactual", demos="sample/train", shots=2).answer(QUESTIONS[:1], [[]])
     roles = [message["role"] for message in server.bodies[0]["messages"]]
     assert (roles, reader.family) == (["system", *["user", "assistant"] * 2, "user"], "sample")
     readers = [Llm(model(server), demos="sample/train", shots=3, seed=seed) for seed in (0, 1)]

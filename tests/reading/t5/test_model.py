@@ -12,7 +12,7 @@ from tiny_t5 import SHAPES, flat, padded_forward, padded_states, plain, question
 from transformers import GenerationConfig
 from transformers.modeling_outputs import BaseModelOutput
 
-from ifqa.reading.t5.model import BatchLimits, GeneratedAnswer, batch_limits, generate_answers
+from ifqa.reading.t5.model import BatchLimits, GeneratedAnswer, generate_answers
 
 EOS = 1
 QUESTIONS = [
@@ -216,12 +216,6 @@ def test_several_tokens_may_end_an_answer():
     network, first = copy.deepcopy(model()), [answer.tokens[0] for answer in answers(model(), QUESTIONS)]
     network.config.eos_token_id = [EOS, first[0], first[1]]
     assert [answer.tokens for answer in answers(network, QUESTIONS)][:2] == [first[:1], first[1:2]]
-
-
-def test_batch_limits_are_the_setting_or_the_devices_default():
-    assert batch_limits(model(), 1, 512).encoded == 512
-    assert batch_limits(model(), 1).encoded > 512
-    assert batch_limits(model(), 1).decoded >= batch_limits(model(), 1).encoded
 
 
 LABELS = torch.tensor([[4, 9, 1], [30, 1, -100], [1, -100, -100]])
