@@ -176,7 +176,7 @@ def compare(
         >>> import ifqa
         >>> _ = ifqa.run("sample-closed-book"), ifqa.run("sample-llm")
         >>> difference = ifqa.compare("sample-closed-book", "sample-llm")["EM"]
-        >>> difference.more, difference.won, difference.lost
+        >>> difference.delta, difference.won, difference.lost
         (62.5, 6, 1)
 
     It lists up to `count` questions that differ in `measure`, by default the headline measure. If the experiments' questions

@@ -8,7 +8,7 @@ from string import ascii_uppercase
 from rich.console import Console
 
 from ifqa.config.experiment import Experiment
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import ConfigError, MissingInput, unknown_name
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import predictions_of
 from ifqa.records import Prediction, Question
@@ -21,17 +21,17 @@ from ifqa.scoring.statistics import holm_correction
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference of two experiments in one measure, over the questions that both scored.
+    """The difference of two experiments in a measure, over the questions that both scored.
 
-    `first`, `second`, `more` (second less first) and the ends `low` and `high` of its 95% bootstrap interval are in
-    percent. `p` is the two-sided p-value of a paired randomisation test. Both resample the measure's units. `won`, `lost`
-    and `tied` count the questions on which the second is better, worse and equal; None for a measure over sets.
+    `first`, `second`, `delta` (second - first) and the ends `low` and `high` of its 95% bootstrap interval are in percent. `p` is
+    the two-sided p-value of a paired randomisation test. Both resample the measure's units. `won`, `lost` and `tied` count the
+    questions on which the second is better, worse and equal; None for a measure of sets.
     """
 
     measure: str
     first: float
     second: float
-    more: float
+    delta: float
     low: float
     high: float
     p: float
@@ -39,29 +39,29 @@ class Difference:
     lost: int | None
     tied: int | None
 
+    def to_dict(self) -> dict[str, object]:
+        """The difference as plain data; `delta` is called "more"."""
+        return {"more" if key == "delta" else key: number for key, number in asdict(self).items()}
+
+    def cells(self) -> list[str]:
+        """Both scores, the difference with its interval and p, and how often the second won, lost, tied."""
+        scores = [f"{self.first:.1f}", f"{self.second:.1f}", f"{self.delta:+.1f}"]
+        counts = [f"{'-' if n is None else n}" for n in (self.won, self.lost, self.tied)]
+        return [*scores, f"{self.low:+.1f} to {self.high:+.1f}", p_cell(self.p), *counts]
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two experiments side by side: every shared measure, and the questions with the largest differences.
+    """Two experiments side by side: every shared measure, and the questions with the largest differences."""
 
-    Attributes:
-        first, second: names of the experiments.
-        scheme: the scoring scheme of the first.
-        questions: the number of questions compared.
-        differences: a difference for each measure.
-        measure: the measure by which `largest` was chosen; empty if no measure scores single questions.
-        largest: questions with both rows of `per_question.jsonl`.
-        of: the number of questions of each experiment.
-    """
-
-    first: str
+    first: str  # name of the experiment
     second: str
-    scheme: ScoringScheme
-    questions: int
-    differences: list[Difference]
-    measure: str
-    largest: list[tuple[Question, QuestionRow, QuestionRow]]
-    of: tuple[int, int]
+    scheme: ScoringScheme  # of the first
+    questions: int  # the number of questions compared
+    differences: list[Difference]  # one for each measure
+    measure: str  # `largest` was chosen by it; empty if no measure scores single questions
+    largest: list[tuple[Question, QuestionRow, QuestionRow]]  # questions with both rows of `per_question.jsonl`
+    sizes: tuple[int, int]  # the number of questions of each experiment
 
     def __getitem__(self, measure: str) -> Difference:
         known = {difference.measure: difference for difference in self.differences}
@@ -71,29 +71,25 @@ class Comparison:
 
     def to_dict(self) -> dict[str, object]:
         """The comparison as plain data."""
+        largest = [{"id": question.id, "a": row, "b": other} for question, row, other in self.largest]
         return {
             "a": self.first,
             "b": self.second,
-            "questions": {"compared": self.questions, "a": self.of[0], "b": self.of[1]},
-            "measures": [asdict(difference) for difference in self.differences],
-            "largest": {
-                "measure": self.measure,
-                "questions": [{"id": question.id, "a": row, "b": other} for question, row, other in self.largest],
-            },
+            "questions": {"compared": self.questions, "a": self.sizes[0], "b": self.sizes[1]},
+            "measures": [difference.to_dict() for difference in self.differences],
+            "largest": {"measure": self.measure, "questions": largest},
         }
 
     def table(self) -> Table:
         """A row for each measure."""
         columns = ("measure", "A", "B", "B - A", "95% interval", "p", "B won", "lost", "tied")
-        rows = tuple(
-            (self.scheme.display_name(difference.measure), *_cells(difference)) for difference in self.differences
-        )
-        return Table(f"A: {self.first}\nB: {self.second}", "", columns, rows)
+        rows = [(self.scheme.display_name(difference.measure), *difference.cells()) for difference in self.differences]
+        return Table(f"A: {self.first}\nB: {self.second}", "", columns, tuple(rows))
 
     def show(self, console: Console) -> None:
         """Print the table and the questions."""
         self.table().show(console)
-        of_a, of_b = self.of
+        of_a, of_b = self.sizes
         shared = "" if of_a == of_b == self.questions else f" that both have, of {of_a:,} of A and {of_b:,} of B"
         note = f"{self.questions:,} questions{shared}; p of a paired randomisation test, intervals by bootstrap."
         console.print(note, soft_wrap=True)
@@ -114,37 +110,32 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Experiments compared with a first one.
+    """Experiments compared with the first one.
 
-    Attributes:
-        first: name of the first.
-        scheme: its scoring scheme.
-        differences: measure -> experiment -> difference. `p` is corrected by Holm's method over these experiments: if
-            none of them really differs, the chance of any p below 0.05 is at most 5%.
+    `differences`: measure -> experiment -> difference. `p` is corrected by Holm's method over the experiments: if none of them
+    really differs, the chance of any p below 0.05 is at most 5%.
     """
 
-    first: str
+    first: str  # its name
     scheme: ScoringScheme
     differences: dict[str, dict[str, Difference]]
 
     def to_dict(self) -> dict[str, object]:
         """The differences as plain data."""
-        rows = [
-            {"experiment": name, **asdict(difference)}
-            for differences in self.differences.values()
-            for name, difference in differences.items()
-        ]
+        rows: list[dict[str, object]] = []
+        for differences in self.differences.values():
+            rows += [{"experiment": name, **difference.to_dict()} for name, difference in differences.items()]
         return {"a": self.first, "p": "corrected by Holm's method within each measure", "differences": rows}
 
     def show(self, console: Console) -> None:
         """Print a table with a row for each measure and experiment."""
-        names = [self.first, *dict.fromkeys(name for every in self.differences.values() for name in every)]
+        names = [self.first, *dict.fromkeys(name for differences in self.differences.values() for name in differences)]
         letters = dict(zip(names, ascii_uppercase, strict=False))
         rows: list[tuple[str, ...]] = []
         for measure, differences in self.differences.items():
             first, *_ = differences.values()
             rows.append((self.scheme.display_name(measure), "A", f"{first.first:.1f}", *[""] * 6))
-            rows += [("", letters[name], *_cells(difference)[1:]) for name, difference in differences.items()]
+            rows += [("", letters[name], *difference.cells()[1:]) for name, difference in differences.items()]
         title = "\n".join(f"{letter}: {name}" for name, letter in letters.items())
         note = (
             "p of a paired randomisation test, corrected by Holm's method over the experiments of a measure; "
@@ -154,29 +145,21 @@ class Comparisons:
         Table(title, note, columns, tuple(rows), left=(0, 1)).show(console)
 
 
-def _cells(difference: Difference) -> list[str]:
-    """Both scores, the difference with its interval and p, and how often the second won, lost, tied."""
-    scores = [f"{difference.first:.1f}", f"{difference.second:.1f}", f"{difference.more:+.1f}"]
-    counts = [f"{'-' if n is None else n}" for n in (difference.won, difference.lost, difference.tied)]
-    return [*scores, f"{difference.low:+.1f} to {difference.high:+.1f}", p_cell(difference.p), *counts]
-
-
 def compare_pair(
     first: Experiment, second: Experiment, measure: str = "", count: int = 5, common: bool = False
 ) -> Comparison:
     """Compare two experiments; list the `count` questions that differ most in a measure (the headline if empty).
 
-    With `common`, compare the questions that both have; without it, their questions must be the same.
+    With `common`, compare over the questions that both have; otherwise their questions must be the same.
     """
-    first_scores, second_scores = _ScoredExperiment(first), _ScoredExperiment(second)
-    questions = _comparable_questions(first_scores, second_scores, common)
-    differences = _differences(first_scores, second_scores, questions)
-    # the headline among the measures that score single questions
-    single = [difference.measure for difference in differences if difference.won is not None]
-    chosen = measure or first.scheme.headline(single)
-    largest = _largest_differences(first_scores, second_scores, questions, chosen, count) if chosen else []
-    sizes = len(first_scores.run.questions), len(second_scores.run.questions)
-    return Comparison(first.name, second.name, first.scheme, len(questions), differences, chosen, largest, sizes)
+    a, b = _ScoredExperiment(first), _ScoredExperiment(second)
+    questions = _comparable_questions(a, b, common)
+    differences = _differences(a, b, questions)
+    of_questions = [difference.measure for difference in differences if difference.won is not None]
+    measure = measure or first.scheme.headline(of_questions)
+    largest = _largest_differences(a, b, questions, measure, count) if measure else []
+    sizes = len(a.run.questions), len(b.run.questions)
+    return Comparison(first.name, second.name, first.scheme, len(questions), differences, measure, largest, sizes)
 
 
 def compare_to_first(
@@ -184,22 +167,22 @@ def compare_to_first(
 ) -> Comparisons:
     """Compare each of the others with the first, in one measure or (if empty) in all shared ones."""
     if len(others) >= len(ascii_uppercase):
-        raise IfqaError(f"found {len(others) + 1} experiments; wanted at most {len(ascii_uppercase)}")
+        raise ConfigError(f"found {len(others) + 1} experiments; wanted at most {len(ascii_uppercase)}")
     names = [experiment.name for experiment in (first, *others)]
     if duplicate := next((name for name in names if names.count(name) > 1), ""):
-        raise IfqaError(f"experiment {duplicate} is named twice; name different experiments")
+        raise ConfigError(f"experiment {duplicate} is named twice; name different experiments")
     differences: dict[str, dict[str, Difference]] = {}
-    scored = _ScoredExperiment(first)
-    for other in map(_ScoredExperiment, others):
-        for difference in _differences(scored, other, _comparable_questions(scored, other, common)):
-            differences.setdefault(difference.measure, {})[other.experiment.name] = difference
+    a = _ScoredExperiment(first)
+    for b in map(_ScoredExperiment, others):
+        for difference in _differences(a, b, _comparable_questions(a, b, common)):
+            differences.setdefault(difference.measure, {})[b.experiment.name] = difference
     if measure and measure not in differences:
         raise unknown_name("measure of these experiments", measure, [*differences])
     corrected: dict[str, dict[str, Difference]] = {}
     for key in [measure] if measure else first.scheme.keys([*differences]):
-        of_others = differences[key]
-        ps = holm_correction([difference.p for difference in of_others.values()])
-        corrected[key] = {name: replace(old, p=p) for (name, old), p in zip(of_others.items(), ps, strict=True)}
+        ps = holm_correction([difference.p for difference in differences[key].values()])
+        pairs = zip(differences[key].items(), ps, strict=True)
+        corrected[key] = {name: replace(difference, p=p) for (name, difference), p in pairs}
     return Comparisons(first.name, first.scheme, corrected)
 
 
@@ -211,68 +194,62 @@ class _ScoredExperiment:
         scores = self.run.artifact("score")
         scores.require(command)
         if not scores.is_current_for(self.run.inputs("score")):
-            raise IfqaError(
-                f"{scores.folder} is older than the settings or inputs of {experiment.name}; run it again: {command}"
-            )
+            stale = f"{scores.folder} is older than the settings or inputs of {experiment.name}"
+            raise MissingInput(f"{stale}; run it again: {command}")
         self.rows = {row["id"]: row for row in read_rows(scores.folder)}
 
     def sample(self, questions: Sequence[Question], scheme: ScoringScheme, reads: bool) -> QuestionSample:
-        """The scores of some questions; `reads`: whether measures over sets of answers get the answers."""
+        """The scores of some questions; `reads`: whether measures of sets get the answers."""
         predictions: list[Prediction] = []
         if scheme.sets and reads:
             answers = predictions_of(self.experiment, self.run.questions)
-            of_question = {prediction.question_id: prediction for prediction in answers}
-            predictions = [of_question[question.id] for question in questions]
+            by_id = {prediction.question_id: prediction for prediction in answers}
+            predictions = [by_id[question.id] for question in questions]
         rows = [self.rows[question.id] for question in questions]
         return aggregate_rows(rows, questions, scheme, None, predictions).sample()
 
 
-def _comparable_questions(first: _ScoredExperiment, second: _ScoredExperiment, common: bool) -> list[Question]:
+def _comparable_questions(a: _ScoredExperiment, b: _ScoredExperiment, common: bool) -> list[Question]:
     """The questions that both have, in the first's order; questions with the same id may differ."""
-    there = {question.id: question for question in second.run.questions}
-    questions = [question for question in first.run.questions if there.get(question.id) == question]
-    same, sizes = len(questions), (len(first.rows), len(second.rows))
+    by_id = {question.id: question for question in b.run.questions}
+    questions = [question for question in a.run.questions if by_id.get(question.id) == question]
+    same, sizes = len(questions), (len(a.rows), len(b.rows))
     if not same or not (common or {same} == {*sizes}):
-        few = ", or those that both have: --common" if same else ""
-        raise IfqaError(
-            f"{first.experiment.name} has {sizes[0]:,} questions, {second.experiment.name} {sizes[1]:,}, {same:,} of them "
-            f"the same; compare two experiments over the same questions{few}"
+        hint = ", or those that both have: --common" if same else ""
+        raise ConfigError(
+            f"{a.experiment.name} has {sizes[0]:,} questions, {b.experiment.name} {sizes[1]:,}, {same:,} of them the same; "
+            f"compare two experiments over the same questions{hint}"
         )
     return questions
 
 
-def _differences(
-    first: _ScoredExperiment, second: _ScoredExperiment, questions: Sequence[Question]
-) -> list[Difference]:
+def _differences(a: _ScoredExperiment, b: _ScoredExperiment, questions: Sequence[Question]) -> list[Difference]:
     """The difference in every shared measure, in display order."""
-    first_experiment, other, scheme = first.experiment, second.experiment, first.experiment.scheme
-    reads = bool(first_experiment.reader and other.reader)
-    first_scores, second_scores = (scored.sample(questions, scheme, reads) for scored in (first, second))
+    first, second, scheme = a.experiment, b.experiment, a.experiment.scheme
+    reads = bool(first.reader and second.reader)
+    first_sample, second_sample = (scored.sample(questions, scheme, reads) for scored in (a, b))
+    keys = scheme.keys(second.scheme.keys(first_sample.keys()))
     differences = []
-    for key, _, paired in first_scores.differences(
-        second_scores, scheme.keys(other.scheme.keys(first_scores.keys())), first_experiment.seed
-    ):
-        a, b, more, low, high = paired.percents()
-        differences.append(Difference(key, a, b, more, low, high, paired.p, *(paired.counts or (None,) * 3)))
+    for key, _, paired in first_sample.differences(second_sample, keys, first.seed):
+        score, other, delta, low, high = paired.percents()
+        differences.append(Difference(key, score, other, delta, low, high, paired.p, *(paired.counts or (None,) * 3)))
     if not differences:
-        raise IfqaError(
-            f"{first_experiment.name} and {other.name} have no measure in common; compare two with readers, "
-            "or two without"
-        )
+        names = f"{first.name} and {second.name}"
+        raise ConfigError(f"{names} have no measure in common; compare two with readers, or two without")
     return differences
 
 
 def _largest_differences(
-    first: _ScoredExperiment, second: _ScoredExperiment, questions: Sequence[Question], measure: str, count: int
+    a: _ScoredExperiment, b: _ScoredExperiment, questions: Sequence[Question], measure: str, count: int
 ) -> list[tuple[Question, QuestionRow, QuestionRow]]:
     """The questions with the largest differences in a measure, with both rows; ties are in the questions' order."""
-    rows = [(first.rows[question.id], second.rows[question.id]) for question in questions]
-    first_keys, second_keys = ({key for pair in rows for key in pair[side]} for side in (0, 1))
-    if measure not in (known := first.experiment.scheme.keys(first_keys & second_keys)):
+    pairs = [(question, a.rows[question.id], b.rows[question.id]) for question in questions]
+    keys = {key for _, row, _ in pairs for key in row} & {key for _, _, row in pairs for key in row}
+    if measure not in (known := a.experiment.scheme.keys(keys)):
         raise unknown_name("measure of both experiments", measure, known)
     ranked = []
-    for question, (row, other) in zip(questions, rows, strict=True):
-        a, b = row_score(row, measure), row_score(other, measure)
-        if a is not None and b is not None and a != b:
-            ranked.append((abs(b - a), question, row, other))
-    return [(question, row, other) for _, question, row, other in sorted(ranked, key=lambda line: -line[0])[:count]]
+    for pair in pairs:
+        first, second = row_score(pair[1], measure), row_score(pair[2], measure)
+        if first is not None and second is not None and first != second:
+            ranked.append((abs(second - first), pair))
+    return [pair for _, pair in sorted(ranked, key=lambda ranked: -ranked[0])[:count]]

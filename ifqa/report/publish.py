@@ -6,10 +6,10 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from ifqa.config.experiment import load_experiment
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, FormatError, MissingInput
 from ifqa.report.html_page import render_report
 from ifqa.report.result_tables import reader_tables, readme_table, result_tables, results_markdown, select_for_readme
-from ifqa.report.results_log import RECORDS, Result, gather_results, read_records, update_records
+from ifqa.report.results_log import RECORDS, Entry, gather_entries, read_records, update_records
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import atomic_write, json_line, write_bytes
 
@@ -21,41 +21,37 @@ _BLOCK = re.compile(r"(<!-- written by ifqa report(?:: ([^>]*?))? -->).*?(<!-- u
 
 
 def publish(into: Path | None, shown: Sequence[str], check: bool, limited: bool = False) -> Iterator[Path]:
-    """Write the results of all experiments; yields each path after it is written.
+    """Write the scores of all experiments; yields each path after it is written.
 
     Args:
-        into: a file whose text between the marks `BEGIN` and `END` becomes the table of measured results.
+        into: a file whose text between the marks `BEGIN` and `END` becomes the table of measured scores.
         shown: experiments whose questions the HTML page shows; empty for all finished ones.
         check: write nothing; raise an error if a file differs from what would be written.
         limited: whether to report variants made by `--limit` that are not in `shown`.
     """
     chosen = [load_experiment(name).name for name in shown]
     with nullcontext() if check else lock(RESULTS.parent):
-        recorded = read_records()
-        results = gather_results(recorded)
-        if not limited:  # a limit in a file is the experiment's own
-            results = [
-                result
-                for result in results
-                if result.experiment.name in chosen or not (result.experiment.limit and result.experiment.variant)
-            ]
-        here = {result.experiment.name for result in results if result.here}
-        if missing := [name for name in chosen if name not in here]:
-            raise IfqaError(f"{missing[0]} is not finished here; finish it first: ifqa run {missing[0]}")
+        records = read_records()
+        entries = gather_entries(records)
+        if not limited:  # a limit in an experiment's file makes no variant
+            limits = {entry.experiment.name for entry in entries if entry.experiment.limit and entry.experiment.variant}
+            entries = [entry for entry in entries if entry.experiment.name not in limits.difference(chosen)]
+        finished = {entry.experiment.name for entry in entries if entry.run}
+        if missing := [name for name in chosen if name not in finished]:
+            raise MissingInput(f"{missing[0]} is not finished here; finish it first: ifqa run {missing[0]}")
         texts = {
-            RECORDS: b"".join(map(json_line, update_records(recorded, results))).decode(),
-            RESULTS: results_markdown([*reader_tables(results), *result_tables(results)], results),
-        } | ({into: _replace_table(into, results)} if into else {})
+            RECORDS: b"".join(map(json_line, update_records(records, entries))).decode(),
+            RESULTS: results_markdown([*reader_tables(entries), *result_tables(entries)], entries),
+        } | ({into: _replace_table(into, entries)} if into else {})
         if RESULTS.exists() and not _read_text(RESULTS).startswith("# Results\n\nWritten by `ifqa report`"):
-            raise IfqaError(f"{RESULTS} was not written by ifqa report; move it elsewhere, then report again")
+            raise FormatError(f"{RESULTS} was not written by ifqa report; move it elsewhere, then report again")
         if check:
             for path, text in texts.items():
                 if not path.exists() or _read_text(path) != text:
-                    options = [*shown, *(["--into", into] if into else ()), *(["--limited"] if limited else ())]
-                    command = " ".join(map(str, ["ifqa report", *options]))
-                    raise IfqaError(f"{path} is stale; write it again: {command}")
+                    options = [*shown, *(["--into", str(into)] if into else ()), *(["--limited"] if limited else ())]
+                    raise ConfigError(f"{path} is stale; write it again: {' '.join(['ifqa report', *options])}")
             return
-        texts[PAGE] = render_report(results, chosen)
+        texts[PAGE] = render_report(entries, chosen)
         for path in (PAGE, RECORDS, *(path for path in texts if path not in (PAGE, RECORDS))):
             path.parent.mkdir(parents=True, exist_ok=True)
             with atomic_write(path.resolve()) as handle:  # write through a link
@@ -68,23 +64,23 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
+        raise FormatError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
 
 
-def _replace_table(path: Path, results: Sequence[Result]) -> str:
-    """A file's text with a new table between the marks and its own line endings."""
+def _replace_table(path: Path, entries: Sequence[Entry]) -> str:
+    """A file's text with a new table between the marks; its line endings stay."""
     text = _read_text(path) if path.exists() else ""
     blocks = _BLOCK.findall(text)
     if len(blocks) != 1 or text.count(END) != 1:
-        raise IfqaError(f"{path}: wanted each of the lines {BEGIN!r} and {END!r} once; the table goes between them")
-    [(begin, named, end)] = blocks
-    chosen = named.split()
-    if missing := set(chosen) - {result.experiment.name for result in select_for_readme(results)}:
-        raise IfqaError(
+        raise FormatError(f"{path}: wanted each of the lines {BEGIN!r} and {END!r} once; the table goes between them")
+    [(begin, names, end)] = blocks
+    chosen = names.split()
+    if missing := set(chosen) - {entry.experiment.name for entry in select_for_readme(entries)}:
+        raise ConfigError(
             f"{path}: its mark names unmeasured experiments: {', '.join(sorted(missing))}; name experiments scored on "
             "their whole split, and no variants"
         )
-    table = readme_table([result for result in results if not chosen or result.experiment.name in chosen])
+    table = readme_table(entry for entry in entries if not chosen or entry.experiment.name in chosen)
     block = f"{begin}\n\n{table}\n{end}"
     block = block.replace("\n", "\r\n") if "\r\n" in text else block
     return _BLOCK.sub(lambda _: block, text)

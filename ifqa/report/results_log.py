@@ -1,4 +1,4 @@
-"""The results of all experiments, from runs below the working directory or from records.
+"""The scores of all experiments, from runs below the root or from records.
 
 `experiments/RESULTS.jsonl` keeps the scores of finished experiments and their provenance, one record per line, so that a report
 needs no new run. A record is used if the experiment was not run here and its file, corpus, questions and plugins are unchanged.
@@ -16,19 +16,13 @@ from typing import Literal, NotRequired, Required
 
 from typing_extensions import TypedDict
 
+from ifqa.config import experiment as experiments
 from ifqa.config.corpus import CorpusConfig, load_corpus
-from ifqa.config.experiment import (
-    Experiment,
-    RetrieverSettings,
-    base_experiments,
-    load_experiment,
-    parse_experiment,
-    retriever_sections,
-)
+from ifqa.config.experiment import Experiment, base_experiments, load_experiment, parse_experiment
 from ifqa.config.overrides import as_sections
 from ifqa.corpus import work_units
 from ifqa.corpus.sources import FORMATS, question_splits, source_class
-from ifqa.errors import IfqaError
+from ifqa.errors import DamagedArtifact, IfqaError, MissingInput, PluginError
 from ifqa.models.hub import SMOLLM2, is_packaged
 from ifqa.pipeline.run import Run, identity_settings
 from ifqa.plugins import Plugins, code_fingerprint, source_file
@@ -58,7 +52,7 @@ _ON_GPU = ("choice", "fid", "rag", "unifiedqa")
 
 
 class RunFacts(TypedDict, total=False):
-    """The provenance of scores; `run` and later keys are present only where they apply."""
+    """The provenance of scores; `run` and later keys are present only if they apply."""
 
     at: Required[str]  # ISO time
     hardware: Required[str]
@@ -71,7 +65,7 @@ class RunFacts(TypedDict, total=False):
     passages: Natural  # of the corpus
     model: str
     server: str  # scheme, host and port of the language model's server
-    cost: NotNegative | None  # of the last attempt in US dollars; None where the price is unknown
+    cost: NotNegative | None  # of the last attempt in US dollars; None if the price is unknown
     tokens: Natural  # of all answers
     label: str
     trained_on_them: bool
@@ -91,47 +85,37 @@ class Record(TypedDict):
 
 
 @dataclass(frozen=True)
-class Result:
-    """One experiment and its scores.
-
-    Attributes:
-        experiment: the experiment.
-        scores: as `stages.score` writes them; None if it was not run, or its run is stale.
-        made: the scores' provenance; empty without scores.
-        inputs: the fingerprint of the scores' inputs.
-        here: whether the run is below the root.
-        stale: why the run is out of date; empty if it is current.
-        needs: requirements of an experiment that was not run.
-        run: the run below the root.
-    """
+class Entry:
+    """An experiment in the report, and its scores."""
 
     experiment: Experiment
-    scores: ScoresJson | None = None
-    made: RunFacts = field(default_factory=lambda: RunFacts(at="", hardware="", python="", commit="", seconds={}))
-    inputs: str = ""
-    here: bool = False
-    stale: str = ""
-    needs: tuple[str, ...] = ()
-    run: Run | None = field(default=None, compare=False, repr=False)
+    scores: ScoresJson | None = None  # None if it was not run, or its run is stale
+    facts: RunFacts = field(default_factory=lambda: RunFacts(at="", hardware="", python="", commit="", seconds={}))
+    inputs: str = ""  # the fingerprint of the scores' inputs
+    stale: str = ""  # why its run is out of date
+    needs: tuple[str, ...] = ()  # the requirements of an experiment that was not run
+    run: Run | None = field(
+        default=None, compare=False, repr=False
+    )  # the run below the root, if the scores are from it
 
 
-def gather_results(records: Mapping[str, Record], root: Path = Path()) -> list[Result]:
-    """The results of all experiments below `root`, by name: those with a file, and variants that were scored or recorded.
+def gather_entries(records: Mapping[str, Record], root: Path = Path()) -> list[Entry]:
+    """All experiments below `root`, by name: those with a file, and variants that were scored or recorded.
 
     Skips an experiment with a wrong file or a missing plugin, with a log message.
     """
     scored = [path.parent.parent.name for path in (root / "experiments").glob("*/score/manifest.json")]
-    here = {*list_resources("experiments", ".toml", root), *(name for name in scored if base_experiments(name, root))}
-    results = []
-    for name in sorted({*here, *records}):
+    local = {*list_resources("experiments", ".toml", root), *(name for name in scored if base_experiments(name, root))}
+    entries = []
+    for name in sorted({*local, *records}):
         try:
-            if name in here:
-                results.append(_result(load_experiment(name, root), records.get(name)))
+            if name in local:
+                entries.append(_make_entry(load_experiment(name, root), records.get(name)))
             elif base_experiments(check_name(name, "experiment"), root):
-                results.append(_result(_recorded_variant(records[name], root), records[name]))
+                entries.append(_make_entry(_recorded_variant(records[name], root), records[name]))
         except IfqaError as error:
             logger.info(f"skipping experiment {name}: {error}")
-    return results
+    return entries
 
 
 def _recorded_variant(record: Record, root: Path) -> Experiment:
@@ -140,44 +124,43 @@ def _recorded_variant(record: Record, root: Path) -> Experiment:
     base = next((files[base] for base in base_experiments(name, root) if base in files), None)
     # Loading a plugin that no file here names would let a results file run code
     if strange := outside_plugins(record["tables"]) - (outside_plugins(read_toml(base)) if base else set()):
-        raise IfqaError(
+        raise PluginError(
             f"its record in {RECORDS} names the plugin {min(strange)}, which no experiment file here names; "
             "plugins are not loaded for a record, so run the experiment here"
         )
     return parse_experiment(name, record["tables"], str(RECORDS), root)
 
 
-def _result(experiment: Experiment, record: Record | None) -> Result:
+def _make_entry(experiment: Experiment, record: Record | None) -> Entry:
     """The run below the root; without one, the valid record; without both, what a run needs."""
     run = Run(experiment)
-    result = _local_result(run)
-    if result and record and (result.inputs, result.scores) == (record["inputs"], record["scores"]):
-        return replace(result, made=record["made"])  # repeated with the same result
-    if result:
-        return result
+    entry = _local_entry(run)
+    if entry and record and (entry.inputs, entry.scores) == (record["inputs"], record["scores"]):
+        return replace(entry, facts=record["made"])  # the recorded run was repeated
+    if entry:
+        return entry
     if record and _is_valid(record, run):
         scores = parse_scores(record["scores"], f"{RECORDS}: {experiment.name}")
-        return Result(experiment, scores, record["made"], record["inputs"])
-    return Result(experiment, needs=list_needs(experiment))
+        return Entry(experiment, scores, record["made"], record["inputs"])
+    return Entry(experiment, needs=list_needs(experiment))
 
 
-def update_records(records: Mapping[str, Record], results: Iterable[Result]) -> list[Mapping[str, object]]:
+def update_records(records: Mapping[str, Record], entries: Iterable[Entry]) -> list[Mapping[str, object]]:
     """The records by name; those that differ from a run below the working directory are replaced, none is dropped."""
-    kept: dict[str, Mapping[str, object]] = dict(records)
-    for result in results:
-        if not result.run or not result.here:
-            continue
-        name = result.experiment.name
-        measured = {"inputs": result.inputs, "identities": compute_identities(result.run), "scores": result.scores}
-        known: Mapping[str, object] = records.get(name, {})
-        if any(known.get(key) != value for key, value in measured.items()):
-            head = {"experiment": name, "version": VERSION, "tables": as_sections(result.experiment)}
-            kept[name] = seal(head | measured | {"made": dict(result.made)})
-    return [kept[name] for name in sorted(kept)]
+    updated: dict[str, Mapping[str, object]] = dict(records)
+    for entry in entries:
+        if entry.run:
+            name = entry.experiment.name
+            measured = {"inputs": entry.inputs, "identities": compute_identities(entry.run), "scores": entry.scores}
+            record: Mapping[str, object] = records.get(name, {})
+            if any(record.get(key) != measured[key] for key in measured):
+                head = {"experiment": name, "version": VERSION, "tables": as_sections(entry.experiment)}
+                updated[name] = seal(head | measured | {"made": dict(entry.facts)})
+    return [updated[name] for name in sorted(updated)]
 
 
 def _is_valid(record: Record, run: Run) -> bool:
-    """Whether a record is still valid for an experiment: same scorer and settings, except those that only change speed.
+    """Whether a record is still valid: same scorer and settings, except those that only change speed.
 
     Its `identities`, if any, must match those that this machine can compute.
     """
@@ -191,48 +174,48 @@ def _is_valid(record: Record, run: Run) -> bool:
     if _identity_sections(recorded) != _identity_sections(experiment):
         return False
     known = record.get("identities", {})
-    return not known or all(known.get(key, value) == value for key, value in compute_identities(run).items())
+    return not known or all(known.get(key, digest) == digest for key, digest in compute_identities(run).items())
 
 
 def _identity_sections(experiment: Experiment) -> dict[str, object]:
-    """The sections that determine the scores; excludes description, heading and expected values."""
-    tables = {key: value for key, value in as_sections(experiment).items() if key not in ("about", "table", "expected")}
+    """The sections that determine the scores: all but description, heading and expected values."""
+    sections = {key: part for key, part in as_sections(experiment).items() if key not in ("about", "table", "expected")}
     if experiment.retriever:
-        tables["retriever"] = _retriever_settings(experiment.retriever)
+        sections["retriever"] = _retriever_settings(experiment.retriever)
     if experiment.reader:
-        tables["reader"] = identity_settings(Plugins().reader(experiment.reader["name"]), experiment.reader)
+        sections["reader"] = identity_settings(Plugins().reader(experiment.reader["name"]), experiment.reader)
     if experiment.llm:
-        tables["llm"] = identity_settings(Plugins().llm(experiment.llm["name"]), experiment.llm)
-    return tables
+        sections["llm"] = identity_settings(Plugins().llm(experiment.llm["name"]), experiment.llm)
+    return sections
 
 
-def _retriever_settings(table: RetrieverSettings) -> dict[str, object]:
-    identified = identity_settings(Plugins().retriever(table["name"]), table)
-    return identified | ({"parts": [_retriever_settings(part) for part in table["parts"]]} if "parts" in table else {})
+def _retriever_settings(section: experiments.RetrieverSettings) -> dict[str, object]:
+    settings = identity_settings(Plugins().retriever(section["name"]), section)
+    parts = [_retriever_settings(part) for part in section.get("parts", [])]
+    return settings | ({"parts": parts} if "parts" in section else {})
 
 
 def list_needs(experiment: Experiment) -> tuple[str, ...]:
     """What a run needs besides this package and the benchmark, by the experiment's file alone: the same on every machine."""
-    requirements = []
     corpus = load_corpus(experiment.corpus, experiment.root) if experiment.corpus else None
     kinds = set(map(source_class, corpus.sources)) if corpus and corpus.name != "sample" else set()
-    requirements += [kind.needs for kind in FORMATS.values() if kind in kinds and kind.needs]
+    needs = [kind.needs for kind in FORMATS.values() if kind in kinds and kind.needs]
     indexes = corpus.indexes if corpus else {}
     models = [indexes[index].get("model", "") for index in experiment.indexes if index in indexes]
     hub = any(model and not is_packaged(model) for model in models)
     llm: Mapping[str, object] = experiment.llm or {}
     small = llm.get("model") == SMOLLM2.name
-    requirements += ["a model of the hub"] if hub or (llm.get("name") == "hf" and not small) else []
-    requirements += [f"SmolLM2 (ifqa data {SMOLLM2.name})"] if small else []
+    needs += ["a model of the hub"] if hub or (llm.get("name") == "hf" and not small) else []
+    needs += [f"SmolLM2 (ifqa data {SMOLLM2.name})"] if small else []
     reader = experiment.reader["name"] if experiment.reader else ""
-    requirements += [_WEIGHTS[reader]] if reader in _WEIGHTS else []
-    requirements += ["a GPU"] if hub or reader in _ON_GPU else []
+    needs += [_WEIGHTS[reader]] if reader in _WEIGHTS else []
+    needs += ["a GPU"] if hub or reader in _ON_GPU else []
     if llm.get("name") == "openai":
-        requirements.append("a language model's server" if llm.get("base_url") else "a key")
-    return tuple(requirements)
+        needs.append("a language model's server" if llm.get("base_url") else "a key")
+    return tuple(needs)
 
 
-def _local_result(run: Run) -> Result | None:
+def _local_entry(run: Run) -> Entry | None:
     """The scores below the working directory, or why they are stale; None without scores."""
     experiment, artifact = run.experiment, run.artifact("score")
     if artifact.manifest is None:
@@ -240,46 +223,47 @@ def _local_result(run: Run) -> Result | None:
     try:
         inputs = run.inputs("score")
     except IfqaError as error:
-        return Result(experiment, stale=str(error))
+        return Entry(experiment, stale=str(error))
     if not artifact.is_current_for(inputs):
-        return Result(experiment, stale=f"its settings or an earlier stage changed: ifqa run {experiment.name}")
-    scores = read_scores(artifact.folder)
-    return Result(experiment, scores, collect_facts(run), compute_fingerprint(inputs), here=True, run=run)
+        return Entry(experiment, stale=f"its settings or an earlier stage changed: ifqa run {experiment.name}")
+    return Entry(experiment, read_scores(artifact.folder), collect_facts(run), compute_fingerprint(inputs), run=run)
 
 
 def read_records(root: Path = Path()) -> dict[str, Record]:
-    """The recorded results below `root`, by experiment."""
+    """The records below `root`, by experiment."""
     records: dict[str, Record] = {}
     for number, line in read_jsonl(root / RECORDS) if (root / RECORDS).exists() else ():
         where = f"{RECORDS}:{number}"
         name = text_field(line, "experiment", where)
         unicode_text(json.dumps(line, ensure_ascii=False), "experiment", where)
         if line != seal(line):
-            raise IfqaError(f"{where}: the record of {name} was changed by hand; remove the line, then report again")
+            raise DamagedArtifact(
+                f"{where}: the record of {name} was changed by hand; remove the line, then report again"
+            )
         record = check_shape(Record, line, where)
         if record["version"] == VERSION:  # the scores of an older scorer may have another shape
             parse_scores(record["scores"], f"{where}: scores")
         if records.setdefault(name, record) != record:
-            raise IfqaError(f"{where}: a second record of {name}; remove one of them, then report again")
+            raise DamagedArtifact(f"{where}: a second record of {name}; remove one of them, then report again")
     return records
 
 
 def seal(record: Mapping[str, object]) -> dict[str, object]:
     """A record with a hash that reveals changes by hand."""
-    content = {key: value for key, value in record.items() if key != "sha256"}
+    content = {key: record[key] for key in record if key != "sha256"}
     return content | {"sha256": hashlib.sha256(json_line(content)).hexdigest()}
 
 
-def outside_plugins(tables: object) -> set[str]:
+def outside_plugins(sections: object) -> set[str]:
     """The plugins "my_module:Class" in an experiment's settings; loading one runs the module's code."""
-    if isinstance(tables, list):
-        return set[str]().union(*map(outside_plugins, tables))
-    if not isinstance(tables, Mapping):
+    if isinstance(sections, list):
+        return set[str]().union(*map(outside_plugins, sections))
+    if not isinstance(sections, Mapping):
         return set()
-    measures = tables.get("measures")
-    names = [tables.get("name"), tables.get("benchmark"), *(measures if isinstance(measures, list) else [])]
+    measures = sections.get("measures")
+    names = [sections.get("name"), sections.get("benchmark"), *(measures if isinstance(measures, list) else [])]
     outside = {name for name in names if isinstance(name, str) and ":" in name}
-    return outside.union(*map(outside_plugins, tables.values()))
+    return outside.union(*map(outside_plugins, sections.values()))
 
 
 def collect_facts(run: Run) -> RunFacts:
@@ -301,9 +285,9 @@ def collect_facts(run: Run) -> RunFacts:
         facts["run"] = rankings["sha256"]
     if corpus:
         facts["passages"] = corpus["passages"]
-    if spent := [record["spent"] for record in stages.values() if "spent" in record]:
-        costs = [usage["cost"] for usage in spent if usage["cost"] is not None]
-        facts["cost"] = sum(costs) if len(costs) == len(spent) else None
+    if usages := [record["spent"] for record in stages.values() if "spent" in record]:
+        costs = [usage["cost"] for usage in usages if usage["cost"] is not None]
+        facts["cost"] = sum(costs) if len(costs) == len(usages) else None
         facts["tokens"] = sum(sum(record["took"]) for record in stages.values() if "took" in record)
     if llm and (model := llm.get("model")):
         facts["model"] = model
@@ -318,7 +302,7 @@ def collect_facts(run: Run) -> RunFacts:
 
 def _record_of(artifact: Artifact) -> StageRecord:
     if artifact.manifest is None:
-        raise IfqaError(f"{artifact.folder} has no manifest; run that stage first")
+        raise MissingInput(f"{artifact.folder} has no manifest; run that stage first")
     return artifact.manifest["record"]
 
 
@@ -335,48 +319,49 @@ def _input_hashes(run: Run, sources: work_units.KnownFiles) -> dict[str, str]:
 
 
 def _portable_path(path: Path) -> str:
-    """A path relative to the working directory or the repository; otherwise its name, so that no record has a local path."""
+    """A path relative to the working directory or the repository, else only its name, so that no record has a local path."""
     path = path.absolute()
-    places = (place for place in (Path.cwd(), PACKAGE.parent) if path.is_relative_to(place))
-    return next((path.relative_to(place).as_posix() for place in places), path.name)
+    roots = (root for root in (Path.cwd(), PACKAGE.parent) if path.is_relative_to(root))
+    return next((path.relative_to(root).as_posix() for root in roots), path.name)
 
 
 def compute_identities(run: Run) -> dict[str, str]:
     """Fingerprints of the inputs of an experiment's scores besides its settings; a record with others is out of date.
 
-    Returns:
-        "code": of the plugins, by version or by the SHA-256 of their files; "corpus": of the settings of its sources and
-        of the searched indexes, without paths; "questions": of the questions; "training": of the training questions, if
-        the benchmark has some; "files": of the files that retriever and reader read. Missing files leave a key out.
+    "code": the plugins, by version or by the SHA-256 of their files; "corpus": the settings of its sources and of the searched
+    indexes, without paths; "questions"; "training": the training questions, if the benchmark has some; "files": the files that
+    retriever and reader read. Missing files leave a key out.
     """
     experiment = run.experiment
-    known = {"code": compute_fingerprint(_code_fingerprints(run))}
+    identities = {"code": compute_fingerprint(_code_fingerprints(run))}
     with suppress(IfqaError):
-        known["questions"] = fingerprint_questions(run.questions)
+        identities["questions"] = fingerprint_questions(run.questions)
     with suppress(IfqaError):
         if split := run.benchmark.training_split(experiment.split):
-            known["training"] = fingerprint_questions(run.questions_of(experiment.benchmark, split))
+            identities["training"] = fingerprint_questions(run.questions_of(experiment.benchmark, split))
     with suppress(IfqaError):
         prints = {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
         prints |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
-        known["files"] = compute_fingerprint({kind: _file_hashes(fingerprint) for kind, fingerprint in prints.items()})
+        identities["files"] = compute_fingerprint({kind: _file_hashes(part) for kind, part in prints.items()})
     if run.corpus:
-        known["corpus"] = compute_fingerprint(_corpus_settings(run.corpus.corpus, experiment.indexes))
-    return known
+        identities["corpus"] = compute_fingerprint(_corpus_settings(run.corpus.corpus, experiment.indexes))
+    return identities
 
 
 def _code_fingerprints(run: Run) -> dict[str, object]:
     """The version or hash of each plugin by its kind and name."""
     experiment = run.experiment
-    retrievers = list(retriever_sections(experiment.retriever)) if experiment.retriever else []
-    named: list[tuple[Literal["retriever", "reader", "llm"], str]] = [("retriever", t["name"]) for t in retrievers]
-    named += [("reader", experiment.reader["name"])] if experiment.reader else []
-    named += [("llm", experiment.llm["name"])] if experiment.llm else []
+    retrievers = list(experiments.retriever_sections(experiment.retriever)) if experiment.retriever else []
+    names: list[tuple[Literal["retriever", "reader", "llm"], str]] = [
+        ("retriever", part["name"]) for part in retrievers
+    ]
+    names += [("reader", experiment.reader["name"])] if experiment.reader else []
+    names += [("llm", experiment.llm["name"])] if experiment.llm else []
     code: dict[str, object] = {f"benchmark {experiment.benchmark}": code_fingerprint(type(run.benchmark))}
-    code |= {f"{kind} {name}": code_fingerprint(run.plugins.load(kind, name)) for kind, name in named}
+    code |= {f"{kind} {name}": code_fingerprint(run.plugins.load(kind, name)) for kind, name in names}
     modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
     code |= {f"measures of {name}": sha256(source_file(name)) for name in modules}
-    rewritten = any("query" in table or table.get("reads", "question") != "question" for table in retrievers)
+    rewritten = any("query" in part or part.get("reads", "question") != "question" for part in retrievers)
     return code | ({"queries": queries.VERSION} if rewritten else {})
 
 
@@ -396,20 +381,17 @@ def _corpus_settings(corpus: CorpusConfig, indexes: Iterable[str]) -> dict[str, 
     sources = []
     for source in corpus.sources:
         kind = source_class(source)
-        settings = {key: value for key, value in source.items() if key != "path"}
+        settings = {key: source[key] for key in source if key != "path"}
         sources.append(_changed_settings(kind, coerce_floats(kind, settings)) if kind else settings)
     searched = {}
     for name in indexes:
         if name in corpus.indexes:
-            table = corpus.indexes[name]
-            plugin = corpus.plugins.indexed_retriever(table["retriever"])
-            searched[name] = [
-                _changed_settings(plugin.build, identity_settings(plugin, table)),
-                code_fingerprint(plugin),
-            ]
+            plugin = corpus.plugins.indexed_retriever(corpus.indexes[name]["retriever"])
+            settings = _changed_settings(plugin.build, identity_settings(plugin, corpus.indexes[name]))
+            searched[name] = [settings, code_fingerprint(plugin)]
     return {"sources": sources, "version": work_units.VERSION, "indexes": searched}
 
 
 def _changed_settings(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:
     defaults = default_settings(function)
-    return {key: value for key, value in settings.items() if key not in defaults or value != defaults[key]}
+    return {key: settings[key] for key in settings if key not in defaults or settings[key] != defaults[key]}

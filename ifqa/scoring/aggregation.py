@@ -1,14 +1,15 @@
-"""Aggregates the scores of questions into an experiment's scores: means, subsets and groups."""
+"""Aggregates the rows of questions into an experiment's scores: over all questions, subsets and groups."""
 
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError
 from ifqa.protocols import ColumnMeasure, SetMeasure
 from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.answer_recall import ANSWER, ceiling, chance_floor
@@ -29,26 +30,24 @@ from ifqa.scoring.statistics import (
 
 
 class Aggregator:
-    """Collects rows one by one, and keeps only their numbers; `k` passages were retrieved, None or 0 without a run."""
+    """Collects rows and keeps only their numbers. `k` passages were retrieved; None or 0 without a run."""
 
     def __init__(self, scheme: ScoringScheme, k: int | None) -> None:
         self.scheme = scheme
         self.ids: list[str] = []
-        self.pairs: list[tuple[Question, Prediction]] = []  # only if the scheme has a measure over sets
+        self.pairs: list[tuple[Question, Prediction]] = []  # only if the scheme has a measure of sets
         units = {measure.unit for measure in scheme.measures} | ({"group"} if scheme.groups else set())
-        self.units = {
-            unit: list[str]() for unit in units - {"question"}
-        }  # the unit of each question; "" if it has none
-        scored = [key for measure in scheme.measures for key in measure.keys] + ["failed", "abstained"]
-        scored += [column for measure in scheme.columns for column in measure.columns]
-        self._columns = {key: array("d") for key in scored}  # NaN where a question has no score
-        self._subsets: dict[str, list[int]] = {}  # indexes of the questions in each subset that is known
+        self.units = {unit: list[str]() for unit in units - {"question"}}  # of each question; "" if it has none
+        keys = [key for measure in scheme.measures for key in measure.keys] + ["failed", "abstained"]
+        keys += [column for measure in scheme.columns for column in measure.columns]
+        self._columns = {key: array("d") for key in keys}  # NaN where a question has no score
+        self._subsets: dict[str, list[int]] = {}  # indexes of the questions in each subset whose members are known
         recalls_answers = ANSWER.score in [measure.score for measure in scheme.rankings]
         self._depths = [depth for depth in ANSWER.depths if depth <= k] if k and recalls_answers else []
         self._annotated: list[Question] = []
 
     def add(self, row: QuestionRow, question: Question, prediction: Prediction | None = None) -> None:
-        """Add the row of a question. Either all rows have a prediction or none has."""
+        """Add the row of a question; all rows have a prediction, or none has."""
         for key, column in self._columns.items():
             score = row_score(row, key)
             column.append(math.nan if score is None else score)
@@ -69,16 +68,16 @@ class Aggregator:
         self.ids.append(question.id)
 
     def sample(self) -> "QuestionSample":
-        """All questions. Call it after the last row was added."""
+        """All questions; call it after the last `add`."""
         columns = {key: np.array(column) for key, column in self._columns.items()}  # (questions,) each
         return QuestionSample(self, columns, np.arange(len(self.ids)))
 
     def scores(self, seed: int) -> ScoresJson:
-        """Scores over all questions and over parts of them, with bootstrap intervals drawn from the seed.
+        """Scores over all questions, subsets and groups, with bootstrap intervals.
 
-        The subsets are those of the scheme whose members are known and, if passages were read, "gold_read": the questions with a
-        gold passage among them. "macro" is the mean over groups. If a run is scored by answer recall, "ceiling" is the answer
-        recall of the gold passages, and "chance" that of K random gold passages of other questions.
+        If passages were read, the subset "gold_read" has the questions with a gold passage among them. "macro" is the mean over
+        groups. If rankings are scored by answer recall, "ceiling" is the answer recall of the gold passages, and "chance" that
+        of K random gold passages of other questions.
         """
         sample = self.sample()
         subsets = [*(subset.name for subset in self.scheme.subsets), GOLD_READ]
@@ -95,11 +94,11 @@ class Aggregator:
             if not np.isnan(numbers[:, 0]).all():
                 scores["sureness"] = calibration_curves(numbers, seed)
         if self.scheme.groups:
-            groups = self.units["group"]
+            groups, kind = self.units["group"], self.scheme.groups
             if "" in groups:
-                raise IfqaError(
-                    f"question {self.ids[groups.index('')]} has no {self.scheme.groups}, and its benchmark is scored by "
-                    f"{self.scheme.groups}; give it a group"
+                question_id = self.ids[groups.index("")]
+                raise FormatError(
+                    f"question {question_id} has no {kind}; its benchmark is scored by {kind}, so give it a group"
                 )
             scores["groups"] = sample.parts(indexes_by_name(groups), seed)
             scores[MACRO] = {"measures": sample.macro(seed)}
@@ -112,16 +111,12 @@ class Aggregator:
 
 
 def aggregate_rows(
-    rows: Sequence[QuestionRow],
-    questions: Sequence[Question],
-    scheme: ScoringScheme,
-    k: int | None,
+    rows: Sequence[QuestionRow], questions: Sequence[Question], scheme: ScoringScheme, k: int | None,
     predictions: Sequence[Prediction] = (),
-) -> Aggregator:
-    """Aggregate all rows at once; measures over sets need `predictions`."""
+) -> Aggregator:  # fmt: skip
+    """Aggregate all rows at once; measures of sets need `predictions`."""
     aggregator = Aggregator(scheme, k)
-    answers: Iterable[Prediction | None] = predictions or [None] * len(rows)
-    for row, question, prediction in zip(rows, questions, answers, strict=True):
+    for row, question, prediction in zip(rows, questions, predictions or repeat(None, len(rows)), strict=True):
         aggregator.add(row, question, prediction)
     return aggregator
 
@@ -132,48 +127,43 @@ class QuestionSample:
 
     aggregator: Aggregator
     columns: Mapping[str, Numbers]
-    places: Counts
+    indexes: Counts
 
     def keys(self) -> list[str]:
         """The keys of measures that may be defined for these questions, in display order."""
-        known = {key for key, column in self.columns.items() if not np.isnan(column[self.places]).all()}
-        known |= {measure.name for measure in self.aggregator.scheme.sets if self.aggregator.pairs}
-        return self.aggregator.scheme.keys(known | {measure.name for measure in self.aggregator.scheme.columns})
+        scheme = self.aggregator.scheme
+        known = {key for key, column in self.columns.items() if not np.isnan(column[self.indexes]).all()}
+        known |= {measure.name for measure in scheme.sets if self.aggregator.pairs}
+        return scheme.keys(known | {measure.name for measure in scheme.columns})
 
     def scored(self, key: str) -> NDArray[np.bool_]:
-        """Whether the measure counts each question: a mean counts those with a score, every other measure counts all."""
+        """Whether the measure counts each question: a mean counts those with a score, other measures count all."""
         if isinstance(self.aggregator.scheme.measure(key), SetMeasure | ColumnMeasure):
-            return np.ones(len(self.places), bool)
-        return ~np.isnan(self.columns[key][self.places])
+            return np.ones(len(self.indexes), bool)
+        return ~np.isnan(self.columns[key][self.indexes])
 
     def statistic(self, key: str, mask: NDArray[np.bool_]) -> Statistic:
         """A measure of the questions where `mask` is true."""
-        measure, scheme, places = (
-            self.aggregator.scheme.measure(key),
-            self.aggregator.scheme,
-            self.places[mask].tolist(),
-        )
-        units = [] if measure.unit == "question" else self._names(measure.unit, places)
+        scheme, indexes = self.aggregator.scheme, self.indexes[mask].tolist()
+        measure = scheme.measure(key)
+        units = [] if measure.unit == "question" else self._names(measure.unit, indexes)
         if "" in units:
             unit = "group" if measure.unit == "group" else f"label {measure.unit!r}"
-            question_id = self.aggregator.ids[places[units.index("")]]
-            raise IfqaError(f"measure {measure.name!r} resamples by {measure.unit}, and {question_id} has no {unit}")
+            question_id = self.aggregator.ids[indexes[units.index("")]]
+            raise FormatError(f"measure {measure.name!r} resamples by {measure.unit}, and {question_id} has no {unit}")
         if isinstance(measure, SetMeasure):
-            return SetStatistic(measure, [self.aggregator.pairs[place] for place in places], units)
+            return SetStatistic(measure, [self.aggregator.pairs[index] for index in indexes], units)
         if isinstance(measure, ColumnMeasure):
             return ColumnStatistic(measure, self.numbers(measure.columns)[mask], units)
-        # A benchmark fixes the number of questions in each group, so single questions are resampled within their group. A larger
-        # unit may have questions of several groups.
-        strata = self._names("group", places) if scheme.groups and measure.unit == "question" else []
-        return MeanStatistic(measure, self.columns[key][places], units, strata)
+        # A benchmark fixes the number of questions in each group, so questions are resampled within their group. A larger unit
+        # may have questions of several groups.
+        strata = self._names("group", indexes) if scheme.groups and measure.unit == "question" else []
+        return MeanStatistic(measure, self.columns[key][indexes], units, strata)
 
     def differences(
         self, other: "QuestionSample", keys: Iterable[str], seed: int
     ) -> Iterator[tuple[str, int, PairedDifference]]:
-        """Compare a second system, `other`, with this one in the measures that are defined for both.
-
-        Yields each measure's key, the number of questions that it counts in both, and the difference.
-        """
+        """Compare a second system, `other`, with this one: yields key, number of questions counted in both, and difference."""
         both = {*self.keys()} & {*other.keys()}
         for key in keys:
             if key in both:
@@ -188,14 +178,14 @@ class QuestionSample:
             mask = self.scored(key)
             if interval := self.statistic(key, mask).interval(seed):
                 means[key] = _percent(interval)
-                if not mask.all():  # such as gold recall of a question without gold passages
+                if not mask.all():  # such as gold recall with questions without gold passages
                     means[key]["questions"] = int(mask.sum())
         return means
 
     def macro(self, seed: int) -> ScoreIntervals:
         """Each measure's mean over groups and its interval in percent, with the number of groups if some have no value."""
         means: ScoreIntervals = {}
-        groups = np.array(self._names("group", self.places.tolist()))
+        groups = np.array(self._names("group", self.indexes.tolist()))
         for key in self.keys():
             mask = self.scored(key)
             if macro := self.statistic(key, mask).macro(groups[mask].tolist(), seed):
@@ -205,22 +195,19 @@ class QuestionSample:
                     means[key]["groups"] = count
         return means
 
-    def parts(self, places: Mapping[str, Sequence[int]], seed: int) -> dict[str, SubsetScores]:
+    def parts(self, parts: Mapping[str, Sequence[int]], seed: int) -> dict[str, SubsetScores]:
         """The scores of named parts of all questions."""
-        samples = {name: replace(self, places=np.array(part, np.intp)) for name, part in places.items()}
-        return {
-            name: {"questions": len(sample.places), "measures": sample.means(seed)} for name, sample in samples.items()
-        }
+        samples = {name: replace(self, indexes=np.array(part, np.intp)) for name, part in parts.items()}
+        return {name: {"questions": len(part.indexes), "measures": part.means(seed)} for name, part in samples.items()}
 
     def numbers(self, keys: Sequence[str]) -> Numbers:
         """Columns of these questions, (questions, columns); NaN where a score is undefined."""
-        return np.stack([self.columns[key][self.places] for key in keys], axis=1)
+        return np.stack([self.columns[key][self.indexes] for key in keys], axis=1)
 
-    def _names(self, unit: str, places: Sequence[int]) -> list[str]:
-        names = self.aggregator.units[unit]
-        return [names[place] for place in places]
+    def _names(self, unit: str, indexes: Sequence[int]) -> list[str]:
+        return [self.aggregator.units[unit][index] for index in indexes]
 
 
 def _percent(interval: Interval) -> ScoreInterval:
-    value, low, high = (round(100 * share, 2) for share in interval)
-    return {"value": value, "low": low, "high": high}
+    mean, low, high = (round(100 * share, 2) for share in interval)
+    return {"value": mean, "low": low, "high": high}

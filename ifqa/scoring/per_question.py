@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from numbers import Real
 
-from ifqa.errors import IfqaError
+from ifqa.errors import PluginError
 from ifqa.protocols import AnyMeasure, RankingMeasure
 from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.answer_recall import ANSWER
@@ -19,11 +19,10 @@ def score_question(
     question: Question, scheme: ScoringScheme, texts: Sequence[str] | None = None, k: int = 0, read_depth: int = 0,
     prediction: Prediction | None = None,
 ) -> QuestionRow:  # fmt: skip
-    """The row of a question: its id, its subsets, the scores of its ranking and of its prediction.
+    """The row of a question: its id, its subsets, the scores of its ranking and of its prediction (None without a reader).
 
     `texts` are those of the `k` retrieved passages, best first; None without a run. Rankings are scored at depths up to `k` only:
-    recall@100 of a run of 20 would be recall@20. The first `read_depth` passages went to a reader; the row says whether they
-    hold a gold passage and an answer. `prediction` is None without a reader.
+    recall@100 of a run of 20 would be recall@20. The reader got the first `read_depth` passages.
     """
     scores: dict[str, float | str] = {}
     subsets = [subset.name for subset in scheme.subsets if subset.holds(question)]
@@ -31,8 +30,8 @@ def score_question(
         for measure in scheme.rankings:
             scores |= score_ranking(question, texts, [depth for depth in measure.depths if depth <= k], [measure])
         for name, measure in ((GOLD_READ, GOLD_ANY), ("answer_read", ANSWER)) if read_depth else ():
-            for held in score_ranking(question, texts, [read_depth], [measure]).values():
-                scores[name] = bool(held)
+            for score in score_ranking(question, texts, [read_depth], [measure]).values():
+                scores[name] = bool(score)
         subsets += [GOLD_READ] if scores.get(GOLD_READ) else []
     scores |= score_prediction(question, prediction, scheme) if prediction else {}
     return check_shape(QuestionRow, {"id": question.id, "subsets": subsets, **scores}, f"question {question.id}")
@@ -42,7 +41,7 @@ def score_ranking(
     question: Question, texts: Sequence[str], depths: Sequence[int],
     measures: Sequence[RankingMeasure] = (GOLD_ANY, GOLD_ALL, ANSWER),
 ) -> dict[str, float]:  # fmt: skip
-    """The defined scores of a ranking's passage texts, best first, at these depths, by `name@depth`."""
+    """The scores of a ranking's passage texts, best first, at these depths, by `name@depth`; only defined ones."""
     scores: dict[str, float] = {}
     for measure in measures:
         by_depth = measure.score(question, texts, depths) if depths else {}
@@ -51,7 +50,7 @@ def score_ranking(
 
 
 def score_prediction(question: Question, prediction: Prediction, scheme: ScoringScheme) -> dict[str, float | str]:
-    """The part of a question's row that comes from its prediction: failed, abstained, scores and texts."""
+    """The part of a question's row that depends on its prediction: failed, abstained, scores and texts."""
     row: dict[str, float | str] = {"failed": float(prediction.failed)}
     row |= {"abstained": 1.0} if prediction.abstained else {}
     for measure in scheme.answers:
@@ -66,5 +65,5 @@ def score_prediction(question: Question, prediction: Prediction, scheme: Scoring
 
 def _check_score(measure: AnyMeasure, score: float, question: Question) -> float:
     if not isinstance(score, Real) or not 0 <= score <= 1:
-        raise IfqaError(f"measure {measure.name!r}: wanted a number from 0 to 1 for {question.id}, found {score!r}")
+        raise PluginError(f"measure {measure.name!r}: wanted a number from 0 to 1 for {question.id}, found {score!r}")
     return float(score)

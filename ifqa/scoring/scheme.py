@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeVar
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, PluginError
 from ifqa.plugins import Plugins, load_measure
 from ifqa.protocols import AnyMeasure, ColumnMeasure, Measure, RankingMeasure, SetMeasure, Subset
 from ifqa.scoring.measures.answer_recall import ANSWER
@@ -28,7 +28,7 @@ _Kind = TypeVar("_Kind", bound=AnyMeasure)
 class ScoringScheme:
     """The measures, subsets and groups of an experiment."""
 
-    measures: tuple[AnyMeasure, ...]  # in display order, except that measures of rankings come first; names are unique
+    measures: tuple[AnyMeasure, ...]  # names are unique; in display order, but measures of rankings come first
     subsets: tuple[Subset, ...] = ()
     groups: str = ""  # what `Question.group` means, such as "subject"
 
@@ -47,12 +47,12 @@ class ScoringScheme:
 
     @property
     def sets(self) -> list[SetMeasure]:
-        """Measures over sets of answers."""
+        """Measures of sets of answers."""
         return self._of(SetMeasure)
 
     @property
     def columns(self) -> list[ColumnMeasure]:
-        """Measures of numbers in the questions' rows."""
+        """Measures of columns of the questions' rows."""
         return self._of(ColumnMeasure)
 
     def keys(self, known: Collection[str]) -> list[str]:
@@ -71,15 +71,12 @@ class ScoringScheme:
 
     def table_keys(self, known: Collection[str]) -> list[str]:
         """The keys in `known` that tables of results show, without those of rankings; headlines first."""
-        columns = [measure for measure in self.measures if measure.headline or measure.in_tables]
-        columns.sort(key=lambda measure: not measure.headline)
-        return [measure.name for measure in columns if measure not in self.rankings and measure.name in known]
+        shown = sorted(self.measures, key=lambda measure: not measure.headline)
+        shown = [measure for measure in shown if measure.headline or measure.in_tables]
+        return [measure.name for measure in shown if measure not in self.rankings and measure.name in known]
 
     def headline(self, known: Collection[str]) -> str:
-        """The most important key in `known`; empty if no key is known.
-
-        It belongs to the first headline measure, else to the first measure in tables, else to the first measure.
-        """
+        """The key in `known` of the first headline measure, else of the first measure in tables, else the first; or empty."""
         first, second = [], []
         for measure in self.measures:
             depths = measure.tables if isinstance(measure, RankingMeasure) else ()
@@ -98,14 +95,14 @@ class ScoringScheme:
 
 
 def default_scheme() -> ScoringScheme:
-    """IfQA's scheme, which also scores benchmarks that declare no measure."""
+    """IfQA's scheme; benchmarks that declare no measure use it too."""
     return ScoringScheme((EM, F1, CONTAINS, *CONFIDENCE, GOLD_ANY, GOLD_ALL, ANSWER), (NUMERIC, OTHER))
 
 
 def load_scheme(
     name: str, extra: Sequence[str] = (), root: Path = Path(), split: str = "", plugins: Plugins | None = None
 ) -> ScoringScheme:
-    """A benchmark's scheme for a split, with `extra` measures, by name or as "my_module:MEASURE"; files lie below `root`."""
+    """A benchmark's scheme for a split, with `extra` measures, by name or as "my_module:MEASURE"; files are below `root`."""
     benchmark = (plugins or Plugins(root)).benchmark(name)
     default = default_scheme()
     measures = (*(benchmark.measures or default.measures), *(load_measure(measure, root) for measure in extra))
@@ -119,11 +116,11 @@ def load_scheme(
 
 
 def _check_names(benchmark: str, kind: str, names: Sequence[str], taken: Collection[str] = ()) -> None:
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if not name or set(name) & set(".@"):
-            raise IfqaError(f"benchmark {benchmark!r}: {kind} {name!r}: wanted a name without '.' and '@'")
-        if name in taken or name in names[:place]:
-            raise IfqaError(f"benchmark {benchmark!r}: the name of {kind} {name!r} is taken; choose another")
+            raise PluginError(f"benchmark {benchmark!r}: {kind} {name!r}: wanted a name without '.' and '@'")
+        if name in taken or name in names[:index]:
+            raise ConfigError(f"benchmark {benchmark!r}: the name of {kind} {name!r} is taken; choose another")
 
 
 def merge_schemes(schemes: Iterable[ScoringScheme]) -> ScoringScheme:

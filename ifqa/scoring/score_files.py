@@ -1,13 +1,12 @@
-"""Schemas of an experiment's scores and of its questions' rows, and how they are read from its score folder."""
+"""Schemas of an experiment's scores and of its questions' rows, and functions that read them from its score folder."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, NotRequired, final
 
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
 
-from ifqa.errors import IfqaError
+from ifqa.errors import DamagedArtifact
 from ifqa.settings import Natural, Share, Text, check_shape, is_share
 from ifqa.storage.files import read_json, read_jsonl
 
@@ -16,12 +15,12 @@ Percent = Annotated[float, Field(ge=0, le=100)]
 
 
 class QuestionRow(TypedDict):
-    """A line of `per_question.jsonl`; further keys are the scores, by the names of their measures (`row_score`)."""
+    """A line of `per_question.jsonl`. Other keys are measures, and their values scores (`row_score`)."""
 
     id: Text
     subsets: list[str]
-    gold_read: NotRequired[bool]  # whether the passages given to the reader hold a gold passage, and an answer
-    answer_read: NotRequired[bool]
+    gold_read: NotRequired[bool]  # whether the passages given to the reader include a gold passage
+    answer_read: NotRequired[bool]  # whether they hold an answer
     failed: NotRequired[Share]
     abstained: NotRequired[Share]  # always 1; absent if the reader answered
     confidence: NotRequired[Share]  # that the answer, or the candidate, is right
@@ -31,7 +30,7 @@ class QuestionRow(TypedDict):
 
 
 class ScoreInterval(TypedDict):
-    """A score and its 95% bootstrap interval, in percent; the number of questions or groups if it does not cover all."""
+    """A score and its 95% bootstrap interval, in percent; the number of questions or groups if it leaves some out."""
 
     value: Percent
     low: Percent
@@ -59,7 +58,7 @@ class MacroScores(TypedDict):
 
 
 class Risk(TypedDict):
-    """A point of the risk-coverage curve: the share of wrong answers among the surest questions."""
+    """A point of the risk-coverage curve: `value` is the share of wrong answers among the most confident questions."""
 
     coverage: Percent  # the share of the questions that are answered
     value: Percent
@@ -68,17 +67,17 @@ class Risk(TypedDict):
 
 
 class Bin(TypedDict):
-    """A bin of a reliability diagram: questions of like confidence."""
+    """A bin of a reliability diagram: questions of similar confidence, and the share of right answers (`value`)."""
 
     questions: Natural
     confidence: Percent  # mean
-    value: Percent  # the share of right answers
+    value: Percent
     low: Percent
     high: Percent
 
 
 class CalibrationCurves(TypedDict):
-    """Data of the confidence figures: the risk at each coverage, and fifteen bins, least confident first."""
+    """The data of the confidence figures: the risk at each coverage, and up to fifteen bins, least confident first."""
 
     risks: Annotated[list[Risk], Field(min_length=1)]
     bins: Annotated[list[Bin], Field(min_length=1)]
@@ -86,7 +85,7 @@ class CalibrationCurves(TypedDict):
 
 @final
 class ScoresJson(TypedDict):
-    """The result of `Aggregator.scores`. In `scores.json` the score stage adds "of", "not_asked" and "retry"."""
+    """The scores that `Aggregator.scores` returns. In `scores.json` the score stage adds "of", "not_asked" and "retry"."""
 
     questions: Natural
     n_failed: Natural
@@ -104,31 +103,31 @@ class ScoresJson(TypedDict):
 
 
 def read_scores(folder: Path) -> ScoresJson:
-    """The scores of a score folder."""
+    """The scores in a score folder."""
     return parse_scores(read_json(folder / SCORES), str(folder / SCORES))
 
 
-def parse_scores(value: object, where: str) -> ScoresJson:
-    """Scores from a file; `where` names it in the error."""
-    scores = check_shape(ScoresJson, value, where)
+def parse_scores(content: object, where: str) -> ScoresJson:
+    """Check the scores from a file; `where` names it in the error."""
+    scores = check_shape(ScoresJson, content, where)
     partners = {"groups": "macro", "ceiling": "chance"}  # keys that only occur together
     for key in ("of", "not_asked", "retry", *(partners[name] for name in partners if name in scores)):
         if key not in scores:
-            raise IfqaError(f"{where}: not as ifqa writes it ({key}: Field required)")
+            raise DamagedArtifact(f"{where}: not as ifqa writes it ({key}: Field required)")
     return scores
 
 
 def read_rows(folder: Path) -> list[QuestionRow]:
-    """The row of each question of a score folder, in the questions' order; each measure is from 0 to 1."""
-    return [_parse_row(record, f"{folder / ROWS}:{number}") for number, record in read_jsonl(folder / ROWS)]
-
-
-def _parse_row(record: Mapping[str, object], where: str) -> QuestionRow:
-    row = check_shape(QuestionRow, record, where)
-    for key, value in record.items():
-        if key not in QuestionRow.__annotations__ and not is_share(value):
-            raise IfqaError(f"{where}: not as ifqa writes it ({key}: wanted a number from 0 to 1, found {value!r:.80})")
-    return row
+    """The row of each question in a score folder, in the questions' order; checks that scores are from 0 to 1."""
+    rows = []
+    for number, record in read_jsonl(folder / ROWS):
+        where = f"{folder / ROWS}:{number}"
+        rows.append(check_shape(QuestionRow, record, where))
+        for key, score in record.items():
+            if key not in QuestionRow.__annotations__ and not is_share(score):
+                problem = f"{key}: wanted a number from 0 to 1, found {score!r:.80}"
+                raise DamagedArtifact(f"{where}: not as ifqa writes it ({problem})")
+    return rows
 
 
 def row_score(row: QuestionRow, key: str) -> float | None:
@@ -138,7 +137,7 @@ def row_score(row: QuestionRow, key: str) -> float | None:
 
 
 def partial_notice(scores: ScoresJson) -> str:
-    """What is missing from the whole split, as in "PARTIAL: 8 of 83 questions; 2 not asked"; empty if nothing is."""
+    """The part of the split that was scored, as in "PARTIAL: 8 of 83 questions; 2 not asked"; empty for a whole split."""
     missing = [f"{scores['questions']:,} of {scores['of']:,} questions"] if scores["questions"] < scores["of"] else []
     unanswered = scores["retry"] - scores["not_asked"]
     missing += [f"{scores['not_asked']:,} not asked"] if scores["not_asked"] else []

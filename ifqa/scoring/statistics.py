@@ -1,9 +1,9 @@
-"""Bootstrap intervals and randomisation tests of measures over questions; and Krippendorff's alpha for annotators.
+"""Bootstrap intervals and randomisation tests of measures over questions, and Krippendorff's alpha for annotators.
 
 The bootstrap and the test resample questions, or units of related questions (such as those on the same paragraph): a unit is
-drawn, or swapped, as a whole. Means are resampled by counts: scores have few distinct values (0, 1 and some fractions), so a
-round draws the count of each distinct value instead of single values. The distribution is the same, with a hundredth of the
-draws. A measure over sets of answers, or of columns, is recomputed for each resample, which is slow, so it has fewer resamples.
+drawn, or swapped, as a whole. Scores have few distinct values (0, 1 and some fractions), so a resample of a mean draws the
+count of each distinct value, not single values: the same distribution with a hundredth of the draws. A measure of sets of answers
+or of columns is recomputed for each resample, which is slow, so it has fewer resamples.
 """
 
 import math
@@ -18,20 +18,20 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ifqa.errors import IfqaError
+from ifqa.errors import IfqaError, PluginError
 from ifqa.protocols import AnyMeasure, ColumnMeasure, SetMeasure
 from ifqa.records import Prediction, Question
 
 RESAMPLES = 1_000  # of a measure that is recomputed for each; also the rounds of its randomisation test
-_AT_ONCE = 50_000  # numbers in a table of resamples; several such tables fit into a core's cache
-_DRAWS_AT_ONCE = 2_000_000  # 8 bytes each, which fit in memory
+_AT_ONCE = 50_000  # numbers in a table of resamples; several tables fit into a core's cache
+_DRAWS_AT_ONCE = 2_000_000  # of 8 bytes each
 _MANY = 1_000  # above this many distinct values, single values are drawn: 40,000 draws are faster than 40,000 counts
 _Z = 1.959963984540054  # the normal distribution's quantile at 0.975
 _DIGITS = 9  # decimals of a unit's sum: rounding makes the sums of equal units equal
 
 Numbers = NDArray[np.float64]
 Counts = NDArray[np.intp]
-Values = Sequence[float] | Numbers  # of each question
+Values = Sequence[float] | Numbers  # a value for each question
 Interval = tuple[float, float, float]  # a mean and the ends of its interval
 
 
@@ -46,18 +46,18 @@ def mean_interval(
     Args:
         values: a value for each question.
         seed, resamples: seed of the draws, and their number.
-        units: the unit of each question, which is drawn as a whole; a resample's mean is over all questions of the drawn
-            units. Empty: each question is a unit.
-        strata: the group of each question, to draw units within each group; a resample then keeps the size of each group,
-            and its mean weighs each group by its size. Empty: units are drawn from all questions.
+        units: each question's unit, which is drawn as a whole; a resample's mean is over all questions of the drawn units. Empty:
+            each question is a unit.
+        strata: each question's group. Units are drawn within each group; a resample's mean weighs each group by its size. Empty:
+            a single group.
         macro: take the unweighted mean of the groups' means.
     """
     _require_values(values)
     groups = indexes_by_name(strata or [""] * len(values))
     rng, mean, means = np.random.default_rng(seed), 0.0, np.zeros(resamples)
-    for places in groups.values():
-        part, of_group = [values[place] for place in places], [units[place] for place in places] if units else ()
-        means += _resampled_means(rng, part, of_group, resamples) * (1 if macro else len(part) / len(values))
+    for indexes in groups.values():
+        part, part_units = [values[n] for n in indexes], [units[n] for n in indexes] if units else ()
+        means += _resampled_means(rng, part, part_units, resamples) * (1 if macro else len(part) / len(values))
         mean += math.fsum(part) / len(part)
     if macro:
         return mean / len(groups), *interval_ends(means / len(groups))
@@ -75,15 +75,15 @@ def wilson_interval(hits: int, of: int) -> Interval | None:
 
 
 def indexes_by_name(names: Sequence[str]) -> dict[str, list[int]]:
-    """The indexes of each name, by name."""
-    places: dict[str, list[int]] = {name: [] for name in sorted(set(names))}
-    for place, name in enumerate(names):
-        places[name].append(place)
-    return places
+    """Name -> its indexes, in the order of names."""
+    indexes: dict[str, list[int]] = {name: [] for name in sorted(set(names))}
+    for index, name in enumerate(names):
+        indexes[name].append(index)
+    return indexes
 
 
 def interval_ends(values: Numbers, default: float = math.nan) -> tuple[float, float]:
-    """The 95% interval of resampled values without the NaN; `default` twice if all are NaN."""
+    """The ends of the 95% interval of resampled values, without NaN; `default` twice if all are NaN."""
     defined = values[~np.isnan(values)]
     low, high = np.quantile(defined if len(defined) else [default], (0.025, 0.975))
     return float(low), float(high)
@@ -92,28 +92,29 @@ def interval_ends(values: Numbers, default: float = math.nan) -> tuple[float, fl
 def paired_randomization(a: Values, b: Values, seed: int = 0, rounds: int = 10_000, units: Sequence[str] = ()) -> float:
     """Two-sided p-value of the mean difference of two systems on the same questions, by random sign flips.
 
-    Each round swaps the two systems on each question, or on all questions of a unit, with probability 1/2. p is the share
-    of rounds whose difference is at least the observed one, which counts as a round too, so p is never 0 (Smucker et al.,
-    CIKM 2007). `units` are as in `mean_interval`.
+    Each round swaps the two systems on each question, or on all questions of a unit, with probability 1/2. p is the share of
+    rounds with at least the observed difference, which counts as a round too, so p is never 0 (Smucker et al., CIKM 2007).
     """
     _require_pairs(a, b)
     differences = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)  # (questions,)
     if units:
-        differences, _ = _by_unit(differences, units)  # (units,)
+        differences, _ = _sum_by_unit(differences, units)  # (units,)
     sizes, counts = np.unique(np.abs(differences), return_counts=True)  # (distinct,) both
     # Sums that are equal in exact arithmetic must compare equal after rounding.
     threshold = abs(float(differences.sum())) - 1e-9 * float(sizes @ counts)
     rng, at_least = np.random.default_rng(seed), 0
     for batch in resample_batches(rounds, len(sizes), _DRAWS_AT_ONCE):
-        kept = rng.binomial(counts, 0.5, size=(batch, len(sizes)))  # of each size, how many keep their sign
-        at_least += int(np.count_nonzero(np.abs((2 * kept - counts) @ sizes) >= threshold))
+        positive = rng.binomial(
+            counts, 0.5, size=(batch, len(sizes))
+        )  # how many differences of each size keep their sign
+        at_least += int(np.count_nonzero(np.abs((2 * positive - counts) @ sizes) >= threshold))
     return (at_least + 1) / (rounds + 1)
 
 
 def holm_correction(ps: Sequence[float]) -> list[float]:
-    """The p-values of several tests, corrected for their number by Holm's step-down method.
+    """The p-values of several tests, corrected for their number by Holm's step-down method (Scand. J. Statist. 6, 1979).
 
-    The chance of any false positive at a corrected p below 0.05 is at most 5% (Holm, Scandinavian Journal of Statistics 6, 1979).
+    The chance of any false positive at a corrected p below 0.05 is at most 5%.
     """
     corrected, lower_bound = [0.0] * len(ps), 0.0
     for remaining, n in zip(range(len(ps), 0, -1), sorted(range(len(ps)), key=lambda n: ps[n]), strict=True):
@@ -132,14 +133,8 @@ def count_wins(a: Values, b: Values) -> tuple[int, int, int]:
 def krippendorff_alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
     """Krippendorff's alpha of unordered classes, 1 - observed / expected disagreement; 1 is full agreement, 0 chance agreement.
 
-    As in Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), sections C and D: any number of annotators, each of
-    whom may skip units.
-
-    Args:
-        units: the classes that annotators gave each unit, in any order; units with fewer than two are left out.
-
-    Returns:
-        None where alpha is undefined: no unit has two classes, or all classes are the same.
+    As in "Computing Krippendorff's Alpha-Reliability" (2011), sections C and D. `units` has the classes that annotators gave each
+    unit, in any order; units with fewer than two classes are left out. None if no unit has two, or all classes are the same.
     """
     paired = [Counter(classes) for classes in units if len(classes) > 1]
     total: Counter[Hashable] = sum(paired, Counter())
@@ -147,10 +142,9 @@ def krippendorff_alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
     expected = size * size - sum(count * count for count in total.values())
     if not expected:
         return None
-    observed = sum(
-        (counts.total() ** 2 - sum(count * count for count in counts.values())) / (counts.total() - 1)
-        for counts in paired
-    )
+    observed = 0.0
+    for counts in paired:
+        observed += (counts.total() ** 2 - sum(count * count for count in counts.values())) / (counts.total() - 1)
     return 1 - (size - 1) * observed / expected
 
 
@@ -161,7 +155,7 @@ def _resampled_means(rng: np.random.Generator, values: Values, units: Sequence[s
         distinct, counts = np.unique(sums, return_counts=True)  # (distinct,) both
         sizes = np.ones_like(distinct)
     else:
-        pairs, counts = np.unique(np.stack(_by_unit(sums, units), axis=1), axis=0, return_counts=True)
+        pairs, counts = np.unique(np.stack(_sum_by_unit(sums, units), axis=1), axis=0, return_counts=True)
         distinct, sizes = pairs[:, 0], pairs[:, 1]
     size, shares = int(counts.sum()), counts / counts.sum()
     means = []
@@ -177,10 +171,10 @@ def _resampled_means(rng: np.random.Generator, values: Values, units: Sequence[s
     return np.concatenate(means)
 
 
-def _by_unit(values: Numbers, units: Sequence[str]) -> tuple[Numbers, Numbers]:
+def _sum_by_unit(values: Numbers, units: Sequence[str]) -> tuple[Numbers, Numbers]:
     """The sum and the count of each unit's values; (units,) both."""
-    _, places = np.unique(np.asarray(units), return_inverse=True)  # (questions,)
-    return np.round(np.bincount(places, weights=values), _DIGITS), np.bincount(places).astype(np.float64)
+    _, codes = np.unique(np.asarray(units), return_inverse=True)  # (questions,)
+    return np.round(np.bincount(codes, weights=values), _DIGITS), np.bincount(codes).astype(np.float64)
 
 
 def resample_batches(rounds: int, width: int, at_once: int) -> Iterator[int]:
@@ -201,9 +195,9 @@ def _require_pairs(a: Values, b: Values) -> None:
 
 
 class PairedDifference(NamedTuple):
-    """A statistic of two systems: `delta` is second less first, `low` to `high` its 95% interval, `p` two-sided; 0 to 1.
+    """A statistic of two systems, from 0 to 1; `delta` is second - first, `low` and `high` the ends of its 95% interval.
 
-    `counts` are the questions on which the second is better, worse and equal; None where single questions have no score.
+    `counts`: on how many questions the second is better, worse and equal; None if single questions have no score.
     """
 
     first: float
@@ -216,11 +210,11 @@ class PairedDifference(NamedTuple):
 
     def percents(self) -> list[float]:
         """Both values, the difference and the ends of its interval in percent."""
-        return [round(100 * share, 2) for share in (self.first, self.second, self.delta, self.low, self.high)]
+        return [round(100 * share, 2) for share in self[:5]]
 
 
 class Statistic(ABC):
-    """A measure of a sample of questions; None stands for an undefined value."""
+    """A measure of a sample of questions, from 0 to 1; None if it is undefined."""
 
     def __init__(
         self, measure: AnyMeasure, scored: object, units: Sequence[str] = (), strata: Sequence[str] = ()
@@ -228,15 +222,13 @@ class Statistic(ABC):
         """`scored` has a row for each question (see the subclasses); `units` and `strata` are as in `mean_interval`."""
         self.measure, self.scored, self.units, self.strata = measure, np.asarray(scored), units, strata
 
-    def at(self, places: Sequence[int]) -> Self:
-        """The same measure of some of the questions."""
-        units, strata = ([names[place] for place in places] if names else [] for names in (self.units, self.strata))
-        return type(self)(self.measure, self.scored[places], units, strata)
+    def _at(self, indexes: Sequence[int]) -> Self:
+        units, strata = ([names[n] for n in indexes] if names else [] for names in (self.units, self.strata))
+        return type(self)(self.measure, self.scored[indexes], units, strata)
 
     @property
     @abstractmethod
-    def value(self) -> float | None:
-        """From 0 to 1."""
+    def value(self) -> float | None: ...
 
     @abstractmethod
     def interval(self, seed: int) -> Interval | None:
@@ -248,7 +240,7 @@ class Statistic(ABC):
 
     def macro(self, groups: Sequence[str], seed: int) -> tuple[Interval, int] | None:
         """The mean over groups, with units drawn within each group; and the number of groups where it is defined."""
-        parts = [self.at(places) for places in indexes_by_name(groups).values()]
+        parts = [self._at(indexes) for indexes in indexes_by_name(groups).values()]
         values = [value for part in parts if (value := part.value) is not None]
         if not values:
             return None
@@ -261,11 +253,10 @@ class Statistic(ABC):
 
 
 class MeanStatistic(Statistic):
-    """The mean of a list of the questions' scores, with 10,000 resamples for its interval."""
+    """The mean of the questions' scores, with 10,000 resamples for its interval."""
 
     @property
     def value(self) -> float | None:
-        """None without questions."""
         return math.fsum(self.scored) / len(self.scored) if len(self.scored) else None
 
     def interval(self, seed: int) -> Interval | None:
@@ -293,13 +284,12 @@ class _ResampledStatistic(Statistic):
 
     @cached_property
     def value(self) -> float | None:
-        """None without questions, or where the measure is undefined."""
-        value = self._scores(np.ones((1, len(self.scored))))[0] if len(self.scored) else math.nan
-        return None if math.isnan(value) else float(value)
+        score = self._scores(np.ones((1, len(self.scored))))[0] if len(self.scored) else math.nan
+        return None if math.isnan(score) else float(score)
 
     @cached_property
     def _codes(self) -> Counts:
-        """The index of each question's unit among the sorted unit names."""
+        """The index of each question's unit among the sorted names of units."""
         return np.unique(np.asarray(self.units), return_inverse=True)[1] if self.units else np.arange(len(self.scored))
 
     def interval(self, seed: int) -> Interval | None:
@@ -333,7 +323,7 @@ class _ResampledStatistic(Statistic):
 
 
 class SetStatistic(_ResampledStatistic):
-    """A measure over (question, prediction) pairs.
+    """A measure of (question, prediction) pairs.
 
     A repeated draw of a unit gets a new name, in its questions' ids and in their unit, so that the measure counts it again.
     """
@@ -343,10 +333,10 @@ class SetStatistic(_ResampledStatistic):
     def _scores(self, times: Numbers) -> Numbers:
         scores: list[float | None] = []
         for counts in times.astype(int).tolist():
-            pairs = [self._copy(place, number) for place, count in enumerate(counts) for number in range(count)]
+            pairs = [self._copy(index, number) for index, count in enumerate(counts) for number in range(count)]
             score = self.measure.score(*map(list, zip(*pairs, strict=True)))
             if score is not None and (not isinstance(score, Real) or not 0 <= score <= 1):
-                raise IfqaError(f"measure {self.measure.name!r}: wanted a number from 0 to 1, found {score!r}")
+                raise PluginError(f"measure {self.measure.name!r}: wanted a number from 0 to 1, found {score!r}")
             scores.append(score)
         return np.array(scores, dtype=np.float64)  # NaN for None
 
@@ -354,18 +344,18 @@ class SetStatistic(_ResampledStatistic):
     def _copies(self) -> dict[tuple[int, int], tuple[Question, Prediction]]:
         return {}
 
-    def _copy(self, place: int, number: int) -> tuple[Question, Prediction]:
+    def _copy(self, index: int, number: int) -> tuple[Question, Prediction]:
         """The question and its prediction, renamed from the second draw on."""
         if not number:
-            return tuple(self.scored[place])
-        if (place, number) not in self._copies:
-            question, prediction = self.scored[place]
+            return tuple(self.scored[index])
+        if (index, number) not in self._copies:
+            question, prediction = self.scored[index]
             unit, mark = self.measure.unit, f"#{number + 1}"
-            labels = tuple((name, value + mark if name == unit else value) for name, value in question.labels)
+            labels = tuple((name, label + mark if name == unit else label) for name, label in question.labels)
             group = question.group + mark if unit == "group" else question.group
             renamed = replace(question, id=question.id + mark, group=group, labels=labels)
-            self._copies[place, number] = renamed, replace(prediction, question_id=renamed.id)
-        return self._copies[place, number]
+            self._copies[index, number] = renamed, replace(prediction, question_id=renamed.id)
+        return self._copies[index, number]
 
 
 class ColumnStatistic(_ResampledStatistic):
@@ -375,23 +365,19 @@ class ColumnStatistic(_ResampledStatistic):
 
     def _scores(self, times: Numbers) -> Numbers:
         scores: Numbers = np.asarray(self.measure.score(self.scored, times), dtype=float)
-        wanted = (
-            f"measure {self.measure.name!r}: wanted a number from 0 to 1, or NaN, for each of {len(times)} resamples"
-        )
-        if scores.shape != (len(times),):
-            raise IfqaError(f"{wanted}; found the shape {scores.shape}")
+        name, count = self.measure.name, len(times)
+        wanted = f"measure {name!r}: wanted a number from 0 to 1, or NaN, for each of {count} resamples"
+        if scores.shape != (count,):
+            raise PluginError(f"{wanted}; found the shape {scores.shape}")
         if len(wrong := scores[(scores < -1e-9) | (scores > 1 + 1e-9)]):
-            raise IfqaError(f"{wanted}; found {wrong[0]!r:.80}")
+            raise PluginError(f"{wanted}; found {wrong[0]!r:.80}")
         return scores.clip(0, 1)
 
 
 def resample(score: Callable[[Numbers], Numbers], codes: Counts, seed: int) -> Numbers:
-    """A function's result on 1,000 resamples of the units, drawn with replacement; (1000, ...).
+    """The values of `score` on 1,000 resamples of the units, drawn with replacement; (1000, ...).
 
-    Args:
-        score: takes how often each question counts, (resamples, questions).
-        codes: the index of each question's unit.
-        seed: of the draws.
+    `score` takes how often each question counts, (resamples, questions); `codes` has the index of each question's unit.
     """
     rng, units, scores = np.random.default_rng(seed), int(codes.max()) + 1, []
     for rounds in resample_batches(RESAMPLES, len(codes), _AT_ONCE):

@@ -40,15 +40,15 @@ def em_of(*experiments, **options):
 def test_the_second_is_measured_against_the_first(two):
     em = em_of(*two)
     assert (em.won, em.lost, em.tied) == (30, 10, 43)
-    assert (em.first, em.second, em.more) == pytest.approx((2000 / 83, 4000 / 83, 2000 / 83), abs=0.01)
-    assert em.low < em.more < em.high
+    assert (em.first, em.second, em.delta) == pytest.approx((2000 / 83, 4000 / 83, 2000 / 83), abs=0.01)
+    assert em.low < em.delta < em.high
     first, second = [1.0] * 20 + [0.0] * 63, [1.0] * 10 + [0.0] * 43 + [1.0] * 30
     assert em.p == paired_randomization(first, second, seed=0)
     for difference, other in zip(compare_pair(*two).differences, compare_pair(*reversed(two)).differences, strict=True):
-        assert (difference.measure, difference.p, difference.more) == (
+        assert (difference.measure, difference.p, difference.delta) == (
             other.measure,
             other.p,
-            pytest.approx(-other.more),
+            pytest.approx(-other.delta),
         )
         assert (difference.won, difference.lost) == (other.lost, other.won)
 
@@ -83,7 +83,7 @@ def test_common_questions_are_compared_alone(two):
     em = em_of(two[0], few, common=True)
     assert (em.first, em.second, em.won, em.lost, em.tied) == (100.0, pytest.approx(66.67), 0, 5, 10)
     compared = compare_pair(few, two[0], count=3, common=True)
-    assert (compared.questions, compared.of) == (15, (15, 83))
+    assert (compared.questions, compared.sizes) == (15, (15, 83))
     assert compared.to_dict()["questions"] == {"compared": 15, "a": 15, "b": 83}
     assert "15 questions that both have, of 15 of A and 83 of B; p of" in str(compared)
     assert "that both have" not in str(compare_pair(*two, count=0, common=True))
@@ -142,7 +142,7 @@ def test_with_groups_the_difference_is_resampled_within_them(tmp_path, monkeypat
         for name, right in (("a", {"goal"}), ("b", {"goal", "cause"}))
     )
     em = em_of(a, b)
-    assert em.low == em.more == em.high == pytest.approx(100 * 14 / 45, abs=0.01)  # 14 of each resample ask for a cause
+    assert em.low == em.delta == em.high == pytest.approx(100 * 14 / 45, abs=0.01)  # 14 of each resample ask for a cause
 
 
 def test_each_differs_from_the_first_as_alone_but_for_p(three):
@@ -150,7 +150,7 @@ def test_each_differs_from_the_first_as_alone_but_for_p(three):
     alone = {other.name: em_of(first, other) for other in others}
     found = compare_to_first(first, others).differences["EM"]
     for name, one in found.items():
-        assert all(getattr(one, key) == getattr(alone[name], key) for key in ("more", "low", "high", "won"))
+        assert all(getattr(one, key) == getattr(alone[name], key) for key in ("delta", "low", "high", "won"))
     assert [one.p for one in found.values()] == holm_correction([one.p for one in alone.values()])
     assert found["b"].p == 2 * alone["b"].p
 

@@ -18,7 +18,7 @@ from ifqa.report import results_log
 from ifqa.report.compare import compare_pair
 from ifqa.report.html_page import draw_figures, render_results
 from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, publish
-from ifqa.report.results_log import RECORDS, Result
+from ifqa.report.results_log import RECORDS, Entry
 from ifqa.scoring.score_files import read_scores
 from ifqa.storage.resources import list_resources
 
@@ -193,7 +193,7 @@ def test_curves_are_of_the_rankings_that_tables_show():
     keys = [f"{name}@{k}" for name in ("gold_any", "gold_all", "answer") for k in (1, 5)]
     measures = {key: {"value": 50.0, "low": 40.0, "high": 60.0} for key in keys}
     scores = {"questions": 83, "of": 83, "retry": 0, "not_asked": 0, "subsets": {}, "measures": measures}
-    found = [Result(parse_experiment(name, tables, name), scores, {"passages": 426}) for name in ("one", "two")]
+    found = [Entry(parse_experiment(name, tables, name), scores, {"passages": 426}) for name in ("one", "two")]
     (figure,) = draw_figures(found)
     assert "Gold recall at K, sample dev, 426 passages of sample" in figure
     assert figure.count("<polyline") == 2
@@ -223,5 +223,5 @@ def test_two_readers_are_compared_in_confidence():
     knows, errs, none = (scored(name, answers=answers, confidences=by_number) for name, by_number in sure.items())
     found = {difference.measure: difference for difference in compare_pair(knows, errs).differences}
     assert (found["EM-50"].first, found["EM-50"].second, found["EM-50"].won) == (100.0, 0.0, None)
-    assert (found["AURC"].more > 50, found["EM"].more) == (True, 0)
+    assert (found["AURC"].delta > 50, found["EM"].delta) == (True, 0)
     assert {difference.measure for difference in compare_pair(knows, none).differences} == {"EM", "F1", "contains"}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.report.result_tables import reader_tables, readme_table, result_tables, results_markdown, summary_table
-from ifqa.report.results_log import Result, list_needs
+from ifqa.report.results_log import Entry, list_needs
 from ifqa.report.table import Table
 
 TABLES = {
@@ -33,7 +33,7 @@ def scores(em=40.0, questions=83, **more):
 
 def result(name="mine", scored=None, made=MADE, **tables):
     experiment = parse_experiment(name, TABLES | tables, name)
-    return Result(experiment, scored, made) if scored else Result(experiment, needs=list_needs(experiment))
+    return Entry(experiment, scored, made) if scored else Entry(experiment, needs=list_needs(experiment))
 
 
 def cell(tables, name, column):

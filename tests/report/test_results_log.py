@@ -27,7 +27,7 @@ def _elsewhere(tmp_path, monkeypatch):
 
 
 def gather():
-    return results_log.gather_results(read_records())
+    return results_log.gather_entries(read_records())
 
 
 def result(name="mine"):
@@ -64,16 +64,17 @@ def test_a_record_of_a_finished_experiment_replaces_a_run_that_is_no_longer_here
     assert (result().scores, update_records({}, gather())) == (None, [])
     run_answers("mine", range(20))
     before = result()
-    assert before.here
+    assert before.run
     assert before.scores == json.loads(Path("experiments/mine/score/scores.json").read_text())
     made = json.loads(Path("experiments/mine/read/manifest.json").read_text())["record"]
-    assert all(before.made[key] == made[key] for key in ("at", "hardware", "commit"))
-    assert before.made["seconds"] == {"read": made["seconds"]}
+    assert all(before.facts[key] == made[key] for key in ("at", "hardware", "commit"))
+    assert before.facts["seconds"] == {"read": made["seconds"]}
     keep()
     change_record_of("experiments/mine/read/manifest.json", at="2030-01-01T00:00:00+00:00")  # the same run made again
-    assert (result().made, result().here) == (before.made, True)
+    assert result().run
+    assert result().facts == before.facts
     shutil.rmtree("experiments/mine")
-    assert (result().scores, result().made, result().here) == (before.scores, before.made, False)
+    assert (result().scores, result().facts, result().run) == (before.scores, before.facts, None)
 
 
 def test_a_record_is_valid_as_long_as_settings_questions_and_files_are_the_same():
@@ -114,7 +115,7 @@ def test_a_recorded_variant_is_shown_without_its_folder_under_its_heading():
     keep()
     shutil.rmtree("experiments/mine+limit=5")
     found = result("mine+limit=5")
-    assert (found.scores["questions"], found.experiment.limit, found.here) == (5, 5, False)
+    assert (found.scores["questions"], found.experiment.limit, found.run) == (5, 5, None)
     assert (found.experiment.table, found.experiment.about) == ("Mine", "Of mine.")
 
 
@@ -192,7 +193,7 @@ def test_the_stage_of_a_removed_reader_is_ignored():
     run_answers("mine", range(20), '[retriever]\nname = "gold"\n')
     MINE.write_text(MINE.read_text().split("[reader]")[0])
     stages.run(Run(load_experiment("mine")))
-    assert set(result().made["seconds"]) == {"retrieve"}
+    assert set(result().facts["seconds"]) == {"retrieve"}
 
 
 @pytest.mark.parametrize(

@@ -160,10 +160,7 @@ def measure(
 def stats_json(stats: PassageStats) -> dict[str, object]:
     """The statistics as JSON data: counts, shares in percent, and histograms as {size: count}."""
     every = {"coverage": stats.coverage, "coverage_with_gold": stats.coverage_with_gold}
-    return {
-        **stats.counts,
-        "words_a_passage": {**summary(stats.lengths), "histogram": stats.lengths},
-    } | {
+    return {**stats.counts, "words_a_passage": {**summary(stats.lengths), "histogram": stats.lengths}} | {
         name: {
             split: {"golds": measured.golds, "questions": measured.questions, "percent": measured.percents}
             for split, measured in coverages.items()

@@ -1,7 +1,6 @@
 """Answer recall: whether a passage holds an answer.
 
-For counterfactual questions a gold passage often holds no answer (see `ceiling`), and other passages hold an answer by chance
-(see `chance_floor`).
+Gold passages of counterfactual questions often hold no answer (`ceiling`), and others hold it by chance (`chance_floor`).
 """
 
 import math
@@ -14,10 +13,7 @@ from ifqa.records import Question
 
 
 class _Spacing(dict[int, str]):
-    """A table for `str.translate`, filled on demand.
-
-    Letters, numbers and marks stay; separators become a blank; other characters get a blank before and after.
-    """
+    """A table for `str.translate`: letters, numbers and marks stay, separators become a blank, others get a blank around them."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -32,9 +28,8 @@ _SPACING = _Spacing()
 def has_answer(text: str, answers: Collection[str]) -> bool:
     r"""Whether the text holds an answer's tokens in a row, as in DPR (dpr/data/qa_validation.py:119-201).
 
-    Both are put into NFD; a token is a run of letters, numbers and marks, or one other visible character
-    (`[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]`); case is ignored. An answer without tokens is in no text, while in DPR it is
-    in every text.
+    Both are put into NFD; a token is a run of letters, numbers and marks, or another visible character
+    (`[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]`); case is ignored. An answer without tokens is in no text; in DPR it is in every text.
     """
     if isinstance(answers, str):
         raise TypeError("answers must be a collection of strings, not a string: its letters would be searched for")
@@ -44,16 +39,13 @@ def has_answer(text: str, answers: Collection[str]) -> bool:
 
 @lru_cache(maxsize=16_384)
 def token_line(text: str) -> str:
-    """The tokens, which contain no blanks, with a blank before, between and after them; a single blank if there are none."""
+    """The tokens, with a blank before, between and after them; a single blank if there are none."""
     tokens = unicodedata.normalize("NFD", text).translate(_SPACING).lower().split()
     return f" {' '.join(tokens)} " if tokens else " "
 
 
 def answer_recall(question: Question, texts: Sequence[str], depths: Sequence[int]) -> Mapping[int, float]:
-    """1.0 for each depth K if one of the first K texts holds an answer, else 0.0; empty for a question without answers.
-
-    If a ranking is shorter than K, all of it counts.
-    """
+    """1.0 for each depth K if one of the first K texts holds an answer, else 0.0; empty for a question without answers."""
     if not question.answers:
         return {}
     ranked = enumerate(texts[: max(depths, default=0)], start=1)
@@ -67,7 +59,7 @@ ANSWER = RankingMeasure("answer", answer_recall)
 def ceiling(question: Question) -> float:
     """1.0 if a gold passage holds an answer, else 0.0: the mean is the answer recall of a perfect retriever.
 
-    Measured on IfQA: .713 on full-dev, .647 on full-train; all other answers must be inferred.
+    On IfQA it is .713 on full-dev and .647 on full-train; the other answers must be inferred.
     """
     return float(any(has_answer(text, question.answers) for text in question.gold_passages))
 
@@ -75,8 +67,7 @@ def ceiling(question: Question) -> float:
 def chance_floor(questions: Sequence[Question], depths: Sequence[int] = ANSWER.depths) -> dict[str, float]:
     """The exact expected answer recall of K random gold passages of other questions, as "answer@K", 0..1.
 
-    The draw is without replacement from the distinct gold passages of all other `questions`; if there are fewer than K, all are
-    taken.
+    Drawn without replacement from the distinct gold passages of all other `questions`; of fewer than K, all are drawn.
     """
     pool = {text: token_line(text) for question in questions for text in question.gold_passages}
     sums = dict.fromkeys(depths, 0.0)

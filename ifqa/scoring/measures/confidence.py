@@ -1,9 +1,9 @@
 """Measures of a reader's confidence: risk-coverage curves, calibration, and AUROC of answerable questions.
 
-Each is a function of every question's confidence and of whether its answer is right. Questions are ordered by falling confidence.
-Ties have no order: the value is then the mean over all orders of the ties, except for the calibration error, where each tied
-question counts with the mean of its ties. A question without a confidence, such as a failed question, has confidence 0. If no
-question has a confidence, the measures are undefined.
+Each is a function of every question's confidence and whether its answer is right. Questions are ordered by falling confidence. If
+confidences are tied, the score is the mean over all orders of the ties; in the calibration error each tied question counts with
+the mean of its ties. A question without a confidence, such as a failed one, has confidence 0. If no question has one, the
+measures are undefined.
 """
 
 from collections.abc import Callable
@@ -21,27 +21,22 @@ CONFIDENCE_COLUMNS = ("confidence", "EM")
 
 
 class _ConfidenceGroups:
-    """Resamples of questions, grouped by confidence, highest first.
+    """Resamples of questions, grouped by confidence, highest first: the numbers of questions and of positive ones in each group.
 
-    Attributes:
-        confidence: of each group, falling, (groups,).
-        sizes: questions of each group in each resample, (resamples, groups).
-        hits: positive questions of each group, (resamples, groups).
-        before: questions in groups of higher confidence, (resamples, groups).
-        share: the share of a group that is positive, 0 for a group without questions, (resamples, groups).
-        count: the questions in each resample, (resamples,).
+    `confidence` is (groups,), `count` (resamples,), all others (resamples, groups).
     """
 
     def __init__(self, confidence: Numbers, sizes: Numbers, hits: Numbers) -> None:
         self.confidence, self.sizes, self.hits = confidence, sizes, hits
         self._ends = sizes.cumsum(axis=1)
-        self.before, self.count = self._ends - sizes, self._ends[:, -1]
+        self.before = self._ends - sizes  # questions in groups of higher confidence
+        self.count = self._ends[:, -1]  # questions in each resample
         self.share = np.divide(hits, sizes, out=np.zeros_like(hits), where=sizes > 0)
         self._hits_until, self._confidence_until = hits.cumsum(axis=1), (sizes * confidence).cumsum(axis=1)
 
     def first(self, k: Numbers) -> tuple[Numbers, Numbers]:
-        """The positives among the first `k` questions of each resample, and their summed confidence; (resamples,) all."""
-        whole = (self._ends <= k[:, None]).sum(axis=1)  # groups that lie wholly within the first k questions
+        """The positives among the first `k` questions of each resample, and the sum of their confidences; (resamples,) all."""
+        whole = (self._ends <= k[:, None]).sum(axis=1)  # the number of groups within the first k questions
         row, last = np.arange(len(k)), np.minimum(whole, len(self.confidence) - 1)
         partial_size = k - self.before[row, last]
         hits = self._hits_until[row, last] - self.hits[row, last] + partial_size * self.share[row, last]
@@ -49,17 +44,16 @@ class _ConfidenceGroups:
         return hits, self._confidence_until[row, last] - excess * self.confidence[last]
 
     def bins(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Fifteen bins of equal size, highest confidence first: sizes, positives, summed confidences; (resamples, 15) all."""
+        """Fifteen bins of equal size, highest confidence first: sizes, positives, sums of confidences; (resamples, 15) all."""
         ends = [self.count * number // BINS for number in range(BINS + 1)]
         hits, confidences = (np.stack(sums, axis=1) for sums in zip(*map(self.first, ends), strict=True))
         return np.diff(np.stack(ends, axis=1)), np.diff(hits), np.diff(confidences)
 
 
 def _score_resamples(measure: Callable[[_ConfidenceGroups], Numbers], numbers: Numbers, times: Numbers) -> Numbers:
-    """A measure of columns (confidence, 1 if positive); NaN if no question has a confidence.
+    """The scores of columns (confidence, 1 if positive), with the shapes of `ColumnMeasure.score`.
 
-    Questions whose label is NaN are left out. Shapes are those of `ColumnMeasure.score`; a measure returns a value, or several,
-    for each resample.
+    Questions whose label is NaN are left out; NaN if no question has a confidence.
     """
     confidence, positive = numbers.T
     labelled = ~np.isnan(positive)
@@ -70,9 +64,8 @@ def _score_resamples(measure: Callable[[_ConfidenceGroups], Numbers], numbers: N
     starts = np.searchsorted(group[order], np.arange(len(negated)))
     weights = times[:, labelled][:, order]  # (resamples, questions)
     hits = weights * positive[labelled][order]
-    return measure(
-        _ConfidenceGroups(-negated, *(np.add.reduceat(column, starts, axis=1) for column in (weights, hits)))
-    )
+    sizes, hits = (np.add.reduceat(column, starts, axis=1) for column in (weights, hits))
+    return measure(_ConfidenceGroups(-negated, sizes, hits))
 
 
 def _divide(values: Numbers, by: Numbers) -> Numbers:
@@ -83,11 +76,11 @@ def _divide(values: Numbers, by: Numbers) -> Numbers:
 def aurc(groups: _ConfidenceGroups) -> Numbers:
     """The area under the risk-coverage curve (Geifman, Uziel and El-Yaniv, ICLR 2019).
 
-    The mean over k, from 1 to the number of questions, of the share of wrong answers among the k most confident questions.
+    The share of wrong answers among the k most confident questions, averaged over k from 1 to the number of questions.
     """
     wrong, before, count = groups.sizes - groups.hits, groups.before, groups.count
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, int(count.max(initial=0)) + 1))])
-    # Of a group after s questions with w wrong answers, the j-th adds (w + j * share) / (s + j) in the mean over orders.
+    # In a group after s questions with w wrong answers, the j-th question adds (w + j * share) / (s + j) in the mean over orders.
     inverse = harmonic[(before + groups.sizes).astype(int)] - harmonic[before.astype(int)]
     share = np.where(groups.sizes > 0, 1 - groups.share, 0.0)
     areas = (wrong.cumsum(axis=1) - wrong) * inverse + share * (groups.sizes - before * inverse)
@@ -101,10 +94,9 @@ def at_coverage(groups: _ConfidenceGroups, percent: int) -> Numbers:
 
 
 def calibration_error(groups: _ConfidenceGroups) -> Numbers:
-    """How far confidence and EM lie apart, over 15 bins of equally many questions (Nguyen and O'Connor, EMNLP 2015).
+    """The mean of |mean confidence - EM| over 15 bins of equal size (Nguyen and O'Connor, EMNLP 2015), weighted by size.
 
-    The mean over bins of |mean confidence - share of right answers|, weighted by the bins' sizes. It is biased upwards for few
-    questions, and more so in bootstrap resamples.
+    It is biased upwards for few questions, and more so in bootstrap resamples.
     """
     _, hits, confidences = groups.bins()
     return _divide(np.abs(confidences - hits).sum(axis=1), groups.count)
@@ -132,15 +124,9 @@ _AURC = "the area under the risk-coverage curve: wrong answers among the surest"
 _ECE = "the calibration error of the confidence, 15 bins"
 _AUROC = "how well confidence tells the questions with a gold passage among those read from the others"
 AURC = ColumnMeasure("AURC", partial(_score_resamples, aurc), CONFIDENCE_COLUMNS, best="low", about=_AURC)
-EM_50, EM_80 = (
-    ColumnMeasure(
-        f"EM-{share}",
-        partial(_score_resamples, partial(at_coverage, percent=share)),
-        CONFIDENCE_COLUMNS,
-        about=f"EM of the {whom}",
-    )
-    for share, whom in ((50, "half with most confidence"), (80, "80% with most confidence"))
-)
+_AT_50, _AT_80 = (partial(_score_resamples, partial(at_coverage, percent=percent)) for percent in (50, 80))
+EM_50 = ColumnMeasure("EM-50", _AT_50, CONFIDENCE_COLUMNS, about="EM of the half with most confidence")
+EM_80 = ColumnMeasure("EM-80", _AT_80, CONFIDENCE_COLUMNS, about="EM of the 80% with most confidence")
 ECE = ColumnMeasure("ECE", partial(_score_resamples, calibration_error), CONFIDENCE_COLUMNS, best="low", about=_ECE)
 BRIER = ColumnMeasure("Brier", brier, CONFIDENCE_COLUMNS, best="low", about="the mean squared error of the confidence")
 AUROC = ColumnMeasure("AUROC", partial(_score_resamples, auroc), ("confidence", "gold_read"), about=_AUROC)
@@ -150,28 +136,24 @@ CONFIDENCE = (AURC, EM_50, EM_80, ECE, BRIER, AUROC)
 def calibration_curves(numbers: Numbers, seed: int) -> CalibrationCurves:
     """The risk-coverage curve and the bins of a reliability diagram, with 95% bootstrap intervals.
 
-    Args:
-        numbers: confidence and EM of each question, (questions, 2); at least one question has a confidence.
-        seed: of the draws.
+    `numbers` has the confidence and EM of each question, (questions, 2); at least one question has a confidence.
     """
     once, codes = np.ones((1, len(numbers))), np.arange(len(numbers))
     curves: CalibrationCurves = {"risks": [], "bins": []}
     risks, bins = partial(_score_resamples, _risks, numbers), partial(_score_resamples, _bins, numbers)
-    for coverage, value, values in zip(COVERAGES, risks(once)[0], resample(risks, codes, seed).T, strict=True):
-        mean, low, high = map(_percent, (value, *interval_ends(values, value)))
+    for coverage, risk, resampled in zip(COVERAGES, risks(once)[0], resample(risks, codes, seed).T, strict=True):
+        mean, low, high = map(_percent, (risk, *interval_ends(resampled, risk)))
         curves["risks"].append({"coverage": float(coverage), "value": mean, "low": low, "high": high})
-    resampled = resample(bins, codes, seed)[:, :, 2]
-    for (size, confidence, value), values in zip(bins(once)[0][::-1], resampled.T[::-1], strict=True):
+    shares = resample(bins, codes, seed)[:, :, 2]
+    for (size, confidence, share), resampled in zip(bins(once)[0][::-1], shares.T[::-1], strict=True):
         if size:  # some bins are empty if there are fewer questions than bins
-            percent, mean, low, high = map(_percent, (confidence, value, *interval_ends(values, value)))
-            curves["bins"].append(
-                {"questions": int(size), "confidence": percent, "value": mean, "low": low, "high": high}
-            )
+            sure, mean, low, high = map(_percent, (confidence, share, *interval_ends(resampled, share)))
+            curves["bins"].append({"questions": int(size), "confidence": sure, "value": mean, "low": low, "high": high})
     return curves
 
 
 def _risks(groups: _ConfidenceGroups) -> Numbers:
-    """The share of wrong answers among the most confident questions at each of COVERAGES; (resamples, coverages)."""
+    """The share of wrong answers among the most confident questions, at each of COVERAGES; (resamples, coverages)."""
     return np.stack([1 - at_coverage(groups, percent) for percent in COVERAGES], axis=1)
 
 

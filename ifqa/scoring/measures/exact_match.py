@@ -1,10 +1,8 @@
 """Exact match, containment and token F1: SQuAD's normalisation of answers, and the best score over the gold answers.
 
 The official evaluations of IfQA, FiD and DPR use this normalisation; their exact match agrees with ours. It has no Unicode
-step: an en dash stays, and a letter with a combining accent differs from the composed letter. It drops punctuation without a
-blank, so "3.5" equals "35": a known false match, kept so that numbers stay comparable.
-
-Every score is from 0 to 1. A question without gold answers raises an IfqaError.
+step: an en dash stays, and a letter with a combining accent differs from the composed letter. Dropped punctuation leaves no
+blank, so "3.5" equals "35": a known false match, kept so that scores stay comparable.
 """
 
 import re
@@ -13,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError
 from ifqa.protocols import Measure
+from ifqa.records import Prediction, Question
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -22,19 +21,21 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 @lru_cache(maxsize=1_024)  # all measures normalise the same few answers
 def normalize(text: str) -> str:
-    """Lower-case, drop ASCII punctuation, put a blank for the words a, an and the, squeeze white space; in this order.
+    """Lower-case, drop ASCII punctuation, replace the words a, an and the by a blank, squeeze white space; in this order.
 
-    "The U.S." -> "us", "2018-19" -> "201819", "10,000" -> "10000", "A" -> "". Follows SQuAD's evaluate-v2.0.py:45-60.
+    "The U.S." -> "us", "2018-19" -> "201819", "10,000" -> "10000", "A" -> "". As in SQuAD's evaluate-v2.0.py:45-60.
     """
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def require_golds(golds: Sequence[str]) -> None:
-    """Refuse a question without gold answers, and a bare string, whose letters would count as answers."""
+    """Raise FormatError without gold answers, and TypeError for a string, whose letters would count as answers."""
     if isinstance(golds, str):  # a sequence of strings to the type checker
         raise TypeError("golds must be a sequence of answers, not one string")
     if not golds:
-        raise IfqaError("found a question without gold answers, wanted at least one to score against; add its answers")
+        raise FormatError(
+            "found a question without gold answers, wanted at least one to score against; add its answers"
+        )
 
 
 def _best(score: Callable[[str, str], float], answer: str, golds: Sequence[str]) -> float:
@@ -45,14 +46,14 @@ def _best(score: Callable[[str, str], float], answer: str, golds: Sequence[str])
 
 
 def exact_match(answer: str, golds: Sequence[str]) -> float:
-    """1.0 if the answer equals a gold answer after both are normalised (two empty strings are equal), else 0.0."""
+    """1.0 if the normalised answer equals a normalised gold answer, else 0.0; two empty strings are equal."""
     return _best(lambda answer, gold: float(answer == gold), answer, golds)
 
 
 def contains(answer: str, golds: Sequence[str]) -> float:
-    """1.0 if the normalised answer contains a normalised gold answer as whole tokens, else 0.0.
+    """1.0 if the normalised answer contains a normalised gold answer as whole tokens, else 0.0; never below `exact_match`.
 
-    Never below `exact_match`. A gold answer that normalises to nothing is contained only in an answer that does so too.
+    A gold answer that normalises to nothing is contained only in an answer that does so too.
     """
     return _best(lambda answer, gold: float(f" {gold} " in f" {answer} " if gold else not answer), answer, golds)
 
@@ -60,9 +61,8 @@ def contains(answer: str, golds: Sequence[str]) -> float:
 def f1(answer: str, golds: Sequence[str]) -> float:
     """Harmonic mean of precision and recall over the normalised tokens, counted with repetition.
 
-    When answer or gold normalises to nothing, F1 is 1.0 if both do and 0.0 otherwise, as in SQuAD v2
-    (evaluate-v2.0.py:71-73) and torchmetrics; Atlas and CausalQA give 0.0 there. Unlike SQuAD v2, a gold that
-    normalises to nothing (IfQA has the answer "A") is kept.
+    If both answer and gold normalise to nothing, F1 is 1.0, and if one does, 0.0, as in SQuAD v2 (evaluate-v2.0.py:71-73) and
+    torchmetrics; Atlas and CausalQA give 0.0 for both. Unlike SQuAD v2, a gold that normalises to nothing is kept (IfQA has "A").
     """
     return _best(_token_f1, answer, golds)
 
@@ -75,19 +75,16 @@ def _token_f1(answer: str, gold: str) -> float:
     return 2 * shared / (len(answer_tokens) + len(gold_tokens))
 
 
-def _causalqa_f1(answer: str, golds: Sequence[str]) -> float:
+def _causalqa_f1(question: Question, prediction: Prediction) -> float:
     """F1 as CausalQA's authors compute it: 0 for an answer that normalises to nothing.
 
     `_f1` in finetuning/measures.py of webis-de/coling22-benchmark-for-causal-question-answering at fc72cfd.
     """
-    return f1(answer, golds) if normalize(answer) else 0.0
+    return f1(prediction.answer, question.answers) if normalize(prediction.answer) else 0.0
 
 
 EM = Measure("EM", lambda question, prediction: exact_match(prediction.answer, question.answers), headline=True)
-#: Exact match under the name used for multiple choice.
-ACCURACY = Measure("accuracy", EM.score, headline=True)
+ACCURACY = Measure("accuracy", EM.score, headline=True)  # exact match under its name for multiple choice
 CONTAINS = Measure("contains", lambda question, prediction: contains(prediction.answer, question.answers))
 F1 = Measure("F1", lambda question, prediction: f1(prediction.answer, question.answers), in_tables=True)
-CAUSALQA_F1 = Measure(
-    "F1", lambda question, prediction: _causalqa_f1(prediction.answer, question.answers), in_tables=True
-)
+CAUSALQA_F1 = Measure("F1", _causalqa_f1, in_tables=True)

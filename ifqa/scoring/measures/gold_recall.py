@@ -13,9 +13,8 @@ from functools import lru_cache
 from ifqa.protocols import RankingMeasure
 from ifqa.records import Question
 
-COVERED_SHARE = (
-    0.4  # of a gold passage's 5-grams: however 100 words are cut in two, the larger half has at least 46 of 96
-)
+#: Of a gold passage's 5-grams: wherever 100 words are cut in two, the larger half has at least 46 of 96.
+COVERED_SHARE = 0.4
 GRAM_WORDS = 5
 
 _EDGE_MARKS = string.punctuation + "–—−‘’“”„«»…·•′″"
@@ -24,30 +23,27 @@ _EDGE_MARKS = string.punctuation + "–—−‘’“”„«»…·•′″"
 def covers(passage_text: str, gold_text: str) -> bool:
     """Whether the passage holds at least 40% of the gold passage's distinct word 5-grams.
 
-    Words are split at white space, with HTML entities resolved (the IfQA release writes "A&amp;M"), lower-cased, and
-    punctuation stripped from both ends. A gold passage of under five words must be in the passage as a whole. A gold
-    passage without words is never covered.
+    A gold passage of fewer than five words must be in the passage as a whole; a gold passage without words is never covered.
     """
-    return covers_grams(split_words(passage_text), gold_grams(gold_text))
+    return _covers_grams(_split_words(passage_text), _gold_grams(gold_text))
 
 
 def word_grams(text: str, size: int = GRAM_WORDS) -> frozenset[tuple[str, ...]]:
-    """The distinct n-grams of `size` words in a text, words as in `covers`; the whole text as a single gram if it is shorter."""
-    words = split_words(text)
+    """The distinct n-grams of `size` words in a text; the whole text as a single gram if it is shorter."""
+    words = _split_words(text)
     size = min(size, len(words))
     return frozenset(zip(*(words[start:] for start in range(size)), strict=False))
 
 
-gold_grams = lru_cache(maxsize=1_024)(word_grams)  # a gold passage is compared with all passages of a ranking
+_gold_grams = lru_cache(maxsize=1_024)(word_grams)  # a gold passage is compared with all passages of a ranking
 
 
-def split_words(text: str) -> list[str]:
-    """The words of a text, as in `covers`."""
+def _split_words(text: str) -> list[str]:
+    """Lower-cased words without punctuation at their ends; HTML entities are resolved (the IfQA release writes "A&amp;M")."""
     return [bare for word in html.unescape(text).lower().split() if (bare := word.strip(_EDGE_MARKS))]
 
 
-def covers_grams(words: list[str], gold: frozenset[tuple[str, ...]]) -> bool:
-    """`covers`, given the words of the passage and the 5-grams of the gold passage."""
+def _covers_grams(words: list[str], gold: frozenset[tuple[str, ...]]) -> bool:
     if not gold:
         return False
     size = len(next(iter(gold)))
@@ -62,15 +58,14 @@ def overlaps(passage_text: str, gold_text: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def _long_grams(text: str) -> frozenset[tuple[str, ...]]:
-    words = split_words(text)
+    words = _split_words(text)
     return frozenset(zip(*(words[start:] for start in range(12)), strict=False))
 
 
 class GoldGrams:
     """An index of gold passages by their word 5-grams; about 40 KB of memory for each gold passage of 100 words.
 
-    Comparing millions of passages with thousands of gold passages pair by pair would take years. Looking up each 5-gram of a
-    passage is fast, because nearly all lookups find nothing.
+    It is for millions of passages: comparing them with thousands of gold passages pair by pair would take years.
     """
 
     def __init__(self, golds: Sequence[str]) -> None:
@@ -81,14 +76,12 @@ class GoldGrams:
             for gram in gold:
                 self._golds.setdefault(gram, []).append(number)
         self._known = frozenset(self._golds)
-        # A gold passage of under five words is a single gram of that length.
-        self._short = {len(gram) for gram in self._golds} - {GRAM_WORDS}
+        self._short = {len(gram) for gram in self._golds} - {
+            GRAM_WORDS
+        }  # lengths of gold passages of fewer than 5 words
 
     def shares(self, passage: str) -> dict[int, float]:
-        """Index of a gold passage in `golds` -> the share of its distinct 5-grams that the passage holds (above 0, up to 1).
-
-        `covers(passage, golds[n])` is the same as a share of at least `COVERED_SHARE`.
-        """
+        """Index of a gold passage -> the share of its 5-grams in the passage, if above 0; it `covers` from COVERED_SHARE on."""
         shared = self._known & word_grams(passage)
         for size in self._short:
             shared |= self._known & word_grams(passage, size)
@@ -97,10 +90,7 @@ class GoldGrams:
 
 
 def gold_any(question: Question, texts: Sequence[str], depths: Sequence[int]) -> Mapping[int, float]:
-    """1.0 for each depth K if one of the first K texts covers a gold passage, else 0.0; empty without gold passages.
-
-    If a ranking is shorter than K, all of it counts.
-    """
+    """1.0 for each depth K if one of the first K texts covers a gold passage, else 0.0; empty without gold passages."""
     firsts = _first_ranks(question.gold_passages, tuple(texts[: max(depths, default=0)]))
     return {k: float(min(firsts) <= k) for k in depths if firsts}
 
@@ -111,17 +101,16 @@ def gold_all(question: Question, texts: Sequence[str], depths: Sequence[int]) ->
     return {k: float(max(firsts) <= k) for k in depths if firsts}
 
 
-@lru_cache(maxsize=4)  # both measures ask for the same ranking, one after the other
+@lru_cache(maxsize=4)  # both measures score the same ranking, one after the other
 def _first_ranks(golds: tuple[str, ...], texts: tuple[str, ...]) -> list[float]:
     """The rank, from 1, of the first text that covers each gold passage; infinity if none does."""
-    passages = [split_words(text) for text in texts] if golds else []
+    passages = [_split_words(text) for text in texts] if golds else []
     return [
-        next((rank for rank, words in enumerate(passages, start=1) if covers_grams(words, grams)), math.inf)
-        for grams in map(gold_grams, golds)
+        next((rank for rank, words in enumerate(passages, start=1) if _covers_grams(words, grams)), math.inf)
+        for grams in map(_gold_grams, golds)
     ]
 
 
-GOLD_ANY = RankingMeasure(
-    "gold_any", gold_any, tables=(1, 5, 20, 100), title="gold recall", about="a gold passage is among the first K"
-)
+_ABOUT = "a gold passage is among the first K"
+GOLD_ANY = RankingMeasure("gold_any", gold_any, tables=(1, 5, 20, 100), title="gold recall", about=_ABOUT)
 GOLD_ALL = RankingMeasure("gold_all", gold_all)

@@ -25,15 +25,15 @@ _MARKS = string.punctuation + "–—−°€£¥"
 
 
 def is_numeric(golds: Sequence[str]) -> bool:
-    """Whether the answer is a number or a date: at least half of the gold answers read as a number or a date.
+    """Whether at least half of the gold answers are a number or a date.
 
-    A gold answer does if its first word, after openers such as "early" or "more than", is a number (digits, a number word or a
-    month; "$", "mid-" and the like may precede it), and no later word is a capitalised name; numbers, months and words
-    of up to three letters (MHz, BC) pass. So "fourth", "twenty-one", "three years", "May", "mid-1930s" and
-    "$6.4 million" are numeric; "K2", "World War I", "2018 FIFA World Cup" and "Bob May" are not.
+    A gold answer is one if its first word, after openers such as "early" or "more than", is a number (digits, a number word or a
+    month; "$", "mid-" and the like may precede it), and no later word is a capitalised name; numbers, months and words of up to
+    three letters (MHz, BC) are allowed. "fourth", "three years", "May", "mid-1930s" and "$6.4 million" are numeric; "K2",
+    "World War I", "2018 FIFA World Cup" and "Bob May" are not.
 
-    Measured share of IfQA: 31.6% of full-dev, 35.9% of full-train; the paper annotates 30.4% of its answers as numbers
-    or dates. Counting a digit, number word or month anywhere in an answer gives 35.1% and 39.2%.
+    Share of IfQA: 31.6% of full-dev, 35.9% of full-train; the paper annotates 30.4% of its answers as numbers or dates. Counting
+    a digit, number word or month anywhere in an answer gives 35.1% and 39.2%.
     """
     return 2 * sum(map(_reads_as_number, golds)) >= len(golds) > 0
 
@@ -42,11 +42,9 @@ def _reads_as_number(gold: str) -> bool:
     words = [bare for word in gold.split() if (bare := word.strip(_MARKS))]
     while words and words[0].lower() in _OPENERS:
         del words[0]
-    return (
-        bool(words)
-        and _is_number(words[0])
-        and all(_is_number(word) or len(word) <= 3 or word[0].islower() for word in words)
-    )
+    if not words or not _is_number(words[0]):
+        return False
+    return all(_is_number(word) or len(word) <= 3 or word[0].islower() for word in words)
 
 
 def _is_number(word: str) -> bool:
@@ -55,10 +53,6 @@ def _is_number(word: str) -> bool:
     return lowered[:1].isdigit() or all(part in _NUMBER_WORDS for part in re.split(r"[-–/]", lowered))
 
 
-NUMERIC = Subset(
-    "numeric",
-    lambda question: is_numeric(question.answers),
-    in_tables=True,
-    about="the questions with a numeric answer",
-)
+_ABOUT = "the questions with a numeric answer"
+NUMERIC = Subset("numeric", lambda question: is_numeric(question.answers), in_tables=True, about=_ABOUT)
 OTHER = Subset("other", lambda question: not is_numeric(question.answers))

@@ -1,19 +1,17 @@
 """ROUGE-L: precision, recall and F1 of the longest common subsequence of words (Lin 2004), by the package `rouge-score`.
 
 As CausalQA's authors compute it, in finetuning/measures.py of webis-de/coling22-benchmark-for-causal-question-answering at
-fc72cfd: both texts get SQuAD's normalisation, the package splits them into words of a-z and 0-9 without a stemmer, and the gold
-answer with the best F1 gives all three scores. Only the average differs: they take the median of bootstrapped means, which
-changes with the seed; we take the mean.
-
-The package reads "Shōkaku" as two words, "sh" and "kaku". A text without a-z or digits has no words, and scores 0 even
-against itself.
+fc72cfd: both texts get SQuAD's normalisation, the package splits them into words of a-z and 0-9 without a stemmer ("Shōkaku" is
+"sh" and "kaku"; a text without such words scores 0 even against itself), and the gold answer with the best F1 gives all three
+scores. Only the average differs: they take the median of bootstrapped means, which changes with the seed; we take the mean.
 """
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ifqa.protocols import Measure
+from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.exact_match import normalize, require_golds
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RougeL(NamedTuple):
-    """The longest common subsequence as a share of the answer, as a share of the gold answer, and their harmonic mean; 0..1."""
+    """The longest common subsequence as a share of the answer and of the gold answer, and their harmonic mean; 0..1."""
 
     precision: float
     recall: float
@@ -47,13 +45,12 @@ def _scorer() -> "RougeScorer":
     return RougeScorer(["rougeL"])
 
 
-ROUGE_L = Measure(
-    "ROUGE-L",
-    lambda question, prediction: rouge_l(prediction.answer, question.answers).f1,
-    headline=True,
-    about="F1 of the longest common subsequence of answer and gold answer, as the authors of CausalQA compute it",
-)
-ROUGE_L_PRECISION = Measure(
-    "ROUGE-L-P", lambda question, prediction: rouge_l(prediction.answer, question.answers).precision
-)
-ROUGE_L_RECALL = Measure("ROUGE-L-R", lambda question, prediction: rouge_l(prediction.answer, question.answers).recall)
+def _score(question: Question, prediction: Prediction, part: str) -> float:
+    score: float = getattr(rouge_l(prediction.answer, question.answers), part)
+    return score
+
+
+_ABOUT = "F1 of the longest common subsequence of answer and gold answer, as the authors of CausalQA compute it"
+ROUGE_L = Measure("ROUGE-L", partial(_score, part="f1"), headline=True, about=_ABOUT)
+ROUGE_L_PRECISION = Measure("ROUGE-L-P", partial(_score, part="precision"))
+ROUGE_L_RECALL = Measure("ROUGE-L-R", partial(_score, part="recall"))
