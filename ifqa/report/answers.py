@@ -16,22 +16,15 @@ from rich.text import Text
 
 from ifqa.corpus.documents.chunking import parse_locator
 from ifqa.corpus.sentences import sentence_span, split_sentences
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import ConfigError, IfqaError, MissingInput, unknown_name
 from ifqa.formatting import pluralize
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import CorpusSummary, System
 from ifqa.progress import bar
 from ifqa.records import Answer, Passage, Question, fingerprint_questions
 from ifqa.report.table import sanitize
+from ifqa.storage import artifacts
 from ifqa.storage.append_log import truncate_log
-from ifqa.storage.artifacts import (
-    compute_fingerprint,
-    partial_folder,
-    prepare_draft,
-    read_manifest,
-    refuse_links,
-    report_full_disk,
-)
 from ifqa.storage.files import atomic_write, json_line, read_jsonl, write_bytes
 
 logger = logging.getLogger(__name__)
@@ -42,10 +35,10 @@ _COLOURS = {"right": "green", "wrong": "red", "partly right": "yellow", "abstain
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The sentence that contains an answer, or from which it was computed, and its source, such as "handbook.pdf, p. 12"."""
+    """The sentence that contains an answer, or from which it was computed."""
 
     sentence: str
-    source: str
+    source: str  # such as "handbook.pdf, p. 12"
     passage_id: str
 
 
@@ -67,9 +60,9 @@ def find_support(answer: Answer) -> Support | None:
 
 def passage_source(passage: Passage, at: int | None = None) -> str:
     """The source of a passage, or of its character `at`: a document's file and page or line; else title and id."""
-    if place := parse_locator(passage.id, at):
+    if locator := parse_locator(passage.id, at):
         _, _, headings = passage.title.partition(" › ")
-        return f"{place} · {headings}" if headings else str(place)
+        return f"{locator} · {headings}" if headings else str(locator)
     return f"{passage.title} · {passage.id}" if passage.title else passage.id
 
 
@@ -94,14 +87,9 @@ def answer_json(answer: Answer, searched: CorpusSummary | None = None) -> dict[s
 def show_answer(
     answer: Answer, searched: CorpusSummary | None = None, passages: int = 3, kind: str = "", wanted: str = ""
 ) -> None:
-    """Print a question's answer and its evidence, with the answer highlighted.
+    """Print a question's answer and its first passages, with the answer highlighted; `searched` says what was searched.
 
-    Args:
-        answer: the answer.
-        searched: what was searched.
-        passages: how many of its passages to show.
-        kind: "right", "wrong" and so on, if the gold answer is known.
-        wanted: the gold answer, shown unless the answer is right.
+    `kind` is "right", "wrong" and so on, if the gold answer is known; `wanted` is the gold answer, shown unless `kind` is right.
     """
     console = Console(highlight=False)
     styled = console.color_system is not None
@@ -141,45 +129,34 @@ def _print_field(console: Console, name: str, markup: str) -> None:
 
 
 def mark_parts(parts: Sequence[str], styled: bool = True) -> str:
-    """Sanitized text for the terminal, with every second part highlighted.
-
-    Highlights are bold and green, or in square brackets where nothing can be styled (a pipe, a file).
-    """
+    """Sanitized text for the terminal, with every second part bold and green; in brackets if nothing can be styled (a pipe)."""
     if not styled:
         return sanitize("".join(f"[{part}]" if n % 2 else part for n, part in enumerate(parts)))
-    return "".join(
-        f"[bold green]{sanitize(part)}[/bold green]" if n % 2 else sanitize(part) for n, part in enumerate(parts)
-    )
-
-
-ELLIPSIS = "…"
+    texts = [sanitize(part) for part in parts]
+    return "".join(f"[bold green]{text}[/bold green]" if n % 2 else text for n, text in enumerate(texts))
 
 
 def excerpt(pieces: Sequence[str], question: str) -> list[str]:
-    """A sentence of a passage with its neighbours, in alternating plain and highlighted pieces; `ELLIPSIS` marks cuts.
+    """A sentence of a passage with its neighbours; "…" marks cuts. Every second of the passage's pieces is highlighted.
 
     The sentence shares the most words with the question, among those with a highlight if there are any.
-
-    Args:
-        pieces: the passage's text; every second piece is highlighted.
-        question: the question's text.
     """
-    every = split_sentences("".join(pieces))
-    if len(every) <= 1:
+    sentences = split_sentences("".join(pieces))
+    if len(sentences) <= 1:
         return list(pieces)
-    edges = [0, *accumulate(map(len, every))]  # of the sentences
-    places = [0, *accumulate(map(len, pieces))]  # of the pieces
+    edges = [0, *accumulate(map(len, sentences))]
+    starts = [0, *accumulate(map(len, pieces))]
 
     def worth(number: int) -> tuple[bool, int, int]:
-        marked = any(edges[number] <= mark < edges[number + 1] for mark in places[1:-1:2])
-        return marked, len(_words(question) & _words(every[number])), -number
+        highlighted = any(edges[number] <= start < edges[number + 1] for start in starts[1:-1:2])
+        return highlighted, len(_words(question) & _words(sentences[number])), -number
 
-    best = max(range(len(every)), key=worth)
-    first, last = max(best - 1, 0), min(best + 2, len(every))
-    left, right = edges[first], edges[last - 1] + len(every[last - 1].rstrip())
-    cut = [piece[max(left - at, 0) : max(right - at, 0)] for piece, at in zip(pieces, places, strict=False)]
-    cut[0] = (f"{ELLIPSIS} " if first else "") + cut[0]
-    cut[-1] += f" {ELLIPSIS}" if last < len(every) else ""
+    best = max(range(len(sentences)), key=worth)
+    first, last = max(best - 1, 0), min(best + 2, len(sentences))
+    left, right = edges[first], edges[last - 1] + len(sentences[last - 1].rstrip())
+    cut = [piece[max(left - start, 0) : max(right - start, 0)] for piece, start in zip(pieces, starts, strict=False)]
+    cut[0] = ("… " if first else "") + cut[0]
+    cut[-1] += " …" if last < len(sentences) else ""
     return cut
 
 
@@ -188,9 +165,8 @@ def _words(text: str) -> set[str]:
 
 
 _BATCH = 8  # questions that an interrupted run can lose
-_ANSWERS = "answers.jsonl"
 _ENDINGS = (".jsonl", ".csv", ".txt")
-_SUPPORT_COLUMNS = ("source", "sentence", "computed")  # columns of a table that the JSON has elsewhere
+_SUPPORT_COLUMNS = ("source", "sentence", "computed")  # of a .csv; JSON has their values under other keys
 _COLUMNS = ("id", "question", "answer", "confidence", "candidate", *_SUPPORT_COLUMNS, "factual", "error")
 
 
@@ -199,50 +175,48 @@ def check_output(out: Path) -> None:
     if out.suffix not in _ENDINGS:
         raise unknown_name("ending of --out", out.suffix, _ENDINGS)
     if out.exists() or out.is_symlink():
-        raise IfqaError(f"{out} exists, and ifqa overwrites nothing; name another file, or remove it")
+        raise ConfigError(f"{out} exists, and ifqa overwrites nothing; name another file, or remove it")
     if not out.parent.is_dir():
-        raise IfqaError(f"{out}: no folder {out.parent}; create it first")
+        raise MissingInput(f"{out}: no folder {out.parent}; create it first")
 
 
 def answer_to_file(out: Path, questions: Sequence[Question], system: System, threshold: float | None = None) -> int:
     """Answer all questions, in order, into a file: .jsonl has whole answers, .csv a row each, .txt the answers alone.
 
     The answers are collected in `.NAME.partial` beside the file, which is written once all are complete. An interrupted run
-    resumes and repeats at most eight questions, unless the questions, reader, retriever or documents have changed.
-
-    Returns:
-        The number of questions that failed.
+    resumes and repeats at most eight questions, unless the questions, reader, retriever or documents have changed. Returns the
+    number of questions that failed.
     """
     check_output(out)
-    refuse_links(out)
-    guard = FileLock(out.with_name(f".{out.name}.lock"), timeout=0)
+    artifacts.refuse_links(out)
+    lock_path = out.with_name(f".{out.name}.lock")
+    guard = FileLock(lock_path, timeout=0)
     try:
         guard.acquire()
     except Timeout as error:
         raise IfqaError(f"another process is writing {out}; wait until it ends, or name another file") from error
     try:
-        with report_full_disk(out):
-            place = prepare_draft(out, _inputs(questions, system, threshold), "same")
-            _append_answers(place, out, questions, system, threshold)
-            records = [record for _, record in read_jsonl(place / _ANSWERS)]
+        with artifacts.report_full_disk(out):
+            log = artifacts.prepare_draft(out, _inputs(questions, system, threshold), "same") / "answers.jsonl"
+            _append_answers(log, out, questions, system, threshold)
+            records = [record for _, record in read_jsonl(log)]
             with atomic_write(out) as handle:
                 write_bytes(handle, _render_file(records, out.suffix))
-            shutil.rmtree(partial_folder(out))
+            shutil.rmtree(artifacts.partial_folder(out))
     finally:
         guard.release()
-        out.with_name(f".{out.name}.lock").unlink(missing_ok=True)
+        lock_path.unlink(missing_ok=True)
     failed = sum(bool(record["error"]) for record in records)
-    logger.info(
-        f"{out}: {pluralize(len(questions) - failed, 'question')} answered{f', {failed:,} failed' if failed else ''}"
-    )
+    ending = f", {failed:,} failed" if failed else ""
+    logger.info(f"{out}: {pluralize(len(questions) - failed, 'question')} answered{ending}")
     return failed
 
 
 def _append_answers(
-    place: Path, out: Path, questions: Sequence[Question], system: System, threshold: float | None
+    log: Path, out: Path, questions: Sequence[Question], system: System, threshold: float | None
 ) -> None:
-    (place / _ANSWERS).touch()
-    done = truncate_log(place / _ANSWERS)
+    log.touch()
+    done = truncate_log(log)
     if done:
         logger.info(f"{out}: resuming after {done:,} of {pluralize(len(questions), 'question')}")
     searched = system.searched
@@ -250,39 +224,34 @@ def _append_answers(
         advance(done)
         for start in range(done, len(questions), _BATCH):
             answers = system.answer(questions[start : start + _BATCH], threshold)
-            with open(place / _ANSWERS, "ab") as handle:
+            with open(log, "ab") as handle:
                 write_bytes(handle, b"".join(_answer_line(answer, searched) for answer in answers))
             advance(len(answers))
 
 
 def _answer_line(answer: Answer, searched: CorpusSummary | None) -> bytes:
     support, how = find_support(answer), answer.how
-    shown = (support.source, support.sentence) if support else ("", "")
+    cells = (support.source, support.sentence) if support else ("", "")
     computed = str(how.calculation) if answer.text and how and how.calculation else ""
-    columns = dict(zip(_SUPPORT_COLUMNS, (*shown, computed), strict=True))
+    columns = dict(zip(_SUPPORT_COLUMNS, (*cells, computed), strict=True))
     return json_line({"id": answer.question.id} | answer_json(answer, searched) | columns)
 
 
 def _inputs(questions: Sequence[Question], system: System, threshold: float | None) -> dict[str, object]:
-    """What determines the answers; a run with other inputs starts anew."""
-    experiment = system.experiment
-    run, inputs = (
-        Run(experiment),
-        dict[str, object](questions=fingerprint_questions(list(questions)), threshold=threshold),
-    )
+    """The inputs that determine the answers; a run with other inputs starts anew."""
+    experiment, run = system.experiment, Run(system.experiment)
+    inputs: dict[str, object] = {"questions": fingerprint_questions(list(questions)), "threshold": threshold}
     inputs |= {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
     inputs |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
-    manifest = read_manifest(experiment.corpus_folder / "passages") if experiment.corpus else None
-    return inputs | ({"passages": compute_fingerprint(manifest["inputs"])} if manifest else {})
+    manifest = artifacts.read_manifest(experiment.corpus_folder / "passages") if experiment.corpus else None
+    return inputs | ({"passages": artifacts.compute_fingerprint(manifest["inputs"])} if manifest else {})
 
 
 def _render_file(records: Iterable[Mapping[str, object]], ending: str) -> bytes:
-    """The file of the answers."""
-    if ending == ".jsonl":
-        return b"".join(
-            json_line({key: record[key] for key in record if key not in _SUPPORT_COLUMNS}) for record in records
-        )
     text = StringIO(newline="")
+    if ending == ".jsonl":
+        answers = ({key: record[key] for key in record if key not in _SUPPORT_COLUMNS} for record in records)
+        return b"".join(map(json_line, answers))
     if ending == ".csv":
         table = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
         table.writeheader()

@@ -52,16 +52,26 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two experiments side by side: every shared measure, and the questions with the largest differences."""
+    """Two experiments side by side: every shared measure, and the questions with the largest differences.
 
-    first: str  # name of the experiment
+    Attributes:
+        first, second: names of the experiments.
+        scheme: the scoring scheme of the first.
+        questions: the number of questions compared.
+        differences: one for each measure.
+        measure: the measure that chose `largest`; empty if no measure scores single questions.
+        largest: questions with both rows of `per_question.jsonl`.
+        sizes: the number of questions of each experiment.
+    """
+
+    first: str
     second: str
-    scheme: ScoringScheme  # of the first
-    questions: int  # the number of questions compared
-    differences: list[Difference]  # one for each measure
-    measure: str  # `largest` was chosen by it; empty if no measure scores single questions
-    largest: list[tuple[Question, QuestionRow, QuestionRow]]  # questions with both rows of `per_question.jsonl`
-    sizes: tuple[int, int]  # the number of questions of each experiment
+    scheme: ScoringScheme
+    questions: int
+    differences: list[Difference]
+    measure: str
+    largest: list[tuple[Question, QuestionRow, QuestionRow]]
+    sizes: tuple[int, int]
 
     def __getitem__(self, measure: str) -> Difference:
         known = {difference.measure: difference for difference in self.differences}
@@ -128,7 +138,6 @@ class Comparisons:
         return {"a": self.first, "p": "corrected by Holm's method within each measure", "differences": rows}
 
     def show(self, console: Console) -> None:
-        """Print a table with a row for each measure and experiment."""
         names = [self.first, *dict.fromkeys(name for differences in self.differences.values() for name in differences)]
         letters = dict(zip(names, ascii_uppercase, strict=False))
         rows: list[tuple[str, ...]] = []
@@ -187,8 +196,6 @@ def compare_to_first(
 
 
 class _ScoredExperiment:
-    """A scored experiment, with its rows by question id."""
-
     def __init__(self, experiment: Experiment) -> None:
         self.run, self.experiment, command = Run(experiment), experiment, f"ifqa run {experiment.name}"
         scores = self.run.artifact("score")

@@ -5,7 +5,6 @@ from math import isnan
 from pathlib import Path
 
 from rich.console import Console
-from typing_extensions import TypedDict
 
 from ifqa.config.expected import NEAR, OFF, find_score, verdict
 from ifqa.config.experiment import Experiment, load_experiment
@@ -29,7 +28,7 @@ from ifqa.storage.resources import list_resources
 
 RIGHT, WRONG, PARTLY, ABSTAINED, NONE = "right", "wrong", "partly right", "abstained", "no answer"
 _COMPUTED = "computed"  # right or wrong
-KINDS = (RIGHT, WRONG, _COMPUTED, ABSTAINED, PARTLY, NONE)  # what `ifqa run --show N` shows, in turn
+KINDS = (RIGHT, WRONG, _COMPUTED, ABSTAINED, PARTLY, NONE)  # `ifqa run --show N` shows questions of each kind in turn
 _LONGEST = 300  # characters of a passage that `ifqa screen` leaves out
 
 
@@ -48,7 +47,7 @@ def show_scores(run: Run, folder: Path) -> int:
     line = f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores {worst})"
     line += f", {scores['n_abstained']} abstained (0 too)" if "n_abstained" in scores else ""
     if "ceiling" in scores:
-        chance = ", ".join(f"{value:.1f} @{name.partition('@')[2]}" for name, value in scores["chance"].items())
+        chance = ", ".join(f"{score:.1f} @{key.partition('@')[2]}" for key, score in scores["chance"].items())
         line += f". Answer recall of the gold passages themselves: {scores['ceiling']:.1f}; of random ones: {chance}"
     lines = [line, *_comparison_lines(experiment, scores, scheme)]
     for stage in experiment.stages:
@@ -66,35 +65,25 @@ def show_scores(run: Run, folder: Path) -> int:
 
 def exit_code(experiment: Experiment, scores: ScoresJson) -> int:
     """1 if a score is outside its expected tolerance, or every question had a failed request; else 0."""
-    return int(all_failed(scores) or any(verdict(scores, value) in (NEAR, OFF) for value in experiment.expected))
+    return int(all_failed(scores) or any(verdict(scores, expected) in (NEAR, OFF) for expected in experiment.expected))
 
 
 def all_failed(record: Mapping[str, object]) -> bool:
-    """Whether every question had a failed request, by a stage's record or the scores; prints a message if so.
-
-    Questions beyond the cost cap were not asked, so they have not failed.
-    """
+    """Whether every question had a failed request, by a stage's record or the scores; prints a message if so."""
     counts = (record.get(key) for key in ("retry", "questions", "not_asked"))
     retry, questions, not_asked = (count if isinstance(count, int) else 0 for count in counts)
-    if not retry or retry < questions or not_asked >= questions:
-        return False
-    write_line(
-        "ifqa: every question had a failed request; run the same command again to retry (completed answers are kept)"
-    )
-    return True
+    failed = bool(retry) and retry >= questions > not_asked  # questions beyond the cost cap were not asked
+    if failed:
+        again = "run the same command again to retry (completed answers are kept)"
+        write_line(f"ifqa: every question had a failed request; {again}")
+    return failed
 
 
 def scores_json(experiment: Experiment, folder: Path, scores: ScoresJson) -> dict[str, object]:
-    """An experiment's scores and expected values, as JSON data."""
-    expected = [
-        {
-            "measure": expected.measure,
-            "value": expected.value,
-            "tolerance": expected.tolerance,
-            "verdict": verdict(scores, expected),
-        }
-        for expected in experiment.expected
-    ]
+    expected: list[dict[str, object]] = []
+    for score in experiment.expected:
+        content = {"measure": score.measure, "value": score.value, "tolerance": score.tolerance}
+        expected.append(content | {"verdict": verdict(scores, score)})
     head = {"experiment": experiment.name, "benchmark": experiment.benchmark, "split": experiment.split}
     return head | {"folder": str(folder), "scores": scores, "expected": expected}
 
@@ -103,12 +92,12 @@ def _usage_lines(stage: str, record: StageUsage) -> Iterator[str]:
     """The tokens and cost of a stage that used a language model, and its failure counts."""
     if "spent" not in record:
         return
-    spent = record["spent"]
-    cost = "at an unknown price" if spent["cost"] is None else f"${spent['cost']:,.4f}"
-    tokens = f"{spent['prompt_tokens']:,} + {spent['completion_tokens']:,} tokens"
+    usage = record["spent"]
+    cost = "at an unknown price" if usage["cost"] is None else f"${usage['cost']:,.4f}"
+    tokens = f"{usage['prompt_tokens']:,} + {usage['completion_tokens']:,} tokens"
     answer_tokens = "{:,} + {:,}".format(*record.get("took", (0, 0)))
     yield (
-        f"To {stage}: {spent['calls']:,} requests, {tokens}, {cost}; {spent['cached']:,} completions from the cache; "
+        f"To {stage}: {usage['calls']:,} requests, {tokens}, {cost}; {usage['cached']:,} completions from the cache; "
         f"all answers together took {answer_tokens} tokens."
     )
     counts = {
@@ -118,19 +107,17 @@ def _usage_lines(stage: str, record: StageUsage) -> Iterator[str]:
         "questions whose completion has no answer that the prompt's rule can parse": record.get("unparsed"),
         "passages left out because the context window was full": record.get("left_out"),
     }
-    if notes := [f"{count:,} {what}" for what, count in counts.items() if count]:
+    if notes := [f"{count:,} {problem}" for problem, count in counts.items() if count]:
         yield f"  {'; '.join(notes)}."
 
 
 def _comparison_lines(experiment: Experiment, scores: ScoresJson, scheme: ScoringScheme) -> Iterator[str]:
-    """Lines below the scores: scores where a gold passage was read, and the expected values."""
+    """Lines below the scores: the scores over questions with a gold passage read, and the expected values."""
     subset = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
-    cells = [
-        f"{sanitize(scheme.display_name(key))} {score_cell(subset['measures'][key])}"
-        for key in scheme.table_keys(subset["measures"])
-    ]
-    if subset["questions"] and cells:
-        yield f"The reader was given a gold passage for {subset['questions']:,} of the questions; over these {', '.join(cells)}."
+    count, means = subset["questions"], subset["measures"]
+    cells = [f"{sanitize(scheme.display_name(key))} {score_cell(means[key])}" for key in scheme.table_keys(means)]
+    if count and cells:
+        yield f"The reader was given a gold passage for {count:,} of the questions; over these {', '.join(cells)}."
     for expected in experiment.expected:
         measured = score_cell(find_score(scores, expected.measure))
         tolerance = f" ± {expected.tolerance:g}" if expected.tolerance else ""
@@ -140,53 +127,31 @@ def _comparison_lines(experiment: Experiment, scores: ScoresJson, scheme: Scorin
 
 
 def show_examples(run: Run, folder: Path, count: int) -> None:
-    """Print `count` examples chosen by `choose_examples`, each with its answer and first evidence passage.
-
-    `folder` is its score folder. Fewer are printed if the experiment has fewer questions.
-    """
+    """Print up to `count` questions chosen by `choose_examples`, with answer and first passage; `folder` is the score folder."""
     experiment, questions = run.experiment, run.questions
     predictions = predictions_of(experiment, questions)
     computed = {row.question_id for row in predictions if row.how and row.how.calculation}
     kinds = choose_examples(read_rows(folder), experiment.scheme, count, computed)
     answers = {answer.question.id: answer for answer in answers_of(experiment, questions, kinds)}
-    for question_id, kind in kinds.items():
-        answer = answers[question_id]
+    for answer, kind in ((answers[question_id], kind) for question_id, kind in kinds.items()):
         show_answer(answer, passages=1, kind=kind, wanted=" / ".join(answer.question.answers))
-
-
-class _Listing(TypedDict):
-    about: str
-    state: str
-    needs: list[str]
 
 
 def list_json() -> dict[str, object]:
     """The names of experiments, corpora, benchmarks and plugins as JSON data; experiments and corpora with descriptions."""
-    variants = sorted(path.parent.name for path in Path("experiments").glob("*/experiment.toml"))
-    listed: dict[str, object] = {"experiments": _experiments(), "corpora": _corpora(), "variants": variants}
-    return (
-        listed
-        | {"benchmarks": {name: list(open_benchmark(name).splits) for name in plugin_names("benchmark")}}
-        | _plugins()
-    )
+    experiments, corpora = (sorted(list_resources(folder, ".toml").items()) for folder in ("experiments", "indexes"))
+    return {
+        "experiments": {name: _listing(name, path) for name, path in experiments},
+        "corpora": {name: _about(path) for name, path in corpora},
+        "variants": sorted(path.parent.name for path in Path("experiments").glob("*/experiment.toml")),
+        "benchmarks": {name: list(open_benchmark(name).splits) for name in plugin_names("benchmark")},
+        **{f"{kind}s": list(plugin_names(kind)) for kind in ("retriever", "reader", "llm", "measure")},
+        "prompts": sorted(list_resources("prompts", ".toml")),
+        "demonstrations": sorted(list_resources("prompts/demos", ".jsonl")),
+    }
 
 
-def _experiments() -> dict[str, _Listing]:
-    return {name: _listing(name, path) for name, path in sorted(list_resources("experiments", ".toml").items())}
-
-
-def _corpora() -> dict[str, str]:
-    return {name: _about(path) for name, path in sorted(list_resources("indexes", ".toml").items())}
-
-
-def _plugins() -> dict[str, list[str]]:
-    kinds = {f"{kind}s": list(plugin_names(kind)) for kind in ("retriever", "reader", "llm", "measure")}
-    for kind, folder, ending in (("prompts", "prompts", ".toml"), ("demonstrations", "prompts/demos", ".jsonl")):
-        kinds[kind] = sorted(list_resources(folder, ending))
-    return kinds
-
-
-def _listing(name: str, path: Path) -> _Listing:
+def _listing(name: str, path: Path) -> dict[str, object]:
     """An experiment's description, whether it was scored or can run here, and what it needs."""
     try:
         experiment = load_experiment(name)
@@ -209,14 +174,7 @@ def _about(path: Path) -> str:
 
 
 def outcome_of(row: QuestionRow, scheme: ScoringScheme) -> str:
-    """The outcome by the headline measure of single answers: right, wrong and so on; empty if the row has no measure.
-
-    A score between the best and the worst is partly right.
-
-    Args:
-        row: a row of `per_question.jsonl` of an experiment with a reader.
-        scheme: the experiment's scoring scheme.
-    """
+    """The outcome by the headline measure of single answers; partly right between best and worst, empty without a measure."""
     if row.get("failed"):
         return NONE
     if row.get("abstained"):
@@ -231,9 +189,9 @@ def outcome_of(row: QuestionRow, scheme: ScoringScheme) -> str:
 def choose_examples(
     rows: Iterable[QuestionRow], scheme: ScoringScheme, count: int, computed: Collection[str] = ()
 ) -> dict[str, str]:
-    """Question id -> its kind, for `count` questions, in the order in which they are shown.
+    """Question id -> its kind, for `count` questions in display order: the first question of each of `KINDS` in turn.
 
-    Takes the first question of each of `KINDS` in turn. `computed` are the ids of the questions with a computed answer.
+    `computed` are the ids of the questions with a computed answer.
     """
     kinds = {row["id"]: outcome_of(row, scheme) for row in rows}
     turns: dict[str, list[str]] = {turn: [] for turn in (*KINDS, "")}
@@ -250,49 +208,45 @@ def choose_examples(
     return chosen
 
 
-def screening_json(drawn: PassageSample, gold: Mapping[str, GoldSample], examples: int) -> dict[str, object]:
-    """Counts and shares, and examples, as JSON data."""
-    kept = drawn.keywords.total()
+def screening_json(sample: PassageSample, gold: Mapping[str, GoldSample], examples: int) -> dict[str, object]:
+    kept, judged = sample.keywords.total(), dict[str, dict[str, object]]()
+    for split, part in gold.items():
+        share = None if isnan(part.share) else part.share
+        judged[split] = {"passages": len(part.kept) + len(part.left), "kept": len(part.kept), "share": share}
     return {
-        "passages": drawn.passages,
+        "passages": sample.passages,
         "kept": kept,
-        "share": kept / drawn.passages,
-        "keywords": {name: drawn.keywords[name] for name in KEYWORDS},
-        "gold": {
-            split: {
-                "passages": len(judged.kept) + len(judged.left),
-                "kept": len(judged.kept),
-                "share": None if isnan(judged.share) else judged.share,
-            }
-            for split, judged in gold.items()
-        },
+        "share": kept / sample.passages,
+        "keywords": {name: sample.keywords[name] for name in KEYWORDS},
+        "gold": judged,
         "kept_examples": [
-            {"id": passage.id, "keyword": why.keyword, "sentence": why.sentence}
-            for _, passage, why in drawn.kept[:examples]
+            {"id": passage.id, "keyword": reason.keyword, "sentence": reason.sentence}
+            for _, passage, reason in sample.kept[:examples]
         ],
-        "left_examples": [{"id": passage.id, "text": passage.text} for _, passage in drawn.left[:examples]],
+        "left_examples": [{"id": passage.id, "text": passage.text} for _, passage in sample.left[:examples]],
     }
 
 
-def show_screening(name: str, drawn: PassageSample, gold: Mapping[str, GoldSample], examples: int) -> None:
-    """Print the share of passages that `ifqa screen` keeps, by keyword and of gold passages, and examples each way."""
+def show_screening(name: str, sample: PassageSample, gold: Mapping[str, GoldSample], examples: int) -> None:
+    """Print the share of passages that `ifqa screen` keeps, by keyword and of gold passages, and examples of both kinds."""
     console = Console(highlight=False)
-    kept, total = drawn.keywords.total(), drawn.passages
+    kept, total = sample.keywords.total(), sample.passages
     rows = [(name, f"{total:,}", f"{kept:,}", f"{100 * kept / total:.1f}")]
     for keyword in KEYWORDS:
-        count = drawn.keywords[keyword]
+        count = sample.keywords[keyword]
         rows.append((f"  {keyword}", "", f"{count:,}", f"{100 * count / total:.1f}"))
-    for split, judged in gold.items():
-        counts = (f"{len(judged.kept) + len(judged.left):,}", f"{len(judged.kept):,}")
-        rows.append((f"gold of {split}", *counts, f"{100 * judged.share:.1f}"))
+    for split, part in gold.items():
+        counts = (f"{len(part.kept) + len(part.left):,}", f"{len(part.kept):,}")
+        rows.append((f"gold of {split}", *counts, f"{100 * part.share:.1f}"))
     Table("", "", ("", "passages", "kept", "%"), tuple(rows)).show(console, gap=2)
     if not examples:
         return
     console.print("\n[italic]kept: keyword, sentence[/italic]")
-    for _, passage, why in drawn.kept[:examples]:
-        console.print(f"{sanitize(passage.id)}  [bold]{why.keyword}[/bold]  {sanitize(why.sentence)}", soft_wrap=True)
-    left = {"left out": [f"{passage.id}  {passage.text}" for _, passage in drawn.left[:examples]]}
-    left |= {f"gold passages of {split} that are left out": [*judged.left[:examples]] for split, judged in gold.items()}
+    for _, passage, reason in sample.kept[:examples]:
+        marked = f"[bold]{reason.keyword}[/bold]  {sanitize(reason.sentence)}"
+        console.print(f"{sanitize(passage.id)}  {marked}", soft_wrap=True)
+    left = {"left out": [f"{passage.id}  {passage.text}" for _, passage in sample.left[:examples]]}
+    left |= {f"gold passages of {split} that are left out": [*part.left[:examples]] for split, part in gold.items()}
     for title, texts in left.items():
         console.print(f"\n[italic]{sanitize(title)}[/italic]")
         for text in texts:

@@ -80,7 +80,6 @@ def render_report(entries: Sequence[Entry], chosen: Sequence[str] = (), served: 
 
 
 def _about(entries: Sequence[Entry]) -> str:
-    """How many experiments were measured, when, and on what hardware."""
     measured = [entry for entry in entries if entry.scores]
     if not measured:
         return "No experiment has been completed in this folder."
@@ -96,15 +95,10 @@ def render_page(
     sections: Sequence[Section], questions: Mapping[str, object], about: str = "", summary: Table | None = None,
     legend: Mapping[str, str] | None = None, served: bool = False,
 ) -> str:  # fmt: skip
-    """The page's HTML text.
+    """The page's HTML text: the `sections` below the `summary`; `legend`: measure or subset -> its explanation.
 
-    Args:
-        sections: the tables, in order.
-        questions: from `browser_data`; if it has no split, the page has no questions and no script.
-        about: when and on what hardware the scores were measured.
-        summary: the table on top.
-        legend: measure or subset -> its explanation.
-        served: whether the page has a link to `/`, to ask a question.
+    `questions` are from `browser_data`; if it has no split, the page has no question browser and no script. `about` says when and
+    on what hardware the scores were measured. `served`: with a link to `/`, to ask a question.
     """
     files = ("page.html", "questions.html", COLOURS.name, "page.css", "page.js")
     texts = [COLOURS.with_name(name).read_text(encoding="utf-8") for name in files]
@@ -125,9 +119,8 @@ def render_page(
     if questions.get("splits"):
         parts.append(browser)
         contents["questions"] = "Questions"
-        scripts = (
-            f'<script type="application/json" id="data">{json_text(questions)}</script>\n<script>{script}</script>'
-        )
+        data = f'<script type="application/json" id="data">{json_text(questions)}</script>'
+        scripts = f"{data}\n<script>{script}</script>"
     if missing:
         parts.append(
             '<section id="not-run">\n<h2>Not run</h2>\n<p class="note">Experiments that were not run here and have no '
@@ -143,11 +136,9 @@ def render_page(
     links = "\n".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents.items())
     top += [_legend(legend or {}), f'<nav class="contents" aria-label="Contents">\n<ul>\n{links}\n</ul>\n</nav>']
     inner = "\n".join([*top, *parts])
-    policy, intro = content_security_policy(style, script), f'<p class="about">{escape(about)}</p>' if about else ""
-    links = _ASK if served else ""
-    text = Template(page).substitute(
-        policy=policy, style=style, ask=links, about=intro, sections=inner, scripts=scripts
-    )
+    parts_of = {"policy": content_security_policy(style, script), "style": style, "ask": _ASK if served else ""}
+    intro = f'<p class="about">{escape(about)}</p>' if about else ""
+    text = Template(page).substitute(parts_of, about=intro, sections=inner, scripts=scripts)
     return text.encode("utf-8", "replace").decode()
 
 
@@ -165,7 +156,6 @@ def content_security_policy(style: str, script: str) -> str:
 
 
 def _anchors(titles: Sequence[str]) -> list[str]:
-    """A unique anchor for each table, from its title."""
     names: list[str] = []
     for title in titles:
         name = "table-" + (re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "x")
@@ -228,19 +218,15 @@ def _recall_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:
             corpora.setdefault(passages, []).append(entry)
     for passages, group in corpora.items():
         for measure in merge_schemes(entry.experiment.scheme for entry in group).rankings:
-            curves = [curve for entry in group for curve in _recall_curve(entry, measure.name)]
+            curves = []
+            for entry in group:
+                scores = entry.scores["measures"] if entry.scores else {}
+                means = [(k, scores[key]) for k, key in zip(measure.depths, measure.keys, strict=True) if key in scores]
+                points = tuple((k, mean["value"], mean["low"], mean["high"]) for k, mean in means)
+                curves += [Curve(entry.experiment.name, points)] if points else []
             if curves and measure.tables:
                 title = measure.title or measure.name
                 yield curves_svg(f"{title[:1].upper()}{title[1:]} at K, {split}, {passages}", curves, RECALL)
-
-
-def _recall_curve(entry: Entry, name: str) -> Iterator[Curve]:
-    """The curve of the measures NAME@K; none if there are none."""
-    means = entry.scores["measures"] if entry.scores else {}
-    depths = {int(key.partition("@")[2]): mean for key, mean in means.items() if key.startswith(f"{name}@")}
-    if depths:
-        points = ((k, mean["value"], mean["low"], mean["high"]) for k, mean in sorted(depths.items()))
-        yield Curve(entry.experiment.name, tuple(points))
 
 
 def _confidence_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:

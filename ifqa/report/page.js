@@ -1,6 +1,6 @@
 "use strict";
-// The questions of the page, to search, filter and read. What a text holds is only ever text: every node is made by
-// `make`, which sets text and attributes and never markup. question_browser.py says what the data's short keys mean.
+// The question browser of the page: search, filter, read. `make` creates every node from text and attributes, never from
+// markup, so no text can become code. question_browser.py explains the short keys of the data.
 (() => {
   const source = document.getElementById("data");
   if (!source) return;
@@ -9,9 +9,9 @@
   const byId = (id) => document.getElementById(id);
   const tools = { split: byId("split"), search: byId("search"), show: byId("show"), sort: byId("sort") };
   const status = byId("status"), list = byId("list"), more = byId("more"), all = byId("all");
-  let split = splits[0], found = [], shown = 0, single = "", waiting = 0;
+  let split = splits[0], matches = [], shown = 0, single = "", timer = 0;
 
-  /** An element with attributes and children; a child that is text stays text, and one that is null is left out. */
+  /** An element with attributes and children; strings become text nodes, null children are left out. */
   function make(tag, attributes, ...children) {
     const node = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) if (value) node.setAttribute(name, value);
@@ -19,7 +19,7 @@
     return node;
   }
 
-  /** A text in pieces, every second of them marked. */
+  /** A text in pieces, every second piece highlighted. */
   function marked(pieces, kind) {
     if (typeof pieces === "string") return [pieces];
     return pieces.map((piece, n) => (n % 2 ? make("mark", { class: kind }, piece) : piece));
@@ -34,32 +34,32 @@
     return number < 26 ? last : letter(Math.floor(number / 26) - 1) + last;
   }
 
-  /** All that the search looks through, made once for a question. */
+  /** The text that the search looks through, cached. */
   function haystack(question) {
     if (question.hay === undefined) {
-      const texts = [question.id, whole(question.q), ...question.a, ...question.e.map((one) => one.a || "")];
+      const texts = [question.id, whole(question.q), ...question.a, ...question.e.map((entry) => entry.a || "")];
       question.hay = plain(texts.join("\n"));
     }
     return question.hay;
   }
 
-  // The first of the measures is the headline: an answer is right that scores best by it.
-  const score = (one, n) => (one.m && one.m[n] !== null ? one.m[n] : undefined);
-  const scored = (question) => question.e.filter((one) => score(one, 0) !== undefined);
-  const isRight = (one) => score(one, 0) === split.measures[0]?.best;
+  // The first measure is the headline: an answer with its best score is right.
+  const score = (entry, n) => (entry.m && entry.m[n] !== null ? entry.m[n] : undefined);
+  const scored = (question) => question.e.filter((entry) => score(entry, 0) !== undefined);
+  const isRight = (entry) => score(entry, 0) === split.measures[0]?.best;
 
-  /** How far experiments are apart on a question: in the measures beside the headline, and where that is equal in it. */
-  function apart(question) {
+  /** How much the experiments disagree on a question, by all measures but the headline; the headline breaks ties. */
+  function disagreement(question) {
     const ranges = split.measures.map((_, n) => {
-      const values = question.e.map((one) => score(one, n)).filter((value) => value !== undefined);
-      return values.length ? Math.max(...values) - Math.min(...values) : 0;
+      const scores = question.e.map((entry) => score(entry, n)).filter((value) => value !== undefined);
+      return scores.length ? Math.max(...scores) - Math.min(...scores) : 0;
     });
     return ranges.slice(1).reduce((sum, range) => sum + range, 0) + (ranges[0] || 0) / 1000;
   }
 
   function missed(question, name) {
-    const one = question.e.find((entry) => split.experiments[entry.x].name === name);
-    return Boolean(one && question.g.length && !one.g);
+    const entry = question.e.find(({ x }) => split.experiments[x].name === name);
+    return Boolean(entry && question.g.length && !entry.g);
   }
 
   const shows = {
@@ -73,14 +73,14 @@
     const words = plain(tools.search.value).split(/\s+/).filter(Boolean);
     const value = tools.show.value;
     const name = value.slice(value.indexOf(":") + 1);
-    const of = split.subsets.findIndex((one) => one.name === name);
-    const within = value.startsWith("in:") ? (question) => question.n.includes(of) : (question) => missed(question, name);
+    const subset = split.subsets.findIndex((part) => part.name === name);
+    const within = value.startsWith("in:") ? (question) => question.n.includes(subset) : (question) => missed(question, name);
     const wanted = shows[value] || within;
-    if (single) found = split.questions.filter((question) => question.id === single);
-    else found = split.questions.filter((one) => wanted(one) && words.every((word) => haystack(one).includes(word)));
+    const isMatch = (question) => wanted(question) && words.every((word) => haystack(question).includes(word));
+    matches = split.questions.filter(single ? (question) => question.id === single : isMatch);
     if (!single && tools.sort.value === "apart") {
-      const far = new Map(found.map((question) => [question, apart(question)]));
-      found.sort((a, b) => far.get(b) - far.get(a));
+      const ranges = new Map(matches.map((question) => [question, disagreement(question)]));
+      matches.sort((a, b) => ranges.get(b) - ranges.get(a));
     }
     shown = 0;
     list.replaceChildren();
@@ -88,16 +88,16 @@
   }
 
   function showMore() {
-    list.append(...found.slice(shown, shown + STEP).map(card));
-    shown = Math.min(shown + STEP, found.length);
-    const left = found.length - shown;
+    list.append(...matches.slice(shown, shown + STEP).map(card));
+    shown = Math.min(shown + STEP, matches.length);
+    const left = matches.length - shown;
     more.hidden = left === 0;
     more.textContent = `Show ${Math.min(left, STEP)} more`;
     all.hidden = !single;
     const total = count(split.questions.length, "question");
-    const some = found.length === split.questions.length ? total : `${found.length.toLocaleString("en")} of ${total}`;
-    if (single && !found.length) status.textContent = `There is no question ${single} here.`;
-    else if (!found.length) status.textContent = `None of ${total} is like that.`;
+    const some = matches.length === split.questions.length ? total : `${matches.length.toLocaleString("en")} of ${total}`;
+    if (single && !matches.length) status.textContent = `There is no question ${single} here.`;
+    else if (!matches.length) status.textContent = `None of ${total} matches.`;
     else status.textContent = `${some}${left ? `, the first ${shown} below` : ""}.`;
   }
 
@@ -118,40 +118,41 @@
   }
 
   function answers(question) {
-    const reading = split.experiments.some((one) => one.answers);
-    const finding = split.experiments.some((one) => one.deep) && question.g.length;
-    const measures = split.measures.map((one) => one.name);
-    const head = ["experiment", ...(reading ? ["answer", ...measures] : []), ...(finding ? ["gold at rank"] : [])];
+    const hasAnswers = split.experiments.some((experiment) => experiment.answers);
+    const hasRanks = split.experiments.some((experiment) => experiment.deep) && question.g.length;
+    const measures = split.measures.map((measure) => measure.name);
+    const head = ["experiment", ...(hasAnswers ? ["answer", ...measures] : []), ...(hasRanks ? ["gold at rank"] : [])];
     const numbers = [...measures, "gold at rank"];
-    const rows = question.e.map((one) => {
-      const about = split.experiments[one.x];
-      const cells = [make("th", { scope: "row", title: about.about },
-        make("span", { class: "letter" }, letter(one.x)), " ", about.name)];
-      if (reading) cells.push(said(one, about), ...split.measures.map((of, n) => number(score(one, n), of.digits)));
-      if (finding) cells.push(goldRank(one, about));
-      return make("tr", { class: isRight(one) ? "right" : "" }, cells);
+    const rows = question.e.map((entry) => {
+      const experiment = split.experiments[entry.x];
+      const cells = [make("th", { scope: "row", title: experiment.about },
+        make("span", { class: "letter" }, letter(entry.x)), " ", experiment.name)];
+      const scores = split.measures.map((measure, n) => number(score(entry, n), measure.digits));
+      if (hasAnswers) cells.push(answerCell(entry, experiment), ...scores);
+      if (hasRanks) cells.push(goldRank(entry, experiment));
+      return make("tr", { class: isRight(entry) ? "right" : "" }, cells);
     });
     const columns = head.map((text) => make("th", { scope: "col", class: numbers.includes(text) ? "number" : "" }, text));
     return make("div", { class: "scroll answers", tabindex: "0", role: "region", "aria-label": `answers to ${question.id}` },
       make("table", {}, make("thead", {}, make("tr", {}, columns)), make("tbody", {}, rows)));
   }
 
-  function said(one, about) {
-    const text = one.a || make("span", { class: "none" }, about.answers ? "no answer" : "retrieval only");
+  function answerCell(entry, experiment) {
+    const text = entry.a || make("span", { class: "none" }, experiment.answers ? "no answer" : "retrieval only");
     return make("td", { class: "said" }, text,
-      one.b ? make("small", {}, `abstained; best candidate: ${one.b}`) : null,
-      one.s ? make("small", {}, `confidence ${one.s}`) : null,
-      one.f ? make("small", {}, `in fact: ${one.f}`) : null,
-      one.h ? make("small", {}, one.h) : null,
-      one.w ? make("small", {}, marked(one.w, isRight(one) ? "answer" : "wrong")) : null,
-      one.r ? make("small", { class: "error" }, one.r) : null);
+      entry.b ? make("small", {}, `abstained; best candidate: ${entry.b}`) : null,
+      entry.s ? make("small", {}, `confidence ${entry.s}`) : null,
+      entry.f ? make("small", {}, `in fact: ${entry.f}`) : null,
+      entry.h ? make("small", {}, entry.h) : null,
+      entry.w ? make("small", {}, marked(entry.w, isRight(entry) ? "answer" : "wrong")) : null,
+      entry.r ? make("small", { class: "error" }, entry.r) : null);
   }
 
   const number = (value, digits) => make("td", { class: "number" }, value === undefined ? "" : value.toFixed(digits));
 
-  function goldRank(one, about) {
-    const text = one.g ? String(one.g) : one.c ? `≤ ${one.c}` : about.deep ? `> ${about.deep}` : "–";
-    return make("td", { class: "number" }, text);
+  function goldRank(entry, experiment) {
+    const bound = entry.c ? `≤ ${entry.c}` : experiment.deep ? `> ${experiment.deep}` : "–";
+    return make("td", { class: "number" }, entry.g ? String(entry.g) : bound);
   }
 
   /** A `details` that is filled when it is first opened. */
@@ -161,32 +162,32 @@
     return node;
   }
 
-  /** The searches of experiments that search several times, each with what it found first of what was read. */
+  /** The searches of iterative retrievers, each with the passages it retrieved first and the reader read. */
   function searches(question) {
-    const several = question.e.filter((one) => one.u);
-    if (!several.length) return null;
-    return folded("Searches", () => several.map((one) => make("div", { class: "passage" },
-      make("div", { class: "source" }, make("b", {}, `${letter(one.x)} ${split.experiments[one.x].name}`)),
-      make("ol", {}, one.u.map(([query, found, read]) => {
+    const entries = question.e.filter((entry) => entry.u);
+    if (!entries.length) return null;
+    return folded("Searches", () => entries.map((entry) => make("div", { class: "passage" },
+      make("div", { class: "source" }, make("b", {}, `${letter(entry.x)} ${split.experiments[entry.x].name}`)),
+      make("ol", {}, entry.u.map(([query, fresh, read]) => {
         const names = read.map((n) => question.p[n].t || question.p[n].i).join("; ");
-        return make("li", {}, query, make("small", {}, ` · ${count(found, "new passage")}${names ? `, read: ${names}` : ""}`));
+        return make("li", {}, query, make("small", {}, ` · ${count(fresh, "new passage")}${names ? `, read: ${names}` : ""}`));
       })))));
   }
 
   function passages(question) {
     const readers = question.p.map((_, n) =>
-      question.e.filter((one) => one.p && one.p.includes(n)).map((one) => [one.x, one.p.indexOf(n) + 1]));
+      question.e.filter((entry) => entry.p && entry.p.includes(n)).map((entry) => [entry.x, entry.p.indexOf(n) + 1]));
     const order = question.p.map((_, n) => n);
-    const best = readers.map((some) => Math.min(...some.map(([, rank]) => rank)));
+    const best = readers.map((pairs) => Math.min(...pairs.map(([, rank]) => rank)));
     order.sort((a, b) => best[a] - best[b] || readers[b].length - readers[a].length || a - b);
     return folded(`Passages (${question.p.length})`, () => order.map((n) => {
-      const one = question.p[n];
+      const passage = question.p[n];
       const chips = readers[n].map(([x, rank]) => make("span", { title: `${split.experiments[x].name}, rank ${rank}` },
         make("b", {}, letter(x)), make("span", { class: "visually-hidden" }, ` (${split.experiments[x].name}) at rank`), ` ${rank}`));
-      return make("div", { class: one.g ? "passage covers" : "passage" },
-        make("div", { class: "source" }, one.t ? make("b", {}, one.t) : null, make("code", {}, one.i),
-          one.g ? make("span", { class: "gold" }, "gold") : null, make("span", { class: "readers" }, chips)),
-        make("p", { class: "text" }, marked(one.x, "answer")));
+      return make("div", { class: passage.g ? "passage covers" : "passage" },
+        make("div", { class: "source" }, passage.t ? make("b", {}, passage.t) : null, make("code", {}, passage.i),
+          passage.g ? make("span", { class: "gold" }, "gold") : null, make("span", { class: "readers" }, chips)),
+        make("p", { class: "text" }, marked(passage.x, "answer")));
     }));
   }
 
@@ -195,8 +196,8 @@
       make("div", { class: "passage covers" }, make("p", { class: "text" }, marked(text, "answer")))));
   }
 
-  // The address holds what is asked for, so that it can be sent on: #q=ID, or #split=…&search=…&show=…&sort=….
-  // A hash without "=" is one of the page's own headings.
+  // The address holds the search, so that it can be shared: #q=ID, or #split=…&search=…&show=…&sort=….
+  // A hash without "=" is a heading of the page.
 
   const escapeHash = (text) => encodeURIComponent(text).replace(/%2F/g, "/");
 
@@ -210,51 +211,52 @@
     return `#${parts.map(([key, value]) => `${key}=${escapeHash(value)}`).join("&") || "questions"}`;
   }
 
-  /** Browsers slow a page down that changes its address at every key. */
+  /** Update the address after a pause: browsers throttle pages that change it at every key. */
   function keepAddress() {
-    clearTimeout(waiting);
+    clearTimeout(timer);
     const before = location.hash;
-    // A link that was followed meanwhile has set an address of its own, which the page has yet to hear of.
-    waiting = setTimeout(() => location.hash === before && history.replaceState(null, "", address()), 250);
+    // If a link was followed meanwhile, its address stays; the hashchange event comes later.
+    timer = setTimeout(() => location.hash === before && history.replaceState(null, "", address()), 250);
   }
 
   function follow() {
-    clearTimeout(waiting);
+    clearTimeout(timer);
     if (!location.hash.includes("=")) {
       if (single) { single = ""; filter(); }
       return;
     }
-    const asked = new URLSearchParams(location.hash.slice(1).replace(/\+/g, "%2B"));
-    single = asked.get("q") || "";
-    const isHome = (one) => (single ? one.questions.some((question) => question.id === single) : one.name === asked.get("split"));
-    choose(splits.find(isHome) || splits[0]);
+    const params = new URLSearchParams(location.hash.slice(1).replace(/\+/g, "%2B"));
+    single = params.get("q") || "";
+    const hasSingle = (part) => part.questions.some((question) => question.id === single);
+    const isNamed = (part) => part.name === params.get("split");
+    choose(splits.find(single ? hasSingle : isNamed) || splits[0]);
     if (!single) {
-      tools.search.value = asked.get("search") || "";
-      pick(tools.show, asked.get("show"));
-      pick(tools.sort, asked.get("sort"));
+      tools.search.value = params.get("search") || "";
+      pick(tools.show, params.get("show"));
+      pick(tools.sort, params.get("sort"));
     }
     filter();
     byId("questions").scrollIntoView();
   }
 
-  /** Set a choice; the first one where there is none of that name. */
+  /** Select an option by its value; the first option if there is none. */
   function pick(select, value) {
     select.value = value || "";
     if (select.selectedIndex < 0) select.selectedIndex = 0;
   }
 
-  /** Take up a split: its name, and its subsets and experiments among the filters. */
-  function choose(one) {
-    split = one;
+  /** Show a split, with its subsets and experiments among the filters. */
+  function choose(chosen) {
+    split = chosen;
     tools.split.value = split.name;
-    const kept = tools.show.value;
+    const before = tools.show.value;
     tools.show.querySelectorAll("optgroup").forEach((group) => group.remove());
-    const subsets = split.subsets.map((of) => make("option", { value: `in:${of.name}` }, of.name));
+    const subsets = split.subsets.map((subset) => make("option", { value: `in:${subset.name}` }, subset.name));
     if (subsets.length) tools.show.append(make("optgroup", { label: "questions" }, subsets));
-    const options = split.experiments.flatMap((about) =>
-      about.read ? [make("option", { value: `not:${about.name}` }, about.name)] : []);
+    const options = split.experiments.flatMap((experiment) =>
+      experiment.read ? [make("option", { value: `not:${experiment.name}` }, experiment.name)] : []);
     if (options.length) tools.show.append(make("optgroup", { label: "no gold passage for" }, options));
-    pick(tools.show, kept);
+    pick(tools.show, before);
   }
 
   function change() {
@@ -263,9 +265,9 @@
     keepAddress();
   }
 
-  tools.split.append(...splits.map((one) => make("option", { value: one.name }, one.name)));
+  tools.split.append(...splits.map((part) => make("option", { value: part.name }, part.name)));
   tools.split.addEventListener("change", () => {
-    choose(splits.find((one) => one.name === tools.split.value));
+    choose(splits.find((part) => part.name === tools.split.value));
     change();
   });
   tools.search.addEventListener("input", change);

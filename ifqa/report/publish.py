@@ -23,11 +23,9 @@ _BLOCK = re.compile(r"(<!-- written by ifqa report(?:: ([^>]*?))? -->).*?(<!-- u
 def publish(into: Path | None, shown: Sequence[str], check: bool, limited: bool = False) -> Iterator[Path]:
     """Write the scores of all experiments; yields each path after it is written.
 
-    Args:
-        into: a file whose text between the marks `BEGIN` and `END` becomes the table of measured scores.
-        shown: experiments whose questions the HTML page shows; empty for all finished ones.
-        check: write nothing; raise an error if a file differs from what would be written.
-        limited: whether to report variants made by `--limit` that are not in `shown`.
+    `into` is a file whose text between the marks `BEGIN` and `END` becomes the table of measured scores. The page shows the
+    questions of the experiments `shown`, or of all finished ones. `check`: write nothing, and raise an error if a file differs.
+    `limited`: also report variants made by `--limit` that are not in `shown`.
     """
     chosen = [load_experiment(name).name for name in shown]
     with nullcontext() if check else lock(RESULTS.parent):

@@ -1,4 +1,4 @@
-"""Data to browse the questions of finished experiments: gold answers, answers and passages.
+"""The data of the page's question browser: gold answers, answers and passages.
 
 `browser_data` returns plain data with short keys for the page's script. A text in pieces is a list of alternating plain and
 highlighted pieces; a text without highlights is a string. For each benchmark and split:
@@ -14,11 +14,11 @@ highlighted pieces; a text without highlights is a string. For each benchmark an
                            "b": the best candidate of a reader that abstained, "h": what it was computed from,
                            "w": pieces of the sentence that contains it,
                            "m": [its score in each of the measures, or null],
-                           "p": [which of the passages, best first], "g": rank of the first gold passage among them,
+                           "p": [indexes of passages, best first], "g": rank of the first gold passage among them,
                            "c": otherwise the least K with gold recall at K,
-                           "u": [iterative retrieval's searches: [query, number of new passages, which of "p" they are]]}]}]}
+                           "u": [iterative retrieval's searches: [query, number of new passages, their indexes in "p"]]}]}]}
 
-Empty values are left out of entries of "p" and "e".
+Empty values are left out of "p" and "e".
 """
 
 import re
@@ -40,87 +40,76 @@ PASSAGES_SHOWN = 5  # passages shown of an experiment without a reader
 _MAX_ANSWER = 500  # characters of an answer that is highlighted
 
 Pieces = str | list[str]
-JsonObject = dict[str, object]  # of JSON
+JsonObject = dict[str, object]
 
 
 def browser_data(experiments: Sequence[Experiment]) -> dict[str, list[JsonObject]]:
-    """The questions of the scored experiments, as above, under "splits"; in their order.
-
-    An experiment over some questions has no entry for the others.
-    """
+    """The questions of the scored experiments, as above, under "splits"; an experiment over some has no entry for the others."""
     splits: dict[tuple[str, str], list[Experiment]] = {}
     for experiment in experiments:
         if read_manifest(experiment.folder / "score"):
             splits.setdefault((experiment.benchmark, experiment.split), []).append(experiment)
-    return {"splits": [_split_data(f"{name} {split}", some) for (name, split), some in splits.items()]}
+    return {"splits": [_split_data(f"{name} {split}", group) for (name, split), group in splits.items()]}
 
 
 @dataclass
 class _Card:
-    """A question, the passages that experiments read for it, numbered, and the experiments' entries."""
+    """A question, the passages that experiments read for it, and the experiments' entries."""
 
     question: Question
-    passages: dict[Passage, int] = field(default_factory=dict)  # another corpus may have another passage of the same id
+    indexes: dict[Passage, int] = field(default_factory=dict)  # not by id, because corpora may share ids
+    passages: list[JsonObject] = field(default_factory=list)
     entries: list[JsonObject] = field(default_factory=list)
-    shown: list[JsonObject] = field(default_factory=list)
 
-    def place(self, passage: Passage) -> int:
-        """The number of a passage; a new passage is added."""
-        if passage not in self.passages:
-            self.passages[passage] = len(self.shown)
+    def add(self, passage: Passage) -> int:
+        """Add a passage unless it is there; returns its index."""
+        if passage not in self.indexes:
+            self.indexes[passage] = len(self.passages)
             gold = any(covers(passage.text, gold) for gold in self.question.gold_passages)
             text = highlight(passage.text, self.question.answers)
-            self.shown.append({"i": passage.id, "x": text} | _drop_empty(t=passage.title, g=int(gold)))
-        return self.passages[passage]
+            self.passages.append({"i": passage.id, "x": text} | _drop_empty(t=passage.title, g=int(gold)))
+        return self.indexes[passage]
 
-    def object(self, scheme: ScoringScheme) -> JsonObject:
-        """The entry of "questions"."""
-        question = self.question
+    def to_json(self, scheme: ScoringScheme) -> JsonObject:
+        question, answers = self.question, self.question.answers
         subsets = [number for number, subset in enumerate(scheme.subsets) if subset.holds(question)]
-        head = {
-            "id": question.id,
-            "q": _highlight_presupposition(question.text),
-            "a": list(question.answers),
-            "n": subsets,
-        }
-        gold = [highlight(text, question.answers) for text in question.gold_passages]
-        return head | {"g": gold, "p": self.shown, "e": self.entries}
+        text, supposed = question.text, split_question(question.text).presupposition
+        pieces = [*text.partition(supposed)] if supposed and supposed in text else text
+        head = {"id": question.id, "q": pieces, "a": list(answers), "n": subsets}
+        gold = [highlight(text, answers) for text in question.gold_passages]
+        return head | {"g": gold, "p": self.passages, "e": self.entries}
 
 
 def _split_data(name: str, experiments: Sequence[Experiment]) -> JsonObject:
     scheme = merge_schemes(experiment.scheme for experiment in experiments)
     keys = scheme.table_keys([measure.name for measure in scheme.answers])
-    questions = [Run(experiment).questions for experiment in experiments]
+    questions_of = [Run(experiment).questions for experiment in experiments]
     cards: dict[str, _Card] = {}
-    for some in sorted(questions, key=len, reverse=True):
-        for question in some:
+    for questions in sorted(questions_of, key=len, reverse=True):
+        for question in questions:
             cards.setdefault(question.id, _Card(question))
     whole = dict.fromkeys(keys, True)  # whether all scores in a measure are whole numbers
-    for number, (experiment, some) in enumerate(zip(experiments, questions, strict=True)):
+    for number, (experiment, questions) in enumerate(zip(experiments, questions_of, strict=True)):
         rows, count = {row["id"]: row for row in read_rows(experiment.folder / "score")}, _passage_count(experiment)
-        predictions = predictions_of(experiment, some) if experiment.reader else repeat(None, len(some))
-        evidence = passages_of(experiment, (ranking[:count] for ranking in rankings_of(experiment, some)))
-        for question, prediction, passages, steps in zip(
-            some, predictions, evidence, steps_of(experiment, some), strict=True
-        ):
+        predictions = predictions_of(experiment, questions) if experiment.reader else repeat(None, len(questions))
+        evidence = passages_of(experiment, (ranking[:count] for ranking in rankings_of(experiment, questions)))
+        columns = (questions, predictions, evidence, steps_of(experiment, questions))
+        for question, prediction, passages, steps in zip(*columns, strict=True):
             card, row = cards[question.id], rows.get(question.id)
-            places = {passage.id: card.place(passage) for passage in passages}
+            indexes = {passage.id: card.add(passage) for passage in passages}
             scores = [row_score(row, key) if row else None for key in keys]
             whole |= {key: False for key, score in zip(keys, scores, strict=True) if score and score != int(score)}
-            gold = next((rank for rank, place in enumerate(places.values(), start=1) if "g" in card.shown[place]), 0)
+            ranked = enumerate(indexes.values(), start=1)
+            gold = next((rank for rank, index in ranked if "g" in card.passages[index]), 0)
             depths = [depth for depth in GOLD_ANY.depths if row and row_score(row, f"{GOLD_ANY.name}@{depth}")]
             searches = []
             for step in steps:
-                new = [place for passage_id, place in places.items() if passage_id in step.passage_ids]
+                new = [index for passage_id, index in indexes.items() if passage_id in step.passage_ids]
                 searches.append((step.query, len(step.passage_ids), new))
             entry = _answer_data(prediction, passages) if prediction else {}
-            entry |= _drop_empty(
-                m=scores if any(score is not None for score in scores) else [],
-                p=[*places.values()],
-                g=gold,
-                c=0 if gold else min(depths, default=0),
-                u=searches,
-            )
+            shown = scores if any(score is not None for score in scores) else []
+            least = 0 if gold else min(depths, default=0)
+            entry |= _drop_empty(m=shown, p=[*indexes.values()], g=gold, c=least, u=searches)
             card.entries.append({"x": number, **entry})
     return {
         "name": name,
@@ -130,23 +119,22 @@ def _split_data(name: str, experiments: Sequence[Experiment]) -> JsonObject:
         ],
         "subsets": [{"name": subset.name, "told": int(subset.in_tables)} for subset in scheme.subsets],
         "experiments": [*map(_experiment_data, experiments)],
-        "questions": [card.object(scheme) for card in cards.values()],
+        "questions": [card.to_json(scheme) for card in cards.values()],
     }
 
 
 def _experiment_data(experiment: Experiment) -> JsonObject:
-    read, depth = _passage_count(experiment), experiment.retriever["k"] if experiment.retriever else 0
-    depths = [deep for deep in GOLD_ANY.depths if deep <= depth] if GOLD_ANY in experiment.scheme.rankings else []
-    facts: JsonObject = {"name": experiment.name, "about": experiment.about, "read": read, "deep": max([read, *depths])}
-    return facts | {"answers": experiment.reader is not None}
+    read, k = _passage_count(experiment), experiment.retriever["k"] if experiment.retriever else 0
+    depths = [depth for depth in GOLD_ANY.depths if depth <= k] if GOLD_ANY in experiment.scheme.rankings else []
+    head: JsonObject = {"name": experiment.name, "about": experiment.about, "read": read, "deep": max([read, *depths])}
+    return head | {"answers": experiment.reader is not None}
 
 
 def _passage_count(experiment: Experiment) -> int:
     """The number of passages per question that were read, or are shown without a reader."""
     if not experiment.retriever:
         return 0
-    count: int = min(experiment.reader["passages"] if experiment.reader else PASSAGES_SHOWN, experiment.retriever["k"])
-    return count
+    return min(experiment.reader["passages"] if experiment.reader else PASSAGES_SHOWN, experiment.retriever["k"])
 
 
 def _answer_data(prediction: Prediction, passages: Sequence[Passage]) -> JsonObject:
@@ -164,19 +152,12 @@ def _answer_data(prediction: Prediction, passages: Sequence[Passage]) -> JsonObj
 
 
 def _drop_empty(**values: object) -> JsonObject:
-    """The values that are not empty."""
-    return {key: value for key, value in values.items() if value}
-
-
-def _highlight_presupposition(text: str) -> Pieces:
-    """The text of a question in pieces, its presupposition highlighted."""
-    supposed = split_question(text).presupposition
-    return [*text.partition(supposed)] if supposed and supposed in text else text
+    return {key: values[key] for key in values if values[key]}
 
 
 def highlight(text: str, answers: Sequence[str]) -> Pieces:
     """A text in pieces, with the answers highlighted as whole words in any case."""
     words = [answer.split() for answer in sorted(answers, key=len, reverse=True) if len(answer) <= _MAX_ANSWER]
-    wanted = [r"\s+".join(map(re.escape, answer)) for answer in words if answer]
-    pieces = re.split(rf"(?i)(?<!\w)({'|'.join(wanted)})(?!\w)", text) if wanted else [text]
+    patterns = [r"\s+".join(map(re.escape, answer)) for answer in words if answer]
+    pieces = re.split(rf"(?i)(?<!\w)({'|'.join(patterns)})(?!\w)", text) if patterns else [text]
     return pieces if len(pieces) > 1 else text

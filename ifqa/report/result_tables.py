@@ -68,7 +68,6 @@ def _split_name(entry: Entry) -> str:
 
 
 def score_tables(title: str, entries: Sequence[Entry]) -> list[Table]:
-    """The table below a heading, and a table of the scores by group if there are groups."""
     return [_score_table(title, entries), *_group_tables(title, entries)]
 
 
@@ -95,9 +94,8 @@ def readme_table(entries: Iterable[Entry]) -> str:
     columns |= _ranking_columns(chosen) | _answer_columns(chosen)
     columns["command"] = lambda entry: f"`ifqa run {entry.experiment.name}`"
     chosen.sort(key=lambda entry: (entry.experiment.table, entry.experiment.name))
-    return Table(
-        "", "", tuple(columns), tuple(tuple(cell(entry) for cell in columns.values()) for entry in chosen)
-    ).markdown()
+    rows = tuple(tuple(cell(entry) for cell in columns.values()) for entry in chosen)
+    return Table("", "", tuple(columns), rows).markdown()
 
 
 def _score_table(title: str, entries: Sequence[Entry]) -> Table:
@@ -206,7 +204,6 @@ def _distinct_schemes(entries: Iterable[Entry]) -> list[ScoringScheme]:
 
 
 def _answer_columns(entries: Sequence[Entry]) -> dict[str, Cell]:
-    """A column for each measure of answers that tables show."""
     columns: dict[str, Cell] = {}
     for scheme in _distinct_schemes(entries):
         for key in scheme.table_keys([measure.name for measure in scheme.measures]):
@@ -215,7 +212,6 @@ def _answer_columns(entries: Sequence[Entry]) -> dict[str, Cell]:
 
 
 def _ranking_columns(entries: Sequence[Entry]) -> dict[str, Cell]:
-    """A column for each measure of rankings, over the depths that tables show."""
     pairs = _depth_columns(_distinct_schemes(entries))
     return {column: partial(_depths_cell, measure=measure) for column, measure in pairs}
 
@@ -344,7 +340,6 @@ def reader_tables(entries: Sequence[Entry]) -> list[Table]:
 
 
 def _partial_notice(entry: Entry) -> str:
-    """The part of the split that the scores cover; empty for the whole split."""
     return score_files.partial_notice(entry.scores) if entry.scores else ""
 
 

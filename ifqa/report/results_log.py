@@ -94,16 +94,11 @@ class Entry:
     inputs: str = ""  # the fingerprint of the scores' inputs
     stale: str = ""  # why its run is out of date
     needs: tuple[str, ...] = ()  # the requirements of an experiment that was not run
-    run: Run | None = field(
-        default=None, compare=False, repr=False
-    )  # the run below the root, if the scores are from it
+    run: Run | None = field(default=None, compare=False, repr=False)  # the local run, if the scores are from it
 
 
 def gather_entries(records: Mapping[str, Record], root: Path = Path()) -> list[Entry]:
-    """All experiments below `root`, by name: those with a file, and variants that were scored or recorded.
-
-    Skips an experiment with a wrong file or a missing plugin, with a log message.
-    """
+    """All experiments with a file, and scored or recorded variants, by name; logs and skips those with a wrong file or plugin."""
     scored = [path.parent.parent.name for path in (root / "experiments").glob("*/score/manifest.json")]
     local = {*list_resources("experiments", ".toml", root), *(name for name in scored if base_experiments(name, root))}
     entries = []
@@ -160,10 +155,7 @@ def update_records(records: Mapping[str, Record], entries: Iterable[Entry]) -> l
 
 
 def _is_valid(record: Record, run: Run) -> bool:
-    """Whether a record is still valid: same scorer and settings, except those that only change speed.
-
-    Its `identities`, if any, must match those that this machine can compute.
-    """
+    """Whether a record has the same scorer, settings (except those that only change speed) and computable `identities`."""
     experiment = run.experiment
     if record["version"] != VERSION or outside_plugins(record["tables"]) - outside_plugins(as_sections(experiment)):
         return False
@@ -230,16 +222,13 @@ def _local_entry(run: Run) -> Entry | None:
 
 
 def read_records(root: Path = Path()) -> dict[str, Record]:
-    """The records below `root`, by experiment."""
     records: dict[str, Record] = {}
     for number, line in read_jsonl(root / RECORDS) if (root / RECORDS).exists() else ():
         where = f"{RECORDS}:{number}"
         name = text_field(line, "experiment", where)
         unicode_text(json.dumps(line, ensure_ascii=False), "experiment", where)
         if line != seal(line):
-            raise DamagedArtifact(
-                f"{where}: the record of {name} was changed by hand; remove the line, then report again"
-            )
+            raise DamagedArtifact(f"{where}: the record of {name} was changed by hand; remove it, then report again")
         record = check_shape(Record, line, where)
         if record["version"] == VERSION:  # the scores of an older scorer may have another shape
             parse_scores(record["scores"], f"{where}: scores")
@@ -352,9 +341,8 @@ def _code_fingerprints(run: Run) -> dict[str, object]:
     """The version or hash of each plugin by its kind and name."""
     experiment = run.experiment
     retrievers = list(experiments.retriever_sections(experiment.retriever)) if experiment.retriever else []
-    names: list[tuple[Literal["retriever", "reader", "llm"], str]] = [
-        ("retriever", part["name"]) for part in retrievers
-    ]
+    names: list[tuple[Literal["retriever", "reader", "llm"], str]] = []
+    names += [("retriever", part["name"]) for part in retrievers]
     names += [("reader", experiment.reader["name"])] if experiment.reader else []
     names += [("llm", experiment.llm["name"])] if experiment.llm else []
     code: dict[str, object] = {f"benchmark {experiment.benchmark}": code_fingerprint(type(run.benchmark))}
@@ -374,10 +362,7 @@ def _file_hashes(fingerprint: Mapping[str, object]) -> dict[str, object]:
 
 
 def _corpus_settings(corpus: CorpusConfig, indexes: Iterable[str]) -> dict[str, object]:
-    """The settings of a corpus's sources and of the searched indexes, without paths.
-
-    Defaults are left out, so that a setting added in a later version changes nothing.
-    """
+    """The settings of a corpus's sources and searched indexes, without paths and defaults, so that new ones change nothing."""
     sources = []
     for source in corpus.sources:
         kind = source_class(source)

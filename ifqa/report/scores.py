@@ -11,26 +11,18 @@ from rich.console import Console
 
 from ifqa.config.expected import find_score
 from ifqa.config.experiment import Experiment
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import MissingInput, unknown_name
 from ifqa.report.table import Table, render_text, sanitize
+from ifqa.scoring import score_files
 from ifqa.scoring.error_types import classify_outcome
 from ifqa.scoring.scheme import ScoringScheme
-from ifqa.scoring.score_files import (
-    QuestionRow,
-    ScoreInterval,
-    ScoreIntervals,
-    ScoresJson,
-    SubsetScores,
-    partial_notice,
-    read_rows,
-    read_scores,
-)
+from ifqa.scoring.score_files import QuestionRow, ScoreInterval, ScoreIntervals, ScoresJson, SubsetScores
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Below this, an interval says little: if a reader is right 70% of the time, 10 questions all score the same in 3% of samples,
-#: which gives zero width; 5 questions do in 17%, 3 in 37%.
+#: Below this, an interval says little: if a reader is right 70% of the time, all of 10 questions score the same in 3% of samples,
+#: and the interval has zero width; all of 5 questions in 17%, all of 3 in 37%.
 MIN_QUESTIONS = 10
 _MAX_SUBSET_COLUMNS = 3  # up to this many subsets get columns; more get rows
 
@@ -53,9 +45,9 @@ class Scores:
     Attributes:
         name: of the experiment, or the benchmark and split.
         scheme: the scoring scheme.
-        content: the scores as in `scores.json` (`ifqa.scoring.aggregation.Aggregator.scores`).
-        rows: a row for each question, in their order, as in `per_question.jsonl` (`ifqa.scoring.per_question.row`): "id",
-            "subsets", each measure from 0 to 1 if it is defined; with a reader also "failed" and "answer".
+        content: the scores as in `scores.json`.
+        rows: a row for each question, in their order, as in `per_question.jsonl`: "id", "subsets", each defined measure from 0
+            to 1; with a reader also "failed" and "answer".
     """
 
     name: str
@@ -95,11 +87,11 @@ class Scores:
             factual: question id -> answer in the real world, as another experiment gave it.
             computed: the subset of questions whose answers are mostly computed.
         """
-        known = factual or {}
-        return {
-            row["id"]: classify_outcome(row, self.scheme.headline(row.keys()), computed, known.get(row["id"], ""))
-            for row in self.rows
-        }
+        outcomes = {}
+        for row in self.rows:
+            measure, real_answer = self.scheme.headline(row.keys()), (factual or {}).get(row["id"], "")
+            outcomes[row["id"]] = classify_outcome(row, measure, computed, real_answer)
+        return outcomes
 
     def to_dict(self) -> dict[str, object]:
         """The scores as plain data, a copy."""
@@ -110,32 +102,29 @@ class Scores:
         try:
             import pandas as pd
         except ModuleNotFoundError as error:
-            raise IfqaError("a frame needs pandas; install it with: pip install pandas") from error
-        rows = [
-            {"over": over, "measure": name, **{key: mean[key] for key in ("value", "low", "high")}}
-            for over, part in self._parts()
-            for name, mean in part.items()
-        ]
+            raise MissingInput("a frame needs pandas; install it with: pip install pandas") from error
+        rows: list[tuple[object, ...]] = []
+        for over, part in self._parts():
+            rows += [(over, name, mean["value"], mean["low"], mean["high"]) for name, mean in part.items()]
         return pd.DataFrame(rows, columns=["over", "measure", "value", "low", "high"])
 
     def tables(self) -> list[Table]:
-        """Tables for the screen: the measures, the headline by subset if there are many, and by group."""
+        """Tables for the terminal: the measures, the headline by subset if there are many, and by group."""
         return [*_tables(self.content, self.scheme)]
 
     def __str__(self) -> str:
         return render_text(self._show)
 
     def _show(self, console: Console) -> None:
-        console.print(f"{sanitize(self.name)}  {partial_notice(self.content)}".rstrip(), soft_wrap=True)
+        console.print(f"{sanitize(self.name)}  {score_files.partial_notice(self.content)}".rstrip(), soft_wrap=True)
         for table in self.tables():
             table.show(console)
         console.print(self._counts(), soft_wrap=True)
 
     def _repr_html_(self) -> str:
-        note = f"{self._counts()} {partial_notice(self.content)}"
-        return (
-            f"<p>{escape(self.name)}</p>{''.join(table._repr_html_() for table in self.tables())}<p>{escape(note)}</p>"
-        )
+        tables = "".join(table._repr_html_() for table in self.tables())
+        note = f"{self._counts()} {score_files.partial_notice(self.content)}"
+        return f"<p>{escape(self.name)}</p>{tables}<p>{escape(note)}</p>"
 
     def _counts(self) -> str:
         abstained = f", {self.n_abstained:,} abstained" if self.n_abstained else ""
@@ -151,45 +140,41 @@ class Scores:
 
 
 def load_scores(experiment: Experiment, folder: Path) -> Scores:
-    """The scores of an experiment, from its score folder."""
-    scheme = experiment.scheme
-    return Scores(experiment.name, scheme, read_scores(folder), read_rows(folder))
+    return Scores(experiment.name, experiment.scheme, score_files.read_scores(folder), score_files.read_rows(folder))
 
 
 def _tables(scores: ScoresJson, scheme: ScoringScheme) -> Iterator[Table]:
     """The measures, with a column per subset or a table of many subsets; and the headline by group, with both averages."""
-    subsets = {
-        subset.name: scores["subsets"][subset.name] for subset in scheme.subsets if subset.name in scores["subsets"]
-    }
-    parts = subsets if len(subsets) <= _MAX_SUBSET_COLUMNS else {}
-    counted = (f"{name} ({part['questions']})" for name, part in parts.items())
+    names = [subset.name for subset in scheme.subsets]
+    subsets = {name: scores["subsets"][name] for name in names if name in scores["subsets"]}
+    parts, count = subsets if len(subsets) <= _MAX_SUBSET_COLUMNS else {}, scores["questions"]
     rows = []
     for key in scheme.keys(scores["measures"]):  # a measure that is no longer declared has no row
         mean = scores["measures"][key]
-        over_parts = (score_cell(part["measures"].get(key)) for part in parts.values())
-        rows.append((scheme.display_name(key), score_cell(mean), interval_cell(mean, scores["questions"]), *over_parts))
-    yield Table("", "", ("measure", f"all ({scores['questions']})", "95% interval", *counted), tuple(rows))
-    key, whole = scheme.headline(scores["measures"]), scores["questions"]
+        cells = (score_cell(part["measures"].get(key)) for part in parts.values())
+        rows.append((scheme.display_name(key), score_cell(mean), interval_cell(mean, count), *cells))
+    titles = (f"{name} ({part['questions']})" for name, part in parts.items())
+    yield Table("", "", ("measure", f"all ({count})", "95% interval", *titles), tuple(rows))
+    key = scheme.headline(scores["measures"])
     columns = ("questions", scheme.display_name(key), "95% interval")
 
     def row(name: str, over: str, questions: int, means: ScoreIntervals) -> tuple[str, ...]:
         return name, over, score_cell(means.get(key)), interval_cell(means.get(key), questions)
 
     def rows_of(parts: Mapping[str, SubsetScores]) -> list[tuple[str, ...]]:
-        every = parts.items()
-        return [row(name, f"{part['questions']:,}", part["questions"], part["measures"]) for name, part in every]
+        counted = [(name, part["questions"], part["measures"]) for name, part in parts.items()]
+        return [row(name, f"{questions:,}", questions, means) for name, questions, means in counted]
 
     if len(subsets) > _MAX_SUBSET_COLUMNS:
         yield Table("", "", ("subset", *columns), tuple(rows_of(subsets)))
     if "groups" in scores:
         number = sum(key in part["measures"] for part in scores["groups"].values())
-        macro = row("macro", f"mean of {number}", whole, scores["macro"]["measures"])
-        micro = row("micro", f"{whole:,}", whole, scores["measures"])
+        macro = row("macro", f"mean of {number}", count, scores["macro"]["measures"])
+        micro = row("micro", f"{count:,}", count, scores["measures"])
         yield Table("", "", (scheme.groups, *columns), (*rows_of(scores["groups"]), macro, micro))
 
 
 def score_cell(mean: ScoreInterval | None) -> str:
-    """A score as the text of a cell."""
     return f"{mean['value']:.1f}" if mean else "-"
 
 

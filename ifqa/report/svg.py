@@ -1,7 +1,7 @@
 """The figures of the page, as SVG: curves over an axis, with 95% intervals.
 
-Text and axes take the colour of the surrounding text, for dark pages too. Curves differ in marker as well as colour. A screen
-reader reads the title and the numbers. There is no script or style sheet, and the same numbers give the same bytes.
+Text and axes take the colour of the surrounding text, so that they fit dark pages. Curves differ in marker as well as colour. A
+screen reader reads the title and the numbers. There is no script or style sheet, and the same numbers give the same bytes.
 """
 
 import hashlib
@@ -25,41 +25,24 @@ Point = tuple[float, float, float, float]  # x; a score in percent and the ends 
 
 @dataclass(frozen=True)
 class Curve:
-    """One system's curve."""
-
     label: str
     points: tuple[Point, ...]
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The horizontal axis of curves, and the figure's text alternative for screen readers.
-
-    `ticks` are empty for a tick at each point of a logarithmic axis. `diagonal`: the figure has the line x = y.
-    """
-
     label: str
-    point: str
-    shows: str
-    ticks: tuple[float, ...] = ()
-    diagonal: bool = False
+    point: str  # what a point is, in its tooltip
+    about: str  # the figure's text alternative for screen readers
+    ticks: tuple[float, ...] = ()  # empty for a tick at each point of a logarithmic axis
+    diagonal: bool = False  # whether the figure has the line x = y
 
 
-_PERCENTS = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
+_PERCENTS, _FIFTEENTH = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0), "mean confidence of a fifteenth of the questions"
+_RISK = "Wrong answers in percent among the surest questions at each coverage"
 RECALL = Axis("K, passages", "K", "Recall in percent at K passages")
-RISK = Axis(
-    "coverage, % of the questions, the surest first",
-    "coverage",
-    "Wrong answers in percent among the surest questions at each coverage",
-    _PERCENTS,
-)
-RELIABILITY = Axis(
-    "mean confidence of a fifteenth of the questions, %",
-    "confidence",
-    "Right answers in percent at each mean confidence of a fifteenth of the questions",
-    _PERCENTS,
-    diagonal=True,
-)
+RISK = Axis("coverage, % of the questions, the surest first", "coverage", _RISK, _PERCENTS)
+RELIABILITY = Axis(f"{_FIFTEENTH}, %", "confidence", f"Right answers in percent at each {_FIFTEENTH}", _PERCENTS, True)
 
 
 def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
@@ -77,11 +60,11 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
     spacing = min(3.5, 30 / len(curves))  # pixels between two curves' points, so that no whisker hides another
 
     def x(at: float) -> float:
-        first, last, place = (tick if axis.ticks else math.log2(tick) for tick in (ticks[0], ticks[-1], at))
-        return left + 18 + ((place - first) / (last - first) if last > first else 0.5) * (right - left - 36)
+        first, last, at = (tick if axis.ticks else math.log2(tick) for tick in (ticks[0], ticks[-1], at))
+        return left + 18 + ((at - first) / (last - first) if last > first else 0.5) * (right - left - 36)
 
-    def y(value: float) -> float:
-        return bottom - (value - low) / (high - low) * (bottom - _TOP)
+    def y(score: float) -> float:
+        return bottom - (score - low) / (high - low) * (bottom - _TOP)
 
     parts = [_text(left, 38, "%", more=' font-size="11" fill-opacity=".7"')]
     for tick in range(low, high + 1, step):
@@ -100,22 +83,23 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
         shift, colour = (number - (len(curves) - 1) / 2) * spacing, COLOURS[number % len(COLOURS)]
         dash = DASHES[min(number // len(COLOURS), len(DASHES) - 1)]
         look = f' stroke-dasharray="{dash}"' if dash else ""
-        line = " ".join(f"{x(at) + shift:.1f},{y(value):.1f}" for at, value, _, _ in curve.points)
+        line = " ".join(f"{x(at) + shift:.1f},{y(score):.1f}" for at, score, _, _ in curve.points)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.75"{look}/>')
-        for at, value, least, most in curve.points:
-            description = escape(f"{curve.label}, {axis.point} = {at:g}: {value:.1f} ({least:.1f} to {most:.1f})")
+        for at, score, least, most in curve.points:
+            description = escape(f"{curve.label}, {axis.point} = {at:g}: {score:.1f} ({least:.1f} to {most:.1f})")
             whisker = f"M{x(at) + shift:.1f} {y(most):.1f}V{y(least):.1f}"
             parts.append(f'<path d="{whisker}" stroke="{colour}" stroke-opacity=".55" fill="none"/>')
-            parts.append(f"<g><title>{description}</title>{_marker(number, x(at) + shift, y(value))}</g>")
+            parts.append(f"<g><title>{description}</title>{_marker(number, x(at) + shift, y(score))}</g>")
         height = _TOP + 8 + ranks.index(number) * gap
         sample = f'<path d="M{right + 12} {height:.1f}h20" stroke="{colour}" stroke-width="1.75"{look}/>'
-        text = _text(right + 38, height + 4, _short(curve.label), more=' font-size="11.5"')
+        label = curve.label if len(curve.label) <= _LONGEST else curve.label[: _LONGEST - 1] + "…"
+        text = _text(right + 38, height + 4, label, more=' font-size="11.5"')
         marker = _marker(number, right + 22, height)
         parts.append(f"<g><title>{escape(curve.label)}</title>{sample}{marker}{text}</g>")
-    numbers = [
-        f"{curve.label}: " + ", ".join(f"{value:.1f} at {at:g}" for at, value, _, _ in curve.points) for curve in curves
-    ]
-    return _document(title, f"{axis.shows}. {'. '.join(numbers)}.", curves, parts)
+    numbers = []
+    for curve in curves:
+        numbers.append(f"{curve.label}: " + ", ".join(f"{score:.1f} at {at:g}" for at, score, _, _ in curve.points))
+    return _document(title, f"{axis.about}. {'. '.join(numbers)}.", curves, parts)
 
 
 def _document(title: str, about: str, curves: Sequence[Curve], parts: Iterable[str]) -> str:
@@ -136,14 +120,10 @@ def _text(x: float, y: float, text: str, anchor: str = "", more: str = "") -> st
     return f'<text x="{x:.1f}" y="{y:.1f}"{anchored}{more} fill="currentColor">{escape(text)}</text>'
 
 
-def _short(label: str) -> str:
-    return label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…"
-
-
 def _limits(ends: Iterable[float]) -> tuple[int, int, int]:
     """The ends of an axis in percent, at least 20 apart and around all intervals, and the step of its ticks."""
-    values = list(ends)
-    least, most = max(0.0, min(values)), min(100.0, max(values))
+    ends = list(ends)
+    least, most = max(0.0, min(ends)), min(100.0, max(ends))
     for step in (5, 10, 20):
         low, high = math.floor(least / step) * step, math.ceil(most / step) * step
         low = min(low, max(0, high - 20))

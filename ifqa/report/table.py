@@ -1,10 +1,11 @@
-"""A table of plain text, rendered for the terminal, in Markdown and in HTML; text from outside is escaped."""
+"""A table of plain text for the terminal, Markdown and HTML; text from outside is escaped."""
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from io import StringIO
+from typing import Literal
 
 from rich import markup
 from rich.console import Console
@@ -14,7 +15,7 @@ from ifqa.config.expected import NEAR, OFF, OK, RETIRED
 from ifqa.formatting import printable
 
 NOT_RUN, STALE = "not run", "stale"
-#: Beginning of a cell in the column "verdict" -> CSS class.
+#: First word of a cell in the column "verdict" -> CSS class.
 VERDICTS = {OK: "ok", NEAR: "near", OFF: "off", STALE: "off", NOT_RUN: "absent", RETIRED: "absent"}
 
 _VERDICT = re.compile(rf"({'|'.join(VERDICTS)})(?![\w-])")
@@ -30,14 +31,13 @@ def sanitize(text: str) -> str:
 
 
 def markdown_cell(text: str) -> str:
-    """Text as one line of Markdown that shows it literally, without cells, links, images or HTML."""
+    """A line of Markdown that shows the text literally, without cells, links, images or HTML."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*")
     text = " ".join(re.sub(r"\](?=[(\[:])", r"]\\", text).split())  # [text](url), [text][name], [name]: url
     return printable(text)  # the file may be read in a terminal
 
 
 def p_cell(p: float) -> str:
-    """A p-value as the text of a cell."""
     return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
@@ -50,22 +50,14 @@ def render_text(show: Callable[[Console], None]) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: each row has as many cells as there are columns.
-
-    Attributes:
-        title: its heading.
-        note: the text below it; each line is a paragraph.
-        columns, rows: the texts; a table without columns is its note alone.
-        left: the columns aligned left on the terminal; the others are aligned right.
-        published: the prefix of the first cell of rows with published values, which the terminal dims.
-    """
+    """A table: each row has as many cells as there are columns."""
 
     title: str
-    note: str
-    columns: tuple[str, ...]
+    note: str  # the text below it; each line is a paragraph
+    columns: tuple[str, ...]  # a table without columns consists of its title and note
     rows: tuple[tuple[str, ...], ...]
-    left: tuple[int, ...] = (0,)
-    published: str = ""
+    left: tuple[int, ...] = (0,)  # the columns aligned left on the terminal; others are aligned right
+    published: str = ""  # the terminal dims rows whose first cell starts with it: published values
 
     def show(self, console: Console, gap: int = 1) -> None:
         """Print the title, the table with `gap` blanks between its columns, and the note."""
@@ -73,10 +65,9 @@ class Table:
             console.print(f"[italic]{sanitize(line)}[/italic]", soft_wrap=True)
         if self.columns:
             drawing = Drawing(box=None, padding=(0, gap, 0, 0), pad_edge=False)
-            for number, column in enumerate(self.columns):
-                drawing.add_column(
-                    sanitize(column), justify="left" if number in self.left else "right", no_wrap=not number
-                )
+            for n, column in enumerate(self.columns):
+                justify: Literal["left", "right"] = "left" if n in self.left else "right"
+                drawing.add_column(sanitize(column), justify=justify, no_wrap=not n)
             for row in self.rows:
                 dim = bool(self.published) and row[0].strip().startswith(self.published)
                 drawing.add_row(*map(sanitize, row), style="dim" if dim else None)
@@ -102,10 +93,8 @@ class Table:
         because browsers drop a table's own roles when its layout changes.
         """
         kinds = [_kind([row[n] for row in self.rows]) for n in range(len(self.columns))]
-        head = "".join(
-            f'<th scope="col" role="columnheader"{kind}>{escape(text)}</th>'
-            for kind, text in zip(kinds, self.columns, strict=True)
-        )
+        columns = zip(kinds, map(escape, self.columns), strict=True)
+        head = "".join(f'<th scope="col" role="columnheader"{kind}>{text}</th>' for kind, text in columns)
         rows = "\n".join(f'<tr role="row">{_row(self.columns, kinds, row)}</tr>' for row in self.rows)
         return (
             f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label or self.title)}">\n'
@@ -122,15 +111,15 @@ class Table:
 
 def select_rows(table: Table, rows: Sequence[tuple[str, ...]]) -> Table:
     """The table with some of its rows, without columns that are then blank."""
-    kept = [n for n in range(len(table.columns)) if any(row[n] for row in rows)]
-    cells = tuple(tuple(row[n] for n in kept) for row in rows)
-    return Table(table.title, table.note, tuple(table.columns[n] for n in kept), cells)
+    columns = [n for n in range(len(table.columns)) if any(row[n] for row in rows)]
+    cells = tuple(tuple(row[n] for n in columns) for row in rows)
+    return Table(table.title, table.note, tuple(table.columns[n] for n in columns), cells)
 
 
 def _kind(cells: Sequence[str]) -> str:
     """The class attribute of a column: numbers (ignoring "not run" and the like), short texts, or none."""
-    telling = [cell for cell in cells if not (_NOTHING.fullmatch(cell) or _VERDICT.match(cell))]
-    if telling and all(_NUMBER.fullmatch(cell) for cell in telling):
+    values = [cell for cell in cells if not (_NOTHING.fullmatch(cell) or _VERDICT.match(cell))]
+    if values and all(_NUMBER.fullmatch(cell) for cell in values):
         return ' class="number"'
     return ' class="short"' if max(map(len, cells), default=0) <= _SHORT else ""
 

@@ -97,9 +97,7 @@ class Aggregator:
             groups, kind = self.units["group"], self.scheme.groups
             if "" in groups:
                 question_id = self.ids[groups.index("")]
-                raise FormatError(
-                    f"question {question_id} has no {kind}; its benchmark is scored by {kind}, so give it a group"
-                )
+                raise FormatError(f"question {question_id} has no {kind}; scores are by {kind}, so give it a group")
             scores["groups"] = sample.parts(indexes_by_name(groups), seed)
             scores[MACRO] = {"measures": sample.macro(seed)}
         if self._annotated:
@@ -196,7 +194,6 @@ class QuestionSample:
         return means
 
     def parts(self, parts: Mapping[str, Sequence[int]], seed: int) -> dict[str, SubsetScores]:
-        """The scores of named parts of all questions."""
         samples = {name: replace(self, indexes=np.array(part, np.intp)) for name, part in parts.items()}
         return {name: {"questions": len(part.indexes), "measures": part.means(seed)} for name, part in samples.items()}
 

@@ -37,22 +37,18 @@ class ScoringScheme:
 
     @property
     def rankings(self) -> list[RankingMeasure]:
-        """Measures of rankings."""
         return self._of(RankingMeasure)
 
     @property
     def answers(self) -> list[Measure]:
-        """Measures of single answers."""
         return self._of(Measure)
 
     @property
     def sets(self) -> list[SetMeasure]:
-        """Measures of sets of answers."""
         return self._of(SetMeasure)
 
     @property
     def columns(self) -> list[ColumnMeasure]:
-        """Measures of columns of the questions' rows."""
         return self._of(ColumnMeasure)
 
     def keys(self, known: Collection[str]) -> list[str]:
@@ -66,7 +62,6 @@ class ScoringScheme:
         return {key: measure for measure in (*self.rankings, *rest) for key in measure.keys}
 
     def measure(self, key: str) -> AnyMeasure:
-        """The measure of a key; a KeyError if there is none."""
         return self._measures[key]
 
     def table_keys(self, known: Collection[str]) -> list[str]:

@@ -52,8 +52,6 @@ class SubsetScores(TypedDict):
 
 @final
 class MacroScores(TypedDict):
-    """Scores that are means over groups."""
-
     measures: ScoreIntervals
 
 
@@ -103,7 +101,6 @@ class ScoresJson(TypedDict):
 
 
 def read_scores(folder: Path) -> ScoresJson:
-    """The scores in a score folder."""
     return parse_scores(read_json(folder / SCORES), str(folder / SCORES))
 
 

@@ -104,9 +104,7 @@ def paired_randomization(a: Values, b: Values, seed: int = 0, rounds: int = 10_0
     threshold = abs(float(differences.sum())) - 1e-9 * float(sizes @ counts)
     rng, at_least = np.random.default_rng(seed), 0
     for batch in resample_batches(rounds, len(sizes), _DRAWS_AT_ONCE):
-        positive = rng.binomial(
-            counts, 0.5, size=(batch, len(sizes))
-        )  # how many differences of each size keep their sign
+        positive = rng.binomial(counts, 0.5, size=(batch, len(sizes)))  # differences that keep their sign, by size
         at_least += int(np.count_nonzero(np.abs((2 * positive - counts) @ sizes) >= threshold))
     return (at_least + 1) / (rounds + 1)
 
@@ -209,7 +207,6 @@ class PairedDifference(NamedTuple):
     counts: tuple[int, int, int] | None = None
 
     def percents(self) -> list[float]:
-        """Both values, the difference and the ends of its interval in percent."""
         return [round(100 * share, 2) for share in self[:5]]
 
 

@@ -7,12 +7,12 @@ from ifqa.storage.resources import list_resources
 
 
 @pytest.fixture(autouse=True)
-def _few_shipped_experiments(monkeypatch):
-    """A report of the experiments here and the sample's alone: to read all that are shipped takes a second."""
+def _elsewhere(tmp_path, monkeypatch):
+    """Work in an empty folder; report only its experiments and the sample's, as reading all shipped ones takes a second."""
+    monkeypatch.chdir(tmp_path)
 
-    def few(folder, suffix, root=Path()):
-        found = list_resources(folder, suffix, root)
-        here = root.absolute()
-        return {name: path for name, path in found.items() if name.startswith("sample") or path.is_relative_to(here)}
+    def list_few(folder, suffix, root=Path()):
+        files, root = list_resources(folder, suffix, root), root.absolute()
+        return {name: path for name, path in files.items() if name.startswith("sample") or path.is_relative_to(root)}
 
-    monkeypatch.setattr(results_log, "list_resources", few)
+    monkeypatch.setattr(results_log, "list_resources", list_few)

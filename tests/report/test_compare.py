@@ -19,9 +19,8 @@ from ifqa.scoring.statistics import holm_correction, paired_randomization
 
 
 @pytest.fixture
-def three(tmp_path, monkeypatch):
+def three():
     """A answers the first 20 questions right, B the first 10 and the last 30, C the first 23; other answers are markup."""
-    monkeypatch.chdir(tmp_path)
     right = {"a": range(20), "b": [*range(10), *range(53, 83)], "c": range(23)}
     return [run_answers(name, numbers, wrong="[bold]never[/bold]") for name, numbers in right.items()]
 
@@ -32,12 +31,10 @@ def two(three):
 
 
 def em_of(*experiments, **options):
-    return next(
-        difference for difference in compare_pair(*experiments, **options).differences if difference.measure == "EM"
-    )
+    return compare_pair(*experiments, **options)["EM"]
 
 
-def test_the_second_is_measured_against_the_first(two):
+def test_the_difference_is_second_minus_first(two):
     em = em_of(*two)
     assert (em.won, em.lost, em.tied) == (30, 10, 43)
     assert (em.first, em.second, em.delta) == pytest.approx((2000 / 83, 4000 / 83, 2000 / 83), abs=0.01)
@@ -45,24 +42,24 @@ def test_the_second_is_measured_against_the_first(two):
     first, second = [1.0] * 20 + [0.0] * 63, [1.0] * 10 + [0.0] * 43 + [1.0] * 30
     assert em.p == paired_randomization(first, second, seed=0)
     for difference, other in zip(compare_pair(*two).differences, compare_pair(*reversed(two)).differences, strict=True):
-        assert (difference.measure, difference.p, difference.delta) == (
+        assert (difference.measure, difference.p, -difference.delta) == (
             other.measure,
             other.p,
-            pytest.approx(-other.delta),
+            pytest.approx(other.delta),
         )
         assert (difference.won, difference.lost) == (other.lost, other.won)
 
 
 def test_the_largest_differences_come_first_and_their_answers_are_shown_as_they_are(two):
-    found = compare_pair(*two, "EM", 10).largest
-    assert [question for question, _, _ in found] == Run(two[0]).questions[10:20]
-    assert all((row["EM"], other["EM"]) == (1.0, 0.0) for _, row, other in found)
+    largest = compare_pair(*two, "EM", 10).largest
+    assert [question for question, _, _ in largest] == Run(two[0]).questions[10:20]
+    assert all((row["EM"], other["EM"]) == (1.0, 0.0) for _, row, other in largest)
     told = str(compare_pair(*two, "EM", 3))
     assert "[bold]never[/bold]" in told
     assert "83 questions" in told
 
 
-def test_what_cannot_be_compared_is_refused_in_one_line(two, tmp_path):
+def test_incomparable_experiments_are_refused(two, tmp_path):
     (tmp_path / "experiments/gold.toml").write_text('benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n')
     with pytest.raises(IfqaError, match="make it with: ifqa run gold"):
         compare_pair(two[0], load_experiment("gold"))
@@ -77,7 +74,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(two, tmp_path):
         compare_pair(*two, "EMM", 3)
 
 
-def test_common_questions_are_compared_alone(two):
+def test_common_compares_only_shared_questions(two):
     few = override(two[1], {"limit": 15})  # A has the first 15 right, B the first 10
     stages.run(Run(few))
     em = em_of(two[0], few, common=True)
@@ -101,13 +98,12 @@ def answer_file(name, benchmark, split, answers):
     return load_experiment(name)
 
 
-def test_other_questions_under_the_same_ids_are_not_compared(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_other_questions_under_the_same_ids_are_not_compared():
     questions = {"a": ("If so, who?", "If so, when?"), "b": ("If so, who?", "If not, when?"), "c": ("One?", "Two?")}
-    for name, question in questions.items():
-        write(f"{name}/q.csv", "question,answers\n" + "".join(f'"{one}",x\n' for one in question))
-    asked = {name: open_benchmark("file").questions(f"{name}/q.csv") for name in questions}
-    a, b, c = (answer_file(name, "file", f"{name}/q.csv", {asked[name][0].id: "x"}) for name in questions)
+    for name, texts in questions.items():
+        write(f"{name}/q.csv", "question,answers\n" + "".join(f'"{text}",x\n' for text in texts))
+    first = {name: open_benchmark("file").questions(f"{name}/q.csv")[0] for name in questions}
+    a, b, c = (answer_file(name, "file", f"{name}/q.csv", {first[name].id: "x"}) for name in questions)
     with pytest.raises(IfqaError, match="a has 2 questions, b 2, 1 of them the same"):
         compare_pair(a, b)
     assert compare_pair(a, b, common=True).questions == 1
@@ -125,7 +121,7 @@ def test_scores_older_than_their_experiment_are_refused(two, stale, limit, tmp_p
     else:
         write_answers(name, range(30))
     with pytest.raises(IfqaError, match=f"ifqa (read|run) {name}"):
-        compare_pair(*(load_experiment(one.name) for one in two))
+        compare_pair(*(load_experiment(experiment.name) for experiment in two))
 
 
 def test_scores_of_an_older_scorer_are_refused(two, monkeypatch):
@@ -134,28 +130,30 @@ def test_scores_of_an_older_scorer_are_refused(two, monkeypatch):
         compare_pair(*two)
 
 
-def test_with_groups_the_difference_is_resampled_within_them(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    asked = open_benchmark("sample-causal").questions("dev")
+def test_with_groups_the_difference_is_resampled_within_them():
+    dev = open_benchmark("sample-causal").questions("dev")
     a, b = (
-        answer_file(name, "sample-causal", "dev", {q.id: q.answers[0] if q.group in right else "never" for q in asked})
+        answer_file(name, "sample-causal", "dev", {q.id: q.answers[0] if q.group in right else "never" for q in dev})
         for name, right in (("a", {"goal"}), ("b", {"goal", "cause"}))
     )
     em = em_of(a, b)
-    assert em.low == em.delta == em.high == pytest.approx(100 * 14 / 45, abs=0.01)  # 14 of each resample ask for a cause
+    # 14 of the 45 questions in each resample ask for a cause
+    assert em.low == em.delta == em.high == pytest.approx(100 * 14 / 45, abs=0.01)
 
 
-def test_each_differs_from_the_first_as_alone_but_for_p(three):
+def test_comparisons_with_the_first_are_those_of_pairs_except_p(three):
     first, *others = three
     alone = {other.name: em_of(first, other) for other in others}
-    found = compare_to_first(first, others).differences["EM"]
-    for name, one in found.items():
-        assert all(getattr(one, key) == getattr(alone[name], key) for key in ("delta", "low", "high", "won"))
-    assert [one.p for one in found.values()] == holm_correction([one.p for one in alone.values()])
-    assert found["b"].p == 2 * alone["b"].p
+    differences = compare_to_first(first, others).differences["EM"]
+    for name, difference in differences.items():
+        assert all(getattr(difference, key) == getattr(alone[name], key) for key in ("delta", "low", "high", "won"))
+    assert [difference.p for difference in differences.values()] == holm_correction(
+        [difference.p for difference in alone.values()]
+    )
+    assert differences["b"].p == 2 * alone["b"].p
 
 
-def test_the_screen_of_several_has_a_row_for_each_measure_and_experiment(three):
+def test_comparisons_with_the_first_have_a_row_for_each_measure_and_experiment(three):
     told = render_text(compare_to_first(three[0], three[1:], "EM").show).splitlines()
     assert [line.rstrip() for line in told[:3]] == ["A: a", "B: b", "C: c"]
     rows = [line.split()[:3] for line in told[4:7]]

@@ -23,8 +23,7 @@ BY = ScoringScheme((EM,))
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _wide(monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
 
 
@@ -91,8 +90,7 @@ def test_a_file_that_cannot_be_read_is_listed_with_the_reason(tmp_path):
         Path(folder, "broken.toml").write_text("about = ")
         Path(folder, "lost.toml").symlink_to("nowhere")
         Path(folder, "whole.toml").write_text('about = "all of it"')
-        told = list_json()[kind]
-        listed = {name: one["about"] if kind == "experiments" else one for name, one in told.items()}
+        listed = {name: row["about"] if kind == "experiments" else row for name, row in list_json()[kind].items()}
         assert listed["broken"].startswith(f"cannot be read: {tmp_path / folder / 'broken.toml'}: not TOML")
         assert listed["lost"] == "cannot be read: No such file or directory"
         assert listed["whole"] == "all of it"

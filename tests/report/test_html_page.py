@@ -20,19 +20,18 @@ from ifqa.report.svg import RECALL, Curve, curves_svg
 from ifqa.report.table import Table
 
 HOSTILE = (
-    "<script>window.hacked=1</script>",
-    '<img src=x onerror="window.hacked=1">',
-    "</script><b onmouseover=window.hacked=1>",
-    "]]>",
-    "<!--",
-    "&lt;b&gt;&amp;",
-    "\u2028\u2029",
-    "${window.hacked=1}",
+    *(
+        "<script>window.hacked=1</script>",
+        '<img src=x onerror="window.hacked=1">',
+        "</script><b onmouseover=window.hacked=1>",
+    ),
+    *("]]>", "<!--", "&lt;b&gt;&amp;", "\u2028\u2029", "${window.hacked=1}"),
 )
 NASTY = " ".join(HOSTILE)
 NASTY_WORD = "<img/src=x/onerror=window.hacked=1></script><!--"
 LONG_WORD = "w" * 300
 MILL = "The mill at Brae was built by Ann Lee in 1850 and burnt down twice before the war ."
+BRAE = ("2-1", "Brae", MILL)
 
 
 class Parsed(HTMLParser):
@@ -78,7 +77,7 @@ def grid(*rows, title="Scores", note="", columns=("experiment", "EM", "verdict")
 
 
 def written(path, grids=(), figures=(), browsed=None, about="", **more):
-    sections = [Section(one, tuple(figures)) for one in grids or ([grid(("a", "1", "OK"))] if figures else [])]
+    sections = [Section(table, tuple(figures)) for table in grids or ([grid(("a", "1", "OK"))] if figures else [])]
     text = render_page(sections, browsed or {"splits": []}, about, **more)
     (path / "report.html").write_text(text, encoding="utf-8")
     return path / "report.html"
@@ -107,8 +106,8 @@ def test_only_the_pages_own_script_and_style_may_run_and_nothing_is_fetched(tmp_
 
 
 def test_texts_of_tables_are_text(tmp_path):
-    one = grid((NASTY, NASTY, NASTY), title=NASTY, note=NASTY, columns=(NASTY,) * 3)
-    parsed = Parsed(written(tmp_path, [one], about=NASTY))
+    table = grid((NASTY, NASTY, NASTY), title=NASTY, note=NASTY, columns=(NASTY,) * 3)
+    parsed = Parsed(written(tmp_path, [table], about=NASTY))
     assert {tag for tag, _ in parsed.elements}.isdisjoint({"script", "img", "b"})
     assert parsed.texts["td"] == [NASTY, NASTY]
     assert parsed.texts["h1"] == ["Results"]
@@ -116,9 +115,9 @@ def test_texts_of_tables_are_text(tmp_path):
 
 @given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 @example("half a pair \ud800")
-def test_json_in_a_page_is_the_same_value_and_ends_no_script(value):
-    text = json_text(value)
-    assert json.loads(text.encode()) == value
+def test_json_in_a_page_is_the_same_data_and_ends_no_script(data):
+    text = json_text(data)
+    assert json.loads(text.encode()) == data
     assert not set("<>&\u2028\u2029") & set(text)
 
 
@@ -140,10 +139,8 @@ def test_a_table_has_its_verdicts_scores_and_what_was_not_run_folded(tmp_path):
 
 
 def test_columns_of_numbers_stand_at_the_right_and_odd_cells_take_no_time(tmp_path):
-    numbers, odd = (
-        ["-3.4", "12.0 of 222", "82.9 / 89.9 / 93.3", "not run", "", "-"],
-        ["1" * 100_000 + "x", " of 9" * 20_000],
-    )
+    numbers = ["-3.4", "12.0 of 222", "82.9 / 89.9 / 93.3", "not run", "", "-"]
+    odd = ["1" * 100_000 + "x", " of 9" * 20_000]
     for cells, kind in ((numbers, "number"), (["2026-11-21"], "short"), (["12 passages", "3"], "short"), (odd, None)):
         parsed = Parsed(written(tmp_path, [grid(*(("x", cell) for cell in cells), columns=("name", "value"))]))
         assert {attrs.get("class") for tag, attrs in parsed.elements if tag == "td"} == {kind}
@@ -186,23 +183,21 @@ def report(tmp_path_factory):
         patch.chdir(folder)
         texts = [f"If mill {n} had not burnt, who would own it?" for n in range(44)]
         nasty = f"If so {NASTY}, who?"
-        records = [{"question": nasty, "answers": [NASTY], "context": [f"{MILL} {NASTY} {LONG_WORD}"]}]
-        records += [
-            {"question": text, "answers": ["1850" if n % 4 == 0 else "Zoë Lee"], "context": [MILL]}
-            for n, text in enumerate(texts)
+        records = [
+            {"idx": NASTY_WORD, "question": nasty, "answers": [NASTY], "context": [f"{MILL} {NASTY} {LONG_WORD}"]}
         ]
-        benchmark(*({"idx": NASTY_WORD if n == 0 else n} | record for n, record in enumerate(records)))
-        found = ctxs(
+        for n, text in enumerate(texts):
+            answer = "1850" if n % 4 == 0 else "Zoë Lee"
+            records.append({"idx": n + 1, "question": text, "answers": [answer], "context": [MILL]})
+        benchmark(*records)
+        retrieved = ctxs(
             "found.json",
             (nasty, [("1-1", NASTY, f"A text {NASTY} of it."), (NASTY_WORD, LONG_WORD, "Nothing.")]),
-            *(
-                (text, [("2-1", "Brae", MILL) if n % 2 else ("2-2", "", "Nothing of use.")])
-                for n, text in enumerate(texts)
-            ),
+            *((text, [BRAE if n % 2 else ("2-2", "", "Nothing of use.")]) for n, text in enumerate(texts)),
         )
         names = [NASTY_WORD, *range(1, 45)]
         experiments = [
-            scored("alpha", found, {names[n]: "Bob" if n else NASTY for n in range(45)}),
+            scored("alpha", retrieved, {names[n]: "Bob" if n else NASTY for n in range(45)}),
             scored("beta", 'name = "gold"', {names[n]: "Zoë Lee" if n < 11 else "never" for n in range(45)}),
             scored("gamma", "", {names[n]: LONG_WORD for n in range(45)}),
         ]
@@ -211,9 +206,8 @@ def report(tmp_path_factory):
     browsed["splits"][0]["questions"][0]["e"][0]["u"] = [[NASTY, 2, [0, 1]]]
     browsed["splits"].append(tiny(NASTY)["splits"][0])
     rows = [(f"experiment-{n} {NASTY}", "41.6 [38.0, 45.1]", "off") for n in range(3)]
-    wide = Table(
-        "Wide", NASTY, tuple(f"column number {n}" for n in range(30)), (("experiment", *["41.6 [38.0, 45.1]"] * 29),)
-    )
+    columns = tuple(f"column number {n}" for n in range(30))
+    wide = Table("Wide", NASTY, columns, (("experiment", *["41.6 [38.0, 45.1]"] * 29),))
     figure = curves_svg(NASTY, [Curve(NASTY, ((1, 50.0, 45.0, 55.0), (5, 60.0, 55.0, 65.0)))], RECALL)
     return written(folder, [grid(*rows), wide], [figure], browsed, about=NASTY)
 
@@ -245,7 +239,7 @@ def unfold(chromium):
     chromium.value("new Promise(done => setTimeout(done, 50))")
 
 
-def test_it_opens_without_a_complaint_asks_nobody_and_shows_twenty_at_a_time(chromium, report):
+def test_the_page_opens_without_errors_fetches_nothing_and_shows_twenty_at_a_time(chromium, report):
     chromium.open(report)
     assert status(chromium) == "45 questions, the first 20 below."
     for count in (20, 40, 45):
@@ -264,7 +258,7 @@ def test_texts_that_look_like_code_are_shown_as_text(chromium, report, fragment)
     places = "h3|.wanted b|.said|.source b|.source code|.passage li|.text|th[scope=row]|.about|h2 + .scroll + .note"
     for place in places.split("|"):
         texts = chromium.value(f"[...document.querySelectorAll('{place}')].map(one => one.textContent)")
-        assert any(one in text for text in texts for one in (*HOSTILE, NASTY_WORD)), place
+        assert any(code in text for text in texts for code in (*HOSTILE, NASTY_WORD)), place
     code = "main img, main script, main b[onmouseover], title ~ script"
     assert chromium.value(f"document.querySelectorAll('{code}').length") == 0
     assert chromium.value("typeof window.hacked") == "undefined"
@@ -283,8 +277,8 @@ def test_even_a_mistake_in_escaping_runs_nothing(chromium, tmp_path):
 
 def test_questions_are_searched_filtered_and_sorted_and_the_address_keeps_it(chromium, report):
     chromium.open(report)
-    found = {"17 MILL": ["17", "18"], "zoe 17 mill": ["18"], "window.hacked": [NASTY_WORD], "none such": [], "": None}
-    for words, names in found.items():
+    matches = {"17 MILL": ["17", "18"], "zoe 17 mill": ["18"], "window.hacked": [NASTY_WORD], "none such": [], "": None}
+    for words, names in matches.items():
         search(chromium, words)
         assert names is None or cards(chromium) == [f"ifqa/full-dev/{name}" for name in names]
     wanted = {

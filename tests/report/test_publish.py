@@ -15,7 +15,6 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.report import results_log
-from ifqa.report.compare import compare_pair
 from ifqa.report.html_page import draw_figures, render_results
 from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, publish
 from ifqa.report.results_log import RECORDS, Entry
@@ -29,16 +28,11 @@ def marked(*names):
     return README.replace(BEGIN, f"<!-- written by ifqa report: {' '.join(names)} -->")
 
 
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def write(into=None, shown=(), check=False, limited=False):
     return list(publish(into, shown, check, limited=limited))
 
 
-def test_results_page_and_readme_tell_of_the_same_run():
+def test_results_page_and_readme_have_the_same_scores():
     run_answers("mine", range(20), 'about = "Twenty are right."')
     Path("README.md").write_text(README)
     assert set(write(Path("README.md"))) == {RECORDS, RESULTS, PAGE, Path("README.md")}
@@ -96,7 +90,7 @@ def test_a_limited_variant_is_reported_only_if_asked():
         write(check=True)
 
 
-def test_somebody_elses_results_and_a_file_without_the_marks_are_refused_and_nothing_written():
+def test_a_foreign_results_file_and_a_file_without_marks_are_refused_before_writing():
     run_answers("mine", range(20))
     for text in ("# Mine\n", README + README, f"{END}{BEGIN}", marked("mine") + README):
         Path("README.md").write_text(text)
@@ -125,7 +119,7 @@ def test_a_file_keeps_its_ends_of_lines_and_a_link_stays_a_link():
     assert write(Path("windows.md"), check=True) == []
 
 
-def test_two_reports_at_once_are_one_too_many():
+def test_a_second_report_at_the_same_time_is_refused():
     run_answers("mine", range(20))
     first = publish(None, [], check=False)
     next(first)
@@ -193,8 +187,8 @@ def test_curves_are_of_the_rankings_that_tables_show():
     keys = [f"{name}@{k}" for name in ("gold_any", "gold_all", "answer") for k in (1, 5)]
     measures = {key: {"value": 50.0, "low": 40.0, "high": 60.0} for key in keys}
     scores = {"questions": 83, "of": 83, "retry": 0, "not_asked": 0, "subsets": {}, "measures": measures}
-    found = [Entry(parse_experiment(name, tables, name), scores, {"passages": 426}) for name in ("one", "two")]
-    (figure,) = draw_figures(found)
+    entries = [Entry(parse_experiment(name, tables, name), scores, {"passages": 426}) for name in ("one", "two")]
+    (figure,) = draw_figures(entries)
     assert "Gold recall at K, sample dev, 426 passages of sample" in figure
     assert figure.count("<polyline") == 2
 
@@ -214,14 +208,3 @@ def test_confidence_has_figures_counts_and_measures():
     assert "Risk at coverage, ifqa full-dev" in PAGE.read_text()
     assert "EM at confidence, ifqa full-dev" in PAGE.read_text()
     assert '"s":"90%"' in PAGE.read_text()
-
-
-def test_two_readers_are_compared_in_confidence():
-    benchmark(*({"question": f"If {n}, who?", "answers": ["Ann"], "context": [f"Ann {n}"]} for n in range(8)))
-    sure = {"knows": {n: 0.9 - n / 10 for n in range(8)}, "errs": {n: 0.1 + n / 10 for n in range(8)}, "none": {}}
-    answers = {n: "Ann" if n < 4 else "Bob" for n in range(8)}
-    knows, errs, none = (scored(name, answers=answers, confidences=by_number) for name, by_number in sure.items())
-    found = {difference.measure: difference for difference in compare_pair(knows, errs).differences}
-    assert (found["EM-50"].first, found["EM-50"].second, found["EM-50"].won) == (100.0, 0.0, None)
-    assert (found["AURC"].delta > 50, found["EM"].delta) == (True, 0)
-    assert {difference.measure for difference in compare_pair(knows, none).differences} == {"EM", "F1", "contains"}

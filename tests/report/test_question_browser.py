@@ -2,7 +2,6 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from unittest.mock import ANY
 
 import pytest
 from hypothesis import given
@@ -30,40 +29,39 @@ BARN = "A barn of oak stands beside the old road , and nobody knows who put it u
 
 
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3))
-def test_pieces_are_the_text(text, answers):
+def test_pieces_join_to_the_text(text, answers):
     pieces = highlight(text, answers)
     assert (pieces if isinstance(pieces, str) else "".join(pieces)) == text
 
 
 @pytest.mark.parametrize(
-    ("text", "answers", "found"),
+    ("text", "answers", "highlights"),
     [
         ("In 1998, she left. 1998 was cold; 19985 is not.", ["1998"], ["1998", "1998"]),
         ("the U.S. Navy", ["U.S."], ["U.S."]), ("New  York City", ["New", "New York"], ["New  York"]),
         ("aa a a", ["a a"], ["a a"]), ("nothing here", ["", "!"], []), ("", ["a"], []),
     ],
 )  # fmt: skip
-def test_what_is_marked(text, answers, found):
-    assert highlight(text, answers) == (text if not found else ANY)
-    assert not found or highlight(text, answers)[1::2] == found
+def test_answers_are_highlighted_as_whole_words(text, answers, highlights):
+    pieces = highlight(text, answers)
+    assert pieces[1::2] == highlights if highlights else pieces == text
 
 
 @pytest.fixture
-def three(tmp_path, monkeypatch):
+def three():
     """Two questions; a system that retrieves and reads, a system with the gold passages, and a system that reads nothing."""
-    monkeypatch.chdir(tmp_path)
     first, second = "If Ann Lee had left, who would have built the mill?", "Suppose it burnt, when would that be?"
     benchmark(
         {"question": first, "answers": ["Ann Lee", "Lee"], "context": [HOUSE]},
         {"question": second, "answers": ["1850"], "context": [HOUSE, BARN]},
     )
-    found = ctxs(
+    retrieved = ctxs(
         "found.json",
         (first, [("7-1", "Roads", BARN), ("7-2", "Brae", HOUSE), ("7-3", "", "Nothing of use.")]),
         (second, [("7-3", "", "Nothing of use."), ("7-4", "", "More."), ("7-2", "Brae", HOUSE)]),
     )
     return [
-        scored("finds", found, {0: "Bob", 1: "in 1850"}, reader="passages = 2"),
+        scored("finds", retrieved, {0: "Bob", 1: "in 1850"}, reader="passages = 2"),
         scored("gold", 'name = "gold"\nk = 5'),
         scored("closed", "", {0: "Ann Lee"}),
     ]
@@ -92,7 +90,7 @@ def test_each_question_has_every_experiments_passages_and_answer(three):
     assert second["e"][2] == {"x": 2, "m": [0.0, 0.0], "r": "not in the file"}
 
 
-def test_how_an_answer_was_got_and_the_factual_one_stand_beside_it(three):
+def test_entries_have_the_calculation_the_sentence_and_the_factual_answer(three):
     path = three[0].folder / "read" / "predictions.jsonl"
     read = browser_data(three)["splits"][0]["questions"][1]["p"][0]
     term = Term("a", "1", "passage", 4, 5)
@@ -126,24 +124,22 @@ def test_only_what_is_scored_is_shown_split_by_split(three):
     assert browser_data([load_experiment("later")]) == {"splits": []}
 
 
-def test_the_searches_of_several_stand_beside_the_answer(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_entries_have_the_searches_of_iterative_retrieval():
     first, second = "If Ann Lee had left, who would have built the mill?", "If Brae had a barn, would Ann Lee?"
     benchmark(*({"question": text, "answers": ["Ann"], "context": [HOUSE, BARN]} for text in (first, second)))
-    several = 'name = "steps"\nk = 5\n[[retriever.parts]]\nname = "gold"'
-    mine = scored("mine", several, {0: "Bob"}, reader="passages = 1")
+    steps = 'name = "steps"\nk = 5\n[[retriever.parts]]\nname = "gold"'
+    mine = scored("mine", steps, {0: "Bob"}, reader="passages = 1")
     [split] = browser_data([mine, scored("closed", "", {0: "Ann"})])["splits"]
-    asked, other = split["questions"]
-    assert asked["e"][0]["u"] == [(first, 2, [0]), (f"{first} Brae", 0, [])]
+    question, other = split["questions"]
+    assert question["e"][0]["u"] == [(first, 2, [0]), (f"{first} Brae", 0, [])]
     assert other["e"][0]["u"] == [(second, 2, [0])]
-    assert "u" not in asked["e"][1]
+    assert "u" not in question["e"][1]
 
 
-def test_searches_that_are_not_as_ifqa_writes_them_are_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_malformed_searches_are_refused():
     benchmark({"question": "If not, who?", "answers": ["Ann"], "context": [HOUSE]})
-    found = ctxs("found.json", ("If not, who?", [("7-1", "", "Nobody.")]))
-    write("experiments/mine.toml", f'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\n{found}\n')
+    retrieved = ctxs("found.json", ("If not, who?", [("7-1", "", "Nobody.")]))
+    write("experiments/mine.toml", f'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\n{retrieved}\n')
     mine = load_experiment("mine")
     wrong = "none", ["a"], [{"query": 3, "passage_ids": []}], [{"query": "a", "passage_ids": [3]}]
     lines = [{"question_id": "ifqa/full-dev/0", "steps": steps} for steps in wrong]

@@ -1,4 +1,4 @@
-"""Results as tables; `test_publish` holds those of this repository byte by byte."""
+"""Scores as tables; `test_publish` compares this repository's byte by byte."""
 
 import re
 
@@ -14,26 +14,26 @@ from ifqa.report.table import Table
 TABLES = {
     "benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "bm25"}, "reader": {"name": "extractive"},
 }  # fmt: skip
-MADE = {
+FACTS = {
     "at": "2026-11-21T08:00:00+00:00", "hardware": "2 cores", "python": "3.11.7", "commit": "abc", "passages": 1234,
     "seconds": {"retrieve": 3.0, "read": 600.0},
 }  # fmt: skip
 
 
-def mean(value, less=4.0, more=4.0):
-    return {"value": value, "low": value - less, "high": value + more}
+def mean(score, half=4.0):
+    return {"value": score, "low": score - half, "high": score + half}
 
 
-def scores(em=40.0, questions=83, **more):
+def scores(em=40.0, questions=83, **others):
     means = {"gold_any@1": mean(50.0), "gold_any@5": mean(60.0), "EM": mean(em), "F1": mean(em + 8)}
-    subsets = {"numeric": {"questions": 20, "measures": {"EM": mean(31.5, 11.5, 11.5)}}}
+    subsets = {"numeric": {"questions": 20, "measures": {"EM": mean(31.5, 11.5)}}}
     counts = {"questions": questions, "n_failed": 0, "not_asked": 0, "retry": 0, "of": 83}
-    return counts | {"measures": means, "subsets": subsets} | more
+    return counts | {"measures": means, "subsets": subsets} | others
 
 
-def result(name="mine", scored=None, made=MADE, **tables):
-    experiment = parse_experiment(name, TABLES | tables, name)
-    return Entry(experiment, scored, made) if scored else Entry(experiment, needs=list_needs(experiment))
+def entry(name="mine", content=None, facts=FACTS, **sections):
+    experiment = parse_experiment(name, TABLES | sections, name)
+    return Entry(experiment, content, facts) if content else Entry(experiment, needs=list_needs(experiment))
 
 
 def cell(tables, name, column):
@@ -53,26 +53,26 @@ def cell(tables, name, column):
     ],
 )  # fmt: skip
 def test_the_verdict_of_a_row_is_the_worst_over_its_expected_values(expected, wanted):
-    assert cell(result_tables([result(scored=scores(), expected=expected)]), "mine", "verdict") == wanted
+    assert cell(result_tables([entry(content=scores(), expected=expected)]), "mine", "verdict") == wanted
 
 
-def test_a_partial_result_says_so_and_is_not_in_the_readme():
-    whole, limited = result("whole", scores(), limit=500), result("limited", scores(questions=8), limit=8)
-    capped, down = result("capped", scores(not_asked=3, retry=3)), result("down", scores(retry=79, n_failed=79))
-    some = [whole, limited, capped, down, result("some", scores(questions=1), questions=["sample/dev/3"])]
-    tables = result_tables(some)
-    assert [cell(tables, one.experiment.name, "verdict") for one in some] == [
+def test_a_partial_row_is_marked_and_not_in_the_readme():
+    whole, limited = entry("whole", scores(), limit=500), entry("limited", scores(questions=8), limit=8)
+    capped, down = entry("capped", scores(not_asked=3, retry=3)), entry("down", scores(retry=79, n_failed=79))
+    entries = [whole, limited, capped, down, entry("some", scores(questions=1), questions=["sample/dev/3"])]
+    tables = result_tables(entries)
+    assert [cell(tables, row.experiment.name, "verdict") for row in entries] == [
         "", "PARTIAL: 8 of 83 questions", "PARTIAL: 3 not asked", "PARTIAL: 79 not wholly answered; 79 failed",
         "PARTIAL: 1 of 83 questions",
     ]  # fmt: skip
-    assert re.findall(r"`ifqa run (\w+)`", readme_table(some)) == ["whole"]
+    assert re.findall(r"`ifqa run (\w+)`", readme_table(entries)) == ["whole"]
 
 
-def test_what_a_result_cost_and_who_was_asked_is_told():
-    paid = result("paid", scores(), MADE | {"cost": 1.234, "tokens": 5000, "label": "untrained", "model": "m-1"})
-    unknown = MADE | {"cost": None, "tokens": 70, "model": "m-1", "server": "http://vm:8765"}
+def test_the_provenance_has_cost_model_and_server():
+    paid = entry("paid", scores(), FACTS | {"cost": 1.234, "tokens": 5000, "label": "untrained", "model": "m-1"})
+    unknown = FACTS | {"cost": None, "tokens": 70, "model": "m-1", "server": "http://vm:8765"}
     assert cell(result_tables([paid]), "paid", "verdict") == "untrained"
-    tables = result_tables([paid, result("unknown", scores(), unknown)])[-1:]
+    tables = result_tables([paid, entry("unknown", scores(), unknown)])[-1:]
     assert [cell(tables, name, "cost") for name in ("paid", "unknown")] == [
         "$1.23 in the last attempt, 5,000 tokens in all", "at an unknown price in the last attempt, 70 tokens in all"
     ]  # fmt: skip
@@ -91,67 +91,62 @@ def test_no_text_breaks_out_of_a_markdown_cell_or_a_heading(texts):
     assert "<" not in table[2]
 
 
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        ("[x](javascript:alert(1))", "[x]\\(javascript:alert(1))"),
-        ("![x](http://a/b.png)", "![x]\\(http://a/b.png)"),
-        ("[x][y] [y]: javascript:a", "[x]\\[y] [y]\\: javascript:a"),
-        ("<javascript:a> <img src=x>", "&lt;javascript:a> &lt;img src=x>"),
-        ("40.0 [36.0, 44.0] of 9", "40.0 [36.0, 44.0] of 9"),
-        ("\x1b[31mred\n\x9b", "\ufffd[31mred \ufffd"),
-    ],
-)
-def test_no_link_image_or_html_comes_of_a_text(text, written):
-    page = results_markdown([Table(f"T {text}", f"N {text}", ("a",), ((text,),))], [])
-    assert page.endswith(f"## T {written}\n\n| a |\n|---|\n| {written} |\n\nN {written}\n")
+ESCAPED = {
+    "[x](javascript:alert(1))": "[x]\\(javascript:alert(1))", "![x](http://a/b.png)": "![x]\\(http://a/b.png)",
+    "[x][y] [y]: javascript:a": "[x]\\[y] [y]\\: javascript:a",
+    "<javascript:a> <img src=x>": "&lt;javascript:a> &lt;img src=x>", "40.0 [36.0, 44.0] of 9": "40.0 [36.0, 44.0] of 9",
+    "\x1b[31mred\n\x9b": "\ufffd[31mred \ufffd",
+}  # fmt: skip
 
 
-def by_class(**more):
-    tables = {"benchmark": "sample-causal", "retriever": {"name": "context", "k": 1}, "corpus": ""}
-    means = {name: mean(20.0, 10.0, 10.0) for name in ("ROUGE-L", "EM", "F1", "answer@1")}
+@pytest.mark.parametrize("text", ESCAPED)
+def test_markdown_links_images_and_html_are_escaped(text):
+    page, cell = results_markdown([Table(f"T {text}", f"N {text}", ("a",), ((text,),))], []), ESCAPED[text]
+    assert page.endswith(f"## T {cell}\n\n| a |\n|---|\n| {cell} |\n\nN {cell}\n")
+
+
+def causal(**sections):
+    """An entry with groups: the sections of its experiment, and its scores."""
+    sections |= {"benchmark": "sample-causal", "retriever": {"name": "context", "k": 1}, "corpus": ""}
+    means = {name: mean(20.0, 10.0) for name in ("ROUGE-L", "EM", "F1", "answer@1")}
     part = {"questions": 14, "measures": means}
     groups = {"groups": {"cause": part, "result": part}, "macro": {"measures": means}}
-    return tables | more, scores(questions=45, of=45, subsets={}, measures=means) | groups
+    return sections, scores(questions=45, of=45, subsets={}, measures=means) | groups
 
 
-def test_scores_by_group_stand_beside_the_expected_ones():
-    tables, scored = by_class(expected={"cause.ROUGE-L": {"value": 20}, "result.ROUGE-L": {"value": 90}})
-    grid = result_tables([result("mine", scored, **tables)])[1]
-    assert (grid.title, grid.columns) == ("sample-causal dev, by class", ("experiment", "measure", "cause", "result"))
-    told = (f"20.0 [10.0, 30.0] of 14; expected {verdict}" for verdict in ("20 OK", "90 off"))
-    assert grid.rows[0] == ("mine", "ROUGE-L", *told)
-    assert ("mine", "answer recall @1 / @5 / @20 / @100", "20.0 / - / - / -", "20.0 / - / - / -") in grid.rows
-    tables, _ = by_class(expected={"cause.ROUGE-L": {"value": 20}, "macro.EM": {"value": 3}, "EM": {"value": 4}})
-    grid = result_tables([result("mine", **tables)])[1]  # without a run
-    assert (grid.columns, grid.rows) == (("experiment", "measure", "cause"), (("mine", "ROUGE-L", "expected 20"),))
+def test_scores_by_group_are_listed_with_the_expected_ones():
+    sections, content = causal(expected={"cause.ROUGE-L": {"value": 20}, "result.ROUGE-L": {"value": 90}})
+    table = result_tables([entry("mine", content, **sections)])[1]
+    assert (table.title, table.columns) == ("sample-causal dev, by class", ("experiment", "measure", "cause", "result"))
+    cells = (f"20.0 [10.0, 30.0] of 14; expected {verdict}" for verdict in ("20 OK", "90 off"))
+    assert table.rows[0] == ("mine", "ROUGE-L", *cells)
+    assert ("mine", "answer recall @1 / @5 / @20 / @100", "20.0 / - / - / -", "20.0 / - / - / -") in table.rows
+    sections, _ = causal(expected={"cause.ROUGE-L": {"value": 20}, "macro.EM": {"value": 3}, "EM": {"value": 4}})
+    table = result_tables([entry("mine", **sections)])[1]  # without a run
+    assert (table.columns, table.rows) == (("experiment", "measure", "cause"), (("mine", "ROUGE-L", "expected 20"),))
 
 
-def best(*results):
-    grid = summary_table(results)
-    return [dict(zip(grid.columns, row, strict=True)) for row in grid.rows]
+def best_rows(*entries):
+    return [row[1:] for row in summary_table(entries).rows]
 
 
 def test_the_best_row_of_the_summary_searches_a_corpus_and_covers_its_split():
-    gold = result("gold", scores(90.0), retriever={"name": "gold"}, corpus="")
-    partly = result("partly", scores(80.0, of=700))
-    trained = result("trained", scores(70.0), MADE | {"trained_on_them": True})
-    high = result("high", scores(45.0), expected={"EM": {"value": 45.2, "tolerance": 1, "source": "this project"}})
-    [row] = best(result("low", scores(40.0)), high, gold, partly, trained)
-    assert (row["best row"], row["score"], row["verdict"]) == ("high", "EM 45.0 [41.0, 49.0]", "OK")
-    [row] = best(gold)
-    assert (row["best row"], row["verdict"]) == ("gold", "")
-    assert best(partly, result("undone")) == []
+    gold = entry("gold", scores(90.0), retriever={"name": "gold"}, corpus="")
+    partial = entry("partial", scores(80.0, of=700))
+    trained = entry("trained", scores(70.0), FACTS | {"trained_on_them": True})
+    high = entry("high", scores(45.0), expected={"EM": {"value": 45.2, "tolerance": 1, "source": "this project"}})
+    rows = best_rows(entry("low", scores(40.0)), high, gold, partial, trained)
+    assert rows == [("high", "EM 45.0 [41.0, 49.0]", "OK")]
+    assert best_rows(gold) == [("gold", "EM 90.0 [86.0, 94.0]", "")]
+    assert best_rows(partial, entry("undone")) == []
 
 
-GIVEN = {"retriever": {"name": "gold"}, "corpus": ""}
-
-
-def test_no_score_decides_which_of_several_readers_rows_is_shown():
-    partly = result("a", scores(80.0, of=99), **GIVEN)
-    whole = [result(name, scores(em), **GIVEN) for name, em in (("b", 70.0), ("c", 75.0))]
-    assert reader_tables([*whole, partly])[0].rows[0][-1] == "b"
-    assert reader_tables([partly])[0].rows[0][-2] == "80.0 [76.0, 84.0] PARTIAL: 83 of 99 questions"
-    seen = result("seen", scores(60.0), MADE | {"trained_on_them": True})
-    one = result("one", scores(60.0), questions=["sample/dev/3"])
-    assert reader_tables([result("mine+k=5", scores(60.0)), one, seen, result("undone")]) == []
+def test_a_readers_row_is_chosen_by_name_not_by_score():
+    given = {"retriever": {"name": "gold"}, "corpus": ""}
+    partial = entry("a", scores(80.0, of=99), **given)
+    whole = [entry(name, scores(em), **given) for name, em in (("b", 70.0), ("c", 75.0))]
+    assert reader_tables([*whole, partial])[0].rows[0][-1] == "b"
+    assert reader_tables([partial])[0].rows[0][-2] == "80.0 [76.0, 84.0] PARTIAL: 83 of 99 questions"
+    trained = entry("trained", scores(60.0), FACTS | {"trained_on_them": True})
+    single = entry("single", scores(60.0), questions=["sample/dev/3"])
+    assert reader_tables([entry("mine+k=5", scores(60.0)), single, trained, entry("undone")]) == []

@@ -19,22 +19,20 @@ QUESTIONS = [
 ]
 
 
-BY = default_scheme()
+SCHEME = default_scheme()
 
 
-def summarise(rows, questions, by, k, seed, predictions=()):
-    return aggregate_rows(rows, questions, by, k, predictions).scores(seed)
+def summarise(rows, questions, scheme, k, seed, predictions=()):
+    return aggregate_rows(rows, questions, scheme, k, predictions).scores(seed)
 
 
 def rows(*scores):
-    pairs = zip(QUESTIONS, scores, strict=True)
-    return [
-        per_question.score_question(question, BY) | {"EM": em, "failed": 0.0, "answer": "x"} for question, em in pairs
-    ]
+    scored = [per_question.score_question(question, SCHEME) for question in QUESTIONS]
+    return [row | {"EM": em, "failed": 0.0, "answer": "x"} for row, em in zip(scored, scores, strict=True)]
 
 
 def test_means_are_over_all_questions_and_by_subset():
-    scores = summarise(rows(1.0, 0.0, 0.0), QUESTIONS, BY, None, seed=0)
+    scores = summarise(rows(1.0, 0.0, 0.0), QUESTIONS, SCHEME, None, seed=0)
     assert scores["questions"] == 3
     assert scores["measures"]["EM"]["value"] == pytest.approx(33.33)
     assert "questions" not in scores["measures"]["EM"]
@@ -45,71 +43,71 @@ def test_means_are_over_all_questions_and_by_subset():
 
 
 def test_a_subset_is_left_out_if_unknown_but_not_if_empty():
-    by = replace(BY, subsets=(Subset("untold", lambda _: None), Subset("empty", lambda _: False)))
-    subsets = summarise(rows(1.0, 0.0, 0.0), QUESTIONS, by, None, seed=0)["subsets"]
+    scheme = replace(SCHEME, subsets=(Subset("untold", lambda _: None), Subset("empty", lambda _: False)))
+    subsets = summarise(rows(1.0, 0.0, 0.0), QUESTIONS, scheme, None, seed=0)["subsets"]
     assert subsets == {"empty": {"questions": 0, "measures": {}}}
 
 
 def test_a_failure_is_counted_and_stays_in_the_denominator():
     scored = [row | {"label": "a", "EMM": 0.5} for row in rows(1.0, 1.0, 0.0)]
     scored[2]["failed"] = 1.0
-    scores = summarise(scored, QUESTIONS, BY, None, seed=0)
+    scores = summarise(scored, QUESTIONS, SCHEME, None, seed=0)
     assert scores["n_failed"] == 1
     assert scores["measures"]["EM"]["value"] == pytest.approx(66.67)
-    assert list(scores["measures"]) == ["EM"], "what is no declared measure is none"
+    assert list(scores["measures"]) == ["EM"], "other keys are no measures"
 
 
-def test_a_failure_scores_worst_and_is_not_asked_about():
-    asked = []
-    low = Measure("distance", lambda _, prediction: asked.append(prediction.answer) or 0.25, best="low")
-    by = ScoringScheme((*BY.measures, low))
-    failed = per_question.score_prediction(QUESTIONS[0], Prediction("q/1", "5", error="cut"), by)
+def test_a_failure_scores_worst_without_a_call():
+    calls = []
+    low = Measure("distance", lambda _, prediction: calls.append(prediction.answer) or 0.25, best="low")
+    scheme = ScoringScheme((*SCHEME.measures, low))
+    failed = per_question.score_prediction(QUESTIONS[0], Prediction("q/1", "5", error="cut"), scheme)
     assert {name: failed[name] for name in ("EM", "F1", "contains", "distance", "failed")} == {
         "EM": 0.0, "F1": 0.0, "contains": 0.0, "distance": 1.0, "failed": 1.0,
     }  # fmt: skip
-    assert asked == []
-    assert per_question.score_prediction(QUESTIONS[0], Prediction("q/1", "5"), by)["distance"] == 0.25
+    assert calls == []
+    assert per_question.score_prediction(QUESTIONS[0], Prediction("q/1", "5"), scheme)["distance"] == 0.25
 
 
 def test_a_row_lacks_measures_that_are_not_defined_for_its_question():
-    by = ScoringScheme((Measure("odd", lambda question, _: None if question.id == "q/2" else 1.0),))
+    scheme = ScoringScheme((Measure("odd", lambda question, _: None if question.id == "q/2" else 1.0),))
     scored = [
-        per_question.score_question(question, by, prediction=Prediction(question.id, "x")) for question in QUESTIONS
+        per_question.score_question(question, scheme, prediction=Prediction(question.id, "x")) for question in QUESTIONS
     ]
     assert ["odd" in row for row in scored] == [True, False, True]
-    assert summarise(scored, QUESTIONS, by, None, 0)["measures"]["odd"]["questions"] == 2
+    assert summarise(scored, QUESTIONS, scheme, None, 0)["measures"]["odd"]["questions"] == 2
 
 
-@pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), "1"])
-def test_a_value_that_is_no_share_is_refused(value):
-    by = ScoringScheme((Measure("mine", lambda *_: value),))
+@pytest.mark.parametrize("score", [1.5, -0.1, float("nan"), "1"])
+def test_a_score_outside_0_to_1_is_refused(score):
+    scheme = ScoringScheme((Measure("mine", lambda *_: score),))
     with pytest.raises(IfqaError, match="measure 'mine': wanted a number from 0 to 1 for q/1"):
-        per_question.score_prediction(QUESTIONS[0], Prediction("q/1", "5"), by)
-    over_all = ScoringScheme((SetMeasure("all", lambda *_: value),))
-    said = [Prediction(question.id, "x") for question in QUESTIONS]
+        per_question.score_prediction(QUESTIONS[0], Prediction("q/1", "5"), scheme)
+    over_all = ScoringScheme((SetMeasure("all", lambda *_: score),))
+    predictions = [Prediction(question.id, "x") for question in QUESTIONS]
     with pytest.raises(IfqaError, match="measure 'all': wanted a number from 0 to 1"):
-        summarise(rows(0, 0, 0), QUESTIONS, over_all, None, 0, said)
+        summarise(rows(0, 0, 0), QUESTIONS, over_all, None, 0, predictions)
 
 
-def test_a_run_has_its_ceiling_and_chance_beside_it():
-    scored = [per_question.score_question(question, BY, question.gold_passages, k=5) for question in QUESTIONS]
-    scores = summarise(scored, QUESTIONS, BY, 5, seed=0)
+def test_scores_of_a_run_have_its_ceiling_and_chance():
+    scored = [per_question.score_question(question, SCHEME, question.gold_passages, k=5) for question in QUESTIONS]
+    scores = summarise(scored, QUESTIONS, SCHEME, 5, seed=0)
     assert scores["ceiling"] == pytest.approx(66.67)
     assert set(scores["chance"]) == {"answer@1", "answer@5"}
     assert scores["measures"]["gold_any@1"]["value"] == 100.0
     assert scores["measures"]["answer@5"]["value"] == pytest.approx(66.67)
     assert [name for name in scored[0] if name.startswith("gold_any")] == ["gold_any@1", "gold_any@5"]
-    without = replace(BY, measures=BY.measures[:5])  # no answer recall
+    without = replace(SCHEME, measures=SCHEME.measures[:5])  # no answer recall
     assert "chance" not in summarise(scored, QUESTIONS, without, 5, seed=0)
 
 
 def test_whether_gold_was_read_is_known_and_a_subset():
     (gold,) = QUESTIONS[1].gold_passages
-    found = per_question.score_question(QUESTIONS[1], BY, ["x", gold], k=2, read_depth=2)
-    missed = per_question.score_question(QUESTIONS[1], BY, ["x", gold], k=2, read_depth=1)
-    assert (found["gold_read"], missed["gold_read"]) == (True, False)
-    assert (found["subsets"], missed["subsets"]) == (["other", "gold_read"], ["other"])
-    scores = summarise([found, missed], [QUESTIONS[1]] * 2, BY, 2, 0)
+    read = per_question.score_question(QUESTIONS[1], SCHEME, ["x", gold], k=2, read_depth=2)
+    missed = per_question.score_question(QUESTIONS[1], SCHEME, ["x", gold], k=2, read_depth=1)
+    assert (read["gold_read"], missed["gold_read"]) == (True, False)
+    assert (read["subsets"], missed["subsets"]) == (["other", "gold_read"], ["other"])
+    scores = summarise([read, missed], [QUESTIONS[1]] * 2, SCHEME, 2, 0)
     assert scores["subsets"]["gold_read"]["questions"] == 1
 
 
@@ -118,36 +116,33 @@ def grouped(*groups):
 
 
 def test_each_group_has_scores_and_equal_weight_in_the_macro_average():
-    by, questions = replace(BY, groups="dataset"), grouped("a", "b", "b")
-    scores = summarise(rows(1.0, 0.0, 1.0), questions, by, None, seed=0)
-    assert {name: score["measures"]["EM"]["value"] for name, score in scores["groups"].items()} == {
-        "a": 100.0,
-        "b": 50.0,
-    }
+    scheme, questions = replace(SCHEME, groups="dataset"), grouped("a", "b", "b")
+    scores = summarise(rows(1.0, 0.0, 1.0), questions, scheme, None, seed=0)
+    assert [scores["groups"][name]["measures"]["EM"]["value"] for name in "ab"] == [100.0, 50.0]
     assert scores["macro"]["measures"]["EM"]["value"] == 75.0
     assert scores["measures"]["EM"]["value"] == 66.67
     scored = rows(1.0, 0.0, 1.0)
     del scored[0]["EM"]
-    macro = summarise(scored, questions, by, None, seed=0)["macro"]["measures"]["EM"]
+    macro = summarise(scored, questions, scheme, None, seed=0)["macro"]["measures"]["EM"]
     assert (macro["value"], macro["groups"]) == (50.0, 1)
 
 
 def test_the_mean_over_questions_resamples_within_groups_and_the_macro_average_groups_if_they_are_the_unit():
     questions, scored = grouped("a", "b", "b"), rows(1.0, 0.0, 0.0)
-    pooled = summarise(scored, questions, BY, None, seed=0)["measures"]["EM"]
-    within = summarise(scored, questions, replace(BY, groups="dataset"), None, seed=0)["measures"]["EM"]
+    pooled = summarise(scored, questions, SCHEME, None, seed=0)["measures"]["EM"]
+    within = summarise(scored, questions, replace(SCHEME, groups="dataset"), None, seed=0)["measures"]["EM"]
     assert (pooled["low"], pooled["high"]) == (0.0, 100.0)
     assert (within["value"], within["low"], within["high"]) == (33.33, 33.33, 33.33)
-    by = ScoringScheme((Measure("right", lambda *_: 1.0, unit="group"),), groups="dataset")
+    scheme = ScoringScheme((Measure("right", lambda *_: 1.0, unit="group"),), groups="dataset")
     scored = [row | {"right": value} for row, value in zip(scored, (1.0, 0.0, 1.0), strict=True)]
-    macro = summarise(scored, questions, by, None, seed=0)["macro"]["measures"]["right"]
-    assert (macro["value"], macro["low"], macro["high"]) == tuple(100 * one for one in mean_interval([1.0, 0.5]))
+    macro = summarise(scored, questions, scheme, None, seed=0)["macro"]["measures"]["right"]
+    assert (macro["value"], macro["low"], macro["high"]) == tuple(100 * end for end in mean_interval([1.0, 0.5]))
 
 
 def test_a_question_without_its_group_or_unit_is_named():
-    by = ScoringScheme((Measure("right", lambda *_: 1.0, unit="paragraph"),))
+    scheme = ScoringScheme((Measure("right", lambda *_: 1.0, unit="paragraph"),))
     scored = [row | {"right": 1.0} for row in rows(0, 0, 0)]
     with pytest.raises(IfqaError, match="'right' resamples by paragraph, and q/1 has no label 'paragraph'"):
-        summarise(scored, QUESTIONS, by, None, 0)
+        summarise(scored, QUESTIONS, scheme, None, 0)
     with pytest.raises(IfqaError, match="question q/2 has no dataset"):
-        summarise(rows(0, 0, 0), grouped("a", "", "b"), replace(BY, groups="dataset"), None, 0)
+        summarise(rows(0, 0, 0), grouped("a", "", "b"), replace(SCHEME, groups="dataset"), None, 0)

@@ -1,4 +1,4 @@
-"""Statistics of a sample: a measure over sets against plain loops, one of numbers in rows against one over sets."""
+"""Statistics of a sample: a measure of sets against plain loops, a measure of columns against a measure of sets."""
 
 import random
 from itertools import product
@@ -20,7 +20,7 @@ def consistent(questions, predictions):
     for question, prediction in zip(questions, predictions, strict=True):
         assert prediction.question_id == question.id
         right.setdefault(question.label("paragraph"), []).append(prediction.answer in question.answers)
-    return sum(map(all, right.values())) / len(right) if right else None
+    return sum(map(all, right.values())) / len(right)
 
 
 def mean(questions, predictions):
@@ -31,14 +31,14 @@ CONSISTENT = SetMeasure("consistent", consistent, unit="paragraph")
 
 
 def pairs_of(paragraphs, seed, share=0.7):
-    """Questions on paragraphs, in two groups, of which about a share is answered right."""
-    sizes, answers = random.Random(0), random.Random(seed)
-    questions = [
-        Question(f"{one}/{n}", "Why?", ("yes",), group="ab"[one % 2], labels=(("paragraph", f"{one}"),))
-        for one in range(paragraphs)
-        for n in range(sizes.randint(1, 3))
-    ]
-    return [(question, Prediction(question.id, "yes" if answers.random() < share else "no")) for question in questions]
+    """Questions on paragraphs, in two groups; about a share is answered right."""
+    sizes, answers, pairs = random.Random(0), random.Random(seed), []
+    for number in range(paragraphs):
+        group, labels = "ab"[number % 2], (("paragraph", f"{number}"),)
+        for n in range(sizes.randint(1, 3)):
+            question = Question(f"{number}/{n}", "Why?", ("yes",), group=group, labels=labels)
+            pairs.append((question, Prediction(question.id, "yes" if answers.random() < share else "no")))
+    return pairs
 
 
 def paragraphs_of(pairs):
@@ -49,12 +49,12 @@ def over_paragraphs(pairs, measure=CONSISTENT):
     return SetStatistic(measure, pairs, paragraphs_of(pairs))
 
 
-def value_of(measure, pairs):
+def score_pairs(measure, pairs):
     return measure(*map(list, zip(*pairs, strict=True)))
 
 
 @pytest.mark.parametrize("unit", ["question", "group"])
-def test_ids_and_groups_are_told_apart_in_a_resample(unit):
+def test_repeated_questions_and_groups_get_new_names_in_a_resample(unit):
     seen = []
 
     def look(questions, predictions):
@@ -72,19 +72,20 @@ def test_ids_and_groups_are_told_apart_in_a_resample(unit):
 def test_the_macro_value_is_the_mean_over_groups():
     pairs = pairs_of(40, 2)
     parts = [[pair for pair in pairs if pair[0].group == group] for group in "ab"]
-    (value, low, high), groups = over_paragraphs(pairs).macro([question.group for question, _ in pairs], 0)
-    assert (value, groups) == (pytest.approx(sum(value_of(consistent, part) for part in parts) / 2), 2)
-    assert low < value < high
+    (mean, low, high), groups = over_paragraphs(pairs).macro([question.group for question, _ in pairs], 0)
+    assert (mean, groups) == (pytest.approx(sum(score_pairs(consistent, part) for part in parts) / 2), 2)
+    assert low < mean < high
 
 
-def test_what_is_not_defined_has_no_value_and_a_system_differs_from_itself_in_nothing():
-    undefined = (
-        SetStatistic(SetMeasure("none", lambda *_: None), pairs_of(3, 1)),
-        ColumnStatistic(AURC, np.full((3, 2), np.nan)),
-    )
-    for statistic, groups in (*zip(undefined, [["a"] * 3] * 2, strict=True), (MeanStatistic(RIGHT, []), [])):
+def test_an_undefined_measure_has_no_interval():
+    no_set = SetStatistic(SetMeasure("none", lambda *_: None), pairs_of(3, 1))
+    no_column, empty = ColumnStatistic(AURC, np.full((3, 2), np.nan)), MeanStatistic(RIGHT, [])
+    for statistic, groups in ((no_set, ["a"] * 3), (no_column, ["a"] * 3), (empty, [])):
         assert statistic.interval(0) is statistic.macro(groups, 0) is statistic.difference(statistic, 0) is None
-    for statistic in (over_paragraphs(pairs_of(20, 1)), ColumnStatistic(AURC, rows(answers(1)))):
+
+
+def test_a_system_does_not_differ_from_itself():
+    for statistic in (over_paragraphs(pairs_of(20, 1)), ColumnStatistic(AURC, columns_of(answered(1)))):
         paired = statistic.difference(statistic, 0)
         assert (paired.delta, paired.low, paired.high, paired.p) == (0.0, 0.0, 0.0, 1.0)
 
@@ -92,12 +93,13 @@ def test_what_is_not_defined_has_no_value_and_a_system_differs_from_itself_in_no
 def test_p_agrees_with_counting_all_swaps_of_paragraphs():
     first, second = pairs_of(8, 1, 0.9), pairs_of(8, 2, 0.4)
     paragraphs = sorted(set(paragraphs_of(first)))
-    apart = []
+    deltas = []
     for swaps in product((False, True), repeat=len(paragraphs)):
         swap = dict(zip(paragraphs, swaps, strict=True))
         both = [(b, a) if swap[a[0].label("paragraph")] else (a, b) for a, b in zip(first, second, strict=True)]
-        apart.append(abs(value_of(consistent, [b for _, b in both]) - value_of(consistent, [a for a, _ in both])))
-    exact = sum(delta >= apart[0] - 1e-9 for delta in apart) / len(apart)
+        sides = zip(*both, strict=True)
+        deltas.append(abs(score_pairs(consistent, next(sides)) - score_pairs(consistent, next(sides))))
+    exact = sum(delta >= deltas[0] - 1e-9 for delta in deltas) / len(deltas)
     paired = over_paragraphs(first).difference(over_paragraphs(second), 0)
     assert paired.p == pytest.approx(exact, abs=0.05)
     assert paired.delta == pytest.approx(paired.second - paired.first)
@@ -107,11 +109,11 @@ def test_p_agrees_with_counting_all_swaps_of_paragraphs():
 def test_a_mean_as_a_set_measure_has_the_interval_of_a_mean():
     first, second = pairs_of(50, 1), pairs_of(50, 5, 0.5)
     units = paragraphs_of(first)
-    values, others = ([float(prediction.answer == "yes") for _, prediction in side] for side in (first, second))
+    scores, others = ([float(prediction.answer == "yes") for _, prediction in side] for side in (first, second))
     measure = SetMeasure("mean", mean, unit="paragraph")
     over_sets = over_paragraphs(first, measure)
-    assert over_sets.interval(0) == pytest.approx(mean_interval(values, units=units), abs=0.02)
-    p = paired_randomization(values, others, units=units)
+    assert over_sets.interval(0) == pytest.approx(mean_interval(scores, units=units), abs=0.02)
+    p = paired_randomization(scores, others, units=units)
     assert over_sets.difference(over_paragraphs(second, measure), 0).p == pytest.approx(p, abs=0.04)
 
 
@@ -128,9 +130,9 @@ def test_the_difference_of_means_counts_the_questions_on_which_the_second_is_bet
 
 
 def risk(questions, predictions):
-    """AURC of predictions with unlike confidences."""
-    both = sorted(zip(questions, predictions, strict=True), key=lambda pair: -pair[1].confidence)
-    wrong = [prediction.answer not in question.answers for question, prediction in both]
+    """AURC of predictions with distinct confidences."""
+    pairs = sorted(zip(questions, predictions, strict=True), key=lambda pair: -pair[1].confidence)
+    wrong = [prediction.answer not in question.answers for question, prediction in pairs]
     return sum(sum(wrong[:k]) / k for k in range(1, len(wrong) + 1)) / len(wrong)
 
 
@@ -138,37 +140,34 @@ QUESTIONS = [Question(f"q/{n:02}", "?", ("yes",), group=f"{n % 4}") for n in ran
 GROUPS = [question.group for question in QUESTIONS]
 
 
-def answers(seed):
+def answered(seed):
+    """The questions with random answers and confidences."""
     rng = random.Random(seed)
-    return [
-        (question, Prediction(question.id, rng.choice(["yes", "no"]), confidence=rng.random()))
-        for question in QUESTIONS
-    ]
+    predictions = (Prediction(q.id, rng.choice(["yes", "no"]), confidence=rng.random()) for q in QUESTIONS)
+    return [*zip(QUESTIONS, predictions, strict=True)]
 
 
-def rows(pairs):
+def columns_of(pairs):
     return np.array([[prediction.confidence, prediction.answer == "yes"] for _, prediction in pairs], dtype=float)
 
 
 @pytest.mark.parametrize("unit", ["question", "group"])
-def test_numbers_in_rows_have_the_intervals_p_and_macro_value_of_a_measure_over_sets(unit):
-    over_set, column = SetMeasure("risk", risk, unit=unit), ColumnMeasure("risk", AURC.score, AURC.columns, unit=unit)
+def test_a_measure_of_columns_has_the_interval_p_and_macro_mean_of_a_measure_of_sets(unit):
+    of_sets, column = SetMeasure("risk", risk, unit=unit), ColumnMeasure("risk", AURC.score, AURC.columns, unit=unit)
     units = GROUPS if unit == "group" else []
-    in_rows = [ColumnStatistic(column, rows(answers(seed)), units) for seed in (1, 2)]
-    over_sets = [SetStatistic(over_set, answers(seed), units) for seed in (1, 2)]
-    assert in_rows[0].interval(3) == pytest.approx(over_sets[0].interval(3))
-    paired, wanted = (first.difference(second, 3) for first, second in (in_rows, over_sets))
-    assert paired[:5] == pytest.approx(wanted[:5])
-    assert paired.p == wanted.p
-    (interval, count), (wanted, groups) = (one.macro(GROUPS, 0) for one in (in_rows[0], over_sets[0]))
-    assert (interval, count) == (pytest.approx(wanted), 4)
-    assert count == groups
+    columns = [ColumnStatistic(column, columns_of(answered(seed)), units) for seed in (1, 2)]
+    sets = [SetStatistic(of_sets, answered(seed), units) for seed in (1, 2)]
+    assert columns[0].interval(3) == pytest.approx(sets[0].interval(3))
+    paired, expected = (first.difference(second, 3) for first, second in (columns, sets))
+    assert (paired[:5], paired.p) == (pytest.approx(expected[:5]), expected.p)
+    (interval, count), (expected, _) = columns[0].macro(GROUPS, 0), sets[0].macro(GROUPS, 0)
+    assert (interval, count) == (pytest.approx(expected), 4)
 
 
 @pytest.mark.parametrize(
-    ("score", "message"), [(lambda numbers, times: times[:, 0] - 2, "-1"), (lambda numbers, times: times, "the shape")]
+    ("score", "message"), [(lambda _, times: times[:, 0] - 2, "-1"), (lambda _, times: times, "the shape")]
 )
-def test_a_value_that_is_no_share_is_refused(score, message):
-    odd = ColumnStatistic(ColumnMeasure("odd", score, ("confidence", "EM")), rows(answers(1)))
+def test_a_score_outside_0_to_1_is_refused(score, message):
+    odd = ColumnStatistic(ColumnMeasure("odd", score, ("confidence", "EM")), columns_of(answered(1)))
     with pytest.raises(IfqaError, match=f"measure 'odd': wanted a number from 0 to 1.*found .*{message}"):
         odd.interval(0)

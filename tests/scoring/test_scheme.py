@@ -31,23 +31,23 @@ def plain(tmp_path, monkeypatch):
     return make
 
 
-def test_who_declares_no_measure_is_scored_as_ifqa_is(plain):
-    usual, of_ifqa = default_scheme(), load_scheme("ifqa")
-    assert load_scheme(plain()) == usual
-    assert (of_ifqa.measures, of_ifqa.subsets[:-1]) == (usual.measures, usual.subsets)  # but for what its files tell
-    own = load_scheme(plain(subsets="[Subset('hard', bool)]"))
-    assert (own.measures, [subset.name for subset in own.subsets]) == (default_scheme().measures, ["hard"])
-    alone = load_scheme(plain(measures="[Measure('mine', float)]"))
-    assert ([measure.name for measure in alone.measures], alone.subsets) == (["mine"], ())
+def test_a_benchmark_without_measures_has_the_default_scheme(plain):
+    default, ifqa = default_scheme(), load_scheme("ifqa")
+    assert load_scheme(plain()) == default
+    assert (ifqa.measures, ifqa.subsets[:-1]) == (default.measures, default.subsets)  # the last one needs its files
+    subset_alone = load_scheme(plain(subsets="[Subset('hard', bool)]"))
+    assert (subset_alone.measures, [subset.name for subset in subset_alone.subsets]) == (default.measures, ["hard"])
+    measure_alone = load_scheme(plain(measures="[Measure('mine', float)]"))
+    assert ([measure.name for measure in measure_alone.measures], measure_alone.subsets) == (["mine"], ())
 
 
-def test_an_experiment_may_add_measures_and_several_are_shown_with_those_of_all():
+def test_an_experiment_adds_measures_and_merging_takes_all():
     a, b = load_scheme("ifqa", ["accuracy"]), load_scheme("ifqa")
     assert (a.measures[:-1], a.measures[-1].name) == (default_scheme().measures, "accuracy")
     assert a.headline(["accuracy", "EM"]) == "EM"
     assert merge_schemes([a, b]) == a
     assert merge_schemes([b, a]).measures == a.measures
-    lists = ScoringScheme((RankingMeasure("found", lambda *_: {}, depths=[1, 5]),))  # as a user may write it
+    lists = ScoringScheme((RankingMeasure("hits", lambda *_: {}, depths=[1, 5]),))  # as a user may write it
     assert merge_schemes([lists, lists]) == lists
 
 
@@ -62,34 +62,34 @@ def test_an_experiment_may_add_measures_and_several_are_shown_with_those_of_all(
         ("()", "[Subset('x', bool), Subset('x', bool)]", "the name of subset 'x' is taken"),
     ],
 )
-def test_a_name_that_would_mean_two_things_is_refused(plain, measures, subsets, complaint):
+def test_a_bad_or_ambiguous_name_is_refused(plain, measures, subsets, complaint):
     with pytest.raises(IfqaError, match=complaint):
         load_scheme(plain(measures, subsets))
     assert load_scheme(plain("[RankingMeasure('answer', float)]")).measures  # its keys are answer@K
 
 
-RANKED = RankingMeasure("found", lambda *_: {}, depths=(1, 5, 20), tables=(5,))
-OTHER, SHOWN = Measure("plain", lambda *_: 0), Measure("shown", lambda *_: 0, in_tables=True)
-BY = ScoringScheme((OTHER, SHOWN, SetMeasure("set", lambda *_: 0), RANKED))
+RANKED = RankingMeasure("hits", lambda *_: {}, depths=(1, 5, 20), tables=(5,))
+PLAIN_MEASURE, SHOWN = Measure("plain", lambda *_: 0), Measure("shown", lambda *_: 0, in_tables=True)
+SCHEME = ScoringScheme((PLAIN_MEASURE, SHOWN, SetMeasure("set", lambda *_: 0), RANKED))
 
 
 def test_rankings_come_first_and_the_rest_as_declared():
-    known = {"set", "plain", "found@20", "found@1", "of no measure"}
-    assert BY.keys(known) == ["found@1", "found@20", "plain", "set"]
+    known = {"set", "plain", "hits@20", "hits@1", "of no measure"}
+    assert SCHEME.keys(known) == ["hits@1", "hits@20", "plain", "set"]
 
 
 def test_the_headline_is_declared_else_in_tables_else_the_first_measure():
-    every = ["plain", "shown", "set", "found@1", "found@5"]
-    assert BY.headline(every) == "shown"
-    assert BY.headline(["plain", "found@1", "found@5"]) == "found@5"
-    assert BY.headline(["set", "plain"]) == "plain"
-    assert BY.headline([]) == ""
-    led = replace(BY, measures=(*BY.measures, SetMeasure("first", lambda *_: 0, headline=True)))
-    assert led.headline([*every, "first"]) == "first"
+    keys = ["plain", "shown", "set", "hits@1", "hits@5"]
+    assert SCHEME.headline(keys) == "shown"
+    assert SCHEME.headline(["plain", "hits@1", "hits@5"]) == "hits@5"
+    assert SCHEME.headline(["set", "plain"]) == "plain"
+    assert SCHEME.headline([]) == ""
+    led = replace(SCHEME, measures=(*SCHEME.measures, SetMeasure("first", lambda *_: 0, headline=True)))
+    assert led.headline([*keys, "first"]) == "first"
     assert led.table_keys(["plain", "shown", "first"]) == ["first", "shown"]
 
 
-def test_low_is_marked():
+def test_an_arrow_marks_measures_where_low_is_best():
     low = ScoringScheme((replace(RANKED, best="low"), Measure("high", lambda *_: 0)))
-    assert (low.best_value("found@5"), low.display_name("found@5")) == (0.0, "found@5 ↓")
+    assert (low.best_value("hits@5"), low.display_name("hits@5")) == (0.0, "hits@5 ↓")
     assert (low.best_value("high"), low.display_name("high")) == (1.0, "high")

@@ -26,34 +26,33 @@ def scores(seed, count: int, values: tuple[float, ...] = (0.0, 1.0)) -> list[flo
     return random.Random(seed).choices(values, k=count)
 
 
-@pytest.mark.parametrize(
-    ("values", "step"),  # step: between two neighbouring means that a resample can have, where it is wide
-    [
-        (scores(1, 700), 1 / 700),
-        (scores(2, 60, (0.0, 0.0, 0.0, 0.0, 1.0)), 1 / 60),
-        (scores(3, 300, (0.0, 0.0, 1.0, 0.4, 2 / 3, 0.8)), 0),
-        ([random.Random(seed).random() ** 3 for seed in range(200)], 0),
-    ],
-    ids=["exact match", "rare and few", "f1", "continuous"],
-)
-def test_interval_agrees_with_scipy(values, step):
+BOOTSTRAPPED = {  # scores, and the step between neighbouring means of resamples if it is wide
+    "exact match": (scores(1, 700), 1 / 700), "rare and few": (scores(2, 60, (0.0, 0.0, 0.0, 0.0, 1.0)), 1 / 60),
+    "f1": (scores(3, 300, (0.0, 0.0, 1.0, 0.4, 2 / 3, 0.8)), 0),
+    "continuous": ([random.Random(seed).random() ** 3 for seed in range(200)], 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BOOTSTRAPPED)
+def test_interval_agrees_with_scipy(case):
     import numpy as np
     from scipy.stats import bootstrap
 
-    mean, low, high = mean_interval(values)
-    theirs = bootstrap((values,), np.mean, n_resamples=10_000, method="percentile", rng=np.random.default_rng(5))
+    values, step = BOOTSTRAPPED[case]
+    rng = np.random.default_rng(5)
+    expected = bootstrap((values,), np.mean, n_resamples=10_000, method="percentile", rng=rng)
+    tolerance = 0.12 * expected.standard_error + step  # three sigma of the difference of two such quantiles, and a step
+    mean, *ends = mean_interval(values)
     assert mean == pytest.approx(np.mean(values))
-    tolerance = 0.12 * theirs.standard_error + step  # three sigma of the difference of two such quantiles, and a step
-    assert low == pytest.approx(theirs.confidence_interval.low, abs=tolerance)
-    assert high == pytest.approx(theirs.confidence_interval.high, abs=tolerance)
+    assert ends == pytest.approx([*expected.confidence_interval], abs=tolerance)
 
 
 @given(SCORES, st.integers(0, 9))
 def test_interval_holds_the_mean_and_is_reproducible(values, seed):
-    mean, low, high = found = mean_interval(values, seed=seed, resamples=500)
+    mean, low, high = interval = mean_interval(values, seed=seed, resamples=500)
     assert min(values) - 1e-12 <= low <= high <= max(values) + 1e-12
     assert low - 1e-12 <= mean <= high + 1e-12
-    assert mean_interval(values[::-1], seed=seed, resamples=500) == found
+    assert mean_interval(values[::-1], seed=seed, resamples=500) == interval
 
 
 def test_seeds_batches_and_draws_of_single_values_hardly_change_the_interval(monkeypatch):
@@ -68,8 +67,8 @@ def test_seeds_batches_and_draws_of_single_values_hardly_change_the_interval(mon
     values, units = clustered(9, 60, 4)
     whole = mean_interval(values), mean_interval(values, units=units)
     monkeypatch.setattr(statistics, "_MANY", 0)
-    for one, other in zip(whole, (mean_interval(values), mean_interval(values, units=units)), strict=True):
-        assert (one, one[0]) == (pytest.approx(other, abs=0.012), other[0])
+    for before, after in zip(whole, (mean_interval(values), mean_interval(values, units=units)), strict=True):
+        assert (before, before[0]) == (pytest.approx(after, abs=0.012), after[0])
 
 
 def scipy_p(a, b, resamples):
@@ -79,15 +78,14 @@ def scipy_p(a, b, resamples):
     def mean_difference(x, y, axis):
         return np.mean(x, axis=axis) - np.mean(y, axis=axis)
 
-    how = {"permutation_type": "samples", "vectorized": True, "rng": np.random.default_rng(7)}
-    return permutation_test((np.array(a), np.array(b)), mean_difference, n_resamples=resamples, **how).pvalue
+    options = {"permutation_type": "samples", "vectorized": True, "rng": np.random.default_rng(7)}
+    return permutation_test((np.array(a), np.array(b)), mean_difference, n_resamples=resamples, **options).pvalue
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.03, 0.06, 0.1])
 def test_p_agrees_with_scipy(shift):
     rng = random.Random(11)
-    a = [float(rng.random() < 0.4 + shift) for _ in range(400)]
-    b = [float(rng.random() < 0.4) for _ in range(400)]
+    a, b = ([float(rng.random() < share) for _ in range(400)] for share in (0.4 + shift, 0.4))
     assert paired_randomization(a, b) == pytest.approx(scipy_p(a, b, 10_000), abs=0.025)
 
 
@@ -97,7 +95,7 @@ def test_p_agrees_with_counting_all_sign_flips(seed):
     assert paired_randomization(a, b, rounds=50_000) == pytest.approx(scipy_p(a, b, float("inf")), abs=0.01)
 
 
-def test_p_at_the_ends():
+def test_p_is_never_0_and_at_most_1():
     assert paired_randomization([1.0, 0.5], [1.0, 0.5]) == 1.0
     assert paired_randomization([1.0] * 100, [0.0] * 100, rounds=999) == 1 / 1000  # never 0
     assert paired_randomization([1.0], [0.0]) == 1.0  # one question shows nothing
@@ -113,41 +111,38 @@ def test_p_is_two_sided_and_reproducible(a, rng):
     assert p == paired_randomization(b, a, rounds=200)
 
 
-def test_won_lost_tied_and_empty_or_unequal_scores_are_refused():
+def test_wins_losses_and_ties_are_counted():
     assert count_wins([1.0, 0.0, 0.5, 1.0], [0.0, 1.0, 0.5, 0.9]) == (2, 1, 1)
+
+
+def test_missing_or_unequal_scores_are_refused():
     with pytest.raises(IfqaError, match="no scores"):
         mean_interval([])
     with pytest.raises(IfqaError, match="found 1 and 2 scores"):
         paired_randomization([1.0], [1.0, 0.0])
-    with pytest.raises(IfqaError, match="no scores"):
-        count_wins([], [])
 
 
-def clustered(seed, several, largest):
-    """Scores of questions on paragraphs of 1 to `largest` questions; scores within a paragraph are similar."""
+def clustered(seed, paragraphs, largest):
+    """Scores of questions on paragraphs of 1 to `largest` questions, similar within a paragraph; and their paragraphs."""
     rng = random.Random(seed)
-    hard = [rng.random() for _ in range(several)]
-    places = [number for number in range(several) for _ in range(rng.randint(1, largest))]
-    return [float(rng.random() > hard[place]) for place in places], [f"paragraph {place}" for place in places]
+    hard = [rng.random() for _ in range(paragraphs)]
+    numbers = [number for number in range(paragraphs) for _ in range(rng.randint(1, largest))]
+    return [float(rng.random() > hard[number]) for number in numbers], [f"paragraph {number}" for number in numbers]
 
 
-def brute_force(values, units, resamples, seed):
-    """The mean of each resample: drawn by paragraph, summed by question."""
-    rng = random.Random(seed)
-    paragraphs = [[v for v, u in zip(values, units, strict=True) if u == unit] for unit in dict.fromkeys(units)]
-    draws = ([*chain(*rng.choices(paragraphs, k=len(paragraphs)))] for _ in range(resamples))
-    return sorted(sum(drawn) / len(drawn) for drawn in draws)
-
-
-@pytest.mark.parametrize(("several", "largest"), [(80, 6), (12, 30)])
-def test_interval_over_units_agrees_with_brute_force(several, largest):
-    values, units = clustered(several, several, largest)
+@pytest.mark.parametrize(("paragraphs", "largest"), [(80, 6), (12, 30)])
+def test_interval_over_units_agrees_with_brute_force(paragraphs, largest):
+    values, units = clustered(paragraphs, paragraphs, largest)
     mean, low, high = mean_interval(values, units=units)
-    means = brute_force(values, units, 8_000, seed=5)
-    spread = (sum((one - mean) ** 2 for one in means) / len(means)) ** 0.5
+    rng, by_unit = (
+        random.Random(5),
+        [[v for v, u in zip(values, units, strict=True) if u == unit] for unit in dict.fromkeys(units)],
+    )
+    draws = ([*chain(*rng.choices(by_unit, k=paragraphs))] for _ in range(8_000))
+    means = sorted(sum(draw) / len(draw) for draw in draws)
+    spread = (sum((drawn - mean) ** 2 for drawn in means) / len(means)) ** 0.5
     assert mean == pytest.approx(sum(values) / len(values))
-    assert low == pytest.approx(means[200], abs=0.15 * spread)
-    assert high == pytest.approx(means[7_800], abs=0.15 * spread)
+    assert [low, high] == pytest.approx([means[200], means[7_800]], abs=0.15 * spread)
     _, low_alone, high_alone = mean_interval(values)
     assert high - low > 1.2 * (high_alone - low_alone)  # questions on one paragraph tell less than as many on several
 
@@ -155,14 +150,14 @@ def test_interval_over_units_agrees_with_brute_force(several, largest):
 def test_the_macro_average_agrees_with_numpy():
     import numpy as np
 
-    values = {group: scores(number, size) for number, (group, size) in enumerate({"a": 40, "b": 300, "c": 12}.items())}
-    groups = [group for group in values for _ in values[group]]
-    mean, low, high = mean_interval([*chain(*values.values())], strata=groups, macro=True)
-    assert mean == pytest.approx(np.mean([np.mean(several) for several in values.values()]))
+    groups = {"a": scores(0, 40), "b": scores(1, 300), "c": scores(2, 12)}
+    strata = [group for group in groups for _ in groups[group]]
+    mean, *ends = mean_interval([*chain(*groups.values())], strata=strata, macro=True)
+    assert mean == pytest.approx(np.mean([np.mean(group) for group in groups.values()]))
     rng = np.random.default_rng(8)
-    drawn = [rng.choice(several, size=(10_000, len(several))).mean(axis=1) for several in values.values()]
-    ends = np.quantile(means := np.mean(drawn, axis=0), (0.025, 0.975))
-    assert [low, high] == pytest.approx([*ends], abs=0.1 * means.std() + 1 / 36)
+    draws = [rng.choice(group, size=(10_000, len(group))).mean(axis=1) for group in groups.values()]
+    expected = np.quantile(means := np.mean(draws, axis=0), (0.025, 0.975))
+    assert ends == pytest.approx([*expected], abs=0.1 * means.std() + 1 / 36)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -189,7 +184,7 @@ def test_holm_rejects_what_the_step_down_rule_rejects(ps):
     assert {n for n, p in enumerate(holm_correction(ps)) if p < 0.05} == rejected
 
 
-def test_units_of_one_question_one_stratum_and_equal_scores_are_nothing_special():
+def test_units_of_one_question_and_a_single_stratum_change_nothing():
     values, other = scores(6, 50, (0.0, 0.5, 1.0)), scores(5, 50)
     units = [f"{number}" for number in range(50)]
     for macro in (False, True):
@@ -204,8 +199,8 @@ def test_units_of_one_question_one_stratum_and_equal_scores_are_nothing_special(
 def test_the_interval_of_a_share_agrees_with_scipy(hits, of):
     from scipy.stats import binomtest
 
-    theirs = binomtest(hits, of).proportion_ci(method="wilson")
-    assert wilson_interval(hits, of) == pytest.approx((hits / of, theirs.low, theirs.high))
+    ends = binomtest(hits, of).proportion_ci(method="wilson")
+    assert wilson_interval(hits, of) == pytest.approx((hits / of, ends.low, ends.high))
     assert wilson_interval(0, 0) is None
 
 
@@ -214,20 +209,17 @@ TWO = ("0100000010", "1110010000")
 FOUR = ("123321412...", "1233224125.3", ".3332342251.", "12332441251.")
 
 
-def units(rows):
-    return [[value for value in column if value != "."] for column in zip(*rows, strict=True)]
-
-
-def test_alpha_is_that_of_the_published_examples_and_undefined_without_two_classes():
-    assert [krippendorff_alpha(units(rows)) for rows in (TWO, FOUR)] == pytest.approx([0.095, 0.743], abs=0.0005)
-    assert [krippendorff_alpha(few) for few in ([], [["a"]], [["a", "a"], ["a", "a"]], [["a", "a"], ["b"]])] == [
-        None
-    ] * 4
+def test_alpha_agrees_with_the_published_examples_and_is_undefined_without_two_classes():
+    for annotators, alpha in ((TWO, 0.095), (FOUR, 0.743)):
+        units = [[label for label in column if label != "."] for column in zip(*annotators, strict=True)]
+        assert krippendorff_alpha(units) == pytest.approx(alpha, abs=0.0005)
+    for units in ([], [["a"]], [["a", "a"], ["a", "a"]], [["a", "a"], ["b"]]):
+        assert krippendorff_alpha(units) is None
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1))
 def test_alpha_of_two_annotators_is_scotts_pi_with_its_correction(pairs):
-    counts = Counter(value for pair in pairs for value in pair)
+    counts = Counter(chain(*pairs))
     number = 2 * len(pairs)
     chance = sum((count / number) ** 2 for count in counts.values())
     if chance == 1:

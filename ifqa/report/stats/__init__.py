@@ -1,12 +1,14 @@
-"""What `ifqa stats` counts. Each module has `measure`, which counts, and `tables` of the counts for the screen."""
+"""The counts of `ifqa stats`. Each module has `measure`, which counts, and `tables` of the counts for the terminal."""
 
+from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import accumulate
 
 from rich.console import Console
 from typing_extensions import TypedDict
 
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import IfqaError, MissingInput, unknown_name
 from ifqa.protocols import Benchmark
 from ifqa.report.table import Table
 from ifqa.scoring.statistics import Interval
@@ -15,7 +17,7 @@ _NARROW = 6  # columns; wider tables have one blank between columns, to fit 80 c
 
 
 class Summary(TypedDict, total=False):
-    """A summary of a histogram (size -> count); empty for an empty one."""
+    """A summary of a histogram (size -> count); empty for an empty histogram."""
 
     mean: float
     median: float
@@ -24,7 +26,6 @@ class Summary(TypedDict, total=False):
 
 
 def show_tables(tables: Iterable[Table]) -> None:
-    """Print tables, with a blank line between two."""
     console = Console(highlight=False)
     for number, table in enumerate(tables):
         if number:
@@ -33,39 +34,34 @@ def show_tables(tables: Iterable[Table]) -> None:
 
 
 def summary(histogram: Mapping[int, int]) -> Summary:
-    """Mean, median, least and most of a histogram."""
     if not histogram:
         return {}
-    number = sum(histogram.values())
-    total = sum(size * count for size, count in histogram.items())
-    reached, middle = 0, [(number - 1) // 2, number // 2]  # the middle position, or both
-    median = 0.0
-    for size, count in sorted(histogram.items()):
-        median += size / 2 * sum(reached <= place < reached + count for place in middle)
-        reached += count
-    return {"mean": total / number, "median": median, "least": min(histogram), "most": max(histogram)}
+    sizes = sorted(histogram)
+    *_, count = ends = [*accumulate(histogram[size] for size in sizes)]
+    mean = sum(size * histogram[size] for size in sizes) / count
+    low, high = (sizes[bisect(ends, index)] for index in ((count - 1) // 2, count // 2))
+    return {"mean": mean, "median": (low + high) / 2, "least": sizes[0], "most": sizes[-1]}
 
 
 def select_splits(benchmark: Benchmark, named: Sequence[str] = ()) -> Sequence[str]:
     """The named splits of a benchmark; without names, the splits whose files exist."""
     if wrong := [split for split in named if benchmark.splits and split not in benchmark.splits]:
         raise unknown_name(f"split of {benchmark.name}", wrong[0], benchmark.splits)
-    present = []
+    splits = list(named)
     for split in () if named else benchmark.splits:
         with suppress(IfqaError):
             benchmark.files(split)
-            present.append(split)
-    if not (named or present):
-        name = benchmark.name
-        raise IfqaError(f"{name}: no split in {benchmark.folder}; run: ifqa data {name}, or name a split: {name}:SPLIT")
-    return named or present
+            splits.append(split)
+    if not splits:
+        name, folder = benchmark.name, benchmark.folder
+        raise MissingInput(f"{name}: no split in {folder}; run: ifqa data {name}, or name a split: {name}:SPLIT")
+    return splits
 
 
 def percent_cell(share: float | None, sign: str = "") -> str:
-    """A share in percent as the text of a cell."""
     return "-" if share is None else f"{share:.1f}{sign}"
 
 
 def interval_cell(share: Interval | None) -> str:
-    """A share from 0 to 1 with its interval, for a table."""
+    """A share from 0 to 1 with its interval, as the text of a cell."""
     return "-" if share is None else "{:.2f} [{:.2f}, {:.2f}]".format(*share)

@@ -1,6 +1,6 @@
-"""Causal questions by the rules of Webis-CausalQA, and the corpus made with them: counts, shares, precision and recall.
+"""Causal questions by the rules of Webis-CausalQA, and the corpus selected with them: counts, shares, precision and recall.
 
-The paper's values are shown beside ours. Questions are read one at a time, so memory does not grow with their number.
+The paper's values are shown beside ours. Memory does not grow with the number of questions.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from ifqa.benchmarks.causalqa.benchmark import SPLITS
 from ifqa.benchmarks.causalqa.builder import DatasetFacts, read_facts
 from ifqa.benchmarks.causalqa.release import ALL, PUBLISHED
 from ifqa.benchmarks.causalqa.rules import RULES, TABLE, match_rules
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import MissingInput, unknown_name
 from ifqa.formats.causalqa_datasets import PUBLISHERS
 from ifqa.formats.questions import iter_questions
 from ifqa.formats.tables import unpacked_suffix
@@ -27,7 +27,7 @@ from ifqa.scoring.statistics import Interval, wilson_interval
 ANY = "any"
 _TITLES = {ANY: "any rule"} | {rule.name: f"{rule.name} {rule.short}" for rule in TABLE}
 
-#: Bondarenko et al., COLING 2022: the questions that each rule matches (section 3, in thousands), out of all.
+#: Bondarenko et al., COLING 2022, section 3: the questions that each rule matches, those of single rules in thousands.
 PAPER_RULES = {
     ANY: 1_079_436, "R1": 505_000, "R2": 313_000, "R3": 132_000, "R4": 131_000, "R5": 10_000, "R6": 15_000, "R7": 4_000
 }  # fmt: skip
@@ -46,27 +46,21 @@ _CORPUS_COLUMNS = {
 
 @dataclass
 class RuleCounts:
-    """Counts of questions under one reading of the rules, by rule and for "any".
-
-    `matched` counts the questions that the rule matches, `judged` the labelled ones of these, and `right` those labelled causal.
-    `datasets` counts the questions that any rule matches, by dataset.
-    """
+    """Counts of questions under a reading of the rules, by rule and for "any"."""
 
     matched: Counter[str] = field(default_factory=Counter)
-    right: Counter[str] = field(default_factory=Counter)
-    judged: Counter[str] = field(default_factory=Counter)
-    datasets: Counter[str] = field(default_factory=Counter)
+    judged: Counter[str] = field(default_factory=Counter)  # matched and labelled
+    right: Counter[str] = field(default_factory=Counter)  # matched and labelled causal
+    datasets: Counter[str] = field(default_factory=Counter)  # matched by any rule, by dataset
 
 
 @dataclass
 class QuestionCounts:
-    """The counts of a source: questions by dataset ("" if unnamed), labelled and causal ones, and rule counts by reading."""
-
     source: str
-    tallies: dict[str, RuleCounts]
-    questions: Counter[str] = field(default_factory=Counter)
+    readings: dict[str, RuleCounts]
+    questions: Counter[str] = field(default_factory=Counter)  # by dataset, "" if unnamed
     labelled: int = 0
-    positive: int = 0
+    positive: int = 0  # labelled causal
 
     @property
     def in_paper(self) -> bool:
@@ -75,13 +69,10 @@ class QuestionCounts:
 
 
 def measure(source: str, readings: Sequence[str] = (), dataset: str = "") -> QuestionCounts:
-    """Count the causal questions of a file or a benchmark.
+    """Count the causal questions of a file or a benchmark, by some `readings` of the rules (empty for all).
 
-    Args:
-        source: a file of `ifqa.formats.tables`, or BENCHMARK or BENCHMARK:SPLIT. Without a split, the distinct questions of
-            all splits whose files exist.
-        readings: readings of the rules to count; empty for all.
-        dataset: the paper's dataset of all questions; empty to use each question's own.
+    `source` is a file of `ifqa.formats.tables`, or BENCHMARK or BENCHMARK:SPLIT. Without a split, the distinct questions of all
+    splits whose files exist are counted. `dataset` is the paper's dataset of all questions; empty for each question's own.
     """
     if wrong := [reading for reading in readings if reading not in RULES]:
         raise unknown_name("rules", wrong[0], RULES)
@@ -94,12 +85,12 @@ def measure(source: str, readings: Sequence[str] = (), dataset: str = "") -> Que
             counts.questions[group] += 1
             counts.labelled += bool(label)
             counts.positive += label == "true"
-            for reading, tally in counts.tallies.items():
+            for reading, rule_counts in counts.readings.items():
                 if rules := match_rules(question.text, reading):
-                    tally.datasets[group] += 1
-                    tally.matched.update((ANY, *rules))
-                    tally.judged.update((ANY, *rules) if label else ())
-                    tally.right.update((ANY, *rules) if label == "true" else ())
+                    rule_counts.datasets[group] += 1
+                    rule_counts.matched.update((ANY, *rules))
+                    rule_counts.judged.update((ANY, *rules) if label else ())
+                    rule_counts.right.update((ANY, *rules) if label == "true" else ())
             advance(1)
     return counts
 
@@ -109,88 +100,78 @@ def _questions(source: str) -> Iterator[Question]:
     if (path.exists() and not path.is_dir()) or unpacked_suffix(path) or "/" in source.partition(":")[0]:
         yield from iter_questions(path)
         return
-    head, *rest = source.split(":")
-    more = 0 if head in plugin_names("benchmark") else 1  # a benchmark from outside is named my_module:Class
-    benchmark, named = open_benchmark(":".join([head, *rest[:more]])), ":".join(rest[more:])
+    parts = source.split(":")
+    count = 1 if parts[0] in plugin_names("benchmark") else 2  # a benchmark from outside is named my_module:Class
+    benchmark, split_name = open_benchmark(":".join(parts[:count])), ":".join(parts[count:])
     seen: set[str] = set()  # splits may overlap
-    for split in select_splits(benchmark, [named] if named else ()):
+    for split in select_splits(benchmark, [split_name] if split_name else ()):
         for question in benchmark.questions(split):
-            if named or question.text not in seen:
+            if split_name or question.text not in seen:
                 seen.add(question.text)
                 yield question
 
 
-def rule_scores(counts: QuestionCounts, tally: RuleCounts) -> dict[str, dict[str, Interval | None]]:
+def _rule_scores(counts: QuestionCounts, rules: RuleCounts) -> dict[str, dict[str, Interval | None]]:
     """Rule or "any" -> precision and recall on the labelled questions, as (share, low, high); None if undefined."""
-    return {
-        name: {
-            "precision": wilson_interval(tally.right[name], tally.judged[name]),
-            "recall": wilson_interval(tally.right[name], counts.positive),
-        }
-        for name in _TITLES
-    }
+    scores = {}
+    for name in _TITLES:
+        right = rules.right[name]
+        precision, recall = (wilson_interval(right, of) for of in (rules.judged[name], counts.positive))
+        scores[name] = {"precision": precision, "recall": recall}
+    return scores
 
 
 def stats_json(counts: QuestionCounts) -> dict[str, object]:
     """The counts as JSON data: shares from 0 to 1, precision and recall with their 95% intervals, and the paper's values."""
-    total = counts.questions.total()
-    rules = {
-        reading: {
-            "matched": {name: tally.matched[name] for name in _TITLES},
-            "share": {name: tally.matched[name] / total for name in _TITLES},
-            **({"judged": rule_scores(counts, tally)} if counts.labelled else {}),
-        }
-        for reading, tally in counts.tallies.items()
-    }
-    result: dict[str, object] = {"source": counts.source, "questions": total, "rules": rules}
+    total, readings = counts.questions.total(), dict[str, dict[str, object]]()
+    for reading, rules in counts.readings.items():
+        matched = {name: rules.matched[name] for name in _TITLES}
+        readings[reading] = {"matched": matched, "share": {name: matched[name] / total for name in matched}}
+        readings[reading] |= {"judged": _rule_scores(counts, rules)} if counts.labelled else {}
+    content: dict[str, object] = {"source": counts.source, "questions": total, "rules": readings}
     if any(counts.questions):
-        result["datasets"] = {
-            dataset: {
-                "questions": number,
-                "causal": {reading: tally.datasets[dataset] for reading, tally in counts.tallies.items()},
-            }
-            for dataset, number in counts.questions.items()
-        }
+        datasets = content["datasets"] = dict[str, object]()
+        for dataset, number in counts.questions.items():
+            causal = {reading: rules.datasets[dataset] for reading, rules in counts.readings.items()}
+            datasets[dataset] = {"questions": number, "causal": causal}
     if counts.labelled:
-        result["labels"] = {"labelled": counts.labelled, "causal": counts.positive}
+        content["labels"] = {"labelled": counts.labelled, "causal": counts.positive}
     if counts.in_paper:
-        datasets = {
-            name: {"questions": PUBLISHED[name].questions, "percent": PUBLISHED[name].share}
-            for name in counts.questions
-        }
-        result["paper"] = {"questions": ALL.questions, "matched": PAPER_RULES, "datasets": datasets}
-    return result
+        published = {}
+        for name in counts.questions:
+            published[name] = {"questions": PUBLISHED[name].questions, "percent": PUBLISHED[name].share}
+        content["paper"] = {"questions": ALL.questions, "matched": PAPER_RULES, "datasets": published}
+    return content
 
 
 def tables(counts: QuestionCounts) -> Iterator[Table]:
     """The number of questions that each rule matches, also by dataset, and its precision, beside the paper's values."""
-    total, tallies = counts.questions.total(), counts.tallies
+    total, readings = counts.questions.total(), counts.readings
     paper = ["the paper"] if counts.in_paper else []
     rows: list[tuple[str, ...]] = []
     for name, title in _TITLES.items():
-        cells = [_share_cell(tally.matched[name], total) for tally in tallies.values()]
+        cells = [_share_cell(rules.matched[name], total) for rules in readings.values()]
         rows.append((title, *cells, *(_share_cell(PAPER_RULES[name], ALL.questions) for _ in paper)))
     title = f"{counts.source}: {pluralize(total, 'question')}, matched by each rule"
-    yield Table(title, "", ("", *tallies, *paper), tuple(rows))
+    yield Table(title, "", ("", *readings, *paper), tuple(rows))
     if any(counts.questions):
         rows = []
         for dataset, number in counts.questions.items():
-            shares = [f"{100 * tally.datasets[dataset] / number:.2f}" for tally in tallies.values()]
-            paper_counts = PUBLISHED.get(dataset)
-            published = (f"{paper_counts.questions:,}", f"{paper_counts.share:.1f}") if paper_counts else ("-", "-")
-            rows.append((dataset or "(none named)", f"{number:,}", *shares, *published))
-        columns = ("", "questions", *tallies, "the paper's", "percent")
+            shares = [f"{100 * rules.datasets[dataset] / number:.2f}" for rules in readings.values()]
+            published = PUBLISHED.get(dataset)
+            cells = [f"{published.questions:,}", f"{published.share:.1f}"] if published else ["-", "-"]
+            rows.append((dataset or "(none named)", f"{number:,}", *shares, *cells))
+        columns = ("", "questions", *readings, "the paper's", "percent")
         yield Table("By dataset: causal questions, in %", "", columns, tuple(rows))
     if counts.labelled:
         rows = []
-        for reading, tally in tallies.items():
-            for name, shares_of in rule_scores(counts, tally).items():
+        for reading, rules in readings.items():
+            for name, scores in _rule_scores(counts, rules).items():
                 title = f"{reading}, any rule" if name == ANY else f"  {_TITLES[name]}"
-                rows.append((title, f"{tally.judged[name]:,}", *map(interval_cell, shares_of.values())))
+                rows.append((title, f"{rules.judged[name]:,}", *map(interval_cell, scores.values())))
         title = f"Of {counts.labelled:,} labelled questions, {counts.positive:,} of them causal"
-        note = (
-            f"In brackets: 95% intervals. The paper, on 1,000 questions: {PAPER_PRECISION:.2f} and {PAPER_RECALL:.2f}."
-        )
+        shown = f"{PAPER_PRECISION:.2f} and {PAPER_RECALL:.2f}"
+        note = f"In brackets: 95% intervals. The paper, on 1,000 questions: {shown}."
         yield Table(title, note, ("", "matched", "precision", "recall"), tuple(rows))
 
 
@@ -202,12 +183,11 @@ def measure_corpus(folder: Path) -> dict[str, DatasetFacts]:
     """Dataset -> counts of a finished corpus of causal questions, from its manifest, in the paper's order."""
     facts = read_facts(folder)
     if not facts:
-        raise IfqaError(f"no corpus in {folder}; run: ifqa data causalqa --from FOLDER")
+        raise MissingInput(f"no corpus in {folder}; run: ifqa data causalqa --from FOLDER")
     return {name: facts[name] for name in PUBLISHERS if name in facts}
 
 
 def corpus_json(facts: Mapping[str, DatasetFacts]) -> dict[str, object]:
-    """The counts and the paper's values, for --json."""
     return {name: _corpus_counts(counts) | {"paper": PUBLISHED[name]._asdict()} for name, counts in facts.items()}
 
 
@@ -217,12 +197,12 @@ def _corpus_counts(*facts: DatasetFacts) -> dict[str, object]:
     "questions" are those the rules were applied to (None if some came from the authors' release), and "share" is the percentage
     of them that are causal and have an answer, as in the paper. Words are split at white space.
     """
-    splits = {
-        split: [sum(place) for place in zip(*(counts["splits"][split] for counts in facts), strict=True)]
-        for split in SPLITS
-    }
+    splits: dict[str, list[int]] = {}
+    for split in SPLITS:
+        splits[split] = [sum(column) for column in zip(*(counts["splits"][split] for counts in facts), strict=True)]
     causal, words, answer_words = (sum(splits[f"random-{part}"][n] for part in ("train", "valid")) for n in range(3))
     read = None if any(not counts["questions"] for counts in facts) else sum(counts["questions"] for counts in facts)
+    keys = ("questions", "question_words", "answer_words")
     return {
         "questions": read,
         "causal": causal,
@@ -230,10 +210,7 @@ def _corpus_counts(*facts: DatasetFacts) -> dict[str, object]:
         "share": 100 * causal / read if read else None,
         "question_words": words / causal if causal else None,
         "answer_words": answer_words / causal if causal else None,
-        "splits": {
-            split: dict(zip(("questions", "question_words", "answer_words"), counts, strict=True))
-            for split, counts in splits.items()
-        },
+        "splits": {split: dict(zip(keys, counts, strict=True)) for split, counts in splits.items()},
     }
 
 
@@ -242,8 +219,8 @@ def corpus_tables(facts: Mapping[str, DatasetFacts]) -> Iterator[Table]:
     groups = [((counts,), PUBLISHED[name], name) for name, counts in facts.items()]
     whole = [(tuple(facts.values()), ALL, "all")] if len(facts) == len(PUBLISHERS) else []
     rows: list[tuple[str, ...]] = []
-    for some, paper, name in [*groups, *whole]:
-        for title, counts in ((name, _corpus_counts(*some)), ("  paper", paper._asdict())):
+    for datasets, paper, name in [*groups, *whole]:
+        for title, counts in ((name, _corpus_counts(*datasets)), ("  paper", paper._asdict())):
             rows.append((title, *(_corpus_cell(key, counts.get(key)) for key in _CORPUS_COLUMNS)))
     note = (
         "no answer: causal, but left out. question, answer: mean words of a causal\nquestion, and of its first answer."
@@ -260,7 +237,7 @@ def corpus_tables(facts: Mapping[str, DatasetFacts]) -> Iterator[Table]:
     yield Table(title, note, ("", *SPLITS), tuple(rows), published="paper")
 
 
-def _corpus_cell(key: str, value: object) -> str:
-    if not isinstance(value, int | float):
+def _corpus_cell(key: str, count: object) -> str:
+    if not isinstance(count, int | float):
         return "-"
-    return f"{value:.1f}%" if key == "share" else f"{value:.1f}" if key.endswith("words") else f"{value:,}"
+    return f"{count:.1f}%" if key == "share" else f"{count:.1f}" if key.endswith("words") else f"{count:,}"

@@ -1,7 +1,7 @@
 """Statistics of a benchmark's questions by split, beside the IfQA paper's Tables 1 and 2; and overlap between splits.
 
-Words are split at white space. The paper annotated answer types by hand, but the release lacks these annotations, so
-`answer_type` uses a rule. Nothing is tuned on these numbers, so test splits may be counted too.
+Words are split at white space. The paper's annotations of answer types are not in the release, so `answer_type` uses a rule.
+Nothing is tuned on these numbers, so test splits may be counted too.
 """
 
 import re
@@ -28,21 +28,16 @@ _WH = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how)\b(?: (?:ma
 _QUESTION_WORD_OF = {"whom": "who", "whose": "who", "how much": "how many"}
 
 _MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
-_DATE_LIKE = re.compile(
-    rf"\b{_MONTH}\b|\b[0-9]{{2,4}}['’]?s\b|\bcentur(?:y|ies)\b|\bdecade\b|\b[0-9]+ (?:bc|ad|bce|ce)\b"
-)
+_DATE = rf"\b{_MONTH}\b|\b[0-9]{{2,4}}['’]?s\b|\bcentur(?:y|ies)\b|\bdecade\b|\b[0-9]+ (?:bc|ad|bce|ce)\b"
 _YEARS = re.compile(r"(?:[a-z]+[ -])*(?:1[0-9]{3}|20[0-9]{2})(?:\s?[-–/]\s?[0-9]{1,4})?")
 _ASKS_AMOUNT = re.compile(r"\bhow (?:many|much|long|old|far)\b|\bnumber of\b", re.IGNORECASE)
 _ASKS_TIME = re.compile(
     r"\bwhen\b|\b(?:what|which)(?: [\w-]+)? (?:years?|dates?|months?|days?|decades?|century|time|season)\b",
     re.IGNORECASE,
 )
-_NAME_PARTICLES = frozenset(
-    "of the a an and in on at for to de la le du da del der van von with or from by & - vs. vs".split()
-)
+_NAME_PARTICLES = {*"of the a an and in on at for to de la le du da del der van von with or from by & - vs. vs".split()}
 
-
-#: The IfQA paper's values (Yu et al., EMNLP 2023, arXiv text): Tables 2 and 1: "sizes" by split, "percent" of all
+#: The IfQA paper's values (Yu et al., EMNLP 2023, arXiv text), Tables 2 and 1: "sizes" by split, "percent" of all
 #: questions. Its splits are not the release's.
 PAPER: dict[str, dict[str, dict[str, float]]] = {
     "sizes": {
@@ -62,24 +57,15 @@ PAPER: dict[str, dict[str, dict[str, float]]] = {
 
 
 class SplitCounts(TypedDict):
-    """Counts of a split's questions.
-
-    `lengths` map a number of words to how many questions, first answers, or distinct gold passages have it; `means` are their
-    summaries. `vocabulary` counts distinct words of the questions, lower-cased, with their punctuation. `types` are the first
-    answers by `answer_type`; `asked` the questions by the question word of their main clause: "how many" includes "how much",
-    "who" includes "whom" and "whose", "none" is a yes-no question or one without a question word. In `answers`,
-    `several_answers` are questions whose answers differ after normalisation. `in_gold` maps all, numeric and other
-    questions to (questions with an answer in a gold passage, questions with gold passages); the share is the ceiling of answer
-    recall, None without gold passages.
-    """
-
     questions: int
-    vocabulary: int
-    lengths: dict[str, dict[int, int]]
-    means: dict[str, Summary]
-    types: dict[str, int]
-    asked: dict[str, int]
-    answers: dict[str, int]
+    vocabulary: int  # distinct words of the questions, lower-cased, with their punctuation
+    lengths: dict[str, dict[int, int]]  # number of words -> questions, first answers, or distinct gold passages
+    means: dict[str, Summary]  # of the lengths
+    types: dict[str, int]  # first answers by `answer_type`
+    asked: dict[str, int]  # questions by `question_word`
+    answers: dict[str, int]  # "several_answers": questions whose answers differ after normalisation
+    #: All, numeric and other questions -> (questions with an answer in a gold passage, questions with gold passages). The share
+    #: is the ceiling of answer recall, None without gold passages.
     in_gold: dict[str, tuple[int, int]]
     percent: dict[str, dict[str, float | None]]
 
@@ -99,7 +85,7 @@ def measure(benchmark: str, splits: Sequence[str] = ()) -> BenchmarkCounts:
     questions = {split: source.questions(split) for split in select_splits(source, splits)}
     counts: BenchmarkCounts = {
         "benchmark": benchmark,
-        "splits": {split: count_split(some) for split, some in questions.items()},
+        "splits": {split: count_split(questions[split]) for split in questions},
         "shared": shared_questions(questions),
     }
     if benchmark == "ifqa":
@@ -108,7 +94,6 @@ def measure(benchmark: str, splits: Sequence[str] = ()) -> BenchmarkCounts:
 
 
 def count_split(questions: Sequence[Question]) -> SplitCounts:
-    """Count the questions of a split."""
     clauses = [split_question(question.text).question for question in questions]
     answered = [(question, clause) for question, clause in zip(questions, clauses, strict=True) if question.answers]
     lengths = {
@@ -124,11 +109,11 @@ def count_split(questions: Sequence[Question]) -> SplitCounts:
         "yes_no": sum(not {"yes", "no"}.isdisjoint(map(normalize, question.answers)) for question in questions),
         "numeric": sum(is_numeric(question.answers) for question in questions),
     }
-    held: dict[str, list[float]] = {kind: [] for kind in SUBSETS}
+    ceilings: dict[str, list[float]] = {kind: [] for kind in SUBSETS}
     for question in questions:
         for kind in ("all", "numeric" if is_numeric(question.answers) else "other") if question.gold_passages else ():
-            held[kind].append(ceiling(question))
-    in_gold = {kind: (int(sum(values)), len(values)) for kind, values in held.items()}
+            ceilings[kind].append(ceiling(question))
+    in_gold = {kind: (int(sum(scores)), len(scores)) for kind, scores in ceilings.items()}
     return {
         "questions": len(questions),
         "vocabulary": len({word for question in questions for word in question.text.lower().split()}),
@@ -147,26 +132,23 @@ def count_split(questions: Sequence[Question]) -> SplitCounts:
     }
 
 
-def shared_questions(questions_by_split: Mapping[str, Sequence[Question]]) -> dict[str, dict[str, int]]:
+def shared_questions(splits: Mapping[str, Sequence[Question]]) -> dict[str, dict[str, int]]:
     """The number of distinct questions that two splits share, compared after normalisation: split -> split -> count.
 
     The diagonal has each split's number of distinct questions. IfQA's full-train has 903 of the 1,594 distinct questions of
     few-dev: never test a model on its training questions.
     """
-    texts = {
-        split: {normalize(question.text) for question in questions} for split, questions in questions_by_split.items()
-    }
-    return {split: {other: len(mine & theirs) for other, theirs in texts.items()} for split, mine in texts.items()}
+    texts = {split: {normalize(question.text) for question in splits[split]} for split in splits}
+    return {split: {other: len(texts[split] & texts[other]) for other in texts} for split in texts}
 
 
 def answer_type(question: Question, main_clause: str) -> str:
     """The type of a question's answers, one of TYPES, by a rule in place of the IfQA paper's annotation.
 
-    `is_numeric` separates numbers and dates from the rest. A date has a month, a decade, a century or a year, or answers
-    "when" or "which year"; if the question asks for an amount ("how many"), only an answer with a month is a date. An
-    entity is a name: every word of the first answer, except "of" and the like, begins with a capital or a digit. If a gold
-    passage holds the answer, its capitals count, because annotators wrote both "Platinum" and "platinum". Yes, no and
-    everything else ("house arrest") are "other".
+    `is_numeric` separates numbers and dates from the rest. A date has a month, a decade, a century or a year, or answers "when"
+    or "which year"; if the question asks for an amount ("how many"), only an answer with a month is a date. An entity is a name:
+    every word of the first answer, except "of" and the like, begins with a capital or a digit. Capitals are those of the gold
+    passage that holds the answer, because annotators wrote both "Platinum" and "platinum". Yes, no and all else are "other".
     """
     first = question.answers[0]
     if is_numeric(question.answers):
@@ -182,11 +164,15 @@ def answer_type(question: Question, main_clause: str) -> str:
 def _is_date(answer: str, main_clause: str) -> bool:
     if _ASKS_AMOUNT.search(main_clause):
         return re.search(rf"\b{_MONTH}\b", answer) is not None
-    return bool(_DATE_LIKE.search(answer) or _YEARS.fullmatch(answer) or _ASKS_TIME.search(main_clause))
+    return bool(re.search(_DATE, answer) or _YEARS.fullmatch(answer) or _ASKS_TIME.search(main_clause))
 
 
 def question_word(main_clause: str) -> str:
-    """The first question word of a main clause, one of QUESTION_WORDS: "in which year would it" -> "which"."""
+    """The first question word of a main clause, one of QUESTION_WORDS: "in which year would it" -> "which".
+
+    "how many" includes "how much", "who" includes "whom" and "whose"; "none" is a question without a question word, such as
+    a yes-no question.
+    """
     match = _WH.search(main_clause)
     if not match:
         return "none"
@@ -198,8 +184,8 @@ def _lengths(texts: Iterable[str]) -> dict[int, int]:
     return dict(sorted(Counter(len(text.split()) for text in texts).items()))
 
 
-def _counts(names: Sequence[str], values: Iterable[str]) -> dict[str, int]:
-    counts = Counter(values)
+def _counts(names: Sequence[str], labels: Iterable[str]) -> dict[str, int]:
+    counts = Counter(labels)
     return {name: counts[name] for name in names}
 
 
@@ -211,55 +197,44 @@ def tables(counts: BenchmarkCounts) -> Iterator[Table]:
     """The statistics as tables that fit 80 columns, with the paper's values below ours."""
     paper, splits = counts.get("paper"), counts["splits"]
     rows: list[tuple[str, ...]] = []
-    for split, counted in splits.items():
-        means = [f"{of['mean']:.2f}" if of else "-" for of in counted["means"].values()]
-        of_passages = counted["lengths"]["passage_words"]
-        passages = sum(of_passages.values())
-        whole = percent_cell(100 * of_passages.get(100, 0) / passages if passages else None, "%")
-        sizes = (*means[:2], f"{counted['vocabulary']:,}", f"{passages:,}", means[2], whole)
-        rows.append((split, f"{counted['questions']:,}", *sizes))
+    for split, part in splits.items():
+        means = [f"{lengths['mean']:.2f}" if lengths else "-" for lengths in part["means"].values()]
+        passage_lengths = part["lengths"]["passage_words"]
+        passages = sum(passage_lengths.values())
+        whole = percent_cell(100 * passage_lengths.get(100, 0) / passages if passages else None, "%")
+        sizes = (*means[:2], f"{part['vocabulary']:,}", f"{passages:,}", means[2], whole)
+        rows.append((split, f"{part['questions']:,}", *sizes))
         if paper and split in paper["sizes"]:
-            theirs = paper["sizes"][split]
-            lengths = [f"{theirs[name]:.2f}" for name in ("question_words", "answer_words")]
-            rows.append(("  paper", f"{theirs['questions']:,}", *lengths, f"{theirs['vocabulary']:,}", "", "", ""))
+            published = paper["sizes"][split]
+            words = [f"{published[name]:.2f}" for name in ("question_words", "answer_words")]
+            rows.append(("  paper", f"{published['questions']:,}", *words, f"{published['vocabulary']:,}", "", "", ""))
     columns = ("", "questions", "words", "answer", "vocabulary", "passages", "words", "of 100 words")
     title = f"{counts['benchmark']}: sizes, words on average"
     yield Table(title, "", columns, tuple(rows), published="paper")
-    shares = {split: counted["percent"] for split, counted in splits.items()}
-    published = paper["percent"] if paper else {}
+    shares, published_shares = {name: splits[name]["percent"] for name in splits}, paper["percent"] if paper else {}
+
+    def share_table(title: str, key: str, names: Sequence[str]) -> Table:
+        rows = [(split, *map(percent_cell, part[key].values())) for split, part in shares.items()]
+        if key in published_shares:
+            rows.append(("paper, all", *(percent_cell(published_shares[key].get(name)) for name in names)))
+        return Table(title, "", ("", *names), tuple(rows), published="paper")
+
     by_hand = "; the paper annotated" if paper else ""
-    types = [(split, *map(percent_cell, of["types"].values())) for split, of in shares.items()]
-    yield _share_table(f"What the answer is, in %: by rule{by_hand}", TYPES, types, published.get("types"))
+    yield share_table(f"What the answer is, in %: by rule{by_hand}", "types", TYPES)
     note = (
         "several: more than one answer. in gold: a gold passage holds an answer (the\n"
         "ceiling of answer recall); then the same of numeric and of other questions."
     )
-    rows = [
-        (split, *map(percent_cell, [*of["answers"].values(), *of["in_gold"].values()])) for split, of in shares.items()
-    ]
-    if published:
-        rows.append(
-            (
-                "paper, all",
-                percent_cell(published["answers"]["several"]),
-                *"---",
-                percent_cell(published["answers"]["in_gold"]),
-                *"--",
-            )
-        )
+    rows = []
+    for split, part_shares in shares.items():
+        rows.append((split, *map(percent_cell, [*part_shares["answers"].values(), *part_shares["in_gold"].values()])))
+    if published_shares:
+        several, in_gold = (percent_cell(published_shares["answers"][key]) for key in ("several", "in_gold"))
+        rows.append(("paper, all", several, *"---", in_gold, *"--"))
     columns = ("", "several", "passages", "yes/no", "numeric", "in gold", "numeric", "other")
     yield Table("Answers and gold passages, in %", note, columns, tuple(rows), published="paper")
-    words = [(split, *map(percent_cell, of["asked"].values())) for split, of in shares.items()]
-    yield _share_table("The question word of the main clause, in %", QUESTION_WORDS, words, published.get("asked"))
+    yield share_table("The question word of the main clause, in %", "asked", QUESTION_WORDS)
     rows = [(split, *(f"{number:,}" for number in row.values())) for split, row in counts["shared"].items()]
     title = "Distinct questions in both splits, word for word"
     note = "Diagonal: a split's distinct questions. Do not test on training questions."
     yield Table(title, note, ("", *splits), tuple(rows))
-
-
-def _share_table(
-    title: str, names: Sequence[str], rows: list[tuple[str, ...]], paper: Mapping[str, float] | None
-) -> Table:
-    """Shares by split, with the paper's of all questions below."""
-    below = [("paper, all", *(percent_cell(paper.get(name)) for name in names))] if paper else []
-    return Table(title, "", ("", *names), (*rows, *below), published="paper")

@@ -7,7 +7,8 @@ from pathlib import Path
 from ifqa.benchmarks.wiqa.graphs import Graph, read_graphs
 from ifqa.benchmarks.wiqa.question_generation import FOLDER, SAMPLE
 from ifqa.benchmarks.wiqa.release import CHOICES, check_label, read_topics, read_wiqa_questions
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError, MissingInput
+from ifqa.formatting import pluralize
 from ifqa.report.table import Table
 from ifqa.storage.files import read_jsonl
 
@@ -33,16 +34,15 @@ Counts = dict[str, dict[str, int]]  # split or file name -> category -> count
 def measure(sources: Sequence[str], graphs: Path | None = None) -> Counts:
     """Count topics (if known), paragraphs, graphs, and questions by type, hops and label.
 
-    Args:
-        sources: files of questions, folders with train.jsonl, dev.jsonl, test.jsonl and made ones, or "sample-wiqa".
-        graphs: a file of graphs to check the labels; "located" counts the questions with both parts in the graph.
+    `sources` are files of questions, folders of released and generated splits (train.jsonl, made-train.jsonl), or "sample-wiqa".
+    With a file of `graphs`, labels are checked, and "located" counts the questions with both parts in their graph.
     """
-    known = read_graphs(graphs) if graphs else None
+    graphs_by_id = read_graphs(graphs) if graphs else None
     counts: Counts = {}
     for path in (path for source in sources for path in _question_files(source)):
         if path.stem in counts:
-            raise IfqaError(f"{path}: another file is also named {path.stem}; count them in separate commands")
-        counts[path.stem] = _count_file(path, known)
+            raise ConfigError(f"{path}: another file is also named {path.stem}; count them in separate commands")
+        counts[path.stem] = _count_file(path, graphs_by_id)
     return counts
 
 
@@ -53,7 +53,7 @@ def _question_files(source: str) -> list[Path]:
     names = [f"{kind}{split}.jsonl" for kind in ("", "made-") for split in _SPLITS]
     files = [folder / name for name in names if (folder / name).exists()]
     if not files:
-        raise IfqaError(f"no train.jsonl, dev.jsonl or test.jsonl in {folder}; run: ifqa data wiqa")
+        raise MissingInput(f"no train.jsonl, dev.jsonl or test.jsonl in {folder}; run: ifqa data wiqa")
     return files
 
 
@@ -64,19 +64,15 @@ def _count_file(path: Path, graphs: Mapping[str, Graph] | None) -> dict[str, int
     hops = Counter(question.hops for question in questions if question.hops)
     paragraphs = {question.metadata.para_id for question in questions}
     topics = {topic for paragraph, topic in _read_topics(path.parent).items() if paragraph in paragraphs}
+    ids = {question.metadata.graph_id for question in questions}
     counts = {"topics": len(topics)} if topics else {}
-    counts |= {
-        "paragraphs": len(paragraphs),
-        "graphs": len({question.metadata.graph_id for question in questions}),
-        "questions": len(questions),
-    }
+    counts |= {"paragraphs": len(paragraphs), "graphs": len(ids), "questions": len(questions)}
     counts |= {kind: types[kind] for kind in KINDS}
-    counts |= {f"{n} hop{'s' * (n > 1)}": hops[n] for n in range(1, max([3, *hops]) + 1)}
+    counts |= {pluralize(n, "hop"): hops[n] for n in range(1, max([3, *hops]) + 1)}
     counts |= {f"answer {label}": labels[label] for label in CHOICES}
     if graphs is not None:
-        counts["located"] = sum(
-            check_label(question, graphs, f"{path}: {question.metadata.ques_id}") for question in questions
-        )
+        located = (check_label(question, graphs, f"{path}: {question.metadata.ques_id}") for question in questions)
+        counts["located"] = sum(located)
     return counts
 
 
@@ -94,9 +90,8 @@ def tables(counts: Counts, published: bool) -> Iterator[Table]:
     columns: dict[str, Mapping[str, int]] = {**counts}
     notes = []
     if published:
-        columns |= {
-            f"paper {split}": {name: row[n] for name, row in PUBLISHED.items()} for n, split in enumerate(_SPLITS)
-        }
+        for n, split in enumerate(_SPLITS):
+            columns[f"paper {split}"] = {name: row[n] for name, row in PUBLISHED.items()}
         notes.append("paper: Table 1 of Tandon et al., 2019. The released test split has 3,003.")
     if any("located" in column for column in columns.values()):
         notes.append("located: both parts are in the graph; no label contradicts its path.")

@@ -33,9 +33,7 @@ def require_golds(golds: Sequence[str]) -> None:
     if isinstance(golds, str):  # a sequence of strings to the type checker
         raise TypeError("golds must be a sequence of answers, not one string")
     if not golds:
-        raise FormatError(
-            "found a question without gold answers, wanted at least one to score against; add its answers"
-        )
+        raise FormatError("found a question without gold answers, wanted at least one to score against; add answers")
 
 
 def _best(score: Callable[[str, str], float], answer: str, golds: Sequence[str]) -> float:

@@ -76,9 +76,7 @@ class GoldGrams:
             for gram in gold:
                 self._golds.setdefault(gram, []).append(number)
         self._known = frozenset(self._golds)
-        self._short = {len(gram) for gram in self._golds} - {
-            GRAM_WORDS
-        }  # lengths of gold passages of fewer than 5 words
+        self._short = {len(gram) for gram in self._golds} - {GRAM_WORDS}  # of gold passages of fewer than five words
 
     def shares(self, passage: str) -> dict[int, float]:
         """Index of a gold passage -> the share of its 5-grams in the passage, if above 0; it `covers` from COVERED_SHARE on."""

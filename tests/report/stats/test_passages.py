@@ -6,6 +6,8 @@ from dataclasses import replace
 from statistics import mean, median
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ifqa.config.corpus import CorpusConfig
 from ifqa.errors import IfqaError
@@ -13,24 +15,23 @@ from ifqa.pipeline import stages
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.records import Question
 from ifqa.report.stats import show_tables
-from ifqa.report.stats.passages import measure, stats_json, tables
-from ifqa.scoring.measures.gold_recall import covers
+from ifqa.report.stats.passages import compute_coverage, measure, stats_json, tables
+from ifqa.scoring.measures.gold_recall import COVERED_SHARE, GoldGrams, covers
 from ifqa.storage import artifacts
 from ifqa.storage.files import write_jsonl
 
 
 @pytest.fixture
-def corpus(tmp_path, monkeypatch):
+def corpus(tmp_path):
     """Nine articles of 30 to 270 random words out of 5,000, in passages of 100 words."""
-    monkeypatch.chdir(tmp_path)
     draws = random.Random(0)
     drawn = {n: " ".join(f"w{draws.randrange(5_000)}" for _ in range(30 * n)) for n in range(1, 10)}
     write_jsonl(
         tmp_path / "articles.jsonl", [{"id": f"{n}", "title": f"T{n}", "text": text} for n, text in drawn.items()]
     )
-    made = CorpusConfig("little", ({"format": "articles", "path": "articles.jsonl", "wrap": False},), {})
-    stages.build_passages(made)
-    return made
+    built = CorpusConfig("little", ({"format": "articles", "path": "articles.jsonl", "wrap": False},), {})
+    stages.build_passages(built)
+    return built
 
 
 def texts(corpus):
@@ -62,28 +63,30 @@ def test_the_counts_are_those_of_the_passages(corpus):
 
 def test_the_coverage_is_what_covers_says_pair_by_pair(corpus, questions):
     stats = measure(corpus, questions, workers=1)
-    for split, found in stats.coverage.items():
+    for split, coverage in stats.coverage.items():
         golds = {gold for question in questions[split] for gold in question.gold_passages}
         covered = [any(covers(text, gold) for text in texts(corpus).values()) for gold in golds]
-        assert (found.golds, found.percents["covered"]) == (len(golds), pytest.approx(100 * sum(covered) / len(golds)))
+        assert (coverage.golds, coverage.percent["covered"]) == (
+            len(golds),
+            pytest.approx(100 * sum(covered) / len(golds)),
+        )
     train, dev = stats.coverage["train"], stats.coverage["dev"]
-    assert train.percents["mean_best"] == pytest.approx(100 * (1 + 46 / 96) / 3)
-    assert dev.percents["mean_best"] == pytest.approx(100 * 16 / 96)
-    assert (train.questions, train.percents["questions_any"], train.percents["questions_all"]) == (2, 100.0, 50.0)
+    assert train.percent["mean_best"] == pytest.approx(100 * (1 + 46 / 96) / 3)
+    assert dev.percent["mean_best"] == pytest.approx(100 * 16 / 96)
+    assert (train.questions, train.percent["questions_any"], train.percent["questions_all"]) == (2, 100.0, 50.0)
     assert dev.questions == 1
     assert stats.coverage_with_gold == stats.coverage
 
 
-def test_gold_passages_in_the_corpus_count_apart(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_gold_passages_in_the_corpus_count_apart(capsys):
     from ifqa.benchmarks.ifqa import Sample
 
-    made = CorpusConfig("golden", ({"format": "gold", "benchmark": "sample", "splits": ["dev"]},), {})
-    stages.build_passages(made)
-    stats = measure(made, {"dev": Sample().questions("dev")}, workers=1)
+    built = CorpusConfig("golden", ({"format": "gold", "benchmark": "sample", "splits": ["dev"]},), {})
+    stages.build_passages(built)
+    stats = measure(built, {"dev": Sample().questions("dev")}, workers=1)
     assert stats.gold == stats.counts["passages"]
-    assert stats.coverage["dev"].percents["covered"] == 0
-    assert stats.coverage_with_gold["dev"].percents["covered"] == 100
+    assert stats.coverage["dev"].percent["covered"] == 0
+    assert stats.coverage_with_gold["dev"].percent["covered"] == 100
     show_tables(tables("golden", stats))
     assert "with gold" in capsys.readouterr().out
 
@@ -127,3 +130,24 @@ def test_the_tables_fit_80_columns_and_show_the_numbers(corpus, questions, capsy
     assert ["bare", "0", "-", "-", "0", "-", "-"] in rows
     assert not any("with gold" in line for line in lines)
     assert json.loads(json.dumps(stats_json(stats)))["coverage"]["bare"]["percent"]["covered"] is None
+
+
+# Few words, so that texts share runs of them; marks, entities and blanks that are no words.
+WORDS = st.sampled_from("a b c d A, (b) c. &amp; A&amp;M – ...".split())
+TEXTS = st.one_of(st.lists(WORDS, max_size=4), st.lists(WORDS, min_size=5, max_size=30)).map(" ".join)
+
+
+@given(golds=st.lists(TEXTS, max_size=6), passage=TEXTS)
+def test_gold_grams_agree_with_covers(golds, passage):
+    shares = GoldGrams(golds).shares(passage)
+    assert [shares.get(n, 0.0) >= COVERED_SHARE for n in range(len(golds))] == [covers(passage, g) for g in golds]
+
+
+def test_questions_are_counted_by_any_and_by_all_golds_covered():
+    golds = [("A", "B"), ("B", "C"), ("C",), ()]
+    questions = [Question(f"t/dev/{number}", "If?", ("yes",), gold) for number, gold in enumerate(golds)]
+    coverage = compute_coverage(questions, {"A": 1.0, "B": 0.4, "C": 0.39})
+    assert (coverage.golds, coverage.questions) == (3, 3)
+    shares = {"covered": 200 / 3, "mean_best": 179 / 3, "questions_any": 200 / 3, "questions_all": 100 / 3}
+    assert coverage.percent == pytest.approx(shares, abs=0.001)
+    assert set(compute_coverage([], {}).percent.values()) == {None}

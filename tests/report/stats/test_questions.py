@@ -26,7 +26,7 @@ RELEASE = Path(__file__).parents[3] / "data/ifqa"  # where `ifqa data` puts it i
 here = pytest.mark.skipif(not (RELEASE / "full_split/train.json").exists(), reason="the IfQA release is not here")
 
 
-def asked(text, answers, *passages):
+def question_of(text, answers, *passages):
     return Question("q/0", text, tuple(answers), passages)
 
 
@@ -66,7 +66,7 @@ KINDS = {
     ("kind", "clause", "answer"), [(kind, *pair) for kind, pairs in KINDS.items() for pair in pairs]
 )
 def test_the_kind_of_an_answer(kind, clause, answer):
-    assert answer_type(asked(clause, [answer]), clause) == kind
+    assert answer_type(question_of(clause, [answer]), clause) == kind
 
 
 def test_the_gold_passage_decides_on_the_capitals_of_an_answer():
@@ -74,16 +74,16 @@ def test_the_gold_passage_decides_on_the_capitals_of_an_answer():
     for answer, text, kind in (
         ("Platinum", gold, "other"), ("Plat", gold, "entity"), ("pink floyd", "a band named Pink Floyd", "entity"),
     ):  # fmt: skip
-        assert answer_type(asked(clause, [answer], text), clause) == kind
+        assert answer_type(question_of(clause, [answer], text), clause) == kind
 
 
 def test_the_counts_of_a_few_questions():
     stats = count_split(
         [
-            asked("If Ann left, who would lead?", ["Bob May", "Bob"], "Bob May came", "then Ann left"),
-            asked("If Ann had won in 1998, in which year would it be?", ["1999", "the 1999"], "Ann won in 1998"),
-            asked("If two had gone, how many would stay?", ["2", "two"], "then Ann left"),
-            asked("If not, would it sink?", ["no"]),
+            question_of("If Ann left, who would lead?", ["Bob May", "Bob"], "Bob May came", "then Ann left"),
+            question_of("If Ann had won in 1998, in which year would it be?", ["1999", "the 1999"], "Ann won in 1998"),
+            question_of("If two had gone, how many would stay?", ["2", "two"], "then Ann left"),
+            question_of("If not, would it sink?", ["no"]),
         ]
     )
     assert (stats["questions"], stats["answers"]["several_answers"]) == (4, 2)
@@ -116,9 +116,8 @@ def test_shared_questions_may_differ_in_punctuation_case_and_articles():
 
 
 @pytest.fixture
-def release(tmp_path, monkeypatch):
+def release(tmp_path):
     """A release of two splits in the working directory: full-dev, and few-dev, which has one question of full-dev."""
-    monkeypatch.chdir(tmp_path)
     records = [
         {"idx": n, "question": f"If {n}, who?", "answers": ["Ann", "Bob"], "context": ["Ann " * 100]} for n in range(3)
     ]
@@ -155,7 +154,7 @@ def test_tables_of_six_splits_and_the_paper_fit_80_columns(release, capsys, monk
     monkeypatch.setenv("COLUMNS", "80")
     measured = measure("ifqa")
     every = dict.fromkeys(IfQA.paths, measured["splits"]["full-dev"])
-    show_tables(tables(measured | {"splits": every, "shared": {one: dict.fromkeys(every, 1_594) for one in every}}))
+    show_tables(tables(measured | {"splits": every, "shared": {split: dict.fromkeys(every, 1_594) for split in every}}))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert not any("…" in line for line in lines)
@@ -173,17 +172,15 @@ def test_the_release_has_the_figures_that_were_measured_before(monkeypatch):
     monkeypatch.chdir(RELEASE.parents[1])
     measured = measure("ifqa", ["full-train", "full-dev", "few-train", "few-dev"])
     splits = measured["splits"]
-    ceilings = {split: round(own["in_gold"]["all"][0] / own["in_gold"]["all"][1], 3) for split, own in splits.items()}
+    ceilings = {split: round(counts["percent"]["in_gold"]["all"] / 100, 3) for split, counts in splits.items()}
     assert ceilings == {"full-train": 0.647, "full-dev": 0.713, "few-train": 0.357, "few-dev": 0.742}
     assert [split["questions"] for split in splits.values()] == [2400, 700, 600, 1600]
     assert measured["shared"]["full-train"] == {"full-train": 2378, "full-dev": 9, "few-train": 596, "few-dev": 903}
     assert measured["shared"]["full-dev"]["few-dev"] == 700  # full-dev lies in few-dev whole
     dev, train = splits["full-dev"], splits["full-train"]
     assert (round(dev["answers"]["numeric"] / 700, 3), round(train["answers"]["numeric"] / 2400, 3)) == (0.316, 0.359)
-    assert (round(1 - train["answers"]["several_passages"] / 2400, 2), round(dev["answers"]["yes_no"] / 700, 3)) == (
-        0.89,
-        0.003,
-    )
-    for own in (dev, train):
+    assert round(1 - train["answers"]["several_passages"] / 2400, 2) == 0.89
+    assert round(dev["answers"]["yes_no"] / 700, 3) == 0.003
+    for counts in (dev, train):
         for kind, share in PAPER["percent"]["types"].items():
-            assert abs(100 * own["types"][kind] / own["questions"] - share) < 6
+            assert abs(100 * counts["types"][kind] / counts["questions"] - share) < 6

@@ -16,8 +16,7 @@ def ifqa(*arguments):
 
 
 @pytest.fixture(autouse=True)
-def _files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _files():
     Path("a.tsv").write_text(A)
     Path("b.tsv").write_text(B)
     lines = [{"dataset": key[0], "id": key[2], "question": text} for key, text in TEXTS.items()]
@@ -35,8 +34,8 @@ def test_two_annotators_are_compared_on_the_questions_of_both():
 
 def test_the_labeller_is_judged_by_each_annotator_and_where_they_agree():
     told = json.loads(ifqa("a.tsv", "b.tsv", "--questions", "q.jsonl", "--json").stdout)["labeller"]
-    every = {name: one["semantic"]["all"] for name, one in told.items()}
-    right = {name: (one["right"], one["given"], one["of"]) for name, one in every.items()}
+    every = {name: scores["semantic"]["all"] for name, scores in told.items()}
+    right = {name: (score["right"], score["given"], score["of"]) for name, score in every.items()}
     assert right == {"a.tsv": (2, 3, 4), "b.tsv": (1, 2, 3), "both agree": (1, 1, 2)}
     assert every["both agree"]["coverage"][0] == 0.5
     assert "both agree" in ifqa("a.tsv", "b.tsv", "--questions", "q.jsonl").stdout
@@ -55,7 +54,7 @@ def test_the_labeller_is_judged_by_each_annotator_and_where_they_agree():
         (["a.tsv", "other.tsv"], "the two files share no question"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_in_one_line(arguments, message):
+def test_wrong_files_are_refused_in_one_line(arguments, message):
     Path("few.jsonl").write_text('{"dataset": "x", "id": 1, "question": "Why?"}\n')
     Path("other.tsv").write_text(f"{HEAD}z\t1\tcause\tknowledge\n")
     told = ifqa(*arguments)
@@ -64,7 +63,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(arguments, message):
 
 def test_the_recorded_annotations_have_the_agreement_that_the_docs_give():
     folder = ROOT / "bench"
-    told = json.loads(ifqa(*(str(folder / f"typology-100-{one}.tsv") for one in "ab"), "--json").stdout)
+    told = json.loads(ifqa(*(str(folder / f"typology-100-{annotator}.tsv") for annotator in "ab"), "--json").stdout)
     page = (ROOT / "docs/causalqa.md").read_text(encoding="utf-8")
     assert told["questions"] == 100
     assert "kappa {semantic:.2f} (semantic), {pragmatic:.2f} (pragmatic)".format(**told["kappa"]) in page

@@ -10,9 +10,9 @@ from ifqa.storage.files import read_jsonl, write_jsonl
 
 
 def test_the_bundled_questions_are_counted_by_split():
-    found = measure(["sample-wiqa"], FOLDER / "graphs.jsonl")
-    assert [*found] == ["train", "dev", "test"]
-    dev = found["dev"]
+    counts = measure(["sample-wiqa"], FOLDER / "graphs.jsonl")
+    assert [*counts] == ["train", "dev", "test"]
+    dev = counts["dev"]
     assert {key: dev[key] for key in ("topics", "paragraphs", "graphs", "questions", "located")} == {
         "topics": 2, "paragraphs": 2, "graphs": 2, "questions": 62, "located": 62,
     }  # fmt: skip

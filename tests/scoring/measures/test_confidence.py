@@ -26,8 +26,8 @@ def numbers(cases):
 
 def orders(cases):
     """All orders from the surest to the least sure."""
-    falling = sorted(cases, key=lambda one: -one[0])
-    ties = [list(group) for _, group in groupby(falling, key=lambda one: one[0])]
+    falling = sorted(cases, key=lambda case: -case[0])
+    ties = [list(group) for _, group in groupby(falling, key=lambda case: case[0])]
     for parts in product(*(permutations(group) for group in ties)):
         yield [right for part in parts for _, right in part]
 
@@ -43,10 +43,10 @@ def at(rights, percent):
 
 @given(FEW)
 def test_ties_count_with_the_mean_over_all_their_orders(cases):
-    every = list(orders(cases))
-    assert value_of(AURC, numbers(cases)) == pytest.approx(fmean(map(area, every)))
+    all_orders = list(orders(cases))
+    assert value_of(AURC, numbers(cases)) == pytest.approx(fmean(map(area, all_orders)))
     for measure, percent in ((EM_50, 50), (EM_80, 80)):
-        assert value_of(measure, numbers(cases)) == pytest.approx(fmean(at(one, percent) for one in every))
+        assert value_of(measure, numbers(cases)) == pytest.approx(fmean(at(rights, percent) for rights in all_orders))
 
 
 @given(CASES)
@@ -55,11 +55,11 @@ def test_brier_and_auroc_agree_with_scikit_learn(cases):
 
     sure, right = numbers(cases).T
     assert value_of(BRIER, numbers(cases)) == pytest.approx(brier_score_loss(right, sure, pos_label=1))
-    found = value_of(AUROC, numbers(cases))
-    assert found == (pytest.approx(roc_auc_score(right, sure)) if len(set(right)) == 2 else None)
+    expected = pytest.approx(roc_auc_score(right, sure)) if len(set(right)) == 2 else None
+    assert value_of(AUROC, numbers(cases)) == expected
 
 
-@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=50, unique_by=lambda one: one[0]))
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=50, unique_by=lambda case: case[0]))
 def test_the_calibration_error_is_the_mean_gap_of_fifteen_equal_bins(cases):
     falling = sorted(cases, reverse=True)
     ends = [len(cases) * n // 15 for n in range(16)]
@@ -69,25 +69,23 @@ def test_the_calibration_error_is_the_mean_gap_of_fifteen_equal_bins(cases):
 
 
 @given(CASES)
-def test_all_lie_between_0_and_1_and_a_question_that_counts_twice_is_two_questions(cases):
+def test_scores_are_from_0_to_1_whatever_the_order_and_count_a_repeated_question_twice(cases):
     times = np.array([[n % 3 for n in range(len(cases))]], dtype=float)
-    doubled = [case for n, case in enumerate(cases) for _ in range(n % 3)]
+    repeated = [case for n, case in enumerate(cases) for _ in range(n % 3)]
     for measure in CONFIDENCE:
-        one, other = (value_of(measure, numbers(several)) for several in (cases, cases[::-1]))
-        assert one == (None if other is None else pytest.approx(other)), "no order of questions matters"
-        assert one is None or 0 <= one <= 1
-        [found] = measure.score(numbers(cases), times)
-        wanted = value_of(measure, numbers(doubled)) if doubled else None
-        assert (None if np.isnan(found) else found) == (None if wanted is None else pytest.approx(wanted))
+        score, reversed_score = (value_of(measure, numbers(order)) for order in (cases, cases[::-1]))
+        assert score == (None if reversed_score is None else pytest.approx(reversed_score))
+        assert score is None or 0 <= score <= 1
+        expected = value_of(measure, numbers(repeated)) if repeated else None
+        expected = np.nan if expected is None else expected
+        assert measure.score(numbers(cases), times) == pytest.approx([expected], nan_ok=True)
 
 
-def test_perfect_confidence_leaves_the_least_risk():
+def test_perfect_confidence_has_the_best_scores():
     cases = [(1.0, True)] * 6 + [(0.0, False)] * 4
-    least = {
-        "AURC": fmean([0] * 6 + [1 / 7, 2 / 8, 3 / 9, 4 / 10]), "EM-50": 1, "EM-80": 6 / 8, "ECE": 0, "Brier": 0,
-        "AUROC": 1,
-    }  # fmt: skip
-    assert {one.name: value_of(one, numbers(cases)) for one in CONFIDENCE} == pytest.approx(least)
+    best = {"EM-50": 1, "EM-80": 6 / 8, "ECE": 0, "Brier": 0, "AUROC": 1}
+    best["AURC"] = fmean([0] * 6 + [1 / 7, 2 / 8, 3 / 9, 4 / 10])
+    assert {measure.name: value_of(measure, numbers(cases)) for measure in CONFIDENCE} == pytest.approx(best)
 
 
 def test_a_question_without_a_confidence_has_confidence_0_and_one_without_a_label_is_left_out():

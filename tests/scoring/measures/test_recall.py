@@ -100,7 +100,7 @@ def test_any_and_all_gold_at_each_cutoff():
     assert len(scores) == 3 * len(cutoffs)
 
 
-def test_what_is_not_there_scores_nothing_and_what_is_not_annotated_is_left_out():
+def test_missing_passages_score_0_and_unannotated_questions_have_no_score():
     assert set(score_ranking(question(passage(0)), [], (1, 5)).values()) == {0.0}
     assert score_ranking(question(), ["Paris"], depths=(1,)) == {"answer@1": 1.0}
     assert set(score_ranking(question(passage(0), answers=()), ["Paris"], depths=(1,))) == {"gold_any@1", "gold_all@1"}
@@ -111,8 +111,9 @@ def test_gold_recall_agrees_with_trec_eval(order, gold):
     import ir_measures
     from ir_measures import R, Success
 
-    asked = question(*(passage(number) for number in sorted(gold)))
-    ours = score_ranking(asked, [passage(number) for number in order], depths=(1, 5, 10))
+    ours = score_ranking(
+        question(*map(passage, sorted(gold))), [passage(number) for number in order], depths=(1, 5, 10)
+    )
     qrels = [ir_measures.Qrel("q", str(number), 1) for number in gold]
     run = [ir_measures.ScoredDoc("q", str(number), -float(rank)) for rank, number in enumerate(order)]
     for k in (1, 5, 10):
@@ -122,7 +123,7 @@ def test_gold_recall_agrees_with_trec_eval(order, gold):
 
 
 def test_the_ceiling_looks_into_gold_passages_and_chance_is_the_mean_over_all_draws():
-    asked = [
+    questions = [
         Question("0", "", ("red",), ("red one", "shared blue")),
         Question("1", "", ("blue", "green"), ("shared blue", "plain")),
         Question("2", "", ("one", "plain"), ("green grass",)),
@@ -130,13 +131,13 @@ def test_the_ceiling_looks_into_gold_passages_and_chance_is_the_mean_over_all_dr
         Question("4", "", ("dull",), ()),
     ]
     pool = ["red one", "shared blue", "plain", "green grass", "a dull thing"]
-    found = chance_floor(asked, depths=(1, 2, 3, 10))
+    chance = chance_floor(questions, depths=(1, 2, 3, 10))
     for k in (1, 2, 3, 10):
         shares = []
-        for query in asked:
+        for query in questions:
             others = [text for text in pool if text not in query.gold_passages]
             draws = list(itertools.combinations(others, min(k, len(others))))
             shares.append(sum(any(has_answer(text, query.answers) for text in draw) for draw in draws) / len(draws))
-        assert found[f"answer@{k}"] == pytest.approx(sum(shares) / len(shares))
+        assert chance[f"answer@{k}"] == pytest.approx(sum(shares) / len(shares))
     assert [ceiling(question("It is in Rome.", *more)) for more in ((), ("Or in Paris.",))] == [0.0, 1.0]
     assert chance_floor([question("in Paris")], depths=(1, 5)) == {"answer@1": 0.0, "answer@5": 0.0}

@@ -1,11 +1,10 @@
-"""ROUGE-L, against a longest common subsequence of its own."""
+"""ROUGE-L, against another computation of the longest common subsequence."""
 
 import random
 import re
 
 import pytest
 
-from ifqa.errors import IfqaError
 from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.exact_match import CAUSALQA_F1, normalize
 from ifqa.scoring.measures.rouge_l import rouge_l
@@ -33,15 +32,15 @@ def expected(answer, gold):
     return shared / max(len(a), 1), shared / max(len(b), 1), 2 * shared / max(len(a) + len(b), 1)
 
 
-def test_it_agrees_with_another_subsequence_on_5000_pairs():
+def test_it_agrees_with_another_computation_on_5000_pairs():
     rng = random.Random(18)
-    scored = set()
+    f1s = set()
     for _ in range(5_000):
         answer, gold = (" ".join(rng.choices(WORDS, k=rng.randint(0, 14))) for _ in range(2))
-        found = rouge_l(answer, [gold])
-        assert max(abs(a - b) for a, b in zip(found, expected(answer, gold), strict=True)) < 1e-12, (answer, gold)
-        scored.add(round(found.f1, 3))
-    assert len(scored) > 50
+        scores = rouge_l(answer, [gold])
+        assert max(abs(a - b) for a, b in zip(scores, expected(answer, gold), strict=True)) < 1e-12, (answer, gold)
+        f1s.add(round(scores.f1, 3))
+    assert len(f1s) > 50
 
 
 def test_all_three_scores_are_of_the_gold_answer_with_the_best_f1():
@@ -53,11 +52,7 @@ def test_the_package_splits_words_at_other_letters():
     assert (rouge_l("Shōkaku", ["sh kaku"]).f1, rouge_l("кот", ["кот"]).f1) == (1, 0)
 
 
-def test_an_answer_of_no_words_scores_0_by_the_authors():
+def test_an_answer_without_words_scores_0():
     question = Question("q", "why?", ("A", "b"))
     assert CAUSALQA_F1.score(question, Prediction("q", "the")) == rouge_l("the", ["A"]).f1 == 0
     assert CAUSALQA_F1.score(question, Prediction("q", "b c")) == pytest.approx(2 / 3)
-    with pytest.raises(IfqaError, match="without gold answers"):
-        rouge_l("x", [])
-    with pytest.raises(TypeError, match="not one string"):
-        rouge_l("x", "gold")
