@@ -54,9 +54,9 @@ def test_the_largest_differences_come_first_and_their_answers_are_shown_as_they_
     largest = compare_pair(*two, "EM", 10).largest
     assert [question for question, _, _ in largest] == Run(two[0]).questions[10:20]
     assert all((row["EM"], other["EM"]) == (1.0, 0.0) for _, row, other in largest)
-    told = str(compare_pair(*two, "EM", 3))
-    assert "[bold]never[/bold]" in told
-    assert "83 questions" in told
+    printed = str(compare_pair(*two, "EM", 3))
+    assert "[bold]never[/bold]" in printed
+    assert "83 questions" in printed
 
 
 def test_incomparable_experiments_are_refused(two, tmp_path):
@@ -154,9 +154,9 @@ def test_comparisons_with_the_first_are_those_of_pairs_except_p(three):
 
 
 def test_comparisons_with_the_first_have_a_row_for_each_measure_and_experiment(three):
-    told = render_text(compare_to_first(three[0], three[1:], "EM").show).splitlines()
-    assert [line.rstrip() for line in told[:3]] == ["A: a", "B: b", "C: c"]
-    rows = [line.split()[:3] for line in told[4:7]]
+    printed = render_text(compare_to_first(three[0], three[1:], "EM").show).splitlines()
+    assert [line.rstrip() for line in printed[:3]] == ["A: a", "B: b", "C: c"]
+    rows = [line.split()[:3] for line in printed[4:7]]
     assert rows == [["EM", "A", "24.1"], ["B", "48.2", "+24.1"], ["C", "27.7", "+3.6"]]
     with pytest.raises(IfqaError, match="unknown measure of these experiments 'nonsense'"):
         compare_to_first(three[0], three[1:], "nonsense")

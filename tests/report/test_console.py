@@ -19,7 +19,7 @@ from ifqa.report.scores import Scores, interval_cell, load_scores
 from ifqa.scoring.measures.exact_match import EM
 from ifqa.scoring.scheme import ScoringScheme
 
-BY = ScoringScheme((EM,))
+SCHEME = ScoringScheme((EM,))
 
 
 @pytest.fixture(autouse=True)
@@ -27,17 +27,17 @@ def _wide(monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
 
 
-def shown(markup):
+def render(markup):
     console = Console(file=StringIO(), force_terminal=False, highlight=False, width=200)
     console.print(markup)
     return console.file.getvalue().rstrip("\n")
 
 
 @pytest.mark.parametrize("text", ["[bold red]not markup[/bold red]", "a [/] b", "[link=file:///etc]x[/link]", "plain"])
-def test_nothing_in_a_passage_is_taken_as_markup_or_control(text):
-    assert shown(mark_parts(split_at_answer(text, "markup"))) == text
-    assert shown(mark_parts(split_at_answer(f"then {text} sat", text), styled=False)) == f"then [{text}] sat"
-    assert "\x1b" not in shown(mark_parts(split_at_answer(f"\x1b[31m{text}\x1b[0m \x9b31m", text)))
+def test_markup_and_control_characters_in_passages_are_escaped(text):
+    assert render(mark_parts(split_at_answer(text, "markup"))) == text
+    assert render(mark_parts(split_at_answer(f"then {text} sat", text), styled=False)) == f"then [{text}] sat"
+    assert "\x1b" not in render(mark_parts(split_at_answer(f"\x1b[31m{text}\x1b[0m \x9b31m", text)))
 
 
 def test_a_computed_answer_is_shown_with_its_numbers(capsys):
@@ -46,13 +46,13 @@ def test_a_computed_answer_is_shown_with_its_numbers(capsys):
     how = Explanation("p", (0, 16), (7, 8), Calculation("5", "plus", terms))
     answer = Answer(Question("q", "If two [b]more, how many?"), "5", (passage,), how=how)
     show_answer(answer)
-    told = capsys.readouterr().out
-    assert 'Computed  5 = 3 (passage) + 2 (question: "two [b]more")\n' in told
-    assert "It has [3] floors, [red]3[/red]" in told
+    printed = capsys.readouterr().out
+    assert 'Computed  5 = 3 (passage) + 2 (question: "two [b]more")\n' in printed
+    assert "It has [3] floors, [red]3[/red]" in printed
     assert answer_json(answer)["how"]["calculation"]["terms"][0]["start"] == 7
 
 
-def test_an_answer_shows_how_sure_it_is_and_an_abstention_its_best_candidate(capsys):
+def test_an_answer_has_its_confidence_and_an_abstention_its_best_candidate(capsys):
     question, passage = Question("q", "If so, who?"), Passage("p", "Kent", "It was Jim Lovell.")
     unsure = Answer(question, "", (passage,), confidence=0.12, candidate="Jim [Lovell]")
     show_answer(Answer(question, "Jim Lovell", (passage,), confidence=0.711))
@@ -61,17 +61,15 @@ def test_an_answer_shows_how_sure_it_is_and_an_abstention_its_best_candidate(cap
         "Answer    Jim Lovell (confidence 71%)",
         "Answer    no answer found in these passages; the best candidate is Jim [Lovell] (confidence 12%)",
     ]
-    assert {key: answer_json(unsure)[key] for key in ("answer", "candidate", "confidence", "error")} == {
-        "answer": "", "candidate": "Jim [Lovell]", "confidence": 0.12, "error": "",
-    }  # fmt: skip
+    content = answer_json(unsure)
+    assert [content[key] for key in ("answer", "candidate", "confidence", "error")] == ["", "Jim [Lovell]", 0.12, ""]
 
 
 def test_scores_are_shown_with_few_subsets_as_columns_and_failures_counted(capsys):
     experiment = run_answers("some", range(20))
     folder = experiment.folder / "score"
-    (folder / "scores.json").write_text(
-        json.dumps(json.loads((folder / "scores.json").read_text()) | {"n_abstained": 4})
-    )
+    content = json.loads((folder / "scores.json").read_text()) | {"n_abstained": 4}
+    (folder / "scores.json").write_text(json.dumps(content))
     assert show_scores(Run(experiment), folder) == 0
     head, first, *rows = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert head == "some: sample dev"
@@ -100,15 +98,15 @@ def test_names_of_subsets_and_measures_are_shown_as_they_are():
     odd, mean = "[red]a\x1b[31m", {"value": 50.0, "low": 40.0, "high": 60.0}
     part = {"questions": 1, "measures": {odd: mean}}
     content = part | {"n_failed": 0, "of": 1, "retry": 0, "not_asked": 0, "subsets": {odd: part}, "groups": {odd: part}}
-    by = ScoringScheme((Measure(odd, len),), (Subset(odd, bool),), groups=odd)
-    told = str(Scores(odd, by, content | {"macro": {"measures": {odd: mean}}}))
-    assert told.count("[red]a\N{REPLACEMENT CHARACTER}[31m") == 6
+    scheme = ScoringScheme((Measure(odd, len),), (Subset(odd, bool),), groups=odd)
+    printed = str(Scores(odd, scheme, content | {"macro": {"measures": {odd: mean}}}))
+    assert printed.count("[red]a\N{REPLACEMENT CHARACTER}[31m") == 6
 
 
-@pytest.mark.parametrize(("questions", "told"), [(9, "too few"), (10, "60.0 - 70.0")])
-def test_few_questions_have_no_interval(questions, told):
+@pytest.mark.parametrize(("questions", "printed"), [(9, "too few"), (10, "60.0 - 70.0")])
+def test_few_questions_have_no_interval(questions, printed):
     mean = {"value": 66.7, "low": 60.0, "high": 70.0}
-    assert interval_cell(mean, questions) == told
+    assert interval_cell(mean, questions) == printed
     assert interval_cell(mean | {"questions": 9}, questions) == "too few"
 
 
@@ -119,12 +117,12 @@ def row(number, score, **more):
 def test_examples_of_each_kind_take_turns_in_the_questions_order():
     rows = [row(0, 0.0), row(1, 1.0), row(2, 1.0), row(3, 0.0, failed=1.0), row(4, 1.0), row(5, 0.0), row(6, 1.0)]
     kinds = {"q/1": "right", "q/0": "wrong", "q/3": "no answer", "q/2": "right", "q/5": "wrong", "q/4": "right"}
-    assert list(choose_examples(rows, BY, 6).items()) == list(kinds.items())
-    assert list(choose_examples(rows, BY, 2)) == ["q/1", "q/0"]
-    assert (len(choose_examples(rows, BY, 99)), choose_examples([], BY, 3)) == (7, {})
+    assert list(choose_examples(rows, SCHEME, 6).items()) == list(kinds.items())
+    assert list(choose_examples(rows, SCHEME, 2)) == ["q/1", "q/0"]
+    assert (len(choose_examples(rows, SCHEME, 99)), choose_examples([], SCHEME, 3)) == (7, {})
     rows = [row(0, 1.0), row(1, 0.0), row(2, 1.0), row(3, 0.0, abstained=1.0), row(4, 0.0)]
     kinds = {"q/0": "right", "q/1": "wrong", "q/4": "wrong", "q/3": "abstained", "q/2": "right"}
-    assert list(choose_examples(rows, BY, 5, computed=["q/0", "q/4"]).items()) == list(kinds.items())
+    assert list(choose_examples(rows, SCHEME, 5, computed=["q/0", "q/4"]).items()) == list(kinds.items())
     whole = SetMeasure("whole", lambda questions, predictions: 1.0)
     assert choose_examples([row(0, 1.0), row(1, 0.0)], ScoringScheme((whole,)), 1) == {"q/0": ""}
 
@@ -138,7 +136,7 @@ def test_the_headline_measure_says_which_answers_are_right(best, score, kind):
     assert outcome_of(row(0, 0.5, mine=score), ScoringScheme((measure, EM))) == kind
 
 
-def test_examples_are_wrapped_to_the_terminals_width_and_those_of_all_answers(monkeypatch, capsys):
+def test_examples_are_wrapped_to_the_terminals_width(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "60")
     experiment = run_answers("some", [4], wrong="[red]never")
     show_examples(Run(experiment), experiment.folder / "score", 2)
@@ -160,7 +158,7 @@ TOWN = "Ash was born in a town. He wrote four books there. Nobody read any of th
 
 
 @pytest.mark.parametrize(
-    ("text", "answer", "question", "told"),
+    ("text", "answer", "question", "printed"),
     [
         (PASSAGE, "1820", "", '… It cost "nine pounds." In 1820 it burned down! Was it the miller? …'),
         (PASSAGE, "miller", "", "… In 1820 it burned down! Was it the miller? No. 5 of the reports blamed the U.S. consul and"),
@@ -171,11 +169,11 @@ TOWN = "Ash was born in a town. He wrote four books there. Nobody read any of th
         ("One sentence alone", "x", "y", "One sentence alone"),
     ],
 )  # fmt: skip
-def test_the_sentence_with_the_answer_or_the_questions_words_is_shown(text, answer, question, told):
-    assert "".join(excerpt(split_at_answer(text, answer), question)) == told
+def test_the_sentence_with_the_answer_or_the_questions_words_is_shown(text, answer, question, printed):
+    assert "".join(excerpt(split_at_answer(text, answer), question)) == printed
 
 
-def test_marks_stay_on_what_was_marked():
+def test_an_excerpt_keeps_the_highlights():
     rest = " by Ash and Bo. It was sold in 1951 to Cy."
     pieces = ["It rose early. It was built in ", "1951", f"{rest} Nobody came to it at all."]
     assert excerpt(pieces, "When was it built?") == [*pieces[:2], f"{rest} …"]

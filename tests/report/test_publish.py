@@ -97,8 +97,8 @@ def test_a_foreign_results_file_and_a_file_without_marks_are_refused_before_writ
         with pytest.raises(IfqaError, match="once; the table goes between them"):
             write(Path("README.md"))
     Path("latin.md").write_bytes(README.encode() + b"\xe9")
-    for name, told in (("none.md", "once; the table goes between them"), ("latin.md", r"latin\.md: not UTF-8")):
-        with pytest.raises(IfqaError, match=told):
+    for name, message in (("none.md", "once; the table goes between them"), ("latin.md", r"latin\.md: not UTF-8")):
+        with pytest.raises(IfqaError, match=message):
             write(Path(name))
     assert not RESULTS.exists()
     RESULTS.write_text("# Results\n\nof mine\n")

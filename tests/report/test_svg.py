@@ -15,7 +15,7 @@ def curve(label, start):
     return Curve(label, tuple((k, start + 3 * n, start + 3 * n - 2, start + 3 * n + 2) for n, k in enumerate(KS)))
 
 
-def drawn(*curves, title="Recall"):
+def figure_of(*curves, title="Recall"):
     return ElementTree.fromstring(curves_svg(title, curves, RECALL))
 
 
@@ -30,8 +30,8 @@ def texts(figure):
     return [element.text for element in figure.iter(f"{SVG}text")]
 
 
-def test_points_lie_where_their_numbers_are():
-    figure = drawn(curve("one", 50), curve("two", 60))
+def test_points_are_placed_by_their_numbers():
+    figure = figure_of(curve("one", 50), curve("two", 60))
     first, second = lines(figure)
     assert len(first) == len(second) == len(KS)
     assert all(a < b for (a, _), (b, _) in pairwise(first))
@@ -44,35 +44,35 @@ def test_points_lie_where_their_numbers_are():
 @pytest.mark.parametrize(
     ("low", "high", "ticks"), [(2, 3, range(0, 21, 5)), (5, 97, range(0, 101, 20)), (41, 95, range(40, 101, 10))]
 )
-def test_the_axis_begins_where_it_says_more(low, high, ticks):
-    figure = drawn(Curve("x", ((1, low, low, low), (5, high, high, high))))
+def test_the_axis_fits_the_scores(low, high, ticks):
+    figure = figure_of(Curve("x", ((1, low, low, low), (5, high, high, high))))
     shown = [text for text in figure.iter(f"{SVG}text") if text.get("text-anchor") == "end"]
     assert sorted(int(text.text) for text in shown) == [*ticks]
 
 
-def test_every_one_of_twelve_curves_has_a_look_and_a_label_of_its_own():
-    figure = drawn(*(curve(f"system {n}", 40 + n) for n in range(12)))
+def test_twelve_curves_differ_in_style_and_label():
+    figure = figure_of(*(curve(f"system {n}", 40 + n) for n in range(12)))
     assert len({(line.get("stroke"), line.get("stroke-dasharray")) for line in figure.iter(f"{SVG}polyline")}) == 12
     assert {f"system {n}" for n in range(12)} <= set(texts(figure))
 
 
-def test_what_labels_hold_is_text_and_a_long_one_is_told_in_full():
+def test_labels_are_escaped_and_long_labels_shortened():
     hostile = '</title><script>alert(1)</script> & "]]>" <!-- a name that has no end at all'
-    figure = drawn(curve(hostile, 50), title=hostile)
-    told = ["".join(element.itertext()) for element in figure.iter()]
-    assert told.count(hostile) >= 3  # the title, the heading, the label's own title
-    assert any(text.endswith("…") and hostile.startswith(text[:-1]) for text in told)
+    figure = figure_of(curve(hostile, 50), title=hostile)
+    contents = ["".join(element.itertext()) for element in figure.iter()]
+    assert contents.count(hostile) >= 3  # the title, the heading, the label's own title
+    assert any(text.endswith("…") and hostile.startswith(text[:-1]) for text in contents)
     assert not list(figure.iter(f"{SVG}script"))
     assert {name for element in figure.iter() for name in element.attrib}.isdisjoint({"style", "onload", "href"})
 
 
-def test_it_says_its_numbers_to_who_cannot_see_it():
-    figure = drawn(curve("BM25", 50))
+def test_the_description_for_screen_readers_has_the_numbers():
+    figure = figure_of(curve("BM25", 50))
     assert figure.get("role") == "img"
-    told = {element.get("id"): element.text for element in figure if element.get("id")}
-    assert sorted(figure.get("aria-labelledby").split()) == sorted(told)
-    assert any("BM25: 50.0 at 1, 53.0 at 5" in text for text in told.values())
-    assert drawn(curve("DPR", 50)).get("aria-labelledby") != figure.get("aria-labelledby")
+    contents = {element.get("id"): element.text for element in figure if element.get("id")}
+    assert sorted(figure.get("aria-labelledby").split()) == sorted(contents)
+    assert any("BM25: 50.0 at 1, 53.0 at 5" in text for text in contents.values())
+    assert figure_of(curve("DPR", 50)).get("aria-labelledby") != figure.get("aria-labelledby")
 
 
 def test_risk_and_a_well_calibrated_curve_are_straight_on_even_axes():
@@ -80,9 +80,8 @@ def test_risk_and_a_well_calibrated_curve_are_straight_on_even_axes():
     figure = ElementTree.fromstring(curves_svg("Risk", [Curve("span", risks)], RISK))
     (line,) = lines(figure)
     for axis in (0, 1):
-        assert [b[axis] - a[axis] for a, b in pairwise(line)] == pytest.approx(
-            [line[1][axis] - line[0][axis]] * 19, abs=0.2
-        )
+        steps = [b[axis] - a[axis] for a, b in pairwise(line)]
+        assert steps == pytest.approx(steps[:1] * 19, abs=0.2)
     ticks = [text.text for text in figure.iter(f"{SVG}text") if text.get("text-anchor") == "middle"]
     assert ticks == ["0", "20", "40", "60", "80", "100", "coverage, % of the questions, the surest first"]
     bins = tuple((n, n, n - 5, n + 5) for n in (10.0, 50.0, 90.0))
@@ -94,7 +93,7 @@ def test_risk_and_a_well_calibrated_curve_are_straight_on_even_axes():
     assert "span: 10.0 at 10, 50.0 at 50, 90.0 at 90" in "".join(figure.itertext())
 
 
-def test_a_figure_of_nothing_is_refused():
+def test_a_figure_without_points_is_refused():
     for curves in ([], [Curve("empty", ())]):
         with pytest.raises(ValueError, match="at least one curve"):
             curves_svg("Recall", curves, RECALL)

@@ -106,12 +106,12 @@ def test_passages_that_are_not_what_the_manifest_says_are_refused(corpus, monkey
     monkeypatch.setattr(artifacts, "_SMALL", 0)  # as of a corpus that is too large to be hashed
     path = corpus.folder / "passages" / "passages-00000.jsonl"
     first, second, rest = path.read_bytes().split(b"\n", 2)
-    for line, told in (
+    for line, printed in (
         (b"[" + second[1:], "passages-00000.jsonl:2: not JSON"),
         (b" " * len(second), "the manifest says"),
     ):
         path.write_bytes(first + b"\n" + line + b"\n" + rest)  # the size stays, so the folder looks whole
-        with pytest.raises(IfqaError, match=told):
+        with pytest.raises(IfqaError, match=printed):
             measure(corpus, {}, workers=1)
     with pytest.raises(IfqaError, match="ifqa passages absent"):
         measure(CorpusConfig("absent", (), {}), {})

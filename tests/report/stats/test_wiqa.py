@@ -23,9 +23,9 @@ def test_the_bundled_questions_are_counted_by_split():
 
 def test_the_papers_counts_stand_beside(capsys):
     show_tables(tables(measure([str(FOLDER / "dev.jsonl")]), published=True))
-    told = capsys.readouterr().out
-    assert "paper train" in told
-    assert ["questions", "62", "29,808", "6,894", "3,993"] in [line.split() for line in told.splitlines()]
+    printed = capsys.readouterr().out
+    assert "paper train" in printed
+    assert ["questions", "62", "29,808", "6,894", "3,993"] in [line.split() for line in printed.splitlines()]
     show_tables(tables(measure(["sample-wiqa"]), published=False))
     assert "paper" not in capsys.readouterr().out
 
