@@ -34,7 +34,7 @@ def test_a_contradiction_two_names_and_an_empty_folder_are_one_line(tmp_path):
     records = [record for _, record in read_jsonl(FOLDER / "dev.jsonl")]
     records[0]["question"] |= {"answer_label": "less", "answer_label_as_choice": "B"}
     write_jsonl(tmp_path / "dev.jsonl", records)
-    with pytest.raises(IfqaError, match=r"dev.jsonl: influence_graph:dune.*: the label is less, but by its path"):
+    with pytest.raises(IfqaError, match=r"dev.jsonl: influence_graph:dune.*: the label is less, but the path"):
         measure([str(tmp_path)], FOLDER / "graphs.jsonl")
     with pytest.raises(IfqaError, match="another file is also named dev"):
         measure(["sample-wiqa", str(tmp_path)])
