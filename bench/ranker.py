@@ -84,7 +84,7 @@ def main() -> None:
         print(f"{name:16} {weight:8.3f}")
     if arguments.to:
         trainer = Ranker(negatives=arguments.negatives, penalty=arguments.penalty)
-        write_json(arguments.to, trainer.stored(lists.data, weights) | {"corpus": arguments.corpus})
+        write_json(arguments.to, trainer.weights_json(lists.data, weights) | {"corpus": arguments.corpus})
 
 
 def retrieve_lists(source: Any, split: str, questions: Sequence[Question], bm25: Any, store: PassageStore) -> Lists:

@@ -369,10 +369,10 @@ class Trainer(Plugin):
     recipes: ClassVar[Mapping[str, Recipe]] = {}  # the first is the default; explicit settings override it
     recipe: str = ""  # the name of the recipe in use
 
-    def check_data(self, data: TrainingData, folder: Path) -> None:
+    def check_data(self, dataset: TrainingData, folder: Path) -> None:
         """Check the questions before passages are retrieved."""
 
-    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> object:
+    def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> object:
         """Train, and write weights and a manifest into `folder`; an interrupted training resumes.
 
         A trainer with the attribute `dev` chooses its best checkpoint by the questions `dev`.

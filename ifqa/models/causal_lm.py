@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from ifqa.errors import FormatError, IfqaError
+from ifqa.errors import ConfigError, DamagedArtifact, FormatError
 from ifqa.models.hub import SMOLLM2, model_folder, model_requirement, weights_fingerprint
 from ifqa.models.install import dequantise, gguf_folder, is_gguf
 from ifqa.storage.files import cached_sha256, read_json, typed_field
@@ -14,19 +14,12 @@ ADAPTER, SETTINGS, MANIFEST = "adapter_model.safetensors", "adapter_config.json"
 
 @dataclass(frozen=True)
 class CausalLMFiles:
-    """The files of a causal language model.
+    """The files of a causal language model."""
 
-    Attributes:
-        folder: has `config.json`, weights and tokenizer; for an adapter, those of its base model.
-        adapter: the adapter's folder; None for a model without one.
-        family: split family of the adapter's training questions; empty for none.
-        sources: SHA-256 of the files with these questions.
-    """
-
-    folder: Path
-    adapter: Path | None = None
-    family: str = ""
-    sources: frozenset[str] = frozenset()
+    folder: Path  # has `config.json`, weights and tokenizer; for an adapter, its base model's
+    adapter: Path | None = None  # the adapter's folder
+    family: str = ""  # split family of the adapter's training questions
+    sources: frozenset[str] = frozenset()  # SHA-256 of the files of these questions
 
     @property
     def fingerprint(self) -> str:
@@ -39,12 +32,7 @@ class CausalLMFiles:
 
 
 def find_causal_lm(name: str, root: Path = Path()) -> CausalLMFiles:
-    """The files of a language model. A GGUF file is dequantised at first use.
-
-    Args:
-        name: "smollm2", which `ifqa data smollm2` fetches; a GGUF file; a folder with a model or an adapter; a model of the hub.
-        root: the folder with `models`, from which a relative path counts.
-    """
+    """The files of "smollm2", a GGUF file (dequantised once), a folder with a model or an adapter, or a model on the hub."""
     if is_gguf(name):
         folder = gguf_folder(root / name, root)
         dequantise(root / name, folder)
@@ -53,30 +41,26 @@ def find_causal_lm(name: str, root: Path = Path()) -> CausalLMFiles:
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether a folder holds an adapter (peft's)."""
     return (folder / SETTINGS).is_file()
 
 
 def is_local_model(name: str, root: Path = Path()) -> bool:
-    """Whether a name means a model on this machine: SmolLM2, a GGUF file, or a folder with a model or an adapter."""
+    """Whether a name is SmolLM2, a GGUF file, or a folder with a model or an adapter."""
     if name == SMOLLM2.name or is_gguf(name):
         return True
     return len(name) < 1000 and any((root / name / file).is_file() for file in ("config.json", SETTINGS))
 
 
 def download_hint(name: str, root: Path = Path()) -> str:
-    """How to get a model that is not on this machine; empty if it is. Downloads and dequantises nothing."""
+    """How to get a model that is missing on this machine; empty if it is there."""
     if is_gguf(name):
         return "" if (root / name).is_file() else "file not found; put it there or name another"
-    return (
-        download_hint(base_model(root / name), root)
-        if is_adapter(root / name)
-        else model_requirement(name, root).remedy
-    )
+    if is_adapter(root / name):
+        return download_hint(base_model(root / name), root)
+    return model_requirement(name, root).remedy
 
 
 def base_model(folder: Path) -> str:
-    """The name of an adapter's base model."""
     settings = read_json(folder / SETTINGS)
     if not isinstance(settings, dict):
         raise FormatError(f"{folder / SETTINGS}: wanted a JSON object, found {type(settings).__name__}; train it again")
@@ -89,14 +73,11 @@ def _find_adapter(folder: Path, root: Path) -> CausalLMFiles:
     name = base_model(folder)
     base = find_causal_lm(name, root)
     if base.adapter:
-        raise IfqaError(f"{folder}: its base model {name} is an adapter; wanted an adapter of a complete model")
+        raise ConfigError(f"{folder}: its base model {name} is an adapter; wanted an adapter of a complete model")
     manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
     trained_on = manifest.get("base", {}).get("sha256", "")
     if trained_on and trained_on != (sha256 := base.fingerprint):
-        raise IfqaError(
-            f"{folder} was trained on another {name} (SHA-256 {trained_on[:8]}..., found {sha256[:8]}...); train it again, or "
-            "restore that model"
-        )
-    return CausalLMFiles(
-        base.folder, folder, manifest.get("family", ""), frozenset(manifest.get("sources", {}).values())
-    )
+        found = f"{folder} was trained on another {name} (SHA-256 {trained_on[:8]}..., found {sha256[:8]}...)"
+        raise DamagedArtifact(f"{found}; train it again, or restore that model")
+    sources = frozenset(manifest.get("sources", {}).values())
+    return CausalLMFiles(base.folder, folder, manifest.get("family", ""), sources)

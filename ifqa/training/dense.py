@@ -1,4 +1,4 @@
-"""Training a dense retriever (`ifqa.retrieval.dense`) with in-batch and hard negatives, by sentence-transformers' trainer."""
+"""Trains a dense retriever (`ifqa.retrieval.dense`) on in-batch and hard negatives, with sentence-transformers."""
 
 import logging
 import random
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError
 from ifqa.models.hub import MINILM, model_folder, report_load_errors, weights_fingerprint
 from ifqa.protocols import NO_DATA, Recipe, TrainingData
 from ifqa.records import Passage, Question
@@ -20,7 +20,7 @@ from ifqa.scoring.measures.gold_recall import covers, word_grams
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import read_json
 from ifqa.training import checkpoints
-from ifqa.training.trainer import EpochTrainer, require_gold, select_hard_negatives
+from ifqa.training.trainer import EpochTrainer, covers_gold, require_gold, select_hard_negatives
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
@@ -29,29 +29,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_Row = dict[str, str | list[str]]  # a question and its passages, by the names of columns
+_Row = dict[str, str | list[str]]  # column -> a question or a passage
 
 
 @dataclass(kw_only=True)
 class Dense(EpochTrainer):
     """Train a dense retriever with in-batch negatives and hard negatives from BM25.
 
-    The loss is softmax cross-entropy of a question's gold passage against all passages of its batch, including the hard negatives
-    of other questions (dpr/models/biencoder.py:254-290). Unlike DPR, two questions never share a batch if a passage of one is
-    gold for the other.
-
-    Attributes:
-        model: the model to start from: a sentence-transformers model, or a BERT if `two_encoders`.
-        two_encoders: DPR's architecture, one BERT for questions and one for (title, text), vectors at [CLS]; otherwise one
-            model for questions and texts without titles.
-        scale: of the inner product in the loss: 20 for vectors of length 1, 1 for others.
-        negatives, pool: hard negatives of a question in each pass, and the number of passages they are drawn from.
-        shuffle_positives: draw one of a question's gold passages in each pass; otherwise take its first.
-        warmup: steps before the highest rate (below 1: this share of all).
-        weight_decay, clip: AdamW's decay, and the norm that gradients are clipped to.
-        max_tokens: most tokens of a question, and of a passage with its title; the rest is cut off.
-        micro_batch: texts that go through the network at once; 0 for all. Saves memory, costs a second forward pass
-            (Gao et al. 2021), and leaves the gradient the same except for dropout.
+    The loss is softmax cross-entropy of the gold passage against all passages of the batch, other questions' hard negatives
+    included (dpr/models/biencoder.py:254-290). Unlike in DPR, no batch has a passage that is gold for another of its questions.
     """
 
     runtime_only = ("micro_batch", *EpochTrainer.runtime_only)
@@ -59,95 +45,89 @@ class Dense(EpochTrainer):
     retrieved = 100
     recipes: ClassVar = {
         "small": Recipe("one encoder, fits a CPU"),
-        # DPR conf/train/biencoder_nq.yaml, conf/encoder/hf_bert.yaml, conf/biencoder_train_cfg.yaml: batch is 8 GPUs of 16,
-        # betas and epsilon of Adam are the defaults. Hard negatives are shuffled and the first is taken; of the positives
-        # the first is taken, without shuffling (dpr/models/biencoder.py:173-190).
+        # DPR conf/train/biencoder_nq.yaml, conf/encoder/hf_bert.yaml, conf/biencoder_train_cfg.yaml: 8 GPUs of 16, Adam's default
+        # betas and epsilon. It draws a hard negative and takes the first positive (dpr/models/biencoder.py:173-190)
         "dpr": Recipe("as published; needs a GPU", {
             "model": "google-bert/bert-base-uncased", "two_encoders": True, "scale": 1.0, "epochs": 40, "batch": 128,
             "shuffle_positives": False, "warmup": 1237, "weight_decay": 0.0, "clip": 2.0, "seed": 12345,
         }),
     }  # fmt: skip
 
-    model: str = MINILM
-    two_encoders: bool = False
-    scale: Annotated[float, Field(ge=0.01)] = 20.0
+    model: str = MINILM  # the start: a sentence-transformers model, or a BERT if `two_encoders`
+    two_encoders: bool = False  # DPR's BERTs for questions and (title, text), vectors at [CLS]; else one, no titles
+    scale: Annotated[float, Field(ge=0.01)] = 20.0  # of inner products: 20 for vectors of length 1, 1 for others
     epochs: Positive = 3
     batch: Positive = 32
-    negatives: Natural = 1
-    pool: Natural = 20
-    shuffle_positives: bool = True
+    negatives: Natural = 1  # hard negatives per question and pass
+    pool: Natural = 20  # passages they are drawn from
+    shuffle_positives: bool = True  # draw a gold passage in each pass; else use the first
     learning_rate: NotNegative = 2e-5
-    warmup: NotNegative = 0.1
+    warmup: NotNegative = 0.1  # steps before the highest rate; below 1, a share of all steps
     weight_decay: NotNegative = 0.01
-    clip: NotNegative = 1.0
-    max_tokens: Positive = 256
-    micro_batch: Natural = 0
+    clip: NotNegative = 1.0  # norm that gradients are clipped to
+    max_tokens: Positive = 256  # of a question, or of a passage with its title
+    micro_batch: Natural = 0  # texts in a forward pass, or 0: saves memory, costs a second pass (Gao et al. 2021)
 
     def __post_init__(self) -> None:
-        """Refuse more negatives than are drawn from."""
         super().__post_init__()
         if self.pool < self.negatives:
-            raise IfqaError(f"training setting pool: wanted {self.negatives} or more, the negatives, found {self.pool}")
+            raise ConfigError(f"training setting pool: wanted {self.negatives} or more (negatives), found {self.pool}")
 
-    def check_data(self, data: TrainingData, folder: Path) -> None:
-        """Refuse questions without a gold passage, and a model that is not here or no BERT where one is wanted."""
-        require_gold(data)
+    def check_data(self, dataset: TrainingData, folder: Path) -> None:
+        require_gold(dataset)
         kind = read_json(model_folder(self.model) / "config.json").get("model_type") if self.two_encoders else "bert"
         if kind != "bert":
-            raise IfqaError(f"{self.model} cannot start DPR's two encoders: wanted a model of type bert, found {kind}")
+            raise ConfigError(f"{self.model} cannot start two encoders: wanted a model of type bert, found {kind}")
 
-    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
-        """Train, and write a model that `ifqa.retrieval.vectors.encoders.open_encoder` opens, and a `manifest.json`.
+    def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
+        """Train, and write a model for `ifqa.retrieval.vectors.encoders.open_encoder`, and a `manifest.json`.
 
-        Two encoders are written into the folder's `ctx_encoder` and `question_encoder`, the layout of DPR's models on the hub.
-        Questions without gold passages, and those without hard negatives, are left out. A gold passage takes its title from the
-        ranked passage that covers it; if the other passages have titles and it has none, the network learns to tell the two
-        kinds apart.
+        Two encoders go to `ctx_encoder` and `question_encoder`, as DPR's on the hub. A gold passage gets the title of the ranked
+        passage that covers it: if only negatives had titles, the network would learn to tell the two kinds apart.
         """
-        self.check_data(data, folder)
+        self.check_data(dataset, folder)
         start = model_folder(self.model)
-        inputs = self.inputs(data) | {
-            "recipe": self.recipe,
-            "encoder": {"name": self.model, "sha256": weights_fingerprint(start)},
-        }
+        encoder = {"name": self.model, "sha256": weights_fingerprint(start)}
+        inputs = self.inputs(dataset) | {"recipe": self.recipe, "encoder": encoder}
         if not checkpoints.begin_training(folder, inputs):
             return
-        batches = self._batches(data)
+        batches = self._batches(dataset)
         logger.info(f"{folder}: {sum(map(len, batches)):,} gold passages in {len(batches):,} batches")
         trainer = self._trainer(batches, start, folder)
         record = checkpoints.run_trainer(trainer, folder)
         _save(folder, trainer.model, self.two_encoders)
-        places = ["*_encoder/"] if self.two_encoders else ["", "[0-9]_*/"]
-        weights = [f"{place}model*.safetensors" for place in places]
+        folders = ["*_encoder/"] if self.two_encoders else ["", "[0-9]_*/"]
+        weights = [f"{name}model*.safetensors" for name in folders]
         checkpoints.finish_training(folder, inputs, record | {"batches": len(batches), "device": self.device}, weights)
 
-    def _batches(self, data: TrainingData) -> list[list[_Row]]:
-        """Rows of all epochs in training order, each with its own draws, grouped into batches without clashes.
+    def _batches(self, dataset: TrainingData) -> list[list[_Row]]:
+        """The batches of all epochs in training order; each row has its own draws.
 
-        A row goes into the first open batch that it does not clash with; the last batches stay short.
+        A row goes into the first open batch where no passage is gold for another question; the last batches stay short.
         """
-        questions, (wrong, usable) = data.questions, select_hard_negatives(data, self.negatives, self.pool)
-        golds = [_gold_passages(*pair) for pair in zip(questions, data.rankings, strict=True)]
-        titled = self.two_encoders and any(passage.title for n in usable for passage in golds[n] + wrong[n])
-        gold_for = _questions_by_gold_text(questions, {passage.text for n in usable for passage in golds[n] + wrong[n]})
+        questions, (negatives, usable) = dataset.questions, select_hard_negatives(dataset, self.negatives, self.pool)
+        golds = [_gold_passages(*pair) for pair in zip(questions, dataset.rankings, strict=True)]
+        candidates = [passage for n in usable for passage in golds[n] + negatives[n]]
+        titled = self.two_encoders and any(passage.title for passage in candidates)
+        gold_for = _questions_by_gold_text(questions, {passage.text for passage in candidates})
         full: list[list[_Row]] = []
-        #: rows, their questions, questions that their passages are gold for
+        #: rows, their questions, the questions that their passages are gold for
         waiting: list[tuple[list[_Row], set[int], set[int]]] = []
         for epoch in range(self.epochs):
             draw = random.Random(f"{self.seed} {epoch}")
             for n in draw.sample(usable, len(usable)):
                 gold = draw.choice(golds[n]) if self.shuffle_positives else golds[n][0]
-                passages = [gold, *draw.sample(wrong[n], self.negatives)]
-                others = set().union(*(gold_for[passage.text] for passage in passages))
-                open_to = (m for m, (_, held, taken) in enumerate(waiting) if n not in taken and not others & held)
-                if (place := next(open_to, len(waiting))) == len(waiting):
+                passages = [gold, *draw.sample(negatives[n], self.negatives)]
+                related = set().union(*(gold_for[passage.text] for passage in passages))
+                fits = (m for m, (_, ids, barred) in enumerate(waiting) if n not in barred and not related & ids)
+                if (number := next(fits, len(waiting))) == len(waiting):
                     waiting.append(([], set(), set()))
-                rows, held, taken = waiting[place]
+                rows, members, barred = waiting[number]
                 rows.append(_row(questions[n], passages, self.two_encoders, titled))
-                held.add(n)
-                taken |= others
+                members.add(n)
+                barred |= related
                 if len(rows) == self.batch:
-                    full.append(waiting.pop(place)[0])
+                    full.append(waiting.pop(number)[0])
         return full + [rows for rows, _, _ in waiting]
 
     def _trainer(self, batches: Sequence[Sequence[_Row]], start: Path, folder: Path) -> "SentenceTransformerTrainer":
@@ -164,9 +144,8 @@ class Dense(EpochTrainer):
             max_grad_norm=self.clip, batch_sampler=partial(_fixed_batches, sizes=[len(batch) for batch in batches]),
             router_mapping={name: "query" if name == "question" else "document" for name in rows[0]},
         )  # fmt: skip
-        return SentenceTransformerTrainer(
-            model=model, args=arguments, train_dataset=Dataset.from_list(rows), loss=self._loss(model)
-        )
+        dataset, loss = Dataset.from_list(rows), self._loss(model)
+        return SentenceTransformerTrainer(model=model, args=arguments, train_dataset=dataset, loss=loss)
 
     def _model(self, start: Path) -> "SentenceTransformer":
         from sentence_transformers import SentenceTransformer
@@ -184,9 +163,7 @@ class Dense(EpochTrainer):
                 return SentenceTransformer(modules=[Router.for_query_document(tower(), tower())], **settings)
             model = SentenceTransformer(str(start), local_files_only=True, **settings)
         if not any(isinstance(module, Normalize) for module in model) and self.scale > 1:
-            logger.info(
-                f"{self.model}: its vectors are not normalised, and scale is {self.scale:g}; set scale to about 1"
-            )
+            logger.info(f"{self.model} does not normalise its vectors; set scale to about 1, not {self.scale:g}")
         model.max_seq_length = self.max_tokens
         return model
 
@@ -195,15 +172,15 @@ class Dense(EpochTrainer):
         from sentence_transformers.util import dot_score
         from torch import distributed
 
-        many = distributed.is_available() and distributed.is_initialized()  # as in DPR (train_dense_encoder.py:622)
-        settings: dict[str, Any] = {"scale": self.scale, "similarity_fct": dot_score, "gather_across_devices": many}
+        gather = distributed.is_available() and distributed.is_initialized()  # as in DPR (train_dense_encoder.py:622)
+        settings: dict[str, Any] = {"scale": self.scale, "similarity_fct": dot_score, "gather_across_devices": gather}
         if self.micro_batch:
             return losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=self.micro_batch, **settings)
         return losses.MultipleNegativesRankingLoss(model, **settings)
 
 
 def _gold_passages(question: Question, ranking: Sequence[Passage]) -> list[Passage]:
-    """A question's gold passages, with the titles of ranked passages that cover them."""
+    """A question's gold passages, titled like the ranked passages that cover them."""
     golds = []
     for text in question.gold_passages:
         title = next((passage.title for passage in ranking if covers(passage.text, text)), "")
@@ -212,20 +189,20 @@ def _gold_passages(question: Question, ranking: Sequence[Passage]) -> list[Passa
 
 
 def _questions_by_gold_text(questions: Sequence[Question], texts: Iterable[str]) -> dict[str, set[int]]:
-    """Text -> the numbers of the questions whose gold passages it covers."""
+    """Text -> the indices of the questions with a gold passage that it covers."""
     holders = defaultdict(set)
     for n, question in enumerate(questions):
         for gram in (gram for gold in question.gold_passages for gram in word_grams(gold)):
             holders[gram].add(n)
     gold_for = {}
     for text in texts:
-        near = {n for gram in word_grams(text) for n in holders.get(gram, ())}
-        gold_for[text] = {n for n in near if any(covers(text, gold) for gold in questions[n].gold_passages)}
+        sharing = {n for gram in word_grams(text) for n in holders.get(gram, ())}
+        gold_for[text] = {n for n in sharing if covers_gold(text, questions[n])}
     return gold_for
 
 
 def _row(question: Question, passages: Sequence[Passage], two_encoders: bool, titled: bool) -> _Row:
-    """A question with its passages; passages are (title, text) pairs if any has a title (a column holds one type)."""
+    """A question and its passages: (title, text) pairs if any passage has a title, because a column holds one type."""
     text = question.text.replace("’", "'") if two_encoders else question.text  # dpr/utils/data_utils.py:63-65
     row: _Row = {"question": text}
     for n, passage in enumerate(passages):
@@ -234,12 +211,11 @@ def _row(question: Question, passages: Sequence[Passage], two_encoders: bool, ti
 
 
 def _fixed_batches(dataset: object, *, sizes: Sequence[int], **_: object) -> list[list[int]]:
-    """A batch sampler for rows that are already grouped into batches of these sizes."""
     return [list(range(end - size, end)) for size, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
 def _save(folder: Path, model: Any, two_encoders: bool) -> None:
-    """Write one encoder as sentence-transformers does, or two in the classes and layout of DPR's models on the hub."""
+    """Write an encoder as sentence-transformers does, or two in the classes and layout of DPR's models on the hub."""
     from transformers import DPRConfig, DPRContextEncoder, DPRQuestionEncoder
 
     if not two_encoders:

@@ -1,8 +1,8 @@
-"""What the span reader is trained on, and one phase of its training: batches, one schedule, checkpoints, and weights.
+"""The span reader's training examples, and a phase of its training: batches, schedule, checkpoints, and weights.
 
-For a third of IfQA's training questions the gold passages do not contain the answer. Targets are all computed answers
-and all spans that equal a gold answer. If no span does, targets are numbers of the same value in another form ("seven"
-for "7"), or else the spans with the highest F1, if that is at least one half.
+For a third of IfQA's training questions the gold passages do not contain the answer. Targets are all computed answers and all
+spans that equal a gold answer; without such a span, equal numbers in another form ("seven" for "7"), or else the spans with the
+highest F1, from one half.
 """
 
 import logging
@@ -30,7 +30,7 @@ from ifqa.training import checkpoints
 
 logger = logging.getLogger(__name__)
 
-_KEPT_NEGATIVES = 4  # the best of a question's ranking; each epoch draws from these
+_KEPT_NEGATIVES = 4  # the first of a question's ranking; each epoch draws from these
 _PIECE = re.compile(r"[^\s\-–—/]+")
 _MIN_F1 = 0.5
 _STATE = "state.safetensors"
@@ -38,14 +38,14 @@ _Row = TypeVar("_Row")
 
 
 class Targets(NamedTuple):
-    """Targets of one pair: spans as (first token, length - 1), computed as (passage number, question number, operation)."""
+    """Targets of a pair: spans as (first token, length - 1), computed as (passage number, question number, operation)."""
 
     spans: list[tuple[int, int]]
     computed: list[tuple[int, int, int]]
 
 
 class Example:
-    """A question: its gold passages with their targets, and its negatives, as the encoder in `folder` reads them."""
+    """A question's gold passages with their targets, and its negatives, as the encoder in `folder` reads them."""
 
     def __init__(self, folder: Path, question: Question, ranking: Sequence[Passage] = ()) -> None:
         texts = list(dict.fromkeys(question.gold_passages))
@@ -54,49 +54,48 @@ class Example:
         gold = {normalize(text) for text in texts}
         answers = [f" {form} " for form in map(normalize, question.answers) if form]
         others = [passage.text for passage in ranking if normalize(passage.text) not in gold]
-        wrong = [text for text in others if not any(answer in f" {normalize(text)} " for answer in answers)]
-        self.negatives = [encode_pair(folder, question.text, text) for text in wrong[:_KEPT_NEGATIVES]]
+        negatives = [text for text in others if not any(answer in f" {normalize(text)} " for answer in answers)]
+        self.negatives = [encode_pair(folder, question.text, text) for text in negatives[:_KEPT_NEGATIVES]]
 
     @property
     def has_target(self) -> bool:
-        """Whether a gold passage contains the answer, or the answer can be computed from it."""
         return any(target.spans or target.computed for target in self.targets)
 
     @property
     def length(self) -> int:
-        """Tokens of the longest gold passage with the question."""
         return max(len(pair.ids) for pair in self.gold)
 
-    def drawn(self, draw: random.Random, negatives: int) -> list[EncodedPair]:
-        """The gold passages, then `negatives` of its negatives, or as many as there are."""
+    def draw_pairs(self, draw: random.Random, negatives: int) -> list[EncodedPair]:
+        """The gold passages, then up to `negatives` negatives."""
         return self.gold + draw.sample(self.negatives, min(negatives, len(self.negatives)))
 
     def loss(self, spans: Sequence[Tensor], computed: Sequence[Tensor]) -> Tensor:
-        """-log of the summed probability of all targets among all candidates of all passages; gold passages come first."""
-        every = [scores.flatten() for scores in (*spans, *computed)]
-        right = [spans[row][place] for row, target in enumerate(self.targets) for place in target.spans]
-        right += [computed[row][place] for row, target in enumerate(self.targets) for place in target.computed]
-        return torch.logsumexp(torch.cat(every), 0) - torch.logsumexp(torch.stack(right), 0)
+        """-log of the targets' total probability among the candidates of all passages; gold passages come first."""
+        candidates = [scores.flatten() for scores in (*spans, *computed)]
+        right = [spans[row][index] for row, target in enumerate(self.targets) for index in target.spans]
+        right += [computed[row][index] for row, target in enumerate(self.targets) for index in target.computed]
+        return torch.logsumexp(torch.cat(candidates), 0) - torch.logsumexp(torch.stack(right), 0)
 
 
 def find_targets(pairs: Sequence[EncodedPair], answers: Sequence[str]) -> list[Targets]:
-    """Targets in each gold passage of one question; empty lists if a passage has none."""
+    """Targets in each gold passage of a question; empty for a passage without any."""
     forms = {_normalize_numbers(answer) for answer in answers}
     computed = [_computed_targets(pair, forms) for pair in pairs]
-    same = [
+    equal_numbers = [
         [(n.start, n.end) for n in find_numbers(pair.text) if _normalize_numbers(pair.text[n.start : n.end]) in forms]
         for pair in pairs
     ]
     nearest = [_nearest_spans(pair.text, answers, pair.question) for pair in pairs]
     best = max((score for score, _ in nearest), default=0.0)
     targets = []
-    for pair, steps, numbers, (score, spans) in zip(pairs, computed, same, nearest, strict=True):
-        if best < 1 and any(same):
+    for pair, operations, numbers, (score, spans) in zip(pairs, computed, equal_numbers, nearest, strict=True):
+        if best < 1 and any(equal_numbers):
             spans = numbers
         elif score < best or best < _MIN_F1 or (best < 1 and any(computed)):
             spans = []
         tokens = (token_span(pair.offsets, *span) for span in sorted(spans))
-        targets.append(Targets([(pair.start + a, b - a) for a, b in filter(None, tokens) if b - a < MAX_SPAN], steps))
+        spans = [(pair.start + first, last - first) for first, last in filter(None, tokens) if last - first < MAX_SPAN]
+        targets.append(Targets(spans, operations))
     return targets
 
 
@@ -111,15 +110,12 @@ def _computed_targets(pair: EncodedPair, forms: set[str]) -> list[tuple[int, int
 
 
 def _normalize_numbers(text: str) -> str:
-    """The normalised text, its small number words as digits: "Seven goals" -> "7 goals"."""
+    """The normalised text with digits: "Seven goals" -> "7 goals"."""
     return " ".join(DIGITS.get(word, word) for word in normalize(text).split())
 
 
 def _nearest_spans(text: str, answers: Sequence[str], question: str) -> tuple[float, list[tuple[int, int]]]:
-    """The highest F1 of any span of the text with any answer, and all spans (character positions) with that F1.
-
-    The best span begins and ends with a word of the answer, so only such spans are scored.
-    """
+    """The highest F1 of any span with any answer, and the spans with it, in characters; they begin and end with answer words."""
     pieces = [_trim_punctuation(text, match.start(), match.end()) for match in _PIECE.finditer(text)]
     best = 0.0
     nearest: set[tuple[int, int]] = set()
@@ -138,7 +134,7 @@ def _nearest_spans(text: str, answers: Sequence[str], question: str) -> tuple[fl
 
 
 def _trim_punctuation(text: str, start: int, end: int) -> tuple[int, int]:
-    """The piece without surrounding punctuation; currency, percent and degree signs stay."""
+    """A piece's span without punctuation; currency, percent and degree signs stay."""
     while start < end and not (text[start].isalnum() or text[start] in "$£€"):
         start += 1
     while end > start and not (text[end - 1].isalnum() or text[end - 1] in "%°"):
@@ -155,67 +151,63 @@ def _f1(text: str, gold: str) -> float:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a network is trained: AdamW's rate is highest after a tenth of the steps, then falls to 0."""
+    """AdamW's schedule: the rate is highest after a tenth of the steps, then falls to 0."""
 
-    seed: int  # of dropout and negatives; each step's draws depend on the seed and the step alone
+    seed: int  # of dropout and negatives; a step's draws depend only on the seed and the step
     steps: int
     learning_rate: float
-    heads: float  # the rate of the heads, times that of the encoder
+    heads: float  # factor of the heads' rate over the encoder's
     weight_decay: float
-    negatives: int  # passages beside the gold passages in each step
+    negatives: int  # per question and step
     checkpoint_every: int
 
 
 def train_phase(
-    model: SpanModel, groups: Iterator[Sequence[_Row]], encode: Callable[[_Row], Example], plan: Schedule, folder: Path,
+    model: SpanModel, batches: Iterator[Sequence[_Row]], encode: Callable[[_Row], Example], schedule: Schedule, folder: Path,
     inputs: dict[str, Any], device: str, count: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """Train on the batches in `groups`, of `count` questions, and write the weights; gives the manifest.
+    """Train on batches of `count` questions and write the weights; returns the manifest.
 
-    It resumes from the newest whole checkpoint in `folder`. `encode` makes an example of a row of a batch, when its step has
-    come; an example without a target is left out.
+    Resumes from the newest complete checkpoint. `encode` turns a row into an example at its step, or into none without a target.
     """
     precision = half_precision(device)
     model.encoder.cast(precision)
     model.to(device)
-    parts: list[dict[str, Any]] = [{"params": [], "times": 1.0}, {"params": [], "times": plan.heads}]
+    groups: list[dict[str, Any]] = [{"params": [], "times": 1.0}, {"params": [], "times": schedule.heads}]
     for name, parameter in model.named_parameters():
-        parts[0 if name.startswith("encoder.") else 1]["params"].append(parameter)
-    optimiser = torch.optim.AdamW(parts, lr=plan.learning_rate, betas=(0.9, 0.98), weight_decay=plan.weight_decay)
-    done, warm = _resume(folder, model, optimiser), max(1, plan.steps // 10)
+        groups[0 if name.startswith("encoder.") else 1]["params"].append(parameter)
+    peak, steps = schedule.learning_rate, schedule.steps
+    optimiser = torch.optim.AdamW(groups, lr=peak, betas=(0.9, 0.98), weight_decay=schedule.weight_decay)
+    done, warm = _resume(folder, model, optimiser), max(1, steps // 10)
     if done:
-        logger.info(f"{folder}: going on after step {done} of {plan.steps}")
+        logger.info(f"{folder}: resuming after step {done} of {steps}")
     losses: list[float] = []
-    with bar(f"training {folder.name}", plan.steps - done) as advance:
-        for step, group in enumerate(islice(groups, done, None), start=done + 1):
-            rate = plan.learning_rate * min(step / warm, (plan.steps - step) / max(1, plan.steps - warm))
-            examples = [example for example in map(encode, group) if example.has_target]
+    with bar(f"training {folder.name}", steps - done) as advance:
+        for step, batch in enumerate(islice(batches, done, None), start=done + 1):
+            rate = peak * min(step / warm, (steps - step) / max(1, steps - warm))
+            examples = [example for example in map(encode, batch) if example.has_target]
             if examples:
-                losses.append(_step(model, optimiser, examples, plan.negatives, rate, f"{plan.seed} {step}"))
+                losses.append(_step(model, optimiser, examples, schedule.negatives, rate, f"{schedule.seed} {step}"))
             advance(1)
-            if step % plan.checkpoint_every == 0 and step < plan.steps:
+            if step % schedule.checkpoint_every == 0 and step < steps:
                 _save(checkpoints.checkpoint_folder(folder, step), model, optimiser)
                 checkpoints.prune_checkpoints(folder)
-                logger.info(f"step {step}/{plan.steps}, loss {sum(losses) / max(1, len(losses)):.3f}")
+                logger.info(f"step {step}/{steps}, loss {sum(losses) / max(1, len(losses)):.3f}")
                 losses.clear()
-    return save_training(model, folder, inputs, {"examples": count, "steps": plan.steps, "precision": str(precision)})
+    return save_training(model, folder, inputs, {"examples": count, "steps": steps, "precision": str(precision)})
 
 
 def _step(
-    model: SpanModel, optimiser: torch.optim.Optimizer, group: Sequence[Example], negatives: int, rate: float, key: str
+    model: SpanModel, optimiser: torch.optim.Optimizer, batch: Sequence[Example], negatives: int, rate: float, key: str
 ) -> float:
     draw = random.Random(key)
     generator = torch.Generator().manual_seed(draw.getrandbits(63))
-    passages = [example.drawn(draw, negatives) for example in group]
-    spans, computed = model([pair for pairs in passages for pair in pairs], generator)
-    rows = iter(zip(spans, computed, strict=True))
-    losses = [
-        example.loss(*zip(*islice(rows, len(pairs)), strict=True))
-        for example, pairs in zip(group, passages, strict=True)
-    ]
-    loss = torch.stack(losses).mean()
-    for part in optimiser.param_groups:
-        part["lr"] = rate * part["times"]
+    drawn = [example.draw_pairs(draw, negatives) for example in batch]
+    rows = zip(*model([pair for pairs in drawn for pair in pairs], generator), strict=True)
+    scores = [zip(*islice(rows, len(pairs)), strict=True) for pairs in drawn]
+    loss = torch.stack([example.loss(*columns) for example, columns in zip(batch, scores, strict=True)]).mean()
+    for group in optimiser.param_groups:
+        group["lr"] = rate * group["times"]
     optimiser.zero_grad()
     torch.autograd.backward(loss)
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -232,7 +224,7 @@ def _save(checkpoint: Path, model: SpanModel, optimiser: torch.optim.Optimizer) 
 
 
 def _resume(folder: Path, model: SpanModel, optimiser: torch.optim.Optimizer) -> int:
-    """Load the newest whole checkpoint if there is one; returns the number of steps done."""
+    """Load the newest complete checkpoint; returns its step, or 0."""
     from safetensors.torch import load_file
 
     checkpoint = checkpoints.newest_checkpoint(folder)
@@ -248,9 +240,9 @@ def _resume(folder: Path, model: SpanModel, optimiser: torch.optim.Optimizer) ->
     return checkpoints.checkpoint_step(checkpoint)
 
 
-def open_network(found: EncoderFiles, start: str, seed: int, dropout: float) -> SpanModel:
-    """The encoder with fresh heads, or the network of a training."""
-    model = SpanModel(open_encoder(found.folder, dropout))
+def open_network(encoder: EncoderFiles, start: str, seed: int, dropout: float) -> SpanModel:
+    """The encoder with fresh heads, or with the weights of a training in the folder `start`."""
+    model = SpanModel(open_encoder(encoder.folder, dropout))
     model.initialise(torch.Generator().manual_seed(seed))
     if start:
         load_weights(model, Path(start))
@@ -258,6 +250,5 @@ def open_network(found: EncoderFiles, start: str, seed: int, dropout: float) -> 
 
 
 def save_training(model: SpanModel, folder: Path, inputs: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
-    """Write the weights and last the manifest, and remove what only a resumed training needs."""
     save_weights(model, folder, inputs["settings"]["rank"])
     return checkpoints.finish_training(folder, inputs, record, [ADAPTER, HEADS], flat=True)

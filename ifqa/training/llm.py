@@ -1,6 +1,6 @@
 """Tunes a language model for the reader 'llm': an adapter (LoRA, Hu et al. 2022), on answers or on preferences between them.
 
-The prompts are those that the reader sends, and the loss is on the answer alone.
+The prompts are the reader's; the loss is on the answer alone.
 """
 
 import logging
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from pydantic import Field
 
-from ifqa.errors import IfqaError
+from ifqa.errors import ConfigError
 from ifqa.llms.hf import HF
 from ifqa.models.causal_lm import CausalLMFiles, base_model, find_causal_lm
 from ifqa.progress import bar
@@ -35,88 +35,63 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Method = Literal["sft", "dpo"]
-RATES: Mapping[Method, float] = {"sft": 3e-4, "dpo": 5e-5}  # learning rates, if none is given
-DEPTH = 20  # passages that are retrieved for a question; `passages` is at most this
-_REFERENCE = "reference.json"  # among the checkpoints: the log probabilities of both answers at the start
+RATES: Mapping[Method, float] = {"sft": 3e-4, "dpo": 5e-5}  # default learning rates
+DEPTH = 20  # passages retrieved for a question
+_REFERENCE = "reference.json"  # beside the checkpoints: the answers' log probabilities at the start
 
 
 @dataclass(kw_only=True)
 class Llm(EpochTrainer):
-    """Tune a language model for the reader 'llm', as an adapter: --model FOLDER then reads with it.
-
-    Attributes:
-        method: "sft": the gold answer is learnt (supervised fine-tuning); "dpo": the answer of passage and supposition is
-            preferred to that of the real world (direct preference optimisation, Rafailov et al. 2023, equation 7).
-        prompt: a file `prompts/NAME.toml` without reasoning, which the reader is to use.
-        passages: the first retrieved passages in a prompt; if no gold passage is among them, one replaces the last.
-        alone: share of the prompts that have the gold passages alone instead. With "dpo" all have.
-        rank: of the adapters on all linear layers.
-        learning_rate: if None, that of RATES.
-        device_batch: questions that go through the network at once; a divisor of `batch`.
-        beta: of "dpo": how much a difference of log probabilities counts.
-        max_tokens: tokens of a prompt and its answer; passages that do not fit are left out, as the reader leaves them out.
-    """
+    """Tune a language model for the reader 'llm', as an adapter: --model FOLDER then reads with it."""
 
     runtime_only = ("model", "device_batch", *EpochTrainer.runtime_only)
     libraries = ("peft", "accelerate")
     retrieved = DEPTH
 
-    method: Annotated[
-        Method, TrainerFlag("sft (learn the answers) or dpo (prefer them to those of the real world).")
-    ] = "sft"
-    model: Annotated[
-        str, TrainerFlag("Model to tune: smollm2, a GGUF file, a folder, a hub's name, or an adapter's folder.")
-    ] = "smollm2"
-    prompt: str = "short"
-    passages: Annotated[int, Field(ge=1, le=DEPTH)] = 5
-    alone: Share = 0.5
+    method: Annotated[Method, TrainerFlag("sft (learn the answers) or dpo (prefer them to the real world's).")] = "sft"
+    model: Annotated[str, TrainerFlag("smollm2, a GGUF file, a folder, a hub's name, or an adapter's folder.")] = (
+        "smollm2"
+    )
+    prompt: str = "short"  # the reader's prompt, without reasoning
+    passages: Annotated[int, Field(ge=1, le=DEPTH)] = 5  # a gold passage replaces the last if none was retrieved
+    alone: Share = 0.5  # share of prompts with only the gold passages; all in "dpo"
     epochs: Positive = 1
-    rank: Positive = 32
+    rank: Positive = 32  # of the adapters on all linear layers
     learning_rate: NotNegative | None = None  # type: ignore[assignment]
     batch: Positive = 8
-    device_batch: Positive = 8
-    beta: NotNegative = 0.1
-    max_tokens: Positive = 1024
+    device_batch: Positive = 8  # questions in a forward pass; a divisor of `batch`
+    beta: NotNegative = 0.1  # factor of log probabilities in "dpo"
+    max_tokens: Positive = 1024  # of prompt and answer; passages that do not fit are left out, as in the reader
     device: str = "auto"
     checkpoint_every: Positive = 25
 
     def __post_init__(self) -> None:
-        """Take the method's learning rate if none is given."""
         super().__post_init__()
         if self.learning_rate is None:
             self.learning_rate = RATES[self.method]
         if self.batch % self.device_batch:
-            raise IfqaError(
-                f"batch = {self.batch}: wanted a multiple of device_batch, {self.device_batch}, what is computed at once"
-            )
+            raise ConfigError(f"batch = {self.batch}: wanted a multiple of device_batch, {self.device_batch}")
 
-    def check_data(self, data: TrainingData, folder: Path) -> None:
-        """Refuse questions without an answer or a pair, a prompt with reasoning, and a model of another split family."""
-        require_any(data, has_gold_answer, "an answer")
+    def check_data(self, dataset: TrainingData, folder: Path) -> None:
+        require_any(dataset, has_gold_answer, "an answer")
         prompt = load_prompt(self.prompt)
         if prompt.steps or prompt.calculator:
-            raise IfqaError(
-                f"prompt {self.prompt!r} shows reasoning, which the questions do not have; take another, as 'short'"
+            raise ConfigError(
+                f"prompt {self.prompt!r} shows reasoning, which questions lack; wanted one such as 'short'"
             )
-        if self.method == "dpo" and not make_preference_pairs(list(filter(has_gold_answer, data.questions)), self.seed):
-            raise IfqaError(
-                f"none of {len(data.questions)} training questions has a name or number as answer that stands in its gold "
-                "passage; wanted questions that do"
-            )
-        refuse_family(self.model, find_causal_lm(self.model).family, data)
+        if self.method == "dpo" and not make_preference_pairs(dataset.questions, self.seed):
+            what = "an answer that is a name or a number in its gold passage"
+            raise ConfigError(f"none of {len(dataset.questions)} training questions has {what}; wanted such questions")
+        refuse_family(self.model, find_causal_lm(self.model).family, dataset)
 
-    def train(self, data: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
-        """Tune, and write peft's `adapter_model.safetensors`, `adapter_config.json` and a `manifest.json`.
-
-        An interrupted tuning resumes from its newest checkpoint and ends in the same weights. Questions without an answer, or
-        with "dpo" without a pair (`ifqa.training.preference_pairs`), are left out.
-        """
+    def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
+        """Tune, and write peft's adapter and a `manifest.json`; questions without an answer or a preference pair are left out."""
         from peft.helpers import disable_input_dtype_casting
 
-        self.check_data(data, folder)
+        self.check_data(dataset, folder)
         source = find_causal_lm(self.model)
         base = base_model(Path(self.model)) if source.adapter else self.model
-        inputs = self.inputs(data) | {
+        inputs = self.inputs(dataset) | {
             "prompt": sha256(prompt_path(self.prompt)),
             "base": {"name": base, "sha256": CausalLMFiles(source.folder).fingerprint},
             "start": {"name": self.model, "sha256": source.fingerprint} if source.adapter else {},
@@ -124,19 +99,16 @@ class Llm(EpochTrainer):
         if not checkpoints.begin_training(folder, inputs):
             return
         reader = HF(model=str(source.folder), device=self.device)
-        asks = PromptTokenizer(reader, load_prompt(self.prompt), self.max_tokens)
-        passes = {"epochs": self.epochs, "batch": self.batch, "seed": self.seed}
-        if self.method == "dpo":
-            rows = preference_rows(data, asks, **passes)
-        else:
-            rows = answer_rows(data, asks, **passes, passages=self.passages, alone=self.alone)
-        logger.info(f"{folder}: {len(rows):,} {'pairs of answers' if self.method == 'dpo' else 'prompts with answers'}")
+        tokenizer = PromptTokenizer(reader, load_prompt(self.prompt), self.max_tokens)
+        preferences = self.method == "dpo"
+        rows = self.preference_rows(dataset, tokenizer) if preferences else self.answer_rows(dataset, tokenizer)
+        logger.info(f"{folder}: {len(rows):,} {'pairs of answers' if preferences else 'prompts with answers'}")
         network = add_adapter(reader, source, self.rank, self.seed)
-        if self.method == "dpo":
-            _add_reference(network, rows, folder, self.device_batch, asks.pad)
-        with disable_input_dtype_casting(network):  # autocast casts, and need not cast back what peft cast to float32
+        if preferences:
+            _add_reference(network, rows, folder, self.device_batch, tokenizer.pad)
+        with disable_input_dtype_casting(network):  # autocast would undo peft's casts to float32
             record = checkpoints.train_with_loss(
-                partial(batch_loss, beta=self.beta), network, rows, partial(collate, pad=asks.pad), folder, seed=self.seed,
+                partial(batch_loss, beta=self.beta), network, rows, partial(collate, pad=tokenizer.pad), folder, seed=self.seed,
                 batch=self.device_batch, gradient_accumulation_steps=self.batch // self.device_batch,
                 learning_rate=self.learning_rate or 0.0, every=self.checkpoint_every, device=network.device.type,
             )  # fmt: skip
@@ -144,46 +116,65 @@ class Llm(EpochTrainer):
         record |= {"rows": len(rows), "device": str(reader.model.device)}
         checkpoints.finish_training(folder, inputs, record, ["adapter_*"])
 
+    def answer_rows(self, dataset: TrainingData, tokenizer: "PromptTokenizer") -> "list[PromptRow]":
+        """A row per question and pass, in training order, with passages drawn for each pass."""
+        rows: list[PromptRow] = []
+        for epoch in range(self.epochs):
+            draw, prompts = random.Random(f"{self.seed} {epoch}"), []
+            for question, ranking in zip(dataset.questions, dataset.rankings, strict=True):
+                if has_gold_answer(question):
+                    gold_alone = draw.random() < self.alone
+                    shown = _as_passages(question.gold_passages) if gold_alone else []
+                    shown = shown or training_passages(question, ranking, self.passages, True)
+                    prompts.append(tokenizer.row(question, shown, question.answers[0]))
+            rows += self._shuffle(prompts, epoch)
+        return rows
 
-def add_adapter(reader: HF, found: CausalLMFiles, rank: int, seed: int) -> "PeftModel":
-    """The model with an adapter to train: a fresh one, or that of an earlier tuning."""
+    def preference_rows(self, dataset: TrainingData, tokenizer: "PromptTokenizer") -> "list[PromptRow]":
+        pairs = make_preference_pairs(dataset.questions, self.seed)
+        rows = [tokenizer.row(pair.question, _as_passages(pair.passages), pair.chosen, pair.rejected) for pair in pairs]
+        return [row for epoch in range(self.epochs) for row in self._shuffle(rows, epoch)]
+
+    def _shuffle(self, rows: "Sequence[PromptRow | None]", epoch: int) -> "list[PromptRow]":
+        """The rows of a pass, shuffled, with rows of similar length beside each other."""
+        fitting = [row for row in rows if row]
+        batches = shuffle_batches(fitting, self.batch, f"{self.seed} {epoch}", lambda row: len(row["prompt"]))
+        return [row for batch in batches for row in batch]
+
+
+def add_adapter(reader: HF, files: CausalLMFiles, rank: int, seed: int) -> "PeftModel":
+    """The model with an adapter to train: a fresh adapter, or an earlier tuning's."""
     from peft import LoraConfig, PeftModel, get_peft_model
     from transformers import set_seed
 
     set_seed(seed)
     reader.model.config.use_cache = False
-    if found.adapter:
-        network = PeftModel.from_pretrained(reader.model, str(found.adapter), is_trainable=True, local_files_only=True)
-        # at each checkpoint peft reads the model's vocabulary from here, and would ask the hub for a name
-        network.peft_config["default"].base_model_name_or_path = str(found.folder)
+    if files.adapter:
+        network = PeftModel.from_pretrained(reader.model, str(files.adapter), is_trainable=True, local_files_only=True)
+        # peft reads the vocabulary from here at each checkpoint, and would ask the hub for a name
+        network.peft_config["default"].base_model_name_or_path = str(files.folder)
         return network
     lora = LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear", task_type="CAUSAL_LM")
     return get_peft_model(reader.model, lora)
 
 
 class PromptRow(TypedDict, total=False):
-    """The tokens of a prompt, and of one or two answers with their end: the right one, and the rejected one.
-
-    `reference` has the answers' log probabilities at the start.
-    """
+    """Tokens of a prompt and of its answers with their end: the right answer, and for "dpo" a rejected answer."""
 
     prompt: list[int]
     answers: list[list[int]]
-    reference: list[float]
+    reference: list[float]  # the answers' log probabilities at the start
 
 
 class PromptTokenizer:
-    """Makes the tokens of prompts as the reader's language model gets them, and those of the answers to learn.
-
-    `prompt` is without reasoning; `most` tokens of a prompt and its answer are used.
-    """
+    """Tokenizes prompts as the reader's language model does, and answers to learn; `most` limits both together."""
 
     def __init__(self, reader: HF, prompt: Prompt, most: int) -> None:
         self._reader, self._prompt, self._window = reader, prompt, min(most, reader.window)
         self.pad: int = reader.tokenizer.pad_token_id or 0
 
     def row(self, question: Question, passages: Sequence[Passage], *answers: str) -> PromptRow | None:
-        """A question's row; None if its prompt does not fit even without passages."""
+        """A question's row; None if its prompt does not fit without passages."""
         reader, prompt = self._reader, self._prompt
         fitted = fit_prompt(prompt, question.text, passages, reader, choices=question.choices, window=self._window)
         if fitted.problem:
@@ -198,51 +189,15 @@ class PromptTokenizer:
 
 
 def has_gold_answer(question: Question) -> bool:
-    """Whether a question has an answer to learn."""
     return bool(question.answers and question.answers[0].strip())
-
-
-def answer_rows(
-    data: TrainingData, asks: PromptTokenizer, *, epochs: int, batch: int, seed: int, passages: int, alone: float
-) -> list[PromptRow]:
-    """A row for each question and pass, in training order, with the passages that are drawn for it."""
-    rows: list[PromptRow] = []
-    for epoch in range(epochs):
-        draw = random.Random(f"{seed} {epoch}")
-        drawn = []
-        for question, ranking in zip(data.questions, data.rankings, strict=True):
-            if has_gold_answer(question):
-                gold = _as_passages(question.gold_passages)
-                apart = draw.random() < alone
-                shown = gold if apart and gold else training_passages(question, ranking, passages, True)
-                drawn.append(asks.row(question, shown, question.answers[0]))
-        rows += _shuffle_rows(drawn, batch, f"{seed} {epoch}")
-    return rows
-
-
-def preference_rows(
-    data: TrainingData, asks: PromptTokenizer, *, epochs: int, batch: int, seed: int
-) -> list[PromptRow]:
-    """A row for each pair and pass, in training order."""
-    rows = [
-        asks.row(pair.question, _as_passages(pair.passages), pair.chosen, pair.rejected)
-        for pair in make_preference_pairs(data.questions, seed)
-    ]
-    return [row for epoch in range(epochs) for row in _shuffle_rows(rows, batch, f"{seed} {epoch}")]
 
 
 def _as_passages(texts: Sequence[str]) -> list[Passage]:
     return [Passage(gold_id(text), "", text) for text in texts]
 
 
-def _shuffle_rows(rows: Sequence[PromptRow | None], size: int, key: str) -> list[PromptRow]:
-    """The rows of a pass, shuffled, with rows of similar length beside each other."""
-    groups = shuffle_batches([row for row in rows if row], size, key, lambda row: len(row["prompt"]))
-    return [row for group in groups for row in group]
-
-
 def collate(rows: Sequence[PromptRow], pad: int) -> "dict[str, Tensor]":
-    """A batch, padded on the left: all first answers, then all second ones, with the log probabilities at the start."""
+    """A batch, padded on the left: all first answers, then all second ones, and their reference log probabilities."""
     import torch
 
     answers = [row["answers"][n] for n in range(len(rows[0]["answers"])) for row in rows]
@@ -259,23 +214,21 @@ def collate(rows: Sequence[PromptRow], pad: int) -> "dict[str, Tensor]":
 
 
 def log_probabilities(network: "PeftModel", batch: "Mapping[str, Tensor]") -> "Tensor":
-    """The log probability of each token of the answers, [rows, tokens], 0 beside them."""
+    """The log probability of each answer's tokens, [rows, tokens]; 0 at padding."""
     import torch
 
-    mask, answers = batch["attention_mask"], batch["answers"]
-    most = answers.shape[1]
-    inputs = {"input_ids": batch["input_ids"], "attention_mask": mask}
-    inputs["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)
-    logits = network(**inputs, logits_to_keep=most + 1).logits[:, :-1].float()  # each but the last predicts the next
-    tokens = batch["input_ids"][:, -most:, None]
+    ids, mask, answers = batch["input_ids"], batch["attention_mask"], batch["answers"]
+    most, positions = answers.shape[1], (mask.cumsum(1) - 1).clamp(min=0)
+    output = network(input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=most + 1)
+    logits = output.logits[:, :-1].float()  # each but the last predicts the next
+    tokens = ids[:, -most:, None]
     return torch.log_softmax(logits, -1).gather(-1, tokens).squeeze(-1) * answers
 
 
 def batch_loss(network: "PeftModel", batch: "Mapping[str, Tensor]", beta: float) -> "Tensor":
-    """The mean loss of a batch's questions.
+    """The mean of -log p of an answer's tokens, or for two answers of -log sigmoid(beta * (gain in log p - other's gain)).
 
-    With one answer each, the mean of -log p over the answer's tokens. With two, -log sigmoid of `beta` times the difference of
-    two gains in log probability since the start: that of the first answer less that of the second.
+    The latter is direct preference optimisation (Rafailov et al. 2023, equation 7).
     """
     import torch.nn.functional as F
 
@@ -286,24 +239,24 @@ def batch_loss(network: "PeftModel", batch: "Mapping[str, Tensor]", beta: float)
     return -F.logsigmoid(beta * (right - wrong)).mean()
 
 
-def _add_reference(network: "PeftModel", rows: Sequence[PromptRow], folder: Path, at_once: int, pad: int) -> None:
-    """Put the log probabilities of the answers at the start into the rows; a resumed training reads them from its checkpoints."""
+def _add_reference(network: "PeftModel", rows: Sequence[PromptRow], folder: Path, size: int, pad: int) -> None:
+    """Add the answers' log probabilities at the start to the rows; a resumed training reads them from a file."""
     import torch
 
     path = folder / checkpoints.CHECKPOINTS / _REFERENCE
     if path.exists():
-        known = read_json(path)
+        references = read_json(path)
     else:
-        known, kind = [], network.device.type
+        references, kind = [], network.device.type
         network.eval()
         half = torch.autocast(kind, torch.bfloat16, enabled=checkpoints.uses_bfloat16(kind))
         with torch.inference_mode(), half, bar("log probabilities at the start", len(rows)) as advance:
-            for start in range(0, len(rows), at_once):
-                batch = collate(rows[start : start + at_once], pad)
+            for start in range(0, len(rows), size):
+                batch = collate(rows[start : start + size], pad)
                 batch = {name: tensor.to(network.device) for name, tensor in batch.items()}
-                known += log_probabilities(network, batch).sum(1).view(2, -1).T.tolist()
-                advance(len(rows[start : start + at_once]))
+                references += log_probabilities(network, batch).sum(1).view(2, -1).T.tolist()
+                advance(len(rows[start : start + size]))
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, known)
-    for row, reference in zip(rows, known, strict=True):
+        write_json(path, references)
+    for row, reference in zip(rows, references, strict=True):
         row["reference"] = reference

@@ -1,9 +1,9 @@
-"""Practice questions made from the training passages, trained on before the real questions.
+"""Makes practice questions from training passages, to train on before the real questions.
 
-Three kinds, after the idea of cloze pretraining (Dhingra et al. 2018, "Simple and Effective Semi-Supervised Question
-Answering"): a sentence without one of its names, dates or quoted titles, which is the answer; a sentence with a number, date or
-list changed by a step ("two fewer"), whose answer is computed; and two sentences, whose answer is the years between them.
-Words are dropped at random, so that the sentence cannot be found by exact match.
+Three kinds, after cloze pretraining (Dhingra et al. 2018, "Simple and Effective Semi-Supervised Question Answering"): a sentence
+without a name, date or quoted title, which is the answer; a sentence with a number, date or list changed by a step ("two fewer"),
+where the answer is computed; and the years between two sentences. Words are dropped at random, so that exact match does not find
+the sentence.
 """
 
 import random
@@ -18,10 +18,11 @@ from ifqa.records import Question
 _SENTENCE = re.compile(r"[^.!?]+(?:[.!?](?=\S)[^.!?]*)*[.!?]?")
 _NAME = re.compile(r"(?<=[a-z,] )(?:[A-Z][\w'’-]+)(?: (?:of |the )?[A-Z][\w'’-]+)*|\"[^\"]{3,50}\"|\b\d[\d,.]*\d\b")
 _WORDS = "one two three four five six seven eight nine ten".split()
+_InContext = tuple[Number, str, str]  # a number with the words before and after it
 _DROPPED = 0.25  # of the words around the gap
 _REACH = 25  # words kept on each side of the gap
 _FEWEST = 5  # words left around the gap
-#: Unit of the passage's number -> periods of the step, ways to add it, ways to subtract it, what is asked for.
+#: Unit of the passage's number -> periods of a step, ways to add and to subtract it, and questions.
 _TIME = (("later", "after"), ("earlier", "prior"))
 _KINDS: dict[str, tuple[Sequence[str], tuple[Sequence[str], Sequence[str]], Sequence[str]]] = {
     "calendar year": (("year",), _TIME, ("in which year",)),
@@ -33,12 +34,12 @@ _KINDS: dict[str, tuple[Sequence[str], tuple[Sequence[str], Sequence[str]], Sequ
 
 
 def make_pretraining_questions(passages: Sequence[str], seed: int, each: int = 2) -> list[Question]:
-    """Up to `each` questions about each passage, which is their gold passage; the same seed gives the same questions."""
+    """Up to `each` questions about each passage, their gold passage; equal for an equal seed."""
     questions: list[Question] = []
     for number, passage in enumerate(passages):
         draw = random.Random(f"{seed} cloze {number}")
-        possible = [question for generate in _GENERATORS for question in generate(passage, draw)]
-        for question, answer in draw.sample(possible, min(each, len(possible))):
+        candidates = [question for generate in _GENERATORS for question in generate(passage, draw)]
+        for question, answer in draw.sample(candidates, min(each, len(candidates))):
             questions.append(Question(f"practice/{len(questions)}", question, (answer,), (passage,)))
     return questions
 
@@ -72,7 +73,6 @@ def _arithmetic_questions(passage: str, draw: random.Random) -> Iterator[tuple[s
 
 
 def _interval_questions(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
-    """The years from one year of the passage to the next."""
     years = [number for number in find_numbers(passage) if number.unit == "calendar year"]
     for (first, *before), (second, *after) in pairwise(_numbers_in_context(passage, years, draw)):
         question = f"If {' '.join(before)}, how many years until {' '.join(after)}?"
@@ -82,7 +82,6 @@ def _interval_questions(passage: str, draw: random.Random) -> Iterator[tuple[str
 
 
 def _list_questions(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
-    """The items of a list, and how many remain without one of them."""
     for items, left, right in _numbers_in_context(passage, find_lists(passage), draw):
         name = draw.choice(re.split(r",? and |, ", passage[items.start : items.end]))
         for question in (f"If {left} {right}, how many?", f"If {left} not {name} {right}, how many?"):
@@ -90,10 +89,8 @@ def _list_questions(passage: str, draw: random.Random) -> Iterator[tuple[str, st
             yield question, str(fewer if f" not {name} " in question else count)
 
 
-def _numbers_in_context(
-    passage: str, numbers: Sequence[Number], draw: random.Random
-) -> Iterator[tuple[Number, str, str]]:
-    """Each number with some words of its sentence before and after it, if there are enough."""
+def _numbers_in_context(passage: str, numbers: Sequence[Number], draw: random.Random) -> Iterator[_InContext]:
+    """Each number with some of its sentence's words before and after it; none for a short sentence."""
     for sentence in _SENTENCE.finditer(passage):
         for number in numbers:
             if sentence.start() <= number.start and number.end <= sentence.end():

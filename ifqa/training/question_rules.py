@@ -1,8 +1,8 @@
-"""Rules that make a counterfactual question of a passage, with its answer: computed, or words of the passage.
+"""Rules that turn a passage into counterfactual questions, with answers computed or quoted from the passage.
 
-A rule reads a clause in the past tense, as far as patterns find one: subject, verb and the rest, which can then be supposed.
-Only verbs of a list count, and only subjects that open a sentence: a name, a noun phrase with an article, or "he" and "she" for
-the title of the article. What is not sure is left out; there are more passages. docs/making-questions.md has the rules.
+Patterns split a clause in the past tense into a subject that opens the sentence (a name, a noun phrase with article, or "he" and
+"she" for the article's title), a verb of a list, and the rest. Doubtful clauses are skipped; there are more passages.
+docs/making-questions.md lists the rules.
 """
 
 import random
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ifqa.corpus.sentences import split_sentences
 
-VERSION = 3  # raised when the same passage gives other questions
+VERSION = 3  # raise it when the same passage gives other questions
 _REGULAR = (
     "acquired appeared arrived attended captured collapsed completed composed conquered contained covered created debuted "
     "defeated designed destroyed died directed discovered earned emigrated employed ended enrolled entered established failed "
@@ -31,7 +31,7 @@ _BE = ("was", "were")
 _YEAR = r"(?:1[0-9]|20)\d\d"
 _CAPITAL = r"(?:(?:[A-Z]\.)+|[A-Z][\w'’&-]*)"
 _NAME = rf"{_CAPITAL}(?: (?:(?:of|the|de|von|van|and) ){{0,2}}(?:{_CAPITAL}|\d+)){{0,6}}"
-#: A word within a noun phrase: none that says that the clause is another one than it seems.
+#: A word within a noun phrase; not a word that starts another clause.
 _WORD = (
     r"(?!(?:has|have|had|is|are|was|were|be|been|would|could|will|not|who|which|that|when|to|he|she|it|they) )[\w'’&-]+"
 )
@@ -43,7 +43,7 @@ _CLAUSE = re.compile(
     rf"{_SUBJECT}(?: (?:also|later|then|first|finally))? (?P<verb>was|were|{'|'.join(_VERBS)})"
     r"(?: (?:also|later|then|first|finally))?(?: (?P<rest>[^;:]+?))?\.?\s*$"
 )
-#: Words that open a sentence and are no subject, or say nothing without the sentence before.
+#: Words that open a sentence but are no subject, or need the sentence before.
 _NO_SUBJECT = re.compile(
     r"(?:He|She|It|They|We|You|I|This|That|These|Those|There|His|Her|Its|Their|Who|Which|What|When|Where|While|If|As|At|By|For"
     r"|From|In|On|Of|To|With|After|Before|Because|Since|Due|Although|Though|But|And|Or|Both|Some|Many|Most|Others?|One|Another"
@@ -55,9 +55,9 @@ _UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty"
 ).split()
-_MOST = 9  # years or things by which something is changed
+_MOST = 9  # the largest change, in years or things
 _IN_YEAR = re.compile(rf"^(?P<what>[^,]*?) ?\bin (?:[A-Z][a-z]+ )?(?P<year>{_YEAR})(?=$|[,.]| and | after | before )")
-#: A clause's rest with a second clause or number in it: what would move with the year is not sure.
+#: A second clause or number in a clause's rest: it is unclear what moves with the year.
 _UNCLEAR = re.compile(r"\d|,|\b(?:had|was|were|until|since|when|before|after|who|which|that|while|but|if|not|than)\b")
 _PARTICIPLE = re.compile(
     r"\w+ed\b|(?:built|born|made|sold|held|won|shot|written|sent|taken|led|given|set|broken|begun)\b"
@@ -86,13 +86,11 @@ _CAUSE = re.compile(r"^(?P<effect>[^,]+?),? (?:because of|due to|as a result of|
 _CAUSE_FIRST = re.compile(r"^(?:Because of|Due to|As a result of|Owing to) (?P<cause>[^,.]{4,70}), (?P<rest>.+)$")
 _BECAUSE = re.compile(r"^(?P<effect>[^,]+?),? because (?P<cause>(?!of\b)[^,]+)$")
 
-_Questions = Iterator[tuple[str, tuple[str, ...]]]  # questions with their answers
+_Questions = Iterator[tuple[str, tuple[str, ...]]]  # questions and their answers
 
 
 @dataclass(frozen=True, slots=True)
 class SyntheticQuestion:
-    """A question that a rule made of a passage, with every form of its answer."""
-
     rule: str
     text: str
     answers: tuple[str, ...]
@@ -100,7 +98,7 @@ class SyntheticQuestion:
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """What happened: "the mill", "was", "built in 1912"; `year` is that of "In 1905, …" before it, else empty."""
+    """A clause such as "the mill", "was", "built in 1912"; `year` is from "In 1905, …" before it, or empty."""
 
     subject: str
     verb: str
@@ -108,19 +106,18 @@ class _Clause:
     year: str = ""
 
     def supposed(self, rest: str, negated: bool = False) -> str:
-        """The clause as an if-clause has it, with another rest: "the mill had (not) been built"."""
+        """The if-clause with another rest: "the mill had (not) been built"."""
         return f"{self.subject} had {'not ' if negated else ''}{self.participle} {rest}".strip()
 
     @property
     def participle(self) -> str:
-        """The verb after "have": "been" or "moved"."""
         return "been" if self.verb in _BE else _VERBS[self.verb]
 
 
 def make_questions(text: str, title: str, seed: str) -> list[SyntheticQuestion]:
-    """One question by each rule that fits a passage, drawn from those that it makes; equal for equal arguments.
+    """A question per rule that fits a passage, drawn from the rule's questions; equal for equal arguments.
 
-    `title` is of its article, empty if it is unknown; `seed` such as "0 PASSAGE_ID".
+    `title` is the article's, empty if unknown; `seed` is such as "0 PASSAGE_ID".
     """
     clauses, questions = [clause for each in split_sentences(text) if (clause := _parse_clause(each, title))], []
     for rule in RULES:
@@ -131,12 +128,12 @@ def make_questions(text: str, title: str, seed: str) -> list[SyntheticQuestion]:
             drafts = [draft for clause in clauses for draft in _CLAUSE_RULES[rule](clause, draw)]
         if drafts:
             question, answers = draw.choice(list(dict.fromkeys(drafts)))
-            questions.append(SyntheticQuestion(rule, question[0].upper() + question[1:], answers))
+            questions.append(SyntheticQuestion(rule, _capitalize(question), answers))
     return questions
 
 
 def _parse_clause(sentence: str, title: str = "") -> _Clause | None:
-    """The clause at the beginning of a sentence without its brackets; None if no pattern fits."""
+    """The clause that opens a sentence, without brackets; None if no pattern fits."""
     plain = _remove_brackets(sentence)
     lead = _LEAD.match(plain)
     start, year = (lead.end(), lead["year"] or "") if lead else (0, "")
@@ -147,11 +144,11 @@ def _parse_clause(sentence: str, title: str = "") -> _Clause | None:
     rest = (match["rest"] or "").strip() if match else ""
     if not match or _NO_SUBJECT.match(match["subject"]) or len(rest.split()) > _REST:
         return None
-    if re.search(r"[()]", rest) or rest.count('"') % 2:  # a bracket or a quotation that was cut
+    if re.search(r"[()]", rest) or rest.count('"') % 2:  # cut through a bracket or a quotation
         return None
     verb = match["verb"]
     if re.match(r"(?:been|not|\w+ly|\w+ed)\b" if verb == "had" else r"by\b", rest) and verb not in _BE:
-        return None  # "had been built", "led by Ann": no past tense
+        return None  # "had been built", "led by Ann": not the past tense
     return _Clause(_lowercase_article(match["subject"]), verb, rest, year)
 
 
@@ -164,7 +161,7 @@ def _capitalize(text: str) -> str:
 
 
 def _lowercase_article(phrase: str) -> str:
-    """A phrase as it stands within a sentence: its article is not capitalised."""
+    """A phrase as within a sentence, with its article in lower case."""
     return re.sub(r"^(?:The|An?)\b", lambda word: word[0].lower(), phrase)
 
 
@@ -248,7 +245,7 @@ def _causes(text: str) -> _Questions:
 
 
 def _without_cause(cause: str) -> str:
-    """A cause that is taken away; empty where it points to something outside the sentence."""
+    """The condition that removes a cause; empty if the cause refers to another sentence."""
     if re.match(r"(?:this|that|these|those|it|its|his|her|their|them|which|what|how)\b", cause.strip(), re.IGNORECASE):
         return ""
     return f"it had not been for {_lowercase_article(cause.strip())}"

@@ -1,5 +1,6 @@
-"""The device and precision of a model, with and without a GPU; batches lose no text and no token, and have little padding."""
+"""A model's device and precision, with and without a GPU; batches keep all texts and tokens, with little padding."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -19,14 +20,9 @@ def machine(monkeypatch, cuda=False, mps=False, bf16=False):
 
 
 def test_auto_is_cuda_where_present_else_the_cpu_even_on_a_mac_and_a_present_device_is_used(monkeypatch):
-    for cuda, mps, expected in [
-        (True, False, "cuda"),
-        (True, True, "cuda"),
-        (False, True, "cpu"),
-        (False, False, "cpu"),
-    ]:
+    for cuda, mps in product((True, False), repeat=2):
         machine(monkeypatch, cuda=cuda, mps=mps)
-        assert resolve_device("auto") == expected
+        assert resolve_device("auto") == ("cuda" if cuda else "cpu")
         for device, present in {"cpu": True, "cuda": cuda, "mps": mps}.items():
             if present:
                 assert resolve_device(device) == device
@@ -43,12 +39,12 @@ def test_an_unknown_device_gets_the_nearest_known_name():
 
 def test_cuda_uses_float32_where_bfloat16_is_only_emulated(monkeypatch):
     """As on a V100: torch's own function, for a GPU of capability 7.0, which can hold tensors in bfloat16."""
-    for place, name, value in [
+    for module, name, patch in [
         (torch.cuda, "is_available", lambda: True), (torch.cuda, "current_device", lambda: 0), (torch.version, "hip", None),
         (torch.cuda, "get_device_properties", lambda _: SimpleNamespace(major=7)),
         (torch.cuda, "_check_bf16_tensor_supported", lambda _: True),
     ]:  # fmt: skip
-        monkeypatch.setattr(place, name, value)
+        monkeypatch.setattr(module, name, patch)
     assert torch.cuda.is_bf16_supported()
     assert half_precision("cuda") is torch.float32
 
@@ -76,12 +72,12 @@ def padded(lengths, left):
 
 def tokens_of(batch):
     """Each row's tokens without padding."""
-    return [row[kept.bool()].tolist() for row, kept in zip(batch["input_ids"], batch["attention_mask"], strict=True)]
+    return [row[mask.bool()].tolist() for row, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True)]
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=30).filter(any), st.booleans(), st.integers(1, 200))
 def test_every_text_is_in_one_batch_with_all_of_its_tokens_and_little_padding(lengths, left, budget):
-    features, found, widths = padded(lengths, left), {}, []
+    features, tokens, widths = padded(lengths, left), {}, []
     for places, batch in split_batches(features, len(lengths), budget):
         rows, width = batch["input_ids"].shape
         assert batch["attention_mask"].shape == (rows, width)
@@ -89,9 +85,9 @@ def test_every_text_is_in_one_batch_with_all_of_its_tokens_and_little_padding(le
         assert width == max(1, *(lengths[place] for place in places))
         assert rows * width <= budget or rows == 1
         widths.append(width)
-        assert not found.keys() & set(places)
-        found |= dict(zip(places, tokens_of(batch), strict=True))
-    assert [found[text] for text in range(len(lengths))] == tokens_of(features)
+        assert not tokens.keys() & set(places)
+        tokens |= dict(zip(places, tokens_of(batch), strict=True))
+    assert [tokens[text] for text in range(len(lengths))] == tokens_of(features)
     assert widths == sorted(widths, reverse=True)
 
 

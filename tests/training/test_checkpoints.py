@@ -60,18 +60,11 @@ def test_files_of_somebody_else_are_refused_and_kept(tmp_path, name):
     assert precious.read_text() == "[1]"
 
 
-def test_files_of_an_interrupted_training_are_its_own(tmp_path):
-    assert checkpoints.begin_training(tmp_path, INPUTS)
-    (tmp_path / checkpoints.CHECKPOINTS).mkdir()
-    (tmp_path / "model.safetensors").write_bytes(b"half")
-    assert checkpoints.begin_training(tmp_path, INPUTS)
-
-
 def test_a_checkpoint_that_a_kill_cut_off_is_removed_and_the_one_before_it_is_taken(tmp_path):
     assert checkpoints.newest_checkpoint(tmp_path) is None
     for step in (9, 10, 11):
         checkpoints.checkpoint_folder(tmp_path, step).mkdir(parents=True)
-    checkpoints.mark_complete(checkpoints.checkpoint_folder(tmp_path, 9))
-    checkpoints.mark_complete(checkpoints.checkpoint_folder(tmp_path, 10))
+    for step in (9, 10):
+        checkpoints.mark_complete(checkpoints.checkpoint_folder(tmp_path, step))
     assert checkpoints.newest_checkpoint(tmp_path) == checkpoints.checkpoint_folder(tmp_path, 10)
     assert not checkpoints.checkpoint_folder(tmp_path, 11).exists()

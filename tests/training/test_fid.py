@@ -24,7 +24,7 @@ from ifqa.training.t5 import Fid as Trainer
 from ifqa.training.trainer import configure_trainer, training_passages
 
 LEARNT, STEPS = 12, 72  # questions of the sample that are learnt, and the steps that takes
-MATERIAL = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
+DATASET = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
 
 
 @pytest.fixture(scope="module")
@@ -33,21 +33,15 @@ def start(tmp_path_factory):
     return str(tiny_t5.save(folder, texts=[*TEXTS, *(question.text for question in QUESTIONS)], dropout_rate=0.1))
 
 
-def trained(folder, start, family="ifqa/full", **changes):
-    dev = changes.pop("dev", NO_DATA)
-    configure_trainer(Trainer, **{"model": start, **SETTINGS, **changes}).train(
-        replace(MATERIAL, family=family), folder, dev
-    )
+def train(folder, start, family="ifqa/full", dev=NO_DATA, **changes):
+    trainer = configure_trainer(Trainer, **{"model": start, **SETTINGS, **changes})
+    trainer.train(replace(DATASET, family=family), folder, dev)
     return open_checkpoint(str(folder)).model.state_dict()
 
 
-def same(one, other):
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
-
-
-def apart(one, other):
-    """How far two networks lie from each other: Adam makes a step of full length of a gradient that is nearly 0."""
-    return float(torch.cat([(one[name] - other[name]).flatten() for name in one]).norm())
+def distance(first, second):
+    """The distance of two networks; Adam makes full steps even for gradients near 0."""
+    return float(torch.cat([(first[name] - second[name]).flatten() for name in first]).norm())
 
 
 def test_the_published_recipe_is_fid_larges():
@@ -59,57 +53,58 @@ def test_the_published_recipe_is_fid_larges():
 
 
 def test_a_gold_passage_is_included_where_none_was_retrieved():
-    other = [Passage("a", "", TEXTS[1]), Passage("b", "", TEXTS[2])]
+    other, gold = [Passage("a", "", TEXTS[1]), Passage("b", "", TEXTS[2])], Passage(gold_id(TEXTS[0]), "", TEXTS[0])
     question = QUESTIONS[0]
     assert training_passages(question, other, 2, False) == other
-    included = training_passages(question, other, 2, True)
-    assert included == [other[0], Passage(gold_id(TEXTS[0]), "", TEXTS[0])]
+    assert training_passages(question, other, 2, True) == [other[0], gold]
     assert training_passages(question, RANKINGS[0], 2, True) == RANKINGS[0][:2]
-    assert training_passages(question, [], 3, True) == [included[1]]
+    assert training_passages(question, [], 3, True) == [gold]
     assert training_passages(Question("t", "If?", ("a",)), other, 1, True) == other[:1]
 
 
 def test_batch_sizes_change_no_weight(tmp_path, start):
     plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS))}  # without dropout
-    whole = trained(tmp_path / "whole", start, **plain, device_batch=4, recompute=False)
-    parts = trained(tmp_path / "parts", start, **plain, device_batch=1, recompute=True)
-    moved = apart(whole, open_checkpoint(plain["model"]).model.state_dict())
-    assert apart(whole, parts) < 0.01 * moved
-    other = trained(tmp_path / "other", start, **plain, device_batch=4, recompute=False, seed=1)
-    assert apart(whole, other) > 0.3 * moved
+    whole = train(tmp_path / "whole", start, **plain, device_batch=4, recompute=False)
+    parts = train(tmp_path / "parts", start, **plain, device_batch=1, recompute=True)
+    moved = distance(whole, open_checkpoint(plain["model"]).model.state_dict())
+    assert distance(whole, parts) < 0.01 * moved
+    other = train(tmp_path / "other", start, **plain, device_batch=4, recompute=False, seed=1)
+    assert distance(whole, other) > 0.3 * moved
 
 
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, start):
-    dev = MATERIAL.select([0, 1])
-    whole = trained(tmp_path / "whole", start, dev=dev)
+    dev = DATASET.select([0, 1])
+    whole = train(tmp_path / "whole", start, dev=dev)
 
     with ended_at(8), pytest.raises(Killed):  # two micro-steps a step
-        trained(tmp_path / "cut", start, dev=dev)
+        train(tmp_path / "cut", start, dev=dev)
     assert (tmp_path / "cut/checkpoints/checkpoint-2").exists()
     with refused("not finished"):
         Fid(str(tmp_path / "cut"))
-    assert same(trained(tmp_path / "cut", start, dev=dev), whole)
+    resumed = train(tmp_path / "cut", start, dev=dev)
+    assert resumed.keys() == whole.keys()
+    assert distance(resumed, whole) == 0
     assert json.loads((tmp_path / "cut/manifest.json").read_text())["record"]["best_step"] in (2, 4)
-    names = [{path.name for path in (tmp_path / name).iterdir()} for name in ("cut", "whole")]
-    assert names[0] == names[1]
+    cut, whole = ({path.name for path in (tmp_path / name).iterdir()} for name in ("cut", "whole"))
+    assert cut == whole
 
 
 def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path):
     short = [question for question in open_benchmark("sample").questions("dev") if len(question.answers[0]) < 20]
-    questions = [replace(one, answers=one.answers[:1]) for one in short[:LEARNT]]
+    questions = [replace(question, answers=question.answers[:1]) for question in short[:LEARNT]]
     gold = [[Passage(gold_id(text), "", text) for text in question.gold_passages[:1]] for question in questions]
-    texts = [question.text for question in questions] + [several[0].text for several in gold]
+    texts = [question.text for question in questions] + [passage.text for [passage] in gold]
     words = tiny_t5.tokenizer([*texts, *(answer for question in questions for answer in question.answers)], 1500)
     torch.manual_seed(0)
     shape = tiny_t5.config(len(words), d_model=64, num_layers=1, num_decoder_layers=1)
     tiny_t5.FusionInDecoder(shape).save_pretrained(tmp_path / "start")
     words.save_pretrained(tmp_path / "start")
-    data = TrainingData(questions, gold, "sample/dev")
+    dataset = TrainingData(questions, gold, "sample/dev")
     configure_trainer(
         Trainer, model=str(tmp_path / "start"), steps=STEPS, batch=LEARNT, device_batch=LEARNT, recompute=False,
         learning_rate=1e-2, max_tokens=160, evaluate_every=STEPS // 3, device="cpu",
-    ).train(data, tmp_path / "made", data)  # fmt: skip
-    reader = Fid(str(tmp_path / "made"), device="cpu")
+    ).train(dataset, tmp_path / "fid", dataset)  # fmt: skip
+    reader = Fid(str(tmp_path / "fid"), device="cpu")
 
     def em(passages):
         predictions = reader.answer(questions, passages)
@@ -118,7 +113,7 @@ def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path):
 
     assert em(gold) == 100
     assert em(gold[5:] + gold[:5]) < 30
-    manifest = json.loads((tmp_path / "made/manifest.json").read_text())
+    manifest = json.loads((tmp_path / "fid/manifest.json").read_text())
     assert (manifest["family"], manifest["record"]["steps"]) == ("sample/dev", STEPS)
     assert (manifest["record"]["best_step"] % (STEPS // 3), manifest["record"]["dev_EM"]) == (0, 100)
     assert sorted(manifest["record"]["files"]) == ["model.safetensors"]
@@ -128,17 +123,17 @@ def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path):
 def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path, start):
     from ifqa.config.experiment import parse_experiment
 
-    trained(tmp_path / "made", start, steps=1)
-    before = (tmp_path / "made/manifest.json").read_bytes()
+    train(tmp_path / "fid", start, steps=1)
+    before = (tmp_path / "fid/manifest.json").read_bytes()
     assert json.loads(before)["record"]["steps"] == 1
-    trained(tmp_path / "made", start, steps=1, recompute=False, device_batch=1)
-    assert (tmp_path / "made/manifest.json").read_bytes() == before
+    train(tmp_path / "fid", start, steps=1, recompute=False, device_batch=1)
+    assert (tmp_path / "fid/manifest.json").read_bytes() == before
     with refused(r"another training \(changed: settings\)"):
-        trained(tmp_path / "made", start, steps=2)
+        train(tmp_path / "fid", start, steps=2)
     with refused("trained on ifqa/full and may not be trained further on ifqa/few"):
-        trained(tmp_path / "few", str(tmp_path / "made"), family="ifqa/few")
+        train(tmp_path / "few", str(tmp_path / "fid"), family="ifqa/few")
     assert not (tmp_path / "few").exists()
-    reader = {"name": "fid", "checkpoint": str(tmp_path / "made")}
+    reader = {"name": "fid", "checkpoint": str(tmp_path / "fid")}
     experiment = parse_experiment("x", {"benchmark": "ifqa", "split": "few-dev", "reader": reader}, "x")
     with refused("trained on ifqa/full and may not be tested on ifqa/few"):
         _ = System(Run(experiment)).reader
@@ -153,24 +148,24 @@ def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path, star
 )  # fmt: skip
 def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path, start, changes, message):
     with refused(message):
-        trained(tmp_path / "made", start, **changes)
-    assert not (tmp_path / "made").exists()
+        train(tmp_path / "fid", start, **changes)
+    assert not (tmp_path / "fid").exists()
     unanswered = TrainingData([Question("t", "If?", (" ",))], [[]], "ifqa/full")
     with refused("none of 1 training questions has an answer"):
-        configure_trainer(Trainer, **{"model": start, **SETTINGS}).train(unanswered, tmp_path / "made")
+        configure_trainer(Trainer, **{"model": start, **SETTINGS}).train(unanswered, tmp_path / "fid")
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_two_processes_train_as_one_does(tmp_path, start, capfd):
     """The processes have the environment that torchrun gives them, and are forks, so that nothing is imported again."""
-    plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS)), "dev": MATERIAL.select([0, 1, 2])}
-    one = trained(tmp_path / "one", start, device_batch=1, **plain)
+    plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS)), "dev": DATASET.select([0, 1, 2])}
+    single = train(tmp_path / "single", start, device_batch=1, **plain)
     port = str(random.Random(str(tmp_path)).randint(20_000, 30_000))
-    children = [os.fork() or _train_as(rank, port, tmp_path / "two", plain) for rank in "01"]
+    children = [os.fork() or _train_as(rank, port, tmp_path / "both", plain) for rank in "01"]
     ended = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     assert ended == [0, 0], capfd.readouterr().err[-3000:]
-    two = open_checkpoint(str(tmp_path / "two")).model.state_dict()
-    assert apart(one, two) < 0.01 * apart(one, open_checkpoint(str(plain["model"])).model.state_dict())
+    both = open_checkpoint(str(tmp_path / "both")).model.state_dict()
+    assert distance(single, both) < 0.01 * distance(single, open_checkpoint(str(plain["model"])).model.state_dict())
 
 
 def _train_as(rank, port, folder, changes):
@@ -180,7 +175,7 @@ def _train_as(rank, port, folder, changes):
     }  # fmt: skip
     try:
         dev = changes.pop("dev")
-        configure_trainer(Trainer, **{**SETTINGS, "device_batch": 1, **changes}).train(MATERIAL, folder, dev)
+        configure_trainer(Trainer, **{**SETTINGS, "device_batch": 1, **changes}).train(DATASET, folder, dev)
         os._exit(0)
     finally:
         traceback.print_exc()

@@ -1,6 +1,7 @@
 """Practice questions made of passages."""
 
 import re
+from collections import Counter
 
 from ifqa.training.pretraining_questions import make_pretraining_questions
 
@@ -11,11 +12,12 @@ PASSAGES = [
 ]
 
 
-def test_each_passage_gives_no_more_than_asked_and_is_the_gold_passage():
-    made = make_pretraining_questions(PASSAGES, seed=0, each=3)
-    assert {one.gold_passages for one in made} <= {(text,) for text in PASSAGES}
-    assert max(sum(one.gold_passages == (text,) for one in made) for text in PASSAGES) == 3
-    assert len({one.id for one in made}) == len(made)
+def test_each_passage_is_the_gold_passage_of_a_limited_number_of_questions():
+    questions = make_pretraining_questions(PASSAGES, seed=0, each=3)
+    counts = Counter(question.gold_passages for question in questions)
+    assert counts.keys() <= {(text,) for text in PASSAGES}
+    assert max(counts.values()) == 3
+    assert len({question.id for question in questions}) == len(questions)
     again, other = (make_pretraining_questions(PASSAGES, seed=seed) for seed in (1, 2))
     assert make_pretraining_questions(PASSAGES, seed=1) == again != other
     gaps = [question for question in make_pretraining_questions(PASSAGES, seed=0, each=50) if " what " in question.text]
@@ -28,26 +30,23 @@ def test_numbers_dates_places_and_lists_are_changed_and_computed():
         "On 3 June 1950 it burnt down to the ground. "
         "Ann Lee, Bo Hay and Cy Orr owned the mill between them for a long time."
     )
-    made = make_pretraining_questions([text], seed=0, each=100)
-    endings = {re.split(r"[,?] (?=(?:in|on|how) )", one.text)[-1] for one in made}
+    answers = {question.text: question.answers[0] for question in make_pretraining_questions([text], seed=0, each=100)}
+    endings = {re.split(r"[,?] (?=(?:in|on|how) )", text)[-1] for text in answers}
     assert endings >= {"in which year?", "in which place?", "how many?"}
-    assert "48" in {one.answers[0] for one in made if " how many years until " in one.text}
-    assert {"3", "2"} <= {one.answers[0] for one in made if one.text.endswith("how many?")}
-    dates = [one for one in made if re.search("on which date|which month", one.text)]
+    assert "48" in {answer for text, answer in answers.items() if " how many years until " in text}
+    assert {"3", "2"} <= {answer for text, answer in answers.items() if text.endswith("how many?")}
+    dates = [answer for text, answer in answers.items() if re.search("on which date|which month", text)]
     assert dates
-    assert all(re.fullmatch(r"[A-Z][a-z]+( \d+,)?( \d{4})?", date.answers[0]) for date in dates)
+    assert all(re.fullmatch(r"[A-Z][a-z]+( \d+,)?( \d{4})?", date) for date in dates)
 
 
 def test_a_changed_number_is_computed():
-    changed = [
-        question
-        for question in make_pretraining_questions(PASSAGES, seed=0, each=50)
-        if question.text.endswith("how many?")
-    ]
+    questions = make_pretraining_questions(PASSAGES, seed=0, each=50)
+    changed = [question for question in questions if question.text.endswith("how many?")]
     assert changed
     words = "one two three four five six seven eight nine ten".split()
-    for one in changed:
-        step, way = re.search(rf"\b({'|'.join(words)}|\d+) (more|additional|fewer|less)\b", one.text).groups()
+    for question in changed:
+        step, way = re.search(rf"\b({'|'.join(words)}|\d+) (more|additional|fewer|less)\b", question.text).groups()
         step = int(step) if step.isdigit() else words.index(step) + 1
-        started = int(one.answers[0]) + (-step if way in ("more", "additional") else step)
-        assert str(started) in one.gold_passages[0]
+        original = int(question.answers[0]) + (-step if way in ("more", "additional") else step)
+        assert str(original) in question.gold_passages[0]

@@ -1,4 +1,4 @@
-"""Questions that rules make of passages: what each rule makes, and what is left out because it is not sure."""
+"""Questions that rules make from passages: each rule's questions, and doubtful clauses that give none."""
 
 import re
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ifqa.training.question_rules import make_questions
 
-#: Rule, passage, a pattern of the question, and the answer; NUMBER is the step, by which the answer is computed.
+#: Rule, passage, a pattern of the question with its step, and the number that the step changes.
 CASES = [
     ("number", "Ann Lee won 500 medals in her life.", r"If Ann Lee had won (\w+) (more|fewer) medals in her life, how many medals would .*", 500),
     ("until", "Ann Lee lived in Kiel from 1901 to 1907.", r"If Ann Lee had lived in Kiel for (\w+) (more) years, until which year .*", 1907),
@@ -29,22 +29,23 @@ NAMED = [
 _STEPS = "zero one two three four five six seven eight nine".split()
 
 
-def made(rule, text, title=""):
-    return [one for one in make_questions(text, title, "0 p") if one.rule == rule]
+def question_by(rule, text, title=""):
+    [question] = [question for question in make_questions(text, title, "0 p") if question.rule == rule]
+    return question
 
 
 @pytest.mark.parametrize(("rule", "text", "pattern", "number"), CASES)
 def test_a_number_of_the_passage_is_changed_and_the_answer_computed(rule, text, pattern, number):
-    (one,) = made(rule, text)
-    found = re.fullmatch(pattern, one.text)
-    step = _STEPS.index(found[1]) * (1 if found[2] in ("more", "later") else -1)
-    assert one.answers[0] == str(number + step)
+    question = question_by(rule, text)
+    match = re.fullmatch(pattern, question.text)
+    step = _STEPS.index(match[1]) * (1 if match[2] in ("more", "later") else -1)
+    assert question.answers[0] == str(number + step)
 
 
 @pytest.mark.parametrize(("rule", "text", "question", "answer"), NAMED)
 def test_what_happened_is_undone_and_the_answer_stands_in_the_passage(rule, text, question, answer):
-    (one,) = made(rule, text)
-    assert (one.text, one.answers[0]) == (question, answer)
+    generated = question_by(rule, text)
+    assert (generated.text, generated.answers[0]) == (question, answer)
     assert answer.lower() in text.lower()
 
 
@@ -56,7 +57,7 @@ def test_what_happened_is_undone_and_the_answer_stands_in_the_passage(rule, text
         "Ann Lee defeated a girl in the final.",
     ],
 )  # fmt: skip
-def test_what_is_not_sure_gives_no_question(text):
+def test_doubtful_clauses_give_no_question(text):
     assert make_questions(text, "", "0 p") == []
 
 
@@ -64,17 +65,15 @@ def test_draws_depend_on_the_seed_alone():
     text = "The mill was built in 1905. The tower was opened in 1911. Ann Lee won 50 medals."
     assert make_questions(text, "", "0 p") == make_questions(text, "", "0 p")
     assert len({tuple(make_questions(text, "", f"{seed} p")) for seed in range(9)}) > 3
-    (one,) = made("year", "She died in 1905.", title="Ann Lee (singer)")  # the article's subject
-    assert one.text.startswith("If Ann Lee had died ")
+    question = question_by("year", "She died in 1905.", title="Ann Lee (singer)")  # the article's subject
+    assert question.text.startswith("If Ann Lee had died ")
 
 
-WORDS = 'The Ann Lee Kiel by instead was were won built in 1905 from to originally called due because of . , ( ) " five 7 \n ½ İ the mill'.split(
-    " "
-)
+WORDS = 'The Ann Lee Kiel by instead was were won built in 1905 from to originally called due because of . , ( ) " five 7 \n ½ İ the'.split(" ")  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join), st.sampled_from(["", "(", "T"]))
 def test_any_text_is_taken(text, title):
-    for one in make_questions(text, title, "0 p"):
-        assert one.text.endswith("?")
-        assert all(one.answers)
+    for question in make_questions(text, title, "0 p"):
+        assert question.text.endswith("?")
+        assert all(question.answers)

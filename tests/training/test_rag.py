@@ -18,13 +18,13 @@ from ifqa.training.t5 import TrainingRows, mean_score_spread
 from ifqa.training.trainer import configure_trainer
 
 SCORES = [[12.0, 9.5, 3.0][: len(ranking)] for ranking in RANKINGS]
-ASKED = [Question(f"a/{n}", "If so, where?", (town,)) for n, town in enumerate(TOWNS)]
+SAME = [Question(f"a/{n}", "If so, where?", (town,)) for n, town in enumerate(TOWNS)]
 DEV = TrainingData(QUESTIONS[:2], RANKINGS[:2], scores=SCORES[:2])
 
 
-def trained_verb(folder):
-    stored = load_t5_manifest(folder, "rag").rag
-    return stored.mode, stored.temperature
+def mode_and_temperature(folder):
+    manifest = load_t5_manifest(folder, "rag").rag
+    return manifest.mode, manifest.temperature
 
 
 @pytest.fixture(scope="module")
@@ -33,28 +33,27 @@ def start(tmp_path_factory):
     return str(tiny_t5.save(folder, texts=[*TEXTS, *(question.text for question in QUESTIONS)], dropout_rate=0.1))
 
 
-def trained(folder, start, family="ifqa/full", scores=SCORES, **changes):
-    dev = changes.pop("dev", NO_DATA)
-    data = TrainingData(QUESTIONS, RANKINGS, family, scores=scores)
-    configure_trainer(Trainer, **{"model": start, **SETTINGS, **changes}).train(data, folder, dev)
+def train(folder, start, scores=SCORES, dev=NO_DATA, **changes):
+    dataset = TrainingData(QUESTIONS, RANKINGS, "ifqa/full", scores=scores)
+    configure_trainer(Trainer, **{"model": start, **SETTINGS, **changes}).train(dataset, folder, dev)
     return folder
 
 
 def test_a_killed_training_goes_on_to_the_same_weights_and_temperature(tmp_path, start):
-    how = {"dev": DEV, "mode": "token", "temperature_rate": 0.1}
-    whole = trained(tmp_path / "whole", start, **how)
+    settings = {"dev": DEV, "mode": "token", "temperature_rate": 0.1}
+    whole = train(tmp_path / "whole", start, **settings)
 
     with ended_at(8), pytest.raises(Killed):  # two micro-steps a step
-        trained(tmp_path / "cut", start, **how)
+        train(tmp_path / "cut", start, **settings)
     with refused("not finished; run its `ifqa train rag` again"):
         Rag(str(tmp_path / "cut"))
-    cut = trained(tmp_path / "cut", start, **how)
+    cut = train(tmp_path / "cut", start, **settings)
     assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
-    assert trained_verb(cut) == trained_verb(whole) == ("token", pytest.approx(4.0, rel=0.5))
+    assert mode_and_temperature(cut) == mode_and_temperature(whole) == ("token", pytest.approx(4.0, rel=0.5))
     with refused(r"another training \(changed: settings\)"):
-        trained(cut, start, **how | {"mode": "sequence"})
+        train(cut, start, **settings | {"mode": "sequence"})
     with refused(r"another training \(changed: questions\)"):
-        trained(cut, start, scores=[[score + n for n, score in enumerate(own)] for own in SCORES], **how)
+        train(cut, start, scores=[[score + n for n, score in enumerate(scores)] for scores in SCORES], **settings)
 
 
 @pytest.fixture(scope="module")
@@ -70,31 +69,31 @@ def able(tmp_path_factory):
     configure_trainer(
         Trainer, model=str(folder / "start"), steps=60, batch=6, device_batch=6, recompute=False,
         learning_rate=1e-2, max_tokens=90, device="cpu",
-    ).train(TrainingData(ASKED, gold, "sample/dev", scores=[[1.0]] * 6), folder / "able")  # fmt: skip
+    ).train(TrainingData(SAME, gold, "sample/dev", scores=[[1.0]] * 6), folder / "able")  # fmt: skip
     return str(folder / "able")
 
 
 @pytest.mark.parametrize(("right", "cooler"), [(0, True), (2, False)])
 def test_the_temperature_falls_if_the_best_scored_passage_is_the_right_one(tmp_path, able, right, cooler):
     others = [[Passage(f"p{(n + m) % 6}", "", TEXTS[(n + m) % 6]) for m in (1, 3)] for n in range(6)]
-    rankings = [[*some[:right], Passage(f"p{n}", "", TEXTS[n]), *some[right:]] for n, some in enumerate(others)]
+    rankings = [[*pair[:right], Passage(f"p{n}", "", TEXTS[n]), *pair[right:]] for n, pair in enumerate(others)]
     scores = [[3.0, 2.0, 1.0]] * 6
-    data = TrainingData(ASKED, rankings, "sample/dev", scores=scores)
+    dataset = TrainingData(SAME, rankings, "sample/dev", scores=scores)
     configure_trainer(
         Trainer, model=able, temperature=1.0, temperature_rate=0.1, learning_rate=0.0, steps=8, batch=6, device_batch=6,
         recompute=False, max_tokens=90, evaluate_every=8, device="cpu",
-    ).train(data, tmp_path / "made", data)  # fmt: skip
-    mode, temperature = trained_verb(tmp_path / "made")
+    ).train(dataset, tmp_path / "rag", dataset)  # fmt: skip
+    mode, temperature = mode_and_temperature(tmp_path / "rag")
     assert mode == "sequence"
     assert (temperature < 0.8) if cooler else (temperature > 1.2)
-    reader = Rag(str(tmp_path / "made"), device="cpu")
-    found = reader.answer(ASKED, rankings, scores=scores)
-    right_ones = sum(exact_match(p.answer, q.answers) for p, q in zip(found, ASKED, strict=True))
-    assert right_ones == (6 if cooler else 0)
-    assert [one.passage_ids[0] == f"p{n}" for n, one in enumerate(found)] == [cooler] * 6
-    manifest = json.loads((tmp_path / "made/manifest.json").read_text())
+    reader = Rag(str(tmp_path / "rag"), device="cpu")
+    predictions = reader.answer(SAME, rankings, scores=scores)
+    count = sum(exact_match(p.answer, q.answers) for p, q in zip(predictions, SAME, strict=True))
+    assert count == (6 if cooler else 0)
+    assert [prediction.passage_ids[0] == f"p{n}" for n, prediction in enumerate(predictions)] == [cooler] * 6
+    manifest = json.loads((tmp_path / "rag/manifest.json").read_text())
     assert (manifest["family"], manifest["record"]["steps"]) == ("sample/dev", 8)
-    assert manifest["record"]["dev_EM"] == pytest.approx(100 * right_ones / 6)
+    assert manifest["record"]["dev_EM"] == pytest.approx(100 * count / 6)
     assert (reader.family, reader.label, reader.conventions.max_tokens) == ("sample/dev", "", 90)
 
 
@@ -102,19 +101,20 @@ def test_the_temperature_starts_from_the_spread_of_scores_and_may_be_kept(tmp_pa
     assert mean_score_spread([[1.0, 3.0], [5.0, 5.0], [2.0]], 3) == 0.5
     assert mean_score_spread([[1.0, 3.0, 900.0]], 2) == 1.0
     assert mean_score_spread([[2.0, 2.0], []], 5) == 1.0
-    kept = trained(tmp_path / "kept", start, temperature_rate=0.0, steps=1)
-    assert trained_verb(kept)[1] == pytest.approx(mean_score_spread(SCORES, 3))
-    given = trained(tmp_path / "given", start, temperature_rate=0.0, temperature=2.0, steps=1)
-    assert trained_verb(given)[1] == pytest.approx(2.0)
+    kept = train(tmp_path / "kept", start, temperature_rate=0.0, steps=1)
+    assert mode_and_temperature(kept)[1] == pytest.approx(mean_score_spread(SCORES, 3))
+    warmer = train(tmp_path / "warmer", start, temperature_rate=0.0, temperature=2.0, steps=1)
+    assert mode_and_temperature(warmer)[1] == pytest.approx(2.0)
 
 
 def test_an_included_gold_passage_gets_the_score_of_the_one_it_replaces(start):
     strangers = [[Passage("a", "", TEXTS[(n + 2) % 6]), Passage("b", "", TEXTS[(n + 4) % 6])] for n in range(6)]
     strangers[1:3] = [strangers[1][:1], []]
     scores = [[2.0, 1.0], [2.0], [], [4.0, 3.0], [2.0, 1.0], [2.0, 1.0]]
-    chosen = configure_trainer(Trainer, **SETTINGS | {"passages": 2, "gold": "included", "batch": 6, "steps": 1})
+    trainer = configure_trainer(Trainer, **SETTINGS | {"passages": 2, "gold": "included", "batch": 6, "steps": 1})
     tokenizer = open_checkpoint(start).tokenizer
-    rows = TrainingRows(chosen, TrainingData(QUESTIONS, strangers, scores=scores), tokenizer, Conventions(250))
-    found = {tokenizer.decode(rows[n]["passages"][-1], skip_special_tokens=True): rows[n]["scores"] for n in range(6)}
+    rows = TrainingRows(trainer, TrainingData(QUESTIONS, strangers, scores=scores), tokenizer, Conventions(250))
+    last = tokenizer.batch_decode([rows[n]["passages"][-1] for n in range(6)], skip_special_tokens=True)
+    scores_of = {text: rows[n]["scores"] for n, text in enumerate(last)}
     for n, expected in ((0, [2.0, 1.0]), (1, [2.0, 2.0]), (2, [0.0]), (3, [4.0, 3.0])):
-        assert [own for text, own in found.items() if TEXTS[n] in text] == [expected]
+        assert [scores for text, scores in scores_of.items() if TEXTS[n] in text] == [expected]

@@ -15,11 +15,9 @@ from ifqa.training.ranker import Ranker, compute_lists, fit_weights, training_li
 from ifqa.training.trainer import configure_trainer
 
 TOWNS = "Bath Wick Lund Rye Hove Deal Ely Ayr".split()
-TEXTS = [
-    f"The old mill of {town} was built by Ann Lee in 19{n}0 and burned down later." for n, town in enumerate(TOWNS)
-]
+TEXTS = [f"The old mill of {town} was built by Ann Lee in 19{n}0 and burned down." for n, town in enumerate(TOWNS)]
 PASSAGES = [Passage(gold_id(text), "", text) for text in TEXTS] + [Passage("1-0", "", "Rome has many mills and towns.")]
-DATA = TrainingData(
+DATASET = TrainingData(
     [
         Question(f"t/{n}", f"If the mill of {town} had not burned down, who owned it?", ("Ann",), (TEXTS[n],))
         for n, town in enumerate(TOWNS)
@@ -29,21 +27,21 @@ DATA = TrainingData(
 
 
 def test_the_weights_put_the_right_passage_first_and_are_read_by_the_retriever(tmp_path, capsys):
-    configure_trainer(Ranker).train(DATA, tmp_path)
+    configure_trainer(Ranker).train(DATASET, tmp_path)
     model = read_ranker(str(tmp_path / "ranker.json"))
     assert (model.family, model.sources) == ("ifqa/full", {"train.json": "ab"})
     weights = np.array([model.weights[name] for name in FEATURES])
-    assert [int(np.argmax(each.rows @ weights)) for each in compute_lists(DATA)] == list(range(len(TOWNS)))
+    assert [int(np.argmax(each.rows @ weights)) for each in compute_lists(DATASET)] == list(range(len(TOWNS)))
     assert [*json.loads((tmp_path / "manifest.json").read_text())["record"]["files"]] == ["ranker.json"]
     capsys.readouterr()
-    configure_trainer(Ranker).train(DATA, tmp_path)
+    configure_trainer(Ranker).train(DATASET, tmp_path)
     assert "up to date" in capsys.readouterr().err
     with refused(r"another training \(changed: settings\)"):
-        configure_trainer(Ranker, penalty=2.0).train(DATA, tmp_path)
+        configure_trainer(Ranker, penalty=2.0).train(DATASET, tmp_path)
 
 
 def test_the_weights_minimise_the_loss_as_another_optimiser_does():
-    lists = compute_lists(DATA)
+    lists = compute_lists(DATASET)
     spread = np.concatenate([rows for rows, _ in training_lists(lists, "all")]).std(axis=0)
     varied = spread > 1e-9
 
@@ -59,13 +57,13 @@ def test_the_weights_minimise_the_loss_as_another_optimiser_does():
 
 
 def test_articles_are_no_negatives_unless_all_passages_are():
-    assert {len(rows) for rows, _ in training_lists(compute_lists(DATA), "gold")} == {len(TOWNS)}
-    assert {len(rows) for rows, _ in training_lists(compute_lists(DATA), "all")} == {len(PASSAGES)}
+    assert {len(rows) for rows, _ in training_lists(compute_lists(DATASET), "gold")} == {len(TOWNS)}
+    assert {len(rows) for rows, _ in training_lists(compute_lists(DATASET), "all")} == {len(PASSAGES)}
 
 
 def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path):
-    alone = replace(DATA, rankings=[[passage] for passage in PASSAGES[:-1]], scores=[[1.0]] * len(TOWNS))
-    with refused("no list has both a passage that covers a gold passage and one that covers none"):
+    alone = replace(DATASET, rankings=[[passage] for passage in PASSAGES[:-1]], scores=[[1.0]] * len(TOWNS))
+    with refused("no list has both passages that cover a gold passage and others"):
         configure_trainer(Ranker).train(alone, tmp_path / "made")
     with refused("'negatives': unknown value 'some'; known: all, gold"):
         configure_trainer(Ranker, negatives="some")

@@ -11,7 +11,7 @@ from ifqa.records import Passage, Question
 from ifqa.retrieval import rerank
 from ifqa.retrieval.rerank import CrossEncoder
 from ifqa.training.rerank import Rerank
-from ifqa.training.trainer import configure_trainer, hard_negatives
+from ifqa.training.trainer import configure_trainer
 
 TEXTS = [
     "Ada Lind, a rower from Brill in Kent, won nine cups before she turned to coaching in 1931.",
@@ -26,14 +26,14 @@ QUESTIONS = [
     Question("t/3", "If Di Ward had married, what would she have written?", ("plays",), (TEXTS[3],)),
 ]
 RANKINGS = [[Passage(f"p{n}", "", text) for n, text in enumerate(TEXTS)]] * len(QUESTIONS)
-DATA = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
+DATASET = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
 SETTINGS = {"epochs": 2, "batch": 2, "rank": 2, "negatives": 2, "checkpoint_every": 2, "learning_rate": 1e-2}
 
 FILES = {"adapter_model.safetensors", "adapter_config.json", "manifest.json"}
 
 
-def trained(folder, **changes):
-    configure_trainer(Rerank, **{**SETTINGS, **changes}).train(DATA, folder)
+def train(folder, **changes):
+    configure_trainer(Rerank, **{**SETTINGS, **changes}).train(DATASET, folder)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -41,21 +41,15 @@ def trained(folder, **changes):
 def whole(tmp_path_factory):
     """The folder of a finished training of four steps."""
     folder = tmp_path_factory.mktemp("whole")
-    trained(folder)
+    train(folder)
     return folder
-
-
-def test_hard_negatives_hold_no_answer_and_cover_no_gold_passage():
-    question = Question("t", "If?", ("Bow",), (TEXTS[0],))
-    assert [negative.id for negative in hard_negatives(question, RANKINGS[0], 9)] == ["p2", "p3"]
-    assert [negative.id for negative in hard_negatives(question, RANKINGS[0], 1)] == ["p2"]
 
 
 def test_a_killed_training_goes_on_to_the_same_weights(whole, tmp_path):
     with ended_at(3), pytest.raises(Killed):
-        trained(tmp_path / "cut")
+        train(tmp_path / "cut")
     assert (tmp_path / "cut" / "checkpoints" / "checkpoint-2").exists()
-    cut = trained(tmp_path / "cut")
+    cut = train(tmp_path / "cut")
     assert cut["adapter_model.safetensors"] == (whole / "adapter_model.safetensors").read_bytes()
     assert cut.keys() == {path.name for path in whole.iterdir()} == FILES
 
@@ -70,11 +64,10 @@ def test_the_adapter_merged_scores_as_peft_does(whole, monkeypatch):
     ours = CrossEncoder(str(whole), device="cpu")
     torch.manual_seed(1)  # the base's classifier is random, and must not matter
     base = AutoModelForSequenceClassification.from_pretrained(minilm_folder(), num_labels=1)
-    theirs = PeftModel.from_pretrained(base, whole).eval()
-    tokens = AutoTokenizer.from_pretrained(minilm_folder())(
-        *map(list, zip(*pairs, strict=True)), padding=True, return_tensors="pt"
-    )
+    network = PeftModel.from_pretrained(base, whole).eval()
+    texts = map(list, zip(*pairs, strict=True))
+    tokens = AutoTokenizer.from_pretrained(minilm_folder())(*texts, padding=True, return_tensors="pt")
     with torch.inference_mode():
-        expected = theirs(**tokens).logits.squeeze(-1).float().numpy()
+        expected = network(**tokens).logits.squeeze(-1).float().numpy()
     assert expected.std() > 0.02
     np.testing.assert_allclose(ours.relevance(pairs), expected, atol=1e-4)

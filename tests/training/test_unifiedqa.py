@@ -28,7 +28,7 @@ QUESTIONS = [
     for n, (cause, town, text) in enumerate(zip(CAUSES, TOWNS, TEXTS, strict=True))
 ]
 CONTEXTS = [[Passage("", "", question.context)] for question in QUESTIONS]
-MATERIAL = TrainingData(QUESTIONS, CONTEXTS, "causal/original", {"train.jsonl": "abc"})
+DATASET = TrainingData(QUESTIONS, CONTEXTS, "causal/original", {"train.jsonl": "abc"})
 STEPS = 48
 LEARN = {"steps": STEPS, "batch": 20, "device_batch": 20, "learning_rate": 1e-2, "evaluate_every": 16, "device": "cpu"}
 
@@ -38,9 +38,8 @@ def start(tmp_path_factory):
     """A T5 of one layer, whose tokenizer has each cause as a token."""
     folder = tmp_path_factory.mktemp("start")
     inputs = [input_text(question, passages) for question, passages in zip(QUESTIONS, CONTEXTS, strict=True)]
-    words = tiny_t5.tokenizer(
-        [*inputs, *(f"{answer} {answer}" for question in QUESTIONS for answer in question.answers)], 1000
-    )
+    answers = [f"{answer} {answer}" for question in QUESTIONS for answer in question.answers]
+    words = tiny_t5.tokenizer([*inputs, *answers], 1000)
     torch.manual_seed(0)
     shape = tiny_t5.config(len(words), d_model=64, num_layers=1, num_decoder_layers=1, dropout_rate=0.03)
     tiny_t5.FusionInDecoder(shape).save_pretrained(folder)
@@ -50,12 +49,12 @@ def start(tmp_path_factory):
 
 def first_of_each():
     """The questions with one answer each, so that the whole target is an answer."""
-    return replace(MATERIAL, questions=[replace(question, answers=question.answers[:1]) for question in QUESTIONS])
+    return replace(DATASET, questions=[replace(question, answers=question.answers[:1]) for question in QUESTIONS])
 
 
 @pytest.fixture(scope="module")
-def trained_verb(start, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("learnt") / "model"
+def trained(start, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained") / "model"
     configure_trainer(Trainer, model=start, **LEARN).train(first_of_each(), folder)
     return folder
 
@@ -71,8 +70,8 @@ def test_the_settings_are_the_published_ones():
 
 def test_the_number_of_steps_is_taken_from_the_number_of_questions(tmp_path, start, monkeypatch):
     monkeypatch.setattr(t5, "SHORT", 3)
-    configure_trainer(Trainer, model=start, device="cpu").train(MATERIAL, tmp_path / "made")
-    manifest = json.loads((tmp_path / "made/manifest.json").read_text())
+    configure_trainer(Trainer, model=start, device="cpu").train(DATASET, tmp_path / "weights")
+    manifest = json.loads((tmp_path / "weights/manifest.json").read_text())
     assert (manifest["settings"]["steps"], manifest["record"]["steps"], manifest["recipe"]) == (3, 3, "published")
     assert (manifest["family"], manifest["sources"]) == ("causal/original", {"train.jsonl": "abc"})
     assert manifest["conventions"] == {"max_tokens": 2048, "titles": True, "encoder_eos": True}
@@ -82,8 +81,8 @@ def test_a_target_is_all_answers_joined_by_tabs_and_cut():
     assert Trainer().targets(QUESTIONS[0]) == ["rain\tby rain"]
     assert Trainer().targets(replace(QUESTIONS[0], answers=(" ", ""))) == []
     words = tiny_t5.tokenizer()
-    chosen = configure_trainer(Trainer, max_target=4, steps=2, device="cpu", batch=4)
-    rows = t5.TrainingRows(chosen, MATERIAL, words, Conventions(16))
+    trainer = configure_trainer(Trainer, max_target=4, steps=2, device="cpu", batch=4)
+    rows = t5.TrainingRows(trainer, DATASET, words, Conventions(16))
     for row in range(8):
         label = rows[row]["label"]
         assert isinstance(label, list)
@@ -94,24 +93,23 @@ def test_the_loss_is_that_of_transformers_t5(start):
     """The mean over all tokens of a step, however many questions go through the network at once."""
     checkpoint = open_checkpoint(start)
     model, other = checkpoint.model.eval(), tiny_t5.plain(checkpoint.model).eval()
-    chosen = configure_trainer(Trainer, steps=3, batch=6, device="cpu")
+    trainer = configure_trainer(Trainer, steps=3, batch=6, device="cpu")
     uneven = [replace(question, answers=question.answers * (1 + n % 3)) for n, question in enumerate(QUESTIONS)]
-    rows = t5.TrainingRows(chosen, TrainingData(uneven, CONTEXTS), checkpoint.tokenizer, Conventions(40))
+    rows = t5.TrainingRows(trainer, TrainingData(uneven, CONTEXTS), checkpoint.tokenizer, Conventions(40))
     step = [rows[n] for n in range(6, 12)]
     batch = t5.collate(step)
     with torch.no_grad():
-        wanted = other(
-            input_ids=batch["passage_ids"], attention_mask=batch["passage_mask"].long(), labels=batch["labels"]
-        ).loss
+        ids, mask = batch["passage_ids"], batch["passage_mask"].long()
+        expected = other(input_ids=ids, attention_mask=mask, labels=batch["labels"]).loss
         whole = model(**batch).loss
         parts = [model(**t5.collate(step[n : n + 2])).loss for n in (0, 2, 4)]
     assert len({len(row["label"]) for row in step if isinstance(row["label"], list)}) > 1
-    torch.testing.assert_close(whole, wanted)
-    torch.testing.assert_close(torch.stack(parts).mean(), wanted)
+    torch.testing.assert_close(whole, expected)
+    torch.testing.assert_close(torch.stack(parts).mean(), expected)
 
 
-def test_twenty_questions_are_learnt_by_heart(trained_verb, start):
-    reader = UnifiedQA(str(trained_verb), device="cpu", max_answer_tokens=20)
+def test_twenty_questions_are_learnt_by_heart(trained, start):
+    reader = UnifiedQA(str(trained), device="cpu", max_answer_tokens=20)
     questions = first_of_each().questions
 
     def em(passages):
@@ -135,12 +133,12 @@ class Mills(Benchmark):
     groups = "dataset"
 
     def files(self, split):
-        return [Path(f"{one}.jsonl") for one in ("old", "new") if split in ("train", f"train/{one}")]
+        return [Path(f"{name}.jsonl") for name in ("old", "new") if split in ("train", f"train/{name}")]
 
     def questions(self, split):
         lines = [(path.stem, json.loads(line)) for path in self.files(split) for line in path.read_text().splitlines()]
-        return [Question(f"mills/{split}/{n}", **{**one, "answers": tuple(one["answers"])}, group=group)
-                for n, (group, one) in enumerate(lines)]
+        return [Question(f"mills/{split}/{n}", **{**row, "answers": tuple(row["answers"])}, group=group)
+                for n, (group, row) in enumerate(lines)]
 
     def family(self, split):
         return "mills/" + split.partition("/")[0]
@@ -149,19 +147,19 @@ class Mills(Benchmark):
 
 def test_each_dataset_gets_a_model_that_the_reader_finds(tmp_path, start):
     (tmp_path / "mills_of_towns.py").write_text(BENCHMARK)
-    for name, some in (("old", QUESTIONS[:3]), ("new", QUESTIONS[3:5])):
-        rows = [{"text": one.text, "answers": one.answers, "context": one.context} for one in some]
+    for name, questions in (("old", QUESTIONS[:3]), ("new", QUESTIONS[3:5])):
+        rows = [{"text": each.text, "answers": each.answers, "context": each.context} for each in questions]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments/mine.toml").write_text(
         'benchmark = "mills_of_towns:Mills"\nsplit = "train"\n[reader]\nname = "unifiedqa"\n'
         'checkpoint = "models/unifiedqa-{group}"\ndevice = "cpu"\nmax_answer_tokens = 4\n'
     )
-    few = [flag for one in (f"model={start}", "steps=1", "device=cpu") for flag in ("--set", one)]
+    few = ["--set", f"model={start}", "--set", "steps=1", "--set", "device=cpu"]
     train = ["train", "unifiedqa", "--benchmark", "mills_of_towns:Mills", "--split", "train", *few]
     for dataset in ("old", "new"):
-        made = ifqa_here(*train, "--dataset", dataset, folder=tmp_path)
-        assert (made.returncode, made.stdout.strip()) == (0, f"models/unifiedqa-{dataset}"), made.stderr
+        done = ifqa_here(*train, "--dataset", dataset, folder=tmp_path)
+        assert (done.returncode, done.stdout.strip()) == (0, f"models/unifiedqa-{dataset}"), done.stderr
         manifest = json.loads((tmp_path / f"models/unifiedqa-{dataset}/manifest.json").read_text())
         assert manifest["sources"] == {f"{dataset}.jsonl": sha256(tmp_path / f"{dataset}.jsonl")}
         assert manifest["family"] == "mills/train"
@@ -177,7 +175,6 @@ def test_each_dataset_gets_a_model_that_the_reader_finds(tmp_path, start):
 
 
 def test_choices_are_part_of_a_trainings_identity():
-    asked = Question("q", "Why?", ("a",))
-    assert fingerprint_questions(TrainingData([asked], [[]])) != fingerprint_questions(
-        TrainingData([replace(asked, choices=("a", "b"))], [[]])
-    )
+    question = Question("q", "Why?", ("a",))
+    datasets = [TrainingData([each], [[]]) for each in (question, replace(question, choices=("a", "b")))]
+    assert len(set(map(fingerprint_questions, datasets))) == 2

@@ -1,4 +1,4 @@
-"""The networks 'decomp-attn' and 'choice': against independent ones, learning by heart, kills and the command line."""
+"""The networks 'decomp-attn' and 'choice': against independent ones, learning by heart, and kills."""
 
 import json
 from dataclasses import replace
@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import tiny_choice
 import torch
-from command_line import ifqa_here
 from refusals import refused
 from short_trainings import kill
 from tiny_choice import contexts, questions
@@ -23,22 +22,22 @@ from ifqa.training import multiple_choice
 from ifqa.training.trainer import configure_trainer
 
 QUESTIONS = questions()
-MATERIAL = TrainingData(QUESTIONS, contexts(QUESTIONS), "rain", {"train.jsonl": "abc"})
+DATASET = TrainingData(QUESTIONS, contexts(QUESTIONS), "rain", {"train.jsonl": "abc"})
 LEARN = {"epochs": 16, "batch": 6, "device": "cpu", "checkpoint_every": 4}
-ASKED = Question("q", "suppose [SEP] rain happens, how will it affect MORE mud.", choices=("more", "no effect"),
+QUESTION = Question("q", "suppose [SEP] rain happens, how will it affect MORE mud.", choices=("more", "no effect"),
                  labels=(("explanation", "Rain makes mud."),))  # fmt: skip
 TEXT = "A storm comes. [MASK] Rain falls."
 
 
 def by_einsum(model, a, b):
     """Parikh et al. 2016, equations 1 to 6, for one pair and without padding, in numpy."""
-    weights = {name: one.detach().double().numpy() for name, one in model.state_dict().items()}
+    weights = {name: tensor.detach().double().numpy() for name, tensor in model.state_dict().items()}
     table = model.embeddings.double().numpy()
 
-    def layers(name, x):
+    def layers(name, inputs):
         for n in (1, 4):
-            x = np.maximum(x @ weights[f"{name}.{n}.weight"].T + weights[f"{name}.{n}.bias"], 0)
-        return x
+            inputs = np.maximum(inputs @ weights[f"{name}.{n}.weight"].T + weights[f"{name}.{n}.bias"], 0)
+        return inputs
 
     a_, b_ = (np.einsum("ti,oi->to", table[ids], weights["project.weight"]) for ids in (a, b))
     e = np.exp(np.einsum("if,jf->ij", layers("attend", a_), layers("attend", b_)))
@@ -55,9 +54,9 @@ def test_decomposable_attention_equals_an_independent_one():
     with torch.no_grad():
         model.embeddings.mul_(4)  # so that attention is far from even
     first, second = [[1, 2, 3], [4], [5, 6, 7, 8, 9]], [[3, 30], [5, 6, 7], [11]]
-    found = model(pad_ids(first), pad_ids(second)).detach().numpy()
+    logits = model(pad_ids(first), pad_ids(second)).detach().numpy()
     expected = [by_einsum(model, *pair) for pair in zip(first, second, strict=True)]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(logits, expected, atol=1e-5)
     assert np.ptp(expected, 0).min() > 0.01
     words = AutoTokenizer.from_pretrained(minilm_folder())
     change, effect = encode_stem("suppose more rain falls happens, how will it affect MORE mud.")
@@ -68,24 +67,23 @@ def test_decomposable_attention_equals_an_independent_one():
 
 def as_bert(first, second):
     """The pair as BERT's own tokenizer joins it; it reads "[SEP]" in a text as the special token."""
-    made = AutoTokenizer.from_pretrained(minilm_folder())(first, second)
-    return made["input_ids"], made["token_type_ids"]
+    tokens = AutoTokenizer.from_pretrained(minilm_folder())(first, second)
+    return tokens["input_ids"], tokens["token_type_ids"]
 
 
 def test_inputs_are_those_of_berts_tokenizer():
     words = AutoTokenizer.from_pretrained(minilm_folder())
-    plain = replace(ASKED, text=ASKED.text.replace("[SEP]", "much"))
+    plain = replace(QUESTION, text=QUESTION.text.replace("[SEP]", "much"))
     passages = [Passage("1", "Title", "A storm comes."), Passage("2", "", "Rain falls.")]
-    read = encode_options(words, plain, passages, InputFormat(paragraph=True, explanation=False, max_tokens=99))
-    assert read == [as_bert("A storm comes. Rain falls.", f"{plain.text} [SEP] {choice}") for choice in plain.choices]
-    told = encode_options(words, plain, passages[:1], InputFormat(paragraph=True, explanation=True, max_tokens=99))
-    assert told[0] == as_bert("A storm comes. Rain makes mud.", f"{plain.text} [SEP] more")
-    for several, scheme in (([], InputFormat(True, False, 99)), (passages, InputFormat(False, False, 99))):
-        assert encode_options(words, plain, several, scheme) == [
-            as_bert(plain.text, choice) for choice in plain.choices
-        ]
+    pairs = encode_options(words, plain, passages, InputFormat(paragraph=True, explanation=False, max_tokens=99))
+    assert pairs == [as_bert("A storm comes. Rain falls.", f"{plain.text} [SEP] {choice}") for choice in plain.choices]
+    explained = encode_options(words, plain, passages[:1], InputFormat(paragraph=True, explanation=True, max_tokens=99))
+    assert explained[0] == as_bert("A storm comes. Rain makes mud.", f"{plain.text} [SEP] more")
+    bare = [as_bert(plain.text, choice) for choice in plain.choices]
+    assert encode_options(words, plain, [], InputFormat(True, False, 99)) == bare
+    assert encode_options(words, plain, passages, InputFormat(False, False, 99)) == bare
     # text that looks like a special token is text
-    for ids, types in encode_options(words, ASKED, [Passage("1", "", TEXT)], InputFormat(True, False, 99)):
+    for ids, types in encode_options(words, QUESTION, [Passage("1", "", TEXT)], InputFormat(True, False, 99)):
         assert (ids.count(words.sep_token_id), words.mask_token_id in ids) == (3, False)
         assert types.index(1) == ids.index(words.sep_token_id) + 1
 
@@ -94,9 +92,8 @@ def test_inputs_are_those_of_berts_tokenizer():
 def test_the_paragraph_is_cut_first_and_options_are_kept(most):
     words = AutoTokenizer.from_pretrained(minilm_folder())
     shown = [([Passage("1", "", TEXT)], most), ([Passage("1", "", TEXT)], 99), ([], 99)]
-    cut, whole, bare = (
-        encode_options(words, ASKED, passages, InputFormat(True, False, tokens)) for passages, tokens in shown
-    )
+    formats = [(passages, InputFormat(True, False, tokens)) for passages, tokens in shown]
+    cut, whole, bare = (encode_options(words, QUESTION, *each) for each in formats)
     for (ids, types), (long, _), (short, _) in zip(cut, whole, bare, strict=True):
         assert len(ids) == len(types) == min(most, len(long)) or (len(ids) == len(short) and most <= len(short) + 1)
         option = long[-(long[::-1].index(102, 1)) :]
@@ -111,155 +108,106 @@ def start(tmp_path_factory):
 
 
 def train_choice(folder, start, **changes):
-    chosen = {"encoder": start, "learning_rate": 3e-3, **LEARN, **changes}
-    configure_trainer(multiple_choice.Choice, **chosen).train(MATERIAL, folder)
+    settings = {"encoder": start, "learning_rate": 3e-3, **LEARN, **changes}
+    configure_trainer(multiple_choice.Choice, **settings).train(DATASET, folder)
 
 
 def train_decomp(folder, start, **changes):
-    chosen = {"hidden": 48, "dropout": 0.05, "learning_rate": 2e-2, **LEARN, **changes}
-    configure_trainer(multiple_choice.DecompAttn, **chosen).train(MATERIAL, folder)
+    settings = {"hidden": 48, "dropout": 0.05, "learning_rate": 2e-2, **LEARN, **changes}
+    configure_trainer(multiple_choice.DecompAttn, **settings).train(DATASET, folder)
 
 
 TRAININGS = {"choice": (train_choice, Choice), "decomp-attn": (train_decomp, DecompAttn)}
 
 
 @pytest.fixture(scope="module")
-def trained_verb(start, tmp_path_factory):
-    """A finished training of each."""
-    folder = tmp_path_factory.mktemp("learnt")
+def trained(start, tmp_path_factory):
+    """Reader -> the folder of a finished training."""
+    folder = tmp_path_factory.mktemp("trained")
     for name, (train, _) in TRAININGS.items():
         train(folder / name, start)
     return {name: folder / name for name in TRAININGS}
 
 
-def right(reader, **changes):
-    asked = [replace(question, **changes) for question in QUESTIONS]
-    found = reader.answer(asked, MATERIAL.rankings)
-    return sum(one.answer in question.answers for one, question in zip(found, QUESTIONS, strict=True))
+def count_right(reader, **changes):
+    predictions = reader.answer([replace(question, **changes) for question in QUESTIONS], DATASET.rankings)
+    pairs = zip(predictions, QUESTIONS, strict=True)
+    return sum(prediction.answer in question.answers for prediction, question in pairs)
 
 
 @pytest.mark.parametrize("name", TRAININGS)
-def test_questions_are_learnt_by_heart(name, trained_verb):
-    reader = TRAININGS[name][1](checkpoint=str(trained_verb[name]), device="cpu")
-    assert right(reader) >= 11
-    assert right(reader, choices=("no effect", "less", "more")) >= 11  # the order does not matter
+def test_questions_are_learnt_by_heart(name, trained):
+    reader = TRAININGS[name][1](checkpoint=str(trained[name]), device="cpu")
+    assert count_right(reader) >= 11
+    assert count_right(reader, choices=("no effect", "less", "more")) >= 11  # the order does not matter
     assert (reader.family, reader.trained_on) == ("rain", {"abc"})
-    assert TRAININGS[name][1].training_family(str(trained_verb[name])) == "rain"
-    manifest = json.loads((trained_verb[name] / "manifest.json").read_text())
+    assert TRAININGS[name][1].training_family(str(trained[name])) == "rain"
+    manifest = json.loads((trained[name] / "manifest.json").read_text())
     assert (manifest["reader"], manifest["record"]["steps"], manifest["record"]["examples"]) == (name, 32, 12)
     assert [*manifest["record"]["files"]] == ["model.safetensors"]
 
 
 @pytest.mark.parametrize("name", TRAININGS)
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(name, trained_verb, start, tmp_path):
+def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(name, trained, start, tmp_path):
     train, reader = TRAININGS[name]
     kill(7, lambda: train(tmp_path / "cut", start))
     assert [path.name for path in (tmp_path / "cut/checkpoints").iterdir()] == ["checkpoint-4"]
     with refused(f"not finished; run its `ifqa train {name}` again"):
         reader(checkpoint=str(tmp_path / "cut"))
     train(tmp_path / "cut", start)
-    assert (tmp_path / "cut/model.safetensors").read_bytes() == (trained_verb[name] / "model.safetensors").read_bytes()
-    assert {path.name for path in (tmp_path / "cut").iterdir()} == {path.name for path in trained_verb[name].iterdir()}
+    assert (tmp_path / "cut/model.safetensors").read_bytes() == (trained[name] / "model.safetensors").read_bytes()
+    assert {path.name for path in (tmp_path / "cut").iterdir()} == {path.name for path in trained[name].iterdir()}
     weights = tmp_path / "cut/model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     with refused(""):
         reader(checkpoint=str(tmp_path / "cut"))
 
 
-def test_choice_scores_options_as_transformers_does(trained_verb):
-    words = AutoTokenizer.from_pretrained(trained_verb["choice"])
-    theirs = BertForMultipleChoice.from_pretrained(trained_verb["choice"]).eval()
-    reader = Choice(checkpoint=str(trained_verb["choice"]), device="cpu", batch_tokens=40)
-    found = reader.answer(QUESTIONS[:5], MATERIAL.rankings[:5])
-    for one, question, [passage] in zip(found, QUESTIONS, MATERIAL.rankings, strict=False):
+def test_choice_scores_options_as_transformers_does(trained):
+    words = AutoTokenizer.from_pretrained(trained["choice"])
+    model = BertForMultipleChoice.from_pretrained(trained["choice"]).eval()
+    reader = Choice(checkpoint=str(trained["choice"]), device="cpu", batch_tokens=40)
+    predictions = reader.answer(QUESTIONS[:5], DATASET.rankings[:5])
+    for prediction, question, [passage] in zip(predictions, QUESTIONS, DATASET.rankings, strict=False):
         texts = [f"[CLS] {passage.text} [SEP] {question.text} [SEP] {choice} [SEP]" for choice in question.choices]
         rows = [words(text, add_special_tokens=False)["input_ids"] for text in texts]
         longest = max(map(len, rows))
         ids = torch.tensor([[row + [0] * (longest - len(row)) for row in rows]])
         types = ((ids == words.sep_token_id).cumsum(2) - (ids == words.sep_token_id).long() > 0).long()
-        logits = theirs(input_ids=ids, attention_mask=(ids > 0).long(), token_type_ids=types).logits[0]
-        assert one.answer == question.choices[int(logits.argmax())]
-        assert one.score == pytest.approx(torch.log_softmax(logits, 0).max().item(), abs=1e-4)
-        assert one.passage_ids == (passage.id,)
+        logits = model(input_ids=ids, attention_mask=(ids > 0).long(), token_type_ids=types).logits[0]
+        assert prediction.answer == question.choices[int(logits.argmax())]
+        assert prediction.score == pytest.approx(torch.log_softmax(logits, 0).max().item(), abs=1e-4)
+        assert prediction.passage_ids == (passage.id,)
 
 
 def test_the_paragraph_can_be_left_out_and_an_explanation_read(start):
-    def scores(asked, passages, **settings):
-        reader = Choice(checkpoint=start, device="cpu", **settings)
-        found = reader.answer(asked, passages)
-        assert all(bool(one.passage_ids) == (settings.get("paragraph") != "no" and passages[0] != []) for one in found)
-        return [one.score for one in found]
+    def scores(questions, rankings, **settings):
+        predictions = Choice(checkpoint=start, device="cpu", **settings).answer(questions, rankings)
+        reads_paragraph = settings.get("paragraph") != "no" and rankings[0] != []
+        assert all(bool(prediction.passage_ids) == reads_paragraph for prediction in predictions)
+        return [prediction.score for prediction in predictions]
 
-    asked, read = QUESTIONS[:4], list(MATERIAL.rankings[:4])
-    without = scores(asked, [[]] * 4)
-    assert scores(asked, read, paragraph="no") == pytest.approx(without, abs=1e-5)
-    assert scores(asked, read) != pytest.approx(without, abs=1e-3)
-    explained = [replace(question, labels=(("explanation", question.context),)) for question in asked]
-    assert scores(explained, [[]] * 4, explanation="yes") == pytest.approx(scores(asked, read), abs=1e-5)
-    assert scores(explained, read) == pytest.approx(scores(asked, read), abs=1e-5)
+    plain, rankings = QUESTIONS[:4], list(DATASET.rankings[:4])
+    without = scores(plain, [[]] * 4)
+    assert scores(plain, rankings, paragraph="no") == pytest.approx(without, abs=1e-5)
+    assert scores(plain, rankings) != pytest.approx(without, abs=1e-3)
+    explained = [replace(question, labels=(("explanation", question.context),)) for question in plain]
+    assert scores(explained, [[]] * 4, explanation="yes") == pytest.approx(scores(plain, rankings), abs=1e-5)
+    assert scores(explained, rankings) == pytest.approx(scores(plain, rankings), abs=1e-5)
 
 
 def test_an_encoder_without_types_reads_to_its_last_position(tmp_path):
     reader = Choice(checkpoint=tiny_choice.encoder(tmp_path / "roberta", "roberta"), device="cpu")
-    [found] = reader.answer(QUESTIONS[:1], [[Passage("1", "", "mud " * 99)]])
-    assert found.answer in tiny_choice.CHOICES
+    [prediction] = reader.answer(QUESTIONS[:1], [[Passage("1", "", "mud " * 99)]])
+    assert prediction.answer in tiny_choice.CHOICES
     assert reader.label.endswith("was not trained by ifqa and may have seen these questions")
     assert reader.family == ""
 
 
-def test_an_encoder_of_another_family_is_not_trained_further(trained_verb, tmp_path):
-    other = replace(MATERIAL, family="snow")
+def test_an_encoder_of_another_family_is_not_trained_further(trained, tmp_path):
+    other = replace(DATASET, family="snow")
     with refused("was trained on rain and may not be trained further on snow"):
-        configure_trainer(multiple_choice.Choice, encoder=str(trained_verb["choice"])).train(other, tmp_path / "made")
-    trainer = configure_trainer(multiple_choice.Choice, encoder=str(trained_verb["choice"]), epochs=1, device="cpu")
-    trainer.train(MATERIAL, tmp_path / "made")
-
-
-BENCHMARK = """
-from pathlib import Path
-import tiny_choice
-from ifqa.protocols import Benchmark
-from ifqa.scoring.measures.exact_match import ACCURACY
-
-class Weather(Benchmark):
-    name = "weather"
-    measures = (ACCURACY,)
-
-    def questions(self, split):
-        return tiny_choice.questions(12, seed=len(split))
-
-    def files(self, split):
-        return [Path(f"{split}.jsonl")]
-
-    def family(self, split):
-        return "weather:Weather/" + split.partition("-")[0]
-"""
-EXPERIMENT = """
-benchmark = "weather:Weather"
-split = "a-dev"
-[retriever]
-name = "context"
-[reader]
-name = "adaboost"
-checkpoint = "models/adaboost"
-"""
-
-
-def test_the_command_line_trains_and_reads(tmp_path):
-    (tmp_path / "weather.py").write_text(BENCHMARK)
-    for split in ("a-train", "a-dev"):
-        (tmp_path / f"{split}.jsonl").write_text(split)
-    (tmp_path / "experiments").mkdir()
-    (tmp_path / "experiments/mine.toml").write_text(EXPERIMENT)
-    asked = ["--benchmark", "weather:Weather", "--split", "a-train", "--set", "rounds=5"]
-    done = ifqa_here("train", "adaboost", *asked, folder=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "models/adaboost\n"), done.stderr
-    manifest = json.loads((tmp_path / "models/adaboost/manifest.json").read_text())
-    assert (manifest["family"], [*manifest["sources"]]) == ("weather:Weather/a", ["a-train.jsonl"])
-    done = ifqa_here("run", "mine", "--json", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["scores"]["questions"] == 12
-    (tmp_path / "experiments/leak.toml").write_text(EXPERIMENT.replace("a-dev", "b-test"))
-    leak = ifqa_here("run", "leak", folder=tmp_path)
-    assert (leak.returncode, "may not be tested on weather:Weather/b" in leak.stderr) == (2, True), leak.stderr
+        configure_trainer(multiple_choice.Choice, encoder=str(trained["choice"])).train(other, tmp_path / "more")
+    trainer = configure_trainer(multiple_choice.Choice, encoder=str(trained["choice"]), epochs=1, device="cpu")
+    trainer.train(DATASET, tmp_path / "more")

@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -34,100 +35,99 @@ RANKINGS = [
     [Passage(f"p{n}", "", text) for n, text in enumerate([question.gold_passages[0], "Bo wrote plays in Ulm.", "No."])]
     for question in QUESTIONS
 ]
-MATERIAL = TrainingData(
+DATASET = TrainingData(
     [replace(question, answers=(*question.answers, TOWNS[n])) for n, question in enumerate(QUESTIONS)],
     RANKINGS, "ifqa/full", {"train.json": "abc"},
 )  # fmt: skip
 
 
-def train(data, folder, **settings):
-    return configure_trainer(CalibrationTrainer, **settings).train(data, folder)
+def train(dataset, folder, **settings):
+    return configure_trainer(CalibrationTrainer, **settings).train(dataset, folder)
 
 
-def rows(count, seed=0):
-    """Rows in which the margin tells, and in which a reading without gold passages is never right."""
-    rng, made = random.Random(seed), []
+def draw_rows(count, seed=0):
+    """Rows where right answers have high margins, and readings without gold passages are never right."""
+    rng, rows = random.Random(seed), []
     for n in range(count):
         for removed in (False, True):
             margin = rng.random() * 4 - 3 * removed
             right = not removed and rng.random() < 1 / (1 + np.exp(-2 * margin + 3))
-            made.append(
+            rows.append(
                 {"fold": n % 4, "id": f"q{n}", "gold_read": not removed and n % 5 > 0, "removed": removed, "right": right,
                  "features": {"margin": margin, "words": 0.0, "passages": 5 + rng.random()}}
             )  # fmt: skip
-    return made
+    return rows
 
 
 def test_confidences_are_those_of_a_weighted_logistic_regression():
-    made = rows(300)
-    found = fit_calibration(made, 0.2, 0.1)
-    ours = Calibration.model_validate(found)
-    values = np.array([[row["features"]["margin"], row["features"]["passages"]] for row in made])
-    scaled = (values - values.mean(axis=0)) / values.std(axis=0)
-    times = [1.0 if not row["removed"] else 0.25 for row in made]  # a quarter of the others: a fifth of all
-    other = LogisticRegression(C=1.0).fit(scaled, [row["right"] for row in made], sample_weight=times)
-    wanted = other.predict_proba(scaled)[:, 1]
-    assert [confidence_of(row, ours) for row in made] == pytest.approx(list(wanted), abs=1e-3)
-    assert found["coefficients"]["words"] == 0.0
+    rows = draw_rows(300)
+    fitted = fit_calibration(rows, 0.2, 0.1)
+    ours = Calibration.model_validate(fitted)
+    features = np.array([[row["features"]["margin"], row["features"]["passages"]] for row in rows])
+    scaled = (features - features.mean(axis=0)) / features.std(axis=0)
+    weights = [1.0 if not row["removed"] else 0.25 for row in rows]  # a quarter of the others: a fifth of all
+    other = LogisticRegression(C=1.0).fit(scaled, [row["right"] for row in rows], sample_weight=weights)
+    expected = other.predict_proba(scaled)[:, 1]
+    assert [confidence_of(row, ours) for row in rows] == pytest.approx(list(expected), abs=1e-3)
+    assert fitted["coefficients"]["words"] == 0.0
 
 
 def test_a_tenth_of_the_questions_with_a_gold_passage_lie_below_the_threshold():
-    made = rows(500)
-    made[2]["features"] = {}  # no answer: no confidence
-    found = fit_calibration(made, 0.2, 0.1)
-    ours = Calibration.model_validate(found)
-    sure = [confidence_of(row, ours) for row in made if row["gold_read"]]
-    assert sum(one < found["threshold"] for one in sure) == len(sure) // 10
-    assert fit_calibration(made, 0.2, 0.0)["threshold"] == min(sure)
+    rows = draw_rows(500)
+    rows[2]["features"] = {}  # no answer: no confidence
+    fitted = fit_calibration(rows, 0.2, 0.1)
+    confidences = np.array([confidence_of(row, Calibration.model_validate(fitted)) for row in rows if row["gold_read"]])
+    assert (confidences < fitted["threshold"]).sum() == len(confidences) // 10
+    assert fit_calibration(rows, 0.2, 0.0)["threshold"] == confidences.min()
     for right in (True, False):
         with refused(r"of 20 answers on the folds are right; wanted some right and some wrong"):
-            fit_calibration([row | {"right": right} for row in rows(10)], 0.2, 0.1)
+            fit_calibration([row | {"right": right} for row in draw_rows(10)], 0.2, 0.1)
 
 
 def test_what_is_measured_is_of_folds_that_were_not_fitted_on():
-    found = cross_validate(rows(400), 0.2, 0.1)
-    assert found["false_abstentions"] == pytest.approx(10, abs=4)
-    assert found["true_abstentions"] > 60
-    assert found["AUROC"] > 80
-    assert found["ECE"] < 8
-    # Where features tell nothing within the other folds, they tell nothing of this one.
-    noise = [row | {"features": {"margin": random.Random(n).random()}} for n, row in enumerate(rows(200))]
+    scores = cross_validate(draw_rows(400), 0.2, 0.1)
+    assert scores["false_abstentions"] == pytest.approx(10, abs=4)
+    assert (scores["true_abstentions"] > 60, scores["AUROC"] > 80, scores["ECE"] < 8) == (True, True, True)
+    # features without information in the other folds have none in this fold
+    noise = [row | {"features": {"margin": random.Random(n).random()}} for n, row in enumerate(draw_rows(200))]
     assert 30 < cross_validate(noise, 0.2, 0.1)["AUROC"] < 70
 
 
 def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, weights, monkeypatch):
-    copied(weights, tmp_path)
+    copy_files(weights, tmp_path)
     trained, read = [], []
 
-    def train_fold(data, folder, **settings):
+    def train_fold(dataset, folder, settings):
         stored = json.loads((tmp_path / "manifest.json").read_text())["settings"]
         assert settings == stored | {"average": 1, "encoder": str(minilm_folder()), "device": "cpu", "start": ""}
-        trained.append({question.id for question in data.questions})
+        trained.append({question.id for question in dataset.questions})
         gold = {text for question in QUESTIONS for text in question.gold_passages if question.id not in trained[-1]}
-        assert gold.isdisjoint(passage.text for ranking in data.rankings for passage in ranking)
+        assert gold.isdisjoint(passage.text for ranking in dataset.rankings for passage in ranking)
         folder.mkdir(parents=True, exist_ok=True)
-        copied(weights, folder)
+        copy_files(weights, folder)
 
-    def half_right(fold, question, found, shown, removed):  # so that there is something to fit
-        read.append((question.id, removed, [one.id for one in shown]))
-        return row(fold, question, found, shown, removed) | {"right": int(question.id[2:]) % 2 == 1 and not removed}
+    def half_right(fold, question, prediction, shown, removed):  # so that there is something to fit
+        read.append((question.id, removed, [passage.id for passage in shown]))
+        right = int(question.id[2:]) % 2 == 1 and not removed
+        return row(fold, question, prediction, shown, removed) | {"right": right}
 
     row = calibration._row
-    monkeypatch.setattr(calibration, "train_reader", train_fold)
+    reader_trainer = lambda _, **settings: SimpleNamespace(train=lambda *args: train_fold(*args, settings))  # noqa: E731
+    monkeypatch.setattr(calibration, "configure_trainer", reader_trainer)
     monkeypatch.setattr(calibration, "_row", half_right)
-    content = train(MATERIAL, tmp_path, folds=2, passages=2)
-    every = {question.id for question in QUESTIONS}
-    assert (trained[0] | trained[1], trained[0] & trained[1]) == (every, set())
-    assert {one for one, _, _ in read[: 2 * len(trained[1])]} == trained[1] == every - trained[0]
+    content = train(DATASET, tmp_path, folds=2, passages=2)
+    ids = {question.id for question in QUESTIONS}
+    assert (trained[0] | trained[1], trained[0] & trained[1]) == (ids, set())
+    assert {question_id for question_id, _, _ in read[: 2 * len(trained[1])]} == trained[1] == ids - trained[0]
     assert {(removed, *passages) for _, removed, passages in read} == {(False, "p0", "p1"), (True, "p1", "p2")}
     reader = Extractive(weights=str(tmp_path))
     assert (reader.abstain_threshold, content["fitted_on"]["rows"]) == (content["threshold"], 16)
     assert content == json.loads((tmp_path / CALIBRATION_FILE).read_text())
-    [answer] = reader.answer(MATERIAL.questions[:1], RANKINGS[:1])
+    [answer] = reader.answer(DATASET.questions[:1], RANKINGS[:1])
     assert 0 < answer.confidence < 1
 
 
-def copied(weights, folder):
+def copy_files(weights, folder):
     for path in weights.iterdir():
         if path.is_file():
             (folder / path.name).write_bytes(path.read_bytes())
@@ -136,27 +136,24 @@ def copied(weights, folder):
 @pytest.mark.parametrize(
     ("spoil", "complaint"),
     [
-        (lambda folder: (folder / "manifest.json").unlink(), "no weights with a manifest; train them first"),
+        (lambda folder: (folder / "manifest.json").unlink(), "no weights with a manifest; train them: ifqa train"),
         (lambda folder: (folder / "heads.safetensors").write_bytes(b"x"), r"heads\.safetensors is missing or altered"),
         (None, r"was trained on train\.json, not on dev\.json; name its training split"),
     ],
 )
-def test_weights_of_other_questions_or_another_start_or_without_a_manifest_are_refused(
-    tmp_path, weights, spoil, complaint
-):
-    copied(weights, tmp_path)
+def test_other_weights_or_another_start_are_refused(tmp_path, weights, spoil, complaint):
+    copy_files(weights, tmp_path)
     if spoil:
         spoil(tmp_path)
-    material = MATERIAL if spoil else replace(MATERIAL, sources={"dev.json": "abd"})
     with refused(complaint):
-        train(material, tmp_path)
+        train(DATASET if spoil else replace(DATASET, sources={"dev.json": "abd"}), tmp_path)
     assert not (tmp_path / CALIBRATION_FILE).exists()
-    copied(weights, tmp_path)
+    copy_files(weights, tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"start": {"sha256": "ab"}}))
     for start in ("", str(weights)):
         with refused(r"was trained from other weights than .* holds; name the folder with --set start="):
-            train(MATERIAL, tmp_path, start=start)
+            train(DATASET, tmp_path, start=start)
 
 
 @pytest.fixture
@@ -167,17 +164,13 @@ def weights(tmp_path):
     manifest = json.loads((BUNDLED_WEIGHTS / "manifest.json").read_text())
     manifest.pop("start", None)
     files = {path.name: sha256(path) for path in folder.glob("*.safetensors")}
-    (folder / "manifest.json").write_text(json.dumps(manifest | {"sources": MATERIAL.sources, "files": files}))
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"sources": DATASET.sources, "files": files}))
     return folder
 
 
 def test_equal_questions_and_those_that_share_a_gold_passage_are_in_one_fold():
-    linked = [
-        Question("a", "One?", (), ("x", "y")),
-        Question("b", "Two?", (), ("Y!", "z")),
-        Question("c", "one", (), ()),
-    ]
+    linked = [Question("a", "One?", (), ("x", "y")), Question("b", "Two?", (), ("Y!", "z")), Question("c", "one")]
     others = [Question(f"o/{n}", f"Other {n}?", (), (f"gold {n}",)) for n in range(5)]
-    of = assign_folds([*linked, *others], 2, 0)
-    assert (len(set(of[:3])), sorted(map(of.count, (0, 1)))) == (1, [4, 4])
-    assert assign_folds([*linked, *others], 2, 0) == of
+    folds = assign_folds([*linked, *others], 2, 0)
+    assert (len(set(folds[:3])), sorted(map(folds.count, (0, 1)))) == (1, [4, 4])
+    assert assign_folds([*linked, *others], 2, 0) == folds
