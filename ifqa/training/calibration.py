@@ -214,9 +214,9 @@ def _read_fold(reader: Reader, fold: int, count: int, held_out: TrainingData) ->
 
 
 def _row(
-    fold: int, question: Question, answer: tuple[Prediction, Mapping[str, float]], shown: list[Passage], removed: bool
+    fold: int, question: Question, pair: tuple[Prediction, Mapping[str, float]], shown: Sequence[Passage], removed: bool
 ) -> HeldOutPrediction:
-    prediction, features = answer
+    prediction, features = pair
     right = not prediction.failed and bool(exact_match(prediction.answer, question.answers))
     gold_read = any(covers_gold(passage.text, question) for passage in shown)
     return {"fold": fold, "gold_read": gold_read, "removed": removed, "right": right, "features": features}

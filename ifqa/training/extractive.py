@@ -60,7 +60,8 @@ class Extractive(EpochTrainer):
     reading: Annotated[
         Sequence[PathSetting],
         TrainerFlag(
-            "Reading questions to train on first: SQuAD's .json, or rows with question, context, answers. Repeatable."
+            "Reading questions to train on first: SQuAD's .json, or rows (.jsonl, .json) with question, context and answers, "
+            "packed or not. Repeatable."
         ),
     ] = ()
     start: PathSetting = ""

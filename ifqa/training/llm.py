@@ -49,7 +49,7 @@ class Llm(EpochTrainer):
     retrieved = DEPTH
 
     method: Annotated[Method, TrainerFlag("sft (learn the answers) or dpo (prefer them to the real world's).")] = "sft"
-    model: Annotated[str, TrainerFlag("smollm2, a GGUF file, a folder, a hub's name, or an adapter's folder.")] = (
+    model: Annotated[str, TrainerFlag("Start: smollm2, a GGUF file, a folder, a hub's name, or an adapter.")] = (
         "smollm2"
     )
     prompt: str = "short"  # the reader's prompt, without reasoning

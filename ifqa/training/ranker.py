@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Floats, Bools = NDArray[np.float64], NDArray[np.bool_]
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
 
 logger = logging.getLogger(__name__)
 

@@ -88,7 +88,12 @@ class Rerank(EpochTrainer):
         model = CrossEncoder(str(minilm_folder()), num_labels=1, **settings)
         layers = "|".join(name.replace(".", r"\.") for name in BERT_LINEAR)
         targets = rf".*(encoder\.layer\.\d+\.({layers})|pooler\.dense)"  # full names, for peft
-        lora = {"r": self.rank, "lora_alpha": self.rank, "target_modules": targets, "modules_to_save": ["classifier"]}
+        lora: dict[str, Any] = {
+            "r": self.rank,
+            "lora_alpha": self.rank,
+            "target_modules": targets,
+            "modules_to_save": ["classifier"],
+        }
         model.add_adapter(LoraConfig(**lora, task_type="SEQ_CLS"))
         arguments = checkpoints.training_arguments(
             CrossEncoderTrainingArguments, folder, seed=self.seed, batch=self.batch, learning_rate=self.learning_rate,

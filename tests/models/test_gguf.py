@@ -55,11 +55,10 @@ def test_a_file_becomes_the_model_it_was_written_from_exactly_or_near_it(exact, 
 
 def test_a_file_is_dequantised_once_and_completes_like_any_model(exact, tmp_path, monkeypatch):
     file, folder = exact
-    root = file.parent
-    model = HF(model=str(file), root=root, precision="float32", store="a")
-    assert gguf_folder(file, root).is_dir()
+    model = HF(model=str(file), root=file.parent, precision="float32", store="a")
+    assert gguf_folder(file, file.parent).is_dir()
     monkeypatch.setattr(module, "_convert", None)
-    again = HF(model=str(file), root=root, precision="float32", store="b")
+    again = HF(model=str(file), root=file.parent, precision="float32", store="b")
     assert again.name == model.name
     assert model.name.startswith("tiny.gguf@")
     plain = HF(model=str(folder), root=tmp_path, precision="float32")

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
+from transformers import BertModel
 
 from ifqa.errors import IfqaError
 from ifqa.models import hub
@@ -18,8 +20,6 @@ def inputs():
 
 
 def test_hidden_states_equal_those_of_transformers():
-    from transformers import BertModel
-
     ids, types, mask = inputs()
     reference, ours = BertModel.from_pretrained(minilm_folder()).eval(), MiniLM(minilm_folder())
     with torch.inference_mode():
@@ -35,8 +35,6 @@ def test_hidden_states_equal_those_of_transformers():
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks transformers for it
 @torch.inference_mode()
 def test_adapters_are_those_of_peft():
-    from peft import LoraConfig, get_peft_model
-    from transformers import BertModel
 
     ids, types, mask = inputs()
     ours = MiniLM(minilm_folder())

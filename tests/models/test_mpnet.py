@@ -3,6 +3,8 @@
 import pytest
 import torch
 from tiny_mpnet import tiny_mpnet
+from transformers import MPNetModel
+from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
 from ifqa.models.encoders import open_encoder, special_token_ids
 from ifqa.models.hub import minilm_folder
@@ -25,9 +27,6 @@ def inputs(length=200):
 
 @torch.inference_mode()
 def test_hidden_states_and_buckets_equal_those_of_transformers(folder):
-    from transformers import MPNetModel
-    from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
-
     ids, types, mask = inputs()
     reference, report = MPNetModel.from_pretrained(folder, add_pooling_layer=False, output_loading_info=True)
     assert not report["missing_keys"]

@@ -22,7 +22,7 @@ def finished(tmp_path):
     return tmp_path
 
 
-def test_a_finished_training_with_whole_weights_is_nothing_to_do(finished):
+def test_a_finished_training_is_not_repeated(finished):
     (finished / "mine.safetensors").unlink()
     assert not checkpoints.begin_training(finished, INPUTS)
     record = json.loads((finished / checkpoints.MANIFEST).read_text())["record"]
@@ -44,13 +44,13 @@ def test_missing_or_altered_weights_are_trained_again(finished, name, altered, c
         checkpoints.begin_training(finished, {**INPUTS, "settings": {"epochs": 2}})
 
 
-FOREIGN = [
-    "checkpoints/checkpoint-5/weights.bin", "model.safetensors", "pytorch_model.bin", "ctx_encoder/model.safetensors",
-]  # fmt: skip
+FOREIGN = (
+    "checkpoints/checkpoint-5/weights.bin model.safetensors pytorch_model.bin ctx_encoder/model.safetensors".split()
+)
 
 
 @pytest.mark.parametrize("name", [*FOREIGN, checkpoints.MANIFEST, checkpoints.INPUTS])
-def test_files_of_somebody_else_are_refused_and_kept(tmp_path, name):
+def test_foreign_files_are_refused_and_kept(tmp_path, name):
     precious = tmp_path / name
     precious.parent.mkdir(parents=True, exist_ok=True)
     precious.write_text("[1]")
@@ -60,7 +60,7 @@ def test_files_of_somebody_else_are_refused_and_kept(tmp_path, name):
     assert precious.read_text() == "[1]"
 
 
-def test_a_checkpoint_that_a_kill_cut_off_is_removed_and_the_one_before_it_is_taken(tmp_path):
+def test_an_incomplete_checkpoint_is_removed_and_the_one_before_is_used(tmp_path):
     assert checkpoints.newest_checkpoint(tmp_path) is None
     for step in (9, 10, 11):
         checkpoints.checkpoint_folder(tmp_path, step).mkdir(parents=True)

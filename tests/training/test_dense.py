@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 from refusals import refused
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 from short_trainings import Killed, ended_at
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
@@ -47,9 +49,6 @@ def bert(tmp_path_factory):
 @pytest.fixture(scope="module")
 def unit(bert, tmp_path_factory):
     """The same, as a sentence-transformers model with vectors of length 1."""
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
-
     folder = tmp_path_factory.mktemp("unit")
     SentenceTransformer(modules=[Transformer(bert), Pooling(32), Normalize()], device="cpu").save(str(folder))
     return str(folder)
@@ -60,10 +59,6 @@ DATASET = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
 
 def train(dataset, folder, **settings):
     configure_trainer(Dense, **settings).train(dataset, folder)
-
-
-def settings(recipe, model, **changes):
-    return {"recipe": recipe, "model": model, "epochs": 2, "batch": 8, "warmup": 0.1} | changes
 
 
 def checksums(folder):
@@ -85,7 +80,7 @@ def rank(model):
 
 def test_an_encoder_learns_to_find_gold_passages(unit, tmp_path):
     folder = tmp_path / "encoder"
-    train(DATASET, folder, **settings("small", unit, epochs=12, learning_rate=1e-2))
+    train(DATASET, folder, model=unit, epochs=12, batch=8, learning_rate=1e-2)
     assert rank(str(folder)) < 1 < 6 < rank(unit)
     assert (folder / "model.safetensors").exists()
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -218,9 +213,9 @@ def test_questions_without_gold_or_negatives_and_other_networks_are_refused(unit
             train(DATASET, tmp_path / "encoder", **change)
     bare = TrainingData([replace(question, gold_passages=()) for question in QUESTIONS], RANKINGS, "ifqa/full")
     with refused("none of 20 training questions has a gold passage; wanted annotated questions"):
-        train(bare, tmp_path / "encoder", **settings("small", unit))
+        train(bare, tmp_path / "encoder", model=unit)
     with refused("none of 20 training questions has a gold passage and 1 hard negatives"):
-        train(replace(DATASET, rankings=[[] for _ in QUESTIONS]), tmp_path / "encoder", **settings("small", unit))
+        train(replace(DATASET, rankings=[[] for _ in QUESTIONS]), tmp_path / "encoder", model=unit)
     (tmp_path / "config.json").write_text('{"model_type": "mpnet"}')
     with refused("wanted a model of type bert, found mpnet"):
-        train(DATASET, tmp_path / "encoder", **settings("dpr", str(tmp_path)))
+        train(DATASET, tmp_path / "encoder", recipe="dpr", model=str(tmp_path))

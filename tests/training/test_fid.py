@@ -12,6 +12,7 @@ import torch
 from refusals import refused
 from short_trainings import QUESTIONS, RANKINGS, SETTINGS, TEXTS, Killed, ended_at
 
+from ifqa.config.experiment import parse_experiment
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
@@ -25,12 +26,6 @@ from ifqa.training.trainer import configure_trainer, training_passages
 
 LEARNT, STEPS = 12, 72  # questions of the sample that are learnt, and the steps that takes
 DATASET = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
-
-
-@pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("start")
-    return str(tiny_t5.save(folder, texts=[*TEXTS, *(question.text for question in QUESTIONS)], dropout_rate=0.1))
 
 
 def train(folder, start, family="ifqa/full", dev=NO_DATA, **changes):
@@ -75,7 +70,6 @@ def test_batch_sizes_change_no_weight(tmp_path, start):
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, start):
     dev = DATASET.select([0, 1])
     whole = train(tmp_path / "whole", start, dev=dev)
-
     with ended_at(8), pytest.raises(Killed):  # two micro-steps a step
         train(tmp_path / "cut", start, dev=dev)
     assert (tmp_path / "cut/checkpoints/checkpoint-2").exists()
@@ -121,8 +115,6 @@ def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path):
 
 
 def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path, start):
-    from ifqa.config.experiment import parse_experiment
-
     train(tmp_path / "fid", start, steps=1)
     before = (tmp_path / "fid/manifest.json").read_bytes()
     assert json.loads(before)["record"]["steps"] == 1

@@ -1,4 +1,4 @@
-"""Practice questions made of passages."""
+"""Practice questions made from passages."""
 
 import re
 from collections import Counter
@@ -25,11 +25,8 @@ def test_each_passage_is_the_gold_passage_of_a_limited_number_of_questions():
 
 
 def test_numbers_dates_places_and_lists_are_changed_and_computed():
-    text = (
-        "The Veldmar mill by the lake was the third to be built in May 1902 there. "
-        "On 3 June 1950 it burnt down to the ground. "
-        "Ann Lee, Bo Hay and Cy Orr owned the mill between them for a long time."
-    )
+    text = "The Veldmar mill by the lake was the third to be built in May 1902 there. On 3 June 1950 it burnt to the ground."
+    text += " Ann Lee, Bo Hay and Cy Orr owned the mill between them for a long time."
     answers = {question.text: question.answers[0] for question in make_pretraining_questions([text], seed=0, each=100)}
     endings = {re.split(r"[,?] (?=(?:in|on|how) )", text)[-1] for text in answers}
     assert endings >= {"in which year?", "in which place?", "how many?"}

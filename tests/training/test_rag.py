@@ -19,18 +19,11 @@ from ifqa.training.trainer import configure_trainer
 
 SCORES = [[12.0, 9.5, 3.0][: len(ranking)] for ranking in RANKINGS]
 SAME = [Question(f"a/{n}", "If so, where?", (town,)) for n, town in enumerate(TOWNS)]
-DEV = TrainingData(QUESTIONS[:2], RANKINGS[:2], scores=SCORES[:2])
 
 
 def mode_and_temperature(folder):
     manifest = load_t5_manifest(folder, "rag").rag
     return manifest.mode, manifest.temperature
-
-
-@pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("start")
-    return str(tiny_t5.save(folder, texts=[*TEXTS, *(question.text for question in QUESTIONS)], dropout_rate=0.1))
 
 
 def train(folder, start, scores=SCORES, dev=NO_DATA, **changes):
@@ -40,9 +33,12 @@ def train(folder, start, scores=SCORES, dev=NO_DATA, **changes):
 
 
 def test_a_killed_training_goes_on_to_the_same_weights_and_temperature(tmp_path, start):
-    settings = {"dev": DEV, "mode": "token", "temperature_rate": 0.1}
+    settings = {
+        "dev": TrainingData(QUESTIONS[:2], RANKINGS[:2], scores=SCORES[:2]),
+        "mode": "token",
+        "temperature_rate": 0.1,
+    }
     whole = train(tmp_path / "whole", start, **settings)
-
     with ended_at(8), pytest.raises(Killed):  # two micro-steps a step
         train(tmp_path / "cut", start, **settings)
     with refused("not finished; run its `ifqa train rag` again"):

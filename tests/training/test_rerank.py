@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from peft import PeftModel
 from short_trainings import Killed, ended_at
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from ifqa.models.hub import minilm_folder
 from ifqa.protocols import TrainingData
@@ -56,9 +58,6 @@ def test_a_killed_training_goes_on_to_the_same_weights(whole, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # peft's
 def test_the_adapter_merged_scores_as_peft_does(whole, monkeypatch):
-    from peft import PeftModel
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
     pairs = [(question.text, text) for question in QUESTIONS for text in TEXTS]
     monkeypatch.setattr(rerank, "half_precision", lambda device: torch.float32)
     ours = CrossEncoder(str(whole), device="cpu")

@@ -107,25 +107,24 @@ def start(tmp_path_factory):
     return tiny_choice.encoder(tmp_path_factory.mktemp("start") / "model")
 
 
-def train_choice(folder, start, **changes):
-    settings = {"encoder": start, "learning_rate": 3e-3, **LEARN, **changes}
-    configure_trainer(multiple_choice.Choice, **settings).train(DATASET, folder)
+TRAININGS = {
+    "choice": (multiple_choice.Choice, Choice, {"learning_rate": 3e-3}),
+    "decomp-attn": (multiple_choice.DecompAttn, DecompAttn, {"hidden": 48, "dropout": 0.05, "learning_rate": 2e-2}),
+}
 
 
-def train_decomp(folder, start, **changes):
-    settings = {"hidden": 48, "dropout": 0.05, "learning_rate": 2e-2, **LEARN, **changes}
-    configure_trainer(multiple_choice.DecompAttn, **settings).train(DATASET, folder)
-
-
-TRAININGS = {"choice": (train_choice, Choice), "decomp-attn": (train_decomp, DecompAttn)}
+def train(name, folder, start):
+    trainer, _, settings = TRAININGS[name]
+    encoder = {"encoder": start} if name == "choice" else {}
+    configure_trainer(trainer, **LEARN, **settings, **encoder).train(DATASET, folder)
 
 
 @pytest.fixture(scope="module")
 def trained(start, tmp_path_factory):
     """Reader -> the folder of a finished training."""
     folder = tmp_path_factory.mktemp("trained")
-    for name, (train, _) in TRAININGS.items():
-        train(folder / name, start)
+    for name in TRAININGS:
+        train(name, folder / name, start)
     return {name: folder / name for name in TRAININGS}
 
 
@@ -150,12 +149,12 @@ def test_questions_are_learnt_by_heart(name, trained):
 @pytest.mark.parametrize("name", TRAININGS)
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(name, trained, start, tmp_path):
-    train, reader = TRAININGS[name]
-    kill(7, lambda: train(tmp_path / "cut", start))
+    reader = TRAININGS[name][1]
+    kill(7, lambda: train(name, tmp_path / "cut", start))
     assert [path.name for path in (tmp_path / "cut/checkpoints").iterdir()] == ["checkpoint-4"]
     with refused(f"not finished; run its `ifqa train {name}` again"):
         reader(checkpoint=str(tmp_path / "cut"))
-    train(tmp_path / "cut", start)
+    train(name, tmp_path / "cut", start)
     assert (tmp_path / "cut/model.safetensors").read_bytes() == (trained[name] / "model.safetensors").read_bytes()
     assert {path.name for path in (tmp_path / "cut").iterdir()} == {path.name for path in trained[name].iterdir()}
     weights = tmp_path / "cut/model.safetensors"

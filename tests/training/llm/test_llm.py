@@ -13,6 +13,7 @@ from refusals import refused
 from short_trainings import QUESTIONS, RANKINGS, TEXTS, TOWNS, Killed, ended_at
 from transformers import AutoModelForCausalLM
 
+from ifqa.config.experiment import parse_experiment
 from ifqa.llms.hf import HF
 from ifqa.models.causal_lm import find_causal_lm
 from ifqa.pipeline import system as opening
@@ -160,8 +161,6 @@ def test_the_manifest_says_what_was_tuned_on_what(whole, start):
 
 
 def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(whole, tmp_path, monkeypatch):
-    from ifqa.config.experiment import parse_experiment
-
     sections = {
         "benchmark": "ifqa", "split": "few-dev", "reader": {"name": "llm", "prompt": "closed-book"},
         "llm": {"name": "hf", "model": str(whole["sft"]), "device": "cpu"},
@@ -198,8 +197,7 @@ def test_an_adapter_on_another_model_is_refused(whole, start, tmp_path):
     ("changes", "message"),
     [
         ({"prompt": "counterfactual"}, "prompt 'counterfactual' shows reasoning"), ({"batch": 3}, "wanted a multiple of device_batch"),
-        ({"method": "ppo"}, "'method': unknown value 'ppo'"), ({"alone": 2.0}, "'alone': wanted a number from 0"),
-        ({"model": "smollm2"}, "smollm2 is not installed; fetch it with: ifqa data smollm2"),
+        ({"method": "ppo"}, "'method': unknown value 'ppo'"), ({"model": "smollm2"}, "smollm2 is not installed; fetch it with: ifqa data smollm2"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_tuned_is_refused_before_anything_is_written(start, tmp_path, monkeypatch, changes, message):

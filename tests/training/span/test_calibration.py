@@ -94,7 +94,7 @@ def test_what_is_measured_is_of_folds_that_were_not_fitted_on():
 
 
 def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, weights, monkeypatch):
-    copy_files(weights, tmp_path)
+    shutil.copytree(weights, tmp_path, dirs_exist_ok=True)
     trained, read = [], []
 
     def train_fold(dataset, folder, settings):
@@ -103,8 +103,7 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, 
         trained.append({question.id for question in dataset.questions})
         gold = {text for question in QUESTIONS for text in question.gold_passages if question.id not in trained[-1]}
         assert gold.isdisjoint(passage.text for ranking in dataset.rankings for passage in ranking)
-        folder.mkdir(parents=True, exist_ok=True)
-        copy_files(weights, folder)
+        shutil.copytree(weights, folder, dirs_exist_ok=True)
 
     def half_right(fold, question, prediction, shown, removed):  # so that there is something to fit
         read.append((question.id, removed, [passage.id for passage in shown]))
@@ -127,12 +126,6 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, 
     assert 0 < answer.confidence < 1
 
 
-def copy_files(weights, folder):
-    for path in weights.iterdir():
-        if path.is_file():
-            (folder / path.name).write_bytes(path.read_bytes())
-
-
 @pytest.mark.parametrize(
     ("spoil", "complaint"),
     [
@@ -142,13 +135,13 @@ def copy_files(weights, folder):
     ],
 )
 def test_other_weights_or_another_start_are_refused(tmp_path, weights, spoil, complaint):
-    copy_files(weights, tmp_path)
+    shutil.copytree(weights, tmp_path, dirs_exist_ok=True)
     if spoil:
         spoil(tmp_path)
     with refused(complaint):
         train(DATASET if spoil else replace(DATASET, sources={"dev.json": "abd"}), tmp_path)
     assert not (tmp_path / CALIBRATION_FILE).exists()
-    copy_files(weights, tmp_path)
+    shutil.copytree(weights, tmp_path, dirs_exist_ok=True)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"start": {"sha256": "ab"}}))
     for start in ("", str(weights)):

@@ -103,11 +103,9 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, whole, settings
         train(DATASET, tmp_path / "killed", **settings, seed=1)
     train(DATASET, tmp_path / "killed", **settings)
     assert checksums(tmp_path / "killed") == checksums(whole)
-    assert "manifest.json" in checksums(whole)
     assert Extractive(weights=str(whole)).family == "ifqa/full"
     manifest = json.loads((whole / "manifest.json").read_text())
-    assert (manifest["family"], manifest["sources"]) == ("ifqa/full", {"train.json": "ab"})
-    assert (manifest["settings"]["seed"], manifest["examples"]) == (0, 3)
+    assert (manifest["sources"], manifest["settings"]["seed"], manifest["examples"]) == ({"train.json": "ab"}, 0, 3)
 
 
 def test_what_cannot_be_trained_is_refused_and_nothing_is_written(tmp_path):
@@ -152,7 +150,6 @@ def test_reading_questions_come_first_and_are_named_in_the_manifest(tmp_path, af
     assert reading.items() >= expected.items()
     file = folder.with_name("reading.jsonl")
     assert reading["sources"] == {file.name: sha256(file)}
-
     train(DATASET, tmp_path / "shared", **settings | {"reading": (), "start": str(folder / "reading")})
     expected = {name: checksum for name, checksum in checksums(folder).items() if not name.startswith("reading/")}
     assert checksums(tmp_path / "shared") == expected
@@ -194,7 +191,6 @@ def test_the_reader_is_trained_on_mpnet_from_reading_to_answers(tmp_path, mpnet)
     stored = load_file(folder / "adapter.safetensors")
     assert stored["encoder.layer.0.attention.attn.q.weight.A"].shape == (16, 32)
     assert stored["encoder.relative_attention_bias.weight"].shape == (32, 4)
-
     passages = [[Passage("p", "", question.gold_passages[0])] for question in QUESTIONS[:3]]
     reader = Extractive(weights=str(folder), precision="float32")
     assert [prediction.answer for prediction in reader.answer(QUESTIONS[:3], passages)] == ["7", "Old Mill", "Oslo"]
@@ -209,6 +205,4 @@ def test_weights_of_another_encoder_are_refused(tmp_path, mpnet):
         Extractive(weights=str(tmp_path / "weights"), encoder="all-MiniLM-L6-v2")
     with refused(r"weights was trained on the encoder .*tiny"):
         train(DATASET, tmp_path / "more", **SETTINGS, start=str(tmp_path / "weights"))
-    with refused("weights holds another training"):
-        train(DATASET, tmp_path / "weights", **SETTINGS | {"epochs": 1})
     assert not (tmp_path / "more").exists()
