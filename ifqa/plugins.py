@@ -48,10 +48,7 @@ def plugin_names(kind: str) -> dict[str, str]:
 def load_plugin(kind: Kind, name: str, root: Path = Path()) -> type[Any]:
     """Load a plugin's class, with all methods and attributes of its role. User modules are in the folder `root`.
 
-    Raises:
-        ConfigError: the name is unknown.
-        MissingInput: its module or an extra that it needs is not installed.
-        PluginError: it is not a plugin of that kind, or its constructor requires an argument that is not injected.
+    Raises ConfigError for an unknown name, MissingInput without its module or extra, PluginError for a class that is unfit.
     """
     plugin = _import_plugin(kind, name, root)
     if not isinstance(plugin, type):

@@ -164,9 +164,8 @@ def test_an_edited_base_class_changes_the_code_of_a_plugin(module):
 def test_a_constructor_with_an_argument_that_is_not_injected_is_refused(module, kind, method, arguments, needed):
     text = f"class Mine:\n    def __init__(self, {arguments}): pass\n    def {method}: return []\n"
     name = f"{module('needs_of_tests', text)}:Mine"
-    with pytest.raises(
-        IfqaError, match=f"^{kind} '{name}': its constructor needs '{needed}', which a {kind} does not get"
-    ):
+    message = f"^{kind} '{name}': its constructor needs '{needed}', which a {kind} does not get"
+    with pytest.raises(IfqaError, match=message):
         plugins.load_plugin(kind, name)
 
 

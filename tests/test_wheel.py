@@ -11,9 +11,7 @@ def test_the_wheel_has_what_a_run_of_the_sample_needs_and_no_results(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     names = zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist()
-    tracked = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    tracked = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
     package = {name for name in tracked if name.startswith("ifqa/")}
     tracked.remove("experiments/RESULTS.jsonl")  # of this repository's own runs
     tables = ("experiments/", "indexes/", "prompts/")

@@ -262,8 +262,8 @@ def _parse_retriever(
 def _parse_reader(section: Mapping[str, object], retrieves: bool, where: str, plugins: Plugins) -> ReaderSettings:
     if not retrieves:
         if passages := section.get("passages"):
-            found = f"passages = {passages!r}, but without a [retriever] there are no passages"
-            raise ConfigError(f"{where}: [reader]: {found}; remove it, or name a retriever")
+            problem = f"passages = {passages!r}, but without a [retriever] there are no passages"
+            raise ConfigError(f"{where}: [reader]: {problem}; remove it, or name a retriever")
         section = {key: value for key, value in section.items() if key != "passages"}  # 0 in a variant's file
     common = parse_section(ReaderSection, section, f"{where}: [reader]")
     plugin = plugins.reader(common.name)

@@ -60,10 +60,8 @@ def test_an_answer_has_its_parts_marked_and_markup_stays_text(web):
     steps = [(step["query"], step["passage_ids"]) for step in answer["steps"]]
     assert steps == [(LATER, ["p/0"]), ("<b>more</b>", ["p/1", "p/2"])]
     hostile = ask(web, question=f"If {HOSTILE}, who?")
-    assert (hostile.headers["content-type"], hostile.headers["x-content-type-options"]) == (
-        "application/json",
-        "nosniff",
-    )
+    headers = [hostile.headers[name] for name in ("content-type", "x-content-type-options")]
+    assert headers == ["application/json", "nosniff"]
     assert hostile.json()["answers"][0]["evidence"][0]["title"] == f"Mill 0 {HOSTILE}"
     outcomes = [answer["outcome"] for answer in ask(web, questions=QUESTIONS).json()["answers"]]
     assert outcomes == ["answered", "answered", "abstained", "failed", "answered"]
