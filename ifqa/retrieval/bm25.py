@@ -1,7 +1,4 @@
-"""BM25 with Lucene: the paper's sparse retriever. Rankings and scores equal those of pyserini's command line exactly.
-
-k1 = 0.9 and b = 0.4 are pyserini's defaults (pyserini/search/lucene/_searcher.py:583), not Lucene's.
-"""
+"""BM25 with Lucene: the paper's sparse retriever. Rankings and scores equal those of pyserini's command line exactly."""
 
 import os
 import re
@@ -21,7 +18,7 @@ from ifqa.retrieval.jvm import MEMORY_VARIABLE, load_jnius, run_java
 from ifqa.settings import Natural, NotNegative, Share, StoredModel, check_arguments, parse_stored
 from ifqa.storage.files import read_json, read_jsonl, require_file, text_field, write_json
 
-_FACTS_FILE = "bm25.json"  # beside Lucene's files: the build settings that a searcher needs
+_FACTS_FILE = "bm25.json"  # the build settings that a searcher needs
 _JavaFloat = Annotated[float, Field(ge=0, le=3e38, description="a number from 0")]
 _BATCH = 64  # questions per batch if `threads` is 0; bounds memory
 _QUICK_PASSAGES = 50_000  # up to this many passages, Java's quick compiler is faster
@@ -29,17 +26,9 @@ _BUFFER_MB = 256  # Lucene flushes a segment at this size; fits the smallest hea
 _MAX_TERMS = 1 << 20  # distinct words in a question; Lucene's default is 1,024
 _Stemmer = Literal["porter", "krovetz", "none"]
 _START_SECONDS, _PASSAGES_PER_SECOND = 3, 20_000  # JVM start; indexing speed
-_BYTES_PER_PASSAGE, _INDEXING_MEMORY = (
-    330,
-    500e6,
-)  # on disk; in memory
+_BYTES_PER_PASSAGE, _INDEXING_MEMORY = 330, 500e6  # on disk; in memory
 _ADDED = re.compile(r": (\d+) docs added\.$")
-_DISK_FULL_MESSAGES = (
-    "No space left on device",
-    "not enough space on the disk",
-    "Disk quota exceeded",
-    "File too large",
-)
+_DISK_FULL = re.compile("No space left on device|not enough space on the disk|Disk quota exceeded|File too large")
 
 
 class _LuceneFacts(StoredModel):
@@ -61,33 +50,26 @@ class BM25(IndexedRetriever):
 
     @check_arguments("setting of retriever 'bm25'")
     def __init__(
-        self,
-        index: Path,
-        *,
-        k1: _JavaFloat = 0.9,
-        b: Share = 0.4,
-        title_weight: _JavaFloat = 0.0,
-        threads: Natural = 0,
+        self, index: Path, *, k1: _JavaFloat = 0.9, b: Share = 0.4, title_weight: _JavaFloat = 0.0, threads: Natural = 0,
         memory_gb: NotNegative = 0.0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Open an index, and start the JVM if this process has none.
+
+        Raises IfqaError if the index is missing, damaged, or lacks titles, or Java cannot start.
 
         Args:
             index: a folder from `build`, or a Lucene index of pyserini with the porter stemmer.
-            k1: term frequency saturation, from 0; at a low value, repetitions of a word add little.
+            k1: term frequency saturation, from 0; at a low value, repetitions of a word add little. k1 and b default to
+                pyserini's values (pyserini/search/lucene/_searcher.py:583), not Lucene's.
             b: length normalisation, 0 to 1; at a high value, long passages score lower.
             title_weight: weight of the title's score, added to the text's; above 0 the index needs titles.
             threads: questions searched at a time; 0 for one per core.
             memory_gb: as for `ifqa.retrieval.jvm.load_jnius`.
-
-        Raises:
-            IfqaError: the index is missing, damaged, or has no titles; a setting is out of range; Java cannot start.
         """
         self._index, self._batch = require_file(index, "BM25 index"), threads or _BATCH
         path = index / _FACTS_FILE
-        facts = _LuceneFacts()
-        if path.exists():
-            facts = parse_stored(_LuceneFacts, read_json(path), str(path), "build it again: ifqa index CORPUS")
+        stored = read_json(path) if path.exists() else {}
+        facts = parse_stored(_LuceneFacts, stored, str(path), "build it again: ifqa index CORPUS")
         self._jnius = load_jnius(memory_gb)
         name = self._jnius.autoclass
         try:
@@ -97,9 +79,8 @@ class BM25(IndexedRetriever):
             raise self._damaged(error) from error
         self._count = self._searcher.get_total_num_docs()
         if facts.passages not in (None, self._count):
-            raise DamagedArtifact(
-                f"{index} holds {self._count:,} of {facts.passages:,} passages: damaged; build it again"
-            )
+            found = f"{self._count:,} of {facts.passages:,} passages"
+            raise DamagedArtifact(f"{index} holds {found}: damaged; build it again")
         if title_weight and not facts.title:
             raise ConfigError(f"{index} was built without titles: set title_weight to 0, or build it with title = true")
         self._searcher.set_bm25(float(k1), float(b))
@@ -113,11 +94,8 @@ class BM25(IndexedRetriever):
         """The `k` best passages of each question, best first; none for a question of stop words only.
 
         Scores are Anserini's: BM25 rounded to four decimals. A passage that ties, or nearly ties, with its predecessor is
-        lowered by 1e-6 (ScoreTiesAdjusterReranker), a step that 32-bit floats above 16 cannot represent. Scores never rise
-        along a ranking, so a TREC run, which is sorted by score, keeps its order.
-
-        Raises:
-            IfqaError: the index is damaged.
+        lowered by 1e-6 (ScoreTiesAdjusterReranker), a step that vanishes in 32-bit floats above 16. Scores never rise
+        along a ranking, so a TREC run, which is sorted by score, keeps its order. Raises IfqaError if the index is damaged.
         """
         array_list = self._jnius.autoclass("java.util.ArrayList")
         rankings: list[SearchResult] = []
@@ -126,39 +104,33 @@ class BM25(IndexedRetriever):
             for number, question in enumerate(batch):
                 queries.add(question.text.encode("utf-8", "replace").decode())  # pyjnius refuses lone surrogates
                 keys.add(str(number))
+            depth = min(k, self._count)
             try:  # a thread per question, up to one per core: batch_search_fields ignores its argument `threads`
-                lists = self._searcher.batch_search_fields(
-                    queries, keys, min(k, self._count), len(batch), self._weights
-                )
+                matches = self._searcher.batch_search_fields(queries, keys, depth, len(batch), self._weights)
             except self._jnius.JavaException as error:
                 raise self._damaged(error) from error
-            for number in range(len(batch)):
-                matches = lists.get(str(number))
-                rankings.append(SearchResult([Hit(match.docid, match.score) for match in matches]))
+            for key in map(str, range(len(batch))):
+                rankings.append(SearchResult([Hit(match.docid, match.score) for match in matches.get(key)]))
         return rankings
 
-    def _damaged(self, error: Exception) -> IfqaError:
-        reason = " ".join(str(error).split())[:200]
-        return IfqaError(  # `ifqa index` does not rebuild an index written by a newer Lucene
-            f"Lucene cannot read {self._index} ({reason}); remove that folder, then: ifqa index CORPUS"
-        )
+    def _damaged(self, error: Exception) -> DamagedArtifact:
+        fault = f"Lucene cannot read {self._index} ({' '.join(str(error).split())[:200]})"
+        # `ifqa index` alone does not rebuild an index of a newer Lucene
+        return DamagedArtifact(f"{fault}; remove that folder, then: ifqa index CORPUS")
 
     @classmethod
     @check_arguments("build setting of retriever 'bm25'", injected=["passages", "folder"])
     def build(
         cls, passages: Path, folder: Path, *, stemmer: _Stemmer = "porter", title: bool = False, threads: Natural = 0
     ) -> None:
-        """Index a folder of passages in a separate Java process, several files at a time.
+        """Index `passages-*.jsonl` into a folder, in a separate Java process.
+
+        Raises IfqaError if there are no passages, a passage is malformed or empty, the disk is full, or Java lacks memory.
 
         Args:
-            passages: a folder with `passages-*.jsonl`.
-            folder: for Lucene's files.
             stemmer: "porter", "krovetz" or "none".
             title: index the titles too, as a separate field for `title_weight`.
             threads: files indexed at a time; 0 for one per core.
-
-        Raises:
-            IfqaError: there are no passages, a passage is malformed or empty, the disk is full, or Java lacks memory.
         """
         shards, count = count_passages(passages)
         folder.mkdir(parents=True, exist_ok=True)
@@ -166,7 +138,7 @@ class BM25(IndexedRetriever):
         options = ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-verbose"]
         options += ["-stemmer", stemmer, "-memoryBuffer", f"{_BUFFER_MB}", "-threads", f"{workers}"]
         options += ["-fields", "title"] if title else []
-        # Anserini reads every .json, .jsonl and .gz of a folder, even manifest.json, so link the passages into a new folder
+        # link the passages into a new folder, because Anserini reads every .json, .jsonl and .gz, even manifest.json
         with tempfile.TemporaryDirectory(prefix="input-", dir=folder) as linked, bar("BM25 index", count) as advance:
             for file in shards.values():
                 link = Path(linked) / file.name
@@ -180,13 +152,12 @@ class BM25(IndexedRetriever):
                     advance(int(added[1]))
 
             arguments = [*options, "-input", linked, "-index", str(folder)]
-            status, output = run_java(
-                "io.anserini.index.IndexCollection", arguments, watch, quick=count <= _QUICK_PASSAGES
-            )
+            quick = count <= _QUICK_PASSAGES
+            status, output = run_java("io.anserini.index.IndexCollection", arguments, watch, quick=quick)
         # Anserini prints the error of a file, continues, and exits with 0
         indexed = _count_documents(folder)
         if status or indexed != count:
-            if any(sign in output for sign in _DISK_FULL_MESSAGES):
+            if _DISK_FULL.search(output):
                 raise IfqaError(f"the disk is full at {folder}: free some space and run the same command again")
             if "OutOfMemoryError" in output:
                 raise IfqaError(f"Java ran out of memory while indexing into {folder}; raise {MEMORY_VARIABLE}")
@@ -200,9 +171,8 @@ class BM25(IndexedRetriever):
     @classmethod
     def forecast(cls, passages: int, **_: object) -> BuildCost:
         """The cost of `build`, extrapolated from 410,612 passages on two cores."""
-        return BuildCost(
-            _START_SECONDS + passages / _PASSAGES_PER_SECOND, passages * _BYTES_PER_PASSAGE, _INDEXING_MEMORY
-        )
+        seconds = _START_SECONDS + passages / _PASSAGES_PER_SECOND
+        return BuildCost(seconds, passages * _BYTES_PER_PASSAGE, _INDEXING_MEMORY)
 
 
 def _count_documents(index: Path) -> int:

@@ -1,8 +1,8 @@
 """Late interaction (ColBERT; Khattab and Zaharia, SIGIR 2020): a vector for each token, compared token by token.
 
 A passage's score is MaxSim: the sum, over the question's tokens, of the highest inner product with a token of the passage. The
-passages' vectors are stored, so a question costs one encoding and a matrix product. It reranks the passages of another
-retriever exactly; it has no index for search among all tokens, as PLAID has (Santhanam et al., CIKM 2022).
+passages' vectors are stored, so a question costs an encoding and a matrix product. ColBERT reranks the passages of another
+retriever exactly; unlike PLAID (Santhanam et al., CIKM 2022) it cannot search among all tokens.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,8 +36,7 @@ class ColBERT(SinglePart, TokenIndexRetriever):
     def __init__(self, index: Path, *, parts: Sequence[Part], device: str = "auto") -> None:
         """Open an index and its model; `device` encodes questions, and MaxSim runs on the CPU.
 
-        Raises:
-            IfqaError: there is not exactly one part; the index is missing, damaged or of another model; the model is missing.
+        Raises IfqaError if there is not exactly one part, or if index or model is missing, damaged or another.
         """
         super().__init__("colbert", parts)
         facts = self.read_facts(index)
@@ -48,8 +47,7 @@ class ColBERT(SinglePart, TokenIndexRetriever):
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question by MaxSim, best first; ties keep the part's order.
 
-        Raises:
-            IfqaError: the index lacks a passage of the part's ranking, or the part generates passages.
+        Raises IfqaError if the index lacks a passage that the part ranks or generates.
         """
         rankings, reordered = self._part.search(questions), []
         if any(ranking.generated is not None for ranking in rankings):
@@ -74,33 +72,23 @@ class ColBERT(SinglePart, TokenIndexRetriever):
 class TokenVectors:
     """The token vectors of an index.
 
-    `tokens-00000.npy` is a float16 array [tokens of all passages, dimension], and `lengths-00000.npy` has the number of tokens
-    of each passage, int32 [passages].
+    `tokens-00000.npy` is a float16 array [tokens of all passages, dimension]; `lengths-00000.npy` is int32 [passages].
     """
 
     def __init__(self, shards: Shards) -> None:
-        """Read the lengths, and check them against the memory-mapped vectors.
-
-        Raises:
-            IfqaError: a file is missing or damaged.
-        """
+        """Map the vectors and read the lengths. Raises IfqaError if a file is missing or damaged."""
         self._shards, self._tokens, self._ends = shards, [], []
         for place, (first, last) in enumerate(shards.bounds()):
             tokens, lengths = shards.array("tokens", place), shards.array("lengths", place)
             ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
             if tokens.dtype != np.float16 or (len(lengths), ends[-1]) != (last - first, len(tokens)):
-                raise DamagedArtifact(
-                    f"{shards.folder}: the tokens of shard {place} do not match its lengths and ids; build the index again"
-                )
+                fault = f"the tokens of shard {place} do not match its lengths and ids"
+                raise DamagedArtifact(f"{shards.folder}: {fault}; build the index again")
             self._tokens.append(tokens)
             self._ends.append(ends)
 
     def look_up(self, ids: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """The token vectors of passages, float32 [tokens of all, dimension], and the number of tokens of each, [passages].
-
-        Raises:
-            IfqaError: the index lacks a passage.
-        """
+        """The token vectors of passages, float32 [tokens of all, dimension], and the number of tokens of each, [passages]."""
         vectors = [np.empty((0, self._tokens[0].shape[1]), np.float16)]
         rows = self._shards.rows(ids)
         for place, row in zip(self._shards.positions(rows).tolist(), rows.tolist(), strict=True):
@@ -114,10 +102,7 @@ class TokenVectors:
 def maxsim(query: NDArray[np.float32], tokens: NDArray[np.float32], lengths: NDArray[np.int64]) -> NDArray[np.float32]:
     """MaxSim of a question with each passage, float32 [passages]; 0 for a passage without tokens.
 
-    Args:
-        query: [tokens of the question, dimension].
-        tokens: the tokens of all passages, concatenated, [tokens, dimension].
-        lengths: the number of tokens of each passage, [passages].
+    `query` is [tokens, dimension]; `tokens`, of all passages, is [tokens, dimension]; `lengths`, in tokens, is [passages].
     """
     scores, nonempty = np.zeros(len(lengths), np.float32), lengths > 0
     if nonempty.any():
@@ -134,6 +119,5 @@ def query_vectors(model: "MultiVectorEncoder", texts: Sequence[str]) -> list[NDA
 def _encode_tokens(
     encode: "Callable[..., list[NDArray[np.float32]]]", texts: list[str], model: "MultiVectorEncoder"
 ) -> list[NDArray[np.float32]]:
-    batch = BATCH[model.device.type]
-    vectors = encode(texts, batch_size=batch, convert_to_numpy=True, show_progress_bar=False)
+    vectors = encode(texts, batch_size=BATCH[model.device.type], convert_to_numpy=True, show_progress_bar=False)
     return [tokens.astype(np.float32) for tokens in vectors]

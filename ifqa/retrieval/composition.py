@@ -1,12 +1,13 @@
-"""Building blocks of retrievers: parts, fusion of rankings, passage look-up, and requests to a language model."""
+"""Building blocks of retrievers: parts, fusion of rankings, passage look-up, requests to a language model."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from ifqa.errors import ConfigError, IfqaError
+from ifqa.errors import ConfigError
 from ifqa.llms.budget import UsageMeter
 from ifqa.prompting.prompts import prompt_path
 from ifqa.protocols import Retriever
@@ -18,16 +19,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: The default first stage of rerankers.
-DEFAULT_FIRST_STAGE: list[dict[str, object]] = [{"name": "bm25", "query": "names", "k": 100}]
-_UsageCount = Literal["retry", "not_asked", "too_long", "unparsed", "left_out", "cut"]  # keys of Usage
+DEFAULT_FIRST_STAGE: list[dict[str, object]] = [{"name": "bm25", "query": "names", "k": 100}]  # of rerankers
+_UsageCount = Literal["retry", "not_asked", "too_long", "unparsed", "left_out", "cut"]  # keys of StageUsage
 _USAGE_COUNTS: tuple[_UsageCount, ...] = get_args(_UsageCount)
 FetchPassages = Callable[[Sequence[str]], list[Passage]]  # ids -> passages of the corpus, in the same order
 
 
 @dataclass(frozen=True)
 class Part:
-    """A retriever within another retriever, with its depth, its weight and its query."""
+    """A retriever in another retriever, with its depth, weight and query."""
 
     retriever: Retriever
     k: int
@@ -43,15 +43,10 @@ class SinglePart(Retriever):
     """A retriever over one part, whose training questions and usage it inherits."""
 
     def __init__(self, name: str, parts: Sequence[Part]) -> None:
-        """Keep the part; messages use the retriever's `name`.
-
-        Raises:
-            IfqaError: there is not exactly one part.
-        """
+        """Raises ConfigError, which mentions the retriever's `name`, if there is not exactly one part."""
         if len(parts) != 1:
-            raise ConfigError(
-                f'{name} needs exactly one [[retriever.parts]], found {len(parts)}; combine several with "fusion" first'
-            )
+            fault = f"{name} needs exactly one [[retriever.parts]], found {len(parts)}"
+            raise ConfigError(f'{fault}; combine several with "fusion" first')
         self._name, self._part = name, parts[0]
         self.trained_on = tuple(self._part.retriever.trained_on)
 
@@ -61,7 +56,7 @@ class SinglePart(Retriever):
 
 
 def merge_usage(usages: Iterable[StageUsage]) -> StageUsage:
-    """The usage of a shared language model: the maximum of each count, and the cost from the last usage."""
+    """The usage of a shared language model: the maximum of each count, and the last usage's cost."""
     merged: StageUsage = {}
     for usage in usages:
         previous, merged = merged, {**merged, **usage}
@@ -78,8 +73,8 @@ def prompt_hash(prompt: str, root: Path) -> str:
 
 def complete_requests(meter: UsageMeter, requests: Sequence[Sequence[Request]]) -> list[list[Completion]]:
     """The completions of each question's requests, sent as one batch; failed and unsent questions are counted."""
-    stream = iter(meter.complete([request for question_requests in requests for request in question_requests]))
-    completions = [[next(stream) for _ in question_requests] for question_requests in requests]
+    stream = iter(meter.complete([*chain.from_iterable(requests)]))
+    completions = [list(islice(stream, len(question_requests))) for question_requests in requests]
     for question_completions in completions:
         errors = [completion.error for completion in question_completions if completion.error]
         meter.counts["retry"] += bool(errors)
@@ -89,7 +84,7 @@ def complete_requests(meter: UsageMeter, requests: Sequence[Sequence[Request]]) 
 
 
 def rank_in_order(passages: Sequence[Passage], k: int) -> SearchResult:
-    """A ranking of the first `k` generated passages, scored 1, 1/2, 1/3, …; the result keeps all of them."""
+    """A ranking of the first `k` generated passages, scored 1, 1/2, 1/3, …; `generated` has all passages."""
     return SearchResult([Hit(passage.id, 1 / rank) for rank, passage in enumerate(passages[:k], start=1)], passages)
 
 
@@ -101,17 +96,16 @@ def look_up_passages(ranking: SearchResult, fetch: FetchPassages) -> list[Passag
 
 
 def join_generated(rankings: Sequence[SearchResult], conflict: str) -> list[Passage] | None:
-    """The distinct passages that several searches for a question generated; None if none generates passages.
+    """The distinct passages that a question's rankings generated; None if no ranking has generated passages.
 
-    Raises:
-        IfqaError: two different passages have the same id; `conflict` is the message, with {} for the id.
+    Raises ConfigError if two different passages have the same id; `conflict` is the message, with {} for the id.
     """
     if all(ranking.generated is None for ranking in rankings):
         return None
     passages: dict[str, Passage] = {}
     for passage in (passage for ranking in rankings for passage in ranking.generated or ()):
         if passages.setdefault(passage.id, passage) != passage:
-            raise IfqaError(conflict.format(repr(passage.id)))
+            raise ConfigError(conflict.format(repr(passage.id)))
     return list(passages.values())
 
 
@@ -130,11 +124,8 @@ def fuse_by_score(
     """Passage id -> weighted sum of scores, each divided by the best score of its ranking.
 
     Unlike ranks and min-max normalisation, this keeps the lead of the first passage. A passage that a ranking lacks gets the
-    score of the ranking's last passage, or 0 if the ranking is shorter than the requested depth (`depths`), because then it
-    holds every passage with a score.
-
-    Raises:
-        IfqaError: the best score of a ranking is not above 0.
+    score of the ranking's last passage, or 0 if the ranking is shorter than its depth, because then it holds every passage with
+    a score. Raises ConfigError if the best score of a ranking is not above 0.
     """
     fused: dict[str, float] = dict.fromkeys((hit.passage_id for ranking in rankings for hit in ranking), 0.0)
     for ranking, weight, depth in zip(rankings, weights, depths or [0] * len(rankings), strict=True):
@@ -142,9 +133,8 @@ def fuse_by_score(
             continue
         top = ranking[0].score
         if top <= 0:
-            raise ConfigError(
-                f'weighted fusion needs rankings whose best score is above 0, found {top:g}; set method = "rrf"'
-            )
+            fault = f"weighted fusion needs rankings whose best score is above 0, found {top:g}"
+            raise ConfigError(f'{fault}; set method = "rrf"')
         shares = {hit.passage_id: hit.score / top for hit in ranking}
         last = ranking[-1].score / top if len(ranking) >= depth else min(0.0, ranking[-1].score / top)
         for passage_id in fused:
@@ -154,8 +144,7 @@ def fuse_by_score(
 
 def top_hits(fused: dict[str, float], k: int) -> list[Hit]:
     """The k passages with the highest scores; ties keep the order of `fused`."""
-    ranked = sorted(fused.items(), key=lambda pair: -pair[1])
-    return [Hit(passage_id, score) for passage_id, score in ranked[:k]]
+    return [Hit(*pair) for pair in sorted(fused.items(), key=lambda pair: -pair[1])[:k]]
 
 
 def standardise(values: "NDArray[np.float64]") -> "NDArray[np.float64]":

@@ -1,4 +1,4 @@
-"""Retrievers over a question's own texts: its annotated gold passages, and its context."""
+"""Retrievers over a question's own texts: its gold passages, or its context."""
 
 import hashlib
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ class Gold(Retriever):
     version = 1
 
     def __init__(self) -> None:
-        """There are no settings and no index."""
+        """There are no settings."""
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` gold passages of each question, scored 1, 1/2, 1/3, …; none without annotation."""
@@ -30,11 +30,9 @@ class Gold(Retriever):
 class Context(Retriever):
     """Ranks the context of a question, whole or split into passages in text order. It needs no corpus.
 
-    A question without a context gets no passages. Readers truncate long passages: the span reader reads about 170 words, so
-    split long contexts into passages of 100 words, and set its `rank_weight = 0`, because their order carries no relevance.
-
-    Args:
-        words: words per passage; 0 for the unchanged context as a single passage.
+    `words` is the length of a passage; 0 for the unchanged context as a single passage. A question without a context gets no
+    passages. Readers truncate long passages: the span reader reads about 170 words, so split long contexts into passages of 100
+    words, and set its `rank_weight = 0`, because their order carries no relevance.
     """
 
     version = 1

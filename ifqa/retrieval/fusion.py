@@ -22,15 +22,13 @@ class Fusion(Retriever):
     def __init__(
         self, *, parts: Sequence[Part], method: Literal["rrf", "weighted"] = "weighted", rrf_k: Natural = 60
     ) -> None:
-        """Keep the parts.
+        """Raises ConfigError if there are fewer than two parts, or their weights are below 0 or all 0.
 
         Args:
+            parts: at least two.
             method: "rrf": a passage's score is the sum over the parts of weight / (rrf_k + rank). "weighted": the sum of
                 weight x score / best score of the part's ranking; see `ifqa.retrieval.composition.fuse_by_score`.
             rrf_k: damps the lead of the first ranks.
-
-        Raises:
-            IfqaError: fewer than two parts, or a setting out of range.
         """
         if len(parts) < 2:
             raise ConfigError(f"fusion needs at least two [[retriever.parts]], found {len(parts)}")
@@ -42,17 +40,14 @@ class Fusion(Retriever):
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question. Ties keep the order of the parts, then of their rankings.
 
-        The steps of iterative parts are concatenated.
-
-        Raises:
-            IfqaError: `method` is "weighted" and a ranking's best score is not above 0, or two parts generate different
-                passages with the same id.
+        The steps of iterative parts are concatenated. Raises as `fuse_by_score`, and if two parts generate different passages
+        with the same id.
         """
         rankings = [part.search(questions) for part in self._parts]
         return [self._fuse(question_rankings, k) for question_rankings in zip(*rankings, strict=True)]
 
     def usage(self) -> StageUsage:
-        """The parts' usage of a language model; empty if none uses it."""
+        """The parts' usage of the language model."""
         return merge_usage(part.retriever.usage() for part in self._parts)
 
     def _fuse(self, rankings: Sequence[SearchResult], k: int) -> SearchResult:

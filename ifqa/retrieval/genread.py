@@ -16,16 +16,9 @@ from ifqa.settings import Temperature, check_arguments
 class GenRead(Retriever):
     """Ranks passages that a language model generates for a question, in the order of its completions.
 
-    As published: one passage at temperature 0, up to 300 tokens, newlines replaced by blanks (GenRead mainfunc.py:141-150,
-    inference.py:33-47). Several passages need a temperature above 0 (0.95 in GenRead; inference.py:50-66).
-
-    Args:
-        llm: the language model of the experiment's [llm].
-        prompt: NAME of a `prompts/NAME.toml` that reads no passages.
-        temperature: of sampling; 0 gives a single passage for any `k`.
-
-    Raises:
-        IfqaError: the prompt is missing or reads passages, or the temperature is out of range.
+    As published: a single passage at temperature 0, up to 300 tokens, newlines replaced by blanks (GenRead mainfunc.py:141-150,
+    inference.py:33-47). Several passages need a temperature above 0 (0.95 in GenRead; inference.py:50-66). Raises IfqaError if
+    the prompt, the NAME of a `prompts/NAME.toml`, is missing or reads passages.
     """
 
     version = 1
@@ -37,21 +30,20 @@ class GenRead(Retriever):
         self.llm, self.prompt, self.temperature = llm, load_prompt(prompt, root), temperature
         self.trained_on = llm.trained_on
         if self.prompt.reads_passages:
-            raise ConfigError(
-                f"prompt {prompt!r} reads passages, but retriever 'genread' has none to show; choose another prompt"
-            )
+            fault = f"prompt {prompt!r} reads passages, but retriever 'genread' has none to show"
+            raise ConfigError(f"{fault}; choose another prompt")
         self._meter = UsageMeter(llm, ("retry", "not_asked", "too_long"))
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` passages of each question, scored 1, 1/2, 1/3, …; fewer if the model failed or wrote nothing."""
         completions = complete_requests(self._meter, [self.requests([question], k) for question in questions])
-        results = []
+        rankings = []
         for question, question_completions in zip(questions, completions, strict=True):
             parsed = [self.prompt.parse(completion.text) for completion in question_completions if not completion.error]
             texts = [" ".join(response.answer.split()) for response in parsed]
             passages = [Passage(f"genread/{question.id}/{n}", "", text) for n, text in enumerate(texts) if text]
-            results.append(rank_in_order(passages, len(passages)))
-        return results
+            rankings.append(rank_in_order(passages, len(passages)))
+        return rankings
 
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:
         """The requests that `search` will send, for an estimate; none for a question longer than the context window."""

@@ -1,8 +1,8 @@
 """Iterative retrieval: each search derives its query from the passages found so far.
 
-`steps` adds names from the best passages to the question; `steps-llm` has a language model read the passages and write the query.
-The loop is that of IRCoT (Trivedi et al., ACL 2023, section 3: reason from the passages so far, search with the new sentence,
-stop at an answer or a maximum number of steps), with explicit queries, as in the follow-up questions of Self-Ask (Press et al.,
+`steps` adds names from the best passages to the question; `steps-llm` has a language model read the passages and write the
+query. The loop is IRCoT's (Trivedi et al., ACL 2023, section 3: reason from the passages so far, search with the new sentence,
+stop at an answer or a maximum number of steps), with explicit queries like the follow-up questions of Self-Ask (Press et al.,
 Findings of EMNLP 2023, section 3).
 """
 
@@ -18,18 +18,8 @@ from ifqa.prompting.context_window import FittedPrompt, fit_prompt
 from ifqa.prompting.prompts import load_prompt
 from ifqa.protocols import LanguageModel
 from ifqa.records import Completion, Passage, Question, Request, SearchResult, StageUsage, Step
-from ifqa.retrieval.composition import (
-    FetchPassages,
-    Part,
-    SinglePart,
-    complete_requests,
-    fuse_by_rank,
-    join_generated,
-    look_up_passages,
-    merge_usage,
-    prompt_hash,
-    top_hits,
-)
+from ifqa.retrieval import composition
+from ifqa.retrieval.composition import FetchPassages, Part, SinglePart
 from ifqa.retrieval.queries import content_terms
 from ifqa.settings import NotNegative, Positive, check_arguments
 
@@ -45,7 +35,7 @@ class SearchTrace:
     steps: list[Step] = field(default_factory=list)
 
     def add(self, query: str, ranking: SearchResult) -> None:
-        """Add a search; its step has the passages that no earlier ranking has."""
+        """Add a search; its step has the passages that are new."""
         seen = {hit.passage_id for earlier in self.rankings for hit in earlier}
         self.rankings.append(ranking)
         self.steps.append(Step(query, tuple(hit.passage_id for hit in ranking if hit.passage_id not in seen)))
@@ -74,8 +64,7 @@ class IterativeRetriever(SinglePart):
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first, and the steps.
 
-        Raises:
-            IfqaError: a ranked passage is missing, or the part generates different passages with the same id for two queries.
+        Raises IfqaError if the part generates different passages with the same id for two queries.
         """
         traces = [SearchTrace(question) for question in questions]
         active, queries = traces, [question.text for question in questions]
@@ -93,13 +82,15 @@ class IterativeRetriever(SinglePart):
 
     def _top_passages(self, trace: SearchTrace) -> list[Passage]:
         """The best `look` passages so far."""
-        return look_up_passages(self._fuse(trace, self._look), self._fetch)
+        return composition.look_up_passages(self._fuse(trace, self._look), self._fetch)
 
     def _fuse(self, trace: SearchTrace, k: int) -> SearchResult:
-        fused = fuse_by_rank(trace.rankings, [1.0] + [self._weight] * (len(trace.rankings) - 1))
+        fused = composition.fuse_by_rank(trace.rankings, [1.0] + [self._weight] * (len(trace.rankings) - 1))
         conflict = f"{self._name}: its part generated another passage {{}} for a later query"
-        generated = join_generated(trace.rankings, f"{conflict}; use a part that searches a corpus, such as bm25")
-        return SearchResult(top_hits(fused, k), generated, trace.steps)
+        generated = composition.join_generated(
+            trace.rankings, f"{conflict}; use a part that searches a corpus, such as bm25"
+        )
+        return SearchResult(composition.top_hits(fused, k), generated, trace.steps)
 
 
 class Steps(IterativeRetriever):
@@ -109,16 +100,10 @@ class Steps(IterativeRetriever):
 
     @check_arguments("setting of retriever 'steps'")
     def __init__(
-        self,
-        *,
-        parts: Sequence[Part],
-        passages: FetchPassages,
-        steps: Positive = 2,
-        look: Positive = 3,
-        names: Positive = 8,
-        step_weight: NotNegative = 0.5,
-    ) -> None:
-        """Keep the part. A query has at most `names` names, the most frequent first."""
+        self, *, parts: Sequence[Part], passages: FetchPassages, steps: Positive = 2, look: Positive = 3,
+        names: Positive = 8, step_weight: NotNegative = 0.5,
+    ) -> None:  # fmt: skip
+        """A query gets at most `names` names, the most frequent first."""
         super().__init__("steps", parts, passages, steps, look, step_weight)
         self._names = names
 
@@ -144,28 +129,18 @@ class LlmSteps(IterativeRetriever):
 
     @check_arguments("setting of retriever 'steps-llm'")
     def __init__(
-        self,
-        *,
-        llm: LanguageModel,
-        parts: Sequence[Part],
-        passages: FetchPassages,
-        prompt: str = "next-query",
-        steps: Positive = 3,
-        look: Positive = 5,
-        step_weight: NotNegative = 0.5,
-        root: Path = Path(),
-    ) -> None:
-        """Keep part and model, and load the prompt; its answer is a query or "enough".
+        self, *, llm: LanguageModel, parts: Sequence[Part], passages: FetchPassages, prompt: str = "next-query",
+        steps: Positive = 3, look: Positive = 5, step_weight: NotNegative = 0.5, root: Path = Path(),
+    ) -> None:  # fmt: skip
+        """Load the prompt; its answer is a query or "enough".
 
-        Raises:
-            IfqaError: there is not exactly one part, or the prompt is missing, reads no passages or shows choices.
+        Raises IfqaError if there is not exactly one part, or the prompt is missing, reads no passages or shows choices.
         """
         super().__init__("steps-llm", parts, passages, steps, look, step_weight)
         self.llm, self.prompt = llm, load_prompt(prompt, root)
         if not self.prompt.reads_passages or self.prompt.shows_choices:
-            raise ConfigError(
-                f"prompt {prompt!r}: retriever 'steps-llm' needs a prompt that reads passages and shows no choices"
-            )
+            wanted = "a prompt that reads passages and shows no choices"
+            raise ConfigError(f"prompt {prompt!r}: retriever 'steps-llm' needs {wanted}")
         self.trained_on = (*self.trained_on, *llm.trained_on)
         self._meter = UsageMeter(llm)
 
@@ -177,19 +152,18 @@ class LlmSteps(IterativeRetriever):
 
     def usage(self) -> StageUsage:
         """Counts so far, for the manifest; "retry" counts questions that the next run asks again."""
-        return merge_usage([super().usage(), self._meter.usage()])
+        return composition.merge_usage([super().usage(), self._meter.usage()])
 
     @classmethod
     def fingerprint(cls, prompt: str = "next-query", root: Path = Path(), **_: object) -> str:
         """A fingerprint of the prompt's file."""
-        return prompt_hash(prompt, root)
+        return composition.prompt_hash(prompt, root)
 
     def _next_queries(self, traces: Sequence[SearchTrace]) -> list[str]:
-        prompts = [
-            self._fit_prompt(trace.question, self._top_passages(trace), [step.query for step in trace.steps])
-            for trace in traces
-        ]
-        completions = complete_requests(self._meter, [prompt.requests() for prompt in prompts])
+        queries = [[step.query for step in trace.steps] for trace in traces]
+        pairs = zip(traces, queries, strict=True)
+        prompts = [self._fit_prompt(trace.question, self._top_passages(trace), known) for trace, known in pairs]
+        completions = composition.complete_requests(self._meter, [prompt.requests() for prompt in prompts])
         self._meter.counts["left_out"] += sum(prompt.left_out for prompt in prompts)
         return [self._parse_query(trace, completion) for trace, completion in zip(traces, completions, strict=True)]
 
@@ -197,14 +171,12 @@ class LlmSteps(IterativeRetriever):
         return fit_prompt(self.prompt, question.text, passages, self.llm, searched=queries)
 
     def _parse_query(self, trace: SearchTrace, completions: Sequence[Completion]) -> str:
-        """The query in a completion; empty if there is none or it is not new."""
-        for completion in completions:
-            if completion.error:
-                break
-            self._meter.counts["cut"] += completion.finish == "length"
-            parsed = self.prompt.parse(completion.text)
-            self._meter.counts["unparsed"] += bool(parsed.problem)
-            query = " ".join(parsed.answer.split())
-            known = {" ".join(step.query.split()).casefold() for step in trace.steps}
-            return "" if parsed.problem or query.casefold() in {STOP, *known} else query
-        return ""
+        """The query in the question's completion; empty if there is none or it is not new."""
+        if not completions or completions[0].error:
+            return ""
+        self._meter.counts["cut"] += completions[0].finish == "length"
+        parsed = self.prompt.parse(completions[0].text)
+        self._meter.counts["unparsed"] += bool(parsed.problem)
+        query = " ".join(parsed.answer.split())
+        known = {" ".join(step.query.split()).casefold() for step in trace.steps}
+        return "" if parsed.problem or query.casefold() in {STOP, *known} else query

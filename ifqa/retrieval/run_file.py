@@ -12,24 +12,17 @@ from ifqa.storage.files import require_file, sha256
 
 
 class RunFile(Retriever):
-    """Returns the rankings of a file.
+    """Returns the rankings of a file, compressed or not.
 
-    A TREC run has ifqa's question ids ("ifqa/full-dev/17") and the corpus's passage ids. An entry of a ctxs file belongs to the
-    question with its id, or else with its text; the comparison ignores white space and curly apostrophes (DPR writes "'" for
-    "’"). Of several entries with the same text the first counts. The passages come from the ctxs file.
+    A TREC run has ifqa's question ids ("ifqa/full-dev/17") and the corpus's passage ids. A ctxs file also brings the passages.
+    Its entries are matched to questions by id, or else by text, without regard to white space and curly apostrophes (DPR writes
+    "'" for "’"); of several entries with the same text the first counts.
     """
 
     version = 1
 
     def __init__(self, path: PathSetting) -> None:
-        """Read the rankings.
-
-        Args:
-            path: the file, compressed or not.
-
-        Raises:
-            IfqaError: the file is missing or a pickle, or a line or an entry is malformed.
-        """
+        """Read the rankings. Raises IfqaError if the file is missing or a pickle, or a line or an entry is malformed."""
         self.path = path
         refuse_pickle(Path(path))
         self.rankings: dict[str, SearchResult] = {}  # by question id
@@ -39,33 +32,30 @@ class RunFile(Retriever):
             self.rankings = {question_id: SearchResult(hits) for question_id, hits in read_run(Path(path)).items()}
             self.question_ids = self.rankings.keys()
             return
-        for question, ranking in read_ctxs(Path(path)):
-            hits = [Hit(passage.id, score) for passage, score in ranking]
-            result = SearchResult(hits, [passage for passage, _ in ranking])
-            self.rankings.setdefault(question.id, result)
-            self._by_text.setdefault(_normalise_text(question.text), result)
+        for question, scored in read_ctxs(Path(path)):
+            hits = [Hit(passage.id, score) for passage, score in scored]
+            ranking = SearchResult(hits, [passage for passage, _ in scored])
+            self.rankings.setdefault(question.id, ranking)
+            self._by_text.setdefault(_normalise_text(question.text), ranking)
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The first k hits of each question; none for a question that a TREC run leaves out.
 
-        Raises:
-            IfqaError: a TREC run has no ranking of the question's split, or a ctxs file has no entry for the question
-                (a question without hits has an entry too).
+        Raises FormatError if a TREC run has no ranking of the question's split, or a ctxs file has no entry for the question (a
+        question without hits has an entry too).
         """
         splits = {question_id.rpartition("/")[0] for question_id in self.rankings}
-        results = []
+        rankings = []
         for question in questions:
-            result = self.rankings.get(question.id, self._by_text.get(_normalise_text(question.text)))
-            if result is None and self._is_ctxs:
-                raise FormatError(
-                    f"{self.path} has no entry for {question.id}, {question.text!r}; found "
-                    f"{len(self._by_text):,} others, such as {next(iter(self._by_text), 'nothing')!r}"
-                )
-            if result is None and question.id.rpartition("/")[0] not in splits:
+            ranking = self.rankings.get(question.id, self._by_text.get(_normalise_text(question.text)))
+            if ranking is None and self._is_ctxs:
+                found = f"{len(self._by_text):,} others, such as {next(iter(self._by_text), 'nothing')!r}"
+                raise FormatError(f"{self.path} has no entry for {question.id}, {question.text!r}; found {found}")
+            if ranking is None and question.id.rpartition("/")[0] not in splits:
                 example = next(iter(self.rankings), "nothing")
                 raise FormatError(f"{self.path} ranks other questions: wanted ids like {question.id}, found {example}")
-            results.append(SearchResult([]) if result is None else result[:k])
-        return results
+            rankings.append(SearchResult([]) if ranking is None else ranking[:k])
+        return rankings
 
     @classmethod
     def requirements(cls, *, path: str, root: Path = Path(), **_: object) -> list[Requirement]:

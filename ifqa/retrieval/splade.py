@@ -1,8 +1,8 @@
 """Learned sparse retrieval (SPLADE; Formal et al., SIGIR 2021): a model weighs the words of its vocabulary for each text.
 
-A passage's score is the inner product of its weights and the question's. The inverted index has, for each word of the vocabulary,
-the passages with that word and their weights. Search is exact. The model is a sentence-transformers `SparseEncoder`, which may
-encode questions by table look-up alone.
+A passage's score is the inner product of its weights and the question's. The inverted index lists, for each word of the
+vocabulary, the passages with that word and their weights. Search is exact. The model is a sentence-transformers `SparseEncoder`,
+which may encode questions by table look-up alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,11 +33,7 @@ class Splade(TokenIndexRetriever):
 
     @check_arguments("setting of retriever 'splade'")
     def __init__(self, index: Path, *, device: str = "auto") -> None:
-        """Open an index and its model; `device` encodes questions, and the search runs on the CPU.
-
-        Raises:
-            IfqaError: the index is missing, damaged or of another model; the model is missing.
-        """
+        """Open an index and its model; `device` encodes questions, and the search runs on the CPU; raises as `read_facts`."""
         facts = self.read_facts(index)
         self._model = open_token_model(self.kind, facts.model, facts.precision, device)
         self._shards = Shards(index)
@@ -47,7 +43,7 @@ class Splade(TokenIndexRetriever):
         """The `k` passages of each question with the highest inner product above 0, best first."""
         queries = query_weights(self._model, [question.text for question in questions])
         size = min(k, len(self._shards))
-        scores = np.zeros((len(queries), size), np.float32)  # keep passages that score above 0
+        scores = np.zeros((len(queries), size), np.float32)  # zeros, because a passage needs a score above 0
         rows = np.full((len(queries), size), -1, np.int64)
         for first, lists in zip(self._shards.starts.tolist(), self._lists, strict=False):
             for number, (words, weights) in enumerate(queries):
@@ -69,15 +65,11 @@ class Splade(TokenIndexRetriever):
 class InvertedLists:
     """The inverted lists of a shard: `rows[starts[word] : starts[word + 1]]` are the passages with a word, ascending.
 
-    `starts` is uint32 [vocabulary + 1], `rows` uint16 and `weights` float16 [weights of all passages].
+    `starts` is uint32 [vocabulary + 1]; `rows` and `weights` are uint16 and float16 [weights of all passages].
     """
 
     def __init__(self, shards: Shards, place: int) -> None:
-        """Map the files, and check that their sizes match.
-
-        Raises:
-            IfqaError: a file is missing or damaged.
-        """
+        """Map the files. Raises IfqaError if a file is missing or damaged."""
         self._starts, self._rows, self._weights = (shards.array(kind, place) for kind in Splade.arrays)
         first, last = shards.bounds()[place]
         self._count = last - first
@@ -86,12 +78,7 @@ class InvertedLists:
             raise DamagedArtifact(f"{shards.folder}: the lists of shard {place} do not match; build the index again")
 
     def scores(self, words: NDArray[np.int64], weights: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The inner product of each passage with a question, float32 [passages].
-
-        Args:
-            words: numbers of the question's words, [words], ascending.
-            weights: their weights, [words].
-        """
+        """The inner product of each passage with a question's `words`, ascending numbers, and their weights."""
         first, last = self._starts[words].astype(np.int64), self._starts[words + 1].astype(np.int64)
         lengths = last - first
         positions = np.arange(lengths.sum()) + np.repeat(last - np.cumsum(lengths), lengths)
@@ -100,7 +87,7 @@ class InvertedLists:
 
 
 def query_weights(model: "SparseEncoder", texts: Sequence[str]) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """The weighted words of each question (numbers in the vocabulary, ascending), and their weights."""
+    """The words of each question (numbers in the vocabulary, ascending), and their weights."""
     if not texts:
         return []
     numbers, words, weights = _encode_sparse(model.encode_query, [replace_surrogates(text) for text in texts], model)

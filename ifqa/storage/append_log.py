@@ -1,7 +1,7 @@
 """Files that grow by chunks, with a log from which an interrupted run resumes.
 
-`chunks.jsonl` has a line for each chunk: its facts, and for each file the number of bytes added and their SHA-256. The line is
-written after the bytes.
+`chunks.jsonl` has a line for each chunk, written after the chunk: its facts, and size and SHA-256 of the bytes that each file
+got.
 """
 
 import hashlib
@@ -19,33 +19,21 @@ _PARTS = "parts"  # the key of a line with file -> [bytes, SHA-256]
 
 
 class AppendLog:
-    """Files of a folder to which chunks are appended in order.
-
-    Attributes:
-        kept: the facts of each chunk kept from an interrupted run.
-    """
+    """Files of a folder to which chunks are appended in order; `kept` has the facts of the chunks of an interrupted run."""
 
     def __init__(self, folder: Path, names: Collection[str], keep: Callable[[dict[str, object]], bool]) -> None:
-        """Truncate the files `names` to the complete chunks of an interrupted run.
-
-        `keep` decides from a chunk's facts whether to keep it. The files are truncated at the first chunk that is damaged or not
-        kept.
-        """
+        """Truncate the files `names` at the first chunk that is damaged, or whose facts `keep` rejects."""
         self.folder = folder
         self.kept: list[dict[str, Any]] = []
         ends: dict[str, int] = {}
         with ExitStack() as stack:
-            handles = {
-                name: stack.enter_context(open(folder / name, "r+b")) for name in names if (folder / name).exists()
-            }
+            existing = [name for name in names if (folder / name).exists()]
+            handles = {name: stack.enter_context(open(folder / name, "r+b")) for name in existing}
 
             def fits(_: int, record: dict[str, object]) -> bool:
-                parts = record.pop(_PARTS, None)
-                if not isinstance(parts, dict) or not all(
-                    _matches_hash(handles.get(name), parts[name]) for name in parts
-                ):
-                    return False
-                if not keep(record):
+                parts: Any = record.pop(_PARTS, None)
+                whole = isinstance(parts, dict) and all(_matches_hash(handles.get(name), parts[name]) for name in parts)
+                if not whole or not keep(record):
                     return False
                 self.kept.append(record)
                 ends.update({name: handles[name].tell() for name in parts})
@@ -59,7 +47,7 @@ class AppendLog:
         self._grown = set(ends)
 
     def add(self, parts: Mapping[str, bytes], facts: Mapping[str, object]) -> None:
-        """Append a chunk: the bytes for each file, and facts, which a resumed run gets as `kept`."""
+        """Append the chunk's bytes to each file, and log its facts."""
         for name, part in parts.items():
             with open(self.folder / name, "ab") as handle:
                 write_bytes(handle, part)
@@ -69,17 +57,16 @@ class AppendLog:
             write_bytes(handle, json_line({**facts, _PARTS: sums}))
 
     def finish(self, always: str) -> None:
-        """Flush the files to disk; the file `always` is created even if there was no chunk."""
+        """Flush the files to disk; create the file `always` even without a chunk."""
         for name in {always, *self._grown}:
             with open(self.folder / name, "ab") as handle:
                 os.fsync(handle.fileno())
 
 
 def truncate_log(path: Path, fits: Callable[[int, dict[str, object]], bool] = lambda number, record: True) -> int:
-    """Truncate a JSON-lines file of an interrupted run to its valid lines; returns their count.
+    """Truncate a JSON-lines file at its first invalid line; returns the number of lines kept.
 
-    The file is truncated at the first line that is incomplete, not a JSON object, or for which `fits(number, record)` is false;
-    `number` counts from 0.
+    A line is invalid if it is incomplete, not a JSON object, or if `fits(number, record)` is false; `number` counts from 0.
     """
     if not path.exists():
         return 0
@@ -98,7 +85,7 @@ def truncate_log(path: Path, fits: Callable[[int, dict[str, object]], bool] = la
 
 
 def _matches_hash(handle: IO[bytes] | None, part: object) -> bool:
-    """Whether the next bytes of a file are those of a part, [bytes, SHA-256]."""
+    """Whether the next bytes of a file match a part, [bytes, SHA-256]."""
     match part:
         case [int(size), str(digest)] if handle and size >= 0:
             return hashlib.sha256(handle.read(size)).hexdigest() == digest

@@ -1,9 +1,8 @@
 """Artifacts: folders that are written completely or not at all, with a manifest of inputs and files.
 
-An artifact is built in a temporary folder beside its target, `.NAME.partial`. `manifest.json` is written last, so a folder
-with a manifest is complete; then the folder is renamed. The manifest has two halves. `inputs` (stage, settings, fingerprints of
-the inputs, version of the plugin) alone decides whether the artifact is reused. `record` (time, duration, libraries, SHA-256 of
-every file) documents the build.
+An artifact is built in a temporary folder beside its target, `.NAME.partial`. `manifest.json` is written last, so a folder with
+a manifest is complete; then the folder is renamed. The manifest's `inputs` (stage, settings, fingerprints of the inputs, version
+of the plugin) alone decide reuse. Its `record` (time, duration, libraries, SHA-256 of every file) documents the build.
 """
 
 import errno
@@ -62,8 +61,8 @@ class StageRecord(StageUsage):
     sources: NotRequired[dict[str, Annotated[list[int | str], Field(min_length=3, max_length=3)]]]
     questions: NotRequired[Natural]
     hits: NotRequired[Natural]
-    made: NotRequired[dict[str, Natural]]  # questions by rule, before and after the reader's check
-    kept: NotRequired[dict[str, Natural]]
+    made: NotRequired[dict[str, Natural]]  # generated questions by rule
+    kept: NotRequired[dict[str, Natural]]  # those that passed the reader's check
     label: NotRequired[str]
     trained_on_them: NotRequired[bool]
 
@@ -77,7 +76,7 @@ class Manifest(TypedDict):
 
 @dataclass
 class Draft:
-    """A folder to fill, and both halves of its manifest. `inputs` may be updated while the inputs are read."""
+    """A folder to fill, and both halves of its manifest; `inputs` may change while the inputs are read."""
 
     folder: Path
     inputs: dict[str, object]
@@ -85,16 +84,16 @@ class Draft:
 
 
 def compute_fingerprint(inputs: Mapping[str, object]) -> str:
-    """Hex SHA-256 of an artifact's inputs; artifacts built from it refer to it by this hash."""
+    """Hex SHA-256 of an artifact's inputs, by which later artifacts refer to it."""
     return hashlib.sha256(json.dumps(inputs, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a finished artifact, or None if the folder has no manifest.
+def _has_inputs(manifest: Manifest, inputs: Mapping[str, object]) -> bool:
+    return compute_fingerprint(manifest["inputs"]) == compute_fingerprint(inputs)
 
-    Raises:
-        IfqaError: the file is not a manifest of this version.
-    """
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest of a finished artifact; None if there is none. Raises IfqaError if the file is no such manifest."""
     path = folder / MANIFEST
     if not path.exists():
         return None
@@ -114,16 +113,11 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 class Artifact:
-    """The folder of an artifact. Its manifest is read once and its files are checked once, until it is built again.
-
-    Attributes:
-        folder: where the artifact is.
-        copied: whether `make` copied it from another folder.
-    """
+    """An artifact in a folder. Its manifest is read once and its files are checked once, until it is built again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.copied = False
+        self.copied = False  # whether `make` copied it from another folder
 
     @cached_property
     def manifest(self) -> Manifest | None:
@@ -132,41 +126,37 @@ class Artifact:
 
     @cached_property
     def damage(self) -> str:
-        """The name of a missing or damaged file; empty if there is none (see `damaged_files`)."""
+        """The name of a missing or changed file, see `damaged_files`; empty if there is none."""
         return next(damaged_files(self.folder, self.manifest), "") if self.manifest else ""
 
     def reread(self) -> None:
-        """Forget the manifest and the check of the files, so that both are read again."""
+        """Forget the manifest and the check of the files."""
         vars(self).pop("manifest", None)
         vars(self).pop("damage", None)
 
     def is_current_for(self, inputs: Mapping[str, object]) -> bool:
-        """Whether the artifact was built from exactly these inputs and has no damaged file.
+        """Whether the artifact is undamaged and was built from exactly these inputs.
 
         False if its `record` has "retry": a language model left questions unanswered, so the next run builds it again.
         """
         if self.manifest is None or self.manifest["record"].get("retry"):
             return False
-        return compute_fingerprint(self.manifest["inputs"]) == compute_fingerprint(inputs) and not self.damage
+        return _has_inputs(self.manifest, inputs) and not self.damage
 
     def require(self, command: str, inputs: Mapping[str, object] | None = None) -> Manifest:
-        """The manifest of an artifact that another stage needs; `inputs`, if not None, are those it must be built from.
+        """The manifest of an artifact that another stage needs.
 
-        Raises:
-            IfqaError: it is missing, damaged, or built from other inputs; the message names the `command` that builds it.
+        Raises IfqaError if it is missing, damaged, or not built from `inputs`; the message names the `command` that builds it.
         """
+        folder, again = self.folder, f"make it again: {command}"
         if self.manifest is None:
-            raise MissingInput(f"{self.folder} is not there yet; make it with: {command}")
+            raise MissingInput(f"{folder} is not there yet; make it with: {command}")
         if self.damage:
-            raise DamagedArtifact(
-                f"{self.folder} is damaged: {self.damage} is missing or was changed; make it again: {command}"
-            )
-        earlier = self.manifest["inputs"]
-        if inputs is not None and compute_fingerprint(earlier) != compute_fingerprint(inputs):
-            changed = sorted(key for key in earlier.keys() | inputs.keys() if earlier.get(key) != inputs.get(key))
-            raise IfqaError(
-                f"{self.folder} was made from other inputs (changed: {', '.join(changed)}); make it again: {command}"
-            )
+            raise DamagedArtifact(f"{folder} is damaged: {self.damage} is missing or was changed; {again}")
+        if inputs is not None and not _has_inputs(self.manifest, inputs):
+            old = self.manifest["inputs"]
+            changed = sorted(key for key in old.keys() | inputs.keys() if old.get(key) != inputs.get(key))
+            raise IfqaError(f"{folder} was made from other inputs (changed: {', '.join(changed)}); {again}")
         return self.manifest
 
     @contextmanager
@@ -179,18 +169,16 @@ class Artifact:
     ) -> Iterator[Draft | None]:
         """Build the artifact, all or nothing; yields None if it is current already.
 
-        An existing artifact is replaced once the new one is complete. A failure removes a draft without results.
+        An existing artifact is replaced once the new one is complete. A failure removes a draft without results. Raises
+        IfqaError if the disk is full, another process works in the folder, an input changed during the build, the folder is a
+        link, or it holds a file that no manifest lists.
 
         Args:
             inputs_of: computes the artifact's inputs.
-            again: computes them once more at the end, to detect that an input changed during the build.
+            again: computes them at the end, to detect that an input changed during the build; by default `inputs_of`.
             others: folders of the same artifact elsewhere; the first with the same inputs is copied.
-            resume: whether to keep the files of an interrupted build. "same": if its inputs were the same; "any": always, if the
-                caller can tell which parts are reusable; "": never.
-
-        Raises:
-            IfqaError: the disk is full, another process works in the folder, an input changed during the build, the folder is a
-                link, or it holds a file that no manifest lists.
+            resume: when to keep the files of an interrupted build. "same": if it had the same inputs; "any": always, for a
+                caller that can tell which parts are reusable; "": never.
         """
         folder = self.folder
         with lock(folder.parent), report_full_disk(folder):
@@ -205,15 +193,10 @@ class Artifact:
                 yield None
                 return
             if Artifact(partial_folder(folder)).is_current_for(inputs):  # killed after the manifest, before the rename
-                publish_draft(folder)
-                self.reread()
+                self._publish()
                 yield None
                 return
-            if (
-                self.damage
-                and self.manifest
-                and compute_fingerprint(self.manifest["inputs"]) == compute_fingerprint(inputs)
-            ):
+            if self.manifest and _has_inputs(self.manifest, inputs) and self.damage:
                 logger.info(f"{folder}: {self.damage} is missing or was changed; building the artifact again")
             started = time.monotonic()
             draft = Draft(prepare_draft(folder, inputs, resume), inputs)
@@ -224,21 +207,17 @@ class Artifact:
                 if compute_fingerprint((again or inputs_of)()) != compute_fingerprint(inputs):
                     raise IfqaError(f"an input of {folder} changed while it was being made; run the same command again")
                 failure.pop_all()
-            record = {
-                "files": _hash_files(draft.folder),
-                **describe_environment(time.monotonic() - started),
-                **draft.record,
-            }
+            environment = describe_environment(time.monotonic() - started)
+            record = {"files": _hash_files(draft.folder), **environment, **draft.record}
             write_json(draft.folder / MANIFEST, {"inputs": draft.inputs, "record": record})
             _refuse_unlisted(folder)  # the user may have put a file there meanwhile
-            publish_draft(folder)
-            self.reread()
+            self._publish()
 
     def copy(self, inputs: Mapping[str, object], others: Iterable[Path]) -> bool:
         """Copy the artifact from the first other folder that has it with the same inputs; returns whether there is one.
 
-        The other folders are not locked, because a process may work there for hours; the copy is verified. A folder with an
-        unreadable manifest is skipped.
+        The other folders are not locked, because a process may work there for hours; instead the copy is verified. A folder
+        with an unreadable manifest is skipped.
         """
         for other in others:
             try:
@@ -250,26 +229,23 @@ class Artifact:
             with lock(self.folder.parent):
                 refuse_links(self.folder)
                 if _copy(other, partial_folder(self.folder), inputs):
-                    publish_draft(self.folder)
-                    self.reread()
+                    self._publish()
                     self.copied = True
                     logger.info(f"{self.folder}: copied from {other.parent.name}")
                     return True
         return False
 
+    def _publish(self) -> None:
+        publish_draft(self.folder)
+        self.reread()
+
 
 @contextmanager
 def lock(folder: Path, wait: bool = False) -> Iterator[None]:
-    """Lock the folder of a corpus or an experiment against other processes; the lock ends with its process.
+    """Lock a folder, created if missing, against other processes; the lock ends with its process.
 
-    On a read-only file system nothing is locked: existing artifacts can be read, and none can be built.
-
-    Args:
-        folder: the folder of the lock file; created if missing.
-        wait: wait for another process that holds the lock; after a second this is logged.
-
-    Raises:
-        IfqaError: another process holds the lock, and `wait` is not set.
+    If another process holds the lock, raises IfqaError, or waits if `wait` is set, which is logged after a second. A read-only
+    file system is not locked: its artifacts can be read, and none can be built.
     """
     guard = FileLock(folder / ".lock", timeout=0, is_singleton=True)
     try:
@@ -299,24 +275,17 @@ def _old_folder(folder: Path) -> Path:
 
 
 def refuse_links(folder: Path, *paths: Path) -> None:
-    """Check that neither the temporary folders nor `paths` are links: a write or a removal would reach the link's target.
-
-    Raises:
-        IfqaError: a path is a link.
-    """
-    if link := next(
-        (path for path in (partial_folder(folder), _old_folder(folder), *paths) if path.is_symlink()), None
-    ):
-        raise IfqaError(f"{link} is a link, and its target is not part of {folder}; remove the link")
+    """Raise IfqaError if a temporary folder or a path is a link: a write or removal would reach the link's target."""
+    for path in (partial_folder(folder), _old_folder(folder), *paths):
+        if path.is_symlink():
+            raise IfqaError(f"{path} is a link, and its target is not part of {folder}; remove the link")
 
 
 def prepare_draft(folder: Path, inputs: dict[str, object], resume: str) -> Path:
-    """Prepare the temporary folder: it holds `INPUTS` alone, or also the files of an interrupted build that `resume` keeps.
+    """Prepare the temporary folder: `INPUTS`, and the files of an interrupted build if `resume` keeps them.
 
-    When the folder is emptied, links are removed and not followed; a killed BM25 build leaves some.
-
-    Raises:
-        IfqaError: the files of an interrupted build are kept, and there is a link among them.
+    Emptying the folder removes links, which a killed BM25 build leaves, and does not follow them. Raises IfqaError if a file to
+    keep is a link.
     """
     draft = partial_folder(folder)
     inputs_path = draft / INPUTS
@@ -333,7 +302,7 @@ def prepare_draft(folder: Path, inputs: dict[str, object], resume: str) -> Path:
 
 
 def _discard_empty(draft: Path) -> None:
-    """Remove the temporary folder if it holds no result: only `INPUTS` and empty files."""
+    """Remove the temporary folder if it holds only `INPUTS` and empty files."""
     if draft.is_dir() and not any(
         path.is_dir() or path.is_symlink() or (path.name != INPUTS and path.stat().st_size) for path in draft.iterdir()
     ):
@@ -341,7 +310,7 @@ def _discard_empty(draft: Path) -> None:
 
 
 def publish_draft(folder: Path) -> None:
-    """Replace the old folder by the new one; a kill in between leaves the old, the new or neither, never a mixture."""
+    """Replace the old folder by the new one; a kill leaves the old, the new or neither, never a mixture."""
     old = _old_folder(folder)
     for name in DRAFT_FILES:
         (partial_folder(folder) / name).unlink(missing_ok=True)
@@ -354,11 +323,7 @@ def publish_draft(folder: Path) -> None:
 
 @contextmanager
 def report_full_disk(folder: Path) -> Iterator[None]:
-    """Turn a disk-full error into one line that names the folder and the free bytes.
-
-    Raises:
-        IfqaError: the disk, or the quota, is full.
-    """
+    """Raise IfqaError if the disk or the quota is full, with the folder and the free bytes."""
     try:
         yield
     except OSError as error:
@@ -381,17 +346,13 @@ def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
             shutil.copy2(path, target)
     except FileNotFoundError:
         return False
-    manifest = read_manifest(to)
-    if manifest is None or compute_fingerprint(manifest["inputs"]) != compute_fingerprint(inputs):
-        return False
-    return {name: facts for name, facts in _hash_files(to).items() if name != MANIFEST} == manifest["record"]["files"]
+    manifest, files = read_manifest(to), _hash_files(to)
+    files.pop(MANIFEST)
+    return manifest is not None and _has_inputs(manifest, inputs) and files == manifest["record"]["files"]
 
 
 def list_files(folder: Path) -> list[Path]:
-    """The files of an artifact that its manifest lists and that exist; without a manifest, all files of the folder.
-
-    Files that the user put there are not read as part of the artifact.
-    """
+    """The existing files that an artifact's manifest lists, so not the user's; without a manifest, all files of the folder."""
     manifest = read_manifest(folder)
     if manifest is None:
         return [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
@@ -399,7 +360,7 @@ def list_files(folder: Path) -> list[Path]:
 
 
 def unlisted_files(folder: Path) -> list[str]:
-    """Names of the files in an artifact's folder that its manifest does not list, except hidden ones (`.DS_Store`)."""
+    """Names of the files in an artifact's folder that its manifest does not list, except hidden files (`.DS_Store`)."""
     listed = {folder / MANIFEST, *list_files(folder)} if (folder / MANIFEST).exists() else set()
     others = (path for path in sorted(folder.rglob("*")) if path not in listed and not path.is_dir())
     names = (path.relative_to(folder) for path in others)
@@ -407,7 +368,7 @@ def unlisted_files(folder: Path) -> list[str]:
 
 
 def _refuse_unlisted(folder: Path) -> None:
-    """Check that replacing a folder loses no files of the user."""
+    """Raise IfqaError if replacing a folder would remove the user's files."""
     if names := unlisted_files(folder):
         raise IfqaError(
             f"{folder / names[0]} was not written by ifqa, and would be removed when {folder} is made again; "
@@ -418,20 +379,20 @@ def _refuse_unlisted(folder: Path) -> None:
 def damaged_files(folder: Path, manifest: Manifest) -> Iterator[str]:
     """Names of an artifact's files that are missing, or whose size or SHA-256 differs from the manifest's.
 
-    Files are hashed only in artifacts of up to 64 MB: larger ones take longer to hash than to use. A process hashes an unchanged
-    file once.
+    Files are hashed, once per process, only in artifacts of up to 64 MB: larger artifacts take longer to hash than to use.
     """
     files = manifest["record"]["files"]
     is_small = sum(facts["bytes"] for facts in files.values()) <= _SMALL
     for name, facts in files.items():
         path = folder / name
-        has_size = path.is_file() and path.stat().st_size == facts["bytes"]
-        if not has_size or (is_small and cached_sha256(path) != facts["sha256"]):
+        same_size = path.is_file() and path.stat().st_size == facts["bytes"]
+        if not same_size or (is_small and cached_sha256(path) != facts["sha256"]):
             yield name
 
 
 def _hash_files(folder: Path) -> dict[str, _File]:
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in DRAFT_FILES]
-    return {
-        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths
-    }
+    files: dict[str, _File] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.name not in DRAFT_FILES:
+            files[path.relative_to(folder).as_posix()] = {"bytes": path.stat().st_size, "sha256": sha256(path)}
+    return files

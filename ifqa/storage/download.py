@@ -1,7 +1,7 @@
-"""HTTP downloads: small files into memory, large ones to disk, checked by size and checksum; an interrupted download resumes.
+"""HTTP downloads: small files into memory; large files to disk, resumed and checked by size and checksum.
 
-A partial download is stored next to its target as `.NAME.part`, the server's ETag or modification time as `.NAME.tag`. The file
-is renamed to its final name once it is complete and its checksum is right.
+A partial download is stored next to its target as `.NAME.part`, the server's ETag or modification time as `.NAME.tag`. The
+complete and checked file is renamed to its final name.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ifqa.errors import IfqaError, ServiceError
+from ifqa.errors import DamagedArtifact, IfqaError, ServiceError
 from ifqa.progress import bar
 from ifqa.storage.artifacts import lock, report_full_disk
 from ifqa.storage.files import write_bytes
@@ -37,23 +37,20 @@ _Step = Callable[[float], None]
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file on a server and its local path.
-
-    `size` is in bytes, `checksum` hexadecimal, `algorithm` the checksum's name in hashlib; None or empty if not published.
-    """
+    """A file on a server and its local path; size and checksum are None or empty if not published."""
 
     url: str
     path: Path
-    size: int | None = None
-    algorithm: str = ""
-    checksum: str = ""
+    size: int | None = None  # bytes
+    algorithm: str = ""  # of the checksum; a name in hashlib
+    checksum: str = ""  # hexadecimal
 
     def sidecar(self, suffix: str) -> Path:
-        """The path of `.NAME.part`, the partial download, or `.NAME.tag`, the server's version of it."""
+        """The path of `.NAME.part`, the partial download, or `.NAME.tag`, its version on the server."""
         return self.path.with_name(f".{self.path.name}.{suffix}")
 
     def resumable_bytes(self) -> int:
-        """Bytes of an interrupted download that can be resumed."""
+        """The size of a partial download that can be resumed; 0 without one."""
         part = self.sidecar("part")
         return part.stat().st_size if part.exists() and self.sidecar("tag").exists() else 0
 
@@ -70,11 +67,7 @@ class DownloadError(ServiceError):
 
 
 def read_url(url: str, limit: int) -> bytes:
-    """The content of a small file.
-
-    Raises:
-        IfqaError: it cannot be fetched, or has more than `limit` bytes.
-    """
+    """The content of a small file. Raises ServiceError if it cannot be fetched or has more than `limit` bytes."""
     try:
         with _open(url, {}) as response:
             content: bytes = response.read(limit + 1)
@@ -84,36 +77,30 @@ def read_url(url: str, limit: int) -> bytes:
     except _CONNECTION_ERRORS as error:
         raise DownloadError(url, error) from error
     if len(content) > limit:
-        raise IfqaError(f"{url} has more than {limit:,} bytes; is the address right?")
+        raise ServiceError(f"{url} has more than {limit:,} bytes; is the address right?")
     return content
 
 
 def download_file(url: str, path: Path) -> None:
-    """Download a file that has no published checksum; raises as `download_all`."""
+    """Download a file without a published checksum; raises as `download_all`."""
     download_all([RemoteFile(url, path)], path.parent)
 
 
 def download_all(files: Sequence[RemoteFile], folder: Path) -> None:
-    """Download files, one after another.
+    """Download files one after another, with `folder` locked against other processes.
 
     A local file with the published size is kept, or with the published checksum if no size is published. A connection that breaks
     after some bytes is opened again. Partial downloads are resumed only if the server confirms that its file is unchanged
-    (`If-Range`, RFC 9110, section 13.1.5).
-
-    Args:
-        files: the files; their folders are created.
-        folder: the folder to lock against other processes.
-
-    Raises:
-        IfqaError: a file cannot be fetched, is not the published one, or the disk has no room for all of them.
+    (`If-Range`, RFC 9110, section 13.1.5). Raises IfqaError if a file cannot be fetched or differs from the published file, or if
+    the disk has no room for all files.
     """
     with lock(folder):
         todo = [file for file in files if not _is_downloaded(file)]
         for file in todo:
             file.path.parent.mkdir(parents=True, exist_ok=True)
-            for path in (file.sidecar("part"), file.sidecar("tag")):
-                if path.is_symlink():
-                    path.unlink()
+            for sidecar in (file.sidecar("part"), file.sidecar("tag")):
+                if sidecar.is_symlink():
+                    sidecar.unlink()
         if todo:
             _check_room(folder, sum(max((file.size or 0) - file.resumable_bytes(), 0) for file in todo), todo)
             sizes = [file.size for file in todo if file.size is not None]
@@ -129,9 +116,8 @@ def _is_downloaded(file: RemoteFile) -> bool:
         return False
     size = file.path.stat().st_size
     if file.size not in (None, size):
-        raise IfqaError(
-            f"{file.path} has {size:,} bytes, the published file {file.size:,}; remove it to fetch it again"
-        )
+        sizes = f"{size:,} bytes, the published file {file.size:,}"
+        raise DamagedArtifact(f"{file.path} has {sizes}; remove it to fetch it again")
     return file.size is not None or not file.checksum or _digest(file, file.path) == file.checksum
 
 
@@ -141,7 +127,7 @@ def _digest(file: RemoteFile, path: Path) -> str:
 
 
 def _download_one(file: RemoteFile, step: _Step) -> None:
-    """Fetch a file, check it and rename it. A broken connection is opened again as long as each one brings some bytes."""
+    """Fetch, check and rename a file. A broken connection is opened again as long as each connection brings some bytes."""
     before = file.resumable_bytes()
     step(before)
     while True:
@@ -166,15 +152,14 @@ def _download_one(file: RemoteFile, step: _Step) -> None:
         os.replace(part, file.path)
     file.sidecar("tag").unlink(missing_ok=True)
     if wrong:
-        raise IfqaError(
-            f"{file.url}: the downloaded file has {wrong}; it was removed, run the same command again to fetch it"
-        )
+        advice = "it was removed, run the same command again to fetch it"
+        raise ServiceError(f"{file.url}: the downloaded file has {wrong}; {advice}")
     checked = f"{file.algorithm.upper()} as published" if file.checksum else "no checksum is published"
     logger.info(f"{file.path}: complete, {checked}")
 
 
 def _fetch_rest(file: RemoteFile, step: _Step) -> None:
-    """Fetch the rest of a file, or all of it, over one connection."""
+    """Fetch the missing part of a file over one connection."""
     part, tag, here = file.sidecar("part"), file.sidecar("tag"), file.resumable_bytes()
     headers = {"Range": f"bytes={here}-", "If-Range": tag.read_text(encoding="utf-8")} if here else {}
     try:
@@ -182,7 +167,7 @@ def _fetch_rest(file: RemoteFile, step: _Step) -> None:
     except urllib.error.HTTPError as error:
         if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise
-        if error.headers.get("Content-Range") == f"bytes */{here}":  # it was already complete
+        if error.headers.get("Content-Range") == f"bytes */{here}":  # the file is already complete
             return
         part.unlink()  # the server's file has changed
         raise
@@ -217,14 +202,14 @@ def _check_response(file: RemoteFile, response: http.client.HTTPResponse, here: 
     sent = response.headers.get("Content-Range", "")
     match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", sent)
     if here and (not match or int(match[1]) != here or match[2] not in ("*", str(total))):
-        raise IfqaError(
-            f"{file.url}: requested bytes from {here:,} on, the server sent {sent or 'a part without Content-Range'!r}; "
-            f"{_RETRY}, or remove {file.sidecar('part')} to start over"
+        sent = sent or "a part without Content-Range"
+        raise ServiceError(
+            f"{file.url}: requested bytes from {here:,} on, the server sent {sent!r}; {_RETRY}, or remove "
+            f"{file.sidecar('part')} to start over"
         )
     if file.size is not None and total not in (None, file.size):
-        raise IfqaError(
-            f"{file.url}: the server's file has {total:,} bytes, the published one {file.size:,}; try again later or elsewhere"
-        )
+        sizes = f"the server's file has {total:,} bytes, the published one {file.size:,}"
+        raise ServiceError(f"{file.url}: {sizes}; try again later or elsewhere")
 
 
 def _open(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
@@ -243,5 +228,5 @@ def _open(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
 def _check_room(folder: Path, needed: int, files: Sequence[RemoteFile]) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
-        what = files[0].url if len(files) == 1 else f"the download of {len(files)} files"
-        raise IfqaError(f"{what} needs {needed:,} bytes more, and {folder} has {free:,} free; make room")
+        name = files[0].url if len(files) == 1 else f"the download of {len(files)} files"
+        raise IfqaError(f"{name} needs {needed:,} bytes more, and {folder} has {free:,} free; make room")

@@ -1,7 +1,4 @@
-"""Reads and atomically writes JSON, JSON lines and TOML, and hashes files.
-
-Errors name the file and the line. A file is written under a temporary name, then renamed: a file with its final name is complete.
-"""
+"""Reads and atomically writes JSON, JSON lines and TOML, and hashes files. Errors name the file and the line."""
 
 import bz2
 import gzip
@@ -36,38 +33,31 @@ def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 _JSON = json.JSONDecoder(object_pairs_hook=_build_object)
 _OPENERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 
-
-# Bytes of an uncompressed line. A MediaWiki article of 2 MB, the limit, takes 12 MB if JSON escapes every character. A few
+# Bytes of an uncompressed line. The longest MediaWiki article, 2 MB, takes 12 MB if JSON escapes every character. A few
 # compressed bytes can unpack to a line of GB, and 3 bytes of JSON ("{},") take 72 bytes of memory.
 LONGEST_LINE = 1 << 24
 
 
 def require_file(path: Path, what: str) -> Path:
-    """`path`, if it exists.
-
-    Raises:
-        MissingInput: it does not exist; the message calls it a `what`.
-    """
+    """`path`; raises MissingInput if it does not exist, with a message that calls it a `what`."""
     if not path.exists():
         raise MissingInput(f"{what} not found: {path} does not exist")
     return path
 
 
 def unpack(handle: BufferedReader) -> IO[bytes]:
-    """A handle on the uncompressed bytes; the first bytes show whether the file is bz2, gzip, xz or plain."""
-    start = handle.peek(6)[:6]
-    unpacked: IO[bytes] = next(
-        (opener(handle) for magic, opener in _OPENERS.items() if start.startswith(magic)), handle
-    )
+    """A handle on the uncompressed bytes of a bz2, gzip, xz or plain file, recognised by its first bytes."""
+    start = handle.peek(6)
+    openers = (opener for magic, opener in _OPENERS.items() if start.startswith(magic))
+    unpacked: IO[bytes] = next(openers, lambda plain: plain)(handle)
     return unpacked
 
 
 @contextmanager
 def open_unpacked(path: Path, opened: BufferedReader | None = None) -> Iterator[IO[bytes]]:
-    """A handle on the uncompressed bytes of a file; `opened` is its handle if it is already open.
+    """A handle on the uncompressed bytes of a file, which may be `opened` already.
 
-    Raises:
-        IfqaError: the file is missing, or its compressed data is truncated or damaged.
+    Raises IfqaError if the file is missing, or its compressed data is truncated or damaged.
     """
     try:
         with opened or open(require_file(path, "file"), "rb") as handle, unpack(handle) as unpacked:
@@ -81,40 +71,29 @@ def open_unpacked(path: Path, opened: BufferedReader | None = None) -> Iterator[
 def read_lines(path: Path, opened: BufferedReader | None = None) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text, without newline, of each line of a text file; opened as by `open_unpacked`.
 
-    Raises:
-        IfqaError: the file is missing, truncated or not UTF-8, or a line is too long.
+    Raises IfqaError if the file is missing, truncated or not UTF-8, or a line is too long.
     """
     number = 0
     try:
         with open_unpacked(path, opened) as lines:
             for number, raw in enumerate(iter(partial(lines.readline, LONGEST_LINE + 1), b""), start=1):
                 if len(raw) > LONGEST_LINE:
-                    raise FormatError(
-                        f"{path}:{number}: a line of more than {LONGEST_LINE:,} bytes; wanted shorter lines"
-                    )
+                    fault = f"a line of more than {LONGEST_LINE:,} bytes"
+                    raise FormatError(f"{path}:{number}: {fault}; wanted shorter lines")
                 yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise FormatError(f"{path}:{number}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
 
 
 def read_jsonl(path: Path, opened: BufferedReader | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Number (from 1) and object of each line of a JSON-lines file; blank lines are skipped.
-
-    Raises:
-        IfqaError: the file is missing, or a line is not a JSON object or has a duplicate key (named as file:line).
-    """
+    """Number (from 1) and object of each line of a JSON-lines file, without blank lines; raises as `decode_object`."""
     for number, line in read_lines(path, opened):
-        if not line.strip():
-            continue
-        yield number, decode_object(line, f"{path}:{number}")
+        if line.strip():
+            yield number, decode_object(line, f"{path}:{number}")
 
 
 def decode_object(line: str | bytes, where: str, decode: Callable[..., Any] = _JSON.decode) -> dict[str, Any]:
-    """Decode a line as a JSON object.
-
-    Raises:
-        FormatError: it is not a JSON object, or has a duplicate key; `where` ("file:line") opens the message.
-    """
+    """Decode a JSON object. Raises FormatError if it is none or has a duplicate key; `where` is its "file:line"."""
     record = _decode(line, where, decode)
     if not isinstance(record, dict):
         raise FormatError(f"{where}: wanted a JSON object, found {type(record).__name__}")
@@ -124,16 +103,12 @@ def decode_object(line: str | bytes, where: str, decode: Callable[..., Any] = _J
 def _decode(text: str | bytes, where: str, decode: Callable[..., Any] = _JSON.decode) -> Any:
     try:
         return decode(text)
-    except (ValueError, RecursionError) as error:  # also for duplicate keys, huge numbers and deep nesting
+    except (ValueError, RecursionError) as error:  # duplicate keys, huge numbers and deep nesting too
         raise FormatError(f"{where}: not JSON ({error})") from error
 
 
 def typed_field(record: Mapping[str, object], key: str, kind: type[_T], where: str) -> _T:
-    """`record[key]`, checked to be of `kind`.
-
-    Raises:
-        FormatError: the key is missing or of another type; `where` ("file:line") opens the message.
-    """
+    """`record[key]`. Raises FormatError if it is missing or not of `kind`; `where` ("file:line") opens the message."""
     if key not in record:
         raise FormatError(f"{where}: key {key!r} is missing; found {', '.join(map(repr, record)) or 'no keys'}")
     value = record[key]
@@ -156,18 +131,17 @@ def texts_field(record: Mapping[str, object], key: str, where: str) -> tuple[str
 
 
 def unicode_text(text: str, key: str, where: str) -> str:
-    """The text of a field, checked for lone surrogates, which JSON can write and UTF-8 cannot."""
+    """`text`; raises FormatError for lone surrogates, which JSON can hold and UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise FormatError(
-            f"{where}: {key!r} holds half a surrogate pair (\\ud800 to \\udfff), which is no character"
-        ) from error
+        half = r"half a surrogate pair (\ud800 to \udfff), which is no character"
+        raise FormatError(f"{where}: {key!r} holds {half}") from error
     return text
 
 
 def write_bytes(handle: IO[bytes], content: bytes) -> None:
-    """Write bytes of an artifact. All writes of artifacts go through here, so that tests can interrupt them."""
+    """Write bytes of an artifact. All artifacts are written through here, so that tests can interrupt them."""
     handle.write(content)
 
 
@@ -190,17 +164,11 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
 
 def json_line(record: Mapping[str, object]) -> bytes:
-    """A record as a line of JSON, deterministic; lone surrogates are escaped.
-
-    Raises:
-        IfqaError: the line is longer than `read_jsonl` reads back.
-    """
+    """A record as a line of JSON; lone surrogates are escaped. Raises IfqaError if it is too long for `read_jsonl`."""
     line = json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
     if len(line) > LONGEST_LINE:
-        start = line[:80].decode("utf-8", "replace")
-        raise IfqaError(
-            f"the record {start}… has {len(line):,} bytes as a line; wanted at most {LONGEST_LINE:,}, the limit for reading"
-        )
+        fault = f"the record {line[:80].decode('utf-8', 'replace')}… has {len(line):,} bytes as a line"
+        raise IfqaError(f"{fault}; wanted at most {LONGEST_LINE:,}, the limit for reading")
     return line
 
 
@@ -214,18 +182,14 @@ def write_jsonl(path: Path, records: Iterable[Mapping[str, object]]) -> int:
     return count
 
 
-def write_json(path: Path, value: object) -> None:
+def write_json(path: Path, content: object) -> None:
     """Write an indented JSON file, atomically."""
     with atomic_write(path) as handle:
-        write_bytes(handle, json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n")
+        write_bytes(handle, json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
 def read_json(path: Path) -> Any:
-    """The value of a JSON file.
-
-    Raises:
-        IfqaError: the file is missing, not JSON, or has a duplicate key.
-    """
+    """The content of a JSON file. Raises IfqaError if the file is missing, not JSON, or has a duplicate key."""
     content = require_file(path, "file").read_bytes()
     try:
         text = content.decode(json.detect_encoding(content), "surrogatepass")
@@ -235,11 +199,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The sections of a TOML file.
-
-    Raises:
-        FormatError: the file is not TOML (the message names the line) or not UTF-8.
-    """
+    """The sections of a TOML file. Raises FormatError if the file is not TOML (the message names the line) or not UTF-8."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -249,13 +209,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def sha256(path: Path) -> str:
-    """Hex SHA-256 of a file's bytes; shows a progress bar.
-
-    Raises:
-        IfqaError: it is a folder, a device or a pipe.
-    """
+    """Hex SHA-256 of a file, with a progress bar. Raises FormatError for a folder, a device or a pipe."""
     if path.exists() and not path.is_file():
-        raise IfqaError(f"{path} is not a regular file; wanted a file")
+        raise FormatError(f"{path} is not a regular file; wanted a file")
     digest = hashlib.sha256()
     with open(path, "rb") as handle, bar(f"SHA-256 of {path.name}", path.stat().st_size, unit="bytes") as advance:
         while chunk := handle.read(1 << 22):
@@ -267,10 +223,7 @@ def sha256(path: Path) -> str:
 def cached_by_file(
     limit: int | None = None,
 ) -> Callable[[Callable[Concatenate[Path, _P], _T]], Callable[Concatenate[Path, _P], _T]]:
-    """Cache a function of a file and further arguments; the key includes the file's size and time of change.
-
-    The cache keeps the newest `limit` results; None for all.
-    """
+    """Cache a function of a file and other arguments until the file's size or mtime changes; at most `limit` results."""
 
     def decorate(read: Callable[Concatenate[Path, _P], _T]) -> Callable[Concatenate[Path, _P], _T]:
         results: dict[tuple[object, ...], _T] = {}
@@ -280,10 +233,10 @@ def cached_by_file(
             stat = path.stat()
             key = (path.resolve(), stat.st_size, stat.st_mtime_ns, *args, *kwargs.items())
             if key not in results:
-                value = read(path, *args, **kwargs)
+                content = read(path, *args, **kwargs)
                 if len(results) == limit:
                     del results[next(iter(results))]
-                results[key] = value
+                results[key] = content
             return results[key]
 
         cached.cache_clear = results.clear  # type: ignore[attr-defined]
@@ -292,5 +245,4 @@ def cached_by_file(
     return decorate
 
 
-#: `sha256`, cached in the process.
 cached_sha256 = cached_by_file()(sha256)

@@ -1,4 +1,4 @@
-"""Reads a JSON document piece by piece, so that a file of several GB takes the memory of one piece."""
+"""Reads a JSON document of several GB piece by piece, in the memory of a piece."""
 
 import codecs
 import json
@@ -15,27 +15,23 @@ _AFTER = _BLANKS + ",:]}"  # characters that may follow a value
 
 
 class JsonStream:
-    """A cursor in a JSON document. It is before a value, which it enters, decodes or skips.
+    """A cursor before a value of a JSON document; it enters, decodes or skips the value.
 
         for key in stream.members():         # the document is an object
             if key == "data":
                 for _ in stream.elements():  # the value is an array
                     print(stream.value())    # decoded one at a time
 
-    A value that the loop's body does not read is skipped, child by child. A document that is not JSON or UTF-8, or is truncated,
-    raises a FormatError with file and line.
+    A value that the loop's body does not read is skipped, child by child. A truncated document, and one that is not JSON or
+    UTF-8, raises a FormatError with file and line.
     """
 
     def __init__(
         self, path: Path, handle: IO[bytes], longest: int = LONGEST_LINE, place: Callable[[], str] | None = None
     ) -> None:
-        """Start before the document's value.
+        """Read the unpacked bytes of `handle`, and decode values of up to `longest` characters.
 
-        Args:
-            path: names the file in messages.
-            handle: its bytes, unpacked.
-            longest: characters of the longest value to decode.
-            place: opens messages in place of "file:line".
+        Messages start with `path` and the line, or with `place()`.
         """
         self._path, self._handle, self._longest, self._place = path, handle, longest, place
         self._decoder = json.JSONDecoder()
@@ -43,8 +39,8 @@ class JsonStream:
         self._text = ""
         self._at = 0
         self._ended = False
-        self._pending = True  # the value at the cursor was not read yet
-        self._lines, self._counted = 1, 0  # the line number at this offset of `_text`
+        self._pending = True  # whether the value at the cursor is still unread
+        self._lines, self._counted = 1, 0  # the line number at an offset of `_text`
 
     @property
     def line(self) -> int:
@@ -54,7 +50,7 @@ class JsonStream:
         return self._lines
 
     def members(self) -> Iterator[str]:
-        """Enter an object; yields each key, with the cursor before its value. Any other value raises."""
+        """Enter an object, or raise for another value; yields each key, with the cursor before its value."""
         return self._enter("{", "}")
 
     def member(self, key: str) -> Iterator[None]:
@@ -65,16 +61,15 @@ class JsonStream:
             if name == key:
                 yield
         if key not in keys:
-            raise FormatError(
-                f"{self._path}: key {key!r} is missing; found {', '.join(map(repr, keys[:9])) or 'no keys'}"
-            )
+            found = ", ".join(map(repr, keys[:9])) or "no keys"
+            raise FormatError(f"{self._path}: key {key!r} is missing; found {found}")
 
     def elements(self) -> Iterator[str]:
-        """Enter an array; yields an empty string for each element, with the cursor before it. Any other value raises."""
+        """Enter an array, or raise for another value; yields "" for each element, with the cursor before it."""
         return self._enter("[", "]")
 
     def documents(self) -> Iterator[None]:
-        """Yield for each of the values that follow one another, as in JSON lines, with the cursor before it."""
+        """Yield for each of several values in a row, as in JSON lines, with the cursor before it."""
         while self.peek():
             self._pending = True
             yield
@@ -82,7 +77,7 @@ class JsonStream:
                 self._skip()
 
     def value(self) -> Any:
-        """Decode the value at the cursor; one longer than `longest` raises."""
+        """Decode the value at the cursor; raises if it is longer than `longest`."""
         self._pending = False
         self._next()
         while True:
@@ -99,13 +94,15 @@ class JsonStream:
                 if self._ended or (after and after in _AFTER):
                     self._at = end
                     return decoded
-                # the text read so far may end within a number: "1." of "1.5", "1e" of "1e9"
+                # the text so far may end within a number: "1." of "1.5", "1e" of "1e9"
                 why, at = f"not JSON (found {after!r} after a value)", end
             if self._ended:
                 raise self._error(why, at)
             if len(self._text) - self._at > self._longest:
                 raise self._error(f"{why}, or a value of more than {self._longest:,} characters", at)
-            self._read(max(_CHUNK, len(self._text) - self._at))  # doubled, so that a long value is not tried too often
+            self._read(
+                max(_CHUNK, len(self._text) - self._at)
+            )  # doubled, so that a long value is tried a few times only
 
     def _enter(self, opens: str, closes: str) -> Iterator[str]:
         self._pending = False
@@ -114,12 +111,11 @@ class JsonStream:
             kinds = {"{": "an object", "[": "an array"}
             raise self._error(f"wanted {kinds[opens]}, found {kinds.get(char, repr(char))}", self._at)
         self._at += 1
-        first = True
+        is_first, key = True, ""
         while self._next() != closes:
-            if not first:
+            if not is_first:
                 self._expect(",")
-            first = False
-            key = ""
+            is_first = False
             if opens == "{":
                 key = self.value() if self._next() == '"' else self._expect('"')
                 self._expect(":")
@@ -130,11 +126,11 @@ class JsonStream:
         self._at += 1
 
     def _skip(self) -> None:
-        kind = self._next()
-        if kind not in "{[":
+        start = self._next()
+        if start not in "{[":
             self.value()
             return
-        for _ in self.members() if kind == "{" else self.elements():
+        for _ in self.members() if start == "{" else self.elements():
             self.value()
 
     def _expect(self, wanted: str) -> str:
@@ -145,7 +141,7 @@ class JsonStream:
         return char
 
     def peek(self) -> str:
-        """The first character after blanks, empty at the end; the cursor is moved to it."""
+        """Move the cursor to the next character that is not blank, and return it; empty at the end."""
         while True:
             while self._at < len(self._text):
                 if self._text[self._at] not in _BLANKS:
@@ -168,9 +164,7 @@ class JsonStream:
             text = self._utf8.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
             raise self._error(f"not UTF-8 ({error.reason}); save the file as UTF-8", self._at) from error
-        self._ended = not chunk
-        self._text = self._text[self._at :] + text
-        self._at = 0
+        self._text, self._at, self._ended = self._text[self._at :] + text, 0, not chunk
 
     def _error(self, why: str, at: int) -> FormatError:
         line = self.line + self._text.count("\n", self._at, at)

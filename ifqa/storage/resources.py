@@ -1,4 +1,4 @@
-"""Files that ship with the program, such as `experiments/sample.toml`; and the versions, commit and machine of a run."""
+"""Files that ship with the program, such as `experiments/sample.toml`; the versions, commit and machine of a run."""
 
 import os
 import platform
@@ -19,19 +19,15 @@ BUNDLED = PACKAGE / "bundled"  # the sample, trained weights, prices, recordings
 
 
 def find_resource(name: str, root: Path = Path()) -> Path | None:
-    """A file such as `experiments/sample.toml`: below `root`, else in the repository, else in the package; None if in none.
+    """A file such as `experiments/sample.toml`: below `root`, else in the checkout, else in the package; None if absent.
 
-    A checkout or an editable install has the repository; a wheel has the same files in the package under `bundled/`.
+    A wheel has the repository's files in the package, under `bundled/`.
     """
     return next((folder / name for folder in _resource_folders(root) if (folder / name).is_file()), None)
 
 
 def require_resource(what: str, folder: str, suffix: str, name: str, root: Path = Path()) -> Path:
-    """The file FOLDER/NAME.SUFFIX that `find_resource` finds.
-
-    Raises:
-        ConfigError: there is no such file; the message calls it a `what` ("corpus").
-    """
+    """The file FOLDER/NAME.SUFFIX; raises ConfigError if it is absent, with a message that calls it a `what` ("corpus")."""
     path = find_resource(f"{folder}/{name}{suffix}", root) if re.fullmatch(r"\w[\w.-]*", name) else None
     if path is None:
         raise unknown_name(what, name, list_resources(folder, suffix, root))
@@ -39,20 +35,15 @@ def require_resource(what: str, folder: str, suffix: str, name: str, root: Path 
 
 
 def check_name(name: str, what: str) -> str:
-    """`name`, if it is safe as the name of a folder.
-
-    Raises:
-        ConfigError: it has characters that could lead to another folder.
-    """
+    """`name`; raises ConfigError if it could lead to another folder, with a message that calls it a `what`."""
     if not re.fullmatch(r"\w[\w.+=~-]{0,199}", name):
-        raise ConfigError(
-            f"{what} {name!r}: wanted a name of letters, digits and . _ - that begins with a letter or digit"
-        )
+        wanted = "a name of letters, digits and . _ - that begins with a letter or digit"
+        raise ConfigError(f"{what} {name!r}: wanted {wanted}")
     return name
 
 
 def list_resources(folder: str, suffix: str, root: Path = Path()) -> dict[str, Path]:
-    """Name without suffix -> path of each file of a folder; `root` goes before the repository, and that before the package."""
+    """Name without suffix -> path of each file of a folder; the order of precedence is that of `find_resource`."""
     paths: dict[str, Path] = {}
     for base in reversed(_resource_folders(root)):
         paths |= {path.name.removesuffix(suffix): path for path in sorted((base / folder).glob(f"*{suffix}"))}
@@ -65,7 +56,7 @@ def _resource_folders(root: Path) -> list[Path]:
 
 
 def describe_environment(seconds: float) -> dict[str, object]:
-    """Time, versions, commit and hardware for a manifest's `record`; `seconds` is the duration of the work."""
+    """Time, versions, commit and hardware for a manifest's `record`; `seconds` is the duration of the stage."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 2),
@@ -88,11 +79,8 @@ def git_commit() -> str:
     root = PACKAGE.parent
     if not (root / ".git").exists():
         return ""
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
     try:
-        process = subprocess.run(
-            ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
+        return subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL).strip()
     except (OSError, subprocess.CalledProcessError):  # git is not installed, or the checkout is not readable
         return ""
-    return process.stdout.strip()

@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 def cores() -> int:
-    """Number of cores that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def gpus() -> int:
-    """Number of NVIDIA GPUs that this process may use, without importing CUDA."""
+    """The number of NVIDIA GPUs that this process may use, without loading CUDA."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return len([name for name in visible.split(",") if name.strip()])

@@ -1,7 +1,7 @@
 """Maps a function over tasks, on processes of this machine or on a Ray cluster; results come as tasks finish.
 
-Workers hold no state and write nothing: the caller writes their results. So the output does not depend on the number of
-workers, on their machines, or on a worker's death.
+Workers hold no state and write nothing: the caller writes their results. So the output does not depend on the workers' number,
+machines or deaths.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ from itertools import chain, cycle, islice
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, Literal, TypeVar, get_args
 
-from ifqa.errors import IfqaError, unknown_name
+from ifqa.errors import ConfigError, IfqaError, MissingInput, ServiceError, unknown_name
 from ifqa.workers.hardware import cores
 
 Engine = Literal["local", "ray"]
@@ -26,7 +26,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 ATTEMPTS = 2  # at a task whose worker dies
-_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTERM")  # whose handlers Ray replaces
+_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTERM")  # Ray replaces their handlers
 _SIGACTION_BYTES = 1024  # more than the size of struct sigaction on any system
 
 
@@ -41,9 +41,8 @@ class Workers:
         if self.engine not in get_args(Engine):
             raise unknown_name("engine", self.engine, get_args(Engine))
         if type(self.number) is not int or self.number < 0:
-            raise IfqaError(
-                f"workers: wanted a whole number of processes, or 0 for one per core; found {self.number!r:.80}"
-            )
+            wanted = "a whole number of processes, or 0 for one per core"
+            raise ConfigError(f"workers: wanted {wanted}; found {self.number!r:.80}")
 
     @property
     def alone(self) -> bool:
@@ -57,18 +56,16 @@ def map_tasks(
 ) -> Iterator[tuple[Task, Result]]:  # fmt: skip
     """Yield each task and its result, in the order in which they finish.
 
+    Raises IfqaError if `function` or `tasks` raised it, or a worker died twice at a task; the results of running tasks come
+    first. Raises RuntimeError if the function has a bug; its traceback is on stderr.
+
     Args:
         function: a function of a module, so that another process can import it.
         tasks: read as workers become free; at most two tasks per worker are in memory.
         workers: number of workers; 0 for one per core of the machine or the cluster. A single worker is this process.
-        engine: "local" for processes of this machine; "ray" for the cluster of RAY_ADDRESS, or one started here.
-        gpus: GPUs of this machine; each worker sees one of them. With Ray, any number above 0 gives each task a GPU.
+        engine: "local" for processes of this machine; "ray" for the cluster of RAY_ADDRESS, or a cluster started here.
+        gpus: GPUs of this machine; each worker sees one GPU. With Ray, any number above 0 gives each task a GPU.
         name: the name of a task in error messages.
-
-    Raises:
-        IfqaError: `function` or `tasks` raised it, or a worker died twice at a task. The results of running tasks are
-            yielded first.
-        RuntimeError: the function has a bug; its traceback is on stderr.
     """
     errors: list[IfqaError] = []
     source = _read_tasks(tasks, errors)
@@ -88,7 +85,7 @@ def map_tasks(
 
 
 def _read_tasks(tasks: Iterable[Task], errors: list[IfqaError]) -> Iterator[Task]:
-    """The tasks up to an error in reading them, which is appended to `errors` and raised once the tasks finish."""
+    """The tasks up to an error in reading them; the error is appended to `errors`, to be raised once the tasks finish."""
     try:
         yield from tasks
     except IfqaError as error:
@@ -97,7 +94,7 @@ def _read_tasks(tasks: Iterable[Task], errors: list[IfqaError]) -> Iterator[Task
 
 @contextmanager
 def block_interrupts() -> Iterator[None]:
-    """Block SIGINT within the block, and in processes started there: Ctrl-C reaches every process of a terminal."""
+    """Block SIGINT in the block and in processes started there, because Ctrl-C reaches every process of a terminal."""
     if os.name != "posix":
         yield
         return
@@ -109,7 +106,7 @@ def block_interrupts() -> Iterator[None]:
 
 
 class _Worker(Generic[Task, Result]):
-    """A worker process, the parent's end of the pipe, and a list with its current task, empty when idle."""
+    """A worker process, the parent's end of its pipe, and a list with its current task, empty when idle."""
 
     def __init__(self, function: Callable[[Task], Result], gpu: str | None) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would copy locked mutexes of Java and torch
@@ -122,7 +119,7 @@ class _Worker(Generic[Task, Result]):
 
     def send(self, task: tuple[int, Task]) -> None:
         self.tasks = [task]
-        with suppress(BrokenPipeError):  # the worker died while idle, which reading its pipe will show
+        with suppress(BrokenPipeError):  # the worker died while idle; reading its pipe will report it
             self.pipe.send(task[1])
 
     def stop(self) -> None:
@@ -132,7 +129,7 @@ class _Worker(Generic[Task, Result]):
 
 
 def _serve(function: Callable[[Any], object], pipe: Connection, gpu: str | None) -> None:
-    """The loop of a worker: receive a task, send its result, until the pipe closes or the parent is gone."""
+    """A worker's loop: receive a task, send its result, until the pipe closes or the parent ends."""
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # CUDA reads it at its first use
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
@@ -206,10 +203,8 @@ def _worker_death_error(task: str, code: int | str) -> Exception:
     if code == 1:
         return RuntimeError(f"a worker failed at {task}; its traceback is above")
     cause = f"signal {-code}" if isinstance(code, int) and code < 0 else code
-    return IfqaError(
-        f"a worker died {ATTEMPTS} times at {task} ({cause}); if memory ran out, use fewer workers; run the "
-        "same command again to continue"
-    )
+    advice = "if memory ran out, use fewer workers; run the same command again to continue"
+    return IfqaError(f"a worker died {ATTEMPTS} times at {task} ({cause}); {advice}")
 
 
 def _map_on_ray(
@@ -219,7 +214,7 @@ def _map_on_ray(
     try:
         import ray
     except ModuleNotFoundError as error:
-        raise IfqaError("engine 'ray' needs ray; install it with: pip install 'ifqa[ray]'") from error
+        raise MissingInput("engine 'ray' needs ray; install it with: pip install 'ifqa[ray]'") from error
     started = not ray.is_initialized()
     if started:
         with _restore_handlers():
@@ -256,10 +251,10 @@ def _map_on_ray(
 
 @contextmanager
 def _restore_handlers() -> Iterator[None]:
-    """Restore the C handlers of all crash signals on leaving; Python's `signal` module has only Python's handlers.
+    """Restore the C handlers of all crash signals on exit; Python's `signal` module has only Python's handlers.
 
     Java stops its threads with faults that its SIGSEGV handler catches. Ray replaces this handler, and on shutdown sets the
-    default one, so that the next fault would end the process.
+    default handler, so the next fault would end the process.
     """
     if os.name != "posix":  # Windows has no such handlers
         yield
@@ -285,4 +280,4 @@ def _join_cluster(ray: Any) -> None:
         ray.init(log_to_driver=False, include_dashboard=False, logging_level="ERROR")
     except (OSError, ValueError, RuntimeError) as error:
         wanted = "wanted the address of a running cluster, as host:6379, or no RAY_ADDRESS to start a cluster here"
-        raise IfqaError(f"Ray cannot be reached (RAY_ADDRESS={address!r}: {error}); {wanted}") from error
+        raise ServiceError(f"Ray cannot be reached (RAY_ADDRESS={address!r}: {error}); {wanted}") from error

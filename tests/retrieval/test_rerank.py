@@ -11,6 +11,7 @@ from refusals import refused
 from three_passages import PASSAGES, Scripted, fetch
 
 from ifqa.config.experiment import parse_experiment
+from ifqa.models.hub import minilm_folder
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.records import Hit, Question
@@ -139,11 +140,7 @@ def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
     for path in bundled.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     for name, content, message in (
-        (
-            "adapter_model.safetensors",
-            (bundled / "adapter_model.safetensors").read_bytes()[:-1],
-            "unreadable weights",
-        ),
+        ("adapter_model.safetensors", (bundled / "adapter_model.safetensors").read_bytes()[:-1], "unreadable weights"),
         ("adapter_config.json", b"[]", "does not load as an adapter"),
         ("adapter_config.json", b'{"r": "x", "lora_alpha": 1}', "does not load as an adapter"),
         ("manifest.json", b"{}", "manifest.json: not as ifqa writes it .*train it again: ifqa train rerank"),
@@ -152,7 +149,7 @@ def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
         with refused(message):
             module.CrossEncoder(str(tmp_path), "cpu")
     # transformers would draw the classifier at random: other scores in each process
-    shutil.copytree(module.minilm_folder(), tmp_path / "encoder")
+    shutil.copytree(minilm_folder(), tmp_path / "encoder")
     config = json.loads((tmp_path / "encoder/config.json").read_text())
     (tmp_path / "encoder/config.json").write_text(json.dumps(config | {"id2label": {"0": "L"}}))
     with refused(r"2 weights are missing or have another shape, as classifier\.bias"):

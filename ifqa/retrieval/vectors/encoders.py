@@ -1,7 +1,7 @@
 """Dense encoders, which turn texts into vectors: any sentence-transformers model, or DPR's two encoders.
 
-A model's files define pooling, prefixes and normalisation. `Encoder.facts` reports them, because a wrong query prefix raises no
-error but costs recall.
+A model's files define pooling, prefixes and normalisation. `Encoder.facts` reports them, because a wrong query prefix costs
+recall without an error.
 """
 
 import logging
@@ -17,25 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDi
 import numpy as np
 from numpy.typing import NDArray
 
-from ifqa.errors import ConfigError, IfqaError
-from ifqa.models.devices import (
-    BATCH_TOKENS,
-    CHUNK,
-    Features,
-    resolve_device,
-    resolve_precision,
-    split_batches,
-    to_device,
-)
-from ifqa.models.hub import (
-    MINILM,
-    model_fingerprint,
-    model_folder,
-    question_model,
-    refuse_missing,
-    report_load_errors,
-    silence_transformers,
-)
+from ifqa.errors import ConfigError, FormatError, IfqaError
+from ifqa.models import devices, hub
+from ifqa.models.devices import Features
 from ifqa.records import Passage
 from ifqa.retrieval.vectors.vector_store import to_float16
 from ifqa.settings import Precision, YesNo
@@ -71,7 +55,7 @@ class EncoderSettings:
     """The settings of an encoder.
 
     Attributes:
-        model: a sentence-transformers model, or DPR's context encoder: a folder, or a name on the hub.
+        model: a folder or a name on the hub, of a sentence-transformers model or of DPR's context encoder.
         query_model: DPR's question encoder; empty for the encoder whose name matches the context encoder's.
         titles: whether to put a passage's title before its text: "yes", "no", or "auto" (yes for DPR, else no).
         max_tokens: texts are truncated to this; 0 for the model's limit (256 for DPR).
@@ -80,7 +64,7 @@ class EncoderSettings:
         query_prefix, passage_prefix: put before each text; None for the prefix in the model's files.
     """
 
-    model: str = MINILM
+    model: str = hub.MINILM
     query_model: str = ""
     titles: YesNo = "auto"
     max_tokens: int | None = 0  # None for models of word vectors, which have no limit
@@ -91,7 +75,7 @@ class EncoderSettings:
 
 
 class Tower(NamedTuple):
-    """One side of a bi-encoder, for questions or passages: (text, title) pairs to padded token ids, and these to vectors."""
+    """A side of a bi-encoder: (text, title) pairs to padded token ids, and these to vectors."""
 
     tokenise: Callable[[Sequence[tuple[str, str]]], Features]
     forward: Callable[[Features], "Tensor"]
@@ -99,7 +83,7 @@ class Tower(NamedTuple):
 
 @dataclass(frozen=True)
 class Encoder:
-    """A loaded model. `facts` has the settings that decide its vectors; they are logged and stored in the index."""
+    """A loaded model; `facts` are logged and stored in the index."""
 
     facts: EncoderFacts
     device: str
@@ -107,14 +91,10 @@ class Encoder:
     passages: Tower
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of questions, float32 [texts, dimension].
-
-        Raises:
-            IfqaError: a vector holds NaN or infinity.
-        """
+        """Vectors of questions, float32 [texts, dimension]. Raises FormatError if a vector holds NaN or infinity."""
         vectors = _encode(self.queries, [(text, "") for text in texts], self.device)
         if not np.isfinite(vectors).all():
-            raise IfqaError(f"{self.facts['model']} returns a vector with NaN or infinity; the model is damaged")
+            raise FormatError(f"{self.facts['model']} returns a vector with NaN or infinity; the model is damaged")
         return vectors
 
     def encode_passages(self, passages: Sequence[Passage]) -> NDArray[np.float32]:
@@ -126,12 +106,11 @@ class Encoder:
 
 def cached_encoder(settings: EncoderSettings) -> Encoder:
     """The encoder, cached in the process by settings and model files."""
-    return _open_cached(
-        settings, model_fingerprint(settings.model, question_model(settings.model, settings.query_model))
-    )
+    question_model = hub.question_model(settings.model, settings.query_model)
+    return _open_cached(settings, hub.model_fingerprint(settings.model, question_model))
 
 
-@lru_cache(maxsize=1)  # for a worker's many tasks; `weights` because a model may be trained again in the same folder
+@lru_cache(maxsize=1)  # for a worker's many tasks; by `weights` too, because a folder's model may be trained again
 def _open_cached(settings: EncoderSettings, weights: str) -> Encoder:
     return open_encoder(settings)
 
@@ -143,14 +122,10 @@ def encode_stored(settings: EncoderSettings, passages: Sequence[Passage]) -> tup
 
 
 def open_encoder(settings: EncoderSettings) -> Encoder:
-    """Load an encoder.
-
-    Raises:
-        IfqaError: the model is missing or cannot be loaded, or a setting does not apply to it.
-    """
-    silence_transformers()
-    device, folder = resolve_device(settings.device), model_folder(settings.model)
-    if questions := question_model(settings.model, settings.query_model):
+    """Load an encoder. Raises IfqaError if the model is missing or cannot be loaded, or a setting does not apply to it."""
+    hub.silence_transformers()
+    device, folder = devices.resolve_device(settings.device), hub.model_folder(settings.model)
+    if questions := hub.question_model(settings.model, settings.query_model):
         if settings.query_prefix or settings.passage_prefix:
             raise ConfigError("DPR's encoders take no prefix; remove the setting")
         return _open_dpr(settings, folder, questions, device)
@@ -160,74 +135,72 @@ def open_encoder(settings: EncoderSettings) -> Encoder:
 
 
 def precision_name(precision: str, device: str) -> Literal["float32", "bfloat16"]:
-    """The setting "precision" with "auto" resolved."""
+    """The precision that the setting chooses on a device."""
     import torch
 
-    resolved = resolve_precision(precision, resolve_device(device))
+    resolved = devices.resolve_precision(precision, devices.resolve_device(device))
     return "bfloat16" if resolved == torch.bfloat16 else "float32"
 
 
 def refuse_other_weights(index: Path, model: str, built_with: str, weights: str) -> None:
-    """Refuse to search an index if the model's files changed since its build; both hashes are SHA-256."""
+    """Refuse an index if the model's files changed since its build; both hashes are SHA-256."""
     if weights != built_with:
-        raise IfqaError(
-            f"{index} was built with another {model} (the SHA-256 of its files was {built_with[:8]}..., "
-            f"now it is {weights[:8]}...); build it again: ifqa index CORPUS"
-        )
+        change = f"the SHA-256 of its files was {built_with[:8]}..., now it is {weights[:8]}..."
+        raise IfqaError(f"{index} was built with another {model} ({change}); build it again: ifqa index CORPUS")
 
 
 def replace_surrogates(text: str) -> str:
-    """The text with lone surrogates replaced, because tokenizers refuse them."""
+    """The text without lone surrogates, which tokenizers refuse."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _check_positions(max_tokens: int, config: "PretrainedConfig") -> None:
-    """Refuse more tokens than the network has positions, before a long text fails."""
+    """Refuse more tokens than the network has positions."""
     limit = config.max_position_embeddings
     if not 3 <= max_tokens <= limit:
         raise ConfigError(f"max_tokens: wanted 3 to {limit}, the model's number of positions; found {max_tokens}")
 
 
 def _encode(tower: Tower, pairs: Sequence[tuple[str, str]], device: str) -> NDArray[np.float32]:
-    """Vectors of texts. A thread tokenises the next chunk; batches hold texts of similar length, up to a token budget."""
+    """Vectors of texts, in batches of similar length up to a token budget; a thread tokenises the next chunk."""
     import torch
 
     if not pairs:
         return _encode(tower, [("x", "")], device)[:0]
     pairs = [(replace_surrogates(text), replace_surrogates(title)) for text, title in pairs]
-    chunks = [pairs[start : start + CHUNK] for start in range(0, len(pairs), CHUNK)]
+    chunks = [pairs[start : start + devices.CHUNK] for start in range(0, len(pairs), devices.CHUNK)]
     encoded = []
     with ThreadPoolExecutor(1) as ahead, torch.inference_mode():
         for chunk, features in zip(chunks, ahead.map(tower.tokenise, chunks), strict=True):
             vectors: list[Tensor] = []
             order: list[int] = []
-            for positions, batch in split_batches(features, len(chunk), BATCH_TOKENS[device]):
-                vectors.append(tower.forward(to_device(batch, device)).float())
+            for positions, batch in devices.split_batches(features, len(chunk), devices.BATCH_TOKENS[device]):
+                vectors.append(tower.forward(devices.to_device(batch, device)).float())
                 order += positions
             encoded.append(torch.cat(vectors).cpu().numpy()[np.argsort(order)])  # synchronise once per chunk
     return np.concatenate(encoded)
 
 
 def _open_dpr(settings: EncoderSettings, folder: Path, questions: str, device: str) -> Encoder:
-    """DPR's two encoders (Karpukhin et al., EMNLP 2020)."""
+    """Load DPR's two encoders (Karpukhin et al., EMNLP 2020)."""
     import torch
     from transformers import AutoTokenizer, DPRContextEncoder, DPRQuestionEncoder
 
     if questions == settings.model:
         raise ConfigError(f"{settings.model} is a DPR encoder; set query_model to its question encoder")
-    max_tokens, dtype = settings.max_tokens or _DPR_TOKENS, resolve_precision(settings.precision, device)
+    max_tokens, dtype = settings.max_tokens or _DPR_TOKENS, devices.resolve_precision(settings.precision, device)
 
     def load_tower(kind: type[DPRContextEncoder] | type[DPRQuestionEncoder], path: Path) -> Tower:
-        with report_load_errors(str(path), f"a {kind.__name__}"):
+        with hub.report_load_errors(str(path), f"a {kind.__name__}"):
             tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False)
             model, report = kind.from_pretrained(path, dtype=dtype, output_loading_info=True)
             model = model.to(device).eval()
-        refuse_missing(str(path), report)
+        hub.refuse_missing(str(path), report)
         _check_positions(max_tokens, model.config)
 
         def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
-            # DPR straightens curly apostrophes in questions (dpr/utils/data_utils.py:63-65). It reads title and text as a
-            # pair, or the text alone if there is no title (dpr/models/hf_models.py:281-317)
+            # DPR straightens curly apostrophes in questions (dpr/utils/data_utils.py:63-65). It reads title and text as a pair,
+            # or the text alone without a title (dpr/models/hf_models.py:281-317)
             texts = [(text.replace("’", "'") if kind is DPRQuestionEncoder else text, title) for text, title in pairs]
             inputs = [(title, text) if title else text for text, title in texts]
             ids = tokenizer(inputs, truncation=True, max_length=max_tokens)["input_ids"]
@@ -237,7 +210,10 @@ def _open_dpr(settings: EncoderSettings, folder: Path, questions: str, device: s
 
         return Tower(tokenise, lambda features: model(**features).pooler_output)
 
-    passages, queries = load_tower(DPRContextEncoder, folder), load_tower(DPRQuestionEncoder, model_folder(questions))
+    passages, queries = (
+        load_tower(DPRContextEncoder, folder),
+        load_tower(DPRQuestionEncoder, hub.model_folder(questions)),
+    )
     precision = precision_name(settings.precision, device)
     dimension = int(_encode(queries, [("dimension", "")], device).shape[1])
     facts: EncoderFacts = {
@@ -249,17 +225,16 @@ def _open_dpr(settings: EncoderSettings, folder: Path, questions: str, device: s
 
 
 def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: str) -> Encoder:
-    """Any sentence-transformers model."""
+    """Load a sentence-transformers model."""
     import torch
     from sentence_transformers import SentenceTransformer
 
     name, max_tokens = settings.model, settings.max_tokens
-    with report_load_errors(name, "a sentence-transformers model"):
+    with hub.report_load_errors(name, "a sentence-transformers model"):
         model = SentenceTransformer(str(folder), device=device, trust_remote_code=False, local_files_only=True)
         modules = folder / "modules.json"
-        transformer = folder / read_json(modules)[0]["path"] if modules.exists() else folder
-        report = load_report(transformer, model[0])
-    refuse_missing(name, report, unused="pooler.")  # this code pools token vectors
+        report = load_report(folder / read_json(modules)[0]["path"] if modules.exists() else folder, model[0])
+    hub.refuse_missing(name, report, unused="pooler.")  # this code pools token vectors
     if max_tokens and max_tokens != model.max_seq_length:
         network: Any = model[0]
         _check_positions(max_tokens, network.model.config)
@@ -269,9 +244,7 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
         if prompts[task] is None:
             prompts[task] = next((model.prompts[key] for key in names if model.prompts.get(key)), "")
     if not any(prompts.values()) and _NEEDS_PREFIX.search(name):
-        logger.info(
-            f"{name}: its files have no prefix, but models of its family are trained with one; see query_prefix"
-        )
+        logger.info(f"{name}: its files have no prefix, but its family is trained with prefixes; see query_prefix")
 
     def make_tower(task: str) -> Tower:
         def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
@@ -296,14 +269,11 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
 
 
 def load_report(folder: Path, transformer: "nn.Module") -> Mapping[str, Sequence[object]]:
-    """The loading report of transformers, which sentence-transformers discards.
-
-    The second load costs no time or memory on the meta device, which needs accelerate.
-    """
+    """The loading report of transformers, which sentence-transformers discards; a load on the meta device costs nothing."""
     network: Any = getattr(transformer, "model", None)
     if not hasattr(network, "from_pretrained"):  # word vectors load completely or fail
         return {"missing_keys": (), "mismatched_keys": ()}
-    meta = {"device_map": "meta"} if find_spec("accelerate") else {}
+    meta = {"device_map": "meta"} if find_spec("accelerate") else {}  # the meta device needs accelerate
     _, report = type(network).from_pretrained(folder, output_loading_info=True, local_files_only=True, **meta)
     return dict(report)
 
@@ -312,7 +282,5 @@ def to_float32(_module: object, _inputs: object, features: Features) -> Features
     """A forward hook that converts features to float32; normalisation in bfloat16 gives vectors of length 0.996."""
     import torch
 
-    return {
-        name: value.float() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
-        for name, value in features.items()
-    }
+    floats = {name for name, feature in features.items() if torch.is_tensor(feature) and feature.is_floating_point()}
+    return {name: feature.float() if name in floats else feature for name, feature in features.items()}

@@ -1,7 +1,7 @@
 """Nearest-neighbour search by inner product: exactly, or with FAISS.
 
-A FAISS index is split into parts, so it may exceed the memory. Each part, `faiss-00000.index` and so on, has the vectors of
-consecutive shards; `faiss.json` lists the parts.
+A FAISS index may exceed the memory: each part, `faiss-00000.index` and so on, has the vectors of consecutive shards, and
+`faiss.json` lists the parts.
 """
 
 import logging
@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,17 +42,15 @@ _MIN_SAMPLE = 10_000  # training vectors for an index without centroids (the ran
 class FlatIndex:
     """Exact search: compares every query with every vector, block by block.
 
-    Scores are float32. A matrix product may sum its edges in another order, so two equal vectors may differ in the last bit.
-    Ties are ranked by row, also at rank k.
+    Scores are float32. Ties are ranked by row, also at rank k. The scores of two equal vectors may differ in the last bit,
+    because a matrix product may sum its edges in another order.
     """
 
     def __init__(self, shards: Shards, block: int = BLOCK_BYTES) -> None:
-        """Check the memory-mapped vectors; they are searched `block` bytes at a time."""
+        """Check the memory-mapped vectors, which are searched in blocks of `block` bytes."""
         self._shards = shards
         self._length = max(1, block // (4 * shards.dimension()))  # vectors per block
-        self._batch = max(
-            1, block // 4 // self._length
-        )  # queries per batch: their scores take as much memory as a block
+        self._batch = max(1, block // 4 // self._length)  # queries whose scores take as much memory as a block
 
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Scores and rows, both [questions, min(k, vectors)], best first; `queries` are [questions, dimension]."""
@@ -68,12 +67,9 @@ class FlatIndex:
 
 
 def keep_best(scores: NDArray[np.float32], rows: NDArray[np.int64], new: NDArray[np.float32], first: int) -> None:
-    """Merge the scores of a block into the best so far, in place; blocks must come in row order.
+    """Merge a block's scores, `new` [queries, vectors], into the best so far, `scores` and `rows` [queries, k], in place.
 
-    Args:
-        scores, rows: the best so far, [queries, k], best first.
-        new: the scores of the block, [queries, vectors].
-        first: the row of the block's first vector.
+    `first` is the row of the block's first vector; blocks must come in row order.
     """
     size = scores.shape[1]
     better = new > scores[:, -1:]  # a later row must beat the k-th score; a tie is not enough
@@ -99,28 +95,18 @@ class _PartList(StoredModel):
 
 
 def build_index(
-    shards: Shards,
-    folder: Path,
-    factory: str,
-    *,
-    train_sample: int = 0,
-    part_passages: int = PART_VECTORS,
-    seed: int = 0,
+    shards: Shards, folder: Path, factory: str, *, train_sample: int = 0, part_size: int = PART_VECTORS, seed: int = 0
 ) -> dict[str, object]:
     """Build an index of the vectors of `shards` in `folder`, and remove the files of earlier builds.
 
+    Returns the `factory`, the number of training vectors (`trained_on`), the number of `parts`, and their `bytes`. Raises
+    IfqaError if FAISS is missing, does not know the factory, or needs more vectors for training.
+
     Args:
-        shards, folder: see above.
         factory: a FAISS index_factory string, such as "Flat", "SQ8", "OPQ48,IVF4096,PQ48", "HNSW32".
         train_sample: number of vectors to train on, sampled evenly from all shards; 0 for 64 per centroid.
-        part_passages: maximum number of vectors in a part; only a larger shard makes a larger part.
+        part_size: maximum number of vectors in a part; only a larger shard makes a larger part.
         seed: of the sample.
-
-    Returns:
-        `factory`, `trained_on` (number of vectors), `parts` (their number) and `bytes` (of all parts).
-
-    Raises:
-        IfqaError: FAISS is missing, does not know the factory, or needs more vectors for training.
     """
     faiss, dimension = load_faiss(), shards.dimension()
     index, sample, parts = _create_index(factory, dimension), 0, list[_IndexPart]()
@@ -135,16 +121,14 @@ def build_index(
             index.train(sample_vectors(shards, sample, seed))
     trained = faiss.serialize_index(index)
     with bar(f"index {factory}", len(shards)) as advance:
-        for number, (first, last) in enumerate(split_parts(shards, part_passages)):
+        for number, (first, last) in enumerate(_split_parts(shards, part_size)):
             index, path = faiss.deserialize_index(trained), folder / f"faiss-{number:05d}.index"
             with _report_factory_errors(factory):
                 for _, vectors in shards.vectors(first, last):
                     index.add(vectors.astype(np.float32))
                     advance(len(vectors))
             with atomic_write(path) as handle:
-                faiss.write_index(
-                    index, faiss.PyCallbackIOWriter(lambda chunk, handle=handle: write_bytes(handle, chunk))
-                )
+                faiss.write_index(index, faiss.PyCallbackIOWriter(partial(write_bytes, handle)))
             parts.append(_IndexPart(file=path.name, first=first, passages=last - first, bytes=path.stat().st_size))
     write_json(folder / PARTS_FILE, _PartList(parts=parts).model_dump())
     total = sum(part.bytes for part in parts)
@@ -155,27 +139,19 @@ class FaissIndex:
     """Searches a FAISS index."""
 
     def __init__(
-        self,
-        folder: Path,
-        shape: tuple[int, int],
-        nprobe: int = 0,
-        ef_search: int = 0,
-        device: str = "cpu",
+        self, folder: Path, shape: tuple[int, int], nprobe: int = 0, ef_search: int = 0, device: str = "cpu",
         memory_gb: float = 0,
-    ) -> None:
-        """Open an index.
+    ) -> None:  # fmt: skip
+        """Open an index from `build_index`.
+
+        Raises IfqaError if FAISS or the GPU is missing, the index is damaged or has other vectors, or a setting does not apply.
 
         Args:
-            folder: a folder from `build_index`.
             shape: number and dimension of the indexed vectors.
             nprobe: lists of an IVF index to search; 0 for 1/64 of all lists, and at least 64.
             ef_search: candidates kept by an HNSW search; 0 for 128.
             device: "cpu", or "cuda" for all GPUs.
             memory_gb: memory for all parts together, in 10^9 bytes; 0 for 70% of the free memory.
-
-        Raises:
-            IfqaError: FAISS or the GPU is missing; the index is damaged or has other vectors; the index does not have a
-                setting.
         """
         self._folder, self._shape, self._device = folder, shape, device
         self._nprobe, self._ef_search = nprobe, ef_search
@@ -186,21 +162,19 @@ class FaissIndex:
         self._parts = parse_stored(_PartList, read_json(path), str(path), "build the index again").parts
         if sum(part.passages for part in self._parts) != shape[0]:
             raise DamagedArtifact(f"{folder / PARTS_FILE}: not an index of {shape[0]:,} vectors; build the index again")
-        budget = memory_gb * 1e9 or _MEMORY_SHARE * _free_memory(
-            device
-        )  # parts that do not fit are read in each search
-        fits = sum(part.bytes for part in self._parts) <= budget
-        self._kept = [self._open(part) for part in self._parts] if fits else []
+        budget = memory_gb * 1e9 or _MEMORY_SHARE * _free_memory(device)
+        fits = sum(part.bytes for part in self._parts) <= budget  # else parts are read in each search
+        self._loaded = [self._open(part) for part in self._parts] if fits else []
 
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Scores and rows, both [questions, min(k, vectors)], best first; missing results have row -1 and score -inf.
+        """Scores and rows, both [questions, min(k, vectors)], best first; missing hits have row -1 and score -inf.
 
-        Scores are those of the compressed vectors. Ties are in row order. Pass all questions in a single call, because parts
-        that do not fit into memory are read again in each call.
+        Scores are those of the compressed vectors. Ties are in row order. Search all questions in a single call, because parts
+        that exceed the memory are read in each call.
         """
         scores, rows = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
         for number, part in enumerate(self._parts):
-            index = self._kept[number] if self._kept else self._open(part)
+            index = self._loaded[number] if self._loaded else self._open(part)
             new_scores, positions = index.search(queries, min(k, part.passages))
             del index  # frees its memory before the next part is read
             scores = np.concatenate([scores, np.where(positions < 0, np.float32(-np.inf), new_scores)], 1)
@@ -210,13 +184,12 @@ class FaissIndex:
         return scores, rows
 
     def _open(self, part: _IndexPart) -> "faiss.Index":
-        path = self._folder / part.file
+        path = require_file(self._folder / part.file, "FAISS index")
         try:
-            index: faiss.Index = load_faiss().read_index(str(require_file(path, "FAISS index")))
+            index: faiss.Index = load_faiss().read_index(str(path))
         except (RuntimeError, MemoryError) as error:
-            raise DamagedArtifact(
-                f"{path} is damaged or too large ({_error_reason(error)}); build the index again"
-            ) from error
+            fault = f"{path} is damaged or too large ({_error_reason(error)})"
+            raise DamagedArtifact(f"{fault}; build the index again") from error
         shape, expected = (index.ntotal, index.d), (part.passages, self._shape[1])
         if shape != expected:
             raise DamagedArtifact(f"{path}: found vectors of shape {shape}, wanted {expected}; build the index again")
@@ -229,18 +202,16 @@ class FaissIndex:
         return index
 
     def _tune(self, index: "faiss.Index") -> None:
-        faiss = load_faiss()
-        lists = faiss.try_extract_index_ivf(index)
-        if lists:
+        if lists := load_faiss().try_extract_index_ivf(index):
             lists.nprobe = min(lists.nlist, self._nprobe or max(_NPROBE, lists.nlist // _NPROBE))
         graph = not lists and _set_parameter(index, "efSearch", self._ef_search or _EF_SEARCH)
-        for name, value, applies in (("nprobe", self._nprobe, lists), ("ef_search", self._ef_search, graph)):
-            if value and not applies:
-                raise ConfigError(f"{name} = {value}: the index in {self._folder} has no such setting; set it to 0")
+        for name, setting, applies in (("nprobe", self._nprobe, lists), ("ef_search", self._ef_search, graph)):
+            if setting and not applies:
+                raise ConfigError(f"{name} = {setting}: the index in {self._folder} has no such setting; set it to 0")
 
 
 def _free_memory(device: str) -> float:
-    """Free bytes of a GPU's memory or of this machine's; 0 where the system reports none."""
+    """Free bytes of the GPU's memory or this machine's; 0 if the system does not report it."""
     if device == "cuda":
         import torch
 
@@ -249,27 +220,21 @@ def _free_memory(device: str) -> float:
 
 
 def load_faiss() -> Any:
-    """The module `faiss`.
-
-    Raises:
-        IfqaError: faiss is not installed.
-    """
+    """The module `faiss`; raises MissingInput if it is not installed."""
     if sys.platform == "darwin":
         import torch  # noqa: F401 - both load a libomp, which only works with torch first
     try:
         import faiss
     except ImportError as error:
-        raise MissingInput(
-            "approximate search needs faiss: pip install 'ifqa[cpu]' (or 'ifqa[gpu]' on Linux with a "
-            f'GPU); or search exactly: factory = "" ({error})'
-        ) from error
+        mend = "pip install 'ifqa[cpu]' (or 'ifqa[gpu]' on Linux with a GPU); or search exactly: factory = \"\""
+        raise MissingInput(f"approximate search needs faiss: {mend} ({error})") from error
     if sys.platform == "darwin":
         faiss.omp_set_num_threads(1)  # two libomps in a process crash with threads
     return faiss
 
 
 def estimate_bytes(factory: str, passages: int, dimension: int) -> int:
-    """An upper estimate of the bytes of an index, on disk and in memory. Raises the errors of `build_index`."""
+    """An upper estimate of the bytes of an index, on disk and in memory; raises as `build_index`."""
     index = _create_index(factory, dimension)
     try:
         code = int(index.sa_code_size())
@@ -279,19 +244,18 @@ def estimate_bytes(factory: str, passages: int, dimension: int) -> int:
     return passages * (code + 8 + (8 * int(links[1]) + 12 if links else 0))
 
 
-def split_parts(shards: Shards, passages: int) -> list[tuple[int, int]]:
-    """(first row, end row) of parts made of whole shards; only a part with a single shard may exceed `passages`."""
+def _split_parts(shards: Shards, size: int) -> list[tuple[int, int]]:
+    """(first row, end row) of parts of whole shards; only a part of a single shard may exceed `size`."""
     parts: list[tuple[int, int]] = []
     for first, last in shards.bounds():
-        if parts and last - parts[-1][0] <= passages:
-            parts[-1] = (parts[-1][0], last)
-        else:
-            parts.append((first, last))
+        if parts and last - parts[-1][0] <= size:
+            first, _ = parts.pop()
+        parts.append((first, last))
     return parts
 
 
 def sample_vectors(shards: Shards, size: int, seed: int) -> NDArray[np.float32]:
-    """Vectors [size, dimension], sampled without replacement, in proportion from each shard; deterministic for a seed."""
+    """Vectors [size, dimension], sampled without replacement and in proportion from each shard, the same for a seed."""
     rng, sample = np.random.default_rng(seed), np.empty((size, shards.dimension()), np.float32)
     for first, vectors in shards.vectors():
         start, stop = (row * size // len(shards) for row in (first, first + len(vectors)))
@@ -302,9 +266,8 @@ def sample_vectors(shards: Shards, size: int, seed: int) -> NDArray[np.float32]:
 def _create_index(factory: str, dimension: int) -> Any:
     faiss = load_faiss()
     if re.search(r"(?:HNSW[01]|IVF0|x0)(?!\d)", factory):  # FAISS would crash later
-        raise ConfigError(
-            f'factory = "{factory}": a number is too small; wanted at least HNSW2, and at least 1 elsewhere'
-        )
+        wanted = "at least HNSW2, and at least 1 elsewhere"
+        raise ConfigError(f'factory = "{factory}": a number is too small; wanted {wanted}')
     with _report_factory_errors(factory):
         index = faiss.index_factory(dimension, factory, faiss.METRIC_INNER_PRODUCT)
     if not faiss.try_extract_index_ivf(index):
@@ -312,10 +275,10 @@ def _create_index(factory: str, dimension: int) -> Any:
     return index
 
 
-def _set_parameter(index: "faiss.Index", name: str, value: int) -> bool:
+def _set_parameter(index: "faiss.Index", name: str, number: int) -> bool:
     """Set a parameter of an index or of its inner index; return whether it has this parameter."""
     try:
-        load_faiss().ParameterSpace().set_index_parameter(index, name, value)
+        load_faiss().ParameterSpace().set_index_parameter(index, name, number)
     except RuntimeError:
         return False
     return True
@@ -323,14 +286,13 @@ def _set_parameter(index: "faiss.Index", name: str, value: int) -> bool:
 
 @contextmanager
 def _report_factory_errors(factory: str) -> Iterator[None]:
-    """Turn FAISS's errors about a factory into one-line messages."""
+    """Raise FAISS's errors about a factory as ConfigError."""
     try:
         yield
     except RuntimeError as error:
-        raise ConfigError(
-            f'factory = "{factory}": faiss cannot build it for inner product ({_error_reason(error)}); use a factory such as '
-            '"Flat", "SQ8", "IVF4096,PQ48x8", "HNSW32"; or search exactly: factory = ""'
-        ) from error
+        fault = f'factory = "{factory}": faiss cannot build it for inner product ({_error_reason(error)})'
+        mend = 'use a factory such as "Flat", "SQ8", "IVF4096,PQ48x8", "HNSW32"; or search exactly: factory = ""'
+        raise ConfigError(f"{fault}; {mend}") from error
 
 
 def _error_reason(error: Exception) -> str:

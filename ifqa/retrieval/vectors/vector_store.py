@@ -1,8 +1,8 @@
-"""Passage vectors on disk: an encoder writes them in shards, and a searcher maps these into memory.
+"""Passage vectors on disk, in shards, which searchers map into memory.
 
 `vectors-00000.npy` is a float16 array [passages, dimension]; other kinds of index have arrays with other names. `ids-00000.npy`
-has the passage ids as bytes, in the same order. `vectors.jsonl` has a line for each finished shard, with a hash of its passages
-and of the encoder, and the SHA-256 of its files. An interrupted build reuses finished shards.
+has the passage ids as bytes, in the same order. `vectors.jsonl` has a line for each finished shard: a hash of its passages and of
+the encoder, and the SHA-256 of its files. An interrupted build reuses finished shards.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice, pairwise
+from itertools import chain, count, dropwhile, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ifqa.corpus.passage_store import count_passages, parse_passage
-from ifqa.errors import DamagedArtifact, IfqaError
+from ifqa.errors import DamagedArtifact, FormatError, IfqaError
 from ifqa.progress import bar
 from ifqa.records import BuildCost, Hit, Passage, SearchResult
 from ifqa.settings import StoredModel, parse_stored
@@ -38,9 +38,9 @@ ID_BYTES = 16  # of a passage id on disk
 _MEND = "build the index again: ifqa index CORPUS"
 _SAMPLE_PASSAGES = 96  # passages encoded to measure the speed
 _LINE_BYTES = 2000  # of a passage in memory: line, text and tokens
-_SAMPLE_WORDS = (  # of an ordinary sentence
+_SENTENCE = (
     "the old bridge across the river was built in 1874 by an engineer who had come north from Leeds to find work"
-).split()
+)
 
 Arrays = tuple[NDArray[Any], ...]
 Encode = Callable[[Sequence[Passage]], Arrays]
@@ -61,14 +61,10 @@ def array_path(folder: Path, kind: str, number: int) -> Path:
 
 
 class Shards:
-    """The shards of a finished folder. Row numbers run through all shards, in their order."""
+    """The shards of a finished folder. Rows are numbered through all shards, in their order."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the list of shards. Their files, perhaps thousands, are opened on demand.
-
-        Raises:
-            IfqaError: the list is missing, empty or damaged.
-        """
+        """Read the list of shards; their files are opened on demand. Raises IfqaError if the list is missing or damaged."""
         self.folder, path = folder, require_file(folder / SHARDS_FILE, "list of vector shards")
         lines = [parse_stored(_ShardRecord, line, f"{path}:{number}", _MEND) for number, line in read_jsonl(path)]
         if not lines:
@@ -85,11 +81,7 @@ class Shards:
         return list(pairwise(self.starts.tolist()))
 
     def array(self, kind: str, position: int) -> NDArray[Any]:
-        """An array of the shard at a position in the list, memory-mapped.
-
-        Raises:
-            IfqaError: the file is missing or damaged.
-        """
+        """An array of the shard at a position in the list, memory-mapped. Raises IfqaError if it is missing or damaged."""
         path = require_file(array_path(self.folder, kind, self.numbers[position]), "vectors")
         try:
             array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -102,7 +94,7 @@ class Shards:
         return np.searchsorted(self.starts, rows, "right") - 1
 
     def ids(self, rows: Sequence[int] | NDArray[np.int64]) -> list[str]:
-        """The ids of rows; each call opens each of their shards once, so ask for many rows at once."""
+        """The ids of rows; each call opens their shards, so look up many rows at once."""
         rows, ids = np.asarray(rows, np.int64), np.empty(len(rows), object)
         positions = self.positions(rows)
         for position in np.unique(positions).tolist():
@@ -117,11 +109,7 @@ class Shards:
         return [SearchResult(list(islice(hits, int(count)))) for count in valid.sum(1)]
 
     def rows(self, ids: Sequence[str]) -> NDArray[np.int64]:
-        """The rows of ids; the first call reads all ids of the folder.
-
-        Raises:
-            IfqaError: the folder lacks an id.
-        """
+        """The rows of ids; the first call reads all ids of the folder. Raises IfqaError if the folder lacks an id."""
         if self._rows is None:
             all_ids = chain.from_iterable(self.array("ids", position).tolist() for position in range(len(self.numbers)))
             self._rows = {passage_id: row for row, passage_id in enumerate(all_ids)}
@@ -131,19 +119,14 @@ class Shards:
         return np.array(rows, np.int64)
 
     def dimension(self) -> int:
-        """The dimension of the vectors; checks the shape of every file.
-
-        Raises:
-            IfqaError: a file is missing, damaged or of another dimension.
-        """
+        """The dimension of the vectors. Raises IfqaError if a file is missing, damaged or of another shape."""
         dimension = self.array("vectors", 0).shape[-1]
         for position, (first, last) in enumerate(self.bounds()):
-            vectors = self.array("vectors", position)
-            if vectors.shape != (last - first, dimension) or vectors.dtype != np.float16:
-                raise DamagedArtifact(
-                    f"{array_path(self.folder, 'vectors', self.numbers[position])}: wanted float16 {(last - first, dimension)}, "
-                    f"found {vectors.dtype} {vectors.shape}; {_MEND}"
-                )
+            vectors, shape = self.array("vectors", position), (last - first, dimension)
+            if vectors.shape != shape or vectors.dtype != np.float16:
+                path = array_path(self.folder, "vectors", self.numbers[position])
+                found = f"found {vectors.dtype} {vectors.shape}"
+                raise DamagedArtifact(f"{path}: wanted float16 {shape}, {found}; {_MEND}")
         return int(dimension)
 
     def vectors(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, NDArray[np.float16]]]:
@@ -154,13 +137,9 @@ class Shards:
 
 
 class ShardWriter:
-    """Writes the shards of a folder, and knows which shards of an interrupted build are reusable.
-
-    A shard has a file of ids and one for each of `kinds`; see `array_path`.
-    """
+    """Writes the shards of a folder, each an array of ids and of each of `kinds`, and reuses an interrupted build's."""
 
     def __init__(self, folder: Path, kinds: Sequence[str] = ("vectors",)) -> None:
-        """Read the list of finished shards."""
         self.folder, self._kinds = folder, (*kinds, "ids")
         truncate_log(folder / SHARDS_FILE)
         self._records: dict[int, _ShardRecord] = {}
@@ -170,14 +149,14 @@ class ShardWriter:
                 self._records[record.shard] = record
 
     def count_finished(self, number: int, key: str) -> int | None:
-        """The number of passages of shard `number`, if it is complete and has the same `key`; else None."""
+        """The number of passages of a shard; None if it is incomplete or has another `key`."""
         record, paths = self._records.get(number), self._paths(number)
         if record is None or record.key != key or not all(path.exists() for path in paths):
             return None
         return record.passages if [sha256(path) for path in paths] == record.sha256 else None
 
     def add(self, number: int, key: str, ids: Sequence[str], *arrays: NDArray[Any]) -> None:
-        """Write a shard, with an array for each kind, then its line in the list."""
+        """Write a shard's arrays, then its line in the list."""
         encoded = np.array([text.encode("utf-8", "surrogatepass") for text in ids], dtype=np.bytes_)
         if self._records.pop(number, None):  # else a kill could leave new arrays under the old key
             self._write_list()
@@ -208,24 +187,19 @@ class ShardWriter:
 
 
 def to_float16(numbers: NDArray[np.float32], ids: Sequence[str] | NDArray[np.str_]) -> NDArray[np.float16]:
-    """Numbers in half precision; `ids` has the passage of each row, for the message.
-
-    Raises:
-        IfqaError: a number is NaN, infinite or too large for half precision.
-    """
+    """Numbers in half precision. Raises FormatError for NaN, infinity and overflow, with the passage from the rows' `ids`."""
     with np.errstate(over="ignore"):
         halves = numbers.astype(np.float16)
     if bad_rows := np.flatnonzero(~np.isfinite(halves).reshape(len(halves), -1).all(axis=1)).tolist():
-        raise IfqaError(
-            f"the vector of passage {ids[bad_rows[0]]} holds NaN or infinity (one of {len(bad_rows):,}): "
-            'the model is damaged, or its numbers are too large for half precision; try precision = "float32"'
-        )
+        fault = f"the vector of passage {ids[bad_rows[0]]} holds NaN or infinity (one of {len(bad_rows):,})"
+        cause = "the model is damaged, or its numbers are too large for half precision"
+        raise FormatError(f'{fault}: {cause}; try precision = "float32"')
     return halves
 
 
 @dataclass(frozen=True)
 class EncodingTask:
-    """Lines of passages to encode into the shard `number`, with the function that encodes them."""
+    """Lines of passages to encode into a shard, and the function that encodes them; `where` is the first line's "file:line"."""
 
     number: int
     lines: bytes
@@ -245,36 +219,25 @@ def encode_task(task: EncodingTask) -> tuple[list[str], Arrays]:
 
 
 def encode_corpus(
-    passages: Path,
-    folder: Path,
-    kinds: Sequence[str],
-    fingerprint: str,
-    encode: Encode,
-    *,
-    engine: Engine = "local",
-    workers: int = 1,
-    gpus: int = 0,
-) -> int:
-    """Encode a folder of passages into a folder of arrays, and return the number of passages.
+    passages: Path, folder: Path, kinds: Sequence[str], fingerprint: str, encode: Encode, *, engine: Engine = "local",
+    workers: int = 1, gpus: int = 0,
+) -> int:  # fmt: skip
+    """Encode `passages-*.jsonl` into a folder of shards, and return the number of passages.
+
+    Raises IfqaError if there are no passages, or a vector holds NaN or infinity.
 
     Args:
-        passages: a folder with `passages-*.jsonl`.
-        folder: for the shards and their list.
+        passages, folder: of the passages and of the shards.
         kinds: the names of the arrays that `encode` returns.
         fingerprint: of the model and the settings; shards with another fingerprint are encoded again.
         encode: returns the arrays of a shard; it must be picklable for several workers.
-        engine: "local", or "ray" for a cluster.
-        workers: processes; with Ray, 0 for as many as the cluster can run.
-        gpus: GPUs of this machine that the workers share.
-
-    Raises:
-        IfqaError: there are no passages, or a vector holds NaN or infinity.
+        engine, workers, gpus: see `ifqa.workers.pool.map_tasks`.
     """
     shards, count = count_passages(passages)
     writer, keys, reused = ShardWriter(folder, kinds), dict[int, str](), 0
     with bar("vectors", count) as advance:
 
-        def unfinished() -> Iterator[EncodingTask]:
+        def unfinished_tasks() -> Iterator[EncodingTask]:
             nonlocal reused
             for task in _iter_tasks(shards, encode):
                 keys[task.number] = hashlib.sha256(fingerprint.encode() + task.lines).hexdigest()
@@ -285,8 +248,8 @@ def encode_corpus(
                     reused += finished
                     advance(finished)
 
-        results = map_tasks(encode_task, unfinished(), workers=workers, engine=engine, gpus=gpus)
-        for task, (ids, arrays) in results:
+        tasks = unfinished_tasks()
+        for task, (ids, arrays) in map_tasks(encode_task, tasks, workers=workers, engine=engine, gpus=gpus):
             writer.add(task.number, keys[task.number], ids, *arrays)
             advance(len(ids))
     if reused:
@@ -296,33 +259,19 @@ def encode_corpus(
 
 def _iter_tasks(shards: dict[int, Path], encode: Encode) -> Iterator[EncodingTask]:
     """Tasks of up to `SHARD_PASSAGES` passages; a task never spans two shards of passages."""
-    number = 0
+    numbers = count()
     for path in shards.values():
         with open(path, "rb") as handle:
-            lines: list[bytes] = []
-            first = 0
-            for line_number, line in enumerate(handle, start=1):
-                if not lines and not line.strip():
-                    continue
-                first = first or line_number
-                lines.append(line)
-                if len(lines) == SHARD_PASSAGES:
-                    yield EncodingTask(number, b"".join(lines), f"{path}:{first}", encode)
-                    number, lines, first = number + 1, [], 0
-            if lines:
-                yield EncodingTask(number, b"".join(lines), f"{path}:{first}", encode)
-                number += 1
+            lines = enumerate(handle, start=1)
+            while batch := list(islice(dropwhile(lambda line: not line[1].strip(), lines), SHARD_PASSAGES)):
+                text = b"".join(line for _, line in batch)
+                yield EncodingTask(next(numbers), text, f"{path}:{batch[0][0]}", encode)
 
 
 def estimate_encoding(passages: int, encode: Encode, device: str, *, gpus: int = 1, fixed_arrays: int = 0) -> BuildCost:
-    """The cost of encoding passages, measured by encoding a sample.
+    """The cost of encoding a number of passages with parallel `gpus`, measured by encoding a sample on a device.
 
-    Args:
-        passages: their number.
-        encode: returns the arrays of passages.
-        device: of the model.
-        gpus: number of GPUs that work in parallel.
-        fixed_arrays: the first so many arrays of a shard do not grow with its passages.
+    `fixed_arrays` is how many of a shard's first arrays do not grow with its passages.
     """
     sample = sample_passages(device)
     encode(sample[:8])  # warm-up
@@ -333,15 +282,14 @@ def estimate_encoding(passages: int, encode: Encode, device: str, *, gpus: int =
     per_passage = sum(sizes[fixed_arrays:]) / len(sample)
     shards = -(-passages // SHARD_PASSAGES)
     disk = passages * (per_passage + ID_BYTES) + shards * sum(sizes[:fixed_arrays])
+    memory = _peak_memory() + 3 * SHARD_PASSAGES * (per_passage + _LINE_BYTES)
     about = f" at {per_second:,.0f} passages a second, measured now"
-    return BuildCost(
-        passages / per_second, disk, _peak_memory() + 3 * SHARD_PASSAGES * (per_passage + _LINE_BYTES), about
-    )
+    return BuildCost(passages / per_second, disk, memory, about)
 
 
 def sample_passages(device: str) -> list[Passage]:
     """Passages of 100 words on average, enough to measure the speed of a device."""
-    texts = [" ".join((_SAMPLE_WORDS * 8)[: 52 + number]) for number in range(_SAMPLE_PASSAGES)]
+    texts = [" ".join((_SENTENCE.split() * 8)[: 52 + number]) for number in range(_SAMPLE_PASSAGES)]
     return [Passage("", "A title", text) for text in texts] * (1 if device == "cpu" else 64)
 
 

@@ -15,9 +15,9 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tiny_encoder import tiny, tiny_dpr, tokenizer
 from transformers import DPRContextEncoder, DPRQuestionEncoder
 
+from ifqa.models import devices
 from ifqa.models.hub import MINILM, minilm_folder
 from ifqa.records import Passage
-from ifqa.retrieval.vectors import encoders as module
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 
 TEXTS = ["red", "cat dog bird sun moon tree rock", "green bird", "ship " * 60, "gold iron", "blue", "wolf fish " * 9]
@@ -64,8 +64,8 @@ def test_vectors_are_those_of_sentence_transformers(model, monkeypatch):
     ours, theirs = open_float(model), SentenceTransformer(model, device="cpu")
     queries, passages = one_by_one(theirs.encode_query, TEXTS), one_by_one(theirs.encode_document, TEXTS)
     for budget, chunk in ((1, 3), (40, 5), (2048, 256)):
-        monkeypatch.setitem(module.BATCH_TOKENS, "cpu", budget)
-        monkeypatch.setattr(module, "CHUNK", chunk)
+        monkeypatch.setitem(devices.BATCH_TOKENS, "cpu", budget)
+        monkeypatch.setattr(devices, "CHUNK", chunk)
         np.testing.assert_allclose(ours.encode_queries(TEXTS), queries, atol=1e-5)
         np.testing.assert_allclose(ours.encode_passages(PASSAGES), passages, atol=1e-5)
 
@@ -129,7 +129,7 @@ def by_hand(kind, folder, *texts, longest=256):
 
 @pytest.mark.parametrize("budget", [30, 2048])
 def test_dpr_reads_title_and_text_as_a_pair_and_a_question_alone(dpr, budget, monkeypatch):
-    monkeypatch.setitem(module.BATCH_TOKENS, "cpu", budget)
+    monkeypatch.setitem(devices.BATCH_TOKENS, "cpu", budget)
     encoder = open_float(dpr, max_tokens=40)
     questions = dpr.replace("ctx_encoder", "question_encoder")
     pairs = [(passage.title, passage.text) if passage.title else (passage.text,) for passage in PASSAGES]

@@ -46,13 +46,13 @@ def recall(rows, expected):
     return np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(rows.tolist(), expected.tolist(), strict=True)])
 
 
-@pytest.mark.parametrize("part_passages", [1, 5100, 10**6])
-def test_flat_in_any_number_of_parts_equals_exact_search(vectors, queries, tmp_path, part_passages):
-    facts = build_index(vectors, tmp_path, "Flat", part_passages=part_passages)
-    assert facts["parts"] == len(list(tmp_path.glob("faiss-*.index"))) == {1: 6, 5100: 3, 10**6: 1}[part_passages]
+@pytest.mark.parametrize("part_size", [1, 5100, 10**6])
+def test_flat_in_any_number_of_parts_equals_exact_search(vectors, queries, tmp_path, part_size):
+    facts = build_index(vectors, tmp_path, "Flat", part_size=part_size)
+    assert facts["parts"] == len(list(tmp_path.glob("faiss-*.index"))) == {1: 6, 5100: 3, 10**6: 1}[part_size]
     assert facts["bytes"] == sum(path.stat().st_size for path in tmp_path.glob("faiss-*.index"))
     assert facts["trained_on"] == 0
-    for k in (1, 10, 20_000) if part_passages == 5100 else (10,):
+    for k in (1, 10, 20_000) if part_size == 5100 else (10,):
         scores, rows = FaissIndex(tmp_path, (len(vectors), DIMENSION)).search(queries, k)
         expected_scores, expected_rows = FlatIndex(vectors).search(queries, k)
         assert (scores.dtype, rows.dtype) == (np.float32, np.int64)
@@ -69,7 +69,7 @@ FACTORIES = {
 
 @pytest.mark.parametrize(("factory", "floor"), FACTORIES.items())
 def test_every_kind_of_index_reaches_its_recall(vectors, queries, tmp_path, factory, floor):
-    facts = build_index(vectors, tmp_path, factory, part_passages=6000, train_sample=1300)
+    facts = build_index(vectors, tmp_path, factory, part_size=6000, train_sample=1300)
     scores, rows = FaissIndex(tmp_path, (len(vectors), DIMENSION)).search(queries, 10)
     assert facts["parts"] == 2
     assert recall(rows, FlatIndex(vectors).search(queries, 10)[1]) >= floor
@@ -88,12 +88,12 @@ def test_the_training_sample_is_bounded_reported_and_seeded(vectors, tmp_path):
 
 
 def test_an_index_larger_than_the_memory_gives_the_same_answers(vectors, queries, tmp_path):
-    build_index(vectors, tmp_path, "IVF32,SQ8", part_passages=3000)
+    build_index(vectors, tmp_path, "IVF32,SQ8", part_size=3000)
     large = FaissIndex(tmp_path, (len(vectors), DIMENSION))
     small = FaissIndex(tmp_path, (len(vectors), DIMENSION), memory_gb=1e-6)
-    assert (len(large._kept), len(small._kept)) == (4, 0)
+    assert (len(large._loaded), len(small._loaded)) == (4, 0)
     np.testing.assert_equal(large.search(queries, 20), small.search(queries, 20))
-    assert build_index(vectors, tmp_path, "IVF32,SQ8", part_passages=6000)["parts"] == 2  # same lists in fewer parts
+    assert build_index(vectors, tmp_path, "IVF32,SQ8", part_size=6000)["parts"] == 2  # same lists in fewer parts
     np.testing.assert_array_equal(
         FaissIndex(tmp_path, (len(vectors), DIMENSION)).search(queries, 20)[1], large.search(queries, 20)[1]
     )
@@ -110,7 +110,7 @@ def test_more_lists_or_candidates_raise_recall(vectors, queries, tmp_path, facto
 
 
 def test_missing_results_are_row_minus_one(vectors, queries, tmp_path):
-    build_index(vectors, tmp_path, "IVF128,Flat", part_passages=3000)
+    build_index(vectors, tmp_path, "IVF128,Flat", part_size=3000)
     scores, rows = FaissIndex(tmp_path, (len(vectors), DIMENSION), nprobe=1).search(queries, 2000)
     assert (rows[:, -1] == -1).all()
     assert (np.isneginf(scores) == (rows == -1)).all()
@@ -146,7 +146,7 @@ def test_factories_and_settings_that_do_not_fit_are_refused(vectors, tmp_path, m
 
 
 def test_a_damaged_index_is_refused_in_one_line(vectors, queries, tmp_path):
-    build_index(vectors, tmp_path, "Flat", part_passages=6000)
+    build_index(vectors, tmp_path, "Flat", part_size=6000)
     path, log = tmp_path / "faiss-00001.index", tmp_path / "faiss.json"
     whole, text = path.read_bytes(), log.read_text()
     for broken in (whole[:-1], b"\0" * len(whole), b""):
