@@ -79,8 +79,8 @@ class BM25(IndexedRetriever):
             raise self._damaged(error) from error
         self._count = self._searcher.get_total_num_docs()
         if facts.passages not in (None, self._count):
-            found = f"{self._count:,} of {facts.passages:,} passages"
-            raise DamagedArtifact(f"{index} holds {found}: damaged; build it again")
+            counts = f"{self._count:,} of {facts.passages:,} passages"
+            raise DamagedArtifact(f"{index} holds {counts}: damaged; build it again")
         if title_weight and not facts.title:
             raise ConfigError(f"{index} was built without titles: set title_weight to 0, or build it with title = true")
         self._searcher.set_bm25(float(k1), float(b))

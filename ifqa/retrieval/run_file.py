@@ -49,8 +49,8 @@ class RunFile(Retriever):
         for question in questions:
             ranking = self.rankings.get(question.id, self._by_text.get(_normalise_text(question.text)))
             if ranking is None and self._is_ctxs:
-                found = f"{len(self._by_text):,} others, such as {next(iter(self._by_text), 'nothing')!r}"
-                raise FormatError(f"{self.path} has no entry for {question.id}, {question.text!r}; found {found}")
+                others = f"{len(self._by_text):,} others, such as {next(iter(self._by_text), 'nothing')!r}"
+                raise FormatError(f"{self.path} has no entry for {question.id}, {question.text!r}; found {others}")
             if ranking is None and question.id.rpartition("/")[0] not in splits:
                 example = next(iter(self.rankings), "nothing")
                 raise FormatError(f"{self.path} ranks other questions: wanted ids like {question.id}, found {example}")

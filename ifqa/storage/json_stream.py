@@ -61,8 +61,8 @@ class JsonStream:
             if name == key:
                 yield
         if key not in keys:
-            found = ", ".join(map(repr, keys[:9])) or "no keys"
-            raise FormatError(f"{self._path}: key {key!r} is missing; found {found}")
+            names = ", ".join(map(repr, keys[:9])) or "no keys"
+            raise FormatError(f"{self._path}: key {key!r} is missing; found {names}")
 
     def elements(self) -> Iterator[str]:
         """Enter an array, or raise for another value; yields "" for each element, with the cursor before it."""

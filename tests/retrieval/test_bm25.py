@@ -1,4 +1,4 @@
-"""BM25 against its formula, with real indexes and searches, on the bundled Java only."""
+"""BM25 against its formula, with real indexes and searches on the bundled Java."""
 
 import json
 import math
@@ -29,7 +29,7 @@ TEXTS["other"] = "Runners running to a café in Łódź 東京 😀 title"
 
 
 def write_passages(folder, texts, files=3):
-    """A folder of passages, with other files: a manifest, an index of ids, somebody's notes."""
+    """A folder of passages and other files."""
     folder.mkdir(parents=True)
     rows = [{"id": key, "title": TITLES.get(key, ""), "contents": text} for key, text in reversed(texts.items())]
     for n in range(files):
@@ -42,19 +42,14 @@ def write_passages(folder, texts, files=3):
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("bm25")
+def passages(tmp_path_factory):
+    return write_passages(tmp_path_factory.mktemp("bm25") / "passages", TEXTS)
 
 
 @pytest.fixture(scope="session")
-def passages(folder):
-    return write_passages(folder / "passages", TEXTS)
-
-
-@pytest.fixture(scope="session")
-def index(folder, passages):
-    BM25.build(passages, folder / "index")
-    return folder / "index"
+def index(passages):
+    BM25.build(passages, passages.with_name("index"))
+    return passages.with_name("index")
 
 
 @pytest.fixture(scope="session")
@@ -90,7 +85,7 @@ def test_scores_equal_the_formula(searcher, words):
         assert hit.score == pytest.approx(expected[hit.passage_id], abs=1.2e-4 + 1e-6 * rank)
 
 
-def test_k1_and_b_are_those_of_the_formula(index):
+def test_k1_and_b_are_the_formulas(index):
     for hit in ask(BM25(index, k1=2, b=1), "red cat"):
         assert hit.score == pytest.approx(bm25(["red", "cat"], 2, 1)[hit.passage_id], abs=2e-4)
 
@@ -104,24 +99,23 @@ def test_ties_are_ordered_by_id_and_survive_a_trec_run(searcher, tmp_path):
 
 
 def test_rankings_follow_the_questions_for_any_number_of_threads(index, searcher):
-    questions = [
-        Question(f"q{n}", f"{a} {b}") for n, (a, b) in enumerate(zip(VOCABULARY * 9, VOCABULARY[3:] * 9, strict=False))
-    ]
-    together = searcher.search(questions, 7)
-    assert list(map(list, together)) == [ask(searcher, question.text, 7) for question in questions]
-    assert together == BM25(index, threads=3).search(questions, 7)
-    assert all(len(ranking) == 7 for ranking in together)
-    assert [ranking[:3] for ranking in together] == searcher.search(questions, 3)
+    pairs = zip(VOCABULARY * 9, VOCABULARY[3:] * 9, strict=False)
+    questions = [Question(f"q{n}", " ".join(pair)) for n, pair in enumerate(pairs)]
+    rankings = searcher.search(questions, 7)
+    assert list(map(list, rankings)) == [ask(searcher, question.text, 7) for question in questions]
+    assert rankings == BM25(index, threads=3).search(questions, 7)
+    assert [ranking[:3] for ranking in rankings] == searcher.search(questions, 3)
+    assert {len(ranking) for ranking in rankings} == {7}
 
 
-NOTHING = ["", "  ", "the of and", "unheardof", "\ud800", "\x00", 'AND "OR NOT: ((']
-OTHER = [
+UNMATCHED = ["", "  ", "the of and", "unheardof", "\ud800", "\x00", 'AND "OR NOT: ((']
+MATCHED = [
     '"cafe" cafés (café', "title: café^2 AND {x", "Łódź~ +*", "東", "\U0001f600", "x\ud800 café", "a\x00 café", "RUNNER",
 ]  # fmt: skip
 MANY = " ".join(f"unknown{n}" for n in range(5000)) + " café"  # more than Lucene's limit on clauses
 
 
-@pytest.mark.parametrize(("expected", "texts"), [([], NOTHING), (["other"], [*OTHER, MANY])])
+@pytest.mark.parametrize(("expected", "texts"), [([], UNMATCHED), (["other"], [*MATCHED, MANY])])
 def test_text_is_no_query_language(searcher, expected, texts):
     assert [[hit.passage_id for hit in ask(searcher, text)] for text in texts] == [expected] * len(texts)
 
@@ -131,9 +125,9 @@ def test_no_text_breaks_a_search(searcher, text):
     assert all(math.isfinite(hit.score) for hit in ask(searcher, text, 3))
 
 
-def test_titles_and_stems_count_only_where_configured(folder, passages, index, searcher):
-    BM25.build(passages, folder / "titled", title=True, stemmer="none", threads=1)
-    untitled, titled = BM25(folder / "titled"), BM25(folder / "titled", title_weight=2.0)
+def test_titles_and_stems_count_only_if_configured(tmp_path, passages, index, searcher):
+    BM25.build(passages, tmp_path, title=True, stemmer="none", threads=1)
+    untitled, titled = BM25(tmp_path), BM25(tmp_path, title_weight=2.0)
     assert ask(searcher, "Zanzibar") == ask(untitled, "Zanzibar") == []
     assert [hit.passage_id for hit in ask(titled, "Zanzibar")] == ["0-0"]
     assert ask(titled, "red") == ask(untitled, "red") == ask(searcher, "red")
@@ -171,10 +165,6 @@ def test_passages_that_cannot_be_indexed_are_refused_by_file_and_line(passages, 
         (folder / "passages-00001.jsonl").write_text(f"\n{line}\n")
         with refused(rf"00001.jsonl:2: {message}"):
             BM25.build(folder, tmp_path / "index")
-    with refused(r"no passages in .*; wanted passages-"):
-        BM25.build(tmp_path, tmp_path / "index")
-    with refused("'stemmer': unknown value 'poter'; did you mean 'porter'"):
-        BM25.build(passages, tmp_path / "index", stemmer="poter")
     for memory in ("4g", "0", "-1", "nan", "0.01"):
         monkeypatch.setenv(jvm.MEMORY_VARIABLE, memory)
         with refused("gigabytes for Java"):
@@ -226,9 +216,7 @@ def test_it_prints_nothing_and_ignores_other_javas(tmp_path):
     options = {"JAVA_TOOL_OPTIONS": "-Dx=1", "CLASSPATH": "/nowhere.jar"}
     process = python(HOSTILE, cwd=tmp_path, env=os.environ | wrong | options)
     assert process.stdout == "interrupted\n['other'] []\n"
-    assert [
-        line for line in process.stderr.splitlines() if "BM25 index" not in line
-    ] == []  # a slow machine shows the bar
+    assert all("BM25 index" in line for line in process.stderr.splitlines())  # a slow machine shows the bar
 
 
 def python(code, **options):
@@ -239,16 +227,17 @@ BLOCKED = "from ifqa.retrieval.jvm import run_java; run_java('io.anserini.index.
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a named pipe as an endless file")
-@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
-def test_indexing_ends_with_its_parent_process(tmp_path, sign):
-    (tmp_path / "in").mkdir()
-    os.mkfifo(tmp_path / "in" / "passages-00000.jsonl")
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
+def test_indexing_ends_with_its_parent_process(tmp_path, ending):
+    path = tmp_path / "in" / "passages-00000.jsonl"
+    path.parent.mkdir()
+    os.mkfifo(path)
     options = "-collection JsonCollection -generator DefaultLuceneDocumentGenerator -threads 1".split()
-    options += ["-input", str(tmp_path / "in"), "-index", str(tmp_path / "index")]
+    options += ["-input", str(path.parent), "-index", str(tmp_path / "index")]
     parent = subprocess.Popen([sys.executable, "-c", BLOCKED.format(options)], stdout=-3, stderr=-3)
-    with open(tmp_path / "in" / "passages-00000.jsonl", "wb", buffering=0) as pipe:  # opens once Java reads it
-        parent.send_signal(sign)
-        assert parent.wait() == -sign
+    with open(path, "wb", buffering=0) as pipe:  # opens once Java reads it
+        parent.send_signal(ending)
+        assert parent.wait() == -ending
         with pytest.raises(BrokenPipeError):  # Java reads the pipe until it ends
             while True:
                 pipe.write(b"\n" * 1000)
@@ -264,10 +253,8 @@ load_jnius()
 
 
 def test_a_jvm_that_lacks_the_jar_is_refused():
-    assert (
-        "IfqaError: this process already runs a JVM that is older than 21 or lacks pyserini's jar"
-        in python(OTHER_JVM).stderr
-    )
+    message = "IfqaError: this process already runs a JVM that is older than 21 or lacks pyserini's jar"
+    assert message in python(OTHER_JVM).stderr
 
 
 DEEP = """

@@ -1,4 +1,4 @@
-"""Fusion follows its formulas, orders ties the same every time, and takes its parts from an experiment file."""
+"""Fusion follows its formulas, ranks ties deterministically, and takes its parts from an experiment file."""
 
 import pytest
 from hypothesis import given
@@ -15,60 +15,47 @@ from ifqa.retrieval.composition import Part, fuse_by_rank, fuse_by_score, top_hi
 from ifqa.retrieval.context import Gold
 from ifqa.retrieval.fusion import Fusion
 
-ASKED = []  # what Scripted was asked: (text, k)
+SEARCHES = []  # (text, k) of each question that Scripted got
 
 
 class Scripted(Retriever):
-    """Always returns the same ranking, and appends to ASKED what it is asked."""
+    """Always returns the same ranking."""
 
     def __init__(self, *, ranks: str = "a b c") -> None:
         self.ranks = ranks.split()
 
     def search(self, questions, k):
-        ASKED.extend((question.text, k) for question in questions)
+        SEARCHES.extend((question.text, k) for question in questions)
         hits = [Hit(passage_id, 1 / rank) for rank, passage_id in enumerate(self.ranks[:k], start=1)]
         return [SearchResult(hits) for _ in questions]
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
+def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    ASKED.clear()
+    SEARCHES.clear()
 
 
-def ranking(passages, scores):
-    return [Hit(*pair) for pair in zip(passages, sorted(scores, reverse=True), strict=False)]
-
-
-scores = st.lists(st.floats(0.01, 100), min_size=8, max_size=8)
-some_ranking = st.builds(
-    lambda names, n, given: ranking(names[:n], given), st.permutations("abcdefgh"), st.integers(0, 8), scores
-)
-rankings = st.lists(some_ranking, min_size=2, max_size=4)
+id_lists = st.builds(lambda ids, size: ids[:size], st.permutations("abcdefgh"), st.integers(0, 8))
 weights = st.lists(st.floats(0, 4), min_size=4, max_size=4)
 
 
-@given(rankings=rankings, weights=weights, rrf_k=st.integers(0, 100))
-def test_rrf_is_the_sum_of_cormack_et_al(rankings, weights, rrf_k):
-    weights = weights[: len(rankings)]
-    expected = {}
-    for passage in {hit.passage_id for ranking in rankings for hit in ranking}:
-        places = [[hit.passage_id for hit in ranking] for ranking in rankings]
-        contributions = [
-            (weight, place.index(passage)) for weight, place in zip(weights, places, strict=True) if passage in place
-        ]
-        expected[passage] = sum(weight / (rrf_k + rank + 1) for weight, rank in contributions)
+@given(id_lists=st.lists(id_lists, min_size=2, max_size=4), weights=weights, rrf_k=st.integers(0, 100))
+def test_rrf_is_the_sum_of_cormack_et_al(id_lists, weights, rrf_k):
+    weights = weights[: len(id_lists)]
+    expected = dict.fromkeys((passage_id for ids in id_lists for passage_id in ids), 0.0)
+    for passage_id in expected:
+        for weight, ids in zip(weights, id_lists, strict=True):
+            if passage_id in ids:
+                expected[passage_id] += weight / (rrf_k + ids.index(passage_id) + 1)
+    rankings = [[Hit(passage_id, 1.0) for passage_id in ids] for ids in id_lists]
     assert fuse_by_rank(rankings, weights, rrf_k) == pytest.approx(expected)
 
 
-def test_shares_of_the_best_score_equal_sums_by_hand():
+def test_a_passage_gets_the_last_score_of_a_ranking_that_lacks_it_or_zero_if_it_is_short():
     bm25, dense = [Hit("a", 20.0), Hit("b", 15.0), Hit("c", 5.0)], [Hit("d", 0.8), Hit("a", 0.2)]
-    fused = fuse_by_score([bm25, dense], [1.0, 2.0])
-    # a passage that a ranking lacks gets the last score: 5/20 in the first ranking, 0.2/0.8 in the second
+    fused = fuse_by_score([bm25, dense], [1.0, 2.0])  # the last scores are 5/20 and 0.2/0.8
     assert fused == pytest.approx({"a": 1 + 0.5, "b": 0.75 + 0.5, "c": 0.25 + 0.5, "d": 0.25 + 2})
-
-
-def test_a_passage_absent_from_a_short_ranking_scores_zero():
     few, many = [Hit("a", 20.0)], [Hit("b", 0.8), Hit("a", 0.6)]
     assert fuse_by_score([few, many], [1.0, 1.0], [5, 2]) == pytest.approx({"a": 1.75, "b": 1.0})
     assert fuse_by_score([few, many], [1.0, 1.0], [1, 2]) == pytest.approx({"a": 1.75, "b": 2.0})
@@ -83,7 +70,7 @@ def test_equal_scores_keep_the_order_of_insertion(fused, k):
     assert [hit.passage_id for hit in top_hits(fused, k)] == expected[:k]
 
 
-def tables(**retriever):
+def sections(**retriever):
     return {"benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "fusion"} | retriever}
 
 
@@ -91,22 +78,16 @@ def part(**settings):
     return {"name": f"{__name__}:Scripted"} | settings
 
 
-NESTED = tables(
-    k=9,
-    method="rrf",
-    parts=[
-        part(ranks="a b c d", k=2, weight=2.0, query="presupposition"),
-        {"name": "fusion", "weight": 0.5, "method": "rrf", "parts": [part(ranks="x y", k=1), part(query="main")]},
-    ],
-)
+INNER = {"name": "fusion", "weight": 0.5, "method": "rrf", "parts": [part(ranks="x y", k=1), part(query="main")]}
+OUTER = [part(ranks="a b c d", k=2, weight=2.0, query="presupposition"), INNER]
+NESTED = sections(k=9, method="rrf", parts=OUTER)
 
 
-def test_each_part_is_asked_with_its_own_depth_and_query_in_order():
+def test_each_part_gets_its_depth_and_query_in_order():
     retriever = System(Run(parse_experiment("x", NESTED, "x.toml"))).retriever
-    ((*hits,),) = retriever.search([Question("q", "If it rained, who would come?")], 3)
-    texts = [text.rstrip("?., ").lower() for text, _ in ASKED]
-    assert texts == ["it rained", "if it rained, who would come", "who would come"]
-    assert [k for _, k in ASKED] == [2, 1, 9]
+    [hits] = retriever.search([Question("q", "If it rained, who would come?")], 3)
+    searches = [(text.rstrip("?., ").lower(), k) for text, k in SEARCHES]
+    assert searches == [("it rained", 2), ("if it rained, who would come", 1), ("who would come", 9)]
     assert [hit.passage_id for hit in hits] == ["a", "b", "x"]  # a: 2/61 + .5/62, b: 2/62 + .5/63, x: .5/61
     assert hits[0].score == pytest.approx(2 / 61 + 0.5 / 62)
 
@@ -126,7 +107,7 @@ def test_a_nested_experiment_gets_defaults_and_its_variant_loads_again():
     assert [part["k"] for part in variant.retriever["parts"]] == [variant.retriever["k"]] * 2
 
 
-def test_passages_made_by_parts_are_returned_once():
+def test_generated_passages_are_returned_once():
     questions = [Question("q1", "If?", gold_passages=("one", "two")), Question("q2", "If?", gold_passages=("two",))]
     fused = Fusion(parts=[Part(Gold(), 5), Part(Scripted(), 5), Part(Gold(), 5)])
     first, second = fused.search(questions, 9)
@@ -146,7 +127,6 @@ def test_passages_made_by_parts_are_returned_once():
         ({"parts": "bm25"}, r"wants \[\[retriever.parts\]\], found 'bm25'"),
         ({"parts": [part(), part(weight=-1)]}, "'weight': wanted a number from 0, found -1"),
         ({"parts": [part(weight=0)] * 2}, "weights of at least 0, and one above 0"),
-        ({"rrf_k": -1, "parts": [part()] * 2}, "'rrf_k': wanted a whole number from 0, found -1"),
         ({"weight": 1.0}, "'fusion' takes no 'weight' here"),
         ({"query": "main"}, "'fusion' takes no 'query' here"),
         ({"parts": [part(), part(query="mian")]}, "unknown query 'mian'; did you mean 'main'"),
@@ -155,4 +135,4 @@ def test_passages_made_by_parts_are_returned_once():
 )
 def test_wrong_fusion_settings_are_refused_in_one_line(retriever, message):
     with refused(message):
-        _ = System(Run(parse_experiment("x", tables(**retriever), "x.toml"))).retriever
+        _ = System(Run(parse_experiment("x", sections(**retriever), "x.toml"))).retriever

@@ -1,4 +1,4 @@
-"""The ranker: what it compares, the weights that it reads, and what it refuses."""
+"""The ranker: its features, its weights, and what it refuses."""
 
 import json
 
@@ -26,22 +26,21 @@ def row(text, passage, others=()):
     return dict(zip(FEATURES, rows[0].tolist(), strict=True))
 
 
-def model(path, **changed):
-    weights = dict.fromkeys(FEATURES, 0.0) | {"words": 1.0} | changed.pop("weights", {})
-    path.write_text(json.dumps({"family": "ifqa/full", "sources": {"train.json": "f9"}, "weights": weights} | changed))
+def write_model(path, **weights):
+    weights = dict.fromkeys(FEATURES, 0.0) | {"words": 1.0} | weights
+    path.write_text(json.dumps({"family": "ifqa/full", "sources": {"train.json": "f9"}, "weights": weights}))
     return str(path)
 
 
-def test_names_numbers_and_pairs_of_the_question_are_found():
+def test_names_numbers_and_pairs_of_the_question_count():
     features = row(TEXT, PASSAGES["a"])
-    assert features["names"] == 1.0
-    assert features["numbers"] == 1.0
+    assert features["names"] == features["numbers"] == 1.0
     assert features["pairs"] == 4 / 10  # "ada lind", "at brill", "brill in", "in 1931", of those with a long word
     assert features["triples"] == 3 / 11  # "cup at brill", "at brill in", "brill in 1931"
     assert features["words"] > features["asked words"]
-    only = row(TEXT, PASSAGES["b"])
-    assert only["names"] == 0.5  # of Ada Lind and Brill
-    assert only["numbers"] == only["triples"] == 0.0
+    features = row(TEXT, PASSAGES["b"])
+    assert features["names"] == 0.5  # of Ada Lind and Brill
+    assert features["numbers"] == features["triples"] == 0.0
 
 
 def test_words_count_by_rarity_and_nearness_and_plurals_match():
@@ -60,34 +59,32 @@ texts = st.text(st.sampled_from("Ada Lind 1931 of the band, ."), max_size=80)
 
 @given(texts, st.lists(texts, max_size=4), st.text(st.sampled_from("xyz qu."), max_size=80))
 def test_words_that_the_question_lacks_change_nothing(question, passages, other):
-    scores = [1.0 / (1 + n) for n in range(len(passages))]
+    scores, longer = [1.0 / (1 + n) for n in range(len(passages))], [f"{passage} {other}" for passage in passages]
     features = compute_features(question, lambda word: 0.5, scores, passages)
     assert features.shape == (len(passages), len(FEATURES))
     assert np.isfinite(features).all()
-    assert np.allclose(
-        features, compute_features(question, lambda word: 0.5, scores, [f"{passage} {other}" for passage in passages])
-    )
+    assert np.allclose(features, compute_features(question, lambda word: 0.5, scores, longer))
 
 
 def test_passages_are_ranked_by_the_models_weights(tmp_path):
     questions = [Question("q/0", TEXT), Question("q/1", "If so?")]
-    ranker = Ranker(parts=[Part(Scripted(), 3)], passages=fetch, model=model(tmp_path / "words.json"))
+    ranker = Ranker(parts=[Part(Scripted(), 3)], passages=fetch, model=write_model(tmp_path / "words.json"))
     first, second = ranker.search(questions, 2)
     assert [hit.passage_id for hit in first] == ["a", "b"]
     assert first[0].score > first[1].score
     assert [hit.passage_id for hit in second] == ["c", "b"]  # nothing matches: the order stays
-    weights = {"words": 0.0, "score": -1.0}
-    ranker = Ranker(parts=[Part(Scripted(), 3)], passages=fetch, model=model(tmp_path / "low.json", weights=weights))
+    low = write_model(tmp_path / "low.json", words=0.0, score=-1.0)
+    ranker = Ranker(parts=[Part(Scripted(), 3)], passages=fetch, model=low)
     assert [hit.passage_id for hit in ranker.search(questions, 3)[0]] == ["a", "b", "c"]
     assert (ranker.family, set(ranker.trained_on)) == ("ifqa/full", {"f9", "abc"})
 
 
-def test_what_a_ranker_cannot_use_is_refused_in_one_line(tmp_path):
+def test_missing_models_other_features_and_other_families_are_refused(tmp_path):
     path = tmp_path / "model.json"
     with refused("does not exist"):
         read_ranker(str(path))
     with refused("features differ from this version in length"):
-        read_ranker(model(path, weights={"length": 1.0}))
+        read_ranker(write_model(path, length=1.0))
     path.write_text("{}")
     with refused("train it again"):
         read_ranker(str(path))

@@ -1,4 +1,4 @@
-"""The reranker: the mixing of scores, the texts that the model reads, and the shipped adapter."""
+"""The reranker: mixed scores, the texts that the model reads, and the bundled adapter."""
 
 import json
 import shutil
@@ -21,72 +21,65 @@ from ifqa.retrieval.context import Gold
 from ifqa.retrieval.rerank import Rerank, reorder_hits
 
 QUESTIONS = [Question("q/0", "If Ada Lind had not won the cup, who would have?"), Question("q/1", "If so, where?")]
-scores = st.lists(st.integers(-50, 50).map(float), min_size=1, max_size=9)
+# (score, the model's score) of each passage
+score_pairs = st.lists(st.tuples(st.integers(-50, 50), st.integers(-9, 9)), min_size=1, max_size=9)
 
 
-def ranking_of(values):
-    return [Hit(f"p{place}", value) for place, value in enumerate(sorted(values, reverse=True))]
+def ranking_and_scores(pairs):
+    scores, model_scores = (list(map(float, column)) for column in zip(*pairs, strict=True))
+    return [Hit(f"p{place}", score) for place, score in enumerate(sorted(scores, reverse=True))], model_scores
 
 
-@given(scores, st.data())
-def test_with_weight_one_the_model_decides_and_ties_keep_their_order(values, data):
-    model = data.draw(st.lists(st.integers(-9, 9).map(float), min_size=len(values), max_size=len(values)))
-    order = [hit.passage_id for hit in reorder_hits(ranking_of(values), model, 1.0)]
-    assert order == [f"p{place}" for place in sorted(range(len(values)), key=lambda place: -model[place])]
+@given(score_pairs)
+def test_with_weight_1_the_model_decides_and_ties_keep_their_order(pairs):
+    ranking, scores = ranking_and_scores(pairs)
+    order = [hit.passage_id for hit in reorder_hits(ranking, scores, 1.0)]
+    assert order == [f"p{place}" for place in sorted(range(len(scores)), key=lambda place: -scores[place])]
 
 
-@given(scores, st.floats(0.1, 10), st.floats(-5, 5), st.data())
-def test_scale_and_offset_of_scores_do_not_matter(values, factor, offset, data):
-    model = data.draw(st.lists(st.integers(-9, 9).map(float), min_size=len(values), max_size=len(values)))
-    ranking = ranking_of(values)
+@given(score_pairs, st.floats(0.1, 10), st.floats(-5, 5))
+def test_scale_and_offset_of_scores_do_not_matter(pairs, factor, offset):
+    ranking, scores = ranking_and_scores(pairs)
     moved = [Hit(hit.passage_id, hit.score * factor + offset) for hit in ranking]
-    scaled = {hit.passage_id: hit.score for hit in reorder_hits(ranking, model)}
-    other = {hit.passage_id: hit.score for hit in reorder_hits(moved, [score * factor - offset for score in model])}
-    assert other == pytest.approx(scaled, abs=1e-6)
+    expected = {hit.passage_id: hit.score for hit in reorder_hits(ranking, scores)}
+    hits = reorder_hits(moved, [score * factor - offset for score in scores])
+    assert {hit.passage_id: hit.score for hit in hits} == pytest.approx(expected, abs=1e-6)
 
 
-@given(scores, st.data())
-def test_passages_below_the_depth_follow_as_they_were(values, data):
-    ranking = ranking_of(values)
-    depth = data.draw(st.integers(1, len(values)))
-    model = data.draw(st.lists(st.integers(-9, 9).map(float), min_size=depth, max_size=depth))
-    hits = reorder_hits(ranking, model)
-    assert hits[:depth] == reorder_hits(ranking[:depth], model)
+@given(score_pairs, st.integers(1, 9))
+def test_passages_below_the_depth_keep_their_order(pairs, depth):
+    ranking, scores = ranking_and_scores(pairs)
+    hits = reorder_hits(ranking, scores[:depth])
+    assert hits[:depth] == reorder_hits(ranking[:depth], scores[:depth])
     assert [hit.passage_id for hit in hits[depth:]] == [hit.passage_id for hit in ranking[depth:]]
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert {hit.passage_id for hit in hits} == {hit.passage_id for hit in ranking}
     assert reorder_hits([], []) == []
 
 
-def test_the_model_reads_the_configured_clause_and_the_first_passages_alone(monkeypatch):
-    read, real = [], module.CrossEncoder.relevance
-    spied = lambda self, pairs: (read.append(pairs), real(self, pairs))[1]  # noqa: E731
-    monkeypatch.setattr(module.CrossEncoder, "relevance", spied)
+def test_the_model_reads_the_configured_clause_and_only_the_first_passages(monkeypatch):
+    batches, relevance = [], module.CrossEncoder.relevance
+    spy = lambda self, pairs: (batches.append(pairs), relevance(self, pairs))[1]  # noqa: E731
+    monkeypatch.setattr(module.CrossEncoder, "relevance", spy)
     part = Scripted()
-    how = {"parts": [Part(part, 3)], "passages": fetch, "device": "cpu", "model_weight": 1.0}
-    whole = Rerank(**how)
-    [ranking] = whole.search(QUESTIONS[:1], 2)
-    assert (ranking[0].passage_id, len(ranking), part.asked, whole.trained_on[-1]) == (
-        "a",
-        2,
-        [QUESTIONS[0].text],
-        "abc",
-    )
-    [ranking] = Rerank(**how, depth=2, reads="presupposition").search(QUESTIONS[:1], 3)
-    assert read[1] == [("Ada Lind had not won the cup", PASSAGES["c"]), ("Ada Lind had not won the cup", PASSAGES["b"])]
+    settings = {"parts": [Part(part, 3)], "passages": fetch, "device": "cpu", "model_weight": 1.0}
+    rerank = Rerank(**settings)
+    [ranking] = rerank.search(QUESTIONS[:1], 2)
+    assert (ranking[0].passage_id, len(ranking), rerank.trained_on[-1]) == ("a", 2, "abc")
+    [ranking] = Rerank(**settings, depth=2, reads="presupposition").search(QUESTIONS[:1], 3)
+    assert batches[1] == [("Ada Lind had not won the cup", PASSAGES[name]) for name in "cb"]
     assert ranking[2].passage_id == "a"
     assert part.asked == [QUESTIONS[0].text] * 2
 
 
-def test_passages_made_by_the_part_are_read_and_returned():
+def test_generated_passages_are_read_and_returned():
     question = Question("q/0", "If?", gold_passages=(PASSAGES["a"], PASSAGES["b"]))
     [ranking] = Rerank(parts=[Part(Gold(), 5)], passages=fetch, device="cpu").search([question], 5)
     assert {hit.passage_id for hit in ranking} == {passage.id for passage in ranking.generated}
 
 
-def test_the_span_reader_raises_the_passage_that_holds_an_answer():
-    part = Scripted()
-    rerank = Rerank(parts=[Part(part, 3)], passages=fetch, model="extractive", device="cpu", model_weight=1.0)
+def test_the_span_reader_raises_the_passage_with_an_answer():
+    rerank = Rerank(parts=[Part(Scripted(), 3)], passages=fetch, model="extractive", device="cpu", model_weight=1.0)
     question = Question("q/0", "If Ada Lind had won the cup a year later, in what year would she have won it?")
     assert rerank.search([question], 3)[0][0].passage_id == "a"
     assert rerank.family == Rerank.training_family("extractive") == "ifqa/full"
@@ -104,12 +97,12 @@ def test_the_span_reader_raises_the_passage_that_holds_an_answer():
         ({"device": "tpu"}, "unknown device 'tpu'"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused_in_one_line(settings, message):
+def test_wrong_settings_are_refused_in_one_line(settings, message):
     with refused(message):
         Rerank(**{"parts": [Part(Scripted(), 1)], "passages": fetch, "device": "cpu", **settings})
 
 
-def test_the_shipped_adapter_is_small_and_refuses_the_other_family(tmp_path, monkeypatch):
+def test_the_bundled_adapter_is_small_and_refuses_the_other_family(tmp_path, monkeypatch):
     folder = module.adapter_folder(module.BUNDLED_MODEL)
     assert sum(path.stat().st_size for path in folder.iterdir()) < 4_000_000
     monkeypatch.chdir(tmp_path)
@@ -148,7 +141,7 @@ def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
         (tmp_path / name).write_bytes(content)
         with refused(message):
             module.CrossEncoder(str(tmp_path), "cpu")
-    # transformers would draw the classifier at random: other scores in each process
+    # transformers would initialise the classifier at random, with other scores in each process
     shutil.copytree(minilm_folder(), tmp_path / "encoder")
     config = json.loads((tmp_path / "encoder/config.json").read_text())
     (tmp_path / "encoder/config.json").write_text(json.dumps(config | {"id2label": {"0": "L"}}))

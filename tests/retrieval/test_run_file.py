@@ -7,7 +7,6 @@ from refusals import refused
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.formats.ctxs import write_ctxs
-from ifqa.pipeline import run as pipeline_run
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_inputs import passages_of, rankings_of
@@ -26,7 +25,7 @@ def ctxs_file(path, *entries):
     return str(path)
 
 
-def test_a_trec_run_makes_no_passages_and_may_leave_questions_out(tmp_path):
+def test_a_trec_run_has_no_passages_and_may_leave_questions_out(tmp_path):
     (tmp_path / "run").write_text("b/dev/1 Q0 p 2 1.0 t\nb/dev/1 Q0 q 1 2.0 t\n")
     run = RunFile(str(tmp_path / "run"))
     assert run.search(QUESTIONS, 1) == [SearchResult([Hit("q", 2.0)]), SearchResult([])]
@@ -35,13 +34,9 @@ def test_a_trec_run_makes_no_passages_and_may_leave_questions_out(tmp_path):
 
 
 def test_entries_are_matched_by_text_as_dpr_writes_it(tmp_path):
-    path = ctxs_file(
-        tmp_path / "x.json",
-        {"question": "If so, what?", "ctxs": [ctx(1), ctx(2)]},
-        {"question": " If John's cat barked, who?", "ctxs": [ctx(3), ctx(1)]},
-        {"question": "Another?", "ctxs": [ctx(4)]},
-    )
-    run = RunFile(path)
+    entries = {"If so, what?": (1, 2), " If John's cat barked, who?": (3, 1), "Another?": (4,)}
+    ctxs = [{"question": text, "ctxs": [ctx(n) for n in numbers]} for text, numbers in entries.items()]
+    run = RunFile(ctxs_file(tmp_path / "x.json", *ctxs))
     first, second = run.search(QUESTIONS, 1)
     assert [*first, *second] == [Hit("wiki:1", 99.0)] * 2
     assert [len(ranking) for ranking in run.search(QUESTIONS, 5)] == [2, 2]
@@ -51,16 +46,11 @@ def test_entries_are_matched_by_text_as_dpr_writes_it(tmp_path):
 
 
 def test_a_matching_id_counts_before_the_text(tmp_path):
-    path = ctxs_file(
-        tmp_path / "x.json",
-        {"id": "b/dev/2", "question": QUESTIONS[0].text, "ctxs": [ctx(1)]},
-        {"id": 7, "question": "Other?", "ctxs": [ctx(2)]},
-        {"id": 7, "question": QUESTIONS[0].text + " ", "ctxs": [ctx(3)]},
-        {"id": 7, "question": "If what?", "ctxs": [ctx(4)]},
-    )
-    run = RunFile(path)
-    third = Question("b/dev/3", "If what?")
-    assert [ranking[0].passage_id for ranking in run.search([*QUESTIONS, third], 1)] == ["wiki:1", "wiki:1", "wiki:4"]
+    entries = [("b/dev/2", QUESTIONS[0].text), (7, "Other?"), (7, QUESTIONS[0].text + " "), (7, "If what?")]
+    ctxs = [{"id": key, "question": text, "ctxs": [ctx(n)]} for n, (key, text) in enumerate(entries, start=1)]
+    run = RunFile(ctxs_file(tmp_path / "x.json", *ctxs))
+    rankings = run.search([*QUESTIONS, Question("b/dev/3", "If what?")], 1)
+    assert [ranking[0].passage_id for ranking in rankings] == ["wiki:1", "wiki:1", "wiki:4"]
 
 
 def test_ctxs_of_other_questions_and_pickles_are_refused(tmp_path):
@@ -68,9 +58,9 @@ def test_ctxs_of_other_questions_and_pickles_are_refused(tmp_path):
     with refused(r"no entry for b/dev/2, 'If so, what\?'; found 1 .*'who sang it\?'"):
         RunFile(path).search(QUESTIONS[1:], 5)
     (tmp_path / "wikipedia_passages_00").write_bytes(pickle.dumps([1]))
-    for reads in (RunFile, RunFile.fingerprint):
+    for read in (RunFile, RunFile.fingerprint):
         with refused("is a pickle"):
-            reads(str(tmp_path / "wikipedia_passages_00"))
+            read(str(tmp_path / "wikipedia_passages_00"))
 
 
 def experiment(path, split="dev", k=2):
@@ -80,19 +70,19 @@ def experiment(path, split="dev", k=2):
 
 def test_ctxs_are_retrieved_and_scored_without_a_corpus(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    questions = pipeline_run.Run(experiment("x.json")).questions
-    golds = [(question.text, ctx(n, question.gold_passages[0])) for n, question in enumerate(questions, start=1)]
-    passages = [(text, [ctx(0, "nothing at all"), gold, ctx(-1, "low", score="1")]) for text, gold in golds]
-    ctxs_file(tmp_path / "x.json", *({"question": text, "ctxs": ctxs} for text, ctxs in passages))
+    questions = Run(experiment("x.json")).questions
+    entries = []
+    for n, question in enumerate(questions, start=1):
+        ctxs = [ctx(0, "nothing at all"), ctx(n, question.gold_passages[0]), ctx(-1, "low", score="1")]
+        entries.append({"question": question.text, "ctxs": ctxs})
+    ctxs_file(tmp_path / "x.json", *entries)
     mine = experiment("x.json", k=5)
     stages.retrieve(Run(mine))
     rankings = list(rankings_of(mine, questions))
-    assert [[passage.text for passage in ctxs] for ctxs in passages_of(mine, rankings)] == [
-        ["nothing at all", question.gold_passages[0], "low"] for question in questions
-    ]
+    texts = [[passage.text for passage in passages] for passages in passages_of(mine, rankings)]
+    assert texts == [["nothing at all", question.gold_passages[0], "low"] for question in questions]
     scores = json.loads((stages.score(Run(mine)) / "scores.json").read_text())["measures"]
-    assert scores["gold_any@1"]["value"] == 0
-    assert scores["gold_any@5"]["value"] == 100
+    assert (scores["gold_any@1"]["value"], scores["gold_any@5"]["value"]) == (0, 100)
     with refused("no entry for sample/train/"):
         stages.retrieve(Run(experiment("x.json", split="train")))
     run = (mine.folder / "retrieve/run.trec").read_text()

@@ -1,4 +1,4 @@
-"""Files that grow by chunks: what the next attempt finds of them after a kill at any byte."""
+"""Files that grow by chunks: what a run keeps after a kill at any byte."""
 
 import json
 
@@ -13,7 +13,7 @@ NAMES = ("a", "b")
 PARTS = st.dictionaries(st.sampled_from(NAMES), st.binary(max_size=6))
 
 
-def begun(folder, keep=lambda facts: True):
+def open_log(folder, keep=lambda facts: True):
     return AppendLog(folder, NAMES, keep)
 
 
@@ -21,47 +21,46 @@ def content(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != LOG}
 
 
-def whole(chunks):
-    """What the files of these chunks hold."""
+def joined(chunks):
+    """The expected content of the files after these chunks."""
     names = {name for parts in chunks for name in parts}
     return {name: b"".join(parts.get(name, b"") for parts in chunks) for name in names}
 
 
 @given(st.lists(PARTS, max_size=5), st.sampled_from([*NAMES, LOG]), st.integers(0, 400))
-def test_whole_chunks_are_kept_after_a_cut_at_any_byte(tmp_path_factory, chunks, cut, at):
+def test_complete_chunks_are_kept_after_a_cut_at_any_byte(tmp_path_factory, chunks, cut_file, size):
     folder = tmp_path_factory.mktemp("chunks")
-    log = begun(folder)
+    log = open_log(folder)
     for number, parts in enumerate(chunks):
         log.add(parts, {"number": number})
-    if (folder / cut).exists():
-        (folder / cut).write_bytes((folder / cut).read_bytes()[:at])
-    again = begun(folder)
-    kept = len(again.kept)
-    assert again.kept == [{"number": number} for number in range(kept)]
-    assert content(folder) == whole(chunks[:kept])
-    if kept < len(chunks):  # the first that is missing was damaged
-        assert cut == LOG or len(whole(chunks[: kept + 1])[cut]) > at
-    for number, parts in enumerate(chunks[kept:], start=kept):
-        again.add(parts, {"number": number})
-    again.finish("a")
-    assert content(folder) == {"a": b""} | whole(chunks)
+    if (folder / cut_file).exists():
+        (folder / cut_file).write_bytes((folder / cut_file).read_bytes()[:size])
+    log = open_log(folder)
+    count = len(log.kept)
+    assert log.kept == [{"number": number} for number in range(count)]
+    assert content(folder) == joined(chunks[:count])
+    if count < len(chunks):  # the first missing chunk was damaged
+        assert cut_file == LOG or len(joined(chunks[: count + 1])[cut_file]) > size
+    for number, parts in enumerate(chunks[count:], start=count):
+        log.add(parts, {"number": number})
+    log.finish("a")
+    assert content(folder) == {"a": b""} | joined(chunks)
 
 
-@pytest.mark.parametrize("fault", ["other bytes", "not to be kept"])
-def test_a_bad_chunk_and_all_after_it_are_cut_off(tmp_path, fault):
-    log = begun(tmp_path)
+@pytest.mark.parametrize("fault", ["damaged", "rejected"])
+def test_a_bad_chunk_and_the_later_chunks_are_removed(tmp_path, fault):
+    log = open_log(tmp_path)
     for number in range(3):
         log.add({"a": b"x", "b": b"y" * number}, {"number": number})
-    if fault == "other bytes":
+    if fault == "damaged":
         (tmp_path / "b").write_bytes(b"zyy")
-    keep = (lambda facts: facts["number"] != 1) if fault == "not to be kept" else (lambda facts: True)
-    assert begun(tmp_path, keep).kept == [{"number": 0}]
+    assert open_log(tmp_path, lambda facts: fault == "damaged" or facts["number"] != 1).kept == [{"number": 0}]
     assert content(tmp_path) == {"a": b"x", "b": b""}
 
 
 @pytest.mark.parametrize("parts", [None, {"a": 3}, {"a": [1]}, {"a": [-1, ""]}, {"a": ["1", ""]}, {"c": [0, ""]}])
-def test_a_log_that_is_not_ours_keeps_nothing(tmp_path, parts):
+def test_a_malformed_log_keeps_nothing(tmp_path, parts):
     (tmp_path / "a").write_bytes(b"x")
     (tmp_path / LOG).write_text(json.dumps({"parts": parts}) + "\n")
-    assert begun(tmp_path).kept == []
+    assert open_log(tmp_path).kept == []
     assert content(tmp_path) == {}

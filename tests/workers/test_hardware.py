@@ -25,7 +25,7 @@ def test_cores_are_those_that_this_process_may_use(monkeypatch):
         assert hardware.cores() == expected
 
 
-def test_gpus_are_those_that_are_visible_or_else_those_with_a_device(monkeypatch, tmp_path):
+def test_gpus_are_the_visible_gpus_or_else_the_devices(monkeypatch, tmp_path):
     for visible, count in (("0,2", 2), ("MIG-1", 1), ("", 0), (" ", 0)):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         assert hardware.gpus() == count
@@ -37,15 +37,14 @@ def test_gpus_are_those_that_are_visible_or_else_those_with_a_device(monkeypatch
 
 
 @pytest.mark.skipif(not MEMINFO.exists(), reason="only Linux has /proc/meminfo")
-def test_memory_is_what_linux_reports_or_else_all_of_it_or_unknown(monkeypatch, tmp_path):
+def test_free_memory_is_what_linux_reports_else_the_total_else_unknown(monkeypatch, tmp_path):
     assert hardware.total_memory() == 1024 * int(re.search(r"MemTotal: *(\d+) kB", MEMINFO.read_text())[1])
     assert 0 < hardware.free_memory() <= hardware.total_memory()
     file = tmp_path / "meminfo"
     monkeypatch.setattr(hardware, "Path", {"/proc/meminfo": file}.__getitem__)
     assert hardware.free_memory() == hardware.total_memory(), "macOS"
-    file.write_text("MemTotal:       9000 kB\nMemFree:         100 kB\nMemAvailable:   3000 kB\n")
-    assert hardware.free_memory() == 3000 * 1024
-    file.write_text("MemTotal:       9000 kB\n")
-    assert hardware.free_memory() == hardware.total_memory()
+    for text, free in (("MemFree: 100 kB\nMemAvailable:   3000 kB\n", 3000 * 1024), ("", hardware.total_memory())):
+        file.write_text(f"MemTotal:       9000 kB\n{text}")
+        assert hardware.free_memory() == free
     monkeypatch.delattr(os, "sysconf_names")
     assert (hardware.total_memory(), hardware.free_memory()) == (None, None)

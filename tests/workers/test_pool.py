@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,15 @@ from ifqa.workers.pool import map_tasks
 STAND_INS = Path(tasks.__file__).parent
 
 
-def test_results_come_with_their_tasks_whatever_the_number_of_workers():
+def results_until(message, results):
+    """The results before an error with a message."""
+    collected = []
+    with pytest.raises(IfqaError, match=message):
+        collected.extend(results)
+    return collected
+
+
+def test_results_come_with_their_tasks_for_any_number_of_workers():
     for workers in (1, 2, 3):
         assert sorted(map_tasks(tasks.square, range(20), workers=workers)) == [(n, n * n) for n in range(20)]
     processes = {process for _, process in map_tasks(tasks.process, range(8), workers=2)}
@@ -26,58 +35,42 @@ def test_results_come_with_their_tasks_whatever_the_number_of_workers():
 
 
 @pytest.mark.parametrize(("visible", "expected"), [("", {"0", "1"}), ("3,5", {"3", "5"})])
-def test_each_worker_sees_a_gpu_of_its_own(monkeypatch, visible, expected):
+def test_each_worker_sees_its_own_gpu(monkeypatch, visible, expected):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert {seen for _, seen in map_tasks(tasks.gpu, range(8), workers=2, gpus=2)} == expected
 
 
-def test_tasks_are_taken_only_as_workers_become_free():
-    taken = []
-
-    def endless():
-        while True:
-            taken.append(len(taken))
-            yield taken[-1]
-
-    results = map_tasks(tasks.square, endless(), workers=2)
+def test_tasks_are_read_only_as_workers_become_free():
+    numbers = count()
+    results = map_tasks(tasks.square, numbers, workers=2)
     for _ in range(5):
         next(results)
     results.close()
-    assert len(taken) <= 5 + 2 * 2 + 1
+    assert next(numbers) <= 5 + 2 * 2 + 1
 
 
-def test_an_error_of_the_function_ends_after_the_begun_tasks():
-    results = []
-    with pytest.raises(IfqaError, match="seven"):
-        for result in map_tasks(tasks.no_seven, range(100), workers=2):
-            results.append(result)
-    assert len(results) < 20
+def test_running_tasks_finish_after_an_error_of_the_function():
+    assert len(results_until("seven", map_tasks(tasks.no_seven, range(100), workers=2))) < 20
 
 
 def test_tasks_before_an_error_in_reading_tasks_are_finished():
-    def three():
+    def truncated_tasks():
         yield from range(3)
         raise IfqaError("the input is cut short")
 
-    results = []
-    with pytest.raises(IfqaError, match="cut short"):
-        for result in map_tasks(tasks.square, three(), workers=2):
-            results.append(result)
+    results = results_until("cut short", map_tasks(tasks.square, truncated_tasks(), workers=2))
     assert sorted(results) == [(0, 0), (1, 1), (2, 4)]
 
 
-def test_a_worker_that_dies_is_replaced_and_its_task_done_again(tmp_path):
-    given = [(tmp_path / "died", n) for n in range(6)]
-    assert sorted(result for _, result in map_tasks(tasks.die_once, given, workers=2)) == list(range(6))
+def test_a_dead_worker_is_replaced_and_its_task_repeated(tmp_path):
+    pairs = [(tmp_path / "died", n) for n in range(6)]
+    assert sorted(n for _, n in map_tasks(tasks.die_once, pairs, workers=2)) == list(range(6))
     assert (tmp_path / "died").exists()
 
 
 def test_a_task_at_which_workers_die_is_named():
-    results = []
-    with pytest.raises(IfqaError, match=r"died 2 times at task number 3 \(signal 9\)"):
-        for result in map_tasks(tasks.die_at_three, range(6), workers=2, name=lambda n: f"task number {n}"):
-            results.append(result)
-    assert 3 not in [task for task, _ in results]
+    results = map_tasks(tasks.die_at_three, range(6), workers=2, name=lambda n: f"task number {n}")
+    assert 3 not in dict(results_until(r"died 2 times at task number 3 \(signal 9\)", results))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "nonsense"])
@@ -95,20 +88,19 @@ def test_a_bug_keeps_its_traceback_and_an_os_error_is_raised_unchanged(capfd, tm
         list(map_tasks(tasks.read, [tmp_path / "nothing"] * 4, workers=2))
 
 
-@pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGTERM])
-def test_no_worker_outlives_its_parent(tmp_path, ended_by):
-    parent = subprocess.Popen(
-        [sys.executable, "-c", f"import tasks; tasks.work_for_ever({str(tmp_path)!r})"], cwd=STAND_INS
-    )
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
+def test_no_worker_outlives_its_parent(tmp_path, ending):
+    code = f"import tasks; tasks.work_for_ever({str(tmp_path)!r})"
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=STAND_INS)
     while len(list(tmp_path.iterdir())) < 2:
         assert parent.poll() is None
         time.sleep(0.02)
-    parent.send_signal(ended_by)
+    parent.send_signal(ending)
     parent.wait()
     workers = [int(path.name) for path in tmp_path.iterdir()]
-    until = time.monotonic() + 30
+    deadline = time.monotonic() + 30
     while alive := [process for process in workers if is_alive(process)]:
-        assert time.monotonic() < until, alive
+        assert time.monotonic() < deadline, alive
         time.sleep(0.02)
 
 

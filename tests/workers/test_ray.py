@@ -1,4 +1,4 @@
-"""Tasks on a real Ray, beside a Java machine: one cluster for all tests, since it takes seconds to start."""
+"""Tasks on a real Ray cluster, which takes seconds to start and so serves all tests, beside a JVM."""
 
 import ctypes
 import gc
@@ -25,31 +25,31 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def handler():
-    """The address of the handler of SIGSEGV, the first field of the C library's struct sigaction on Linux."""
-    place = ctypes.create_string_buffer(1024)
-    ctypes.CDLL(None).sigaction(int(signal.SIGSEGV), None, place)
-    return int.from_bytes(place.raw[:8], "little")
+    """The address of the SIGSEGV handler, the first field of the C library's struct sigaction on Linux."""
+    action = ctypes.create_string_buffer(1024)
+    ctypes.CDLL(None).sigaction(int(signal.SIGSEGV), None, action)
+    return int.from_bytes(action.raw[:8], "little")
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A cluster of Ray, up while one of its tasks is awaited; gives the handler of SIGSEGV before it started.
+    """A Ray cluster, up until its last task is read; yields the SIGSEGV handler from before its start.
 
-    Without its own handler, this process's Java machine would die at its next safepoint.
+    Without its own handler, this process's JVM would die at its next safepoint.
     """
     load_jnius()
     before = handler()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(Path(tasks.__file__).parent)]))
-        work = map_tasks(tasks.square, range(2), workers=1, engine="ray")
-        assert next(work) == (0, 0)
+        results = map_tasks(tasks.square, range(2), workers=1, engine="ray")
+        assert next(results) == (0, 0)
         yield before
-        assert list(work) == [(1, 1)]
+        assert list(results) == [(1, 1)]
         gc.collect()  # here, where warnings are ignored: Ray does not wait for its processes
-    assert handler() == before, "a Ray that ended left another handler"
+    assert handler() == before, "Ray's shutdown left another handler"
 
 
-def test_a_running_ray_leaves_the_handlers_of_crashes_as_they_are(cluster):
+def test_a_running_ray_keeps_the_crash_handlers(cluster):
     import ray
 
     assert ray.is_initialized()
@@ -60,11 +60,10 @@ def test_ray_gives_the_same_results_and_the_same_errors(cluster, tmp_path):
     assert sorted(map_tasks(tasks.square, range(20), engine="ray")) == [(n, n * n) for n in range(20)]
     results = []
     with pytest.raises(IfqaError, match="seven"):
-        for result in map_tasks(tasks.no_seven, range(100), engine="ray", workers=2):
-            results.append(result)
+        results.extend(map_tasks(tasks.no_seven, range(100), engine="ray", workers=2))
     assert len(results) < 100
-    given = [(tmp_path / "died", n) for n in range(6)]
-    assert sorted(result for _, result in map_tasks(tasks.die_once, given, engine="ray")) == list(range(6))
+    pairs = [(tmp_path / "died", n) for n in range(6)]
+    assert sorted(n for _, n in map_tasks(tasks.die_once, pairs, engine="ray")) == list(range(6))
     with pytest.raises(IfqaError, match="died 2 times at 3"):
         list(map_tasks(tasks.die_at_three, range(6), engine="ray"))
     with pytest.raises(ZeroDivisionError):
@@ -72,17 +71,16 @@ def test_ray_gives_the_same_results_and_the_same_errors(cluster, tmp_path):
 
 
 @pytest.fixture
-def five(tmp_path, monkeypatch):
+def questions(tmp_path, monkeypatch):
     yield from five_questions(tmp_path, monkeypatch)
 
 
-def test_ray_reads_the_same_bytes_with_a_reader_from_outside(cluster, five):
-    careful = {"name": "outside_of_stages:Careful"}
-    read = [
-        stages.read(Run(experiment(name, reader=careful)), None, workers) / "predictions.jsonl"
-        for name, workers in (("here", None), ("there", Workers(2, "ray")))
-    ]
-    assert read[0].read_bytes() == read[1].read_bytes()
+def test_ray_reads_the_same_bytes_with_an_outside_reader(cluster, questions):
+    predictions = []
+    for name, workers in (("local", None), ("ray", Workers(2, "ray"))):
+        run = Run(experiment(name, reader={"name": "outside_of_stages:Careful"}))
+        predictions.append((stages.read(run, None, workers) / "predictions.jsonl").read_bytes())
+    assert predictions[0] == predictions[1]
     assert sorted(Path("asked.txt").read_text().split("\n")) == ["", *sorted(["0 1", "2 3", "4"] * 2)]
 
 
@@ -95,12 +93,12 @@ def test_ray_builds_the_same_bytes_of_passages(cluster, tmp_path, monkeypatch):
     Path("indexes").mkdir()
     Path("indexes/c.toml").write_text('[[passages.sources]]\nformat = "dump"\npath = "d.xml.bz2"\n')
 
-    def built(**how):
-        folder = stages.build_passages(load_corpus("c", **how))
-        made = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
+    def build(**settings):
+        folder = stages.build_passages(load_corpus("c", **settings))
+        files = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
         shutil.rmtree(folder)
-        return made
+        return files
 
-    local = built(workers=1)
+    local = build(workers=1)
     assert len([name for name in local if name.startswith("passages-")]) > 3
-    assert built(engine="ray") == local
+    assert build(engine="ray") == local

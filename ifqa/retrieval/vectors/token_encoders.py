@@ -146,8 +146,8 @@ def _refuse_untrained(kind: TokenModelKind, name: str, folder: Path) -> None:
     else:  # old PyLate models, which lack the type, or models of ColBERT's authors
         known = (not saved and "query_prefix" in settings) or "HF_ColBERT" in architectures
     if not known and saved not in _SAVED_TYPES[kind]:
-        found = saved or ", ".join(architectures) or "no type"
-        fault = f"{name} is not {_KIND_NAMES[kind]}: its files name {found}"
+        kinds = saved or ", ".join(architectures) or "no type"
+        fault = f"{name} is not {_KIND_NAMES[kind]}: its files name {kinds}"
         raise ConfigError(f"{fault}; docs/retrieval.md lists suitable models")
 
 

@@ -125,8 +125,8 @@ class Shards:
             vectors, shape = self.array("vectors", position), (last - first, dimension)
             if vectors.shape != shape or vectors.dtype != np.float16:
                 path = array_path(self.folder, "vectors", self.numbers[position])
-                found = f"found {vectors.dtype} {vectors.shape}"
-                raise DamagedArtifact(f"{path}: wanted float16 {shape}, {found}; {_MEND}")
+                actual = f"found {vectors.dtype} {vectors.shape}"
+                raise DamagedArtifact(f"{path}: wanted float16 {shape}, {actual}; {_MEND}")
         return int(dimension)
 
     def vectors(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, NDArray[np.float16]]]:

@@ -1,8 +1,8 @@
-"""Encoders give the same vectors as sentence-transformers and DPR in batches of any size, and refuse invalid settings."""
+"""Encoders: the vectors of sentence-transformers and DPR in batches of any size, and refused settings."""
 
 import json
 import shutil
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -29,9 +29,9 @@ def open_float(model, **settings):
     return open_encoder(EncoderSettings(model, **{"precision": "float32", "device": "cpu"} | settings))
 
 
-encoder_once = cache(open_float)
+cached_open = cache(open_float)
 
-MAKES = {
+VARIANTS = {
     "mean": {},
     "cls": {"pooling": "cls", "normalise": False},
     "lasttoken, padded left": {"pooling": "lasttoken", "decoder": True},
@@ -41,9 +41,9 @@ MAKES = {
 }
 
 
-@pytest.fixture(scope="session", params=MAKES)
+@pytest.fixture(scope="session", params=VARIANTS)
 def model(request, tmp_path_factory):
-    return tiny(tmp_path_factory.mktemp("model"), **MAKES[request.param])
+    return tiny(tmp_path_factory.mktemp("model"), **VARIANTS[request.param])
 
 
 @pytest.fixture(scope="session")
@@ -60,44 +60,42 @@ def one_by_one(encode, texts):
     return np.stack([encode([text])[0] for text in texts])
 
 
+assert_close = partial(np.testing.assert_allclose, atol=1e-5)
+
+
 def test_vectors_are_those_of_sentence_transformers(model, monkeypatch):
-    ours, theirs = open_float(model), SentenceTransformer(model, device="cpu")
-    queries, passages = one_by_one(theirs.encode_query, TEXTS), one_by_one(theirs.encode_document, TEXTS)
+    encoder, reference = open_float(model), SentenceTransformer(model, device="cpu")
+    queries, passages = one_by_one(reference.encode_query, TEXTS), one_by_one(reference.encode_document, TEXTS)
     for budget, chunk in ((1, 3), (40, 5), (2048, 256)):
         monkeypatch.setitem(devices.BATCH_TOKENS, "cpu", budget)
         monkeypatch.setattr(devices, "CHUNK", chunk)
-        np.testing.assert_allclose(ours.encode_queries(TEXTS), queries, atol=1e-5)
-        np.testing.assert_allclose(ours.encode_passages(PASSAGES), passages, atol=1e-5)
+        assert_close(encoder.encode_queries(TEXTS), queries)
+        assert_close(encoder.encode_passages(PASSAGES), passages)
 
 
 def test_the_default_encoder_equals_sentence_transformers():
     texts = ["If Ann had not left, who would lead?", "A passage. " * 80, "x", "naïve 東京"]
-    ours, theirs = open_float(MINILM), SentenceTransformer(str(minilm_folder()), device="cpu")
+    encoder, reference = open_float(MINILM), SentenceTransformer(str(minilm_folder()), device="cpu")
     passages = [Passage("p", "a title", text) for text in texts]
-    np.testing.assert_allclose(ours.encode_queries(texts), one_by_one(theirs.encode_query, texts), atol=1e-5)
-    np.testing.assert_allclose(ours.encode_passages(passages), one_by_one(theirs.encode_document, texts), atol=1e-5)
-    assert (ours.facts["max_tokens"], ours.facts["dimension"], ours.facts["normalised"]) == (256, 384, True)
+    assert_close(encoder.encode_queries(texts), one_by_one(reference.encode_query, texts))
+    assert_close(encoder.encode_passages(passages), one_by_one(reference.encode_document, texts))
+    assert (encoder.facts["max_tokens"], encoder.facts["dimension"], encoder.facts["normalised"]) == (256, 384, True)
 
 
 def test_prefixes_titles_and_length_can_be_set_and_are_reported(bert):
-    theirs = SentenceTransformer(bert, device="cpu")
-    encoder = open_float(bert)
-    assert encoder.facts == FACTS | {"model": bert}
-    ours = open_float(bert, query_prefix="", passage_prefix="other: ", titles="yes", max_tokens=8)
-    assert ours.facts == encoder.facts | {
-        "query_prefix": "",
-        "passage_prefix": "other: ",
-        "titles": True,
-        "max_tokens": 8,
-    }
-    theirs.max_seq_length = 8
+    assert open_float(bert).facts == FACTS | {"model": bert}
+    settings = {"query_prefix": "", "passage_prefix": "other: ", "max_tokens": 8}
+    encoder = open_float(bert, titles="yes", **settings)
+    assert encoder.facts == FACTS | settings | {"model": bert, "titles": True}
+    reference = SentenceTransformer(bert, device="cpu")
+    reference.max_seq_length = 8
     texts = [f"other: {passage.title} {passage.text}".replace(":  ", ": ") for passage in PASSAGES]
-    np.testing.assert_allclose(ours.encode_passages(PASSAGES), one_by_one(theirs.encode, texts), atol=1e-5)
-    np.testing.assert_allclose(ours.encode_queries(TEXTS), one_by_one(theirs.encode, TEXTS), atol=1e-5)
+    assert_close(encoder.encode_passages(PASSAGES), one_by_one(reference.encode, texts))
+    assert_close(encoder.encode_queries(TEXTS), one_by_one(reference.encode, TEXTS))
 
 
-def without(weight, folder, copy):
-    """A copy of a model's folder whose file lacks a weight."""
+def copy_without(weight, folder, copy):
+    """A copy of a model that lacks a weight."""
     shutil.copytree(folder, copy)
     [path] = copy.glob("**/model.safetensors")
     tensors = load_file(path)
@@ -106,22 +104,22 @@ def without(weight, folder, copy):
 
 
 @pytest.mark.parametrize("accelerate", [True, False])
-def test_a_weight_that_the_files_lack_is_refused(bert, dpr, accelerate, tmp_path, monkeypatch):
-    """transformers would draw it at random: other vectors in each process."""
+def test_a_missing_weight_is_refused(bert, dpr, accelerate, tmp_path, monkeypatch):
+    """transformers would initialise it at random, with other vectors in each process."""
     monkeypatch.setattr("ifqa.retrieval.vectors.encoders.find_spec", lambda _: accelerate or None)
     with refused(r"1 weights are missing or have another shape, as .*attention.self.query.weight"):
-        open_float(without("layer.0.attention.self.query.weight", bert, tmp_path / "half"))
-    open_float(without("pooler.", bert, tmp_path / "no pooler"))
+        open_float(copy_without("layer.0.attention.self.query.weight", bert, tmp_path / "half"))
+    open_float(copy_without("pooler.", bert, tmp_path / "no pooler"))
     shutil.copytree(Path(dpr).with_name("question_encoder"), tmp_path / "question_encoder")
     with refused("1 weights are missing"):
-        open_float(without("layer.1.output.dense.bias", dpr, tmp_path / "ctx_encoder"))
+        open_float(copy_without("layer.1.output.dense.bias", dpr, tmp_path / "ctx_encoder"))
 
 
-def by_hand(kind, folder, *texts, longest=256):
-    """DPR's vectors by plain transformers: a single text or pair at a time, with all token types 0."""
+def dpr_vectors(kind, folder, inputs):
+    """DPR's vectors by plain transformers: a (text,) or (title, text) at a time, of up to 40 tokens, with token types 0."""
     network, vectors = kind.from_pretrained(folder).eval(), []
-    for inputs in zip(*texts, strict=True):
-        ids = tokenizer()(*inputs, truncation=True, max_length=longest, return_tensors="pt").input_ids
+    for texts in inputs:
+        ids = tokenizer()(*texts, truncation=True, max_length=40, return_tensors="pt").input_ids
         with torch.no_grad():
             vectors.append(network(ids, token_type_ids=torch.zeros_like(ids)).pooler_output[0].numpy())
     return np.stack(vectors)
@@ -132,26 +130,21 @@ def test_dpr_reads_title_and_text_as_a_pair_and_a_question_alone(dpr, budget, mo
     monkeypatch.setitem(devices.BATCH_TOKENS, "cpu", budget)
     encoder = open_float(dpr, max_tokens=40)
     questions = dpr.replace("ctx_encoder", "question_encoder")
-    pairs = [(passage.title, passage.text) if passage.title else (passage.text,) for passage in PASSAGES]
-    expected = np.concatenate(
-        [by_hand(DPRContextEncoder, dpr, *([text] for text in pair), longest=40) for pair in pairs]
-    )
-    np.testing.assert_allclose(encoder.encode_passages(PASSAGES), expected, atol=1e-5)
-    alone = by_hand(DPRQuestionEncoder, questions, TEXTS, longest=40)
-    np.testing.assert_allclose(encoder.encode_queries(TEXTS), alone, atol=1e-5)
+    alone = [(text,) for text in TEXTS]
+    titled = [(passage.title, passage.text) if passage.title else (passage.text,) for passage in PASSAGES]
+    assert_close(encoder.encode_passages(PASSAGES), dpr_vectors(DPRContextEncoder, dpr, titled))
+    assert_close(encoder.encode_queries(TEXTS), dpr_vectors(DPRQuestionEncoder, questions, alone))
     untitled = open_float(dpr, max_tokens=40, titles="no").encode_passages(PASSAGES)
-    np.testing.assert_allclose(untitled, by_hand(DPRContextEncoder, dpr, TEXTS, longest=40), atol=1e-5)
-    assert encoder.facts == {
-        "model": dpr, "query_model": questions, "pooling": "cls", "normalised": False, "query_prefix": "",
-        "passage_prefix": "", "titles": True, "max_tokens": 40, "precision": "float32", "dimension": 32,
-    }  # fmt: skip
+    assert_close(untitled, dpr_vectors(DPRContextEncoder, dpr, alone))
+    facts = {"model": dpr, "query_model": questions, "pooling": "cls", "normalised": False, "titles": True}
+    assert encoder.facts == FACTS | facts | {"query_prefix": "", "passage_prefix": "", "max_tokens": 40}
 
 
 def test_no_texts_lone_surrogates_static_embeddings_and_a_missing_prefix(bert, dpr, tmp_path, capsys):
     for folder in (bert, dpr):
-        encoder = encoder_once(folder)
+        encoder = cached_open(folder)
         assert encoder.encode_queries([]).shape == encoder.encode_passages([]).shape == (0, 32)
-    assert np.isfinite(encoder_once(bert).encode_queries(["red \ud800 cat"])).all()
+    assert np.isfinite(cached_open(bert).encode_queries(["red \ud800 cat"])).all()
     static = str(tmp_path / "static")
     SentenceTransformer(modules=[StaticEmbedding(tokenizer(), embedding_dim=32)], device="cpu").save(static)
     first = open_float(static)
@@ -165,11 +158,9 @@ def test_no_texts_lone_surrogates_static_embeddings_and_a_missing_prefix(bert, d
 
 def test_half_precision_keeps_length_and_direction(bert, dpr):
     for folder in (bert, dpr):
-        exact, half = encoder_once(folder), open_float(folder, precision="bfloat16")
-        for vectors, expected in (
-            (half.encode_passages(PASSAGES[:3]), exact.encode_passages(PASSAGES[:3])),
-            (half.encode_queries(TEXTS[:3]), exact.encode_queries(TEXTS[:3])),
-        ):
+        exact, half = cached_open(folder), open_float(folder, precision="bfloat16")
+        for method, inputs in (("encode_passages", PASSAGES[:3]), ("encode_queries", TEXTS[:3])):
+            vectors, expected = (getattr(encoder, method)(inputs) for encoder in (half, exact))
             assert vectors.dtype == np.float32
             assert (torch.cosine_similarity(*map(torch.tensor, (vectors, expected))) > 0.999).all()
             assert not np.array_equal(vectors, expected)

@@ -1,4 +1,4 @@
-"""Exact search equals brute force; FAISS indexes in parts: their recall, and refused settings."""
+"""Exact search equals brute force; FAISS indexes in parts, their recall, and refused settings."""
 
 import sys
 
@@ -30,9 +30,9 @@ def vectors(tmp_path_factory):
     """10,200 vectors around 60 centres, in six shards of unequal size."""
     rng = np.random.default_rng(3)
     centres = rng.standard_normal((60, DIMENSION))
-    around = centres[rng.integers(0, 60, 10_200)] + 0.3 * rng.standard_normal((10_200, DIMENSION))
-    around /= np.linalg.norm(around, axis=1, keepdims=True)
-    return folder_of(tmp_path_factory.mktemp("vectors"), *np.split(around, [2000, 2100, 5000, 5001, 9000]))
+    points = centres[rng.integers(0, 60, 10_200)] + 0.3 * rng.standard_normal((10_200, DIMENSION))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    return folder_of(tmp_path_factory.mktemp("vectors"), *np.split(points, [2000, 2100, 5000, 5001, 9000]))
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,10 @@ def queries(vectors):
     rows = np.random.default_rng(5).integers(0, len(vectors), 50)
     noise = np.random.default_rng(6).standard_normal((50, DIMENSION))
     return (all_vectors(vectors.folder)[rows] + 0.1 * noise).astype(np.float32)
+
+
+def open_index(folder, shards, **settings):
+    return FaissIndex(folder, (len(shards), DIMENSION), **settings)
 
 
 def recall(rows, expected):
@@ -53,7 +57,7 @@ def test_flat_in_any_number_of_parts_equals_exact_search(vectors, queries, tmp_p
     assert facts["bytes"] == sum(path.stat().st_size for path in tmp_path.glob("faiss-*.index"))
     assert facts["trained_on"] == 0
     for k in (1, 10, 20_000) if part_size == 5100 else (10,):
-        scores, rows = FaissIndex(tmp_path, (len(vectors), DIMENSION)).search(queries, k)
+        scores, rows = open_index(tmp_path, vectors).search(queries, k)
         expected_scores, expected_rows = FlatIndex(vectors).search(queries, k)
         assert (scores.dtype, rows.dtype) == (np.float32, np.int64)
         np.testing.assert_allclose(scores, expected_scores, rtol=1e-5, atol=1e-5)
@@ -70,7 +74,7 @@ FACTORIES = {
 @pytest.mark.parametrize(("factory", "floor"), FACTORIES.items())
 def test_every_kind_of_index_reaches_its_recall(vectors, queries, tmp_path, factory, floor):
     facts = build_index(vectors, tmp_path, factory, part_size=6000, train_sample=1300)
-    scores, rows = FaissIndex(tmp_path, (len(vectors), DIMENSION)).search(queries, 10)
+    scores, rows = open_index(tmp_path, vectors).search(queries, 10)
     assert facts["parts"] == 2
     assert recall(rows, FlatIndex(vectors).search(queries, 10)[1]) >= floor
     assert (np.diff(scores, axis=1) <= 0).all()
@@ -89,29 +93,25 @@ def test_the_training_sample_is_bounded_reported_and_seeded(vectors, tmp_path):
 
 def test_an_index_larger_than_the_memory_gives_the_same_answers(vectors, queries, tmp_path):
     build_index(vectors, tmp_path, "IVF32,SQ8", part_size=3000)
-    large = FaissIndex(tmp_path, (len(vectors), DIMENSION))
-    small = FaissIndex(tmp_path, (len(vectors), DIMENSION), memory_gb=1e-6)
+    large, small = open_index(tmp_path, vectors), open_index(tmp_path, vectors, memory_gb=1e-6)
     assert (len(large._loaded), len(small._loaded)) == (4, 0)
     np.testing.assert_equal(large.search(queries, 20), small.search(queries, 20))
     assert build_index(vectors, tmp_path, "IVF32,SQ8", part_size=6000)["parts"] == 2  # same lists in fewer parts
-    np.testing.assert_array_equal(
-        FaissIndex(tmp_path, (len(vectors), DIMENSION)).search(queries, 20)[1], large.search(queries, 20)[1]
-    )
+    rows = open_index(tmp_path, vectors).search(queries, 20)[1]
+    np.testing.assert_array_equal(rows, large.search(queries, 20)[1])
 
 
 @pytest.mark.parametrize(("factory", "name"), [("PCA24,IVF128,SQ8", "nprobe"), ("HNSW4", "ef_search")])
 def test_more_lists_or_candidates_raise_recall(vectors, queries, tmp_path, factory, name):
     expected = FlatIndex(vectors).search(queries, 10)[1]
     build_index(vectors, tmp_path, factory)
-    few, many = (
-        FaissIndex(tmp_path, (len(vectors), DIMENSION), **{name: value}).search(queries, 10)[1] for value in (1, 500)
-    )
+    few, many = (open_index(tmp_path, vectors, **{name: setting}).search(queries, 10)[1] for setting in (1, 500))
     assert recall(few, expected) < recall(many, expected)
 
 
-def test_missing_results_are_row_minus_one(vectors, queries, tmp_path):
+def test_missing_hits_have_row_minus_1(vectors, queries, tmp_path):
     build_index(vectors, tmp_path, "IVF128,Flat", part_size=3000)
-    scores, rows = FaissIndex(tmp_path, (len(vectors), DIMENSION), nprobe=1).search(queries, 2000)
+    scores, rows = open_index(tmp_path, vectors, nprobe=1).search(queries, 2000)
     assert (rows[:, -1] == -1).all()
     assert (np.isneginf(scores) == (rows == -1)).all()
     assert all(np.unique(row[row >= 0]).size == (row >= 0).sum() for row in rows)
@@ -128,19 +128,16 @@ def test_missing_results_are_row_minus_one(vectors, queries, tmp_path):
         ("Flat", {"device": "cuda"}, "faiss finds no GPU.*pip install 'ifqa.gpu.'"),
     ],
 )  # fmt: skip
-def test_factories_and_settings_that_do_not_fit_are_refused(vectors, tmp_path, monkeypatch, factory, settings, message):
+def test_wrong_factories_and_settings_are_refused(vectors, tmp_path, monkeypatch, factory, settings, message):
     import faiss
 
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
     sample = {name: settings.pop(name) for name in ["train_sample"] if name in settings}
     with refused(message):
         build_index(vectors, tmp_path, factory, **sample)
-        FaissIndex(tmp_path, (len(vectors), DIMENSION), **settings)
+        open_index(tmp_path, vectors, **settings)
     monkeypatch.setitem(sys.modules, "faiss", None)
-    for call in (
-        lambda: build_index(vectors, tmp_path, "Flat"),
-        lambda: FaissIndex(tmp_path, (len(vectors), DIMENSION)),
-    ):
+    for call in (lambda: build_index(vectors, tmp_path, "Flat"), lambda: open_index(tmp_path, vectors)):
         with refused(r"needs faiss: pip install 'ifqa\[cpu\]' .*factory = \"\""):
             call()
 
@@ -152,21 +149,20 @@ def test_a_damaged_index_is_refused_in_one_line(vectors, queries, tmp_path):
     for broken in (whole[:-1], b"\0" * len(whole), b""):
         path.write_bytes(broken)
         with refused(r"faiss-00001.index is damaged .*; build the index again"):
-            FaissIndex(tmp_path, (len(vectors), DIMENSION))
+            open_index(tmp_path, vectors)
     path.write_bytes(whole)
     log.write_text(text.replace('"passages": 5001', '"passages": 5000').replace('"passages": 5199', '"passages": 5200'))
     with refused(r"vectors of shape .*, wanted"):
-        FaissIndex(tmp_path, (len(vectors), DIMENSION))
-    other = folder_of(tmp_path / "other", np.eye(3))
+        open_index(tmp_path, vectors)
     with refused("not an index of 3 vectors"):
-        FaissIndex(tmp_path, (len(other), 3))
+        FaissIndex(tmp_path, (3, DIMENSION))
     for shape in ("[]", "3", "{}", text.replace('"parts"', '"part"'), text.replace("faiss-00001", "../faiss-00001")):
         log.write_text(shape)
         with refused(r"faiss\.json: not as ifqa writes it \(.*\); build the index again"):
-            FaissIndex(tmp_path, (len(vectors), DIMENSION))
+            open_index(tmp_path, vectors)
     log.unlink()
     with refused("FAISS index not found"):
-        FaissIndex(tmp_path, (len(vectors), DIMENSION))
+        open_index(tmp_path, vectors)
 
 
 def brute_force(shards, queries, k):
@@ -178,24 +174,16 @@ def brute_force(shards, queries, k):
     return np.take_along_axis(scores, rows, 1), rows
 
 
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4),
-    dimension=st.integers(1, 5),
-    questions=st.integers(0, 6),
-    k=st.integers(1, 50),
-    block=st.integers(8, 200),
-)
-def test_every_search_equals_brute_force_with_ties_in_row_order(
-    tmp_path_factory, seed, sizes, dimension, questions, k, block
-):
-    rng = np.random.default_rng(seed)  # few whole numbers, so that many vectors are equal and every score is exact
+@given(seed=st.integers(0, 2**32 - 1), questions=st.integers(0, 6), k=st.integers(1, 50), block=st.integers(8, 200))
+def test_every_search_equals_brute_force_with_ties_in_row_order(tmp_path_factory, seed, questions, k, block):
+    rng = np.random.default_rng(seed)
+    dimension, sizes = rng.integers(1, 6), rng.integers(1, 13, rng.integers(1, 5))
+    # few whole numbers, so that many vectors are equal and every score is exact
     shards = [rng.integers(-1, 2, (size, dimension)).astype(np.float32) for size in sizes]
     queries = rng.integers(-2, 3, (questions, dimension)).astype(np.float32)
     expected_scores, expected_rows = brute_force(shards, queries, k)
     vectors = folder_of(tmp_path_factory.mktemp("v"), *shards)
     scores, rows = FlatIndex(vectors, block).search(queries, k)
-    assert scores.dtype == np.float32
-    assert rows.dtype == np.int64
+    assert (scores.dtype, rows.dtype) == (np.float32, np.int64)
     np.testing.assert_array_equal(rows, expected_rows)
     np.testing.assert_array_equal(scores, expected_scores)

@@ -1,4 +1,4 @@
-"""Arrays of passages on disk: the same with any number of processes and after a kill, and damage is refused in one line."""
+"""Arrays of passages on disk: equal with any number of processes and after a kill; damage is refused."""
 
 import json
 import multiprocessing
@@ -12,7 +12,7 @@ from hypothesis import settings as configure
 from hypothesis import strategies as st
 from refusals import refused
 from safetensors.torch import load_file, save_file
-from tiny_encoder import tiny
+from tiny_encoder import WORDS, tiny
 from vector_folder import all_vectors, folder_of
 
 from ifqa.records import Passage
@@ -20,6 +20,7 @@ from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.vectors import vector_store as module
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 from ifqa.retrieval.vectors.vector_store import Shards, ShardWriter, array_path, to_float16
+from ifqa.storage.files import write_jsonl
 from ifqa.workers import pool
 
 
@@ -32,17 +33,13 @@ def shards(*sizes):
     return [rows_of(size, first) for size, first in zip(sizes, np.cumsum([0, *sizes]).tolist(), strict=False)]
 
 
-some_sizes = st.lists(st.integers(1, 9), min_size=1, max_size=6)
-
-
 @configure(max_examples=20)
-@given(sizes=some_sizes, data=st.data())
-def test_row_numbers_run_through_all_shards(tmp_path_factory, sizes, data):
+@given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6), seed=st.integers(0, 99))
+def test_row_numbers_run_through_all_shards(tmp_path_factory, sizes, seed):
     folder = tmp_path_factory.mktemp("v")
     vectors = folder_of(folder, *shards(*sizes))
-    assert len(vectors) == sum(sizes)
-    assert vectors.dimension() == 2
-    rows = data.draw(st.lists(st.integers(0, sum(sizes) - 1), max_size=12))
+    assert (len(vectors), vectors.dimension()) == (sum(sizes), 2)
+    rows = np.random.default_rng(seed).integers(0, sum(sizes), seed % 12).tolist()
     np.testing.assert_array_equal(all_vectors(folder)[:, 0], range(sum(sizes)))
     names = [f"{shard}-{row}" for shard, size in enumerate(sizes) for row in range(size)]
     assert vectors.ids(rows) == [names[row] for row in rows]
@@ -61,20 +58,20 @@ def test_a_vector_not_finite_in_half_precision_is_refused_by_id(wrong):
 
 
 def test_only_a_whole_shard_of_the_same_key_is_reused(tmp_path):
-    filling, ids = ShardWriter(tmp_path), ["東京-0", "wiki/Łódź#3 \ud800😀"]
+    writer, ids = ShardWriter(tmp_path), ["東京-0", "wiki/Łódź#3 \ud800😀"]
     for number in range(5):
-        filling.add(number, f"key{number}", ids, rows_of(2))
+        writer.add(number, f"key{number}", ids, rows_of(2))
     array_path(tmp_path, "vectors", 1).unlink()
     array_path(tmp_path, "ids", 2).write_bytes(b"cut")
     content = array_path(tmp_path, "vectors", 4).read_bytes()
     array_path(tmp_path, "vectors", 4).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with open(tmp_path / module.SHARDS_FILE, "ab") as handle:
         handle.write(b'{"foo": 1}\n{"shard": [0], "key": "key0"}\n{"shard": 5, "key": "half a li')
-    again = ShardWriter(tmp_path)
-    assert [again.count_finished(number, f"key{number}") for number in range(6)] == [2, None, None, 2, None, None]
-    assert again.count_finished(0, "another key") is None
-    again.add(1, "key1", ids[::-1], rows_of(2, 2))
-    assert again.finish({0: "key0", 1: "key1"}) == 4
+    writer = ShardWriter(tmp_path)
+    assert [writer.count_finished(number, f"key{number}") for number in range(6)] == [2, None, None, 2, None, None]
+    assert writer.count_finished(0, "another key") is None
+    writer.add(1, "key1", ids[::-1], rows_of(2, 2))
+    assert writer.finish({0: "key0", 1: "key1"}) == 4
     assert Shards(tmp_path).ids(range(4)) == [*ids, *ids[::-1]]
     (tmp_path / module.SHARDS_FILE).write_text("[]\n")
     assert ShardWriter(tmp_path).count_finished(0, "key0") is None
@@ -117,18 +114,16 @@ def test_missing_and_damaged_vectors_are_refused(tmp_path):
     with refused("holds no vectors; build the index again"):
         Shards(tmp_path)
     folder_of(tmp_path, *shards(2))
-    ids = Shards(tmp_path)
     array_path(tmp_path, "ids", 0).write_bytes(b"cut")
     with refused(r"ids-00000\.npy is damaged"):
-        ids.ids([0])
+        Shards(tmp_path).ids([0])
 
 
-THINGS = "red blue green cat dog bird sun moon tree rock fish ship gold".split()
 SHARDS = [
-    [Passage(f"東京/{shard}-{n} é".replace(" ", "_"), "moon", " ".join(THINGS[n : n + 1 + shard])) for n in range(size)]
+    [Passage(f"東京/{shard}-{n}_é", "moon", " ".join(WORDS[n : n + 1 + shard])) for n in range(size)]
     for shard, size in enumerate((9, 4, 1))
 ]
-PIECES = 3 + 1 + 1  # of four passages
+TASKS = 3 + 1 + 1  # of up to four passages
 
 
 @pytest.fixture(scope="session")
@@ -154,29 +149,26 @@ def encoded(monkeypatch):
 
     encoded = Encoded()
 
-    def counted(task, real=module.encode_task):
+    def encode_task(task, real=module.encode_task):
         if len(encoded) == encoded.limit:
             raise KeyboardInterrupt
         encoded.append(task.number)
         return real(task)
 
-    monkeypatch.setattr(module, "encode_task", counted)
+    monkeypatch.setattr(module, "encode_task", encode_task)
     return encoded
 
 
 def write(folder, number, shard):
-    lines = [
-        json.dumps({"id": passage.id, "title": passage.title, "contents": passage.text}) + "\n" for passage in shard
-    ]
-    (folder / f"passages-{number:05d}.jsonl").write_text("".join(lines), encoding="utf-8")
+    records = [{"id": passage.id, "title": passage.title, "contents": passage.text} for passage in shard]
+    write_jsonl(folder / f"passages-{number:05d}.jsonl", records)
 
 
-def settings(model, **extra):
-    return {"model": model, "precision": "float32", "device": "cpu"} | extra
+CPU = {"precision": "float32", "device": "cpu"}
 
 
-def encode(passages, folder, settings, **extra):
-    Dense.build(passages, folder, **settings, **extra)
+def encode(passages, folder, model, **settings):
+    Dense.build(passages, folder, model=model, **CPU | settings)
     return json.loads((folder / "dense.json").read_text())
 
 
@@ -185,36 +177,34 @@ def files(folder):
 
 
 def test_rows_and_ids_are_those_of_the_passages(tmp_path, passages, model, encoded):
-    facts = encode(passages, tmp_path / "out", settings(model))
-    expected_passages = [passage for shard in SHARDS for passage in shard]
-    assert facts["passages"] == len(expected_passages)
-    assert facts["model"] == model
-    assert len(facts["weights"]) == 64
-    assert encoded == list(range(PIECES))
-    assert Shards(tmp_path / "out").ids(range(len(expected_passages))) == [passage.id for passage in expected_passages]
-    expected = open_encoder(EncoderSettings(**settings(model))).encode_passages(expected_passages)
-    np.testing.assert_allclose(all_vectors(tmp_path / "out"), expected, atol=1e-3)
+    facts = encode(passages, tmp_path / "out", model)
+    expected = [passage for shard in SHARDS for passage in shard]
+    assert (facts["passages"], facts["model"], len(facts["weights"])) == (14, model, 64)
+    assert encoded == list(range(TASKS))
+    assert Shards(tmp_path / "out").ids(range(14)) == [passage.id for passage in expected]
+    vectors = open_encoder(EncoderSettings(model, **CPU)).encode_passages(expected)
+    np.testing.assert_allclose(all_vectors(tmp_path / "out"), vectors, atol=1e-3)
 
 
 def test_after_a_kill_only_the_rest_is_encoded_to_the_same_bytes(tmp_path, passages, model, encoded, capsys):
-    encode(passages, tmp_path / "whole", settings(model))
+    encode(passages, tmp_path / "whole", model)
     encoded.clear()
     encoded.limit = 2
     with pytest.raises(KeyboardInterrupt):
-        encode(passages, tmp_path / "out", settings(model))
+        encode(passages, tmp_path / "out", model)
     encoded.limit = 10**6
-    encode(passages, tmp_path / "out", settings(model))
-    assert encoded == list(range(PIECES))
+    encode(passages, tmp_path / "out", model)
+    assert encoded == list(range(TASKS))
     assert "8 passages reused from an earlier build" in capsys.readouterr().err
     assert files(tmp_path / "out") == files(tmp_path / "whole")
 
 
 def test_only_changed_passages_are_encoded_again(tmp_path, passages, model, encoded):
-    encode(passages, tmp_path / "out", settings(model))
+    encode(passages, tmp_path / "out", model)
     encoded.clear()
     write(passages, 1, [*SHARDS[1][:3], Passage("new", "", "ship")])
     (passages / "passages-00002.jsonl").unlink()
-    assert encode(passages, tmp_path / "out", settings(model))["passages"] == 13
+    assert encode(passages, tmp_path / "out", model)["passages"] == 13
     assert encoded == [3]
     assert not array_path(tmp_path / "out", "vectors", 4).exists()
     assert Shards(tmp_path / "out").ids([12]) == ["new"]
@@ -223,50 +213,47 @@ def test_only_changed_passages_are_encoded_again(tmp_path, passages, model, enco
 def test_changed_passage_settings_or_weights_encode_everything_again(tmp_path, passages, model, encoded):
     other = str(shutil.copytree(model, tmp_path / "model"))
     for change in ({}, {"titles": "yes"}, {"passage_prefix": "other: "}, {"max_tokens": 5}, {"precision": "bfloat16"}):
-        encode(passages, tmp_path / "out", settings(other, **change))
-        assert len(encoded) == PIECES
+        encode(passages, tmp_path / "out", other, **change)
+        assert len(encoded) == TASKS
         encoded.clear()
-    encode(
-        passages, tmp_path / "out", settings(other, **change, query_prefix="other: ")
-    )  # which changes questions alone
+    encode(passages, tmp_path / "out", other, **change, query_prefix="other: ")  # does not change passages
     assert encoded == []
-    weights = load_file(f"{other}/model.safetensors")
     torch.manual_seed(1)
-    weights = {name: torch.randn_like(weight) for name, weight in weights.items()}
-    save_file(weights, f"{other}/model.safetensors", {"format": "pt"})
-    encode(passages, tmp_path / "out", settings(other))
-    assert len(encoded) == PIECES
-    expected = open_encoder(EncoderSettings(**settings(other))).encode_passages(SHARDS[0][:1])
+    path = f"{other}/model.safetensors"
+    save_file({name: torch.randn_like(weight) for name, weight in load_file(path).items()}, path, {"format": "pt"})
+    encode(passages, tmp_path / "out", other)
+    assert len(encoded) == TASKS
+    expected = open_encoder(EncoderSettings(other, **CPU)).encode_passages(SHARDS[0][:1])
     np.testing.assert_allclose(all_vectors(tmp_path / "out")[:1], expected, atol=1e-3)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_two_processes_make_the_same_bytes(tmp_path, passages, model, monkeypatch):
+def test_two_processes_write_the_same_bytes(tmp_path, passages, model, monkeypatch):
     """The processes are forks, so that nothing is imported again."""
-    torch.set_num_threads(1)  # of several threads a fork has one
+    torch.set_num_threads(1)  # a fork has only one of several threads
     monkeypatch.setattr(pool.multiprocessing, "get_context", lambda _, real=multiprocessing.get_context: real("fork"))
-    encode(passages, tmp_path / "one", settings(model))
-    encode(passages, tmp_path / "two", settings(model), workers=2)
-    assert files(tmp_path / "two") == files(tmp_path / "one")
+    for workers in (1, 2):
+        encode(passages, tmp_path / f"{workers}", model, workers=workers)
+    assert files(tmp_path / "2") == files(tmp_path / "1")
 
 
-def test_blank_lines_are_no_passages_and_a_bad_line_is_named(tmp_path, passages, model):
-    encode(passages, tmp_path / "out", settings(model))
+def test_blank_lines_are_skipped_and_a_bad_line_is_named(tmp_path, passages, model):
+    encode(passages, tmp_path / "out", model)
     expected = all_vectors(tmp_path / "out")
     path = passages / "passages-00001.jsonl"
-    path.write_bytes(path.read_bytes() + b"\n \n")  # an empty task of its own
-    assert encode(passages, tmp_path / "out", settings(model))["passages"] == 14
+    path.write_bytes(path.read_bytes() + b"\n \n")  # after a complete task
+    assert encode(passages, tmp_path / "out", model)["passages"] == 14
     np.testing.assert_array_equal(all_vectors(tmp_path / "out"), expected)
     path.write_bytes(path.read_bytes() + b'{"id": "x", "title": "", "contents": \n')
     with refused(r"passages-00001\.jsonl:7: not JSON"):
-        encode(passages, tmp_path / "out", settings(model))
+        encode(passages, tmp_path / "out", model)
     (tmp_path / "empty").mkdir()
-    for folder, message in (
-        ("nowhere", "passages folder not found"),
-        ("empty", r"no passages in .*wanted passages-\*\.jsonl"),
-    ):
+    for name, message in (("nowhere", "passages folder not found"), ("empty", r"no passages in .*wanted passages-\*")):
         with refused(message):
-            encode(tmp_path / folder, tmp_path / "out", settings(model))
-    cost = Dense.forecast(1000, **settings(model))
+            encode(tmp_path / name, tmp_path / "out", model)
+
+
+def test_the_forecast_is_the_size_of_the_vectors_and_the_index(model):
+    cost = Dense.forecast(1000, model=model, **CPU)
     assert (cost.seconds > 0, cost.disk, cost.memory > 1e6) == (True, 1000 * (2 * 32 + 16), True)
-    assert Dense.forecast(1000, **settings(model), factory="SQ8").disk > 1000 * 32
+    assert Dense.forecast(1000, model=model, **CPU, factory="SQ8").disk > 1000 * 32
