@@ -56,9 +56,9 @@ class CorpusWriter:
         self.reused = 0
 
     def unfinished(self, units: Iterable[WorkUnit], advance: Callable[[float], None]) -> Iterator[WorkUnit]:
-        """Number the units, and yield those without a shard; the others are written at once, or finished already.
+        """Number the units, and yield those without a shard; `advance` gets the input bytes of the others.
 
-        `advance` gets their input bytes.
+        A shard whose passages all come from an earlier build is written at once.
         """
         for number, unit in enumerate(units):
             self._keys.append(unit.key())

@@ -69,7 +69,6 @@ def test_readable_sources_have_the_size_of_what_they_read():
         ({"format": "passages", "path": "empty"}, "empty holds no file of passages (.jsonl or .tsv"),
         ({"format": "passages", "path": "/nowhere/p.tsv"}, "/nowhere/p.tsv does not exist; put it there"),
         ({"format": "articles", "path": "empty"}, "empty holds no article file"),
-        ({"format": "articles", "path": "a.jsonl", "share": 0.0}, "'share': wanted a number above 0, at most 1"),
         ({"format": "articles", "path": "a.jsonl", "share": 1.5}, "'share': wanted a number above 0, at most 1"),
         ({"format": "gold", "benchmark": "sample", "splits": "dev"}, "wanted a list of texts, found 'dev'"),
     ],

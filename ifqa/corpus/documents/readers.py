@@ -55,8 +55,7 @@ def read_passages(path: Path, name: str, expected: str, chunking: Chunking) -> t
         content = path.read_bytes()
     except OSError as error:
         raise UnreadableFile(f"cannot be read ({error.strerror})") from error
-    # else the build would differ from its manifest
-    if hashlib.sha256(content).hexdigest() != expected:
+    if hashlib.sha256(content).hexdigest() != expected:  # the build would differ from its manifest
         raise IfqaError(f"{path} changed while it was being read; run the same command again")
     if not content.strip():
         raise UnreadableFile("empty")

@@ -114,9 +114,6 @@ def test_a_pdf_has_pages_and_the_headings_of_its_outline():
     assert "Mill handbook" not in {text for _, _, text in lines}  # the running head of every page
 
 
-PAGE = "The wheel is of oak.|2.3 The sluice|and its keeper|It is closed by Tom.|3.5 inch nails|They hold it.".split("|")
-
-
 @pytest.mark.parametrize(
     ("entry", "line", "heading"),
     [
@@ -127,8 +124,11 @@ PAGE = "The wheel is of oak.|2.3 The sluice|and its keeper|It is closed by Tom.|
     ],
 )
 def test_a_heading_of_the_outline_is_found_on_its_page(entry, line, heading):
+    page = "The wheel is of oak.|2.3 The sluice|and its keeper|It is closed by Tom.|3.5 inch nails|They hold it.".split(
+        "|"
+    )
     above, headings = "", {}  # of each line of text
-    for _, level, text in runs(".pdf", pdf([PAGE], [entry])):
+    for _, level, text in runs(".pdf", pdf([page], [entry])):
         above = text if level else above
         headings |= {} if level else {text: above}
     assert (headings[line], headings["The wheel is of oak."]) == (heading, "")
