@@ -132,9 +132,9 @@ def open_source(section: SourceSection, root: Path = Path(), questions_of: Quest
     kind = source_class(section)
     if kind is None:
         raise unknown_name("format of a passage source", str(section.get("format", "")), FORMATS)
-    settings, what = dict(section), f"setting of a {kind.format!r} source"
+    settings, noun = dict(section), f"setting of a {kind.format!r} source"
     del settings["format"]
-    check_settings(what, kind, settings, injected=["questions"], other_keys=["format"])
+    check_settings(noun, kind, settings, injected=["questions"], other_keys=["format"])
     source = kind.open(coerce_floats(kind, settings), root, questions_of)
     source.check()
     return source

@@ -25,8 +25,7 @@ def test_the_span_of_a_sentence_has_no_white_space_around_it() -> None:
 @given(st.text(alphabet='aB. !?\n"', max_size=40), st.integers(0, 40), st.integers(0, 40))
 def test_a_span_lies_within_its_sentence(text: str, start: int, length: int) -> None:
     assert "".join(split_sentences(text)) == text
-    start = min(start, len(text))
-    end = min(start + length, len(text))
+    start, end = min(start, len(text)), min(start + length, len(text))
     left, right = sentence_span(text, start, end)
     assert 0 <= left <= right <= len(text)
     assert left <= start

@@ -51,8 +51,8 @@ def dump(path="d.xml", **settings):
 
 def test_readable_sources_have_the_size_of_what_they_read():
     write_questions()
-    sections = [dump(profile="release"), {"format": "passages", "path": "p.tsv"}, GOLD]
-    assert total_size([open_section(section) for section in sections]) == len(DUMP) + len("1\ttext\ttitle\n")
+    sources = map(open_section, [dump(profile="release"), {"format": "passages", "path": "p.tsv"}, GOLD])
+    assert total_size(sources) == len(DUMP) + len("1\ttext\ttitle\n")
 
 
 @pytest.mark.parametrize(

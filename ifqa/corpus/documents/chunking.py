@@ -34,7 +34,7 @@ def chunk_document(
 
     A passage's title is the file's name and the headings above it; a section's text begins with its own heading. At most
     1.2 times `words` words are one passage; a longer section is split into equal passages that end at the nearest sentence end.
-    Each repeats whole sentences of up to `overlap` words from the one before. `unit` is the unit of the runs' places.
+    Each repeats whole sentences of up to `overlap` words from the previous passage. `unit` is the unit of the runs' places.
     """
     number = 0
     for headings, pieces in _sections(runs):

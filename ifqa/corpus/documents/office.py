@@ -29,7 +29,7 @@ class _Archive:
         try:
             self._zip = ZipFile(BytesIO(content))
         except _BROKEN as error:
-            raise UnreadableFile(f"not a whole zip archive ({error})") from error
+            raise UnreadableFile(f"not a complete zip archive ({error})") from error
         self._remaining = LARGEST
         self.names = frozenset(self._zip.namelist())
 

@@ -97,7 +97,7 @@ class Documents(Source):
         include: patterns of files to read, such as "*.pdf" or "reports/*"; empty for all.
         exclude: patterns of files and folders to skip.
         words: approximate words of a passage; it ends at the end of a sentence.
-        overlap: words of whole sentences that a passage repeats from the one before; less than `words`.
+        overlap: words of whole sentences that a passage repeats from the previous passage; less than `words`.
         columns: the columns of tables to read; empty for all.
         max_mb: megabytes of the largest file to read.
     """

@@ -118,7 +118,7 @@ def main() -> None:
     read: Callable[[Mapping[str, Any], bytes], _Message] = pkgutil.resolve_name(target)
     gc.set_threshold(100_000)  # a document is a million small live objects: the default of 700 takes 40% longer
     requests, responses = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # keep what libraries print out of the responses
+    os.dup2(2, 1)  # so that output of libraries does not corrupt the responses
     with suppress(ImportError, ValueError, OSError):  # Windows has no such limit; macOS refuses it
         import resource
 

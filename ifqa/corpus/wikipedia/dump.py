@@ -49,7 +49,7 @@ class Page:
     text: str  # plain text, or wikitext in which the prefixes that only the dump's siteinfo knows are translated to English
 
 
-def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, whole: bool = True) -> Iterator[Page]:
+def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, complete: bool = True) -> Iterator[Page]:
     """The articles of a dump in order: pages of the main namespace that are not redirects.
 
     Disambiguation pages are kept: without them, the dump of 2022-05-01 does not reach the 6,394,490 pages of the IfQA paper.
@@ -59,7 +59,7 @@ def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, who
         where: the file and offset; opens error messages.
         tally: counts the skipped pages as "redirect", "namespace" and "bad", and lists the bad ones: pages without title or id,
             or with over 16 million characters.
-        whole: whether the document must be complete; if not, it may end between two pages, as bz2 streams do.
+        complete: whether the document must be complete; if not, it may end between two pages, as bz2 streams do.
     """
     reader = _PageParser(where, tally)
     source = iter(blocks)
@@ -72,7 +72,7 @@ def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, who
                 raise
             reason = f"the compressed data is truncated or damaged ({error}); fetch the file again"
             raise reader.failure(reason) from error
-        if not block and not whole and reader.depth == 1:
+        if not block and not complete and reader.depth == 1:
             return
         try:
             reader.feed(block)

@@ -56,7 +56,7 @@ class _PagesUnit(WorkUnit):
         tally, words, lines = self.tally.copy(), self.settings["words"], list[bytes]()
         pages: Iterable[Page]
         if isinstance(self.content, Streams):
-            pages = parse_pages(self.content.xml(), self.where, tally, whole=self.content.last)
+            pages = parse_pages(self.content.xml(), self.where, tally, complete=self.content.last)
         else:
             pages = self.content
         number = count = 0
@@ -156,8 +156,7 @@ class Articles(FileSource):
 
     def read_units(self, file: Path) -> Iterator[WorkUnit]:
         tally, bound = SkippedPages(), self.share * 2**64
-        articles = read_articles(file, tally)
-        pages = ((page, position) for page, position in articles if hash_id(id_bytes(page.id)) < bound)
+        pages = ((page, at) for page, at in read_articles(file, tally) if hash_id(id_bytes(page.id)) < bound)
         return _page_units(pages, str(file), {"words": self.words, "wrap": self.wrap}, tally)
 
     def list_folder(self, folder: Path) -> list[Path]:

@@ -57,7 +57,7 @@ _BLANKS = re.compile("  +")
 _MAGIC_WORD = re.compile(r"__[A-Z]+__")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _WORD = re.compile(r"\w")
-GAP = "\x03"  # stands for a dropped template; XML forbids this character, so no dump contains it
+GAP = "\x03"  # replaces a dropped template; XML forbids this character, so no dump contains it
 
 
 def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
@@ -201,7 +201,6 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 # Tags with other content
-
 _OPAQUE = re.compile(
     r"<!--|<(nowiki|math|chem|ce|pre|references|ref|gallery|timeline|score|imagemap|syntaxhighlight|source|hiero|graph"
     r"|mapframe|maplink|templatedata|includeonly|inputbox|categorytree|section|templatestyles)\b[^<>]*+>",
@@ -244,7 +243,6 @@ def resolve_opaque_tags(text: str) -> str:
 
 # Prefixes of links, from MediaWiki's languages/messages/Messages*.php: NS_FILE and NS_CATEGORY of $namespaceNames, and their
 # $namespaceAliases; the English names work in every language
-
 _FILE = """image|datei|bild|fichier|archivo|imagen|immagine|ficheiro|arquivo|imagem|bestand|afbeelding|plik|grafika|fil|tiedosto
 |kuva|billede|bilde|soubor|súbor|obrázok|fájl|kép|fișier|imagine|fitxer|imatge|dosya|resim|berkas|gambar|tập tin|hình|slika
 |datoteka|файл|изображение|зображення|картинка|датотека|слика|αρχείο|εικόνα|ملف|صورة|پرونده|تصویر|קובץ|תמונה|चित्र|ไฟล์|ภาพ
@@ -279,7 +277,6 @@ def _normalize_prefix(name: str) -> str:
 
 
 # Gaps of dropped templates
-
 _LINK_OF_GAP = re.compile(rf"\[\[[^\[\]|{GAP}]*+\|{GAP}\]\]")
 # Most gaps can simply be removed: they are a separate line, or between words
 _ALONE = re.compile(rf"{GAP}(?:(?:(?<![^\n]{GAP})|(?<=[\w.] {GAP}))(?=[\w\n]|\Z)|(?<=[\w.]{GAP})(?= ?[\w\n]|\Z))")
@@ -336,8 +333,6 @@ def _join_at_gap(left: str, right: str) -> tuple[str, str]:
         return before, after[doubled:]
     return left, right
 
-
-# List lines
 
 # Writers indent quotations, enumerations and definitions with `:` and label them with `;`, but also notes ("See also"), formulas,
 # trees of headings and continued list items, which are not prose.

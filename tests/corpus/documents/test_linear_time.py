@@ -1,7 +1,6 @@
 """Reading a document takes linear time: the number of executed lines of Python is proportional to its bytes.
 
-This does not count work within a line (a pattern, a copy of a string). The last tests have documents so long that quadratic time would
-exceed a minute.
+This does not count work within a line (a pattern, a copy). In LONG_DOCUMENTS, quadratic time would exceed a minute.
 """
 
 import sys
@@ -40,8 +39,7 @@ def chunks(name, content):
     return chunk_document(name, reader(content if isinstance(content, bytes) else content.encode(), ()), unit)
 
 
-def steps(name, content):
-    """Executed lines of Python while a document is split into passages."""
+def executed_lines(name, content):
     count = 0
 
     def trace(frame, event, argument):
@@ -60,7 +58,7 @@ def steps(name, content):
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_twice_the_bytes_are_twice_the_work(name):
-    once, twice = (steps(name, DOCUMENTS[name](n)) for n in (2_000, 4_000))
+    once, twice = (executed_lines(name, DOCUMENTS[name](n)) for n in (2_000, 4_000))
     assert twice < 2.3 * once
 
 

@@ -158,7 +158,7 @@ def test_the_text_around_a_table_of_contents_and_rows_of_numbers_at_the_edge_of_
     [
         (".pdf", b"%PDF-1.4 no", "not a complete PDF"),
         (".pdf", pdf([[], []]), "no text on its 2 pages: if they were scanned"),
-        (".docx", b"PK no", "not a whole zip archive"),
+        (".docx", b"PK no", "not a complete zip archive"),
         (".docx", word(paragraph("x"), zipfile.ZIP_BZIP2), "is packed by another method than a document's"),
         (".docx", word(paragraph("x"), zipfile.ZIP_LZMA), "is packed by another method than a document's"),
         (".docx", word(paragraph("x"), before='<!DOCTYPE x [<!ENTITY b "c">]>'), "declares a document type"),

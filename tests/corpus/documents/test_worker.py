@@ -76,7 +76,7 @@ def test_the_process_ends_with_its_parent(content, ending):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True, check=False)
     child = Path(f"/proc/{int(done.stdout)}")
-    until = time.monotonic() + 10
-    while child.exists() and time.monotonic() < until:
+    deadline = time.monotonic() + 10
+    while child.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not child.exists()

@@ -21,8 +21,8 @@ from ifqa.errors import IfqaError
 from ifqa.storage.files import unpack
 
 
-def parse(*blocks, tally=None, whole=True):
-    return parse_pages(blocks, "dump", tally or SkippedPages(), whole=whole)
+def parse(*blocks, tally=None, complete=True):
+    return parse_pages(blocks, "dump", tally or SkippedPages(), complete=complete)
 
 
 def page(page_id, title, text, ns="0", redirect=""):
@@ -69,21 +69,21 @@ def test_any_version_of_the_export_schema_is_read(version):
     ids=["bz2", "streams", "gz", "xz"],
 )  # fmt: skip
 def test_packed_dumps_are_read_and_truncated_dumps_refused(tmp_path, suffix, packed):
-    whole, cut = tmp_path / f"whole.xml.{suffix}", tmp_path / f"cut.xml.{suffix}"
-    whole.write_bytes(packed)
-    cut.write_bytes(packed[: len(packed) * 2 // 3])
-    assert read(whole) == list(parse(WHOLE.encode()))
-    with pytest.raises(IfqaError, match=r"cut\.xml\..*fetch the file again") as caught:
-        read(cut)
+    complete, truncated = tmp_path / f"complete.xml.{suffix}", tmp_path / f"truncated.xml.{suffix}"
+    complete.write_bytes(packed)
+    truncated.write_bytes(packed[: len(packed) * 2 // 3])
+    assert read(complete) == list(parse(WHOLE.encode()))
+    with pytest.raises(IfqaError, match=r"truncated\.xml\..*fetch the file again") as caught:
+        read(truncated)
     assert "\n" not in str(caught.value)
 
 
 @given(st.integers(0, len(WHOLE.rstrip()) - 1))
 def test_all_complete_pages_of_a_truncated_dump_are_read(length):
     ends = [WHOLE.index(PAGES[number]) + len(PAGES[number].rstrip()) for number in (0, 3, 4, 5)]
-    whole = sum(end <= length for end in ends)
+    count = sum(end <= length for end in ends)
     pages = parse(WHOLE[:length].encode())
-    assert [next(pages).id for _ in range(whole)] == ["1", "4", "5", "6"][:whole]
+    assert [next(pages).id for _ in range(count)] == ["1", "4", "5", "6"][:count]
     with pytest.raises(IfqaError, match="dump"):
         next(pages)
 
@@ -128,9 +128,9 @@ def test_a_bad_page_is_listed_and_the_others_are_read(monkeypatch, xml, title, r
 
 def test_a_part_of_a_dump_may_stop_between_pages_but_not_inside_a_page():
     part = (HEAD + PAGES[0] + PAGES[4]).encode()
-    assert len(list(parse(part, whole=False))) == 2
+    assert len(list(parse(part, complete=False))) == 2
     with pytest.raises(IfqaError, match="the XML is truncated or damaged"):
-        list(parse(part[:-20], whole=False))
+        list(parse(part[:-20], complete=False))
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))
@@ -195,7 +195,7 @@ STREAMED = (HEAD + "".join(ARTICLES) + TAIL).encode()
 def titles(path, size):
     groups = list(split_streams(path, stream_header(path), size))
     assert b"".join(streams.packed for streams in groups) == path.read_bytes()
-    pages = (parse_pages(streams.xml(), streams.where, SkippedPages(), whole=streams.last) for streams in groups)
+    pages = (parse_pages(streams.xml(), streams.where, SkippedPages(), complete=streams.last) for streams in groups)
     return [page.title for page in chain.from_iterable(pages)]
 
 
