@@ -77,7 +77,7 @@ def _find_adapter(folder: Path, root: Path) -> CausalLMFiles:
     manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
     trained_on = manifest.get("base", {}).get("sha256", "")
     if trained_on and trained_on != (sha256 := base.fingerprint):
-        found = f"{folder} was trained on another {name} (SHA-256 {trained_on[:8]}..., found {sha256[:8]}...)"
-        raise DamagedArtifact(f"{found}; train it again, or restore that model")
+        problem = f"{folder} was trained on another {name} (SHA-256 {trained_on[:8]}..., found {sha256[:8]}...)"
+        raise DamagedArtifact(f"{problem}; train it again, or restore that model")
     sources = frozenset(manifest.get("sources", {}).values())
     return CausalLMFiles(base.folder, folder, manifest.get("family", ""), sources)

@@ -38,8 +38,8 @@ def find_encoder(name: str, root: Path = Path()) -> EncoderFiles:
             raise MissingInput(f"{folder} has no {file}; {_MEND}")
     sha256 = cached_sha256(folder / WEIGHTS)
     if name in (MPNET.name, MPNET.hub) and sha256 != MPNET.sha256:
-        found = f"{folder / WEIGHTS}: SHA-256 is {sha256[:8]}..., the official file's is {MPNET.sha256[:8]}..."
-        raise DamagedArtifact(f"{found}; remove the folder and fetch it again: ifqa data {MPNET.name}")
+        problem = f"{folder / WEIGHTS}: SHA-256 is {sha256[:8]}..., the official file's is {MPNET.sha256[:8]}..."
+        raise DamagedArtifact(f"{problem}; remove the folder and fetch it again: ifqa data {MPNET.name}")
     return EncoderFiles(_OFFICIAL.get(sha256, name), folder, sha256)
 
 

@@ -107,8 +107,8 @@ def minilm_folder() -> Path:
         raise MissingInput(f"{weights} is missing; {reinstall}")
     sha256 = cached_sha256(weights)
     if sha256 != WEIGHTS_SHA256:
-        found = f"SHA-256 is {sha256[:8]}..., the official file's is {WEIGHTS_SHA256[:8]}..."
-        raise DamagedArtifact(f"{weights}: {found}; {reinstall}")
+        problem = f"SHA-256 is {sha256[:8]}..., the official file's is {WEIGHTS_SHA256[:8]}..."
+        raise DamagedArtifact(f"{weights}: {problem}; {reinstall}")
     return folder
 
 

@@ -114,8 +114,8 @@ def fit_calibration(rows: Sequence[HeldOutPrediction], without_gold: float, fals
     answered = [row for row in rows if row["features"]]
     right = np.array([row["right"] for row in answered])
     if len(set(right.tolist())) < 2:
-        found = f"{int(right.sum())} of {len(answered)} answers on the folds are right"
-        raise IfqaError(f"{found}; wanted some right and some wrong answers")
+        problem = f"{int(right.sum())} of {len(answered)} answers on the folds are right"
+        raise IfqaError(f"{problem}; wanted some right and some wrong answers")
     removed = np.array([row["removed"] for row in answered])
     weight = without_gold / (1 - without_gold) * (~removed).sum() / max(1, removed.sum())  # of a row without gold
     names = list(answered[0]["features"])

@@ -164,8 +164,8 @@ class Extractive(EpochTrainer):
         sizes = [[len(text.split()) for text in question.gold_passages] for question in questions]
         fitting = [question for question, words in zip(questions, sizes, strict=True) if words and max(words) <= _WORDS]
         if self.reading and not fitting:
-            found = f"none of {len(questions)} reading questions has a passage of at most {_WORDS} words"
-            raise FormatError(f"{self.reading[0]}: {found}; wanted rows with question, context and answers")
+            problem = f"none of {len(questions)} reading questions has a passage of at most {_WORDS} words"
+            raise FormatError(f"{self.reading[0]}: {problem}; wanted rows with question, context and answers")
         return fitting, len(questions)
 
     def _train_reading(self, folder: Path, encoder: EncoderFiles) -> None:

@@ -234,8 +234,8 @@ def option_logits(model: "nn.Module", features: Features) -> "Tensor":
 def select_multiple_choice(dataset: TrainingData) -> TrainingData:
     usable = [n for n, question in enumerate(dataset.questions) if question.choices and question.answers]
     if not usable:
-        found = f"none of {len(dataset.questions)} training questions has choices and an answer"
-        raise ConfigError(f"{found}; wanted questions of multiple choice, such as those of sample-wiqa")
+        problem = f"none of {len(dataset.questions)} training questions has choices and an answer"
+        raise ConfigError(f"{problem}; wanted questions of multiple choice, such as those of sample-wiqa")
     return dataset.select(usable)
 
 
@@ -254,9 +254,9 @@ def class_labels(questions: Sequence[Question]) -> tuple[list[str], list[int]]:
     classes = list(dict.fromkeys(map(normalize_choice, questions[0].choices)))
     for question in questions:
         if {*map(normalize_choice, question.choices)} != {*classes}:
-            found = f"question {question.id} offers {', '.join(question.choices)}, and the first {', '.join(classes)}"
+            problem = f"question {question.id} offers {', '.join(question.choices)}, and the first {', '.join(classes)}"
             raise ConfigError(
-                f"{found}; this reader learns one set of answers; train the reader 'choice' on such questions"
+                f"{problem}; this reader learns one set of answers; train the reader 'choice' on such questions"
             )
     labels = [classes.index(normalize_choice(question.choices[gold_choice(question)])) for question in questions]
     if len(set(labels)) < 2:

@@ -133,9 +133,11 @@ class T5Trainer(DataclassTrainer):
         try:
             record = checkpoints.run_trainer(trainer, folder)
         except torch.OutOfMemoryError as error:
-            found = f"{self.passages} passages of {self.max_tokens} tokens do not fit into the memory of {self.device}"
+            problem = (
+                f"{self.passages} passages of {self.max_tokens} tokens do not fit into the memory of {self.device}"
+            )
             mend = "resume with --set device_batch=1 --set recompute=true, or use fewer passages"
-            raise ConfigError(f"{folder}: {found}; {mend}") from error
+            raise ConfigError(f"{folder}: {problem}; {mend}") from error
         if checkpoints.rank_and_world_size()[0] == 0:
             if dev.questions:
                 step, em = trainer.state.best_global_step, trainer.state.best_metric

@@ -127,8 +127,8 @@ def select_hard_negatives(dataset: TrainingData, least: int, most: int) -> tuple
     golds = [question.gold_passages for question in dataset.questions]
     usable = [n for n, texts in enumerate(golds) if texts and len(negatives[n]) >= least]
     if not usable:
-        found = f"none of {len(golds)} training questions has a gold passage and {least} hard negatives"
-        raise ConfigError(f"{found}; wanted annotated questions, and a corpus with more than their gold passages")
+        problem = f"none of {len(golds)} training questions has a gold passage and {least} hard negatives"
+        raise ConfigError(f"{problem}; wanted annotated questions, and a corpus with more than their gold passages")
     return negatives, usable
 
 
