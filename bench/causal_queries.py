@@ -1,18 +1,17 @@
-"""Measures whether a causal question finds its cause better without its asking words, on the questions of WikiWhy.
+"""Measures on WikiWhy whether retrieval finds a question's cause better without the asking words.
 
     python bench/causal_queries.py FOLDER choose --to indexes/wikiwhy [--dense] [--limit N] [--seed 0]
     python bench/causal_queries.py FOLDER report --to indexes/wikiwhy [--dense] [--limit N] [--seed 0]
 
 FOLDER has WikiWhy (Ho et al., ICLR 2023) as `wikiwhy-question.json.xz` and `wikiwhy-cause.json.xz`: {"question": {ID: text}} and
-{"cause": {ID: text}}. Each cause is a passage, and a question's own cause is the one to find. The questions are split at
-random, by their ids, into two halves. `choose` scores every query on the first half and says which has the highest mean
-reciprocal rank. `report` scores them on the second half: run it once, after the choice. `--to` gets the passages and the
-index; vectors there are encoded once.
+{"cause": {ID: text}}. The causes are the passages; the cause with a question's id is to be found. The questions are split at
+random into two halves. `choose` scores every query on the first half and prints the one with the highest mean reciprocal rank.
+`report` scores them on the second half: run it once, after the choice. `--to` gets the passages and the index; vectors there are
+encoded once.
 
 The columns are recall@1, @5, @20 and @100 and the mean reciprocal rank (0 beyond rank 100), in percent, with the 95%
 bootstrap interval, and p of a paired randomisation test of the reciprocal ranks against the question as it is and against
-"names". Below each row stands its difference from the question's mean reciprocal rank. Some causes have the same text; a
-question's own is the one with its id.
+"names". The line below each row is its difference from the question's mean reciprocal rank.
 """
 
 import argparse
@@ -22,7 +21,7 @@ import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError, MissingInput
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Question
 from ifqa.retrieval.bm25 import BM25
@@ -32,11 +31,10 @@ from ifqa.scoring.statistics import Interval, count_wins, mean_interval, paired_
 
 CUTOFFS = (1, 5, 20, 100)
 K = 100
-ASKED = ("question", "names", "causal", "causal-connectives", "causal-names")
+QUERIES = ("question", "names", "causal", "causal-connectives", "causal-names")
 
 
 def main() -> None:
-    """Index the causes, ask every query, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("what", choices=["choose", "report"])
@@ -48,38 +46,34 @@ def main() -> None:
     texts, causes = (read(arguments.folder, name) for name in ("question", "cause"))
     chosen = halves(sorted(texts), arguments.seed)[arguments.what == "report"][: arguments.limit]
     questions = [Question(number, texts[number]) for number in chosen]
-    retriever = indexed(causes, arguments.to, arguments.dense)
-    ranks = {query: own_ranks(retriever, rewrite_questions(questions, query)) for query in ASKED}
+    retriever = build_retriever(causes, arguments.to, arguments.dense)
+    ranks = {query: cause_ranks(retriever, rewrite_questions(questions, query)) for query in QUERIES}
     print(f"{len(questions):,} questions, {len(causes):,} causes, {'all-MiniLM-L6-v2' if arguments.dense else 'BM25'}")
     print(table(ranks))
     if arguments.what == "choose":
-        print("highest mean reciprocal rank:", max(ASKED, key=lambda asked: sum(reciprocal(ranks[asked]))))
+        print("highest mean reciprocal rank:", max(QUERIES, key=lambda query: sum(reciprocal(ranks[query]))))
 
 
 def read(folder: Path, name: str) -> dict[str, str]:
-    """A column of WikiWhy: id -> text.
-
-    Raises:
-        IfqaError: the file is missing or holds no such column.
-    """
+    """A column of WikiWhy: id -> text."""
     path = folder / f"wikiwhy-{name}.json.xz"
     if not path.exists():
-        raise IfqaError(f"no {path}; wanted the column {name!r} of WikiWhy")
+        raise MissingInput(f"no {path}; wanted the column {name!r} of WikiWhy")
     with lzma.open(path, "rt", encoding="utf-8") as file:
-        found = json.load(file)
-    if not isinstance(found, dict) or not isinstance(column := found.get(name), dict):
-        raise IfqaError(f'{path} holds no {{"{name}": {{ID: text}}}}')
+        content = json.load(file)
+    if not isinstance(content, dict) or not isinstance(column := content.get(name), dict):
+        raise FormatError(f'{path} holds no {{"{name}": {{ID: text}}}}')
     return {str(number): str(text).strip() for number, text in column.items()}
 
 
 def halves(ids: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
-    """The ids in two halves, drawn at random; the same ids and seed give the same halves."""
-    drawn = list(ids)
-    random.Random(seed).shuffle(drawn)
-    return drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]
+    """The ids in two random halves, which depend on ids and seed."""
+    shuffled = list(ids)
+    random.Random(seed).shuffle(shuffled)
+    return shuffled[: len(shuffled) // 2], shuffled[len(shuffled) // 2 :]
 
 
-def indexed(causes: Mapping[str, str], folder: Path, dense: bool) -> Retriever:
+def build_retriever(causes: Mapping[str, str], folder: Path, dense: bool) -> Retriever:
     """A retriever over the causes; a passage's id is its question's."""
     passages = folder / "passages"
     passages.mkdir(parents=True, exist_ok=True)
@@ -91,11 +85,10 @@ def indexed(causes: Mapping[str, str], folder: Path, dense: bool) -> Retriever:
     return plugin(folder / name)
 
 
-def own_ranks(retriever: Retriever, questions: Sequence[Question]) -> list[int]:
-    """The rank of each question's own cause, from 1; 0 where it is not among the first K."""
-    return [
-        rank_of(question.id, hits) for question, hits in zip(questions, retriever.search(questions, K), strict=True)
-    ]
+def cause_ranks(retriever: Retriever, questions: Sequence[Question]) -> list[int]:
+    """The rank of each question's cause, from 1; 0 if it is not among the first K."""
+    rankings = retriever.search(questions, K)
+    return [rank_of(question.id, hits) for question, hits in zip(questions, rankings, strict=True)]
 
 
 def rank_of(passage_id: str, hits: Sequence[Hit]) -> int:
@@ -104,24 +97,22 @@ def rank_of(passage_id: str, hits: Sequence[Hit]) -> int:
 
 
 def reciprocal(ranks: Sequence[int]) -> list[float]:
-    """1 / rank, and 0 for rank 0, which stands for no rank."""
+    """1 / rank, and 0 for no rank (0)."""
     return [1 / rank if rank else 0.0 for rank in ranks]
 
 
 def table(ranks: Mapping[str, Sequence[int]]) -> str:
     """A Markdown table with a row for each query; p compares reciprocal ranks with those of "question" and of "names"."""
-    lines = [
-        "| query | " + " | ".join(f"@{k}" for k in CUTOFFS) + " | MRR | p, question | p, names | better, worse, same |",
-        "|---|" + "---|" * (len(CUTOFFS) + 4),
-    ]
-    plain, names = reciprocal(ranks["question"]), reciprocal(ranks["names"])
-    for asked, found in ranks.items():
-        values = [[float(0 < rank <= k) for rank in found] for k in CUTOFFS] + [reciprocal(found)]
-        cells = [percent(mean_interval(each)) for each in values]
-        ps = [f"{paired_randomization(values[-1], other):.4f}" for other in (plain, names)]
-        counts = "{}, {}, {}".format(*count_wins(values[-1], plain))
-        lines.append(f"| {asked} | {' | '.join([*cells, *ps, counts])} |")
-        difference = mean_interval([x - y for x, y in zip(values[-1], plain, strict=True)])
+    heads = [*(f"@{k}" for k in CUTOFFS), "MRR", "p, question", "p, names", "better, worse, same"]
+    lines = [f"| query | {' | '.join(heads)} |", "|---|" + "---|" * len(heads)]
+    baseline, names = reciprocal(ranks["question"]), reciprocal(ranks["names"])
+    for query, query_ranks in ranks.items():
+        recalls, rr = ([float(0 < rank <= k) for rank in query_ranks] for k in CUTOFFS), reciprocal(query_ranks)
+        cells = [percent(mean_interval(scores)) for scores in (*recalls, rr)]
+        ps = [f"{paired_randomization(rr, other):.4f}" for other in (baseline, names)]
+        counts = "{}, {}, {}".format(*count_wins(rr, baseline))
+        lines.append(f"| {query} | {' | '.join([*cells, *ps, counts])} |")
+        difference = mean_interval([a - b for a, b in zip(rr, baseline, strict=True)])
         lines.append(f"| - question | | | | | {percent(difference)} | | | |")
     return "\n".join(lines)
 

@@ -3,17 +3,17 @@
     python bench/computed.py data/ifqa/full_split/train.json
     python bench/computed.py drop_contrast_sets_test.json[.xz]
 
-FILE has IfQA's layout or that of DROP's contrast set (Gardner et al. 2020); of the latter, questions whose answers are numbers or
-dates. Only questions of the subset `numeric` count. "Span": a span that equals an answer by exact match. "Computed": a computed
-candidate that does. "Both" may be accidental: the passage says it, and some numbers make it too. "None" is out of reach.
-Candidates are the mean number of different computed answers in a passage. Forms are told by the first rule that fits:
+FILE has IfQA's layout, or that of DROP's contrast set (Gardner et al. 2020), whose questions with a number or date as the answer
+are used. Only questions of the subset `numeric` count. "Span": a span equals an answer by exact match. "Computed": a computed
+candidate does. "Both" may be a coincidence of the passage's numbers. "None" is out of reach. Candidates are the mean number of
+different computed answers in a passage. The first rule that fits gives the form:
 
     share           the question has a percentage, or a word such as "twice"
     time between    it asks how many days, weeks, months or years, how long or how old
     date            an answer has the name of a month
     year            an answer is a year, decade or century
-    ordinal         an answer is one
-    amount          all others
+    ordinal         an answer is an ordinal
+    amount          otherwise
 """
 
 import argparse
@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ifqa.errors import IfqaError
+from ifqa.errors import FormatError, MissingInput
 from ifqa.models.hub import minilm_folder
 from ifqa.reading.span.network import EncodedPair, encode_pair
 from ifqa.scoring.measures.exact_match import normalize
@@ -35,13 +35,15 @@ from ifqa.training.extractive_loop import find_targets
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 NTHS = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth"
 FACTORS = "twice|doubl|tripl|quadrupl|half|halv|per ?cent|%"
-ASKED = (("share", FACTORS), ("time between", r"how many (?:\w+ )?(?:day|week|month|year)s|how long|how old|duration"))
-GIVEN = (("date", MONTHS), ("year", r"^(?:1\d|20)\d\ds?$|century"), ("ordinal", rf"^(?:\d+(?:st|nd|rd|th)|{NTHS})$"))
-REACHED = ("span", "both", "computed", "none")
+QUESTION_FORMS = {
+    "share": FACTORS,
+    "time between": r"how many (?:\w+ )?(?:day|week|month|year)s|how long|how old|duration",
+}
+ANSWER_FORMS = {"date": MONTHS, "year": r"^(?:1\d|20)\d\ds?$|century", "ordinal": rf"^(?:\d+(?:st|nd|rd|th)|{NTHS})$"}
+SOURCES = ("span", "both", "computed", "none")
 
 
 def main() -> None:
-    """Find the candidates of each question, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     folder = minilm_folder()
@@ -51,7 +53,7 @@ def main() -> None:
         if not is_numeric(answers):
             continue
         pairs = [encode_pair(folder, question, text) for text in dict.fromkeys(texts)]
-        counts[form(question, answers), reached(pairs, answers)] += 1
+        counts[form(question, answers), answer_source(pairs, answers)] += 1
         passages += len(pairs)
         candidates += sum(len(computed(pair)) for pair in pairs)
     print(table(counts))
@@ -59,27 +61,21 @@ def main() -> None:
 
 
 def questions(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Question, answers and passages of each question.
-
-    Raises:
-        IfqaError: the file is missing or has another layout.
-    """
+    """Question, answers and passages of each question."""
     if not path.exists():
-        raise IfqaError(f"no {path}; wanted questions in IfQA's layout or DROP's")
+        raise MissingInput(f"no {path}; wanted questions in IfQA's layout or DROP's")
     with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as file:
-        found = json.load(file)
+        content = json.load(file)
     try:
-        if isinstance(found, list):
-            yield from ((one["question"], one["answers"], one["context"]) for one in found)
+        if isinstance(content, list):
+            yield from ((row["question"], row["answers"], row["context"]) for row in content)
         else:
-            for part in found.values():
-                yield from (
-                    (one["question"], given, [part["passage"]])
-                    for one in part["qa_pairs"]
-                    if (given := drop_answers(one["answer"]))
-                )
+            for part in content.values():
+                for qa in part["qa_pairs"]:
+                    if answers := drop_answers(qa["answer"]):
+                        yield qa["question"], answers, [part["passage"]]
     except (AttributeError, KeyError, TypeError) as error:
-        raise IfqaError(f"{path} has neither IfQA's layout nor DROP's ({error})") from error
+        raise FormatError(f"{path} has neither IfQA's layout nor DROP's ({error})") from error
 
 
 def drop_answers(answer: dict[str, Any]) -> list[str]:
@@ -91,27 +87,27 @@ def drop_answers(answer: dict[str, Any]) -> list[str]:
 
 def form(question: str, answers: list[str]) -> str:
     """The form of a question and its answers, by the rules above."""
-    for name, pattern in ASKED:
+    for name, pattern in QUESTION_FORMS.items():
         if re.search(pattern, question, re.IGNORECASE):
             return name
-    for name, pattern in GIVEN:
+    for name, pattern in ANSWER_FORMS.items():
         if any(re.search(pattern, answer.strip(), re.IGNORECASE if name == "ordinal" else 0) for answer in answers):
             return name
     return "amount"
 
 
-def reached(pairs: list[EncodedPair], answers: list[str]) -> str:
-    """One of REACHED."""
+def answer_source(pairs: list[EncodedPair], answers: list[str]) -> str:
+    """One of SOURCES."""
     gold = {normalize(answer) for answer in answers}
     spans = {
         normalize(pair.span_text(first, first + more))
         for pair, targets in zip(pairs, find_targets(pairs, answers), strict=True)
         for first, more in targets.spans
     }
-    made = {normalize(text) for pair in pairs for text in computed(pair)}
-    return {(True, True): "both", (True, False): "span", (False, True): "computed"}.get(
-        (bool(spans & gold), bool(made & gold)), "none"
-    )
+    numbers = {normalize(text) for pair in pairs for text in computed(pair)}
+    if spans & gold:
+        return "both" if numbers & gold else "span"
+    return "computed" if numbers & gold else "none"
 
 
 def computed(pair: EncodedPair) -> set[str]:
@@ -121,11 +117,10 @@ def computed(pair: EncodedPair) -> set[str]:
 
 def table(counts: Counter[tuple[str, str]]) -> str:
     """A Markdown table with a row for each form."""
-    names = [name for name, _ in (*ASKED, *GIVEN)] + ["amount"]
-    rows = [(name, [counts[name, how] for how in REACHED]) for name in names]
-    rows.append(("all", [sum(column) for column in zip(*(row for _, row in rows), strict=True)]))
-    lines = [f"| form | questions | {' | '.join(REACHED)} | reached |", "|---|" + "---|" * (len(REACHED) + 2)]
-    for name, row in rows:
+    rows = {name: [counts[name, source] for source in SOURCES] for name in (*QUESTION_FORMS, *ANSWER_FORMS, "amount")}
+    rows["all"] = [sum(column) for column in zip(*rows.values(), strict=True)]
+    lines = [f"| form | questions | {' | '.join(SOURCES)} | reached |", "|---|" + "---|" * (len(SOURCES) + 2)]
+    for name, row in rows.items():
         share = f"{100 * (1 - row[-1] / sum(row)):.1f}%" if sum(row) else "-"
         lines.append(f"| {name} | {sum(row)} | {' | '.join(map(str, row))} | {share} |")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Measures encoding speed against sentence-transformers' `encode`, and the recall that each precision costs.
+"""Measures encoding speed against sentence-transformers' `encode`, and gold recall in each precision.
 
     python bench/encoding.py speed CORPUS [--model NAME] [--passages 1000] [--rounds 3] [--peak TFLOPS]
     python bench/encoding.py recall CORPUS [--split full-dev] [--precisions float32 bfloat16]
@@ -28,7 +28,6 @@ CUTOFFS = (1, 5, 20)
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["speed", "recall"])
     parser.add_argument("corpus")
@@ -49,7 +48,7 @@ def speed(passages: list[Passage], arguments: argparse.Namespace) -> None:
     from sentence_transformers import SentenceTransformer
 
     step = max(1, len(passages) // arguments.passages)
-    chosen = passages[::step][: arguments.passages]  # from all over the corpus: lengths differ
+    chosen = passages[::step][: arguments.passages]  # from the whole corpus: lengths differ
     texts = [passage.text for passage in chosen]
     encoders = _encoders(arguments)
     device = next(iter(encoders.values())).device
@@ -64,9 +63,8 @@ def speed(passages: list[Passage], arguments: argparse.Namespace) -> None:
             started = time.perf_counter()
             run()
             best[name] = min(best[name], time.perf_counter() - started)
-    lengths = [
-        len(ids) for ids in plain.tokenizer(texts, truncation=True, max_length=plain.max_seq_length)["input_ids"]
-    ]
+    tokens = plain.tokenizer(texts, truncation=True, max_length=plain.max_seq_length)
+    lengths = list(map(len, tokens["input_ids"]))
     flops = _flops(plain, lengths)
     print(f"{len(texts):,} passages, {sum(lengths):,} tokens, {device}, best of {arguments.rounds} rounds")
     for name, seconds in best.items():
@@ -84,27 +82,24 @@ def recall(passages: list[Passage], arguments: argparse.Namespace) -> None:
     for name, encoder in _encoders(arguments).items():
         vectors = encoder.encode_passages(passages).astype(np.float16).astype(np.float32)
         scores = encoder.encode_queries([question.text for question in questions]) @ vectors.T
-        found = np.argsort(-scores, axis=1, kind="stable")[:, : max(CUTOFFS)]
+        rankings = np.argsort(-scores, axis=1, kind="stable")[:, : max(CUTOFFS)]
         values: dict[int, list[float]] = {k: [] for k in CUTOFFS}
-        for question, rows in zip(questions, found.tolist(), strict=True):
-            of_one = score_ranking(question, [passages[row].text for row in rows], CUTOFFS)
+        for question, rows in zip(questions, rankings.tolist(), strict=True):
+            measures = score_ranking(question, [passages[row].text for row in rows], CUTOFFS)
             for k in CUTOFFS:
-                values[k].append(of_one[f"gold_any@{k}"])
+                values[k].append(measures[f"gold_any@{k}"])
         first = first or values
-        cells = [
-            f"@{k} {100 * sum(values[k]) / len(questions):.2f} (p {paired_randomization(values[k], first[k]):.2f})"
-            for k in CUTOFFS
-        ]
+        means = {k: 100 * sum(values[k]) / len(questions) for k in CUTOFFS}
+        cells = [f"@{k} {means[k]:.2f} (p {paired_randomization(values[k], first[k]):.2f})" for k in CUTOFFS]
         print(f"{name:10} {'  '.join(cells)}", flush=True)
 
 
 def _encoders(arguments: argparse.Namespace) -> dict[str, Any]:
     encoders = {}
     for precision in arguments.precisions:
+        settings = EncoderSettings(arguments.model, precision=precision, device=arguments.device)
         try:
-            encoders[precision] = open_encoder(
-                EncoderSettings(arguments.model, precision=precision, device=arguments.device)
-            )
+            encoders[precision] = open_encoder(settings)
         except IfqaError as error:
             print(f"{precision}: {error}")
     return encoders
@@ -112,7 +107,8 @@ def _encoders(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _flops(model: Any, lengths: list[int]) -> float:
     config = model[0].config
-    weights = sum(one.numel() for name, one in model[0].model.named_parameters() if "embedding" not in name)
+    parameters = model[0].model.named_parameters()
+    weights = sum(parameter.numel() for name, parameter in parameters if "embedding" not in name)
     attention = 4 * config.num_hidden_layers * config.hidden_size
     return float(sum(2 * weights * length + attention * length * length for length in lengths))
 

@@ -1,15 +1,16 @@
-"""Sentences that ifqa loses or adds, against two independent readers of each kind of file.
+"""Compares ifqa's text of files with two independent readers per kind: sentences that it loses or adds.
 
 Usage: python bench/extraction.py FOLDER [--show N]
 
 FOLDER holds a folder for each kind (`md`, `html`, `docx`, `epub`, `rst`, `csv`, `txt`, `pdf`) with files of that kind.
-`--gather` fills it from what is installed: Debian's /usr/share/doc and the packages of this environment. A row of a table
-counts as a sentence. Needs pandoc and pdftotext (Debian: pandoc, poppler-utils), and
+`--gather` fills it with installed files: Debian's /usr/share/doc and the packages of this environment. A row of a table counts
+as a sentence. It needs pandoc and pdftotext (Debian: pandoc, poppler-utils), and
 `pip install beautifulsoup4 docutils ebooklib markdown pandas pdfminer.six python-docx`.
 """
 
 import argparse
 import csv
+import json
 import re
 import shutil
 import subprocess
@@ -23,13 +24,13 @@ from unicodedata import normalize
 from ifqa.corpus.documents.decoding import UnreadableFile
 from ifqa.corpus.documents.readers import read_request
 
-PER_KIND = 20
-LEAST = 4  # words of a sentence that counts
+MAX_FILES = 60  # of a kind
+MIN_WORDS = 4  # of a sentence that counts
 
 
 def pandoc(kind: str) -> Callable[[Path], str]:
     def read(path: Path) -> str:
-        """Its HTML, in which a paragraph, a cell of a table and the like is a line; without the numbers of notes."""
+        """The text of pandoc's HTML, with a line for each paragraph and cell, without the numbers of notes."""
         from bs4 import BeautifulSoup
 
         command = ["pandoc", "--from", kind, "--to", "html", "--wrap", "none", str(path)]
@@ -47,9 +48,7 @@ def beautiful_soup(path: Path) -> str:
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(path.read_bytes(), "html.parser")
-    for element in soup(
-        ["nav", "header", "footer", "aside", "form", "button", "script", "style", "template", "noscript"]
-    ):
+    for element in soup("nav header footer aside form button script style template noscript".split()):
         element.decompose()
     return (soup.find("main") or soup).get_text("\n")
 
@@ -94,7 +93,7 @@ def pdfminer(path: Path) -> str:
 
 
 def ebooklib(path: Path) -> str:
-    """Its documents in the order of the spine, read by BeautifulSoup."""
+    """The documents in the order of the spine, read by BeautifulSoup."""
     from bs4 import BeautifulSoup
     from ebooklib.epub import EpubNav, read_epub
 
@@ -105,13 +104,12 @@ def ebooklib(path: Path) -> str:
 
 
 def rows(table: Iterable[Sequence[str]]) -> str:
-    """A table with a row as a sentence: "name value name value ..." without the title, which is the row's heading."""
+    """A table with a row as a sentence: "name cell name cell ..." without the title, which is the row's heading."""
     names, *below = ([cell.strip() for cell in row] for row in table)
     columns = [name or f"column {place}" for place, name in enumerate(names, start=1)]
     pairs = (zip(columns, row, strict=False) for row in below)
-    return "\n".join(
-        words(" ".join(f"{name} {cell}" for name, cell in row if cell and name.lower() != "title")) for row in pairs
-    )
+    texts = (" ".join(f"{name} {cell}" for name, cell in row if cell and name.lower() != "title") for row in pairs)
+    return "\n".join(map(words, texts))
 
 
 def separator(path: Path) -> str:
@@ -126,10 +124,8 @@ def module_csv(path: Path) -> str:
 def pandas(path: Path) -> str:
     from pandas import read_csv
 
-    table = read_csv(
-        path, sep=separator(path), header=None, dtype=str, keep_default_na=False, encoding_errors="replace"
-    )
-    return rows(table.itertuples(index=False))
+    options = {"header": None, "dtype": str, "keep_default_na": False, "encoding_errors": "replace"}
+    return rows(read_csv(path, sep=separator(path), **options).itertuples(index=False))
 
 
 def plain(path: Path) -> str:
@@ -149,7 +145,7 @@ READERS: dict[str, dict[str, Callable[[Path], str]]] = {
 
 
 def words(text: str) -> str:
-    """The letters and digits of a text, lower case and without accents, which PDF readers set apart from their letters."""
+    """The lower-case letters and digits of a text, without accents, which PDF readers separate from their letters."""
     plain_letters = re.sub(r"[\u02b0-\u036f]", "", normalize("NFKD", text.casefold()))
     return " ".join(re.findall(r"[^\W_]+", plain_letters))
 
@@ -157,20 +153,18 @@ def words(text: str) -> str:
 def sentences(text: str) -> Iterator[str]:
     for piece in re.split(r"(?<=[.!?:;])\s+|\n\s*\n|\n", text):
         normal = words(piece)
-        if len(normal.split()) >= LEAST:
+        if len(normal.split()) >= MIN_WORDS:
             yield normal
 
 
-def lost(from_: Iterable[str], in_: str) -> list[str]:
-    squeezed = in_.replace(" ", "")
-    return [sentence for sentence in from_ if sentence.replace(" ", "") not in squeezed]
+def missing_sentences(sentences: Iterable[str], text: str) -> list[str]:
+    squeezed = text.replace(" ", "")
+    return [sentence for sentence in sentences if sentence.replace(" ", "") not in squeezed]
 
 
 @cache
 def ours(path: Path) -> str:
     request = {"name": path.name, "suffix": path.suffix.lower(), "words": 10**9, "overlap": 0, "columns": []}
-    import json
-
     _, lines = read_request(request, path.read_bytes())
     return "\n".join(json.loads(line)["contents"] for line in lines.splitlines())
 
@@ -178,27 +172,25 @@ def ours(path: Path) -> str:
 def compare(folder: Path, show: int, kinds: list[str]) -> None:
     print("| kind | files | reader | its sentences | lost | recall | ours not in it |\n|---|---|---|---|---|---|---|")
     for kind, readers in ((kind, READERS[kind]) for kind in kinds):
-        files = sorted(path for path in (folder / kind).glob("*") if path.is_file())[: PER_KIND * 3]
+        files = sorted(path for path in (folder / kind).glob("*") if path.is_file())[:MAX_FILES]
         for name, read in readers.items():
-            total = gone = mine = added = count = 0
-            examples = list[tuple[str, str]]()
+            total = our_total = added = count = 0
+            lost = list[tuple[str, str]]()
             for path in files:
                 try:
-                    text, theirs = ours(path), read(path)
+                    text, their_text = ours(path), read(path)
                 except (UnreadableFile, subprocess.CalledProcessError, csv.Error, KeyError, ValueError) as error:
                     print(f"  {path}: {error}", file=sys.stderr)
                     continue
                 count += 1
-                reference, here = list(sentences(theirs)), list(sentences(text))
-                missing = lost(reference, words(text))
-                total, gone = total + len(reference), gone + len(missing)
-                mine, added = mine + len(here), added + len(lost(here, words(theirs)))
-                examples += [(path.name, sentence) for sentence in missing]
-            recall = f"{1 - gone / total:.4f}" if total else ""
-            print(
-                f"| {kind} | {count} | {name} | {total:,} | {gone:,} | {recall} | {added:,} of {mine:,} |", flush=True
-            )
-            for path_name, sentence in examples[:: max(len(examples) // show, 1)][:show] if show else []:
+                reference, our_sentences = list(sentences(their_text)), list(sentences(text))
+                lost += [(path.name, sentence) for sentence in missing_sentences(reference, words(text))]
+                total, our_total = total + len(reference), our_total + len(our_sentences)
+                added += len(missing_sentences(our_sentences, words(their_text)))
+            recall = f"{1 - len(lost) / total:.4f}" if total else ""
+            cells = f"{total:,} | {len(lost):,} | {recall} | {added:,} of {our_total:,}"
+            print(f"| {kind} | {count} | {name} | {cells} |", flush=True)
+            for path_name, sentence in lost[:: max(len(lost) // show, 1)][:show] if show else []:
                 print(f"    {path_name}: {sentence[:150]}")
 
 
@@ -206,30 +198,29 @@ def gather(folder: Path) -> None:
     for kind in READERS:
         (folder / kind).mkdir(parents=True, exist_ok=True)
     for distribution in distributions():
-        about = distribution.metadata
-        text = about.get_payload() or about.get("Description") or ""
-        kind = {"text/markdown": "md", "text/x-rst": "rst"}.get(
-            (about.get("Description-Content-Type") or "").split(";")[0]
-        )
+        metadata = distribution.metadata
+        text = metadata.get_payload() or metadata.get("Description") or ""
+        content_type = (metadata.get("Description-Content-Type") or "").split(";")[0]
+        kind = {"text/markdown": "md", "text/x-rst": "rst"}.get(content_type)
         if kind and len(text) > 1_500:
-            (folder / kind / f"{about['Name']}.{kind}").write_text(text)
+            (folder / kind / f"{metadata['Name']}.{kind}").write_text(text)
     places = [Path("/usr/share/doc"), *map(Path, sys.path)]
     for kind in READERS:
-        have = len(list((folder / kind).iterdir()))
+        count = len(list((folder / kind).iterdir()))
         for place in places:
-            for path in place.rglob(f"*.{kind}") if place.is_dir() and have < 3 * PER_KIND else []:
-                if have < 3 * PER_KIND and 1_500 < path.stat().st_size < 5_000_000:
-                    shutil.copy(path, folder / kind / f"{have:02d}-{path.name}")
-                    have += 1
+            for path in place.rglob(f"*.{kind}") if place.is_dir() and count < MAX_FILES else []:
+                if count < MAX_FILES and 1_500 < path.stat().st_size < 5_000_000:
+                    shutil.copy(path, folder / kind / f"{count:02d}-{path.name}")
+                    count += 1
 
 
 if __name__ == "__main__":
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("folder", type=Path)
-    arguments.add_argument("--gather", action="store_true")
-    arguments.add_argument("--show", type=int, default=0)
-    arguments.add_argument("--kinds", default=",".join(READERS))
-    given = arguments.parse_args()
-    if given.gather:
-        gather(given.folder)
-    compare(given.folder, given.show, given.kinds.split(","))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--gather", action="store_true")
+    parser.add_argument("--show", type=int, default=0)
+    parser.add_argument("--kinds", default=",".join(READERS))
+    arguments = parser.parse_args()
+    if arguments.gather:
+        gather(arguments.folder)
+    compare(arguments.folder, arguments.show, arguments.kinds.split(","))

@@ -1,13 +1,13 @@
-"""Cross-validates the span reader: trains on all folds of a training split but one, and reads the questions of that one.
+"""Cross-validates the span reader: trains on all folds of a training split except one, and reads that fold's questions.
 
     python bench/extractive_folds.py data/ifqa/full_split/train.json --folds 4 --fold 0 --out FOLDER \
         [--set start=models/extractive/reading] [--set learning_rate=5e-4] [--name NAME]
     python bench/extractive_folds.py --compare A.jsonl B.jsonl
 
-The held-out questions are read once from their gold passages, and once from BM25's five best of all gold passages of the split.
-Equal questions, and questions that share a gold passage, are in the same fold. Negatives are BM25's best of the same passages,
-as in `ifqa train extractive`; --set changes its settings. A passage of the held-out fold can be a negative; its questions and
-answers are never seen.
+The held-out questions are read from their gold passages, and from BM25's five best of all gold passages of the split. Equal
+questions, and questions that share a gold passage, are in the same fold. Negatives are BM25's best of the same passages, as in
+`ifqa train extractive`; --set changes its settings. A passage of the held-out fold can be a negative; its questions and answers
+are never seen.
 
 Predictions are written to FOLDER/NAME.jsonl, weights to FOLDER/NAME. For --compare, the predictions of all folds may be
 concatenated. An interrupted training resumes.
@@ -36,7 +36,6 @@ K = 5
 
 
 def main() -> None:
-    """Train and read one fold, or compare two outputs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("questions", type=Path, nargs="?", help="IfQA's training file")
     parser.add_argument("--folds", type=int, default=4)
@@ -60,34 +59,35 @@ def run(arguments: argparse.Namespace) -> None:
     questions = load_questions(arguments.questions)
     fold = assign_folds(questions, arguments.folds, arguments.seed)
     rankings = rank(questions, arguments.out / "index")
-    kept = [number for number, one in enumerate(fold) if one != arguments.fold]
-    held = [number for number, one in enumerate(fold) if one == arguments.fold]
+    train = [number for number, part in enumerate(fold) if part != arguments.fold]
+    held = [number for number, part in enumerate(fold) if part == arguments.fold]
     name = f"{arguments.name}-{arguments.fold}"
     started = time.monotonic()
-    data = TrainingData(
-        [questions[number] for number in kept], [rankings[number] for number in kept], "cross-validation",
+    training_data = TrainingData(
+        [questions[number] for number in train], [rankings[number] for number in train], "cross-validation",
         {arguments.questions.name: sha256(arguments.questions)},
     )  # fmt: skip
     trainer = configure_trainer(Trainer, **({"seed": arguments.seed} | settings_of_flags(arguments.set)))
-    manifest = trainer.train(data, arguments.out / name)
+    manifest = trainer.train(training_data, arguments.out / name)
     print(f"{name}: {manifest['steps']} steps; {time.monotonic() - started:.0f} s", flush=True)
     reader = Extractive(weights=str(arguments.out / name))
-    asked = [questions[number] for number in held]
-    records: list[dict[str, Any]] = []
-    for source, passages in (
-        ("gold", [ranking.generated or () for ranking in Gold().search(asked, 1)]),
-        (f"top {K}", [rankings[number][:K] for number in held]),
-    ):
-        answers = [prediction.answer for prediction in reader.answer(asked, passages)]
-        read = [score(question, answer, source) for question, answer in zip(asked, answers, strict=True)]
+    held_out = [questions[number] for number in held]
+    sources = {
+        "gold": [ranking.generated or () for ranking in Gold().search(held_out, 1)],
+        f"top {K}": [rankings[number][:K] for number in held],
+    }
+    rows: list[dict[str, Any]] = []
+    for source, passages in sources.items():
+        predictions = zip(held_out, reader.answer(held_out, passages), strict=True)
+        scores = [score(question, prediction.answer, source) for question, prediction in predictions]
         for measure in ("em", "f1"):
-            print_interval(f"{name}, {source} (n={len(read)}), {measure}", [record[measure] for record in read])
-        records += read
-    write_jsonl(arguments.out / f"{name}.jsonl", records)
+            print_interval(f"{name}, {source} (n={len(scores)}), {measure}", [row[measure] for row in scores])
+        rows += scores
+    write_jsonl(arguments.out / f"{name}.jsonl", rows)
 
 
 def load_questions(path: Path) -> list[Question]:
-    """The questions of one of IfQA's files."""
+    """The questions of a file of IfQA."""
     rows = read_json(path)
     return [Question(str(row["idx"]), row["question"], tuple(row["answers"]), tuple(row["context"])) for row in rows]
 
@@ -103,7 +103,7 @@ def rank(questions: Sequence[Question], folder: Path) -> list[list[Passage]]:
 
 
 def score(question: Question, answer: str, source: str) -> dict[str, Any]:
-    """One line of the output; scores in percent."""
+    """A line of the output; scores in percent."""
     scores = {"em": 100 * exact_match(answer, question.answers), "f1": 100 * f1(answer, question.answers)}
     return {"id": question.id, "read": source, "question": question.text, "answer": answer, **scores}
 
@@ -116,16 +116,16 @@ def print_interval(what: str, values: Sequence[float], more: str = "") -> None:
 
 def compare(a: Path, b: Path) -> None:
     """Print A - B on the same questions: mean, 95% interval of the paired bootstrap, p of the randomisation test."""
-    scores = [{(record["read"], record["id"]): record for _, record in read_jsonl(path)} for path in (a, b)]
-    if scores[0].keys() != scores[1].keys():
+    rows = [{(record["read"], record["id"]): record for _, record in read_jsonl(path)} for path in (a, b)]
+    if rows[0].keys() != rows[1].keys():
         raise SystemExit(f"{a} and {b} hold other questions; wanted two trainings read on the same folds")
-    for source in dict.fromkeys(read for read, _ in scores[0]):
-        keys = [key for key in scores[0] if key[0] == source]
+    for source in dict.fromkeys(source for source, _ in rows[0]):
+        keys = [key for key in rows[0] if key[0] == source]
         for measure in ("em", "f1"):
-            ours, theirs = ([score[key][measure] for key in keys] for score in scores)
-            won, lost, _ = count_wins(ours, theirs)
-            more = f", p {paired_randomization(ours, theirs):.4f}, {won} better, {lost} worse of {len(keys)}"
-            print_interval(f"{source}, {measure}, A - B", [x - y for x, y in zip(ours, theirs, strict=True)], more)
+            first, second = ([file[key][measure] for key in keys] for file in rows)
+            won, lost, _ = count_wins(first, second)
+            more = f", p {paired_randomization(first, second):.4f}, {won} better, {lost} worse of {len(keys)}"
+            print_interval(f"{source}, {measure}, A - B", [a - b for a, b in zip(first, second, strict=True)], more)
 
 
 if __name__ == "__main__":

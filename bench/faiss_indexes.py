@@ -5,12 +5,13 @@
 
 `recall` builds each index over the vectors of a built dense index, searches it for the split's questions, and prints gold
 recall, the difference from exact search with its p, and the size. `memory` builds each index over random vectors and
-searches 100 queries, each step in its own process. It prints the peak of resident memory above that of a process that has
-only imported its libraries, and the estimate of `ifqa.retrieval.vectors.vector_index` (a part twice, the whole). Linux only.
+searches 100 queries, each step in its own process. It prints the peak of resident memory above that after the imports, and the
+estimate of `ifqa.retrieval.vectors.vector_index` (twice a part; the whole). Linux only.
 """
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,24 +35,23 @@ STEP = """
 import json, re, sys
 import faiss, numpy as np
 from pathlib import Path
-from ifqa.retrieval.vectors.vector_index import FaissIndex, build
+from ifqa.retrieval.vectors.vector_index import FaissIndex, build_index
 from ifqa.retrieval.vectors.vector_store import Shards
 def peak():  # ru_maxrss would start at the parent's peak
     return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
-step, vectors, folder, factory = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
-opened, before = Shards(vectors), peak()
-dimension = opened.dimension()
+step, folder, factory = sys.argv[1], Path(sys.argv[3]), sys.argv[4]
+shards, before = Shards(Path(sys.argv[2])), peak()
+dimension = shards.dimension()
 if step == "build":
-    build(opened, folder, factory)
+    build_index(shards, folder, factory)
 else:
     queries = np.random.default_rng(1).standard_normal((100, dimension)).astype("float32")
-    FaissIndex(folder, (len(opened), dimension)).search(queries, 100)
+    FaissIndex(folder, (len(shards), dimension)).search(queries, 100)
 print(json.dumps({"peak": peak() - before}))
 """
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["recall", "memory"])
     parser.add_argument("corpus", nargs="?")
@@ -78,11 +78,11 @@ def recall(arguments: argparse.Namespace) -> None:
         _, rows = searcher.search(queries, max(CUTOFFS))
         seconds = time.perf_counter() - started
         values: dict[int, list[float]] = {k: [] for k in CUTOFFS}
-        for question, found in zip(questions, rows.tolist(), strict=True):
-            texts = [one.text for one in store.get(vectors.ids([row for row in found if row >= 0]))]
-            for name, value in score_ranking(question, texts, CUTOFFS).items():
-                if name.startswith("gold_any"):
-                    values[int(name.partition("@")[2])].append(value)
+        for question, ranking in zip(questions, rows.tolist(), strict=True):
+            texts = [passage.text for passage in store.get(vectors.ids([row for row in ranking if row >= 0]))]
+            scores = score_ranking(question, texts, CUTOFFS)
+            for k in CUTOFFS:
+                values[k].append(scores[f"gold_any@{k}"])
         return values, seconds, rows
 
     exact, seconds, exact_rows = measure(FlatIndex(vectors))
@@ -96,10 +96,9 @@ def recall(arguments: argparse.Namespace) -> None:
             facts = build_index(vectors, Path(name), factory)
             built = time.perf_counter() - started
             values, seconds, rows = measure(FaissIndex(Path(name), shape))
-        cells = "  ".join(
-            f"@{k} {100 * sum(values[k]) / len(questions) - share[k]:+5.2f} (p {paired_randomization(values[k], exact[k]):.2f})"
-            for k in CUTOFFS
-        )
+        differences = {k: 100 * sum(values[k]) / len(questions) - share[k] for k in CUTOFFS}
+        ps = {k: paired_randomization(values[k], exact[k]) for k in CUTOFFS}
+        cells = "  ".join(f"@{k} {differences[k]:+5.2f} (p {ps[k]:.2f})" for k in CUTOFFS)
         same = float(np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(rows, exact_rows, strict=True)]))
         size = f"{facts['bytes'] / 1e6:8.1f} MB  build {built:6.1f} s  search {seconds:6.2f} s"
         print(f"{factory:20} {size}  {cells}  {same:.1%} of exact's first 20", flush=True)
@@ -112,39 +111,36 @@ def memory(arguments: argparse.Namespace) -> None:
         folder.mkdir()
         write_random(folder, arguments.vectors, arguments.dimension)
         for factory in arguments.factories:
-            own = Path(name) / "index"
-            own.mkdir()
-            found = {step: run(step, folder, own, factory) for step in ("build", "search")}
-            whole = estimate_bytes(factory, arguments.vectors, arguments.dimension)
+            index = Path(name) / "index"
+            index.mkdir()
             part = estimate_bytes(factory, min(PART_VECTORS, arguments.vectors), arguments.dimension)
-            expected = {"build": 2 * part, "search": whole}
-            line = "  ".join(
-                f"{step} {found[step] / 1e6:8.0f} MB, estimated {expected[step] / 1e6:8.0f} MB"
-                f" ({expected[step] / found[step] - 1:+.0%})"
-                for step in found
-            )
-            print(f"{factory:20} {line}", flush=True)
-            for path in own.iterdir():
-                path.unlink()
-            own.rmdir()
+            whole = estimate_bytes(factory, arguments.vectors, arguments.dimension)
+            cells = []
+            for step, estimate in {"build": 2 * part, "search": whole}.items():
+                peak = run(step, folder, index, factory)
+                cells.append(
+                    f"{step} {peak / 1e6:8.0f} MB, estimated {estimate / 1e6:8.0f} MB ({estimate / peak - 1:+.0%})"
+                )
+            print(f"{factory:20} {'  '.join(cells)}", flush=True)
+            shutil.rmtree(index)
 
 
 def write_random(folder: Path, count: int, dimension: int) -> None:
     """A folder of normalised random vectors."""
-    filling, draw, keys = ShardWriter(folder), np.random.default_rng(0), {}
+    writer, draw, keys = ShardWriter(folder), np.random.default_rng(0), {}
     for number, start in enumerate(range(0, count, 4096)):
         rows = draw.standard_normal((min(4096, count - start), dimension)).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         keys[number] = "random"
-        filling.add(number, "random", [f"p{start + row}" for row in range(len(rows))], rows.astype(np.float16))
-    filling.finish(keys)
+        writer.add(number, "random", [f"p{start + row}" for row in range(len(rows))], rows.astype(np.float16))
+    writer.finish(keys)
 
 
 def run(step: str, vectors: Path, folder: Path, factory: str) -> float:
     """Peak memory of a step, run in its own process."""
     command = [sys.executable, "-c", STEP, step, str(vectors), str(folder), factory]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return float(json.loads(done.stdout.splitlines()[-1])["peak"])
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(json.loads(process.stdout.splitlines()[-1])["peak"])
 
 
 if __name__ == "__main__":

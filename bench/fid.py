@@ -52,27 +52,19 @@ import transformers
 from ifqa.reading.t5.model import batch_limits
 
 
-def main(given: Sequence[str] | None = None) -> None:
-    """Measure and print."""
+def main(flags: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["read", "train", "all", "check"])
     parser.add_argument("--shape", nargs="+", choices=list(ways.SHAPES), help="base and large to read, large to train")
-    parser.add_argument(
-        "--passages", nargs="+", type=int, help="passages per question; 5, 20 and 100 to read, 100 to train"
-    )
-    parser.add_argument(
-        "--questions",
-        type=int,
-        default=0,
-        help="questions to read; 0 for 2,400 passages in all, 24 to 256",
-    )
+    parser.add_argument("--passages", nargs="+", type=int, help="per question; 5, 20 and 100 to read, 100 to train")
+    parser.add_argument("--questions", type=int, default=0, help="to read; 0 for 2,400 passages in all, 24 to 256")
     parser.add_argument("--answer", type=int, default=6, help="tokens generated or trained on per question")
     parser.add_argument("--rounds", type=int, default=3, help="rounds per way; the median counts")
     parser.add_argument("--seconds", type=float, default=3.0, help="no round of a way starts after this many seconds")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="a file for the numbers")
-    arguments = parser.parse_args(given)
+    arguments = parser.parse_args(flags)
     torch.set_float32_matmul_precision("highest")  # no TF32
     if arguments.what == "check":
         ways.check()
@@ -83,46 +75,42 @@ def main(given: Sequence[str] | None = None) -> None:
     header = {
         "device": name, "torch": torch.__version__, "transformers": transformers.__version__,
         "python": platform.python_version(), "peak": peaks,
-        "command": " ".join(["python bench/fid.py", *(given or sys.argv[1:])]),
+        "command": " ".join(["python bench/fid.py", *(flags or sys.argv[1:])]),
     }  # fmt: skip
-    reached = ", ".join(f"{kind} {rate / 1e12:,.2f} TFLOP/s" for kind, rate in peaks.items())
-    print(
-        f"{name}: {reached}; torch {header['torch']}, transformers {header['transformers']}, Python {header['python']}"
-    )
-    print(f"`{header['command']}`", flush=True)
-    found: dict[str, Any] = {**header, "read": [], "train": []}
+    rates = ", ".join(f"{kind} {rate / 1e12:,.2f} TFLOP/s" for kind, rate in peaks.items())
+    versions = f"torch {header['torch']}, transformers {header['transformers']}, Python {header['python']}"
+    print(f"{name}: {rates}; {versions}\n`{header['command']}`", flush=True)
+    tables: dict[str, Any] = {**header, "read": [], "train": []}
     for part, shapes, passages in (("read", ["base", "large"], [5, 20, 100]), ("train", ["large"], [100])):
         for shape in (arguments.shape or shapes) if arguments.what in (part, "all") else []:
             for count in arguments.passages or passages:
                 measure = measure_reading if part == "read" else measure_training
-                found[part] += measure(shape, count, device, max(peaks.values()), arguments)
+                tables[part] += measure(shape, count, device, max(peaks.values()), arguments)
                 if arguments.json:
-                    arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+                    arguments.json.write_text(json.dumps(tables, indent=1) + "\n")
 
 
 def measure_reading(
-    shape: str, passages: int, device: torch.device, most: float, arguments: Any
+    shape: str, passages: int, device: torch.device, top: float, arguments: Any
 ) -> list[dict[str, Any]]:
-    """Print the table of all ways."""
+    """Print the table of all ways; `top` is the device's peak in FLOP/s."""
     questions = arguments.questions or max(24, min(256, 2400 // passages))
-    data = ways.draw(questions, passages, arguments.seed)
+    inputs = ways.draw(questions, passages, arguments.seed)
     rows: dict[str, dict[str, Any]] = {}
     for precision in ("float32", "bfloat16"):
         model = ways.network(shape, device, arguments.seed).eval().to(getattr(torch, precision))
         for way in (way for way in ways.WAYS if way.precision == precision):
             say(f"{shape}, {passages} passages: {way.name}")
             model.set_attn_implementation(way.attention)
-            best = _best(way, model, data, arguments)
+            best = _best(way, model, inputs, arguments)
             rows[way.name] = {"shape": shape, "passages": passages, "way": way.name, "precision": precision} | best
             if best:
-                share = (
-                    ways.flops(model, data, arguments.answer if way.answers else 0) / questions * best["rate"] / most
-                )
-                rows[way.name] |= {"share": share, "tokens_rate": int(data.mask.sum()) / questions * best["rate"]}
+                work = ways.flops(model, inputs, arguments.answer if way.answers else 0) / questions
+                share, tokens_rate = work * best["rate"] / top, int(inputs.mask.sum()) / questions * best["rate"]
+                rows[way.name] |= {"share": share, "tokens_rate": tokens_rate}
         del model
-    print(
-        f"\n### Reading: {shape}, {passages} passages, {arguments.answer} tokens an answer, up to {questions} questions\n"
-    )
+    sizes = f"{passages} passages, {arguments.answer} tokens an answer, up to {questions} questions"
+    print(f"\n### Reading: {shape}, {sizes}\n")
     print(
         "| way | questions together | questions/s | passages/s | tokens/s | peak GB | of peak | x float32 | x bfloat16 |"
     )
@@ -133,60 +121,60 @@ def measure_reading(
             print(f"| {name} | out of memory | | | | | | | |")
             continue
         together, memory = row["at_a_time"] or "all", _gigabytes(row["memory"])
-        times = [
-            f"{row['rate'] / rows[one]['rate']:.2f}" if "rate" in rows[one] else "" for one in (ways.FP32, ways.BF16)
-        ]
+        baselines = (rows[baseline] for baseline in (ways.FP32, ways.BF16))
+        ratios = [f"{row['rate'] / baseline['rate']:.2f}" if "rate" in baseline else "" for baseline in baselines]
         cells = [f"{rate:,.{2 if rate < 100 else 0}f}" for rate in (row["rate"], row["rate"] * passages)]
-        cells += [f"{row['tokens_rate']:,.0f}", memory, f"{100 * row['share']:.1f} %", *times]
+        cells += [f"{row['tokens_rate']:,.0f}", memory, f"{100 * row['share']:.1f} %", *ratios]
         print(f"| {name} | {together} | {' | '.join(cells)} |")
-    found = [one for one in (ways.FP32, ways.FP32_BEST, ways.BF16, ways.BF16_BEST) if "rate" in rows[one]]
     print("\nOurs against")
-    for one in found if "rate" in rows[ways.OURS] else []:
-        print(f"- {rows[ways.OURS]['rate'] / rows[one]['rate']:.2f} x {one}", flush=True)
+    for name in (ways.FP32, ways.FP32_BEST, ways.BF16, ways.BF16_BEST):
+        if "rate" in rows[name] and "rate" in rows[ways.OURS]:
+            print(f"- {rows[ways.OURS]['rate'] / rows[name]['rate']:.2f} x {name}", flush=True)
     return list(rows.values())
 
 
-def _best(way: ways.Way, model: Any, data: ways.Data, arguments: Any) -> dict[str, Any]:
-    """The result of a way with its best number of questions at a time; empty if memory is too small."""
-    sizes = [one for one in way.at_a_time if one <= data.questions] or [data.questions]
+def _best(way: ways.Way, model: Any, inputs: ways.Inputs, arguments: Any) -> dict[str, Any]:
+    """The row of a way with its best number of questions at a time; empty if memory is too small."""
+    sizes = [size for size in way.at_a_time if size <= inputs.questions] or [inputs.questions]
     if len(sizes) > 1:
-        tries = {size: _timed(way, model, data, size, arguments, 1).get("rate", 0.0) for size in sizes}
-        sizes = [max(tries, key=lambda one: tries[one])]
-    return _timed(way, model, data, sizes[0], arguments, arguments.rounds)
+        rates = {size: _timed(way, model, inputs, size, arguments, 1).get("rate", 0.0) for size in sizes}
+        sizes = [max(rates, key=lambda size: rates[size])]
+    return _timed(way, model, inputs, sizes[0], arguments, arguments.rounds)
 
 
-def _timed(way: ways.Way, model: Any, data: ways.Data, at_a_time: int, arguments: Any, rounds: int) -> dict[str, Any]:
+def _timed(
+    way: ways.Way, model: Any, inputs: ways.Inputs, at_a_time: int, arguments: Any, rounds: int
+) -> dict[str, Any]:
     """Questions per second and peak memory, after a warm-up; empty if memory is too small."""
-    several = at_a_time or data.questions
-    some = data.part(0, max(several, min(data.questions, 8) // several * several))
+    size = at_a_time or inputs.questions
+    part = inputs.part(0, max(size, min(inputs.questions, 8) // size * size))
     times: list[float] = []
     with _memory(model.device) as memory, torch.inference_mode():
         room = batch_limits(model, 1)  # once, as the reader does
-        run = partial(way.run, model, some, at_a_time, arguments.answer, room)
+        run = partial(way.run, model, part, at_a_time, arguments.answer, room)
         try:
-            way.run(model, some.part(0, max(2, several)), at_a_time, arguments.answer, room)
+            way.run(model, part.part(0, max(2, size)), at_a_time, arguments.answer, room)
             while len(times) < rounds and sum(times) < arguments.seconds:
                 times.append(_seconds(model.device, run))
         except torch.OutOfMemoryError:
             return {}
-    found = {"at_a_time": at_a_time, "questions": some.questions, "seconds": times, "memory": memory[0]}
-    return found | {"rate": some.questions / statistics.median(times)}
+    rate = part.questions / statistics.median(times)
+    return {"at_a_time": at_a_time, "questions": part.questions, "seconds": times, "memory": memory[0], "rate": rate}
 
 
 def measure_training(
-    shape: str, passages: int, device: torch.device, most: float, arguments: Any
+    shape: str, passages: int, device: torch.device, top: float, arguments: Any
 ) -> list[dict[str, Any]]:
     """Print the table of training, with and without recomputing the encoder's layers."""
-    ids = torch.randint(
-        3, ways.VOCABULARY, (passages, ways.LENGTH), generator=torch.Generator().manual_seed(arguments.seed)
-    )
-    data = ways.Data(ids, torch.ones_like(ids, dtype=torch.bool), passages)
-    data.mask[0, -1] = False  # without padding, attention would skip the mask that real passages need
-    batch = {"passage_ids": data.ids.to(device), "passage_mask": data.mask.to(device)}
-    batch |= {"counts": torch.tensor([passages]), "labels": data.ids[:1, : arguments.answer].to(device)}
+    generator = torch.Generator().manual_seed(arguments.seed)
+    ids = torch.randint(3, ways.VOCABULARY, (passages, ways.LENGTH), generator=generator)
+    inputs = ways.Inputs(ids, torch.ones_like(ids, dtype=torch.bool), passages)
+    inputs.mask[0, -1] = False  # without padding, attention would skip the mask that real passages need
+    batch = {"passage_ids": ids.to(device), "passage_mask": inputs.mask.to(device)}
+    batch |= {"counts": torch.tensor([passages]), "labels": ids[:1, : arguments.answer].to(device)}
     model: Any = ways.network(shape, device, arguments.seed).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=device.type == "cuda")
-    work, encoder = ways.flops(model, data, arguments.answer), ways.flops(model, data, 0)
+    work, encoder = ways.flops(model, inputs, arguments.answer), ways.flops(model, inputs, 0)
 
     def step() -> None:
         with torch.autocast(device.type, torch.bfloat16):
@@ -218,15 +206,10 @@ def measure_training(
             print(f"{line} out of memory | | | |", flush=True)
             continue
         seconds = statistics.median(times)
-        share = (3 * work + recompute * encoder) / seconds / most
+        share = (3 * work + recompute * encoder) / seconds / top
         rows[-1] |= {"seconds": times, "memory": memory[0], "share": share}
-        cells = [
-            f"{seconds:.3f}",
-            f"{data.ids.numel() / seconds:,.0f}",
-            _gigabytes(memory[0]),
-            f"{100 * share:.1f} %",
-        ]
-        print(f"{line} {' | '.join(cells)} |", flush=True)
+        rate, gigabytes = f"{ids.numel() / seconds:,.0f}", _gigabytes(memory[0])
+        print(f"{line} {seconds:.3f} | {rate} | {gigabytes} | {100 * share:.1f} % |", flush=True)
     return rows
 
 
@@ -248,15 +231,15 @@ def _seconds(device: torch.device, run: Callable[[], Any]) -> float:
 
 @contextmanager
 def _memory(device: torch.device) -> Iterator[list[int]]:
-    """Yields a list whose item is, at the end, the peak bytes torch allocated inside; 0 on a CPU."""
+    """Yields a list that holds, at the end, the peak bytes torch allocated inside; 0 on a CPU."""
     gc.collect()
-    most = [0]
+    peak = [0]
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
-    yield most
+    yield peak
     if device.type == "cuda":
-        most[0] = torch.cuda.max_memory_allocated(device)
+        peak[0] = torch.cuda.max_memory_allocated(device)
 
 
 def _gigabytes(size: int) -> str:
@@ -264,7 +247,6 @@ def _gigabytes(size: int) -> str:
 
 
 def say(message: str) -> None:
-    """Progress."""
     print(message, file=sys.stderr, flush=True)
 
 

@@ -1,9 +1,9 @@
-"""Writes a T5 with random weights and a tokenizer learnt from a corpus, to train Fusion-in-Decoder offline.
+"""Writes a T5 with random weights and a tokenizer trained on a corpus, to train Fusion-in-Decoder offline.
 
     python bench/fid_scratch.py CORPUS FOLDER [--shape tiny|small|base] [--vocabulary 8000] [--seed 0]
     ifqa train fid --set model=FOLDER --set passages=5 --to models/fid-scratch
 
-It learns language only from the training questions, so its scores show no more than that the machinery works.
+It learns language only from the training questions, so its scores only show that the code works.
 """
 
 import argparse
@@ -25,13 +25,12 @@ SHAPES = {
 
 
 def main() -> None:
-    """Learn the tokenizer, draw the weights, write both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--shape", choices=SHAPES, default="tiny")
     parser.add_argument("--vocabulary", type=int, default=8000)
-    parser.add_argument("--passages", type=int, default=20_000, help="number of passages the tokenizer is learnt from")
+    parser.add_argument("--passages", type=int, default=20_000, help="passages to train the tokenizer on")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     passages = list(PassageStore(Path("indexes") / arguments.corpus / "passages"))

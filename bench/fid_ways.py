@@ -28,11 +28,11 @@ SHAPES = {  # T5 version 1: d_model, d_ff, layers, heads of 64
 }  # fmt: skip
 VOCABULARY = 32128
 NEVER = VOCABULARY  # an id outside the vocabulary ends an answer, so no answer ends early and all ways do equal work
-SEVERAL = (4, 16, 64)  # numbers of questions at a time; the best counts
+BATCHES = (4, 16, 64)  # numbers of questions at a time; the best counts
 
 
 @dataclass(frozen=True)
-class Data:
+class Inputs:
     """Questions with the same number of passages: token ids and mask on the CPU, [passages, longest]."""
 
     ids: torch.Tensor
@@ -41,18 +41,18 @@ class Data:
 
     @property
     def questions(self) -> int:
-        """How many."""
+        """Number of questions."""
         return len(self.ids) // self.per_question
 
-    def part(self, first: int, count: int) -> "Data":
-        """Some of the questions."""
+    def part(self, first: int, count: int) -> "Inputs":
+        """The inputs of some questions."""
         rows = slice(first * self.per_question, (first + count) * self.per_question)
-        return Data(self.ids[rows], self.mask[rows], self.per_question)
+        return Inputs(self.ids[rows], self.mask[rows], self.per_question)
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way of reading: `run(model, data, at_a_time, tokens, room)` gives the answers' tokens; with `scores`, scores too."""
+    """A way of reading: `run(model, inputs, at_a_time, tokens, limits)` gives the answers' tokens; with `scores`, scores too."""
 
     name: str
     run: Callable[..., Any]
@@ -63,48 +63,46 @@ class Way:
 
 
 def original(
-    model: Any,
-    data: Data,
-    at_a_time: int,
-    tokens: int,
-    _: BatchLimits,
-    *,
-    length: int = LENGTH,
-    drop: bool = False,
+    model: Any, inputs: Inputs, at_a_time: int, tokens: int, _: BatchLimits, *, length: int = LENGTH, drop: bool = False,
     scores: bool = False,
-) -> list[Any]:
+) -> list[Any]:  # fmt: skip
     """FiD's method; `length` 0 pads to the longest passage, `drop` drops the padding before the decoder."""
     answers: list[Any] = []
-    how: Any = GenerationConfig(
+    config: Any = GenerationConfig(
         max_new_tokens=tokens, do_sample=False, use_cache=True, decoder_start_token_id=0, pad_token_id=0,
         output_logits=scores, return_dict_in_generate=True,
     )  # fmt: skip
-    for first in range(0, data.questions, at_a_time):
-        part = data.part(first, at_a_time)
-        ids, mask = part.ids, part.mask
-        size = length or int(mask.sum(1).max())
-        ids, mask = (pad(one, (0, size - one.shape[1])).to(model.device) for one in (ids, mask))
+    for first in range(0, inputs.questions, at_a_time):
+        part = inputs.part(first, at_a_time)
+        size = length or int(part.mask.sum(1).max())
+        ids, mask = (pad(rows, (0, size - rows.shape[1])).to(model.device) for rows in (part.ids, part.mask))
         hidden = model.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
         if drop:
             hidden, mask = fuse_passages(hidden, mask, [part.per_question] * part.questions)
         else:
             hidden, mask = hidden.view(part.questions, -1, hidden.shape[-1]), mask.view(part.questions, -1)
-        outputs = BaseModelOutput(last_hidden_state=hidden)
-        made = model.generate(encoder_outputs=outputs, attention_mask=mask, generation_config=how)
-        found = made.sequences[:, 1:]
+        encoded = BaseModelOutput(last_hidden_state=hidden)
+        output = model.generate(encoder_outputs=encoded, attention_mask=mask, generation_config=config)
+        generated = output.sequences[:, 1:]
         if scores:
-            steps = torch.stack(made.logits, 1).log_softmax(-1).gather(2, found[..., None])[..., 0]
-            answers += zip(found.tolist(), steps.sum(1).tolist(), strict=True)
+            steps = torch.stack(output.logits, 1).log_softmax(-1).gather(2, generated[..., None])[..., 0]
+            answers += zip(generated.tolist(), steps.sum(1).tolist(), strict=True)
         else:
-            answers += found.tolist()
+            answers += generated.tolist()
     return answers
 
 
 def ours(
-    model: Any, data: Data, at_a_time: int, tokens: int, room: BatchLimits, *, cache: bool = True,
+    model: Any,
+    data: Inputs,
+    at_a_time: int,
+    tokens: int,
+    room: BatchLimits,
+    *,
+    cache: bool = True,
     scores: bool = False,
-) -> list[Any]:  # fmt: skip
-    """ifqa.reading.t5.model.read; without `cache` it recomputes each step."""
+) -> list[Any]:
+    """ifqa.reading.t5.model.generate_answers; without `cache` it recomputes each step."""
 
     def generate(**inputs: Any) -> Any:
         inputs["generation_config"].use_cache = False
@@ -123,8 +121,7 @@ def ours(
     return [(reading.tokens, reading.score) if scores else reading.tokens for reading in readings]
 
 
-def encoder_alone(model: Any, data: Data, at_a_time: int, tokens: int, room: BatchLimits) -> list[Any]:
-    """Only the encoder of ours."""
+def encoder_alone(model: Any, data: Inputs, at_a_time: int, tokens: int, room: BatchLimits) -> list[Any]:
     features = {"input_ids": data.ids, "attention_mask": data.mask}
     encode_passages(model, features, [data.per_question] * data.questions, room.encoded)
     return []
@@ -135,13 +132,13 @@ FP32_BEST, BF16_BEST = f"{FP32}, questions together", f"{BF16}, questions togeth
 OURS = "+ batches of like length by a budget of tokens: ours"
 WAYS = [
     Way(FP32, original, "float32", "eager", (1,)),
-    Way(FP32_BEST, original, "float32", "eager", SEVERAL),
+    Way(FP32_BEST, original, "float32", "eager", BATCHES),
     Way(BF16, original, attention="eager", at_a_time=(1,)),
-    Way(BF16_BEST, original, attention="eager", at_a_time=SEVERAL),
+    Way(BF16_BEST, original, attention="eager", at_a_time=BATCHES),
     Way("+ SDPA", original, at_a_time=(1,)),
     Way("+ padded to the longest passage only", partial(original, length=0), at_a_time=(1,)),
     Way("+ padding dropped before the decoder", partial(original, length=0, drop=True), at_a_time=(1,)),
-    Way("+ questions together", partial(original, length=0, drop=True), at_a_time=SEVERAL),
+    Way("+ questions together", partial(original, length=0, drop=True), at_a_time=BATCHES),
     Way(OURS, ours),
     Way("ours, the encoder's part alone", encoder_alone, answers=False),
     Way("ours, one question at a time", ours, at_a_time=(1,)),
@@ -157,17 +154,16 @@ def check() -> None:
         for name, weight in model.named_parameters():
             if weight.dim() > 1 and "shared" not in name:
                 weight.mul_(3.0)  # makes answers depend on the passages
-    data, first = draw(5, 4, 0), None
+    inputs, first = draw(5, 4, 0), None
+    limits = BatchLimits(400, 1500)  # more than one batch of each kind
     for way in (way for way in WAYS if way.answers):
         model.set_attn_implementation(way.attention)
-        for several in (0 if way.at_a_time == (0,) else 1, 2):
+        for at_a_time in (0 if way.at_a_time == (0,) else 1, 2):
             with torch.inference_mode():
-                found = way.run(
-                    model, data, several, 6, BatchLimits(400, 1500), scores=True
-                )  # several batches of each kind
-            first = first or found
-            assert [tokens for tokens, _ in found] == [tokens for tokens, _ in first], f"answers differ: {way.name}"
-            apart = max(abs(one - other) for (_, one), (_, other) in zip(found, first, strict=True))
+                answers = way.run(model, inputs, at_a_time, 6, limits, scores=True)
+            first = first or answers
+            assert [tokens for tokens, _ in answers] == [tokens for tokens, _ in first], f"answers differ: {way.name}"
+            apart = max(abs(score - other) for (_, score), (_, other) in zip(answers, first, strict=True))
             assert apart < 1e-4, f"scores differ by {apart}: {way.name}"
     assert first is not None
     kinds = len({tuple(tokens) for tokens, _ in first})
@@ -190,21 +186,21 @@ def network(shape: str, device: torch.device, seed: int) -> FusionInDecoder:
     return model
 
 
-def draw(questions: int, passages: int, seed: int) -> Data:
+def draw(questions: int, passages: int, seed: int) -> Inputs:
     """Questions of 25 to 40 tokens, with each passage a title of 4 to 14 and 100 words of about 124 tokens."""
     chance = random.Random(seed)
     lengths = []
     for _ in range(questions):
-        asked = chance.randint(25, 40)
+        length = chance.randint(25, 40)
         for _ in range(passages):
-            lengths.append(min(220, max(130, asked + chance.randint(4, 14) + round(chance.gauss(124, 14)))))
+            lengths.append(min(220, max(130, length + chance.randint(4, 14) + round(chance.gauss(124, 14)))))
     tokens = torch.randint(3, VOCABULARY, (sum(lengths),), generator=torch.Generator().manual_seed(seed)).tolist()
     ends = torch.tensor(lengths).cumsum(0).tolist()
     features = pad_ids([tokens[end - length : end] for end, length in zip(ends, lengths, strict=True)])
-    return Data(features["input_ids"], features["attention_mask"], passages)
+    return Inputs(features["input_ids"], features["attention_mask"], passages)
 
 
-def flops(model: Any, data: Data, tokens: int) -> int:
+def flops(model: Any, data: Inputs, tokens: int) -> int:
     """FLOPs of reading, by the formula in `fid.py`; `tokens` of an answer, 0 for the encoder alone."""
     config = model.config
     size, inner = config.d_model, config.num_heads * config.d_kv
@@ -219,8 +215,8 @@ def flops(model: Any, data: Data, tokens: int) -> int:
         if tokens:
             total += length * config.num_decoder_layers * (4 * size * inner + 4 * inner * tokens)
     once = 2 * (decoder - config.num_decoder_layers * 2 * size * inner) + 2 * size * config.vocab_size
-    own = config.num_decoder_layers * 2 * inner * tokens * (tokens + 1)
-    return total + data.questions * (tokens * once + own)
+    self_attention = config.num_decoder_layers * 2 * inner * tokens * (tokens + 1)
+    return total + data.questions * (tokens * once + self_attention)
 
 
 @contextmanager

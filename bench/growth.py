@@ -1,9 +1,9 @@
 """Time and memory to read documents of 1 to 32 MB of each kind, and hostile archives and PDFs.
 
-    python bench/growth.py [--largest 32] [--kinds csv,pages.html] [--hostile]
+    python bench/growth.py [--largest 32] [--kinds rows.csv,prose.html] [--hostile]
 
-Each file is read in a process of its own, as `ifqa` reads documents. The seconds are
-those of the processor, with the start of the process; a ratio is to those of half the size.
+Each file is read in its own process, as `ifqa` reads documents. Seconds are CPU seconds, with the start of the process; a ratio
+is to the seconds of half the size.
 """
 
 import argparse
@@ -66,21 +66,21 @@ KINDS: dict[str, Callable[[int], str]] = {
 
 
 def word(text: str, packing: int = zipfile.ZIP_DEFLATED, before: str = "", encoding: str = "utf-8") -> bytes:
-    made = io.BytesIO()
+    buffer = io.BytesIO()
     body = f"{before}<w:document {WORD}><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:document>"
-    with zipfile.ZipFile(made, "w", packing) as archive:
+    with zipfile.ZipFile(buffer, "w", packing) as archive:
         archive.writestr("word/document.xml", f'<?xml version="1.0" encoding="{encoding}"?>{body}'.encode(encoding))
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def entities(levels: int) -> str:
-    """Entities of entities: ten times as many characters with each level."""
+    """Nested entities: each level has ten times as many characters."""
     lines = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, levels))
     return f'<!DOCTYPE x [<!ENTITY e0 "lamp">{lines}]>'
 
 
 def pdf(repeats: int, pages: int) -> bytes:
-    """A PDF of pages with one packed text."""
+    """A PDF whose pages share one compressed text."""
     stream = zlib.compress(b"BT /F1 1 Tf 60 780 Td " + b"(The lamp of the keeper) Tj 0 -1 Td " * repeats + b"ET", 9)
     kids = " ".join(f"{n} 0 R" for n in range(5, 5 + pages))
     page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 842] /Contents 4 0 R /Resources << /Font << /F1 3 0 R >> >> >>"
@@ -90,8 +90,8 @@ def pdf(repeats: int, pages: int) -> bytes:
         b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(stream), stream),
         *[page] * pages,
     ]  # fmt: skip
-    data = b"%PDF-1.4\n" + b"".join(b"%d 0 obj\n%s\nendobj\n" % (n, body) for n, body in enumerate(objects_, start=1))
-    return data + b"trailer\n<< /Size %d /Root 1 0 R >>\n%%%%EOF\n" % (len(objects_) + 1)
+    bodies = b"".join(b"%d 0 obj\n%s\nendobj\n" % (n, body) for n, body in enumerate(objects_, start=1))
+    return b"%%PDF-1.4\n%btrailer\n<< /Size %d /Root 1 0 R >>\n%%%%EOF\n" % (bodies, len(objects_) + 1)
 
 
 HOSTILE: dict[str, Callable[[], bytes]] = {
@@ -104,8 +104,8 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 }
 
 
-def measure(name: str, data: bytes) -> tuple[float, int, str]:
-    """Seconds of the processor, peak memory of the process in MB, and passages or why there are none."""
+def measure(name: str, content: bytes) -> tuple[float, int, str]:
+    """CPU seconds, peak memory of the process in MB, and the number of passages or the error."""
     worker = Worker(f"{read_request.__module__}:{read_request.__name__}")
     before = getrusage(RUSAGE_CHILDREN)
     peak, done = 0, threading.Event()
@@ -120,7 +120,7 @@ def measure(name: str, data: bytes) -> tuple[float, int, str]:
     watching = threading.Thread(target=watch)
     watching.start()
     try:
-        facts, _ = worker.read({"name": name, "suffix": Path(name).suffix, **vars(Chunking())}, data)
+        facts, _ = worker.read({"name": name, "suffix": Path(name).suffix, **vars(Chunking())}, content)
         outcome = f"{facts['passages']:,} passages"
     except UnreadableFile as error:
         outcome = str(error)
@@ -132,17 +132,16 @@ def measure(name: str, data: bytes) -> tuple[float, int, str]:
 
 
 def main() -> None:
-    """Measure every kind, doubling."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--largest", type=int, default=32, help="MB")
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--hostile", action="store_true", help="the hostile files alone")
+    parser.add_argument("--hostile", action="store_true", help="only the hostile files")
     arguments = parser.parse_args()
     if arguments.hostile:
         for name, make in HOSTILE.items():
-            data = make()
-            seconds, peak, outcome = measure(name, data)
-            print(f"{name}: {len(data):,} bytes, {seconds:.1f} s, {peak or '?'} MB: {outcome[:120]}", flush=True)
+            content = make()
+            seconds, peak, outcome = measure(name, content)
+            print(f"{name}: {len(content):,} bytes, {seconds:.1f} s, {peak or '?'} MB: {outcome[:120]}", flush=True)
         return
     for name in arguments.kinds.split(","):
         size, before, parts = 1, 0.0, list[str]()

@@ -1,4 +1,4 @@
-r"""Holds 600 questions of IfQA full-train out, to choose a retriever's training by.
+r"""Holds out 600 questions of IfQA full-train, for choices in a retriever's training.
 
     python bench/held_out.py
     FROM="--benchmark file --split data/held-out/train.jsonl --corpus held-out-train"
@@ -9,9 +9,9 @@ r"""Holds 600 questions of IfQA full-train out, to choose a retriever's training
     python bench/retrieval.py ifqa-gold-articles --benchmark file --split data/held-out/held.jsonl --control \
         --only bm25 --asked question weighted --ranker --rerank 30 --rerank-asked weighted --model models/rerank-held-out
 
-It writes the questions as two files of the benchmark "file", and two corpora. `held-out-train` has the gold passages of the 1,800
-training questions alone, so that no gold passage of a held-out question is a training's negative. `held-out-pool` has the
-passages of `ifqa-pool-50k`, and a dense index of `models/dense-held-out`.
+It writes the questions as two files of the benchmark "file", and two corpora. `held-out-train` has only the gold passages of the
+1,800 training questions, so no gold passage of a held-out question is a negative in training. `held-out-pool` has the passages
+of `ifqa-pool-50k`, and a dense index of `models/dense-held-out`.
 """
 
 import logging
@@ -37,7 +37,6 @@ retriever = "bm25"
 
 
 def main() -> None:
-    """Write the questions and the corpora."""
     questions = open_benchmark("ifqa").questions("full-train")
     order = list(range(len(questions)))
     random.Random("fold").shuffle(order)

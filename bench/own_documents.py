@@ -1,10 +1,10 @@
-"""What `ifqa ask --docs` takes over a folder of text files, beside an `ask` over an equal corpus that is ready.
+"""The time and memory of `ifqa ask --docs` over a folder of text files, next to `ask` over an equal built corpus.
 
     python bench/own_documents.py FOLDER [--files 10000] [--times 3]
 
-Writes the files, of 300 words each from the bundled encyclopedia, into FOLDER/docs, works in FOLDER/work, and prints a line for
-each step: seconds, seconds of the processors, and the largest memory of a process. "Equal and ready" is a corpus of format
-"passages" with the same passages, built before. The order of the two is turned at each time, and medians are compared.
+It writes the files, of 300 words each from the bundled encyclopedia, into FOLDER/docs, works in FOLDER/work, and prints for each
+step seconds, CPU seconds, and the peak memory of a process. "Equal and ready" is a corpus of format "passages" with the same
+passages, built before. The order of the two alternates, and medians are compared.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import os
 import random
 import shutil
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -24,7 +25,6 @@ WORDS = 300  # of a file
 
 
 def main() -> None:
-    """Measure every step."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--files", type=int, default=10_000)
@@ -38,22 +38,21 @@ def main() -> None:
     measure(f"first ask, {arguments.files:,} files", command, work)
     (docs / "00/0.txt").write_text("The ropes were hauled by the porter Alma Reyes.\n")
     measure("one file changed", command, work)
-    name = equal(work)
+    count = copy_corpus(work)
     measure("building the equal corpus", ["index", "equal"], work)
-    taken: dict[str, list[tuple[float, float]]] = {}
-    both = {"unchanged": command, "equal and ready": ["ask", QUESTION, "--corpus", "equal"]}
+    commands = {"unchanged": command, "equal and ready": ["ask", QUESTION, "--corpus", "equal"]}
+    times: dict[str, list[tuple[float, float]]] = {step: [] for step in commands}
     for number in range(arguments.times):
-        for step in sorted(both, reverse=bool(number % 2)):
-            taken.setdefault(step, []).append(measure(step, both[step], work))
-    for place, what in enumerate(("seconds", "seconds of the processors")):
-        middle = {step: statistics.median(one[place] for one in several) for step, several in taken.items()}
-        ratio = middle["unchanged"] / middle["equal and ready"]
-        line = f"{name}: unchanged {middle['unchanged']:.2f}, equal and ready {middle['equal and ready']:.2f} {what}"
-        print(f"{line}: {ratio:.2f} times")
+        for step in sorted(commands, reverse=bool(number % 2)):
+            times[step].append(measure(step, commands[step], work))
+    for place, unit in enumerate(("seconds", "CPU seconds")):
+        unchanged, ready = (statistics.median(pair[place] for pair in times[step]) for step in commands)
+        medians = f"unchanged {unchanged:.2f}, equal and ready {ready:.2f} {unit}"
+        print(f"{count:,} passages: {medians}: {unchanged / ready:.2f} times")
 
 
 def write(docs: Path, count: int) -> None:
-    """Write the files, a hundred in a folder: words of the encyclopedia from seeded places, so that no two are equal."""
+    """Write the files, a hundred in a folder: words of the encyclopedia from random places, so that no two are equal."""
     source = find_resource("sample/encyclopedia.xml")
     assert source
     words, draw = source.read_text(encoding="utf-8").split(), random.Random(0)
@@ -64,34 +63,25 @@ def write(docs: Path, count: int) -> None:
         file.write_text(f"Note {number}. {' '.join(words[start : start + WORDS])}\n", encoding="utf-8")
 
 
-def equal(work: Path) -> str:
-    """Write a corpus file over a copy of the passages of the folder's corpus; gives the name of that."""
-    [made] = work.glob("indexes/docs-*/passages")
-    with open(work / "equal.jsonl", "wb") as to:
-        for shard in sorted(made.glob("passages-*.jsonl")):
-            to.write(shard.read_bytes())
-    count = len(PassageStore(made))
+def copy_corpus(work: Path) -> int:
+    """Write the corpus `equal` with the passages of the folder's corpus; returns their number."""
+    [passages] = work.glob("indexes/docs-*/passages")
+    shards = sorted(passages.glob("passages-*.jsonl"))
+    (work / "equal.jsonl").write_bytes(b"".join(shard.read_bytes() for shard in shards))
     text = '[[passages.sources]]\nformat = "passages"\npath = "equal.jsonl"\n[index.bm25]\nretriever = "bm25"\n'
     (work / "indexes/equal.toml").write_text(text)
-    return f"{count:,} passages"
+    return len(PassageStore(passages))
 
 
 def measure(step: str, command: list[str], work: Path) -> tuple[float, float]:
-    """Run a command of ifqa, which must succeed; seconds, and seconds of its processors and of its workers'."""
-    started = time.monotonic()
-    with open(os.devnull, "wb") as nothing:
-        actions = [(os.POSIX_SPAWN_DUP2, nothing.fileno(), 1), (os.POSIX_SPAWN_DUP2, nothing.fileno(), 2)]
-        before = Path.cwd()
-        os.chdir(work)
-        process = os.posix_spawn(
-            sys.executable, [sys.executable, "-m", "ifqa", *command], os.environ, file_actions=actions
-        )
-        os.chdir(before)
-        _, status, used = os.wait4(process, 0)
+    """Run a command of ifqa, which must succeed; seconds, and CPU seconds with its workers'."""
+    started, null = time.monotonic(), subprocess.DEVNULL
+    child = subprocess.Popen([sys.executable, "-m", "ifqa", *command], cwd=work, stdout=null, stderr=null)
+    _, status, usage = os.wait4(child.pid, 0)
     if status:
         raise SystemExit(f"ifqa {' '.join(command)} ended with {os.waitstatus_to_exitcode(status)}")
-    seconds, cpu = time.monotonic() - started, used.ru_utime + used.ru_stime
-    print(f"{step}: {seconds:.1f} s, {cpu:.1f} s of the processors, {used.ru_maxrss / 1e6:.2f} GB", flush=True)
+    seconds, cpu = time.monotonic() - started, usage.ru_utime + usage.ru_stime
+    print(f"{step}: {seconds:.1f} s, {cpu:.1f} CPU s, {usage.ru_maxrss / 1e6:.2f} GB", flush=True)
     return seconds, cpu
 
 

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from ifqa.formats.runs import read_run, write_run
 from ifqa.records import Question
@@ -30,7 +31,6 @@ runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 
 
 def main() -> int:
-    """Compare, print, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("passages", type=Path, help="folder with passages-*.jsonl")
     parser.add_argument("questions", type=Path, help='JSON list of objects with "question"')
@@ -47,18 +47,14 @@ def main() -> int:
         theirs = run_pyserini(questions, arguments, folder)
     same_ids = same = 0
     for question, our, their in zip(questions, ours, theirs, strict=True):
-        equal = [passage for passage, _ in our] == [passage for passage, _ in their]
-        same_ids += equal
+        same_ids += [passage for passage, _ in our] == [passage for passage, _ in their]
         same += our == their
         if our != their:
-            rank = next((n for n, pair in enumerate(zip(our, their, strict=False)) if pair[0] != pair[1]), len(our))
-            print(
-                f"{question.id} from rank {rank + 1}: ours {our[rank : rank + 3]}, pyserini's {their[rank : rank + 3]}"
-            )
-    print(
-        f"{len(questions)} questions, {sum(map(len, ours))} hits: "
-        f"{same_ids} rankings equal in ids, {same} in ids and scores"
-    )
+            rank = next((n for n, (a, b) in enumerate(zip(our, their, strict=False)) if a != b), len(our))
+            first = slice(rank, rank + 3)
+            print(f"{question.id} from rank {rank + 1}: ours {our[first]}, pyserini's {their[first]}")
+    equal = f"{same_ids} rankings equal in ids, {same} in ids and scores"
+    print(f"{len(questions)} questions, {sum(map(len, ours))} hits: {equal}")
     return 0 if same == len(questions) else 1
 
 
@@ -96,11 +92,10 @@ def call(module: str, *arguments: object) -> None:
     """Run a module of pyserini; importing its search builds an OpenAI client, which requires a key but never uses it."""
     command = [sys.executable, "-c", MODULE, module, *map(str, arguments)]
     environment = os.environ | {"OPENAI_API_KEY": "unused", "PYTHONUTF8": "1"}
-    done = subprocess.run(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(f"{module} ended with {done.returncode}:\n{done.stdout[-4000:]}")
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    process = subprocess.run(command, env=environment, text=True, check=False, **pipes)
+    if process.returncode:
+        raise SystemExit(f"{module} ended with {process.returncode}:\n{process.stdout[-4000:]}")
 
 
 if __name__ == "__main__":

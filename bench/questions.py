@@ -1,13 +1,12 @@
-"""Measures `retrieve`, `read` and `score` over many synthetic questions: seconds, memory, equal bytes, a kill and its resumption.
+"""Measures `retrieve`, `read` and `score` over synthetic questions: seconds, memory, equal bytes, resumption after a kill.
 
     python bench/questions.py [--questions 200000] [--ways 1 2 ray] [--stages retrieve read score]
         [--kill STAGE ...] [--in FOLDER]
 
-The questions are words of the sample's passages, asked over the sample's corpus with BM25. A reader from outside the package
-answers each with a word of its best passage. A way is a number of processes, or "ray" with as many as there are cores.
-Printed are seconds, CPU seconds of all processes, and the highest resident memory: of the command's own process, of its largest
-other process (a worker), and of all together. `--kill` kills a stage (SIGKILL) at half its output in the first way with
-workers, and runs the same command again.
+The questions are words of the sample's passages, for BM25 over the sample's corpus. An external reader answers each with a word
+of its best passage. A way is a number of processes, or "ray" with one per core. It prints seconds, CPU seconds of all processes,
+and peak resident memory: of the command's own process, of its largest worker, and of all together. `--kill` kills a stage
+(SIGKILL) at half its output in the first way with workers, and runs the same command again.
 """
 
 import argparse
@@ -22,10 +21,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 K = 20
+BYTES = {True: "the same bytes", False: "OTHER BYTES"}
 FILES = {"retrieve": "run.trec", "read": "predictions.jsonl", "score": "per_question.jsonl"}
 OUTSIDE = '''
 import json
@@ -36,8 +37,8 @@ class Synthetic:
 
     def questions(self, split):
         with open(f"{split}.jsonl") as lines:
-            records = map(json.loads, lines)
-            return [Question(one["id"], one["question"], tuple(one["answers"])) for one in records]
+            rows = map(json.loads, lines)
+            return [Question(row["id"], row["question"], tuple(row["answers"])) for row in rows]
 
 class First:
     """Answers with the middle word of the best passage."""
@@ -46,11 +47,12 @@ class First:
         pass
 
     def answer(self, questions, passages):
-        found = []
-        for question, several in zip(questions, passages):
-            words = several[0].text.split() if several else [""]
-            found.append(Prediction(question.id, words[len(words) // 2], "", tuple(one.id for one in several)))
-        return found
+        predictions = []
+        for question, ranking in zip(questions, passages):
+            words = ranking[0].text.split() if ranking else [""]
+            ids = tuple(passage.id for passage in ranking)
+            predictions.append(Prediction(question.id, words[len(words) // 2], "", ids))
+        return predictions
 '''
 EXPERIMENT = f"""
 benchmark = "synthetic:Synthetic"
@@ -66,24 +68,18 @@ passages = 5
 
 
 @dataclass
-class Measured:
-    """Exit status of a command, its seconds, CPU seconds, and the highest resident memory in bytes."""
+class Usage:
+    """Seconds, CPU seconds and peak resident bytes of a command."""
 
-    status: int
-    seconds: float
-    own: int
-    memory: dict[int, int] = field(default_factory=dict)  # another process -> its highest
-    cpu: dict[int, float] = field(default_factory=dict)  # process -> its CPU seconds
-    together: int = 0
-
-    @property
-    def largest(self) -> int:
-        """The highest memory of another process."""
-        return max(self.memory.values(), default=0)
+    status: int = 0
+    seconds: float = 0.0
+    memory: int = 0  # of its own process
+    worker_memory: int = 0  # of its largest other process
+    total_memory: int = 0
+    cpu: dict[int, float] = field(default_factory=dict)  # process -> CPU seconds
 
 
 def main() -> None:
-    """Prepare, measure each way, compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=200_000)
     parser.add_argument("--ways", nargs="+", default=["1", "2", "ray"])
@@ -95,45 +91,37 @@ def main() -> None:
         folder = arguments.folder or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
         prepare(folder, arguments.questions)
-        made = folder / "experiments" / f"synthetic-{arguments.questions}"
+        experiment = folder / "experiments" / f"synthetic-{arguments.questions}"
         sums: dict[str, str] = {}
         for way in arguments.ways:
             for stage in arguments.stages:
-                shutil.rmtree(made / stage, ignore_errors=True)
-                found = measure(folder, command(stage, made.name, way))
-                assert found.status == 0, (folder / "stderr.txt").read_text()
-                sums.setdefault(stage, sha256(made / stage / FILES[stage]))
-                same = sums[stage] == sha256(made / stage / FILES[stage])
-                show(
-                    f"{stage:9} {way if stage != 'score' else '-':4}",
-                    found,
-                    "the same bytes" if same else "OTHER BYTES",
-                )
-        ways = [way for way in arguments.ways if way != "1"] or arguments.ways
+                path = experiment / stage / FILES[stage]
+                shutil.rmtree(path.parent, ignore_errors=True)
+                usage = measure(folder, command(stage, experiment.name, way))
+                assert usage.status == 0, (folder / "stderr.txt").read_text()
+                same = sums.setdefault(stage, sha256(path)) == sha256(path)
+                show(f"{stage:9} {way if stage != 'score' else '-':4}", usage, BYTES[same])
+        way = next((way for way in arguments.ways if way != "1"), arguments.ways[0])
         for stage in arguments.kill:
-            size = (made / stage / FILES[stage]).stat().st_size
-            shutil.rmtree(made / stage)
-            part = made / f".{stage}.partial" / FILES[stage]
-            killed = measure(folder, command(stage, made.name, ways[0]), part, size // 2)
-            show(f"{stage:9} {ways[0]:4}", killed, f"killed at {part.stat().st_size:,} of {size:,} bytes")
-            again = measure(folder, command(stage, made.name, ways[0]))
-            said = [line for line in (folder / "stderr.txt").read_text().splitlines() if "going on" in line]
-            same = sums[stage] == sha256(made / stage / FILES[stage])
-            show(
-                f"{stage:9} {ways[0]:4}",
-                again,
-                f"{'the same bytes' if same else 'OTHER BYTES'}: {said[0] if said else ''}",
-            )
+            path, part = experiment / stage / FILES[stage], experiment / f".{stage}.partial" / FILES[stage]
+            size = path.stat().st_size
+            shutil.rmtree(path.parent)
+            usage = measure(folder, command(stage, experiment.name, way), part, size // 2)
+            show(f"{stage:9} {way:4}", usage, f"killed at {part.stat().st_size:,} of {size:,} bytes")
+            usage = measure(folder, command(stage, experiment.name, way))
+            lines = (folder / "stderr.txt").read_text().splitlines()
+            resumed = next((line for line in lines if "going on" in line or "resum" in line), "")
+            show(f"{stage:9} {way:4}", usage, f"{BYTES[sums[stage] == sha256(path)]}: {resumed}")
 
 
 def command(stage: str, name: str, way: str) -> list[str]:
-    """The command of a stage in a way; `score` knows one way only, and neither do versions before --workers."""
-    chosen = {"ray": ["--engine", "ray"], "1": []}.get(way, ["--workers", way])
-    return [sys.executable, "-m", "ifqa", stage, name, *([] if stage == "score" else chosen)]
+    """The command of a stage in a way; `score` has one way."""
+    flags = {"ray": ["--engine", "ray"], "1": []}.get(way, ["--workers", way])
+    return [sys.executable, "-m", "ifqa", stage, name, *([] if stage == "score" else flags)]
 
 
 def prepare(folder: Path, count: int) -> None:
-    """Build the sample's corpus and index, and write the questions, the plugins and the experiment, if they are not there."""
+    """Build the sample's corpus and index, and write the questions, the plugins and the experiment, if they are missing."""
     (folder / "synthetic.py").write_text(OUTSIDE)
     (folder / "experiments").mkdir(exist_ok=True)
     split = folder / f"asked-{count}.jsonl"
@@ -148,48 +136,41 @@ def prepare(folder: Path, count: int) -> None:
         for number in range(count):
             words = chance.choice(texts)
             start = chance.randrange(max(1, len(words) - 8))
-            asked = words[start : start + 5] + chance.choices(words, k=3)
-            record = {
-                "id": f"{split.stem}/{number}",
-                "question": f"If {' '.join(asked)}?",
-                "answers": chance.sample(words, 2),
-            }
+            text = " ".join(words[start : start + 5] + chance.choices(words, k=3))
+            record = {"id": f"{split.stem}/{number}", "question": f"If {text}?", "answers": chance.sample(words, 2)}
             out.write(json.dumps(record) + "\n")
 
 
-def measure(folder: Path, arguments: list[str], grows: Path | None = None, until: int = 0) -> Measured:
+def measure(folder: Path, arguments: list[str], grows: Path | None = None, until: int = 0) -> Usage:
     """Run a command and watch its processes; kill it when the file `grows` has `until` bytes."""
     with open(folder / "stderr.txt", "w") as stderr:
         began = time.monotonic()
         process = subprocess.Popen(arguments, cwd=folder, stdout=subprocess.DEVNULL, stderr=stderr)
-        found = Measured(0, 0.0, 0)
+        usage = Usage()
         while process.poll() is None:
-            resident = {one: memory(one) for one in family(process.pid)}
-            found.cpu |= {one: max(found.cpu.get(one, 0.0), cpu(one)) for one in resident}
-            found.own = max(found.own, *resident.pop(process.pid, (0, 0)))
-            for one, (highest, _) in resident.items():
-                found.memory[one] = max(found.memory.get(one, 0), highest)
-            found.together = max(found.together, sum(now for _, now in resident.values()) + memory(process.pid)[1])
+            sizes = {pid: memory(pid) for pid in family(process.pid)}
+            usage.cpu |= {pid: max(usage.cpu.get(pid, 0.0), cpu(pid)) for pid in sizes}
+            usage.total_memory = max(usage.total_memory, sum(now for _, now in sizes.values()))
+            usage.memory = max(usage.memory, sizes.pop(process.pid)[0])
+            usage.worker_memory = max([usage.worker_memory, *(peak for peak, _ in sizes.values())])
             if grows and grows.exists() and grows.stat().st_size >= until:
                 process.send_signal(signal.SIGKILL)
             time.sleep(0.1)
-        found.status, found.seconds = process.wait(), time.monotonic() - began
-    return found
+        usage.status, usage.seconds = process.wait(), time.monotonic() - began
+    return usage
 
 
 def family(parent: int) -> Iterator[int]:
-    """A process and those that it started, and they."""
+    """A process and its descendants."""
     yield parent
     for task in Path(f"/proc/{parent}/task").glob("*/children"):
-        try:
+        with suppress(OSError):
             for child in task.read_text().split():
                 yield from family(int(child))
-        except OSError:
-            continue
 
 
 def memory(process: int) -> tuple[int, int]:
-    """Highest and present resident memory of a process in bytes; 0 if it has ended."""
+    """Peak and present resident memory of a process in bytes; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except OSError:
@@ -208,16 +189,15 @@ def cpu(process: int) -> float:
 
 
 def sha256(path: Path) -> str:
-    """Hex SHA-256 of a file."""
     with open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def show(what: str, found: Measured, note: str) -> None:
+def show(row: str, usage: Usage, note: str) -> None:
     """Print a line of the table."""
-    sizes = ", ".join(f"{part} {size / 1e6:,.0f} MB" for part, size in (
-        ("own", found.own), ("largest other", found.largest), ("all", found.together)))  # fmt: skip
-    print(f"{what} {found.seconds:8.1f} s, {sum(found.cpu.values()):8.1f} s of CPU  {sizes}  {note}", flush=True)
+    parts = {"own": usage.memory, "largest other": usage.worker_memory, "all": usage.total_memory}
+    sizes = ", ".join(f"{part} {size / 1e6:,.0f} MB" for part, size in parts.items())
+    print(f"{row} {usage.seconds:8.1f} s, {sum(usage.cpu.values()):8.1f} s of CPU  {sizes}  {note}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,19 @@
-"""Trains the retriever `ranker`, and prints what it gains on folds of the training questions, and without each feature.
+"""Trains the retriever `ranker`, and prints its gain by cross-validation on the training questions, and without each feature.
 
     python bench/ranker.py CORPUS [--sample 1200] [--negatives gold] [--to FILE]
 
-CORPUS has an index "bm25". Its 100 best passages for each training question, asked with its names repeated, are the lists. The
-weights are trained as `ifqa train ranker` does. Questions that share a gold passage are in the same fold. The rows of the table:
+CORPUS has an index "bm25". Its 100 best passages for each training question with repeated names are the lists. Training is that
+of `ifqa train ranker`. Questions that share a gold passage are in the same fold. The rows of the table:
 
-    bm25 question    BM25 asked the question: what the other rows are compared with
-    bm25 names       the lists as they are
+    bm25 question    BM25 with the question, the baseline
+    bm25 names       the lists
     ranker           each fold ranked with the weights of the other four
-    without X        the same without one feature
-    boosted          the same with gradient-boosted trees on the features, in place of a weighted sum (--boosted)
+    without X        the same without a feature
+    boosted          the same with gradient-boosted trees on the features, instead of a weighted sum (--boosted)
 
-`--negatives gold` (default) trains on the right passages and on gold passages of other questions alone, so that nothing can be
-learned of how gold passages differ from articles; `all` on every passage of a list. `--to` trains on all questions and writes
-the weights. The control is that of `retrieval.py`, which also ranks other splits (`--ranker`).
+`--negatives gold` (default) trains only on right passages and gold passages of other questions, so the difference between gold
+passages and articles cannot be learned; `all` trains on every passage of a list. `--to` trains on all questions and writes the
+weights. The control is that of `retrieval.py`, which also ranks other splits (`--ranker`).
 """
 
 import argparse
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from retrieval import control_markdown, controlled, judged, markdown, scored
+from retrieval import control_markdown, control_table, judge, markdown, recall_table
 
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.plugins import load_plugin, open_benchmark
@@ -35,19 +35,19 @@ from ifqa.storage.files import sha256, write_json
 from ifqa.training.ranker import ListFeatures, Negatives, Ranker, compute_lists, fit_weights, training_lists
 
 FOLDS, PENALTY = 5, 1.0
+Scorer = Callable[["np.ndarray[Any, Any]"], "np.ndarray[Any, Any]"]  # features -> scores
 
 
 @dataclass(frozen=True)
 class Lists:
     """The questions, the ranking of each, and its features."""
 
-    data: TrainingData
+    training_data: TrainingData
     hits: list[list[Hit]]
     features: list[ListFeatures]
 
 
 def main() -> None:
-    """Make lists, train, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus")
     parser.add_argument("--benchmark", default="ifqa")
@@ -60,42 +60,40 @@ def main() -> None:
     arguments = parser.parse_args()
     source, folder = open_benchmark(arguments.benchmark), Path("indexes") / arguments.corpus
     questions = source.questions(arguments.split)
-    drawn = np.random.default_rng(0).choice(
-        len(questions), min(arguments.sample or len(questions), len(questions)), False
-    )
-    questions = [questions[number] for number in sorted(drawn.tolist())]
+    size = min(arguments.sample or len(questions), len(questions))
+    numbers = np.random.default_rng(0).choice(len(questions), size, False)
+    questions = [questions[number] for number in sorted(numbers.tolist())]
     bm25, store = load_plugin("retriever", "bm25")(folder / "bm25"), PassageStore(folder / "passages")
     lists = retrieve_lists(source, arguments.split, questions, bm25, store)
 
     folds = assign_folds(questions, FOLDS)
     rows = {"bm25 question": bm25.search(questions, Ranker.retrieved), "bm25 names": lists.hits}
-    every = list(range(len(FEATURES)))
-    rows["ranker"] = cross_rank(lists, folds, every, arguments.negatives, arguments.penalty)
+    columns, options = list(range(len(FEATURES))), (arguments.negatives, arguments.penalty)
+    rows["ranker"] = cross_rank(lists, folds, columns, *options)
     for number, name in enumerate(FEATURES):
-        columns = [column for column in every if column != number]
-        rows[f"without {name}"] = cross_rank(lists, folds, columns, arguments.negatives, arguments.penalty)
+        rows[f"without {name}"] = cross_rank(lists, folds, [*columns[:number], *columns[number + 1 :]], *options)
     if arguments.boosted:
-        rows["boosted"] = cross_rank(lists, folds, every, arguments.negatives, arguments.penalty, fit_boosted)
-    judgements = judged(rows, questions, store)
-    print(markdown(scored(rows, judgements)))
-    print(control_markdown(controlled(rows, judgements)))
-    weights = fit_weights(lists.features, every, arguments.negatives, arguments.penalty)
+        rows["boosted"] = cross_rank(lists, folds, columns, *options, fit_boosted)
+    judgements = judge(rows, questions, store)
+    print(markdown(recall_table(rows, judgements)))
+    print(control_markdown(control_table(rows, judgements)))
+    weights = fit_weights(lists.features, columns, *options)
     for name, weight in zip(FEATURES, weights.tolist(), strict=True):
         print(f"{name:16} {weight:8.3f}")
     if arguments.to:
         trainer = Ranker(negatives=arguments.negatives, penalty=arguments.penalty)
-        write_json(arguments.to, trainer.weights_json(lists.data, weights) | {"corpus": arguments.corpus})
+        write_json(arguments.to, trainer.weights_json(lists.training_data, weights) | {"corpus": arguments.corpus})
 
 
 def retrieve_lists(source: Any, split: str, questions: Sequence[Question], bm25: Any, store: PassageStore) -> Lists:
-    """Each question's list: its best passages asked with its names repeated."""
+    """Each question's list: its best passages with repeated names."""
     rankings = bm25.search(rewrite_questions(questions, Ranker.query), Ranker.retrieved)
     files = {str(path): sha256(path) for path in source.files(split)}
-    data = TrainingData(
+    training_data = TrainingData(
         questions, [store.get([hit.passage_id for hit in hits]) for hits in rankings], source.family(split), files,
         [[hit.score for hit in hits] for hits in rankings],
     )  # fmt: skip
-    return Lists(data, [list(hits) for hits in rankings], compute_lists(data))
+    return Lists(training_data, [list(hits) for hits in rankings], compute_lists(training_data))
 
 
 def assign_folds(questions: Sequence[Question], folds: int) -> list[int]:
@@ -112,22 +110,18 @@ def assign_folds(questions: Sequence[Question], folds: int) -> list[int]:
         for text in question.gold_passages:
             owners[root(number)] = root(group.setdefault(text, number))
     roots = sorted({root(number) for number in range(len(questions))})
-    drawn = dict(zip(np.random.default_rng(0).permutation(roots).tolist(), range(len(roots)), strict=True))
-    return [drawn[root(number)] % folds for number in range(len(questions))]
+    shuffled = dict(zip(np.random.default_rng(0).permutation(roots).tolist(), range(len(roots)), strict=True))
+    return [shuffled[root(number)] % folds for number in range(len(questions))]
 
 
-def fit_linear(
-    lists: Sequence[ListFeatures], columns: Sequence[int], negatives: Negatives, penalty: float
-) -> Callable[["np.ndarray[Any, Any]"], "np.ndarray[Any, Any]"]:
-    """A function from features to scores: the weighted sum that `lists` teach."""
+def fit_linear(lists: Sequence[ListFeatures], columns: Sequence[int], negatives: Negatives, penalty: float) -> Scorer:
+    """The trained weighted sum."""
     weights = fit_weights(lists, columns, negatives, penalty)
     return lambda rows: rows @ weights
 
 
-def fit_boosted(
-    lists: Sequence[ListFeatures], columns: Sequence[int], negatives: Negatives, _: float
-) -> Callable[["np.ndarray[Any, Any]"], "np.ndarray[Any, Any]"]:
-    """The same by gradient-boosted trees, which tell right passages from wrong ones, with scikit-learn's settings."""
+def fit_boosted(lists: Sequence[ListFeatures], columns: Sequence[int], negatives: Negatives, _: float) -> Scorer:
+    """Gradient-boosted trees that classify right and wrong passages, with scikit-learn's defaults."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     rows, right = map(np.concatenate, zip(*training_lists(lists, negatives), strict=True))
@@ -137,16 +131,16 @@ def fit_boosted(
 
 def cross_rank(
     lists: Lists, folds: Sequence[int], columns: Sequence[int], negatives: Negatives, penalty: float,
-    learn: Callable[..., Callable[["np.ndarray[Any, Any]"], "np.ndarray[Any, Any]"]] = fit_linear,
+    fit: Callable[..., Scorer] = fit_linear,
 ) -> list[list[Hit]]:  # fmt: skip
-    """Every list, ranked by what the other folds taught."""
+    """Every list, ranked by the scorer trained on the other folds."""
     rankings: list[list[Hit]] = [[] for _ in folds]
     for fold in sorted(set(folds)):
-        others = [each for each, own in zip(lists.features, folds, strict=True) if own != fold]
-        score = learn(others, columns, negatives, penalty)
-        for number, (each, hits) in enumerate(zip(lists.features, lists.hits, strict=True)):
+        others = [features for features, part in zip(lists.features, folds, strict=True) if part != fold]
+        score = fit(others, columns, negatives, penalty)
+        for number, (features, hits) in enumerate(zip(lists.features, lists.hits, strict=True)):
             if folds[number] == fold:
-                scores = score(each.rows)
+                scores = score(features.rows)
                 order = np.argsort(-scores, kind="stable")
                 rankings[number] = [Hit(hits[place].passage_id, float(scores[place])) for place in order]
     return rankings

@@ -1,20 +1,19 @@
-"""Writes the reading questions that the span reader's weights are trained on first, from the publishers' files.
+"""Writes the reading questions on which the span reader is pretrained, from the publishers' files.
 
     python bench/reading_files.py FOLDER --to reading.jsonl [--qamr 8000] [--words 190] [--most N]
     python bench/reading_files.py FOLDER --to data/reading/gold.jsonl --gold
     python bench/reading_files.py FOLDER --to data/reading/nq-swap-held.jsonl --held
 
 FOLDER holds `span-train.jsonl.xz` (rows of SQuAD 1.1, SquadShifts and TimeQA: question, context, answers, source),
-`qamr-dev.tsv.xz` and `qamr-test.tsv.xz` (Michael et al. 2018) and `nq-swap-train.json.xz` (Longpre et al. 2021). The rows that
-are written have question, context, answers, source and licence, for `ifqa train extractive --reading`, and as questions of the
-benchmark "file" for `ifqa train llm`. With --gold the contexts are gold passages, for `ifqa train rerank` and the corpus
-`reading`.
+`qamr-dev.tsv.xz` and `qamr-test.tsv.xz` (Michael et al. 2018) and `nq-swap-train.json.xz` (Longpre et al. 2021). The rows have
+question, context, answers, source and licence, for `ifqa train extractive --reading`, and as questions of the benchmark "file"
+for `ifqa train llm`. With --gold the contexts are gold passages, for `ifqa train rerank` and the corpus `reading`.
 
-- With --gold, SQuAD's, SquadShifts' and TimeQA's questions alone. QAMR's are about single sentences, NQ-Swap's passages false.
-- QAMR's questions are about single sentences; so many are drawn, by a seed.
-- NQ-Swap is split by the SHA-256 of the question: a third is held out of all training, which --held writes for the experiment
-  nq-swap, as questions of the benchmark "file". Its marks of HTML are taken out.
-- A context of more than 190 words does not fit the span reader, and its question is left out.
+- --gold writes only SQuAD, SquadShifts and TimeQA. QAMR's questions are about single sentences, NQ-Swap's passages are false.
+- QAMR's questions are sampled with a seed.
+- NQ-Swap is split by the SHA-256 of the question: a third is held out of all training. --held writes it for the experiment
+  nq-swap, as questions of the benchmark "file". HTML tags are removed.
+- A context of more than 190 words does not fit the span reader, so its question is left out.
 """
 
 import argparse
@@ -32,19 +31,14 @@ from ifqa.storage.files import read_lines, write_jsonl
 logger = logging.getLogger(__name__)
 
 LICENCES = {
-    "squad1.1-train": "CC BY-SA 4.0",
-    "squadshifts-newwiki": "CC BY 4.0",
-    "timeqa-human-easy": "BSD-3-Clause",
-    "timeqa-human-hard": "BSD-3-Clause",
-    "qamr": "MIT",
-    "nq-swap": "MIT",
-}
-_MARK = re.compile(r"</?[A-Z][A-Za-z0-9]*(?: [^>]*)?>")
-_QAMR = re.compile(r"(.+?\?) {2,}(.+)")  # a question and its annotators' answers, which tabs part
+    "squad1.1-train": "CC BY-SA 4.0", "squadshifts-newwiki": "CC BY 4.0", "timeqa-human-easy": "BSD-3-Clause",
+    "timeqa-human-hard": "BSD-3-Clause", "qamr": "MIT", "nq-swap": "MIT",
+}  # fmt: skip
+_TAG = re.compile(r"</?[A-Z][A-Za-z0-9]*(?: [^>]*)?>")
+_QAMR = re.compile(r"(.+?\?) {2,}(.+)")  # a question and its annotators' answers, separated by tabs
 
 
 def main() -> None:
-    """Write the rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--to", type=Path, required=True, help="a .jsonl file")
@@ -53,9 +47,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, help="questions in all, drawn; else every one")
     parser.add_argument("--seed", type=int, default=0, help="of the draws")
     parser.add_argument("--gold", action="store_true", help="write contexts as gold passages, of three of the sources")
-    parser.add_argument(
-        "--held", action="store_true", help="write the third of NQ-Swap that is held out, and nothing else"
-    )
+    parser.add_argument("--held", action="store_true", help="write only the third of NQ-Swap that is held out")
     arguments = parser.parse_args()
     if arguments.held:
         held = [row for row in nq_swap(arguments.folder) if held_out(row["question"])]
@@ -96,23 +88,23 @@ def qamr(folder: Path) -> Iterator[dict[str, Any]]:
         for _, line in read_lines(folder / f"qamr-{name}.tsv.xz"):
             if before.startswith("#"):
                 sentence = line
-            elif asked := _QAMR.fullmatch(line):
-                answers = [word.strip() for word in asked[2].split("\t") if word.strip() and word.strip() in sentence]
+            elif match := _QAMR.fullmatch(line):
+                answers = [word.strip() for word in match[2].split("\t") if word.strip() and word.strip() in sentence]
                 if answers:
-                    yield row(asked[1], sentence, list(dict.fromkeys(answers)), "qamr")
+                    yield row(match[1], sentence, list(dict.fromkeys(answers)), "qamr")
             before = line
 
 
 def nq_swap(folder: Path) -> Iterator[dict[str, Any]]:
-    """NQ-Swap: the passage's answer was exchanged for another entity, and the new answer is the right one."""
+    """NQ-Swap: the passage's answer was replaced by another entity, which is the right answer."""
     for question in read_questions(folder / "nq-swap-train.json.xz"):
-        context = " ".join(_MARK.sub(" ", question.gold_passages[0]).split())
+        context = " ".join(_TAG.sub(" ", question.gold_passages[0]).split())
         yield row(f"{question.text}?", context, list(question.answers), "nq-swap")
 
 
 def held_out(question: str) -> bool:
-    """Whether a question of NQ-Swap is in the third that never trains."""
-    published = question.removesuffix("?")  # its questions have no mark at their end
+    """Whether a question of NQ-Swap is in the third that is held out of training."""
+    published = question.removesuffix("?")  # published without a question mark
     return int(hashlib.sha256(published.encode()).hexdigest()[:8], 16) % 3 == 2
 
 

@@ -1,18 +1,18 @@
-"""What a server does under idle connections, beside a model that hangs, on SIGTERM, and in memory over many odd requests.
+"""Measures a server under idle connections, a hanging model, SIGTERM, and its memory over unusual requests.
 
     python bench/serve_attacks.py [idle] [bodies] [hung] [stop] [steps] [methods]
 
-Prints a line of JSON for each; without names for all. It works in a folder of its own.
+It prints a line of JSON for each attack; by default for all. It works in a temporary folder.
 
 - idle: 1,500 connections send nothing; the seconds until a new client has an answer.
 - bodies: 700 connections send one byte of a body; the seconds until a new client has an answer.
-- hung: a language model hangs for 2 s while sixteen clients ask and leave after 1 s; the seconds until a new client has one. Then
-  it hangs while sixteen clients stay; the seconds until all have theirs, and until a new client has its own.
-- stop: the seconds from SIGTERM to the end while a model hangs, and from a second SIGTERM.
+- hung: a language model hangs for 2 s while sixteen clients ask and leave after 1 s; the seconds until a new client has an
+  answer. Then it hangs while sixteen clients wait; the seconds until all of them and a new client have answers.
+- stop: the seconds from SIGTERM to the exit while a model hangs, and from a second SIGTERM.
 - steps: the server's memory over 10,000 questions to the retriever `steps`.
-- methods: its memory and the size of /metrics over 10,000 methods that HTTP does not know.
+- methods: its memory and the size of /metrics over 10,000 unknown HTTP methods.
 
-The language model has its own defaults: 60 s for a request, six more tries. The server's time limit is 20 s.
+The language model has its defaults: 60 s for a request, six retries. The server's time limit is 20 s.
 """
 
 import json
@@ -42,7 +42,7 @@ from openai_server import Reply, serving
 
 IDLE, SLOW, MANY, LIMIT = 1500, 700, 10_000, 20
 SAMPLE = 'benchmark = "sample"\nsplit = "dev"\ncorpus = "sample"\n'
-STEPS = SAMPLE + '[retriever]\nname = "steps"\nk = 5\n'
+BM25, STEPS = (f'{SAMPLE}[retriever]\nname = "{name}"\nk = 5\n' for name in ("bm25", "steps"))
 HUNG = """
 retriever = {{ name = "bm25", k = 5 }}
 reader = {{ name = "llm", passages = 5 }}
@@ -66,19 +66,19 @@ def server(text: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 @contextmanager
-def beside_a_model() -> Iterator[tuple[subprocess.Popen[str], str, threading.Event]]:
-    """A server, its address, and the event until which its language model hangs."""
-    well = threading.Event()
+def hanging_model() -> Iterator[tuple[subprocess.Popen[str], str, threading.Event]]:
+    """A server, its address, and the event that ends its language model's hang."""
+    recovered = threading.Event()
 
     def plan(prompt: str, times: int, body: object) -> Reply:
-        return Reply(text="Answer: Ada Stone" if well.is_set() else "", latency=0 if well.is_set() else 600)
+        return Reply(text="Answer: Ada Stone") if recovered.is_set() else Reply(text="", latency=600)
 
     with serving(plan) as model, server(SAMPLE + HUNG.format(url=model.url)) as (process, url):
-        yield process, url, well
+        yield process, url, recovered
 
 
-def asked(url: str, question: str, patience: float = 600) -> tuple[str, float]:
-    """What comes back to one question, "200", "504" or "left", and the seconds until then."""
+def ask(url: str, question: str, patience: float = 600) -> tuple[str, float]:
+    """The status of a question ("200", "504", "left", "cut off") and its seconds."""
     began = time.monotonic()
     try:
         status = str(httpx2.post(f"{url}/v1/ask", json={"question": question}, timeout=patience).status_code)
@@ -89,30 +89,29 @@ def asked(url: str, question: str, patience: float = 600) -> tuple[str, float]:
     return status, round(time.monotonic() - began, 2)
 
 
-def by_many(url: str, patience: float = 600) -> dict[str, object]:
-    """What comes back to sixteen clients that ask side by side, and the seconds of the slowest."""
+def ask_in_parallel(url: str, patience: float = 600) -> dict[str, object]:
+    """The statuses of sixteen concurrent clients, and the seconds of the slowest."""
     with ThreadPoolExecutor(16) as threads:
-        came = list(threads.map(lambda n: asked(url, f"If {n} had not come, who?", patience), range(16)))
-    return {"statuses": dict(Counter(one for one, _ in came)), "slowest": max(seconds for _, seconds in came)}
+        replies = list(threads.map(lambda n: ask(url, f"If {n} had not come, who?", patience), range(16)))
+    statuses = Counter(status for status, _ in replies)
+    return {"statuses": dict(statuses), "slowest": max(seconds for _, seconds in replies)}
 
 
 def idle() -> dict[str, object]:
-    """A new client beside connections that send nothing."""
-    return beside_connections(IDLE, b"")
+    return time_new_client(IDLE, b"")
 
 
 def bodies() -> dict[str, object]:
-    """A new client beside connections whose bodies do not end."""
     head = b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
-    return beside_connections(SLOW, head)
+    return time_new_client(SLOW, head)
 
 
-def beside_connections(count: int, begin: bytes) -> dict[str, object]:
-    """A new client beside so many connections that have sent no more than this."""
-    with server(SAMPLE + '[retriever]\nname = "bm25"\nk = 5\n') as (_, url), ExitStack() as stack:
-        place = ("127.0.0.1", int(url.rpartition(":")[2]))
+def time_new_client(count: int, begin: bytes) -> dict[str, object]:
+    """A new client's time next to `count` connections that have sent only `begin`."""
+    with server(BM25) as (_, url), ExitStack() as stack:
+        address = ("127.0.0.1", int(url.rpartition(":")[2]))
         for _ in range(count):
-            stack.enter_context(socket.create_connection(place, timeout=60)).sendall(begin)
+            stack.enter_context(socket.create_connection(address, timeout=60)).sendall(begin)
         began = time.monotonic()
         refused = 0
         while httpx2.post(f"{url}/v1/retrieve", json={"question": "Who?"}, timeout=60).status_code == 503:
@@ -122,24 +121,22 @@ def beside_connections(count: int, begin: bytes) -> dict[str, object]:
 
 
 def hung() -> dict[str, object]:
-    """New clients after and beside a hang."""
-    with beside_a_model() as (_, url, well), ThreadPoolExecutor(1) as thread:
-        leaving = thread.submit(by_many, url, 1)
+    with hanging_model() as (_, url, recovered), ThreadPoolExecutor(1) as thread:
+        leaving = thread.submit(ask_in_parallel, url, 1)
         time.sleep(2)
-        well.set()
-        found: dict[str, object] = {"after_2_s": asked(url, "Who comes next?"), "left": leaving.result()}
-    with beside_a_model() as (_, url, well), ThreadPoolExecutor(1) as thread:
-        staying = thread.submit(by_many, url)
+        recovered.set()
+        report: dict[str, object] = {"after_2_s": ask(url, "Who comes next?"), "left": leaving.result()}
+    with hanging_model() as (_, url, _), ThreadPoolExecutor(1) as thread:
+        staying = thread.submit(ask_in_parallel, url)
         time.sleep(1)
-        return found | {"beside": asked(url, "Who comes later?"), "stayed": staying.result()}
+        return report | {"beside": ask(url, "Who comes later?"), "stayed": staying.result()}
 
 
 def stop() -> dict[str, object]:
-    """The end of a server whose model hangs."""
-    found: dict[str, object] = {}
+    report: dict[str, object] = {}
     for name, pause in (("sigterm_seconds", 600.0), ("second_sigterm_seconds", 1.0)):
-        with beside_a_model() as (process, url, _), ThreadPoolExecutor(1) as thread:
-            thread.submit(by_many, url)
+        with hanging_model() as (process, url, _), ThreadPoolExecutor(1) as thread:
+            thread.submit(ask_in_parallel, url)
             time.sleep(3)
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
@@ -148,27 +145,25 @@ def stop() -> dict[str, object]:
             except subprocess.TimeoutExpired:
                 began = time.monotonic()
                 process.send_signal(signal.SIGTERM)
-            found[name] = [process.wait(600), round(time.monotonic() - began, 2)]
-    return found
+            report[name] = [process.wait(600), round(time.monotonic() - began, 2)]
+    return report
 
 
 def steps() -> dict[str, object]:
-    """Memory over questions to a retriever of several steps."""
     texts = cycle(question.text for split in ("dev", "hard") for question in ifqa.questions("sample", split))
     sizes = []
     with server(STEPS) as (_, url):
         for _ in range(10):
             for _ in range(MANY // 10 // 50):
-                several = {"questions": list(islice(texts, 50))}
-                httpx2.post(f"{url}/v1/retrieve", json=several, timeout=60).raise_for_status()
+                body = {"questions": list(islice(texts, 50))}
+                httpx2.post(f"{url}/v1/retrieve", json=body, timeout=60).raise_for_status()
             sizes.append(memory(url))
     return {"questions": MANY, "memory_mb": sizes}
 
 
 def methods() -> dict[str, object]:
-    """Memory over methods that HTTP does not know."""
     sizes = []
-    with server(SAMPLE + '[retriever]\nname = "bm25"\nk = 5\n') as (_, url), httpx2.Client(base_url=url) as web:
+    with server(BM25) as (_, url), httpx2.Client(base_url=url) as web:
         for number in range(MANY):
             web.request(f"ODD{number}", "/v1/about")
             if (number + 1) % (MANY // 10) == 0:
@@ -177,13 +172,12 @@ def methods() -> dict[str, object]:
 
 
 def main() -> None:
-    """Run those named, or all."""
-    known = {one.__name__: one for one in (idle, bodies, hung, stop, steps, methods)}
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # the stand-in for a model is ended while it hangs
+    attacks = {attack.__name__: attack for attack in (idle, bodies, hung, stop, steps, methods)}
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # the stand-in model is stopped while it hangs
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for name in sys.argv[1:] or known:
-            print(json.dumps({name: known[name]()}), flush=True)
+        for name in sys.argv[1:] or attacks:
+            print(json.dumps({name: attacks[name]()}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Kill tunings of a tiny language model at ten moments, go on with them, and compare the files with those of an unbroken tuning.
+"""Kills tunings of a tiny language model, resumes them, and compares the files with those of an uninterrupted tuning.
 
     python bench/tuning_kills.py [--kills 10] [--method sft dpo] [--seed 0]
 
-The model has random weights, the questions are the sample's. Each tuning is a process of its own, forked so that nothing is
-imported again, and is killed (SIGKILL) at a moment drawn from one of equal parts of the time that an unbroken tuning takes. Begun
-again it must leave the same files: weights and configuration byte for byte, and the manifest but for its `record`. The exit code
-is 1 if one differs.
+The model has random weights, the questions are the sample's. Each tuning is a forked process, so that nothing is imported again,
+and is killed (SIGKILL) at a random moment of one of `--kills` equal parts of the time of an uninterrupted tuning. Resumed, it
+must leave the same files: weights and configuration byte for byte, and the manifest except its `record`. The exit code is 1 if
+one differs.
 """
 
 import argparse
@@ -21,10 +21,7 @@ import time
 from hashlib import sha256
 from pathlib import Path
 
-os.environ |= {
-    "OMP_NUM_THREADS": "1",
-    "CUDA_VISIBLE_DEVICES": "",
-}  # before torch is imported; a forked process has one thread
+os.environ |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}  # before torch is imported; a fork has one thread
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "stand_ins"))
 import peft
@@ -39,31 +36,24 @@ from ifqa.training.llm import Llm
 from ifqa.training.trainer import configure_trainer
 
 SETTINGS = {
-    "epochs": 4,
-    "batch": 4,
-    "device_batch": 4,
-    "rank": 4,
-    "passages": 1,
-    "max_tokens": 600,
-    "checkpoint_every": 5,
-}
-_IMPORTED = (peft.LoraConfig, transformers.Trainer)  # both packages import their parts when these are named
+    "epochs": 4, "batch": 4, "device_batch": 4, "rank": 4, "passages": 1, "max_tokens": 600, "checkpoint_every": 5,
+}  # fmt: skip
+_LOADED = (peft.LoraConfig, transformers.Trainer)  # loads the lazy parts of both packages before the fork
 
 
-def material() -> TrainingData:
-    """The sample's questions, each with the beginning of its gold passage, and that of the next question's."""
+def training_data() -> TrainingData:
+    """The sample's questions, each with the beginnings of its gold passage and the next question's."""
     questions = open_benchmark("sample").questions("train")
     golds = [question.gold_passages[0][:250] for question in questions]
-    rankings = [
-        [Passage("own", "", gold), Passage("next", "", other)]
-        for gold, other in zip(golds, [*golds[1:], golds[0]], strict=True)
-    ]
+    pairs = zip(golds, [*golds[1:], golds[0]], strict=True)
+    rankings = [[Passage("own", "", gold), Passage("next", "", other)] for gold, other in pairs]
     return TrainingData(questions, rankings, "sample/dev", {"train": "ab"})
 
 
 def tune(folder: Path, method: str) -> None:
     hide_progress()
-    configure_trainer(Llm, model=str(folder / "tiny"), method=method, **SETTINGS).train(material(), folder / "made")
+    trainer = configure_trainer(Llm, model=str(folder / "tiny"), method=method, **SETTINGS)
+    trainer.train(training_data(), folder / "weights")
 
 
 def start(folder: Path, method: str) -> multiprocessing.process.BaseProcess:
@@ -72,65 +62,64 @@ def start(folder: Path, method: str) -> multiprocessing.process.BaseProcess:
     return child
 
 
-def content(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file of a tuning, of the manifest without its record."""
-    found = {}
-    for path in sorted((folder / "made").iterdir()):
-        data = path.read_bytes() if path.is_file() else b"a folder"
+def hash_files(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file of a tuning; the manifest's without its record."""
+    hashes = {}
+    for path in sorted((folder / "weights").iterdir()):
+        content = path.read_bytes() if path.is_file() else b"a folder"
         if path.name == "manifest.json":
-            inputs = {key: value for key, value in json.loads(data).items() if key != "record"}
-            data = json.dumps(inputs, sort_keys=True).encode()
-        found[path.name] = sha256(data).hexdigest()
-    return found
+            content = json.dumps(json.loads(content) | {"record": None}, sort_keys=True).encode()
+        hashes[path.name] = sha256(content).hexdigest()
+    return hashes
 
 
-def undisturbed(folder: Path, method: str) -> tuple[dict[str, str], float]:
-    """The files of a tuning that is left alone, and its seconds."""
-    shutil.rmtree(folder / "made", ignore_errors=True)
+def run_uninterrupted(folder: Path, method: str) -> tuple[dict[str, str], float]:
+    """The files of an uninterrupted tuning, and its seconds."""
+    shutil.rmtree(folder / "weights", ignore_errors=True)
     began = time.monotonic()
     child = start(folder, method)
     child.join()
     if child.exitcode:
-        raise SystemExit(f"{method}: the unbroken tuning failed")
-    return content(folder), time.monotonic() - began
+        raise SystemExit(f"{method}: the uninterrupted tuning failed")
+    return hash_files(folder), time.monotonic() - began
 
 
-def killed(folder: Path, method: str, moment: float) -> tuple[str, dict[str, str]]:
-    """What a kill at that moment left, in words, and the files after the second tuning."""
-    shutil.rmtree(folder / "made", ignore_errors=True)
+def kill_and_resume(folder: Path, method: str, moment: float) -> tuple[str, dict[str, str]]:
+    """The state after a kill at that moment, in words, and the files after the resumed tuning."""
+    shutil.rmtree(folder / "weights", ignore_errors=True)
     child = start(folder, method)
     child.join(moment)
     child.kill()
     child.join()
     if child.exitcode != -signal.SIGKILL:
-        return "it had ended", content(folder)
-    steps = sorted(int(path.name.rpartition("-")[2]) for path in (folder / "made").glob("checkpoints/checkpoint-*"))
-    again = start(folder, method)
-    again.join()
-    left = f"checkpoints of the steps {', '.join(map(str, steps))}" if steps else "no checkpoint"
-    return left, {} if again.exitcode else content(folder)
+        return "it had ended", hash_files(folder)
+    steps = sorted(int(path.name.rpartition("-")[2]) for path in (folder / "weights").glob("checkpoints/checkpoint-*"))
+    state = f"checkpoints of the steps {', '.join(map(str, steps))}" if steps else "no checkpoint"
+    child = start(folder, method)
+    child.join()
+    return state, {} if child.exitcode else hash_files(folder)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=10, help="of each method")
     parser.add_argument("--method", nargs="+", choices=["sft", "dpo"], default=["sft", "dpo"])
-    parser.add_argument("--seed", type=int, default=0, help="of the moments")
+    parser.add_argument("--seed", type=int, default=0, help="for the moments")
     arguments = parser.parse_args()
     chance, different = random.Random(arguments.seed), 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tiny_chat.save(folder / "tiny", max_position_embeddings=1024)
         for method in arguments.method:
-            wanted, took = undisturbed(folder, method)
-            print(f"{method}: unbroken in {took:.1f} s: {', '.join(wanted)}", flush=True)
+            expected, seconds = run_uninterrupted(folder, method)
+            print(f"{method}: uninterrupted in {seconds:.1f} s: {', '.join(expected)}", flush=True)
             for number in range(arguments.kills):
-                moment = took * (number + chance.random()) / arguments.kills
-                left, found = killed(folder, method, moment)
-                differ = sorted({path for path, _ in found.items() ^ wanted.items()})
+                moment = seconds * (number + chance.random()) / arguments.kills
+                state, hashes = kill_and_resume(folder, method, moment)
+                differ = sorted({path for path, _ in hashes.items() ^ expected.items()})
                 different += bool(differ)
-                told = f"DIFFERS: {', '.join(differ)}" if differ else "identical"
-                print(f"{method}: killed after {moment:4.1f} s: {left}; {told}", flush=True)
+                result = f"DIFFERS: {', '.join(differ)}" if differ else "identical"
+                print(f"{method}: killed after {moment:4.1f} s: {state}; {result}", flush=True)
     print(f"{different} of {arguments.kills * len(arguments.method)} differ")
     return int(different > 0)
 

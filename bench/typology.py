@@ -18,7 +18,6 @@ NUMBERED = {"hotpotqa", "nq-dpr", "trivia-dpr"}
 
 
 def main() -> None:
-    """Print a line for each annotated question of the named datasets."""
     wanted = read_annotations(Path(__file__).with_name("typology-100-a.tsv"))
     table = csv.writer(sys.stdout, delimiter="\t", lineterminator="\n")
     table.writerow(["dataset", "id", "question"])

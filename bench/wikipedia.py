@@ -6,11 +6,11 @@
     python bench/wikipedia.py workers DUMP --copies 100
     python bench/wikipedia.py memory  DUMP --copies 330
 
-`text` counts markup and numbers in the text, and the tokens that agree with WikiExtractor's on the same pages. `speed`
-measures CPU seconds of all processes for a multistream dump of copies of DUMP's pages with new page ids: `ifqa passages` from
-start to finished folder, WikiExtractor likewise, and mwparserfromhell's strip_code over the same pages, unpacked, parsed and
-split by ifqa. `workers` measures wall time of one process and of two. `memory` measures the peak of all processes together, for
-one copy of DUMP up to `--copies`.
+`text` counts markup and numbers in the text, and the tokens shared with WikiExtractor on the same pages. `speed` measures CPU
+seconds of all processes for a multistream dump of copies of DUMP's pages with new page ids: `ifqa passages` from start to
+finished folder, WikiExtractor likewise, and mwparserfromhell's strip_code over the same pages, decompressed, parsed and split by
+ifqa. `workers` measures wall time of one and two processes. `memory` measures the peak of all processes, for 1 and `--copies`
+copies of DUMP.
 """
 
 import argparse
@@ -26,6 +26,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from multiprocessing import Pool
 from pathlib import Path
 
@@ -49,6 +50,10 @@ def tokens(text: str) -> list[str]:
     return re.findall(r"\w+", html.unescape(text).lower())
 
 
+def extractor_command(python: str, output: Path, dump: Path, *flags: str) -> list[str]:
+    return [python, "-m", "wikiextractor.WikiExtractor", "--json", "-q", *flags, "-o", str(output), str(dump)]
+
+
 def text(files: list[Path], wikiextractor: str, folder: Path) -> None:
     pages = list({page.id: page for file in files for page in pages_of(file)}.values())  # a page may be in two files
     texts = {profile: {page.id: to_text(page.text, profile) for page in pages} for profile in PROFILES}
@@ -59,35 +64,24 @@ def text(files: list[Path], wikiextractor: str, folder: Path) -> None:
         numbers = sum(any(map(str.isdigit, token)) for token in tokens(whole))
         print(f"{profile}: {numbers:,} tokens with a digit")
         print(f"{profile}: {len(pages)} pages, {words:,} words, {share:.2f} marks of markup in 10,000 {marks or ''}")
-    theirs = {}
+    extracted = {}
     for number, file in enumerate(files):
-        command = [
-            wikiextractor,
-            "-m",
-            "wikiextractor.WikiExtractor",
-            "--json",
-            "-q",
-            "-o",
-            str(folder / f"{number}"),
-            str(file.resolve()),
-        ]
+        output = folder / f"{number}"
+        command = extractor_command(wikiextractor, output, file.resolve())
         subprocess.run(command, check=True, capture_output=True, cwd=folder)
-        for output in (folder / f"{number}").rglob("wiki_*"):
-            theirs |= {record["id"]: record["text"] for record in map(json.loads, output.read_text().splitlines())}
+        for path in output.rglob("wiki_*"):
+            extracted |= {record["id"]: record["text"] for record in map(json.loads, path.read_text().splitlines())}
     for profile, text in texts.items():
-        common = ours = of_theirs = 0
-        for page in pages:
-            if page.id in theirs:
-                a, b = Counter(tokens(text[page.id])), Counter(tokens(theirs[page.id]))
-                common, ours, of_theirs = common + (a & b).total(), ours + a.total(), of_theirs + b.total()
+        pairs = [(tokens(text[page.id]), tokens(extracted[page.id])) for page in pages if page.id in extracted]
+        common = sum((Counter(ours) & Counter(theirs)).total() for ours, theirs in pairs)
+        precision, recall = (common / sum(map(len, side)) for side in zip(*pairs, strict=True))
         print(
-            f"{profile} against WikiExtractor on {len(theirs)} pages: "
-            f"precision {common / ours:.4f}, recall {common / of_theirs:.4f}"
+            f"{profile} against WikiExtractor on {len(extracted)} pages: precision {precision:.4f}, recall {recall:.4f}"
         )
 
 
 def copies_of(path: Path, copies: int, out: Path) -> tuple[Path, float]:
-    """Write a multistream dump with many copies of a real dump's pages, each copy with new ids; returns its MB of XML."""
+    """Write a multistream dump with copies of a real dump's pages, each copy with new ids; returns its path and MB of XML."""
     xml = bz2.decompress(path.read_bytes()) if path.suffix == ".bz2" else path.read_bytes()
     pages, start = re.findall(rb"  <page>.*?</page>\n", xml, re.DOTALL), xml.index(b"  <page>")
     with out.open("wb") as handle, Pool() as pool:
@@ -98,12 +92,10 @@ def copies_of(path: Path, copies: int, out: Path) -> tuple[Path, float]:
     return out, sum(map(len, pages)) * copies / 1e6
 
 
-def _copy(given: tuple[list[bytes], int]) -> bytes:
-    pages, first = given
-    renamed = [
-        re.sub(rb"<id>\d+</id>", b"<id>%d</id>" % (first + number), page, count=1)
-        for number, page in enumerate(pages, 1)
-    ]
+def _copy(task: tuple[list[bytes], int]) -> bytes:
+    pages, offset = task
+    numbered = enumerate(pages, start=offset + 1)
+    renamed = [re.sub(rb"<id>\d+</id>", b"<id>%d</id>" % number, page, count=1) for number, page in numbered]
     return b"".join(bz2.compress(b"".join(renamed[at : at + 100])) for at in range(0, len(renamed), 100))
 
 
@@ -127,24 +119,10 @@ def cost(command: list[str], folder: Path) -> tuple[float, float]:
 
 def speed(dump: Path, megabytes: float, wikiextractor: str, folder: Path, rounds: int) -> None:
     commands = {profile: ifqa_command(folder, dump, profile, 1) for profile in PROFILES}
-    output = ["-o", str(folder / "extracted")]
-    commands["WikiExtractor"] = [
-        wikiextractor,
-        "-m",
-        "wikiextractor.WikiExtractor",
-        "--json",
-        "-q",
-        "--processes",
-        "1",
-        *output,
-        str(dump),
-    ]
+    commands["WikiExtractor"] = extractor_command(wikiextractor, folder / "extracted", dump, "--processes", "1")
     commands["mwparserfromhell"] = [sys.executable, __file__, "strip_code", str(dump)]
-    commands["bz2 alone"] = [
-        sys.executable,
-        "-c",
-        f"import bz2; h = bz2.open({str(dump)!r})\nwhile h.read(1 << 20): pass",
-    ]
+    script = f"import bz2; h = bz2.open({str(dump)!r})\nwhile h.read(1 << 20): pass"
+    commands["bz2 alone"] = [sys.executable, "-c", script]
     least = dict.fromkeys(commands, float("inf"))
     for round_ in range(rounds):
         for name, command in commands.items():
@@ -153,14 +131,14 @@ def speed(dump: Path, megabytes: float, wikiextractor: str, folder: Path, rounds
             if name in PROFILES:
                 ifqa_command(folder, dump, name, 1)
             least[name] = min(least[name], cost(command, folder)[0])
-    rate = {name: megabytes / seconds for name, seconds in least.items()}
-    for name, own in rate.items():
-        beside = ", ".join(f"{own / rate[other]:5.2f} x {other}" for other in ("WikiExtractor", "mwparserfromhell"))
-        print(f"{name:17} {own:6.2f} MB of XML a CPU second; {beside}")
+    rates = {name: megabytes / seconds for name, seconds in least.items()}
+    for name, rate in rates.items():
+        ratios = ", ".join(f"{rate / rates[other]:5.2f} x {other}" for other in ("WikiExtractor", "mwparserfromhell"))
+        print(f"{name:17} {rate:6.2f} MB of XML a CPU second; {ratios}")
     for profile in PROFILES:
-        hours = least[profile] * ENWIKI / dump.stat().st_size / 16 / 3600
+        minutes = least[profile] * ENWIKI / dump.stat().st_size / 16 / 60
         print(
-            f"{profile}: all of enwiki (20 GB) in about {60 * hours:.0f} minutes of 16 such cores, if it is like these"
+            f"{profile}: all of enwiki (20 GB) in about {minutes:.0f} minutes of 16 such cores, if its pages are alike"
         )
 
 
@@ -177,39 +155,33 @@ def two_workers(dump: Path, folder: Path, rounds: int) -> None:
         for _ in range(rounds):
             for workers in walls:
                 walls[workers].append(cost(ifqa_command(folder, dump, profile, workers), folder)[1])
-        print(
-            f"{profile}: one process {min(walls[1]):.1f} s, two {min(walls[2]):.1f} s: {min(walls[1]) / min(walls[2]):.2f} x"
-        )
+        one_process, two = min(walls[1]), min(walls[2])
+        print(f"{profile}: one process {one_process:.1f} s, two {two:.1f} s: {one_process / two:.2f} x")
 
 
 def memory(dumps: list[tuple[Path, float]], folder: Path) -> None:
     for dump, megabytes in dumps:
         command = ifqa_command(folder, dump, "ifqa", 2)
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "IFQA_MEMORY_TEST": str(dump)}
-        child = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        most, most_of_one = 0, 0
+        null = subprocess.DEVNULL
+        child = subprocess.Popen(command, cwd=folder, env=environment, stdout=null, stderr=null)
+        peak, process_peak = 0, 0
         while child.poll() is None:
-            held = resident(f"IFQA_MEMORY_TEST={dump}".encode())
-            most, most_of_one = max(most, sum(held)), max(most_of_one, *held, 0)
+            sizes = resident(f"IFQA_MEMORY_TEST={dump}".encode())
+            peak, process_peak = max(peak, sum(sizes)), max(process_peak, *sizes, 0)
             time.sleep(0.02)
-        print(
-            f"{megabytes:7.1f} MB of XML: at most {most / 1e6:.0f} MB in all processes together, "
-            f"{most_of_one / 1e6:.0f} MB in one"
-        )
+        in_all = f"at most {peak / 1e6:.0f} MB in all processes together"
+        print(f"{megabytes:7.1f} MB of XML: {in_all}, {process_peak / 1e6:.0f} MB in one")
 
 
 def resident(mark: bytes) -> list[int]:
     """Resident bytes of each process that has the mark in its environment."""
-    found = []
+    sizes = []
     for process in Path("/proc").iterdir():
-        try:
+        with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
             if process.name.isdigit() and mark in (process / "environ").read_bytes().split(b"\0"):
-                found.append(int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
-    return found
+                sizes.append(int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+    return sizes
 
 
 def main() -> None:
@@ -228,10 +200,8 @@ def main() -> None:
         if arguments.part == "text":
             return text(arguments.dumps, arguments.wikiextractor, folder)
         copied, megabytes = copies_of(dump, arguments.copies, folder / "many.xml.bz2")
-        print(
-            f"{arguments.copies} copies: {megabytes:.1f} MB of XML, {copied.stat().st_size / 1e6:.1f} MB packed",
-            flush=True,
-        )
+        packed = copied.stat().st_size / 1e6
+        print(f"{arguments.copies} copies: {megabytes:.1f} MB of XML, {packed:.1f} MB compressed", flush=True)
         if arguments.part == "speed":
             speed(copied, megabytes, arguments.wikiextractor, folder, arguments.rounds)
         elif arguments.part == "workers":

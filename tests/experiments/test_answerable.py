@@ -1,4 +1,4 @@
-"""The experiment on answerable questions: which passages are taken out, and what is counted."""
+"""The experiment on answerable questions: removed passages, and figures."""
 
 from types import SimpleNamespace
 
@@ -15,18 +15,18 @@ def reading(number, gold_read, confidence, right=True):
     return experiment.Reading(f"q/{number}", "If so?", not gold_read, gold_read, "a", confidence, right)
 
 
-def test_whatever_shares_twelve_words_with_a_gold_passage_is_taken_out():
+def test_passages_that_share_twelve_words_with_a_gold_passage_are_removed():
     shares = f"{'Other words of another page come first here. ' * 9}{GOLD[:60]}"  # under 40% of its 5-grams
     ranking = [Passage("gold", "", GOLD), Passage("shares", "", shares), Passage("other", "", "Ann Lee built a barn.")]
     question = Question("q/1", "If so?", ("Ann Lee",), (GOLD,))
-    assert [one.id for one in experiment.without_gold(question, ranking)] == ["other"]
+    assert [passage.id for passage in experiment.without_gold(question, ranking)] == ["other"]
 
 
-def test_confidence_is_judged_over_readings_with_and_without_gold():
-    found = [reading(n, True, 0.9 - n / 10, right=n < 2) for n in range(4)]
-    found += [reading(n, False, 0.2, right=False) for n in range(4)]
-    unjudged = experiment.Reading("q/9", "If so?", False, False, "a", 0.99, False)  # a usual run without a gold passage
-    lines = experiment.told([*found, unjudged], 0.65)
+def test_confidence_is_measured_over_readings_with_and_without_gold():
+    readings = [reading(n, True, 0.9 - n / 10, right=n < 2) for n in range(4)]
+    readings += [reading(n, False, 0.2, right=False) for n in range(4)]
+    ignored = experiment.Reading("q/9", "If so?", False, False, "a", 0.99, False)  # all passages, none of them gold
+    lines = experiment.summary_lines([*readings, ignored], 0.65)
     assert lines[0].startswith("AUROC 100.0 [")
     assert lines[1].startswith("4 answerable: 25.0 [")
     assert "EM 50.0" in lines[1]
@@ -34,7 +34,7 @@ def test_confidence_is_judged_over_readings_with_and_without_gold():
     assert lines[lines.index("least sure and right:") + 1].startswith(" 80%  q/1")
 
 
-def test_plain_questions_are_listed_with_what_came_out(tmp_path):
+def test_plain_questions_are_listed_with_their_answers(tmp_path):
     lines = [line.split("\t") for line in experiment.PLAIN.read_text().splitlines()]
     assert [known for known, _ in lines] == ["yes"] * 10 + ["no"] * 10
 
@@ -43,11 +43,12 @@ def test_plain_questions_are_listed_with_what_came_out(tmp_path):
             return Answer(Question("q", text), "Ann", confidence=0.75)
         return Answer(Question("q", text), "", confidence=0.1, candidate="Bo")
 
-    listed = experiment.asked(SimpleNamespace(ask=ask), experiment.PLAIN)
-    assert listed[0] == "yes   75%  Who designed the Sydney Opera House?  Ann"
-    assert listed[10].startswith(
+    system = SimpleNamespace(ask=ask)
+    rows = experiment.answer_lines(system, experiment.PLAIN)
+    assert rows[0] == "yes   75%  Who designed the Sydney Opera House?  Ann"
+    assert rows[10].startswith(
         "no    10%  Who wrote Hamlet?  (no answer found in these passages; the best candidate is"
     )
     (tmp_path / "broken.tsv").write_text("maybe Who?\n")
     with pytest.raises(IfqaError, match=r"broken\.tsv:1: wanted yes or no, a tab, and a question"):
-        experiment.asked(SimpleNamespace(ask=ask), tmp_path / "broken.tsv")
+        experiment.answer_lines(system, tmp_path / "broken.tsv")

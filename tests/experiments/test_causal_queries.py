@@ -1,4 +1,4 @@
-"""The experiment on WikiWhy: two halves that share nothing, and ranks and scores that a hand can check."""
+"""The experiment on WikiWhy: disjoint halves, and ranks and scores checked by hand."""
 
 import json
 import lzma
@@ -19,19 +19,19 @@ def test_the_halves_share_no_question_and_depend_on_the_seed():
     assert experiment.halves(ids, 0) == (first, second) != experiment.halves(ids, 1)
 
 
-def test_the_rank_is_that_of_the_questions_own_cause():
-    class Listed:
-        """Ranks passages in the order in which the question names them."""
+def test_the_rank_is_that_of_the_questions_cause():
+    class Retriever:
+        """Ranks passages in the order of their names in the question."""
 
         def search(self, questions, k):
             return [[Hit(word, 1.0) for word in question.text.split()][:k] for question in questions]
 
     questions = [Question("1", "1 3"), Question("3", "1 3"), Question("2", "1 3")]
-    assert experiment.own_ranks(Listed(), questions) == [1, 2, 0]
+    assert experiment.cause_ranks(Retriever(), questions) == [1, 2, 0]
     assert experiment.reciprocal([1, 2, 0, 4]) == [1, 0.5, 0, 0.25]
 
 
-def test_the_table_scores_each_query_and_compares_it_with_two():
+def test_the_table_scores_each_query_and_compares_it_with_two_baselines():
     draw = random.Random(0)
     worse = [draw.choice([0, 2, 50]) for _ in range(60)]
     ranks = {"question": worse, "names": [1] * 60, "causal": worse}
@@ -47,11 +47,11 @@ def test_the_table_scores_each_query_and_compares_it_with_two():
     assert names[8] == "60, 0, 0"
 
 
-def test_a_missing_or_other_file_is_refused_in_one_line(tmp_path):
+def test_a_missing_file_and_another_layout_are_refused(tmp_path):
     with pytest.raises(IfqaError, match=r"no .*wikiwhy-cause\.json\.xz; wanted"):
         experiment.read(tmp_path, "cause")
-    for found in ([], {"cause": ["x"]}):
+    for content in ([], {"cause": ["x"]}):
         with lzma.open(tmp_path / "wikiwhy-cause.json.xz", "wt") as file:
-            json.dump(found, file)
+            json.dump(content, file)
         with pytest.raises(IfqaError, match=r'holds no \{"cause": \{ID: text\}\}'):
             experiment.read(tmp_path, "cause")

@@ -9,7 +9,7 @@ from ifqa.retrieval.linear_ranker import FEATURES
 
 
 def make_list(number):
-    """A list in which the right passage has the highest second feature, whatever the others are."""
+    """A list in which the right passage has the highest second feature; other features are random."""
     rng = np.random.default_rng(number)
     rows, place = rng.normal(size=(12, len(FEATURES))), number % 12
     rows[place, 1] = rows[:, 1].max() + 1
@@ -18,7 +18,7 @@ def make_list(number):
 
 
 def make_lists(number):
-    """So many lists, each with the ranking of its passages."""
+    """`number` lists, each with the ranking of its passages."""
     hits = [Hit(f"p{n}", 1.0) for n in range(12)]
     features = [make_list(n) for n in range(number)]
     return ranker.Lists(TrainingData((), (), "", {}), [hits] * number, features)
@@ -33,7 +33,7 @@ def test_questions_that_share_a_gold_passage_are_in_one_fold():
     assert folds == ranker.assign_folds(questions, 3)
 
 
-def test_the_feature_that_tells_right_from_wrong_gets_the_weight():
+def test_the_feature_that_separates_right_from_wrong_gets_the_weight():
     lists = make_lists(60)
     weights = ranker.fit_weights(lists.features, range(len(FEATURES)), "all", 0.1)
     assert np.argmax(weights) == 1
