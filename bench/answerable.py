@@ -87,7 +87,6 @@ def answer_lines(system: System, path: Path) -> list[str]:
 
 
 def read_twice(system: System, experiment: Experiment, passages: int = 0) -> list[Reading]:
-    """Both readings of each question of a finished run."""
     if experiment.retriever is None or experiment.reader is None:
         raise ConfigError(f"experiment {experiment.name} has no [retriever] or no [reader]; name one with both")
     Artifact(experiment.folder / "retrieve").require(f"ifqa retrieve {experiment.name}")
@@ -126,7 +125,6 @@ def read_all(
 
 
 def without_gold(question: Question, ranking: Sequence[Passage]) -> list[Passage]:
-    """The passages that overlap with no gold passage."""
     golds = question.gold_passages
     return [passage for passage in ranking if not any(overlaps(passage.text, gold) for gold in golds)]
 

@@ -118,7 +118,6 @@ def table(ranks: Mapping[str, Sequence[int]]) -> str:
 
 
 def percent(interval: Interval) -> str:
-    """A mean and its interval in percent."""
     mean, low, high = (100 * share for share in interval)
     return f"{mean:.1f} [{low:.1f}, {high:.1f}]"
 

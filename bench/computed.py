@@ -61,7 +61,6 @@ def main() -> None:
 
 
 def questions(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Question, answers and passages of each question."""
     if not path.exists():
         raise MissingInput(f"no {path}; wanted questions in IfQA's layout or DROP's")
     with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as file:
@@ -86,7 +85,6 @@ def drop_answers(answer: dict[str, Any]) -> list[str]:
 
 
 def form(question: str, answers: list[str]) -> str:
-    """The form of a question and its answers, by the rules above."""
     for name, pattern in QUESTION_FORMS.items():
         if re.search(pattern, question, re.IGNORECASE):
             return name
@@ -97,7 +95,6 @@ def form(question: str, answers: list[str]) -> str:
 
 
 def answer_source(pairs: list[EncodedPair], answers: list[str]) -> str:
-    """One of SOURCES."""
     gold = {normalize(answer) for answer in answers}
     spans = {
         normalize(pair.span_text(first, first + more))

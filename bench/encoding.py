@@ -74,7 +74,6 @@ def speed(passages: list[Passage], arguments: argparse.Namespace) -> None:
 
 
 def recall(passages: list[Passage], arguments: argparse.Namespace) -> None:
-    """Gold recall of exact search in each precision."""
     import numpy as np
 
     questions = open_benchmark("ifqa").questions(arguments.split)

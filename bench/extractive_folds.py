@@ -55,7 +55,6 @@ def main() -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train on the other folds, read the held-out one, print and write."""
     questions = load_questions(arguments.questions)
     fold = assign_folds(questions, arguments.folds, arguments.seed)
     rankings = rank(questions, arguments.out / "index")
@@ -87,7 +86,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def load_questions(path: Path) -> list[Question]:
-    """The questions of a file of IfQA."""
     rows = read_json(path)
     return [Question(str(row["idx"]), row["question"], tuple(row["answers"]), tuple(row["context"])) for row in rows]
 
@@ -109,7 +107,6 @@ def score(question: Question, answer: str, source: str) -> dict[str, Any]:
 
 
 def print_interval(what: str, values: Sequence[float], more: str = "") -> None:
-    """A mean with its 95% bootstrap interval."""
     mean, low, high = mean_interval(values)
     print(f"{what}: {mean:.2f} [{low:.2f} {high:.2f}]{more}", flush=True)
 

@@ -65,7 +65,6 @@ def main() -> None:
 
 
 def recall(arguments: argparse.Namespace) -> None:
-    """Print a line for each index."""
     corpus = Path("indexes") / arguments.corpus
     folder, store = corpus / arguments.index, PassageStore(corpus / "passages")
     vectors = Shards(folder)
@@ -126,7 +125,6 @@ def memory(arguments: argparse.Namespace) -> None:
 
 
 def write_random(folder: Path, count: int, dimension: int) -> None:
-    """A folder of normalised random vectors."""
     writer, draw, keys = ShardWriter(folder), np.random.default_rng(0), {}
     for number, start in enumerate(range(0, count, 4096)):
         rows = draw.standard_normal((min(4096, count - start), dimension)).astype(np.float32)
@@ -137,7 +135,6 @@ def write_random(folder: Path, count: int, dimension: int) -> None:
 
 
 def run(step: str, vectors: Path, folder: Path, factory: str) -> float:
-    """Peak memory of a step, run in its own process."""
     command = [sys.executable, "-c", STEP, step, str(vectors), str(folder), factory]
     process = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(json.loads(process.stdout.splitlines()[-1])["peak"])

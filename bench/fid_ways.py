@@ -6,12 +6,13 @@
 import gc
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch.nn.functional import pad
@@ -41,11 +42,9 @@ class Inputs:
 
     @property
     def questions(self) -> int:
-        """Number of questions."""
         return len(self.ids) // self.per_question
 
     def part(self, first: int, count: int) -> "Inputs":
-        """The inputs of some questions."""
         rows = slice(first * self.per_question, (first + count) * self.per_question)
         return Inputs(self.ids[rows], self.mask[rows], self.per_question)
 
@@ -112,7 +111,7 @@ def ours(
     readings = []
     with ExitStack() as changes:
         if not cache:
-            changes.enter_context(_replaced(model, "generate", generate))
+            changes.enter_context(patch.object(model, "generate", generate))
         for first in range(0, data.questions, at_a_time or data.questions):
             part = data.part(first, at_a_time or data.questions)
             features = {"input_ids": part.ids, "attention_mask": part.mask}
@@ -217,13 +216,3 @@ def flops(model: Any, data: Inputs, tokens: int) -> int:
     once = 2 * (decoder - config.num_decoder_layers * 2 * size * inner) + 2 * size * config.vocab_size
     self_attention = config.num_decoder_layers * 2 * inner * tokens * (tokens + 1)
     return total + data.questions * (tokens * once + self_attention)
-
-
-@contextmanager
-def _replaced(model: Any, name: str, function: Callable[..., Any]) -> Iterator[None]:
-    """Replace a method of the model."""
-    setattr(model, name, function)
-    try:
-        yield
-    finally:
-        delattr(model, name)

@@ -106,7 +106,6 @@ def text_of(path: Path) -> bytes:
 
 
 def ask(system: System, path: Path) -> list[Row]:
-    """Ask each question, at the reader's threshold."""
     rows = []
     records = [record for _, record in read_jsonl(path)]
     with bar("asking", len(records)) as advance:
@@ -131,7 +130,6 @@ def source_of(answer: Answer) -> Locator | None:
 
 
 def figures(rows: Sequence[Row]) -> Iterator[str]:
-    """A line for each figure."""
     answerable = [row for row in rows if row.question.answers]
     unanswerable = [row for row in rows if not row.question.answers]
     scores = {
@@ -168,7 +166,6 @@ def percent(interval: tuple[float, float, float]) -> str:
 
 
 def row_json(row: Row) -> dict[str, object]:
-    """A row as JSON."""
     question, answer = row.question, row.answer
     return {
         "id": question.id, "question": question.text, "answers": list(question.answers), "answer": answer.text,

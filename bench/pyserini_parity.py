@@ -59,7 +59,6 @@ def main() -> int:
 
 
 def run_ours(questions: list[Question], arguments: argparse.Namespace, folder: Path) -> list[list[tuple[str, str]]]:
-    """Our rankings, read back from a TREC run."""
     started = time.monotonic()
     BM25.build(arguments.passages, folder / "ours")
     built = time.monotonic()

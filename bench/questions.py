@@ -194,7 +194,6 @@ def sha256(path: Path) -> str:
 
 
 def show(row: str, usage: Usage, note: str) -> None:
-    """Print a line of the table."""
     parts = {"own": usage.memory, "largest other": usage.worker_memory, "all": usage.total_memory}
     sizes = ", ".join(f"{part} {size / 1e6:,.0f} MB" for part, size in parts.items())
     print(f"{row} {usage.seconds:8.1f} s, {sum(usage.cpu.values()):8.1f} s of CPU  {sizes}  {note}", flush=True)

@@ -71,12 +71,10 @@ def main() -> None:
 
 
 def row(question: str, context: str, answers: list[str], source: str) -> dict[str, Any]:
-    """A row of a source with its licence."""
     return {"question": question, "context": context, "answers": answers, "source": source, "licence": LICENCES[source]}
 
 
 def spans(folder: Path) -> Iterator[dict[str, Any]]:
-    """SQuAD, SquadShifts and TimeQA."""
     for question in read_questions(folder / "span-train.jsonl.xz"):
         yield row(question.text, question.gold_passages[0], list(question.answers), question.label("source"))
 

@@ -101,7 +101,6 @@ def main() -> None:
 def rankings(
     questions: Sequence[Question], folder: Path, names: Sequence[str], queries: Sequence[str] = QUERIES
 ) -> Rows:
-    """The rows "bm25 question", "hybrid weighted" and so on."""
     rows: Rows = {}
     for name in names:
         retriever = load_plugin("retriever", name)(folder / name)

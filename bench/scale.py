@@ -134,7 +134,6 @@ def change_names(article: dict[str, str], copy: int, names: Sequence[str], known
 def time_questions(
     retrievers: dict[str, dict[str, Any]], questions: Sequence[Question]
 ) -> dict[str, dict[str, list[float]]]:
-    """Corpus -> retriever -> seconds of each question."""
     times: dict[str, dict[str, list[float]]] = {name: {} for name in retrievers}
     for retriever in dict.fromkeys(chain.from_iterable(retrievers.values())):
         names = [name for name in retrievers if retriever in retrievers[name]]
@@ -176,7 +175,6 @@ def rerankings(name: str, retriever: Any, get: Any) -> dict[str, Any]:
 
 
 def reranked(part: Part, get: Any, **settings: Any) -> Any:
-    """The retriever "rerank" over a part."""
     return load_plugin("retriever", "rerank")(parts=[part], passages=get, depth=30, **settings)
 
 
@@ -195,7 +193,6 @@ def size(folder: Path) -> int:
 
 
 def markdown(corpora: dict[str, Any]) -> str:
-    """The two tables."""
     lines = ["| passages | build, s | CPU, s | memory, MB | passages, MB | index, MB |", "|---|---|---|---|---|---|"]
     for cost in (corpus["build"] for corpus in corpora.values() if "seconds" in corpus["build"]):
         megabytes = [f"{cost[key] / 1e6:,.0f}" for key in ("memory", "passages bytes", "index bytes")]
