@@ -24,7 +24,6 @@ from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
-from ranker import DEPTH
 from retrieval import judge, markdown, recall_table
 
 from ifqa.corpus.passage_store import PassageStore
@@ -32,6 +31,7 @@ from ifqa.plugins import load_plugin, open_benchmark
 from ifqa.records import Hit, Question
 from ifqa.retrieval.linear_ranker import split_words
 from ifqa.retrieval.queries import rewrite_questions
+from ifqa.training.ranker import Ranker
 
 FEEDBACK = 10  # passages that words come from
 REPEATED = 4  # copies of the question in a query, so that an added word may weigh a fraction of it
@@ -59,11 +59,11 @@ def rankings(questions: Sequence[Question], index: Path, store: PassageStore) ->
     """Each row: its name, and the questions' rankings."""
     queries, bm25 = rewrite_questions(questions, "names"), load_plugin("retriever", "bm25")
     default = bm25(index)
-    first: list[list[Hit]] = default.search(queries, DEPTH)
+    first: list[list[Hit]] = default.search(queries, Ranker.retrieved)
     yield "k1=0.9 b=0.4", first
     for k1, b in product((0.6, 0.9, 1.2, 1.6), (0.2, 0.4, 0.6, 0.8)):
         if (k1, b) != (0.9, 0.4):
-            yield f"k1={k1} b={b}", bm25(index, k1=k1, b=b).search(queries, DEPTH)
+            yield f"k1={k1} b={b}", bm25(index, k1=k1, b=b).search(queries, Ranker.retrieved)
 
     def texts(hits: Sequence[Hit]) -> list[str]:
         return [passage.text for passage in store.get([hit.passage_id for hit in hits])]
@@ -74,7 +74,7 @@ def rankings(questions: Sequence[Question], index: Path, store: PassageStore) ->
         weights = (weigh(ranking, texts, seen, ranked) for ranking in first)
         pairs = zip(queries, weights, strict=True)
         longer = [replace(query, text=expand(query.text, words, count, weight)) for query, words in pairs]
-        yield f"{weigh.__name__} {count} x {weight}", default.search(longer, DEPTH)
+        yield f"{weigh.__name__} {count} x {weight}", default.search(longer, Ranker.retrieved)
     for weight in (0.1, 0.25, 0.5):
         yield f"pairs {weight}", [with_pairs(*pair, texts, weight) for pair in zip(questions, first, strict=True)]
     for weight in (0.1, 0.25, 0.5):

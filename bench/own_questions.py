@@ -1,19 +1,20 @@
-"""Asks 80 questions about real manuals, half of them with an answer there and half without.
+"""Asks questions about real documents, some with an answer there and some without.
 
-    python bench/own_questions.py FOLDER [--to answers.jsonl]
+    python bench/own_questions.py FOLDER [--set own|mixed] [--packages UNPACKED] [--to answers.jsonl]
 
-It gathers the files of own-questions-files.tsv, which Debian 12's packages install, into FOLDER/docs: decompressed, and manual
-pages as text of 80 columns. If files are missing, it names the packages to install. It names files whose bytes differ from those
-the questions were written for. The texts are freely licensed, and are not part of this project.
+The set `own` has 80 questions about 33 manuals, half of each sort without an answer; `mixed` has 60 about 40 files of 16 kinds,
+15 of them without one. A language model wrote them from the files alone, before any system had read them.
 
-Then it asks own-questions.jsonl, in FOLDER/work, as `ifqa ask --docs` does. A language model wrote the questions from the files
-alone, before any system had read them. In each half, 20 are counterfactual as in IfQA, and 20 are plain.
+It gathers the files of SET-questions-files.tsv, which Debian 12's packages install, into FOLDER/docs: decompressed, and manual
+pages as text of 80 columns. UNPACKED/PACKAGE may hold a package unpacked by `dpkg-deb -x` instead. If files are missing, it
+names the packages to install. It names files whose bytes differ from those the questions were written for. The texts are freely
+licensed, and are not part of this project. Then it asks SET-questions.jsonl, in FOLDER/work, as `ifqa ask --docs` does.
 
 It prints, with 95% bootstrap intervals over questions:
 - for questions with an answer: EM, F1, how often the gold file is that of the first passage or of one of the first five, how
   often the answer's source is that file (and the gold page of a PDF), and abstentions;
 - for questions without an answer: abstentions;
-- the AUROC of the confidence, with the questions with an answer as positives.
+- the AUROC of the confidence, with the questions with an answer as positives, and the wrong answers above 70%.
 """
 
 import argparse
@@ -42,7 +43,7 @@ from ifqa.scoring.statistics import ColumnStatistic, mean_interval
 from ifqa.storage.files import read_jsonl, write_jsonl
 
 HERE = Path(__file__).parent
-FILES, QUESTIONS = HERE / "own-questions-files.tsv", HERE / "own-questions.jsonl"
+SURE = 0.7
 DEPTH = 5  # passages searched for the gold file
 
 
@@ -60,13 +61,15 @@ class Row(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--set", choices=("own", "mixed"), default="own")
+    parser.add_argument("--packages", type=Path, help="folder of unpacked packages")
     parser.add_argument("--to", type=Path, help="file for the answers")
     arguments = parser.parse_args()
     docs, work = arguments.folder / "docs", arguments.folder / "work"
-    print("\n".join(gather(docs)))
+    print("\n".join(gather(docs, HERE / f"{arguments.set}-questions-files.tsv", arguments.packages)))
     work.mkdir(exist_ok=True)
     with ifqa.open(docs=docs.resolve(), root=work) as system:
-        rows = ask(system, QUESTIONS)
+        rows = ask(system, HERE / f"{arguments.set}-questions.jsonl")
         print(f"{system.size:,} passages; {system.experiment.reader}")
     if arguments.to:
         write_jsonl(arguments.to, map(row_json, rows))
@@ -75,10 +78,15 @@ def main() -> None:
         print("\n".join(figures([row for row in rows if row.question.id.startswith(prefix)])))
 
 
-def gather(docs: Path) -> Iterator[str]:
-    """Fill a folder with the files of the list; yields a line for each file that differs from the list."""
-    with open(FILES, encoding="utf-8", newline="") as lines:
+def gather(docs: Path, table: Path, packages: Path | None) -> Iterator[str]:
+    """Fill a folder with the files of a table; yields a line for each file that differs from it."""
+    with open(table, encoding="utf-8", newline="") as lines:
         files = list(DictReader(lines, delimiter="\t"))
+    for file in files if packages else ():
+        path = f"{packages}/{file['package']}{file['path']}"
+        file["path"] = (
+            path if Path(path).exists() else path.removesuffix(".gz")
+        )  # one that was decompressed after unpacking
     if missing := sorted({file["package"] for file in files if not Path(file["path"]).exists()}):
         raise MissingInput(f"files are missing; on Debian 12: apt-get install {' '.join(missing)} man-db")
     docs.mkdir(parents=True, exist_ok=True)
@@ -148,6 +156,9 @@ def figures(rows: Sequence[Row]) -> Iterator[str]:
     if all(row.answer.confidence is None for row in rows):
         yield "no confidence: the reader's weights have no calibration"
         return
+    sure = [row for row in rows if row.answer.text and (row.answer.confidence or 0) > SURE]
+    wrong = sum(not exact_match(row.answer.text, row.question.answers) for row in sure)
+    yield f"{len(sure)} answers above {SURE:.0%}, {wrong} of them not an exact match"
     columns = np.array([[row.answer.confidence or 0.0, float(bool(row.question.answers))] for row in rows])
     interval = ColumnStatistic(AUROC, columns).interval(0)
     yield f"AUROC of the confidence: {percent(interval) if interval else 'not defined'}"
@@ -169,7 +180,7 @@ def row_json(row: Row) -> dict[str, object]:
     question, answer = row.question, row.answer
     return {
         "id": question.id, "question": question.text, "answers": list(question.answers), "answer": answer.text,
-        "candidate": answer.candidate, "confidence": answer.confidence, "file": row.file, "found": list(row.files),
+        "candidate": answer.candidate, "confidence": answer.confidence, "file": row.file, "files": list(row.files),
         "source": str(row.source) if row.source else "",
     }  # fmt: skip
 
