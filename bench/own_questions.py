@@ -157,7 +157,7 @@ def figures(rows: Sequence[Row]) -> Iterator[str]:
         yield "no confidence: the reader's weights have no calibration"
         return
     sure = [row for row in rows if row.answer.text and (row.answer.confidence or 0) > SURE]
-    wrong = sum(not exact_match(row.answer.text, row.question.answers) for row in sure)
+    wrong = sum(not row.question.answers or not exact_match(row.answer.text, row.question.answers) for row in sure)
     yield f"{len(sure)} answers above {SURE:.0%}, {wrong} of them not an exact match"
     columns = np.array([[row.answer.confidence or 0.0, float(bool(row.question.answers))] for row in rows])
     interval = ColumnStatistic(AUROC, columns).interval(0)
