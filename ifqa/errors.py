@@ -33,10 +33,6 @@ class PluginError(IfqaError):
     """A plugin breaks the protocol of its role."""
 
 
-class BudgetExceeded(IfqaError):
-    """A cap on cost does not allow the request."""
-
-
 class ServiceError(IfqaError):
     """A server cannot be reached, or refuses a request."""
 
