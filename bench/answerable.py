@@ -22,7 +22,7 @@ import numpy as np
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.errors import ConfigError, FormatError, IfqaError
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_inputs import passages_of, rankings_of
+from ifqa.pipeline.stage_outputs import passages_of, rankings_of
 from ifqa.pipeline.stages import open_system
 from ifqa.pipeline.system import System
 from ifqa.progress import bar

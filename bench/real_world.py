@@ -23,7 +23,7 @@ from ifqa.config.experiment import load_experiment
 from ifqa.errors import ConfigError, MissingInput
 from ifqa.pipeline.chunk_runner import PREDICTIONS
 from ifqa.pipeline.probe import FOLDER
-from ifqa.pipeline.stage_inputs import read_predictions
+from ifqa.pipeline.stage_outputs import read_predictions
 from ifqa.scoring.error_types import classify_outcome
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.scoring.score_files import QuestionRow

@@ -14,7 +14,7 @@ from statistics import median
 
 from ifqa.config.experiment import load_experiment
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_inputs import passages_of, rankings_of
+from ifqa.pipeline.stage_outputs import passages_of, rankings_of
 from ifqa.reading.span.reader import Extractive
 from ifqa.scoring.measures.exact_match import normalize
 

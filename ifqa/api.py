@@ -17,7 +17,7 @@ from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import ConfigError, IfqaError, unknown_name
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import CorpusBuild, Run
-from ifqa.pipeline.stage_inputs import answers_of, prediction_for_each
+from ifqa.pipeline.stage_outputs import answers_of, prediction_for_each
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
 from ifqa.records import Answer, Passage, Prediction, Question

@@ -19,8 +19,8 @@ from typer.main import get_command
 from ifqa.cli import options
 from ifqa.cli.ask import ask
 from ifqa.cli.data import data
-from ifqa.cli.exit_codes import run_each, run_process
 from ifqa.cli.options import CorpusName, Engine, ExperimentName, Json, OfBenchmark, Processes, Quiet, Repeated, Splits
+from ifqa.cli.process import run_each, run_process
 from ifqa.cli.setup import doctor, init
 from ifqa.cli.stats import stats
 from ifqa.cli.train import train

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from ifqa.cli.exit_codes import error_message, print_error
 from ifqa.cli.options import Json, print_json, with_search
+from ifqa.cli.process import error_message, print_error
 from ifqa.errors import ConfigError, IfqaError
 
 if TYPE_CHECKING:

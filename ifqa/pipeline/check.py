@@ -20,7 +20,7 @@ from ifqa.corpus.sources import estimate_build, question_splits
 from ifqa.errors import ConfigError, IfqaError
 from ifqa.formatting import format_duration, pluralize
 from ifqa.pipeline.run import CorpusBuild, Run
-from ifqa.pipeline.stage_inputs import passages_of, rankings_of
+from ifqa.pipeline.stage_outputs import passages_of, rankings_of
 from ifqa.pipeline.system import System, open_plugin, refuse_other_families
 from ifqa.plugins import Plugins
 from ifqa.protocols import Requirement, Retriever

@@ -20,7 +20,7 @@ from ifqa.corpus.passage_store import PassageStore, generated_passage_line, get_
 from ifqa.formats.runs import format_ranking
 from ifqa.formatting import pluralize
 from ifqa.pipeline.run import LLM_STAGES, Run
-from ifqa.pipeline.stage_inputs import prediction_line, rankings_of, stores_of
+from ifqa.pipeline.stage_outputs import prediction_line, rankings_of, stores_of
 from ifqa.pipeline.system import Session, System, log_label, was_trained_on
 from ifqa.progress import bar, hide_progress
 from ifqa.protocols import ProgressCallback, Reader, no_progress

@@ -20,7 +20,7 @@ from ifqa.formats.questions import read_questions, write_topics
 from ifqa.formats.runs import write_qrels, write_run
 from ifqa.formats.tables import unpacked_suffix
 from ifqa.pipeline.run import CorpusBuild, Run
-from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
+from ifqa.pipeline.stage_outputs import passages_of, predictions_of, rankings_of
 from ifqa.plugins import open_benchmark, plugin_names
 from ifqa.records import Hit, Question, gold_id
 from ifqa.scoring.measures.gold_recall import covers

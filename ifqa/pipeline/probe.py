@@ -23,7 +23,7 @@ from ifqa.formatting import pluralize
 from ifqa.pipeline.check import estimate_requests
 from ifqa.pipeline.chunk_runner import PREDICTIONS, ProbeInputs, ask
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_inputs import passages_of, prediction_for_each, predictions_of, rankings_of, read_predictions
+from ifqa.pipeline.stage_outputs import passages_of, prediction_for_each, predictions_of, rankings_of, read_predictions
 from ifqa.pipeline.system import Session, System
 from ifqa.records import Hit, Question
 from ifqa.retrieval.queries import Clauses, split_question

@@ -23,7 +23,7 @@ from ifqa.errors import DamagedArtifact, MissingInput
 from ifqa.formatting import pluralize
 from ifqa.pipeline.chunk_runner import ask
 from ifqa.pipeline.run import LLM_STAGES, CorpusBuild, Run, Stage
-from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
+from ifqa.pipeline.stage_outputs import passages_of, predictions_of, rankings_of
 from ifqa.pipeline.system import Session, System, refuse_other_families
 from ifqa.plugins import resolve_paths
 from ifqa.progress import bar

@@ -20,7 +20,7 @@ from ifqa.formatting import pluralize
 from ifqa.llms.budget import Budget
 from ifqa.llms.streaming import TextCallback, streaming
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_inputs import answer_of, valid_prediction
+from ifqa.pipeline.stage_outputs import answer_of, valid_prediction
 from ifqa.plugins import accepted_arguments, resolve_paths
 from ifqa.protocols import (
     IndexedRetriever,

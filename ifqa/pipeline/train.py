@@ -12,7 +12,7 @@ from ifqa.config.overrides import override
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import ConfigError, MissingInput
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_inputs import passages_of, rankings_of
+from ifqa.pipeline.stage_outputs import passages_of, rankings_of
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
 from ifqa.plugins import Plugins, load_plugin, open_benchmark
 from ifqa.protocols import NO_DATA, TrainingData

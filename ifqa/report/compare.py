@@ -10,7 +10,7 @@ from rich.console import Console
 from ifqa.config.experiment import Experiment
 from ifqa.errors import ConfigError, MissingInput, unknown_name
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_inputs import predictions_of
+from ifqa.pipeline.stage_outputs import predictions_of
 from ifqa.records import Prediction, Question
 from ifqa.report.table import Table, p_cell, render_text, sanitize
 from ifqa.scoring.aggregation import QuestionSample, aggregate_rows

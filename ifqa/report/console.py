@@ -13,7 +13,7 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.annotation import GoldSample
 from ifqa.pipeline.check import requirements
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_inputs import answers_of, predictions_of
+from ifqa.pipeline.stage_outputs import answers_of, predictions_of
 from ifqa.plugins import open_benchmark, plugin_names
 from ifqa.progress import write_line
 from ifqa.records import StageUsage

@@ -28,7 +28,7 @@ from itertools import repeat
 
 from ifqa.config.experiment import Experiment
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of, steps_of
+from ifqa.pipeline.stage_outputs import passages_of, predictions_of, rankings_of, steps_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.retrieval.queries import split_question
 from ifqa.scoring.measures.gold_recall import GOLD_ANY, covers

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ifqa.cli import app as module
-from ifqa.cli.exit_codes import STOPPED
+from ifqa.cli.process import STOPPED
 from ifqa.pipeline import stages
 from ifqa.workers.pool import Workers
 

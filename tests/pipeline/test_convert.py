@@ -15,7 +15,7 @@ from ifqa.formats.runs import read_run
 from ifqa.pipeline import stages
 from ifqa.pipeline.convert import convert
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_inputs import passages_of
+from ifqa.pipeline.stage_outputs import passages_of
 from ifqa.records import gold_id
 from ifqa.scoring.measures.gold_recall import covers
 from ifqa.scoring.per_question import score_ranking

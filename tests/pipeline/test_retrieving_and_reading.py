@@ -9,7 +9,7 @@ from scored_experiments import write
 from ifqa.errors import IfqaError
 from ifqa.pipeline import chunk_runner, stages
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_inputs import answers_of
+from ifqa.pipeline.stage_outputs import answers_of
 from ifqa.pipeline.system import System
 from ifqa.records import Step
 from ifqa.storage.artifacts import read_manifest

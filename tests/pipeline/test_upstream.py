@@ -12,7 +12,7 @@ from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import CorpusBuild, Run
-from ifqa.pipeline.stage_inputs import prediction_line, predictions_of, rankings_of
+from ifqa.pipeline.stage_outputs import prediction_line, predictions_of, rankings_of
 from ifqa.pipeline.system import System, refuse_other_families
 from ifqa.plugins import open_benchmark
 from ifqa.records import Calculation, Explanation, Hit, Prediction, Question, Term

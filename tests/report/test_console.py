@@ -10,7 +10,7 @@ from rich.console import Console
 
 from ifqa.benchmarks.ifqa import Sample
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_inputs import answers_of
+from ifqa.pipeline.stage_outputs import answers_of
 from ifqa.protocols import Measure, SetMeasure, Subset
 from ifqa.records import Answer, Calculation, Explanation, Passage, Question, Term, split_at_answer
 from ifqa.report.answers import answer_json, excerpt, mark_parts, show_answer

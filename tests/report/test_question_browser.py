@@ -13,7 +13,7 @@ from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_inputs import steps_of
+from ifqa.pipeline.stage_outputs import steps_of
 from ifqa.records import Calculation, Explanation, Term
 from ifqa.report.question_browser import browser_data, highlight
 from ifqa.storage.files import read_jsonl, write_jsonl

@@ -9,7 +9,7 @@ from ifqa.config.experiment import parse_experiment
 from ifqa.formats.ctxs import write_ctxs
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_inputs import passages_of, rankings_of
+from ifqa.pipeline.stage_outputs import passages_of, rankings_of
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.run_file import RunFile
 

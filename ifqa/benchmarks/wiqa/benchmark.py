@@ -11,11 +11,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from ifqa.benchmarks.wiqa.consistency import DISJUNCTIVE, SYMMETRY, TRANSITIVITY
+from ifqa.benchmarks.wiqa.direction_lexicon import direction
 from ifqa.benchmarks.wiqa.graphs import Graph, locate_nodes, read_graphs
-from ifqa.benchmarks.wiqa.release import CHOICES, DOWNLOADS, SPLITS, WiqaQuestion, read_topics, read_wiqa_questions
+from ifqa.benchmarks.wiqa.release import (
+    CHOICES,
+    DOWNLOADS,
+    SPLITS,
+    WiqaQuestion,
+    read_topics,
+    read_wiqa_questions,
+    split_stem,
+)
 from ifqa.errors import FormatError, MissingInput, unknown_name
 from ifqa.protocols import Benchmark, Subset
-from ifqa.reading.multiple_choice.wiqa_question import direction, split_stem
 from ifqa.records import Question
 from ifqa.scoring.measures.exact_match import ACCURACY
 from ifqa.scoring.measures.gold_recall import GOLD_ANY

@@ -19,9 +19,10 @@ from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
+from ifqa.benchmarks.wiqa.direction_lexicon import opposite
 from ifqa.benchmarks.wiqa.graphs import letters
+from ifqa.benchmarks.wiqa.release import split_stem
 from ifqa.protocols import SetMeasure
-from ifqa.reading.multiple_choice.wiqa_question import opposite, split_stem
 from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.exact_match import normalize
 

@@ -13,13 +13,13 @@ A line of questions (`train.jsonl`, `dev.jsonl`, `test.jsonl`), invented:
 `"explanation": {"i": 1, "di": "less", "j": 1, "dj": "less", "de": "less"}`, as in AllenAI's `WIQADataPoint`.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ifqa.benchmarks.wiqa.graphs import Graph, Words, locate_nodes, read_records
 from ifqa.errors import ConfigError, FormatError, IfqaError, unknown_name
-from ifqa.reading.multiple_choice.wiqa_question import split_stem
 from ifqa.settings import Natural, StrictModel, Text, parse_section
 from ifqa.storage.files import read_lines
 
@@ -102,6 +102,17 @@ class WiqaQuestion(StrictModel):
     def record(self) -> dict[str, object]:
         """The question in the released layout."""
         return self.model_dump(exclude_none=True)
+
+
+_STEM = re.compile(r"suppose (.*?) happens, how will it affect (.*)\.", re.DOTALL)
+
+
+def split_stem(stem: str) -> tuple[str, str]:
+    """Change and effect of WIQA's question "suppose CHANGE happens, how will it affect EFFECT."."""
+    match = _STEM.fullmatch(stem)
+    if not match:
+        raise FormatError(f"the question {stem!r} is not: suppose CHANGE happens, how will it affect EFFECT.")
+    return match[1], match[2]
 
 
 def new_wiqa_question(graph: Graph, name: str, stem: str, label: str, kind: str, length: int) -> WiqaQuestion:

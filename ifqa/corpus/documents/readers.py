@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ifqa.corpus.documents import html, markup, office, pdf, tables
+from ifqa.corpus.documents import html, markup, office, pdf, table_files
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text
 from ifqa.corpus.documents.worker import Worker
@@ -31,9 +31,9 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
     ".pdf": ("page", lambda content, _: pdf.read_pdf(content)),
     ".docx": ("paragraph", lambda content, _: office.read_docx(content)),
     ".epub": ("part", lambda content, _: office.read_epub(content)),
-    ".csv": ("line", lambda content, columns: tables.read_csv(decode_text(content), columns)),
-    ".tsv": ("line", lambda content, columns: tables.read_csv(decode_text(content), columns, "\t")),
-    ".jsonl": ("line", lambda content, columns: tables.read_jsonl(decode_text(content), columns)),
+    ".csv": ("line", lambda content, columns: table_files.read_csv(decode_text(content), columns)),
+    ".tsv": ("line", lambda content, columns: table_files.read_csv(decode_text(content), columns, "\t")),
+    ".jsonl": ("line", lambda content, columns: table_files.read_jsonl(decode_text(content), columns)),
 }
 
 

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from ifqa.benchmarks.wiqa.release import split_stem
 from ifqa.models.hub import minilm_folder
 from ifqa.models.transformer import load_tokenizer, token_embeddings
-from ifqa.reading.multiple_choice.wiqa_question import split_stem
 
 _NULL = 101  # [CLS] is the paper's NULL token before each text; tokens without a counterpart align to it
 _MOST = 64  # most tokens of a text; WIQA's longest change has about 40

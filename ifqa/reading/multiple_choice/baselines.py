@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from ifqa.benchmarks.wiqa.direction_lexicon import direction, polarity
+from ifqa.benchmarks.wiqa.release import split_stem
 from ifqa.errors import ConfigError, DamagedArtifact
 from ifqa.models.devices import resolve_device
 from ifqa.plugins import open_benchmark
@@ -20,7 +22,6 @@ from ifqa.reading.multiple_choice.options import (
     load_choice_manifest,
     normalize_choice,
 )
-from ifqa.reading.multiple_choice.wiqa_question import direction, polarity, split_stem
 from ifqa.records import Prediction, Question
 from ifqa.settings import StoredModel, check_arguments, parse_stored
 from ifqa.storage.files import read_json, require_file, sha256

@@ -10,8 +10,7 @@ from refusals import refused
 
 from ifqa.benchmarks.wiqa.graphs import read_graphs
 from ifqa.benchmarks.wiqa.question_generation import effect_questions
-from ifqa.benchmarks.wiqa.release import check_label, parse_wiqa_question, read_topics, read_wiqa_questions
-from ifqa.reading.multiple_choice.wiqa_question import split_stem
+from ifqa.benchmarks.wiqa.release import check_label, parse_wiqa_question, read_topics, read_wiqa_questions, split_stem
 from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import BUNDLED, PACKAGE
 

@@ -12,10 +12,10 @@ from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 from tiny_choice import worded
 
+from ifqa.benchmarks.wiqa.direction_lexicon import direction, opposite, polarity
 from ifqa.plugins import load_plugin
 from ifqa.protocols import TrainingData
 from ifqa.reading.multiple_choice.baselines import AdaBoost, Majority, Polarity, count_words, decision_function
-from ifqa.reading.multiple_choice.wiqa_question import direction, opposite, polarity
 from ifqa.records import Passage, Question
 from ifqa.training import multiple_choice
 from ifqa.training.trainer import configure_trainer

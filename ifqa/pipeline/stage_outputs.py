@@ -1,4 +1,4 @@
-"""The files of earlier stages: rankings and their steps, passages, predictions."""
+"""Reads what earlier stages wrote: rankings and their steps, passages, predictions."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace

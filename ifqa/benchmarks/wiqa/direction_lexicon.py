@@ -1,19 +1,6 @@
-"""The change and effect of a "what if" question, and a lexicon for whether a text says "more" or "less"."""
+"""A lexicon for whether a text says "more" or "less", and for its opposite."""
 
 import re
-
-from ifqa.errors import FormatError
-
-_STEM = re.compile(r"suppose (.*?) happens, how will it affect (.*)\.", re.DOTALL)
-
-
-def split_stem(stem: str) -> tuple[str, str]:
-    """Change and effect of WIQA's question "suppose CHANGE happens, how will it affect EFFECT."."""
-    match = _STEM.fullmatch(stem)
-    if not match:
-        raise FormatError(f"the question {stem!r} is not: suppose CHANGE happens, how will it affect EFFECT.")
-    return match[1], match[2]
-
 
 # Pairs of a word that says "more" and its opposite; a word's first pair gives its opposite. Words that often describe a thing,
 # not a change ("rain falls", "a warm stove"), are left out.

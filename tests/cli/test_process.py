@@ -21,7 +21,7 @@ def shell(command):
 
 WAITING = """
 import asyncio, sys
-from ifqa.cli.exit_codes import run_process
+from ifqa.cli.process import run_process
 async def wait():
     try:
         print("in flight", flush=True)
