@@ -115,8 +115,10 @@ class Browser:
         return done["result"].get("value")
 
     def press(self, key):
-        """Press and release the key of a character, or Enter."""
-        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, text="\r" if key == "Enter" else key)
+        """Press and release the key of a character, Enter, Tab or an arrow."""
+        typed = {"text": "\r" if key == "Enter" else key} if key == "Enter" or len(key) == 1 else {}
+        code = {"Tab": 9, "ArrowUp": 38, "ArrowDown": 40}.get(key, 0)
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **typed)
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def type(self, text):

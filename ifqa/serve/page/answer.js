@@ -25,9 +25,9 @@ function track(share) {
 
 /**
  * The nodes of an answer.
- * `about` is the response of /v1/about, `retrieve` fetches a question's ranking, `change` lets the user edit a question.
+ * `about` is the response of /v1/about, `retrieve` fetches a question's ranking, `change` lets the user edit a question, `again` asks it.
  */
-export function renderAnswer(answer, about, retrieve, change) {
+export function renderAnswer(answer, about, { retrieve, change, again }) {
   const worlds = [imagined(answer, about.reader?.abstains_below), inFact(answer)].filter(Boolean);
   return [
     questionBlock(answer.question, answer.supposed ? marked(answer.supposed.pieces, "supposed") : answer.question, change),
@@ -35,7 +35,7 @@ export function renderAnswer(answer, about, retrieve, change) {
     evidence(answer),
     searches(answer),
     about.retriever === null ? null : ranking(answer, retrieve),
-    foot(answer, about.reader?.model || about.reader?.name),
+    foot(answer, about.reader?.model || about.reader?.name, again),
   ].filter(Boolean);
 }
 
@@ -45,11 +45,15 @@ export function renderDraft(question, model, change) {
     make("section", { class: "world imagined" }, make("h3", {}, `${model || "The model"} is writing`), make("p", { class: "draft" })))];
 }
 
+function textButton(label, action) {
+  const button = make("button", { type: "button", class: "link" }, label);
+  button.addEventListener("click", () => action(button));
+  return button;
+}
+
 /** The question above its answer, with a button that puts it back into the box. */
 function questionBlock(question, shown, change) {
-  const button = make("button", { type: "button", class: "link" }, "Change");
-  button.addEventListener("click", () => change(question));
-  return make("div", { class: "asked" }, make("h2", {}, shown), button);
+  return make("div", { class: "asked" }, make("h2", {}, shown), textButton("Change", () => change(question)));
 }
 
 /** The announcement of an answer for screen readers. */
@@ -103,18 +107,32 @@ function sum(calculation) {
 /** The answer in the real world, if the reader gives it, and the sentence behind the answer. */
 function inFact(answer) {
   if (!answer.factual && !answer.how) return null;
-  const source = answer.how && answer.evidence.find((passage) => passage.id === answer.how.passage_id);
+  const source = supporting(answer);
   return make("section", { class: "world" }, make("h3", {}, "In fact"),
     answer.factual ? make("p", { class: "fact" }, answer.factual) : null,
     answer.how ? make("blockquote", { class: "quote" }, marked(answer.how.pieces)) : null,
-    source ? make("p", { class: "cite" }, source.title || source.id) : null);
+    source ? make("p", { class: "cite" }, source.source ? place(source) : source.title || source.id) : null);
 }
 
 // ---- The evidence
 
+const supporting = (answer) => answer.evidence.find((passage) => passage.id === answer.how?.passage_id);
+const nameOf = (passage) => (passage.source ? visible(passage.source.text) : passage.title || passage.id);
+
+/** A file's name with its marks of writing direction made visible, which could show another ending. */
+export const visible = (name) => name.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+
+/** A document's file and place as a link to the text there, and a link to the original; of any other passage its id. */
+function place({ id, source }) {
+  if (!source) return [make("span", { class: "source" }, id)];
+  const text = visible(source.text), label = `original of ${text}`;
+  return [make("a", { class: "source", href: source.url }, text),
+    source.original ? make("a", { class: "source", href: source.original, "aria-label": label }, "original") : null];
+}
+
 function evidence(answer) {
   if (!answer.evidence.length) return null;
-  const first = answer.evidence.find((passage) => passage.id === answer.how?.passage_id) || answer.evidence[0];
+  const first = supporting(answer) || answer.evidence[0];
   const others = answer.evidence.filter((passage) => passage !== first);
   const more = others.length === 1 ? "1 more passage was read" : `${others.length} more passages were read`;
   return make("section", { class: "part" }, make("h3", {}, answer.how ? "Source" : "What was read"),
@@ -123,8 +141,8 @@ function evidence(answer) {
 }
 
 function passageBlock(passage, how) {
-  return make("div", { class: "passage" },
-    make("h4", {}, passage.title || null, make("span", { class: "source" }, passage.id)),
+  const title = passage.source ? passage.title.split(" › ").slice(1).join(" › ") : passage.title; // the source names the file
+  return make("div", { class: "passage" }, make("h4", {}, title || null, place(passage)),
     make("p", {}, how?.passage_id === passage.id ? withSentence(passage.pieces, how.sentence) : marked(passage.pieces)));
 }
 
@@ -147,7 +165,7 @@ function withSentence(pieces, [start, end]) {
 function searches(answer) {
   if (!answer.steps?.length) return null;
   const steps = answer.steps.map((step) => {
-    const read = answer.evidence.filter((passage) => step.passage_ids.includes(passage.id)).map((passage) => passage.title || passage.id);
+    const read = answer.evidence.filter((passage) => step.passage_ids.includes(passage.id)).map(nameOf);
     const count = step.passage_ids.length === 1 ? "1 new passage" : `${step.passage_ids.length} new passages`;
     return make("li", {}, step.query, make("span", { class: "source" }, ` · ${count}`), read.length ? make("p", {}, `Read: ${read.join("; ")}`) : null);
   });
@@ -180,16 +198,45 @@ function ranks(passages, read) {
   const scores = passages.map((passage) => passage.score), least = Math.min(0, ...scores), most = Math.max(...scores);
   return passages.map((passage) => make("li", {}, make("details", {},
     make("summary", {}, make("span", { class: "rank" }, String(passage.rank)),
-      make("span", {}, passage.title || passage.id, read.has(passage.id) ? make("span", { class: "read" }, " · read") : null),
+      make("span", {}, nameOf(passage), read.has(passage.id) ? make("span", { class: "read" }, " · read") : null),
       track(most > least ? (passage.score - least) / (most - least) : 1),
       make("span", { class: "score" }, passage.score.toFixed(Math.abs(passage.score) < 10 ? 2 : 1))),
-    make("p", {}, passage.text, " ", make("span", { class: "source" }, passage.id)))));
+    make("p", {}, passage.text, " ", place(passage)))));
 }
 
-function foot(answer, reader) {
+function foot(answer, reader, again) {
   const link = make("a", { href: address(answer.question) }, "Link to this question");
-  return make("p", { class: "foot" }, link, make("span", {}, seconds(answer.seconds)),
-    reader ? make("span", {}, reader) : null);
+  const copied = async (button) => { button.textContent = (await copy(asText(answer))) ? "Copied" : "Copying failed"; };
+  return make("p", { class: "foot" }, link, textButton("Copy", copied), textButton("Ask again", () => again(answer.question)),
+    make("span", {}, seconds(answer.seconds)), reader ? make("span", {}, reader) : null);
+}
+
+// ---- An answer as text
+
+/** Copy a text; the fallback is for a page over plain HTTP. */
+async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true, () => false);
+  const fill = (event) => { event.clipboardData.setData("text/plain", text); event.preventDefault(); };
+  document.addEventListener("copy", fill, { once: true });
+  return document.execCommand("copy");
+}
+
+/** The lines of an answer below its question: [label, text]. */
+function lines(answer) {
+  const sure = answer.confidence === null ? "" : ` (${percent(answer.confidence)} sure)`;
+  const outcome = { answered: answer.answer + sure, abstained: `not found; the best candidate is ${answer.candidate}${sure}` };
+  const first = supporting(answer) || answer.evidence[0];
+  return [["Answer", outcome[answer.outcome] || `none: ${answer.error}`], ["Computed", answer.how?.calculation?.line], ["In fact", answer.factual],
+    ["Sentence", answer.how?.pieces.join("")], ["Source", first && nameOf(first)]].filter(([, text]) => text);
+}
+
+const asText = (answer) => [answer.question, ...lines(answer).map(([label, text]) => `${label}: ${text}`)].join("\n");
+
+/** Answers as Markdown; nothing in them is markup. */
+export function asMarkdown(answers) {
+  const plain = (text) => text.replace(/\s+/g, " ").replace(/[\\`*_{}[\]<>#|~&!]/g, "\\$&");
+  const rows = (answer) => lines(answer).map(([label, text]) => `- ${label}: ${plain(text)}\n`).join("");
+  return answers.map((answer) => `## ${plain(answer.question)}\n\n${rows(answer)}`).join("\n");
 }
 
 /** The address of a question. */

@@ -1,15 +1,19 @@
 // The page: it sends a question, follows the events of its answer, and updates the address.
 
-import { address, announcement, make, renderAnswer, renderDraft } from "./answer.js";
+import { address, announcement, asMarkdown, make, renderAnswer, renderDraft, visible } from "./answer.js";
 
 const byId = (id) => document.getElementById(id);
 const form = byId("ask"), box = byId("question"), hint = byId("hint"), stop = byId("stop"), session = byId("session");
 const progress = byId("progress"), problem = byId("problem"), place = byId("answer"), announcer = byId("said");
-const PLAIN = hint.textContent, BROKEN = "The connection broke before the answer came.";
+const leftOut = byId("left-out"), updates = byId("updates"), past = byId("history");
+const KEYS = [...hint.childNodes], BROKEN = "The connection broke before the answer came.";
 
 let about = { reader: {}, corpus: null, limits: {}, examples: [] };
 let running = null; // the AbortController of the current question
 let waiting = 0; // the timer of "ask again in N s"
+let looking = 0; // the timer of the next look at the folder
+let answers = []; // of this session, newest first
+let recalled = -1; // the place in `answers` of the question that the arrow keys put into the box
 
 // ---- Asking
 
@@ -81,9 +85,8 @@ async function ask(question, remember) {
         sketch(question, draft);
       } else if (event === "answer") {
         ended = true;
-        place.replaceChildren(...renderAnswer(data, about, retrieve, change));
-        reveal(data.question);
-        announcer.textContent = announcement(data);
+        show(data);
+        keep(data);
       } else if (event === "problem") throw new Trouble(data.status, data);
     }
     if (!ended) throw new Trouble(0, { detail: BROKEN });
@@ -97,8 +100,15 @@ async function ask(question, remember) {
       stop.hidden = true;
       tell("");
       byId("examples").hidden = !about.examples.length;
+      look();
     }
   }
+}
+
+function show(answer) {
+  place.replaceChildren(...renderAnswer(answer, about, { retrieve, change, again: (question) => ask(question, false) }));
+  reveal(answer.question);
+  announcer.textContent = announcement(answer);
 }
 
 function tell(text) {
@@ -175,30 +185,105 @@ async function introduce() {
     complain(trouble, box.value);
     throw trouble;
   }
-  const over = about.corpus ? `${about.corpus.passages.toLocaleString("en")} passages of ${about.corpus.name}` : "no collection";
+  const folder = about.documents;
+  const over = folder ? `${count(folder.files, "file")} in ${folder.name}`
+    : about.corpus ? `${about.corpus.passages.toLocaleString("en")} passages of ${about.corpus.name}` : "no collection";
+  byId("results").hidden = Boolean(folder);
+  byId("folder").hidden = !folder;
   byId("about").textContent = `Ask what would be so if something had been otherwise. Answers come from ${over}.`;
   if (about.limits.question_characters) box.maxLength = about.limits.question_characters;
-  byId("examples").querySelector("ul").replaceChildren(...about.examples.map((text) => {
+  list(byId("examples"), about.examples, (text) => {
+    box.value = text;
+    ask(text, true);
+  });
+}
+
+const count = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+
+/** Fill a section with links to questions, which `open` follows. */
+function list(section, questions, open) {
+  section.querySelector("ul").replaceChildren(...questions.map((text) => {
     const link = make("a", { href: address(text) }, text);
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return; // opens a new tab
       event.preventDefault();
-      box.value = text;
       scrollTo({ top: 0 });
-      ask(text, true);
+      open(text);
     });
     return make("li", {}, link);
   }));
-  byId("examples").hidden = !about.examples.length;
+  section.hidden = !questions.length;
 }
 
-/** Ask the address's question, or show the empty form. */
-function follow() {
+/** Show what the folder's files are doing, until its index is up to date; the server looks at them again meanwhile. */
+async function look() {
+  clearTimeout(looking);
+  if (!about.documents) return;
+  const folder = await json("/v1/documents").catch(() => null);
+  if (!folder) return;
+  const at = folder.updated && new Date(folder.updated).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  const news = folder.updating ? `updating: ${count(folder.changed || 0, "file")} changed` : folder.problem || (at ? `updated at ${at}` : "");
+  if (updates.textContent !== news) updates.textContent = news;
+  const files = folder.left_out;
+  leftOut.hidden = !files.length;
+  leftOut.querySelector("summary").textContent = `${count(files.length, "file")} ${files.length === 1 ? "was" : "were"} left out`;
+  leftOut.querySelector("ul").replaceChildren(...files.map(({ file, reason, hint: mend }) =>
+    make("li", {}, make("b", {}, visible(file)), `: ${reason}`, mend ? `; ${mend}` : null)));
+  if (folder.updating) looking = setTimeout(look, 1000);
+  else if (folder.files !== about.documents.files || about.documents.updating) introduce().catch(() => {});
+}
+
+// ---- The session's answers
+
+function restore() {
+  try {
+    answers = JSON.parse(sessionStorage.getItem("ifqa")) || [];
+  } catch {
+    answers = []; // the browser stores nothing for this page
+  }
+  remind();
+}
+
+/** Keep an answer for this session; the oldest ones leave when the browser's room is full. */
+function keep(answer) {
+  answers = [answer, ...answers.filter((other) => other.question !== answer.question)];
+  recalled = -1;
+  remind();
+  for (let kept = answers.length; kept; kept -= 1) {
+    try {
+      return sessionStorage.setItem("ifqa", JSON.stringify(answers.slice(0, kept)));
+    } catch { /* try with one less */ }
+  }
+}
+
+function remind() {
+  list(past, answers.map((answer) => answer.question), (question) => {
+    history.pushState(null, "", address(question));
+    follow();
+  });
+}
+
+byId("export").addEventListener("click", () => {
+  const file = URL.createObjectURL(new Blob([asMarkdown([...answers].reverse())], { type: "text/markdown" }));
+  make("a", { href: file, download: "answers.md" }).click();
+  setTimeout(() => URL.revokeObjectURL(file), 60_000);
+});
+
+/** Show the address's question with its kept answer, ask it if there is none or it is `fresh`, or show the empty form. */
+function follow(fresh = false) {
   const question = (new URLSearchParams(location.search).get("q") || "").trim();
   running?.abort();
   running = null;
   box.value = question;
-  if (question) return ask(question, false);
+  const kept = fresh ? null : answers.find((answer) => answer.question === question);
+  if (question && !kept) return ask(question, false);
+  if (kept) {
+    document.title = `${question} · ifqa`;
+    document.body.classList.add("answered");
+    for (const node of [progress, stop]) node.hidden = true;
+    problem.replaceChildren();
+    return show(kept);
+  }
   document.title = "ifqa";
   document.body.classList.remove("answered");
   for (const node of [place, progress, stop]) node.hidden = true;
@@ -206,7 +291,10 @@ function follow() {
   box.focus();
 }
 
-const start = () => introduce().then(follow, () => {});
+const start = () => introduce().then(() => {
+  look();
+  return follow(performance.getEntriesByType("navigation")[0]?.type !== "back_forward");
+}, () => {});
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
@@ -214,13 +302,20 @@ form.addEventListener("submit", (event) => {
   if (question) ask(question, true);
 });
 box.addEventListener("keydown", (event) => {
+  const step = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+  if (!box.value) recalled = -1;
+  if (step && (!box.value || box.value === answers[recalled]?.question) && recalled + step < answers.length && recalled + step > -2) {
+    event.preventDefault();
+    recalled += step;
+    box.value = answers[recalled]?.question || "";
+  }
   if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
   event.preventDefault();
   form.requestSubmit();
 });
 box.addEventListener("input", () => {
   const left = box.maxLength > 0 ? box.maxLength - box.value.length : Infinity;
-  hint.textContent = left < 200 ? `${left} characters left` : PLAIN;
+  hint.replaceChildren(...(left < 200 ? [`${left} characters left`] : KEYS));
 });
 stop.addEventListener("click", () => {
   running?.abort();
@@ -235,5 +330,7 @@ document.addEventListener("keydown", (event) => {
   box.focus();
   box.select();
 });
-addEventListener("popstate", follow);
+addEventListener("popstate", () => follow());
+document.addEventListener("visibilitychange", () => document.hidden || look());
+restore();
 start();

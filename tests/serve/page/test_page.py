@@ -54,6 +54,16 @@ OTHERS = {
 }  # fmt: skip
 
 
+RTL = "\N{RIGHT-TO-LEFT OVERRIDE}fdp.exe"
+FOLDER_STATE = {
+    "name": "my documents", "files": 49, "passages": 210, "updating": False, "changed": 0, "updated": None, "problem": "",
+    "left_out": [{"file": "scan.pdf", "reason": "no text", "hint": "run ocrmypdf"}, {"file": NASTY + RTL, "reason": NASTY, "hint": ""}],
+}  # fmt: skip
+PLACE = {"text": f"notes & emails/Board {NASTY}.pdf, p. 4", "url": "/documents/a%20b"}
+PLACE["original"] = "/documents/a%20b/original#page=4"
+OF_FOLDER = LOVELL | {"id": "notes%20#1:page=4", "title": "Board.pdf › Votes", "source": PLACE}
+
+
 class Server(ThreadingHTTPServer):
     """Answers by the question's first word; `released` lets a half-written answer end, `left` is set once a client went away."""
 
@@ -62,7 +72,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server_port}/"
-        self.released, self.left, self.tokens = threading.Event(), threading.Event(), []
+        self.released, self.left, self.tokens, self.folder = threading.Event(), threading.Event(), [], None
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -81,7 +91,11 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         name = self.path.partition("?")[0].removeprefix("/static").strip("/") or "index.html"
         if self.path == "/v1/about":
-            self.give(200, ABOUT)
+            folder = self.server.folder
+            of_folder = {"documents": folder | {"left_out": 2}, "examples": []} if folder else {"documents": None}
+            self.give(200, ABOUT | of_folder)
+        elif self.path == "/v1/documents":
+            self.give(200, self.server.folder)
         else:
             folder = COLOURS.parent if name == COLOURS.name else FOLDER
             self.give(200, (folder / name).read_bytes(), KINDS[name.rpartition(".")[2]])
@@ -119,7 +133,11 @@ class Handler(BaseHTTPRequestHandler):
                     return self.server.left.set()
         if kind != "broken":
             supposed = {"text": f"If {kind}", "pieces": ["", f"If {kind}", question.removeprefix(f"If {kind}")]}
-            self.event("answer", PLAIN | {"question": question, "supposed": supposed} | OTHERS.get(kind, {}))
+            answer = PLAIN | {"question": question, "supposed": supposed} | OTHERS.get(kind, {})
+            if self.server.folder:
+                evidence = [OF_FOLDER, OTHER | {"source": None}]
+                answer |= {"evidence": evidence, "how": HOW | {"passage_id": OF_FOLDER["id"]}}
+            self.event("answer", answer)
         return None
 
     def event(self, name, data):
@@ -259,6 +277,96 @@ def test_markup_stays_text_also_on_a_telephone(page):
     assert chromium.value("document.querySelectorAll('main img, main script').length") == 0
     assert chromium.value("typeof window.hacked") == "undefined"
     assert chromium.value("document.scrollingElement.scrollWidth") <= 400
+    assert chromium.complaints == []
+
+
+def asked(chromium, question):
+    """Ask by keyboard, and wait for the answer."""
+    until(chromium, "document.activeElement.id === 'question' && !document.querySelector('#question').value")
+    chromium.type(question)
+    chromium.press("Enter")
+    until(chromium, f"document.querySelector('.asked h2')?.innerText === {json.dumps(question)}")
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_folder_is_named_and_each_source_is_a_link_in_words(page, server, width):
+    server.folder = FOLDER_STATE
+    chromium = page(width=width, dark=width == 400)
+    until(chromium, "!document.querySelector('#folder').hidden")
+    assert text(chromium, "#about").endswith("Answers come from 49 files in my documents.")
+    assert chromium.value("document.querySelector('#results').hidden && document.querySelector('#examples').hidden")
+    assert text(chromium, "nav").split() == ["Ask", "API"]
+    assert text(chromium, "#left-out summary") == "2 files were left out"
+    chromium.value("document.querySelector('#left-out summary').click()")
+    assert every(chromium, "#left-out li") == ["scan.pdf: no text; run ocrmypdf", f"{NASTY}\ufffdfdp.exe: {NASTY}"]
+    asked(chromium, "If plain, who?")
+    assert text(chromium, ".passage h4").split("\n")[0].startswith("Votes")
+    links = "[...document.querySelectorAll('.cite a, .passage:first-of-type h4 a')].map(one => [one.innerText, one.getAttribute('href')])"
+    both = [[PLACE["text"], PLACE["url"]], ["original", PLACE["original"]]]
+    assert chromium.value(links) == both * 2
+    assert chromium.value("document.querySelector('#hint').offsetHeight") < 30
+    assert "%20" not in chromium.value("document.body.innerText")
+    assert chromium.value("document.querySelectorAll('main img').length") == 0
+    assert chromium.value("document.scrollingElement.scrollWidth") <= width
+    assert chromium.complaints == []
+
+
+def test_a_change_of_the_folder_is_told_until_it_is_indexed(page, server):
+    server.folder = FOLDER_STATE | {"updating": True, "changed": 3}
+    chromium = page("If plain, who?")
+    until(chromium, "document.querySelector('#updates').innerText === 'updating: 3 files changed'")
+    server.folder = FOLDER_STATE | {"updated": "2026-11-25T14:02:00+00:00", "files": 50}
+    assert until(chromium, r"/^updated at \d\d:02$/.test(document.querySelector('#updates').innerText)")
+    assert until(chromium, "document.querySelector('#about').textContent.includes('50 files')")
+    server.folder = FOLDER_STATE | {"problem": "the disk is full", "files": 50}
+    chromium.value("document.dispatchEvent(new Event('visibilitychange'))")
+    assert until(chromium, "document.querySelector('#updates').innerText === 'the disk is full'")
+
+
+def test_the_session_keeps_its_questions_and_answers(page, server):
+    chromium = page()
+    chromium.value("sessionStorage.clear()")
+    chromium = page()
+    for question in ("If plain, who?", f"If nasty, {NASTY}", "If computed, when?"):
+        asked(chromium, question)
+    newest = ["If computed, when?", f"If nasty, {NASTY}", "If plain, who?"]
+    assert every(chromium, "#history a") == newest
+    chromium.value("document.querySelectorAll('#history a')[2].click()")
+    until(chromium, "document.querySelector('.big').innerText === 'Jim Lovell'")
+    assert chromium.value("location.search") == "?q=If%20plain%2C%20who%3F"
+    chromium.value("history.back()")
+    until(chromium, "document.querySelector('.big').innerText === '1859'")
+    assert sum(request.endswith("/v1/ask") for request in chromium.requests) == 3
+    chromium.value("document.querySelector('#question').focus()")
+    for key, wanted in (("ArrowUp", newest[0]), ("ArrowUp", newest[1]), ("ArrowDown", newest[0]), ("ArrowDown", "")):
+        chromium.press(key)
+        assert chromium.value("document.querySelector('#question').value") == wanted
+    assert chromium.complaints == []
+
+
+def test_an_answer_is_copied_and_the_session_exported(page, server, tmp_path):
+    server.folder = FOLDER_STATE
+    chromium = page()
+    chromium.value("sessionStorage.clear()")
+    allowed = ["clipboardReadWrite", "clipboardSanitizedWrite"]
+    chromium.send("Browser.grantPermissions", permissions=allowed, origin=server.url)
+    chromium.send("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    chromium = page()
+    asked(chromium, f"If nasty, {NASTY}")
+    chromium.value("[...document.querySelectorAll('.foot button')].find(one => one.innerText === 'Copy').click()")
+    until(chromium, "[...document.querySelectorAll('.foot button')].some(one => one.innerText === 'Copied')")
+    lines = chromium.value("navigator.clipboard.readText()").split("\n")
+    assert lines == [
+        f"If nasty, {NASTY}", f"Answer: {NASTY} (61% sure)", f"In fact: {NASTY}",
+        "Sentence: He lost the seat to Jim Lovell.", f"Source: {PLACE['text']}",
+    ]  # fmt: skip
+    chromium.value("document.querySelector('#export').click()")
+    file = tmp_path / "answers.md"
+    while not file.exists():
+        chromium.value("1")
+    markdown = file.read_text()
+    assert markdown.startswith("## If nasty, \\<img src=x")
+    assert not re.search(r"(?<!\\)<", markdown)
     assert chromium.complaints == []
 
 
