@@ -12,12 +12,12 @@ RECORD = "SHA256SUMS"  # in a benchmark's folder; `sha256sum -c` reads it
 
 
 def fetch_files(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
-    """Fetch the missing or changed files of a benchmark; yields a line for each file.
+    """Fetch a benchmark's missing or changed files; yields a line of output for each file.
 
     `source` is a folder with the release's files under their names; None downloads them from the publisher.
     """
     if not benchmark.downloads:
-        yield f"{benchmark.name}: nothing to fetch, its questions are bundled or your own"
+        yield f"{benchmark.name}: nothing to fetch: its questions are bundled or your own"
     if source and not source.is_dir():
         raise MissingInput(f"--from {source}: no such folder")
     if source and not any((source / file).exists() for file in benchmark.downloads):
@@ -29,7 +29,7 @@ def fetch_files(benchmark: Benchmark, source: Path | None = None) -> Iterator[st
         if path.exists() and checksum in (None, sha256(path)):
             yield f"{path}: there already"
         elif source and not (source / file).exists():
-            yield f"{path}: not in {source}, left out"
+            yield f"{path}: left out, because it is not in {source}"
         else:
             origin = (source / file).absolute().as_uri() if source else url
             remote = RemoteFile(origin, path, algorithm="sha256", checksum=checksum or "")
@@ -44,7 +44,7 @@ def fetch_files(benchmark: Benchmark, source: Path | None = None) -> Iterator[st
 
 
 def _check_recorded_checksum(folder: Path, file: str) -> None:
-    """Record the SHA-256 of a file without a published one in SHA256SUMS; a recorded one must be unchanged."""
+    """Record the SHA-256 of a file whose publisher gives none; DamagedArtifact if it differs from one recorded earlier."""
     record = folder / RECORD
     lines = [line for _, line in read_lines(record)] if record.exists() else []
     known = {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
@@ -52,7 +52,7 @@ def _check_recorded_checksum(folder: Path, file: str) -> None:
     if known.setdefault(file, digest) != digest:
         raise DamagedArtifact(
             f"{folder / file}: SHA-256 is {digest[:12]}…, but {record} has {known[file][:12]}…; remove the file to fetch it "
-            "again, or its line there to keep it"
+            "again, or remove its line from {record.name} to keep it"
         )
     if len(known) > len(lines):
         with atomic_write(record) as handle:

@@ -1,16 +1,16 @@
 """The benchmark `file`: your own questions. Its split is the path of a file of JSON lines or CSV, compressed or not.
 
-A line of JSON, and the same question as CSV, with "|" between answers:
+A line of JSON, and the same question in CSV, with "|" between answers:
 
     {"question": "If ..., who ...?", "answers": ["Ada", "Ada Lovelace"], "passages": ["..."], "group": "people", "label": "easy"}
 
     question,answers,passages,group,label
     "If ..., who ...?",Ada | Ada Lovelace,...,people,easy
 
-`question` and `answers` are required. `passages` are the gold passages, the texts with the facts. Each `group` and each `label`
-gets scores; groups also get their mean. Optional are `id` (default: the row's number; a digest of the question is added, so that
-an answer is never scored on another question with this id), `choices`, `context` (a text that comes with the question), and
-`source`, `licence` and `provenance` (where the question is from). A CSV cell may be a JSON list: ["a", "b"].
+`question` and `answers` are required. `passages` are the gold passages: the texts that hold the facts. Each `group` and each
+`label` gets scores; groups also get their mean. The optional keys are `id` (default: the row's number; a digest of the question
+is added, so that an answer is never scored on another question with this id), `choices`, `context` (a text that comes with the
+question), and `source`, `licence` and `provenance` (where the question comes from). A CSV cell may be a JSON list: ["a", "b"].
 """
 
 import hashlib
@@ -61,7 +61,7 @@ class File(Benchmark):
         return list(_read_questions(path))
 
     def parts(self, split: str) -> tuple[Sequence[Subset], str]:
-        """The usual subsets and one for each label of the file's questions, and their groups, if they have any."""
+        """The usual subsets, and one for each label in the file; and "group" if its questions have groups, else ""."""
         if not (self.folder / split).is_file():
             return self.subsets, ""
         questions = self.questions(split)
@@ -76,7 +76,7 @@ def _label_subset(label: str) -> Subset:
 
 
 def write_questions(path: Path, questions: Sequence[Question]) -> int:
-    """Write the questions that have answers as JSON lines of this benchmark; returns their number."""
+    """Write the questions that have answers in this benchmark's JSON lines; returns how many were written."""
     records = []
     for question in (question for question in questions if question.answers):
         record = {
@@ -118,18 +118,18 @@ def _read_questions(path: Path) -> tuple[Question, ...]:
 
 
 def _parse_question(row: dict[str, object], number: str, where: str, prefix: str, is_table: bool) -> Question:
-    """The question of a row, which has no blank cells."""
+    """The question of a row from which blank cells were removed."""
     identifier = row_id(row, where) or number
     if identifier.split() != [identifier]:
         raise FormatError(
             f"{where}: id {identifier!r} holds white space, which separates fields in rankings; use - or _"
         )
     if "answers" in row and "answer" in row:
-        raise FormatError(f"{where}: found both 'answers' and 'answer'; wanted one of them")
+        raise FormatError(f"{where}: found both 'answers' and 'answer'; wanted only one of them")
     answers = _parse_texts(row, "answers" if "answers" in row else "answer", where, is_table)
     passages, choices, labels = (_parse_texts(row, name, where, is_table) for name in ("passages", "choices", LABEL))
     if not answers:
-        raise FormatError(f"{where}: no answer; wanted at least one text as 'answers'")
+        raise FormatError(f"{where}: no answer; wanted at least one text under 'answers'")
     if invalid := next((label for label in labels if label in _RESERVED or set(label) & set(".@")), ""):
         reserved = ", ".join(sorted(_RESERVED))
         raise FormatError(f"{where}: label {invalid!r}: wanted a label without '.' and '@' that is not {reserved}")
@@ -144,14 +144,14 @@ def _parse_question(row: dict[str, object], number: str, where: str, prefix: str
 
 
 def _parse_texts(row: dict[str, object], name: str, where: str, is_table: bool) -> tuple[str, ...]:
-    """The stripped texts of a key or a column. "|" separates texts in a cell, except in passages, which may hold tables."""
+    """The texts of a key or a column, stripped. "|" separates texts in a cell, except in passages, which may hold tables."""
     texts = row.get(name, [])
     if is_table and isinstance(texts, str) and texts.lstrip().startswith('["'):
         try:
             texts = json.loads(texts)
         except (ValueError, RecursionError) as error:
             raise FormatError(
-                f'{where}: {name!r} starts like a list but is not: wanted ["…", "…"] ({error})'
+                f'{where}: {name!r} starts like a list but is not one; wanted ["…", "…"] ({error})'
             ) from error
     elif isinstance(texts, str):
         parts = texts.split("|") if is_table and name != "passages" else [texts]

@@ -5,9 +5,9 @@ A record of the release (`dataset/full_split/dev.json`):
     {"idx": 1, "question": "If PlainsCapital Bank were to expand its operations to another state beyond Texas, ...?",
      "answers": ["2"], "context": ["PlainsCapital Bank, a subsidiary of Hilltop Holdings Inc., ..."]}
 
-`context` holds the gold passages of 100 words, split at white space, without title or id. The release has two split families,
-*full* (2400/700/700) and *few* (600/1600/1600). Both divide the same 3,800 questions: full-train holds 56% of few-test. In full
-and few, 43 and 28 questions of dev share a gold passage with train; 9 and 5 of these are in train word for word.
+`context` holds the gold passages, of 100 words split at white space, without titles or ids. The release has two split families,
+*full* (2400/700/700) and *few* (600/1600/1600). Both divide the same 3,800 questions: full-train holds 56% of few-test. Of full's
+dev questions, 43 share a gold passage with its train, and 9 of the 43 are in it word for word; of few's, 28 and 5.
 """
 
 from pathlib import Path
@@ -100,8 +100,8 @@ class IfQA(Benchmark):
 class Sample(IfQA):
     """This project's questions on the bundled encyclopedia, in IfQA's format: `train`, `dev` and `hard`.
 
-    `dev` has a question in IfQA's style on each article. `hard` has questions that were written to be hard: most name nothing
-    directly. A language model wrote both from the articles alone, before any system was run on them.
+    `dev` has a question in IfQA's style on each article. `hard` has questions that were written to be hard: most do not name what
+    they are about. A language model wrote both from the articles alone, before any system was run on them.
     """
 
     name = "sample"
@@ -118,7 +118,7 @@ class Sample(IfQA):
         return self.name
 
     def _train(self, split: str) -> str:
-        return "train"  # 9 of the 83 questions of `dev`, and 9 of `hard`, share a gold passage with it
+        return "train"  # 9 of the 83 questions of `dev`, and 9 of `hard`, share a gold passage with `train`
 
 
 @cached_by_file(4)
@@ -128,7 +128,7 @@ def _gold_passages(path: Path, name: str, split: str) -> frozenset[str]:
 
 
 def _normalize_passage(passage: str) -> str:
-    """A gold passage in lower case with single blanks, for comparison."""
+    """A gold passage in lower case with single spaces, for comparison."""
     return " ".join(passage.casefold().split())
 
 

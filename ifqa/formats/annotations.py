@@ -2,7 +2,7 @@
 
 A first worker gets a passage and writes a question with its answer. The fields are those of the IfQA paper (Yu et al., EMNLP
 2023): question, answer, other valid answers, answer type, and whether the question is about another passage ("free-form
-annotation"). A second and a third worker vote on each question. The majority decides; the writer counts as a vote for it.
+annotation"). A second and a third worker vote on each question. The majority decides, and the writer counts as a vote for it.
 
 A task file is the JSON that Label Studio imports and exports (labelstud.io/guide/task_format, the export named "JSON"), or CSV
 with a row for each annotation, with columns for the data and the fields to fill in:
@@ -38,7 +38,7 @@ KINDS = ("entity", "number", "date", "others")
 RIGHT = "right"
 VERDICTS = (RIGHT, "wrong answer", "not answerable", "not counterfactual")
 _YES_NO = ("no", "yes")
-_FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet evaluates a cell that starts with these
+_FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet evaluates a cell that starts with one of these
 
 
 @dataclass(frozen=True)
@@ -55,21 +55,21 @@ WRITING_FIELDS = (
     AnnotationField("question", "A question that supposes something that did not happen: If ..., who would ...?"),
     AnnotationField("answer", "Its answer in the imagined world, as short as possible"),
     AnnotationField(
-        "other_answers", "Other valid answers, and other forms of it: 5, five. One per line", multiple=True
+        "other_answers", "Other valid answers, and other forms of the answer: 5, five. One per line", multiple=True
     ),
     AnnotationField("answer_type", "The kind of answer", KINDS),
-    AnnotationField("free_form", "Is the question about another passage than this one?", _YES_NO),
+    AnnotationField("free_form", "Is the question about a passage other than this one?", _YES_NO),
     AnnotationField(
-        "other_passages", "Further passages that it needs; if free-form: its passages. One per line", multiple=True
+        "other_passages", "Further passages that it needs; if free-form: all of them. One per line", multiple=True
     ),
 )
 VERIFICATION_FIELDS = (
     AnnotationField(
         "verdict",
-        "Is the question counterfactual, can it be answered from the passages, is the answer right?",
+        "Is the question counterfactual, can it be answered from the passages, and is the answer right?",
         VERDICTS,
     ),
-    AnnotationField("another_answer", "Another valid answer, if there is one. One per line", multiple=True),
+    AnnotationField("another_answer", "Other valid answers, if there are any. One per line", multiple=True),
 )
 
 
@@ -79,11 +79,11 @@ def write_tasks(
     """Write annotation tasks: `.csv`, or `.json` for Label Studio with its labelling interface in an `.xml` next to it.
 
     `rows` are the data of each task, all with the same keys; annotators see `passage` and fill in `fields`. CSV has `copies` rows
-    per task, one per worker; in Label Studio workers share a task. `force` overwrites existing files. Returns the files.
+    per task, one per worker; in Label Studio the workers share one. `force` overwrites existing files. Returns the files.
     """
     files = refuse_existing(path, force)
     if not rows:
-        raise ConfigError(f"{path} would hold no task; nothing was written")
+        raise ConfigError(f"{path} would hold no tasks; nothing was written")
     if path.suffix == ".csv":
         table = io.StringIO()
         writer = csv.writer(table, lineterminator="\n")
@@ -146,7 +146,7 @@ def holds_tasks(path: Path) -> bool:
 
 
 def read_tasks(path: Path) -> list[tuple[str, Row]]:
-    """Each annotation of a file as a row, with its location; a task without annotations is a row of its data.
+    """Each annotation of a file as a row, with its location; a task without annotations gives a row of its data.
 
     Skipped annotations are left out. CSV cells may be JSON lists.
     """
@@ -211,9 +211,9 @@ class AnnotationSet(NamedTuple):
 
 
 def read_annotated(path: Path) -> AnnotationSet:
-    """The questions of an annotation file: all written questions, or those that the votes of a voting file accept.
+    """The questions of an annotation file: all written questions, or in a file of votes those that were accepted.
 
-    Raises FormatError with the location, also if a worker votes twice on a question or on their own.
+    Raises FormatError, with the location, for an invalid row, a second vote on a question, and a vote on one's own question.
     """
     rows = read_tasks(path)
     if any("question_id" in row for _, row in rows):
@@ -320,7 +320,7 @@ def _count_votes(rows: Sequence[tuple[str, Row]], path: Path) -> AnnotationSet:
 
 
 def _parse_labels(row: Row, where: str) -> tuple[tuple[str, str], ...]:
-    """The labels of a question: its answer type, and "free-form" if it is."""
+    """The labels of a question: its answer type, and "free-form" if the question is."""
     kind = _parse_choice(row, "answer_type", KINDS, where)
     free_form = _parse_choice(row, "free_form", _YES_NO, where, default="no")
     return ((LABEL, kind), (LABEL, FREE_FORM)) if free_form == "yes" else ((LABEL, kind),)

@@ -22,8 +22,8 @@ class PAQ(Publisher):
 
         {"question": "...", "answer": "...", "answers": [{"passage_id": "123", "offset": 7, "text": "..."}], ...}
 
-    The context is the passage of the first answer, from DPR's `psgs_w100.tsv`, uncompressed in the same folder, or empty without
-    that file. Passage ids are not unique, so a question's id is its line number. PAQ has no split; the random one is used.
+    The context is the passage of the first answer, from DPR's `psgs_w100.tsv`, uncompressed in the same folder; without it,
+    empty. Passage ids are not unique, so a question's id is its line number. PAQ has no split; the random one replaces it.
     """
 
     wanted = "PAQ.metadata.jsonl and psgs_w100.tsv"
@@ -42,7 +42,7 @@ class PAQ(Publisher):
 
 
 class PassageTable:
-    """Looks up the texts of DPR's passages by id, the number of a line after the header, from 1."""
+    """Looks up the texts of DPR's passages by id, which is the number of the passage's line, from 1 after the header."""
 
     def __init__(self, reader: FileReader, file: DatasetFile) -> None:
         """Find the offset of each line; raises FormatError for a compressed file, which allows no look-ups."""
@@ -95,7 +95,7 @@ class GooAQ(Publisher):
 
     def __init__(self, reader: FileReader, lookup_files: Sequence[DatasetFile], causal: CausalTest) -> None:
         super().__init__(reader, lookup_files, causal)
-        self._splits = bytearray()  # by id; a set of three million ids would take 20 times the memory
+        self._splits = bytearray()  # by id; a set of three million ids would take 20 times as much memory
         for file in lookup_files:
             with reader.json(file) as stream:
                 for name in stream.members():
@@ -120,7 +120,7 @@ class GooAQ(Publisher):
 
 
 class MSMARCO(Publisher):
-    """Question answering v2.1: Bing queries with ten passages and answers written by people (Nguyen et al. 2016).
+    """MS MARCO's question answering v2.1: Bing queries with ten passages and answers written by people (Nguyen et al. 2016).
 
     `train_v2.1.json`, `dev_v2.1.json` and `eval_v2.1_public.json` (github.com/microsoft/MSMARCO-Question-Answering) are each
     a JSON object of columns:
@@ -155,7 +155,7 @@ class MSMARCO(Publisher):
             yield Record(values, f"{file}: row {row!r}", file)
 
     def _columns(self, file: DatasetFile, *keys: str) -> Iterator[tuple[str, str, JsonStream]]:
-        """Column, row and cursor of each value of some columns; all must exist but answers, which eval lacks."""
+        """Column, row and cursor for each value in some columns; all but "answers", which eval lacks, must exist."""
         seen = []
         with self.reader.json(file) as stream:
             for key in stream.members():
@@ -205,8 +205,8 @@ class NaturalQuestions(Publisher):
         return Details(record.identifier("example_id"), _join_tokens(tokens), answers, record.split)
 
     def _tokens(self, question: Record) -> list[str]:
-        """The page's tokens, with an empty string for each tag, which keeps the offsets of spans."""
-        if "document_text" in question.values:  # separated by single blanks; other white space is within tokens
+        """The page's tokens, with an empty string for each tag, so that the spans' offsets hold."""
+        if "document_text" in question.values:  # separated by single spaces; other white space is within tokens
             return ["" if self._TAG.fullmatch(token) else token for token in question.text("document_text").split(" ")]
         tokens = question.records("document_tokens")
         return ["" if token.values.get("html_token") else token.text("token") for token in tokens]
@@ -227,14 +227,14 @@ def _join_tokens(tokens: Sequence[str]) -> str:
 class ELI5(Publisher):
     """Questions and answers from the forum "Explain Like I'm Five" (Fan et al., ACL 2019).
 
-    The authors used Hugging Face's copy (a line of `train_eli5.jsonl`, saved with `to_json`), which is hard to get now; KILT has
+    The authors used Hugging Face's copy (a line of `train_eli5.jsonl`, saved with `to_json`), which is now hard to get; KILT has
     the same questions (a line of `eli5-train-kilt.jsonl`, github.com/facebookresearch/KILT):
 
         {"q_id": "5lchat", "title": "...", "selftext": "", "answers": {"text": ["..."], ...}, ...}
         {"id": "5lchat", "input": "...", "output": [{"answer": "...", "meta": {"score": 7}}, {"provenance": [...]}]}
 
-    The question is the title with the text below it: titles alone are shorter than the paper's 32.5 words. Every answer is gold.
-    As in the paper, only the training set is read, and the random split replaces the original.
+    The question is the title with the text below it: titles alone are shorter than the paper's 32.5 words. Every answer counts as
+    gold. As in the paper, only the training set is read, and the random split replaces the original.
     """
 
     wanted = "train_eli5.jsonl, or eli5-train-kilt.jsonl"
@@ -261,7 +261,7 @@ class SearchQA(Publisher):
 
         {"id": "000000", "question": "...", "answer": "...", "search_results": [{"snippet": "...", ...}], ...}
 
-    The context is the snippets, one per line. `val` is the validation part; questions of `test` are only in the random split.
+    The context is the snippets, one per line. `val` is the validation part; questions in `test` are only in the random split.
     """
 
     wanted = "train.zip, val.zip and test.zip (of data_json)"
@@ -412,7 +412,7 @@ class TriviaQA(Publisher):
         return Details(record.identifier("QuestionId"), self._context(record), answers, record.split)
 
     def _context(self, question: Record) -> str:
-        folder = question.file.path.parent  # `evidence` is here, or up to two folders up
+        folder = question.file.path.parent  # `evidence` is here, or one or two folders above
         candidates = (parent / "evidence" for parent in (folder, *list(folder.parents)[:2]))
         evidence = next((path for path in candidates if path.is_dir()), None)
         descriptions = []
@@ -425,7 +425,7 @@ class TriviaQA(Publisher):
 
 
 def _read_document(folder: Path, name: str) -> str:
-    """A document's text; empty if it is absent or its name leads out of the folder."""
+    """A document's text; empty if it is absent or its name points outside the folder."""
     path = Path(os.path.normpath(folder / name)) if name and "\0" not in name else folder
     if path == folder or not path.is_relative_to(os.path.normpath(folder)) or not path.is_file():
         return ""

@@ -1,4 +1,4 @@
-"""Reads the files of CausalQA's source datasets, compressed or members of a zip archive, and checks their records.
+"""Reads the files of CausalQA's source datasets, plain, compressed or in a zip archive, and checks their records.
 
 A subclass of `Publisher` knows the layout of a dataset.
 """
@@ -27,7 +27,7 @@ _SKIPPED_FOLDERS = {"evidence", "__MACOSX"}  # TriviaQA's documents are 650,000 
 
 @dataclass(frozen=True)
 class DatasetFile:
-    """A file of a dataset or a member of a zip archive; `name` is its path below the folder, without .gz, .bz2 or .xz."""
+    """A dataset's file, or a member of a zip archive; `name` is its path below the folder, without .gz, .bz2 or .xz."""
 
     path: Path
     name: str
@@ -44,7 +44,7 @@ class DatasetFile:
 
 
 def list_files(folder: Path) -> list[DatasetFile]:
-    """The visible files below a folder and members of its zip archives, by name; or the members of one archive."""
+    """The visible files below a folder and the members of its zip archives, by name; `folder` may be one archive."""
     if folder.is_file():
         return list(_list_members(folder, folder.name.removesuffix(".zip")))
     available: list[DatasetFile] = []
@@ -72,7 +72,7 @@ def _list_members(path: Path, name: str) -> Iterator[DatasetFile]:
 
 
 def match_files(available: Sequence[DatasetFile], *patterns: str) -> list[DatasetFile]:
-    """The files matched by the first pattern that matches any; FormatError if two have the same name and would count twice."""
+    """The files matched by the first pattern that matches any; FormatError if two have the same name, since both would count."""
     for pattern in patterns:
         chosen = [file for file in available if re.fullmatch(pattern, file.base)]
         names = [file.base for file in chosen]
@@ -152,8 +152,8 @@ class FileReader(ExitStack):
 class Details(NamedTuple):
     """A question's id, context, answers and split.
 
-    `split` is "train" or "valid" as published; empty if in neither; "both" if the dataset has no split, so the random one
-    replaces it; and in the authors' release the split's name.
+    `split` is "train" or "valid" as published; empty for neither; "both" if the dataset has no original split, so that the random
+    one replaces it; and in the authors' release the split's full name.
     """
 
     id: str
@@ -244,12 +244,12 @@ class Publisher(ABC):
     wanted: ClassVar[str]  # file names, for messages
     files: ClassVar[tuple[tuple[str, ...], ...]] = ()  # in each group, the first pattern that matches a file is used
     lookup_pattern: ClassVar[str] = ""  # matches the files for look-ups
-    array: ClassVar[str | None] = None  # key of the array of records, "" if the document is it, None for JSON lines
-    key: ClassVar[str] = "question"  # of a record's question
+    array: ClassVar[str | None] = None  # key of the array of records, "" for the document itself, None for JSON lines
+    key: ClassVar[str] = "question"  # a record's key for its question
     reads: ClassVar[int] = 1  # times a file is read, for progress
 
     def __init__(self, reader: FileReader, lookup_files: Sequence[DatasetFile], causal: CausalTest) -> None:
-        """Open the files for look-ups; `causal` tells the questions whose details will be read."""
+        """Open the files for look-ups; `causal` says whether a question's details will be read."""
         self.reader = reader
         self.causal = causal
 
@@ -266,7 +266,7 @@ class Publisher(ABC):
 
     @classmethod
     def fingerprint_lines(cls, folder: Path) -> Iterable[str]:
-        """Fingerprint lines of the files that are opened only by name."""
+        """Lines for the fingerprint that stand for the files opened only by name."""
         return ()
 
     @classmethod

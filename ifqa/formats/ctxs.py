@@ -37,14 +37,14 @@ _PICKLE_NAME = re.compile(r".*\.(pkl|pickle)(\.(gz|xz|bz2))?", re.IGNORECASE | r
 
 
 def read_ctxs(path: Path) -> Iterator[tuple[Question, list[tuple[Passage, float]]]]:
-    """Stream each entry's question, and its passages with scores, best first; errors name the entry's number, from 1.
+    """Stream each entry's question, and its passages with scores, best first; errors name the entry by its number, from 1.
 
-    The question has the file's "id" (or "") and its non-blank "answers". Passages are sorted by score, ties in the file's order,
-    as in FiD (src/data.py:64-68), but numerically: DPR writes scores as text. If any passage of an entry lacks a score, the
-    entry's passages get the scores 1, 1/2, 1/3, … in the file's order.
+    The question has the file's "id" (or "") and its non-blank "answers". Passages are sorted by score as in FiD
+    (src/data.py:64-68), but numerically, since DPR writes scores as text; ties keep the file's order. If any passage of an entry
+    lacks a score, the entry's passages get the scores 1, 1/2, 1/3, … in the file's order.
 
-    White space in passage ids becomes "_". A passage without id, or with the id of an earlier passage with other content, gets
-    the id `ctx/` and 12 hex digits of the SHA-1 of its title and text. Duplicates in an entry are merged at their best score.
+    White space in passage ids becomes "_". A passage without an id, or with the id of an earlier passage whose content differs,
+    gets the id `ctx/` and 12 hex digits of the SHA-1 of its title and text. An entry's duplicates are merged at their best score.
     """
     refuse_pickle(path)
     contents: dict[str, str] = {}  # id -> hash of its passage
@@ -57,10 +57,10 @@ def read_ctxs(path: Path) -> Iterator[tuple[Question, list[tuple[Passage, float]
 def write_ctxs(
     path: Path, questions: Iterable[Question], rankings: Iterable[Sequence[Hit]], passages: Iterable[Sequence[Passage]]
 ) -> int:
-    """Write a JSON list with an entry for each question, atomically; return their number.
+    """Write a JSON list with an entry for each question, atomically; return the number of entries.
 
-    `passages` has each ranking's passages, in its order. Scores are numbers, not text as in DPR, because FiD does not parse them
-    (src/data.py:64-68) and would sort "9.5" before "82.3". "has_answer" is DPR's: whether the text without title holds an answer.
+    `passages` has each ranking's passages, in its order. Scores are numbers, not text as in DPR: FiD does not parse text
+    (src/data.py:64-68) and would sort "9.5" before "82.3". "has_answer" is DPR's: whether the text has an answer (not the title).
     """
     count = 0
     with atomic_write(path) as handle:
@@ -79,7 +79,7 @@ def write_ctxs(
 
 
 def is_ctxs(path: Path) -> bool:
-    """Whether a file, compressed or not, starts as JSON, and so is no TREC run."""
+    """Whether a file, compressed or not, starts as JSON, and so is not a TREC run."""
     return _read_head(path).removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"[", b"{"))
 
 
@@ -91,7 +91,7 @@ def is_json_list(path: Path) -> bool:
 def refuse_pickle(path: Path) -> None:
     """Raise FormatError for a file with the name or first bytes of a pickle, such as DPR's and FiD's embeddings.
 
-    Loading a pickle (`wikipedia_passages_00`) would run its code.
+    Loading a pickle, such as DPR's `wikipedia_passages_00`, would run the code in it.
     """
     if _PICKLE_NAME.fullmatch(path.name) or _PICKLE_MAGIC.match(_read_head(path)):
         raise FormatError(
@@ -123,7 +123,7 @@ def _parse_ranking(ctxs: list[object], contents: dict[str, str], where: str) -> 
 
 
 def _unique_id(identifier: str, content: str, contents: dict[str, str]) -> str:
-    """The passage's id, or one from its hash if another passage has that id; it is added to `contents`."""
+    """The passage's id, or one from its hash if it has none or another passage's; the id is added to `contents`."""
     names = [identifier] if identifier else []
     names += [f"ctx/{content[:digits]}" for digits in (12, 40)]
     return next(name for name in names if contents.setdefault(name, content) == content)
@@ -150,12 +150,12 @@ def _parse_score(number: object, where: str) -> float | None:
         with suppress(ValueError, OverflowError):
             score = float(number)
     if not math.isfinite(score):
-        raise FormatError(f"{where}: 'score' must be a number, as JSON or text; found {repr(number)[:40]}")
+        raise FormatError(f"{where}: 'score' must be a number, or text that is a number; found {repr(number)[:40]}")
     return score
 
 
 def iter_entries(path: Path) -> Iterator[dict[str, object]]:
-    """Stream the objects of a JSON list or of JSON lines; errors name the entry's number, from 1."""
+    """Stream the objects of a JSON list or of JSON lines; errors name the entry by its number, from 1."""
     number = 1
     with open_unpacked(path) as handle:
         stream = JsonStream(path, handle, LONGEST_LINE, lambda: f"{path}: entry {number}")

@@ -17,7 +17,7 @@ _ANSWER_KEYS = ("answers", "answer", "target")  # SQuAD and DPR, nq_open, lm-eva
 
 
 def write_topics(path: Path, questions: Sequence[Question]) -> int:
-    """Write Pyserini topics, `id TAB text`, with single blanks; return their number. Raises as `check_id`."""
+    """Write Pyserini topics, `id TAB text`, with single spaces; return their number. Raises FormatError as `check_id` does."""
     with atomic_write(path) as handle:
         for question in questions:
             text = unicode_text(" ".join(question.text.split()), "question", question.id)
@@ -28,8 +28,8 @@ def write_topics(path: Path, questions: Sequence[Question]) -> int:
 def iter_questions(path: Path) -> Iterator[Question]:
     """Each question of a file: its text, id, dataset (as `group`) and label "causal" ("true" or "false").
 
-    A row has `question`, and may have `id` (or `idx`, `qid`, `question_id`; else its number from 1), `dataset` and `causal`. A
-    .tsv or .txt without a header has `id TAB question` (Pyserini topics), or one question per line.
+    A row has `question`, and may have `id` (or `idx`, `qid`, `question_id`; without one, its number from 1), `dataset` and
+    `causal`. A .tsv or .txt without a header has `id TAB question` (Pyserini topics), or one question per line.
     """
     return _parse_file(path, _parse_brief)
 
@@ -49,7 +49,7 @@ def read_questions(path: Path) -> list[Question]:
 
 
 def check_unique_ids(path: Path, questions: list[Question]) -> list[Question]:
-    """The questions; raises FormatError if there is none, or two have the same id."""
+    """The questions; raises FormatError if there are none, or if two have the same id."""
     if not questions:
         raise FormatError(f"{path}: wanted questions, found none")
     seen: set[str] = set()
@@ -101,11 +101,11 @@ def _parse_brief(row: dict[str, object], where: str, number: int) -> Question:
 def _parse_full(record: dict[str, object], where: str, number: int) -> Question:
     key = next((key for key in _ANSWER_KEYS if key in record), "")
     answers = record.get(key)
-    if isinstance(answers, dict):  # SQuAD and TriviaQA as `datasets` has them
+    if isinstance(answers, dict):  # SQuAD and TriviaQA as the library `datasets` loads them
         answers = answers.get("text", answers.get("aliases"))
     if isinstance(answers, list) and any(isinstance(answer, dict) for answer in answers):  # with offsets, as in SQuAD
         texts = [typed_field(answer, "text", str, where) if isinstance(answer, dict) else answer for answer in answers]
-        answers = list(dict.fromkeys(texts))  # annotators often agree
+        answers = list(dict.fromkeys(texts))  # annotators often give the same answer
     gold_key = "passages" if "passages" in record else "context"
     return Question(
         row_id(record, where) or str(number),
@@ -118,7 +118,7 @@ def _parse_full(record: dict[str, object], where: str, number: int) -> Question:
 
 
 def _parse_texts(texts: object, key: str, where: str) -> tuple[str, ...]:
-    """A text or a list of texts as a tuple; empty for None and for a blank text."""
+    """A tuple from a text or a list of texts; empty for None and for a blank text."""
     if texts is None or (isinstance(texts, str) and not texts.strip()):
         return ()
     return texts_field({key: [texts] if isinstance(texts, str) else texts}, key, where)

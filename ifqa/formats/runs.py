@@ -17,7 +17,7 @@ def format_ranking(question_id: str, hits: Sequence[Hit], tag: str) -> bytes:
     """A question's ranking as lines of a TREC run: `question Q0 passage rank score tag`, ranks from 1.
 
     `repr` of a score reads back as the same float. trec_eval sorts by score, not by rank, so a rising score raises PluginError,
-    as does a duplicate passage.
+    and so does a duplicate passage.
     """
     scores = [float(hit.score) for hit in hits]  # a plugin may give numpy floats
     for rank, (score, following) in enumerate(pairwise(scores), start=2):
@@ -84,7 +84,7 @@ def _sort_hits(ranking: dict[str, float]) -> list[Hit]:
 
 
 def write_qrels(path: Path, qrels: Mapping[str, Mapping[str, int]]) -> int:
-    """Write TREC qrels (question id -> passage id -> relevance), `question 0 passage relevance`; return their number."""
+    """Write TREC qrels (question id -> passage id -> relevance), `question 0 passage relevance`; return their total number."""
     with atomic_write(path) as handle:
         for question_id, passages in qrels.items():
             for passage_id, relevance in passages.items():

@@ -34,7 +34,7 @@ def unpacked_suffix(path: Path) -> str:
 
 
 def read_rows(path: Path, required: str) -> Iterator[Row]:
-    """Each row of a JSON file, or of a table whose first line, the header, has the `required` column."""
+    """Each row of a JSON file, or of a table, whose first line, the header, must have the `required` column."""
     kind = unpacked_suffix(path)
     if not kind:
         suffixes = ", ".join(JSON_SUFFIXES + TABLE_SUFFIXES)
@@ -53,7 +53,7 @@ def read_rows(path: Path, required: str) -> Iterator[Row]:
 
 
 def row_id(row: Mapping[str, object], where: str) -> str:
-    """The id of a row, which must be a text or a whole number; empty if it has none."""
+    """A row's id, which must be text or a whole number; empty if the row has none."""
     name = next((row[key] for key in _ID_COLUMNS if row.get(key) not in (None, "")), "")
     if isinstance(name, bool) or not isinstance(name, str | int):
         raise FormatError(f"{where}: 'id' must be text or a whole number, found {type(name).__name__}")
@@ -61,7 +61,7 @@ def row_id(row: Mapping[str, object], where: str) -> str:
 
 
 def _read_squad(path: Path) -> Iterator[Row]:
-    """The questions of a SQuAD file, the paragraph as `passages`; an impossible question has no answers."""
+    """The questions of a SQuAD file, each with its paragraph as `passages`; an impossible question has no answers."""
     with open_unpacked(path) as unpacked:
         stream = JsonStream(path, unpacked)
         for _ in stream.member("data"):
@@ -114,7 +114,7 @@ def _read_table(path: Path, lines: Iterable[tuple[int, str]], delimiter: str) ->
         for cells in rows:
             where = f"{path}:{rows.line_num}"
             if delimiter == "\t" and any("\n" in cell for cell in cells):
-                raise FormatError(f"{where}: a cell spans several lines; is a quotation mark not closed?")
+                raise FormatError(f"{where}: a cell spans several lines; is a quotation mark left open?")
             if cells and len(cells) != len(names):
                 raise FormatError(f"{where}: wanted {len(names)} columns as in line 1, found {len(cells)}")
             if any(cell.strip() for cell in cells):

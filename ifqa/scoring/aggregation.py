@@ -1,4 +1,4 @@
-"""Aggregates the rows of questions into an experiment's scores: over all questions, subsets and groups."""
+"""Aggregates questions' rows into an experiment's scores: over all questions, subsets and groups."""
 
 import math
 from array import array
@@ -30,24 +30,24 @@ from ifqa.scoring.statistics import (
 
 
 class Aggregator:
-    """Collects rows and keeps only their numbers. `k` passages were retrieved; None or 0 without a run."""
+    """Collects rows and keeps only their numbers. `k` is the number of retrieved passages; None or 0 without a run."""
 
     def __init__(self, scheme: ScoringScheme, k: int | None) -> None:
         self.scheme = scheme
         self.ids: list[str] = []
         self.pairs: list[tuple[Question, Prediction]] = []  # only if the scheme has a measure of sets
         units = {measure.unit for measure in scheme.measures} | ({"group"} if scheme.groups else set())
-        self.units = {unit: list[str]() for unit in units - {"question"}}  # of each question; "" if it has none
+        self.units = {unit: list[str]() for unit in units - {"question"}}  # each question's unit; "" if it has none
         keys = [key for measure in scheme.measures for key in measure.keys] + ["failed", "abstained"]
         keys += [column for measure in scheme.columns for column in measure.columns]
         self._columns = {key: array("d") for key in keys}  # NaN where a question has no score
-        self._subsets: dict[str, list[int]] = {}  # indexes of the questions in each subset whose members are known
+        self._subsets: dict[str, list[int]] = {}  # indexes of the questions in each subset, if its members are known
         recalls_answers = ANSWER.score in [measure.score for measure in scheme.rankings]
         self._depths = [depth for depth in ANSWER.depths if depth <= k] if k and recalls_answers else []
         self._annotated: list[Question] = []
 
     def add(self, row: QuestionRow, question: Question, prediction: Prediction | None = None) -> None:
-        """Add the row of a question; all rows have a prediction, or none has."""
+        """Add a question's row; either all rows have a prediction, or none has."""
         for key, column in self._columns.items():
             score = row_score(row, key)
             column.append(math.nan if score is None else score)
@@ -68,14 +68,14 @@ class Aggregator:
         self.ids.append(question.id)
 
     def sample(self) -> "QuestionSample":
-        """All questions; call it after the last `add`."""
+        """All questions; to be called after the last `add`."""
         columns = {key: np.array(column) for key, column in self._columns.items()}  # (questions,) each
         return QuestionSample(self, columns, np.arange(len(self.ids)))
 
     def scores(self, seed: int) -> ScoresJson:
         """Scores over all questions, subsets and groups, with bootstrap intervals.
 
-        If passages were read, the subset "gold_read" has the questions with a gold passage among them. "macro" is the mean over
+        If passages were read, the subset "gold_read" has the questions with a gold passage among those. "macro" is the mean over
         groups. If rankings are scored by answer recall, "ceiling" is the answer recall of the gold passages, and "chance" that
         of K random gold passages of other questions.
         """
@@ -97,7 +97,7 @@ class Aggregator:
             groups, kind = self.units["group"], self.scheme.groups
             if "" in groups:
                 question_id = self.ids[groups.index("")]
-                raise FormatError(f"question {question_id} has no {kind}; scores are by {kind}, so give it a group")
+                raise FormatError(f"question {question_id} has no {kind}, by which scores are grouped; give it a group")
             scores["groups"] = sample.parts(indexes_by_name(groups), seed)
             scores[MACRO] = {"measures": sample.macro(seed)}
         if self._annotated:
@@ -148,13 +148,13 @@ class QuestionSample:
         if "" in units:
             unit = "group" if measure.unit == "group" else f"label {measure.unit!r}"
             question_id = self.aggregator.ids[indexes[units.index("")]]
-            raise FormatError(f"measure {measure.name!r} resamples by {measure.unit}, and {question_id} has no {unit}")
+            raise FormatError(f"measure {measure.name!r} resamples by {measure.unit}, but {question_id} has no {unit}")
         if isinstance(measure, SetMeasure):
             return SetStatistic(measure, [self.aggregator.pairs[index] for index in indexes], units)
         if isinstance(measure, ColumnMeasure):
             return ColumnStatistic(measure, self.numbers(measure.columns)[mask], units)
         # A benchmark fixes the number of questions in each group, so questions are resampled within their group. A larger unit
-        # may have questions of several groups.
+        # may have questions from several groups.
         strata = self._names("group", indexes) if scheme.groups and measure.unit == "question" else []
         return MeanStatistic(measure, self.columns[key][indexes], units, strata)
 
@@ -176,7 +176,7 @@ class QuestionSample:
             mask = self.scored(key)
             if interval := self.statistic(key, mask).interval(seed):
                 means[key] = _percent(interval)
-                if not mask.all():  # such as gold recall with questions without gold passages
+                if not mask.all():  # such as gold recall, if some questions have no gold passages
                     means[key]["questions"] = int(mask.sum())
         return means
 

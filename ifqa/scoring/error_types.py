@@ -8,10 +8,10 @@ from ifqa.scoring.score_files import QuestionRow, row_score
 #: right: the score is 1, even if the answer is also true in the real world or no gold passage was read.
 #: no answer: the reader gave none.
 #: answered the real world: the reader gave the factual answer, as if nothing had been supposed. It comes before the misses
-#: because the answer itself shows the mistake, also without retrieval.
+#: because the answer itself shows the mistake, even without retrieval.
 #: retrieval miss: no gold passage was read. A passage may still hold an answer by chance (`answer_recall.chance_floor`).
-#: arithmetic miss: a gold passage was read, the answer is a number or a date, and no passage that was read holds an answer. So it
-#: had to be computed, or it was in a part of the gold passage that was not retrieved.
+#: arithmetic miss: a gold passage was read, the answer is a number or a date, and no passage that was read holds an answer. So
+#: the answer had to be computed, or was in a part of the gold passage that was not retrieved.
 #: reading miss: all others. The answer was in the gold passage that was read, or had to be inferred; or nothing was retrieved (a
 #: closed book has no retrieval or arithmetic misses); or the question has no gold passage.
 OUTCOMES = ("right", "no answer", "answered the real world", "retrieval miss", "arithmetic miss", "reading miss")
@@ -21,7 +21,7 @@ def classify_outcome(row: QuestionRow, measure: str, computed: str, factual: str
     """The question's outcome, one of OUTCOMES.
 
     Args:
-        row: has the measure, "subsets", "failed" and "answer"; "gold_read", "answer_read" and "factual" if they are known.
+        row: has the measure, "subsets", "failed" and "answer"; and "gold_read", "answer_read" and "factual" if known.
         measure: the measure that is 1 for a right answer, such as "EM".
         computed: the subset of questions whose answers are mostly computed, such as "numeric"; empty for none.
         factual: the answer in the real world, from another experiment; the row's own factual answer counts as well.

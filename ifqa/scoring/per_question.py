@@ -19,10 +19,10 @@ def score_question(
     question: Question, scheme: ScoringScheme, texts: Sequence[str] | None = None, k: int = 0, read_depth: int = 0,
     prediction: Prediction | None = None,
 ) -> QuestionRow:  # fmt: skip
-    """The row of a question: its id, its subsets, the scores of its ranking and of its prediction (None without a reader).
+    """The row of a question: its id, its subsets, and the scores of its ranking and of its prediction (None without a reader).
 
-    `texts` are those of the `k` retrieved passages, best first; None without a run. Rankings are scored at depths up to `k` only:
-    recall@100 of a run of 20 would be recall@20. The reader got the first `read_depth` passages.
+    `texts` are those of the `k` retrieved passages, best first; None without a run. Rankings are scored only at depths up to `k`:
+    recall@100 of 20 passages would be recall@20. The reader got the first `read_depth` passages.
     """
     scores: dict[str, float | str] = {}
     subsets = [subset.name for subset in scheme.subsets if subset.holds(question)]
@@ -41,7 +41,7 @@ def score_ranking(
     question: Question, texts: Sequence[str], depths: Sequence[int],
     measures: Sequence[RankingMeasure] = (GOLD_ANY, GOLD_ALL, ANSWER),
 ) -> dict[str, float]:  # fmt: skip
-    """The scores of a ranking's passage texts, best first, at these depths, by `name@depth`; only defined ones."""
+    """The defined scores, by `name@depth`, of a ranking's passage texts, best first, at these depths."""
     scores: dict[str, float] = {}
     for measure in measures:
         by_depth = measure.score(question, texts, depths) if depths else {}
@@ -50,7 +50,7 @@ def score_ranking(
 
 
 def score_prediction(question: Question, prediction: Prediction, scheme: ScoringScheme) -> dict[str, float | str]:
-    """The part of a question's row that depends on its prediction: failed, abstained, scores and texts."""
+    """The part of a question's row that depends on its prediction: "failed", "abstained", scores and texts."""
     row: dict[str, float | str] = {"failed": float(prediction.failed)}
     row |= {"abstained": 1.0} if prediction.abstained else {}
     for measure in scheme.answers:

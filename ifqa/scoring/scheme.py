@@ -1,4 +1,4 @@
-"""The scoring scheme of an experiment: its benchmark's measures, subsets and groups, and the measures that its file adds.
+"""An experiment's scoring scheme: its benchmark's measures, subsets and groups, and the measures that the experiment's file adds.
 
 A *key* names a measure in rows and scores: `name`, or `name@depth` for a measure of rankings.
 """
@@ -28,7 +28,7 @@ _Kind = TypeVar("_Kind", bound=AnyMeasure)
 class ScoringScheme:
     """The measures, subsets and groups of an experiment."""
 
-    measures: tuple[AnyMeasure, ...]  # names are unique; in display order, but measures of rankings come first
+    measures: tuple[AnyMeasure, ...]  # in display order, but measures of rankings come first; names are unique
     subsets: tuple[Subset, ...] = ()
     groups: str = ""  # what `Question.group` means, such as "subject"
 
@@ -65,13 +65,13 @@ class ScoringScheme:
         return self._measures[key]
 
     def table_keys(self, known: Collection[str]) -> list[str]:
-        """The keys in `known` that tables of results show, without those of rankings; headlines first."""
+        """The keys in `known` that result tables show, except keys of rankings; headlines first."""
         shown = sorted(self.measures, key=lambda measure: not measure.headline)
         shown = [measure for measure in shown if measure.headline or measure.in_tables]
         return [measure.name for measure in shown if measure not in self.rankings and measure.name in known]
 
     def headline(self, known: Collection[str]) -> str:
-        """The key in `known` of the first headline measure, else of the first measure in tables, else the first; or empty."""
+        """The key in `known` of the first headline measure, else of the first measure in tables, else the first; "" if none."""
         first, second = [], []
         for measure in self.measures:
             depths = measure.tables if isinstance(measure, RankingMeasure) else ()
@@ -90,14 +90,14 @@ class ScoringScheme:
 
 
 def default_scheme() -> ScoringScheme:
-    """IfQA's scheme; benchmarks that declare no measure use it too."""
+    """IfQA's scheme; benchmarks that declare no measures use it too."""
     return ScoringScheme((EM, F1, CONTAINS, *CONFIDENCE, GOLD_ANY, GOLD_ALL, ANSWER), (NUMERIC, OTHER))
 
 
 def load_scheme(
     name: str, extra: Sequence[str] = (), root: Path = Path(), split: str = "", plugins: Plugins | None = None
 ) -> ScoringScheme:
-    """A benchmark's scheme for a split, with `extra` measures, by name or as "my_module:MEASURE"; files are below `root`."""
+    """A benchmark's scheme for a split, with `extra` measures by name or as "my_module:MEASURE"; files are found below `root`."""
     benchmark = (plugins or Plugins(root)).benchmark(name)
     default = default_scheme()
     measures = (*(benchmark.measures or default.measures), *(load_measure(measure, root) for measure in extra))
@@ -119,7 +119,7 @@ def _check_names(benchmark: str, kind: str, names: Sequence[str], taken: Collect
 
 
 def merge_schemes(schemes: Iterable[ScoringScheme]) -> ScoringScheme:
-    """A scheme for several experiments of a benchmark: subsets and groups of the first, measures of all."""
+    """A scheme for several experiments on a benchmark: the first's subsets and groups, and the measures of all."""
     first, *others = schemes
     measures = list(first.measures)
     for scheme in others:

@@ -1,10 +1,10 @@
-"""Schemas of an experiment's scores and of its questions' rows, and functions that read them from its score folder."""
+"""Schemas of an experiment's scores and of its questions' rows, and functions that read both from its score folder."""
 
 from pathlib import Path
 from typing import Annotated, NotRequired, final
 
 from pydantic import Field
-from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
+from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict only from Python 3.12
 
 from ifqa.errors import DamagedArtifact
 from ifqa.settings import Natural, Share, Text, check_shape, is_share
@@ -15,7 +15,7 @@ Percent = Annotated[float, Field(ge=0, le=100)]
 
 
 class QuestionRow(TypedDict):
-    """A line of `per_question.jsonl`. Other keys are measures, and their values scores (`row_score`)."""
+    """A line of `per_question.jsonl`. Other keys are measures, and their values are scores (`row_score`)."""
 
     id: Text
     subsets: list[str]
@@ -23,14 +23,14 @@ class QuestionRow(TypedDict):
     answer_read: NotRequired[bool]  # whether they hold an answer
     failed: NotRequired[Share]
     abstained: NotRequired[Share]  # always 1; absent if the reader answered
-    confidence: NotRequired[Share]  # that the answer, or the candidate, is right
+    confidence: NotRequired[Share]  # the probability that the answer, or the candidate, is right
     answer: NotRequired[str]
     candidate: NotRequired[str]
     factual: NotRequired[str]
 
 
 class ScoreInterval(TypedDict):
-    """A score and its 95% bootstrap interval, in percent; the number of questions or groups if it leaves some out."""
+    """A score and its 95% bootstrap interval, in percent; with the number of questions or groups if the score leaves some out."""
 
     value: Percent
     low: Percent
@@ -89,7 +89,7 @@ class ScoresJson(TypedDict):
     n_failed: Natural
     measures: ScoreIntervals
     subsets: dict[str, SubsetScores]
-    n_abstained: NotRequired[Natural]  # if there are any
+    n_abstained: NotRequired[Natural]  # absent if there are none
     sureness: NotRequired[CalibrationCurves]  # if the reader gives confidences
     groups: NotRequired[dict[str, SubsetScores]]
     macro: NotRequired[MacroScores]
@@ -105,7 +105,7 @@ def read_scores(folder: Path) -> ScoresJson:
 
 
 def parse_scores(content: object, where: str) -> ScoresJson:
-    """Check the scores from a file; `where` names it in the error."""
+    """Check the scores from a file, which errors name as `where`."""
     scores = check_shape(ScoresJson, content, where)
     partners = {"groups": "macro", "ceiling": "chance"}  # keys that only occur together
     for key in ("of", "not_asked", "retry", *(partners[name] for name in partners if name in scores)):
@@ -134,9 +134,9 @@ def row_score(row: QuestionRow, key: str) -> float | None:
 
 
 def partial_notice(scores: ScoresJson) -> str:
-    """The part of the split that was scored, as in "PARTIAL: 8 of 83 questions; 2 not asked"; empty for a whole split."""
+    """The part of the split that was scored, as in "PARTIAL: 8 of 83 questions; 2 not asked"; empty for a complete split."""
     missing = [f"{scores['questions']:,} of {scores['of']:,} questions"] if scores["questions"] < scores["of"] else []
     unanswered = scores["retry"] - scores["not_asked"]
     missing += [f"{scores['not_asked']:,} not asked"] if scores["not_asked"] else []
-    missing += [f"{unanswered:,} not wholly answered"] if unanswered > 0 else []
+    missing += [f"{unanswered:,} not completely answered"] if unanswered > 0 else []
     return f"PARTIAL: {'; '.join(missing)}" if missing else ""

@@ -1,9 +1,9 @@
 """Bootstrap intervals and randomisation tests of measures over questions, and Krippendorff's alpha for annotators.
 
 The bootstrap and the test resample questions, or units of related questions (such as those on the same paragraph): a unit is
-drawn, or swapped, as a whole. Scores have few distinct values (0, 1 and some fractions), so a resample of a mean draws the
-count of each distinct value, not single values: the same distribution with a hundredth of the draws. A measure of sets of answers
-or of columns is recomputed for each resample, which is slow, so it has fewer resamples.
+drawn, or swapped, as a whole. Scores have few distinct values (0, 1 and some fractions), so a resample of a mean draws the count
+of each distinct value, not single values: the same distribution from a hundredth of the random numbers. A measure of sets of
+answers or of columns is recomputed for each resample, which is slow, so it has fewer resamples.
 """
 
 import math
@@ -22,10 +22,10 @@ from ifqa.errors import IfqaError, PluginError
 from ifqa.protocols import AnyMeasure, ColumnMeasure, SetMeasure
 from ifqa.records import Prediction, Question
 
-RESAMPLES = 1_000  # of a measure that is recomputed for each; also the rounds of its randomisation test
+RESAMPLES = 1_000  # for a measure that is recomputed for each; also the rounds of its randomisation test
 _AT_ONCE = 50_000  # numbers in a table of resamples; several tables fit into a core's cache
-_DRAWS_AT_ONCE = 2_000_000  # of 8 bytes each
-_MANY = 1_000  # above this many distinct values, single values are drawn: 40,000 draws are faster than 40,000 counts
+_DRAWS_AT_ONCE = 2_000_000  # random numbers of 8 bytes each
+_MANY = 1_000  # above this many distinct values, single values are drawn: 40,000 are drawn faster than 40,000 counts
 _Z = 1.959963984540054  # the normal distribution's quantile at 0.975
 _DIGITS = 9  # decimals of a unit's sum: rounding makes the sums of equal units equal
 
@@ -45,10 +45,10 @@ def mean_interval(
 
     Args:
         values: a value for each question.
-        seed, resamples: seed of the draws, and their number.
+        seed, resamples: seed and number of the resamples.
         units: each question's unit, which is drawn as a whole; a resample's mean is over all questions of the drawn units. Empty:
             each question is a unit.
-        strata: each question's group. Units are drawn within each group; a resample's mean weighs each group by its size. Empty:
+        strata: each question's group. Units are drawn within each group; a resample's mean weights each group by its size. Empty:
             a single group.
         macro: take the unweighted mean of the groups' means.
     """
@@ -75,7 +75,7 @@ def wilson_interval(hits: int, of: int) -> Interval | None:
 
 
 def indexes_by_name(names: Sequence[str]) -> dict[str, list[int]]:
-    """Name -> its indexes, in the order of names."""
+    """Name -> its indexes in `names`; names are sorted."""
     indexes: dict[str, list[int]] = {name: [] for name in sorted(set(names))}
     for index, name in enumerate(names):
         indexes[name].append(index)
@@ -90,10 +90,10 @@ def interval_ends(values: Numbers, default: float = math.nan) -> tuple[float, fl
 
 
 def paired_randomization(a: Values, b: Values, seed: int = 0, rounds: int = 10_000, units: Sequence[str] = ()) -> float:
-    """Two-sided p-value of the mean difference of two systems on the same questions, by random sign flips.
+    """Two-sided p-value of the mean difference between two systems on the same questions, by random sign flips.
 
     Each round swaps the two systems on each question, or on all questions of a unit, with probability 1/2. p is the share of
-    rounds with at least the observed difference, which counts as a round too, so p is never 0 (Smucker et al., CIKM 2007).
+    rounds with at least the observed difference; the observation counts as a round, so p is never 0 (Smucker et al., CIKM 2007).
     """
     _require_pairs(a, b)
     differences = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)  # (questions,)
@@ -104,13 +104,13 @@ def paired_randomization(a: Values, b: Values, seed: int = 0, rounds: int = 10_0
     threshold = abs(float(differences.sum())) - 1e-9 * float(sizes @ counts)
     rng, at_least = np.random.default_rng(seed), 0
     for batch in resample_batches(rounds, len(sizes), _DRAWS_AT_ONCE):
-        positive = rng.binomial(counts, 0.5, size=(batch, len(sizes)))  # differences that keep their sign, by size
+        positive = rng.binomial(counts, 0.5, size=(batch, len(sizes)))  # how many keep their sign, by size
         at_least += int(np.count_nonzero(np.abs((2 * positive - counts) @ sizes) >= threshold))
     return (at_least + 1) / (rounds + 1)
 
 
 def holm_correction(ps: Sequence[float]) -> list[float]:
-    """The p-values of several tests, corrected for their number by Holm's step-down method (Scand. J. Statist. 6, 1979).
+    """The p-values of several tests, corrected for the number of tests by Holm's step-down method (Scand. J. Statist. 6, 1979).
 
     The chance of any false positive at a corrected p below 0.05 is at most 5%.
     """
@@ -122,7 +122,7 @@ def holm_correction(ps: Sequence[float]) -> list[float]:
 
 
 def count_wins(a: Values, b: Values) -> tuple[int, int, int]:
-    """The number of questions on which the first system scores higher, lower and the same."""
+    """The numbers of questions on which the first system scores higher, lower and the same."""
     _require_pairs(a, b)
     won, lost = (sum(bool(x > y) for x, y in zip(*pair, strict=True)) for pair in ((a, b), (b, a)))
     return won, lost, len(a) - won - lost
@@ -132,7 +132,7 @@ def krippendorff_alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
     """Krippendorff's alpha of unordered classes, 1 - observed / expected disagreement; 1 is full agreement, 0 chance agreement.
 
     As in "Computing Krippendorff's Alpha-Reliability" (2011), sections C and D. `units` has the classes that annotators gave each
-    unit, in any order; units with fewer than two classes are left out. None if no unit has two, or all classes are the same.
+    unit, in any order; units with fewer than two classes are left out. None if no unit has two, or if all classes are the same.
     """
     paired = [Counter(classes) for classes in units if len(classes) > 1]
     total: Counter[Hashable] = sum(paired, Counter())
@@ -147,7 +147,7 @@ def krippendorff_alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
 
 
 def _resampled_means(rng: np.random.Generator, values: Values, units: Sequence[str], resamples: int) -> Numbers:
-    """The mean over the questions of each resample of the units, drawn with replacement; (resamples,)."""
+    """The mean over questions in each resample of the units, drawn with replacement; (resamples,)."""
     sums = np.asarray(values, dtype=np.float64)
     if not units:
         distinct, counts = np.unique(sums, return_counts=True)  # (distinct,) both
@@ -193,9 +193,9 @@ def _require_pairs(a: Values, b: Values) -> None:
 
 
 class PairedDifference(NamedTuple):
-    """A statistic of two systems, from 0 to 1; `delta` is second - first, `low` and `high` the ends of its 95% interval.
+    """A statistic for two systems, from 0 to 1; `delta` is second - first, `low` and `high` the ends of its 95% interval.
 
-    `counts`: on how many questions the second is better, worse and equal; None if single questions have no score.
+    `counts`: on how many questions the second is better, worse and equally good; None if single questions have no score.
     """
 
     first: float
@@ -233,10 +233,10 @@ class Statistic(ABC):
 
     @abstractmethod
     def difference(self, other: Self, seed: int) -> PairedDifference | None:
-        """Compare a second system, `other`, with this one: the same resamples for both, swapped by unit for p."""
+        """Compare a second system, `other`, with this one, on the same resamples; for p, the systems are swapped by unit."""
 
     def macro(self, groups: Sequence[str], seed: int) -> tuple[Interval, int] | None:
-        """The mean over groups, with units drawn within each group; and the number of groups where it is defined."""
+        """The mean over groups, with units drawn within each group; and the number of groups in which the value is defined."""
         parts = [self._at(indexes) for indexes in indexes_by_name(groups).values()]
         values = [value for part in parts if (value := part.value) is not None]
         if not values:
@@ -322,7 +322,7 @@ class _ResampledStatistic(Statistic):
 class SetStatistic(_ResampledStatistic):
     """A measure of (question, prediction) pairs.
 
-    A repeated draw of a unit gets a new name, in its questions' ids and in their unit, so that the measure counts it again.
+    A unit drawn again gets a new name, in its questions' ids and in their unit, so that the measure counts it again.
     """
 
     measure: SetMeasure
@@ -356,7 +356,7 @@ class SetStatistic(_ResampledStatistic):
 
 
 class ColumnStatistic(_ResampledStatistic):
-    """A measure of columns of the questions' rows, (questions, columns); NaN where a row lacks a number."""
+    """A measure of columns from the questions' rows, (questions, columns); NaN where a row lacks a number."""
 
     measure: ColumnMeasure
 

@@ -33,7 +33,7 @@ def test_a_file_that_differs_from_the_published_one_is_replaced_once_that_is_fet
         assert list(downloads.fetch_files(benchmark, source)) == [f"{path}: verified (4f53cda18c2b…)"]
         assert ([*benchmark.folder.iterdir()], path.read_bytes()) == ([path], b"[]")
     _, absent = downloads.fetch_files(published(tmp_path / "b", remote, tmp_path / "test.json"), remote.parent)
-    assert absent.endswith(f"test.json: not in {remote.parent}, left out")
+    assert absent.endswith(f"test.json: left out, because it is not in {remote.parent}")
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_a_partial_row_is_marked_and_not_in_the_readme():
     entries = [whole, limited, capped, down, entry("some", scores(questions=1), questions=["sample/dev/3"])]
     tables = result_tables(entries)
     assert [cell(tables, row.experiment.name, "verdict") for row in entries] == [
-        "", "PARTIAL: 8 of 83 questions", "PARTIAL: 3 not asked", "PARTIAL: 79 not wholly answered; 79 failed",
+        "", "PARTIAL: 8 of 83 questions", "PARTIAL: 3 not asked", "PARTIAL: 79 not completely answered; 79 failed",
         "PARTIAL: 1 of 83 questions",
     ]  # fmt: skip
     assert re.findall(r"`ifqa run (\w+)`", readme_table(entries)) == ["whole"]

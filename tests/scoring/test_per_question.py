@@ -142,7 +142,7 @@ def test_the_mean_over_questions_resamples_within_groups_and_the_macro_average_g
 def test_a_question_without_its_group_or_unit_is_named():
     scheme = ScoringScheme((Measure("right", lambda *_: 1.0, unit="paragraph"),))
     scored = [row | {"right": 1.0} for row in rows(0, 0, 0)]
-    with pytest.raises(IfqaError, match="'right' resamples by paragraph, and q/1 has no label 'paragraph'"):
+    with pytest.raises(IfqaError, match="'right' resamples by paragraph, but q/1 has no label 'paragraph'"):
         summarise(scored, QUESTIONS, scheme, None, 0)
     with pytest.raises(IfqaError, match="question q/2 has no dataset"):
         summarise(rows(0, 0, 0), grouped("a", "", "b"), replace(SCHEME, groups="dataset"), None, 0)

@@ -38,7 +38,7 @@ ANSWER_RECALL = replace(
 class CausalQA(Benchmark):
     """The ten datasets, with scores for each, their mean ("macro") and the mean over questions.
 
-    A split is "original-valid", which needs all ten files; some datasets of it, as in "original-valid/squad2+hotpotqa"; or the
+    A split is one of SPLITS, which needs all ten files; some datasets of it, such as "original-valid/squad2+hotpotqa"; or the
     name of your own file.
     """
 
@@ -52,7 +52,7 @@ class CausalQA(Benchmark):
 
     @property
     def splits(self) -> list[str]:
-        """The four splits, each of their datasets, and the user's files."""
+        """The four splits, each dataset of each split ("random-valid/squad2"), and the user's files."""
         files = [path.name.removesuffix(".jsonl") for path in sorted(self.folder.glob("*.jsonl"))]
         return [*SPLITS, *(f"{split}/{dataset}" for split in SPLITS for dataset in DATASETS), *files]
 
@@ -84,7 +84,7 @@ class CausalQA(Benchmark):
         return [question for questions in parts for question in questions]
 
     def family(self, split: str) -> str:
-        """The original or the random splits, which divide the same questions; empty for a user's file."""
+        """The family of the original or of the random splits, which divide the same questions; empty for a user's file."""
         kind = split.partition("-")[0]
         return f"{self.name}/{kind}" if self._user_file(split) is None and kind in ("original", "random") else ""
 
@@ -127,7 +127,7 @@ class SampleCausal(Benchmark):
         {"split": "dev", "id": 0, "type": "cause", "article": "Alaska Purchase", "question": "Why was there so little left ...?",
          "answers": ["the otters had been hunted almost to extinction", ...], "context": "Russian traders had come ..."}
 
-    `type` is a class of the paper's typology that question and answer determine: cause, goal, purpose, enablement, result or
+    `type` is the question's class in the paper's typology, given its answer: cause, goal, purpose, enablement, result or
     verification. `context` is a paragraph of the article, word for word.
     """
 

@@ -1,12 +1,12 @@
 """Builds the corpus `data/causalqa/`: the causal questions of ten datasets, in the original and in a random split.
 
 `benchmark.py` shows a line of its files, SPLIT/DATASET.jsonl. A dataset comes from its publisher's files in FOLDER/DATASET, else
-from the authors' release in FOLDER. Questions without an answer are left out; the paper leaves out those of MS MARCO, Natural
-Questions, ELI5, SQuAD and NewsQA.
+from the authors' release in FOLDER. Questions without an answer are left out; the paper leaves them out only of MS MARCO,
+Natural Questions, ELI5, SQuAD and NewsQA.
 
 A question is in the random validation part if a hash of seed, dataset and id falls into the lowest tenth. So memory does not
-depend on a file's length, the order of the files does not matter, and the part has 10% up to chance (PAQ: 76,961 ± 263). The
-authors' own draw cannot be rebuilt.
+depend on a file's length, the order of the files does not matter, and the part has about 10% (of PAQ: 76,961 ± 263). The
+authors' own random split cannot be rebuilt.
 """
 
 import hashlib
@@ -31,19 +31,19 @@ from ifqa.storage.artifacts import MANIFEST, Artifact, compute_fingerprint, dama
 from ifqa.storage.download import download_file
 from ifqa.storage.files import atomic_write, cached_sha256, json_line, read_json, write_bytes, write_json
 
-VERSION = 2  # raised when the same files become other lines
+VERSION = 2  # increment when the same input files give different lines
 STATE = ".facts.json"  # suffix of the file that marks a dataset as complete during a build
-_LISTED_FILES = 64  # the manifest lists the files of a dataset up to this number
+_LISTED_FILES = 64  # the manifest lists a dataset's files if there are at most this many
 
 
 class DatasetFacts(TypedDict):
-    """Counts of a complete dataset: in the manifest's `record`, and in its state file during a build."""
+    """Counts of a complete dataset, kept in the manifest's `record` and, during a build, in the dataset's state file."""
 
     key: str  # fingerprint of its inputs
     origin: str  # "publisher" or "release"
     questions: int  # questions read; 0 for the authors' release, which has only causal questions
     unanswered: int  # causal questions without an answer, which are left out
-    splits: dict[str, list[int]]  # split -> questions, their words, the words of their first answers
+    splits: dict[str, list[int]]  # split -> numbers of questions, of their words, and of their first answers' words
 
 
 class _ManifestRecord(TypedDict):
@@ -64,7 +64,7 @@ def build_causalqa(root: Path, folder: Path | None, rules: str = "notebook", see
     """Build the corpus in `root`/data; yields a line for each dataset, present or absent. An error leaves the old corpus.
 
     `folder` has the publishers' files or the authors' release; None fetches the release into data/causalqa-release. `rules` is a
-    reading of the rules; `seed` draws the random split.
+    reading of the rules; `seed` determines the random split.
     """
     if rules not in RULES:
         raise unknown_name("reading of the rules", rules, RULES)
@@ -110,7 +110,7 @@ def build_causalqa(root: Path, folder: Path | None, rules: str = "notebook", see
 
 
 def find_sources(folder: Path) -> tuple[dict[str, DatasetSource], dict[str, str]]:
-    """Dataset -> source, and dataset -> why it is absent, for a folder."""
+    """For a folder: dataset -> source, and dataset -> why it is absent."""
     released = release.find_release(folder)
     sources, absent = {}, {}
     for name, publisher in PUBLISHERS.items():
@@ -135,7 +135,7 @@ def find_sources(folder: Path) -> tuple[dict[str, DatasetSource], dict[str, str]
 
 
 def _fingerprint_files(chosen: Sequence[DatasetFile], more_lines: Iterable[str] = ()) -> dict[str, object]:
-    """A SHA-256 over the files' names and hashes and further lines; the files too, if there are few."""
+    """A SHA-256 over the files' names, their hashes and `more_lines`; also each file's own hash, if there are few files."""
     files = {path: cached_sha256(path) for path in {part.path for part in chosen}}
     digest = hashlib.sha256()
     for line in (*(f"{part.name} {files[part.path]}" for part in chosen), *more_lines):
@@ -145,13 +145,13 @@ def _fingerprint_files(chosen: Sequence[DatasetFile], more_lines: Iterable[str] 
 
 
 def _read_state(state: Path, key: str) -> DatasetFacts | None:
-    """The facts of a dataset that an earlier attempt completed from equal inputs; else None."""
+    """The facts of a dataset that an earlier attempt completed from the same inputs; None if there are none."""
     facts = check_shape(DatasetFacts, read_json(state), str(state), "remove it") if state.exists() else None
     return facts if facts and facts["key"] == key else None
 
 
 def _copy_finished(finished: Path, folder: Path, name: str, key: str) -> DatasetFacts | None:
-    """Copy a dataset's files from the finished corpus and return its facts, if its inputs are equal; else None."""
+    """Copy a dataset's files from the finished corpus and return its facts; None if its inputs changed or a file is damaged."""
     manifest, facts = read_manifest(finished), read_facts(finished).get(name)
     if manifest is None or facts is None or facts["key"] != key:
         return None
@@ -184,7 +184,7 @@ def _write_dataset(folder: Path, name: str, source: DatasetSource, key: str, rul
             details = candidate.details()
             answers = [text for answer in details.answers if (text := _clean(answer))]
             if not answers:
-                facts["unanswered"] += not details.split.startswith("original-")  # the release has each twice
+                facts["unanswered"] += not details.split.startswith("original-")  # the release lists each twice
                 continue
             record = {
                 "id": "_".join(_clean(details.id).split()), "question": _clean(candidate.question),
@@ -198,7 +198,7 @@ def _write_dataset(folder: Path, name: str, source: DatasetSource, key: str, rul
 
 
 def _clean(text: str) -> str:
-    """The stripped text with blanks for tabs, which separate answers in the release, and "?" for lone surrogates."""
+    """The stripped text with spaces for tabs, which separate answers in the release, and "?" for lone surrogates."""
     return text.replace("\t", " ").strip().encode("utf-8", "replace").decode()
 
 
@@ -221,7 +221,7 @@ def read_facts(place: Path) -> dict[str, DatasetFacts]:
 
 
 def count_causal(facts: DatasetFacts) -> int:
-    """Number of causal questions of a dataset; all are in the random split."""
+    """Number of causal questions in a dataset; all are in the random split."""
     return sum(facts["splits"][split][0] for split in SPLITS if split.startswith("random"))
 
 

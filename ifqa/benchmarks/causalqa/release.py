@@ -11,7 +11,7 @@ The columns are `id`, `question`, `question_processed`, `context`, `context_proc
 answers in a cell. ELI5, whose texts may not be hosted, has only ids.
 
 Zenodo's MD5 of the archive was not accessible, so it is not checked; the manifest keeps the SHA-256. The seed of the authors'
-random draw is not published: only this release has their random split.
+random split is not published, so only this release has that split.
 """
 
 import csv
@@ -33,12 +33,12 @@ class PublishedCounts(NamedTuple):
     """The paper's counts for a dataset (Bondarenko et al., COLING 2022, Tables 1, 2 and 4)."""
 
     questions: int  # all questions
-    causal: int  # questions with an answer that a rule matches
+    causal: int  # questions that have an answer and match a rule
     share: float  # causal questions in percent of all
     question_words: float  # mean words of a causal question
     answer_words: float  # mean words of its answer
-    original: int  # causal questions of the original validation part, the N of Table 4
-    random: int  # causal questions of the random validation part
+    original: int  # causal questions in the original validation part, the N of Table 4
+    random: int  # causal questions in the random validation part
 
 
 PUBLISHED = {
@@ -75,7 +75,7 @@ def _match_name(part: DatasetFile) -> re.Match[str] | None:
 
 
 def has_texts(chosen: Sequence[DatasetFile]) -> bool:
-    """Whether the files of a dataset have questions; else they have only ids."""
+    """Whether a dataset's files have questions; ELI5's have only ids."""
     with FileReader() as reader:
         for part in chosen:
             for _, header in reader.lines(part):
@@ -86,7 +86,7 @@ def has_texts(chosen: Sequence[DatasetFile]) -> bool:
 def read_candidates(
     dataset: str, reader: FileReader, chosen: Sequence[DatasetFile], causal: CausalTest
 ) -> causalqa_files.Candidates:
-    """The questions of a dataset's files. The number of its row is added to an id that is a duplicate within a file."""
+    """The questions of a dataset's files. An id that is repeated within a file gets its row's number as a suffix."""
     for part, match in ((part, match) for part in chosen if (match := _match_name(part))):
         with reader.table(part) as rows:
             columns = [_find_column(rows.fieldnames or (), name, part) for name in ("question", "context", "answer")]
@@ -102,7 +102,7 @@ def read_candidates(
 
 
 def _find_column(columns: Sequence[str], name: str, part: DatasetFile) -> str:
-    """The column `name`, else its lower-case version NAME_processed; empty if there is no context."""
+    """The column `name`, else NAME_processed, its lower-case version; empty for a context that has neither."""
     column = next((column for column in (name, f"{name}_processed") if column in columns), "")
     if not column and name != "context":
         raise FormatError(f"{part}:1: column {name!r} is missing; found {', '.join(columns)[:80]}")

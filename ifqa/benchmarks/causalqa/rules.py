@@ -4,10 +4,10 @@
   (github.com/webis-de/CausalQA, rules/causal-rules.ipynb, cell 1, commit f4bdfbe96da2).
 - *table3*: the words of the paper's Table 3, as whole words anywhere in the question
   (Bondarenko et al., COLING 2022, aclanthology.org/2022.coling-1.291).
-- *fixed*: what the rules mean. They match whole words in every finite form ("leads to", "led to"), also at the start and end of a
-  question; "why" must be in one of the notebook's positions.
+- *fixed*: the rules as they were meant. They match whole words in every finite form ("leads to", "led to"), even at the start
+  or end of a question; "why" must be in one of the notebook's positions.
 
-All three normalize the question as the notebook does: lower case, and a blank for every character that is not a digit or an
+All three normalize the question as the notebook does: lower case, and a space for every character that is not a digit or an
 unaccented Latin or Cyrillic letter. A question is causal if any rule matches.
 """
 
@@ -19,7 +19,7 @@ from ifqa.errors import unknown_name
 
 
 class Rule(NamedTuple):
-    """A rule: its short name, the paper's words, and a pattern for each reading; docs/causalqa.md has the differences."""
+    """A rule: its name, the paper's words, and a pattern for each reading; docs/causalqa.md lists the differences."""
 
     name: str
     short: str
@@ -29,7 +29,7 @@ class Rule(NamedTuple):
     fixed: str
 
 
-#: The rules, in the paper's order. \A is added to the notebook's R6: it matches the same one-line texts, in linear time.
+#: The rules, in the paper's order. With \A added, the notebook's R6 matches the same one-line texts in linear time.
 TABLE = (
     Rule(
         "R1", "why", "[why]",
@@ -85,19 +85,19 @@ RULES: Mapping[str, Mapping[str, re.Pattern[str]]] = {
 }
 
 _OTHER = re.compile("[^А-Яа-яЁёA-Za-z0-9]+")
-#: Every match contains one of these. Most questions have none, and the test takes a tenth of the patterns' time.
+#: Every match contains one of these. Most questions contain none, and this test takes a tenth of the patterns' time.
 _HINTS = (
     "why", "cause", "how come", "how did", "ffec", "lead", "led to", "happen", "what to do", "what should be done"
 )  # fmt: skip
 
 
 def normalize_question(question: str) -> str:
-    """The question as the rules match it: lower-case letters and digits, single blanks."""
+    """The question as the rules match it: lower-case letters and digits, with single spaces."""
     return " ".join(_OTHER.sub(" ", question.lower()).split())
 
 
 def match_rules(question: str, rules: str = "notebook") -> tuple[str, ...]:
-    """The names of the matching rules, "R1" to "R7", in order; none if the question is not causal."""
+    """The names of the matching rules, "R1" to "R7", in order; empty if the question is not causal."""
     if rules not in RULES:
         raise unknown_name("reading of the rules", rules, RULES)
     text = normalize_question(question)

@@ -3,9 +3,9 @@
 The classes are the paper's (Bondarenko et al., COLING 2022). A causal relation has an antecedent and a consequent. The semantic
 class says which part a question asks for. The pragmatic class says what the asker wants.
 
-The labeller is two ordered lists of patterns over the first 1,000 characters. The first match decides. It abstains if the match's
-class is None or no pattern matches. The patterns were written before they were compared with labelled questions, and not
-changed afterwards.
+The labeller has two ordered lists of patterns for a question's first 1,000 characters. The first match decides. The labeller
+abstains if the match's class is None or no pattern matches. The patterns were written before they were compared with labelled
+questions, and not changed afterwards.
 """
 
 import re
@@ -50,7 +50,7 @@ SEMANTIC_FORMS = (
         r"\b(?:take|takes|took|taking|went|go|goes|into|come|came) (?:into )?effect\b|\bwithout a cause\b|\bcause and effect\b",
         "When did the law take effect?"),
     Cue("none", rf"\A{_WHAT} {_BE} (?:the |an? )?(?:\w+ ){{1,2}}effect(?: in \w+)?\Z", "What is the greenhouse effect?"),
-    # Questions for a place, a time or a number.
+    # Questions that ask for a place, a time or a number.
     Cue("none", r"\A(?:when|where|whose|whom|how (?:many|much|long|old|often|far|tall|big)|"
         r"(?:in |on )?(?:what|which) (?:year|city|country|date|day|century))\b"
         r"(?!.*\bwhy (?:is|are|was|were|do|does|did|can|would)\b)",
@@ -114,7 +114,7 @@ PRAGMATIC_FORMS = (
         r"if|has|have|had|causes?|effects?|because)\b", "What caused the landslide?"),
 )  # fmt: skip
 
-_READ = 1_000  # characters; forms are among the first words, and some patterns take quadratic time
+_READ = 1_000  # characters; the forms are among the first words, and some patterns take quadratic time
 _SEMANTIC = tuple((form.label, re.compile(form.pattern)) for form in SEMANTIC_FORMS)
 _PRAGMATIC = tuple((form.label, re.compile(form.pattern)) for form in PRAGMATIC_FORMS)
 
@@ -138,12 +138,12 @@ class Annotation(NamedTuple):
 
 
 class LabellerScore(NamedTuple):
-    """A labeller against annotations, in questions."""
+    """How a labeller agrees with annotations, in numbers of questions."""
 
-    given: int  # the labeller gives the class
-    right: int  # and the annotation agrees
-    annotated: int  # the annotation has the class
-    of: int  # all
+    given: int  # to which the labeller gives the class
+    right: int  # of these, those whose annotation agrees
+    annotated: int  # whose annotation is the class
+    of: int  # all annotated questions
 
 
 def read_annotations(path: Path) -> dict[QuestionKey, Annotation]:
@@ -169,7 +169,7 @@ def read_annotations(path: Path) -> dict[QuestionKey, Annotation]:
 def kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
     """Cohen's kappa (1960) of two annotators' labels: 1 - observed / expected disagreement.
 
-    None if undefined: there is no question, or both give the same label to all.
+    None if undefined: there is no question, or both annotators give one and the same label to all.
     """
     total = len(first)
     counts, other_counts = Counter(first), Counter(second)

@@ -2,7 +2,7 @@
 
 The splits are train, dev and test. Your own file data/wiqa/NAME.jsonl is the split NAME; `ifqa data wiqa --questions-from` writes
 the splits made-train, made-dev and made-test. Optional files are `topics.tsv`, with each paragraph's topic, and `graphs.jsonl`
-(`made-graphs.jsonl` for generated questions), with the graphs, which give a question's nodes.
+(`made-graphs.jsonl` for generated questions), with the graphs, in which a question's nodes are found.
 """
 
 import re
@@ -64,7 +64,7 @@ HOPS = {
     "3_hops": "those whose effect is three steps from it",
 }
 #: What makes a change hard (the paper's section 5.4), by rules over its words; docs/wiqa.md has the rules. A direction word that
-#: is also in the paragraph, such as "cools" in how rock forms, does not count, unless it is in _AMOUNTS.
+#: is also in the paragraph, such as "cools" in a text on rocks, does not count, unless it is in _AMOUNTS.
 PHENOMENA = {
     "qualitative": "whose change has a word that says more or less",
     "lexical match": "whose change is in the paragraph, and one of its sentences has the words of the change",
@@ -96,9 +96,9 @@ SUBSETS = (
 class Wiqa(Benchmark):
     """Questions with three choices, scored by accuracy and by the answers' consistency; intervals are over paragraphs.
 
-    A question's group is its paragraph, which is also its context and gold passage. Its labels are "type", "hops" (empty for "no
-    effect"), "topic", "graph", "source" and "target" (nodes of the graph), "phenomena" and "explanation"; an unknown label is
-    empty or missing.
+    A question's group is its paragraph's id; the paragraph is its context and gold passage. Its labels are "type", "hops" (empty
+    for "no effect"), "topic", "graph", "source" and "target" (nodes of the graph), "phenomena" and "explanation"; an unknown
+    label is empty or missing.
     """
 
     name = "wiqa"
@@ -150,7 +150,7 @@ class Wiqa(Benchmark):
         return {name: topic.topic for name, topic in read_topics(path).items()} if path.is_file() else {}
 
     def graphs(self, split: str) -> Mapping[str, Graph]:
-        """Id -> graph of a split's questions; empty without the file of graphs."""
+        """Graph id -> graph, for a split's questions; empty without the file of graphs."""
         path = self.folder / ("made-graphs.jsonl" if split.startswith("made-") else "graphs.jsonl")
         return _read_graphs(path) if path.is_file() else {}
 
@@ -177,7 +177,7 @@ class Wiqa(Benchmark):
 class SampleWiqa(Wiqa):
     """Questions from the bundled influence graphs of twelve processes, which a language model wrote for this project.
 
-    Seven processes are train, two dev and three test; each process is a topic.
+    Seven processes are in train, two in dev and three in test; each process is a topic.
     """
 
     name = "sample-wiqa"
@@ -199,7 +199,7 @@ class SampleWiqa(Wiqa):
 
 
 def find_phenomena(change: str, steps: Sequence[str], in_paragraph: bool) -> tuple[str, ...]:
-    """The PHENOMENA of a change; `steps` are the sentences of its paragraph, `in_paragraph` whether it is part of it."""
+    """The PHENOMENA of a change; `steps` are its paragraph's sentences, `in_paragraph` says whether they mention the change."""
     words, sentences = _words(change), [_stems(_words(step)) for step in steps]
     stems = set[str]().union(*sentences)
     directions = {word: direction(word) for word in words if word in _AMOUNTS or not _stems([word]) <= stems}

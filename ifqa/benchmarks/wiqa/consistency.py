@@ -1,17 +1,17 @@
-"""Consistency of a system's answers to the questions of an influence graph, right or wrong.
+"""Consistency of a system's answers to an influence graph's questions, whether the answers are right or wrong.
 
-An answer is a sign: more is 1, less -1, no effect 0. A missing or invalid answer is never consistent. Cases are found by the
+Answers are signs: more is 1, less -1, no effect 0. A missing or invalid answer is never consistent. Cases are found by the
 questions' words and gold answers, so no file of graphs is needed:
 
 - Transitivity (Tandon et al. 2019, section 6): a question over two or more hops, and a chain of one-hop questions from its change
-  to its effect. Its answer must be the product of theirs. Chains whose gold answers break this rule do not count.
+  to its effect. The question's answer must be the product of the chain's. Chains whose gold answers break this rule do not count.
 - Disjunctive consistency (same source): two one-hop questions with the same change or the same effect, and opposite gold answers.
   One answer must be "more", the other "less".
 - Symmetry (Asai and Hajishirzi 2020): two questions that differ by swapping "more" and "less" in the change, the effect or both.
   One swap must reverse the answer, two must keep it. Pairs whose gold answers break this rule do not count.
 
-A perfect reader scores 100% in each. A reader that draws one of three answers at random scores 1/3, 2/9 and 1/3: for any other
-answers, one of three equals their product, and two of nine pairs are a "more" and a "less".
+A perfect reader scores 100% in each. A reader that picks one of three answers at random scores 1/3, 2/9 and 1/3: whatever the
+other answers, one of three equals their product, and two of nine pairs are a "more" and a "less".
 """
 
 from collections.abc import Callable, Sequence
@@ -27,12 +27,12 @@ from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.exact_match import normalize
 
 SIGNS = {"more": 1, "less": -1, "no effect": 0}
-#: Scores of a reader that draws one of the three choices at random.
+#: Scores of a reader that picks one of the three choices at random.
 CHANCE = {"transitivity": 1 / 3, "disjunctive": 2 / 9, "symmetry": 1 / 3}
 
 
 class GraphAnswer(NamedTuple):
-    """A question of a graph, its hops, and the signs of the gold answer and the system's; None if the system has none."""
+    """A question of a graph, its hops, and the signs of its gold answer and of the system's answer (None if it has none)."""
 
     stem: str
     hops: int
@@ -105,7 +105,7 @@ def _ends(stem: str) -> tuple[str, str]:
 
 
 def _make_measure(name: str, rule: Rule, about: str) -> SetMeasure:
-    """The share of consistent cases over all graphs, from a rule for a graph; None without cases."""
+    """A measure: the share of consistent cases in all graphs, which `rule` counts for each graph; None without cases."""
     count = lru_cache(maxsize=1 << 14)(rule)  # the bootstrap repeats each graph about a thousand times
 
     def share(questions: Sequence[Question], predictions: Sequence[Prediction]) -> float | None:

@@ -1,4 +1,4 @@
-"""Influence graphs (Tandon et al., EMNLP 2019): nodes with phrasings, signed edges, chains between nodes, and a reader.
+"""Influence graphs (Tandon et al., EMNLP 2019): nodes with phrasings, signed edges, chains of edges, and a parser.
 
 Graphs are JSON lines in the released layout, which has a fixed template. An invented example:
 
@@ -7,10 +7,10 @@ Graphs are JSON lines in the released layout, which has a fixed template. An inv
      "Z": ["a good summer", "a wet spring"], "V": [], "para_outcome_accelerate": "MORE new trees?",
      "para_outcome_decelerate": "LESS new trees", "Y_affects_outcome": "more"}
 
-Its edges are X -> Y, Z -> X (+); X -> W, U -> Y, V -> X (-). `Y_affects_outcome` is the effect of Y on the accelerated outcome
-(A); that on the decelerated outcome (D) is the opposite. W is the opposite of Y, so its effects have the opposite signs (as in
-AllenAI's `SituationGraph.from_struct_v1`; the paper shows the case "more"). X, Y, W and U are in the paragraph, Z and V outside.
-A node's phrasings are a list, or a text in which " [OR] " separates them. An empty list is an absent node.
+The template's edges are X -> Y, Z -> X (+); X -> W, U -> Y, V -> X (-). `Y_affects_outcome` is the effect of Y on the accelerated
+outcome (A); Y's effect on the decelerated outcome (D) is the opposite. W is the opposite of Y, so its effects have the opposite
+signs (as in AllenAI's `SituationGraph.from_struct_v1`; the paper shows only the case "more"). X, Y, W and U are in the paragraph,
+Z and V outside. A node's phrasings are a list, or a text in which " [OR] " separates them. An empty list is an absent node.
 """
 
 import re
@@ -30,7 +30,7 @@ MORE, LESS = OUTCOME = ("A", "D")  # accelerated and decelerated outcome, as in 
 OUTSIDE = ("Z", "V")
 _TEMPLATE = (("Z", "X", 1), ("V", "X", -1), ("X", "Y", 1), ("X", "W", -1), ("U", "Y", -1))
 _AFFECTS = {"more": 1, "a": 1, "less": -1, "d": -1} | dict.fromkeys(("no_effect", "no effect", "none", "-", "."), 0)
-Words = Annotated[str, Field(min_length=0)]  # may be empty; with a length, pydantic refuses lone surrogates
+Words = Annotated[str, Field(min_length=0)]  # may be empty; even a limit of 0 makes pydantic refuse lone surrogates
 _OR = re.compile(r"\s*\[OR\]\s*")
 _Row = TypeVar("_Row")
 
@@ -57,7 +57,7 @@ class GraphRecord(StrictModel):
 
 
 class Edge(NamedTuple):
-    """An influence: `sign` 1 if more of the source means more of the target, -1 if it means less."""
+    """An influence. `sign` is 1 if more of the source means more of the target, -1 if it means less."""
 
     source: str
     target: str
@@ -98,7 +98,7 @@ class Graph:
 
     @property
     def usable(self) -> bool:
-        """Whether an edge leads to the outcome. Annotators marked other graphs as without effect."""
+        """Whether an edge leads to an outcome. Annotators marked the other graphs as having no effect."""
         return any(edge.target in OUTCOME for edge in self.edges)
 
     @cached_property
@@ -108,7 +108,7 @@ class Graph:
 
     @cached_property
     def chains(self) -> dict[tuple[str, str], Chain]:
-        """(source, target) -> a shortest path, for all connected nodes."""
+        """(source, target) -> a shortest path, for all pairs of connected nodes."""
         chains: dict[tuple[str, str], Chain] = {}
         for start in self.nodes:
             layer = [Chain((start,), 1)]
@@ -133,14 +133,14 @@ class Graph:
 
 
 def letters(text: str) -> str:
-    """The letters of a text in lower case; phrasings with equal letters are equal."""
+    """The letters of a text in lower case; phrasings with equal letters count as equal."""
     return re.sub(r"[\W\d_]+", "", text.lower())
 
 
 def locate_nodes(graph: Graph, change: str, effect: str, path_len: int) -> tuple[str, str]:
     """The nodes of a question's change and effect, the ends of a path of `path_len` nodes; ("", "") unless they are unique.
 
-    With `path_len` 0, the change is from another paragraph and its node is empty.
+    With `path_len` 0 (a distractor, which has no path), the change's node is empty.
     """
     if not path_len:
         targets = graph.named(effect)

@@ -1,11 +1,11 @@
 """Generates questions from influence graphs, as in the paper (Tandon et al., EMNLP 2019, section 3).
 
-A question asks how a change (a node that is no outcome) affects another node. The answer is the product of the signs of the path
-between them: more or less. Changes in the paragraph make in-para questions, changes outside it out-of-para questions; a change
-from another paragraph has no effect. Each phrasing of a node makes its own question.
+A question asks how a change (a node that is not an outcome) affects another node. The answer is the product of the signs of the
+path between them: more or less. Changes in the paragraph make in-para questions, changes outside it out-of-para questions; a
+change from another paragraph has no effect. Each phrasing of a node makes a question of its own.
 
-Two choices are ours. The effect of a no-effect question is a node with incoming edges. Balancing draws as many "more" as "less"
-of each type, and a third "no effect": the release has these proportions.
+Two choices are ours. The effect in a no-effect question is a node with incoming edges. Balancing takes as many "more" as "less"
+questions of each type, and makes a third "no effect": the release has these proportions.
 """
 
 import logging
@@ -28,11 +28,11 @@ logger = logging.getLogger(__name__)
 
 FOLDER = BUNDLED / "wiqa"
 SAMPLE = "sample-wiqa"  # the name of the bundled graphs
-_TRIES = 50  # draws per no-effect question; with more than a few paragraphs, most draws are valid
+_TRIES = 50  # random pairs per no-effect question; with more than a few paragraphs, most pairs are valid
 
 
 def effect_questions(graph: Graph, *, first_hop: bool = False) -> Iterator[WiqaQuestion]:
-    """A question for each path of a usable graph and each phrasing of its two ends.
+    """A question for each path of a usable graph and each pair of phrasings of its two ends.
 
     `first_hop` adds the effect on X of the nodes outside the paragraph (Z -> X, V -> X). The release has no such questions;
     transitivity needs their answers.
@@ -77,7 +77,7 @@ def _stem(change: str, effect: str) -> str:
 
 
 def balance_labels(questions: Sequence[WiqaQuestion], seed: int) -> list[WiqaQuestion]:
-    """Draw as many "more" as "less" of each type, and at most a third "no effect"; keeps the order."""
+    """Choose at random as many "more" as "less" of each type, and at most a third "no effect"; keeps the order."""
     draw = random.Random(seed)
     places: dict[tuple[str, str], list[int]] = {}
     for place, question in enumerate(questions):
@@ -93,7 +93,7 @@ def balance_labels(questions: Sequence[WiqaQuestion], seed: int) -> list[WiqaQue
 
 
 def make_balanced_questions(graphs: Sequence[Graph], seed: int) -> list[WiqaQuestion]:
-    """Balanced questions of the graphs of a split; changes without effect are from the same split."""
+    """Balanced questions from a split's graphs; changes without effect are from the same split."""
     questions: list[WiqaQuestion] = []
     with bar("questions from graphs", len(graphs)) as advance:
         for graph in graphs:
@@ -105,9 +105,9 @@ def make_balanced_questions(graphs: Sequence[Graph], seed: int) -> list[WiqaQues
 
 
 def make_complete_questions(graphs: Sequence[Graph], seed: int) -> list[WiqaQuestion]:
-    """All questions of each graph, with one phrasing drawn per node, and half as many without effect.
+    """All questions of each graph, with one random phrasing per node, and half as many without effect.
 
-    They hold every chain with all its hops, which the measures of consistency need.
+    They include every chain with all its hops, which the measures of consistency need.
     """
     phrased = []
     for graph in graphs:
@@ -123,7 +123,7 @@ def make_complete_questions(graphs: Sequence[Graph], seed: int) -> list[WiqaQues
 
 
 def assign_splits(paragraphs: Iterable[str], seed: int, known: Mapping[str, str]) -> dict[str, str]:
-    """Paragraph -> split: `known`, or by a hash with the seed: 80% train, 10% dev, 10% test."""
+    """Paragraph -> split: as `known`, else by a hash with the seed: 80% train, 10% dev, 10% test."""
     names = {*paragraphs}
     splits = {name: known[name] for name in names if name in known}
     rest = sorted(names - splits.keys(), key=lambda name: sha256(f"{seed}:{name}".encode()).digest())
@@ -134,13 +134,13 @@ def assign_splits(paragraphs: Iterable[str], seed: int, known: Mapping[str, str]
 def write_questions(root: Path, sources: Sequence[str], seed: int) -> Iterator[str]:
     """Write data/wiqa/made-{train,dev,test}.jsonl, and their graphs to made-graphs.jsonl; yields a line for each file.
 
-    A paragraph of the sample, or of the release's files if they are in data/wiqa, keeps its split, so a test paragraph never
-    makes a training question. A hash divides other paragraphs.
+    A paragraph of the sample, or of the release's files if they are in data/wiqa, keeps its split, so no training
+    question is made from a test paragraph. A hash divides the other paragraphs.
 
-    `sources` are files of graphs, or "sample-wiqa" for the bundled graphs; `seed` is for the split and all draws.
+    `sources` are files of graphs, or "sample-wiqa" for the bundled graphs; `seed` is for the split and all random choices.
 
     Raises:
-        IfqaError: a file is missing or has another format, or no graph leads to an outcome; nothing is written then.
+        IfqaError: a file is missing or in another format, or no graph leads to an outcome; nothing is written.
     """
     graphs: dict[str, Graph] = {}
     lines: list[dict[str, object]] = []
@@ -157,7 +157,7 @@ def write_questions(root: Path, sources: Sequence[str], seed: int) -> Iterator[s
             f"{', '.join(sources)}: no graph leads to its outcome; wanted 'Y_affects_outcome' more or less"
         )
     if unusable := len(graphs) - len(usable):
-        logger.info(f"{pluralize(unusable, 'graph')} left out: marked as without effect on the outcome")
+        logger.info(f"{pluralize(unusable, 'graph')} left out: marked as having no effect on the outcome")
     folder = root / "data" / "wiqa"
     splits = assign_splits((graph.paragraph_id for graph in usable.values()), seed, read_known_splits(folder))
     by_split = {name: [graph for graph in usable.values() if splits[graph.paragraph_id] == name] for name in SPLITS}
@@ -166,7 +166,7 @@ def write_questions(root: Path, sources: Sequence[str], seed: int) -> Iterator[s
         path = folder / f"made-{name}.jsonl"
         count = write_jsonl(path, (question.record() for question in questions[name]))
         paragraphs = pluralize(len({graph.paragraph_id for graph in split_graphs}), "paragraph")
-        yield f"{path}: {pluralize(count, 'question')} of {pluralize(len(split_graphs), 'graph')}, {paragraphs}"
+        yield f"{path}: {pluralize(count, 'question')} from {pluralize(len(split_graphs), 'graph')}, {paragraphs}"
     write_jsonl(folder / "made-graphs.jsonl", (line for line in lines if line["graph_id"] in usable))
     yield f"{folder / 'made-graphs.jsonl'}: {pluralize(len(usable), 'graph')}"
 

@@ -1,6 +1,6 @@
 """WIQA's release: the addresses of its files, and strict readers of its questions and topics.
 
-A line of questions (`train.jsonl`, `dev.jsonl`, `test.jsonl`), invented:
+An invented line of a file of questions (`train.jsonl`, `dev.jsonl`, `test.jsonl`):
 
     {"question": {"stem": "suppose the wind stops happens, how will it affect more seeds are carried off.",
                   "para_steps": ["Trees make seeds", "Wind carries them."], "answer_label": "less",
@@ -9,7 +9,7 @@ A line of questions (`train.jsonl`, `dev.jsonl`, `test.jsonl`), invented:
      "metadata": {"ques_id": "influence_graph:3:7:U-Y#0", "graph_id": "7", "para_id": "3", "question_type": "INPARA_EFFECT",
                   "path_len": 2}}
 
-`path_len` is the number of nodes on the path, 0 if the change is from another paragraph. A line may also have
+`path_len` is the number of nodes on the path; 0 for a distractor, which has none. A line may also have
 `"explanation": {"i": 1, "di": "less", "j": 1, "dj": "less", "de": "less"}`, as in AllenAI's `WIQADataPoint`.
 """
 
@@ -45,7 +45,7 @@ Direction = Literal["more", "less"]
 
 
 class QuestionLine(StrictModel):
-    """A line of questions."""
+    """A line of a file of questions."""
 
     question: dict[str, object]
     metadata: dict[str, object]
@@ -73,7 +73,7 @@ class MetadataRecord(StrictModel):
 
 
 class ExplanationRecord(StrictModel):
-    """Sentence `i` (from 0) becomes "more" or "less" true (`di`), then sentence `j` (`dj`), then the effect (`de`)."""
+    """The change makes sentence `i` (from 0) happen "more" or "less" (`di`), thus sentence `j` (`dj`), thus the effect (`de`)."""
 
     i: Natural
     di: Direction
@@ -83,7 +83,7 @@ class ExplanationRecord(StrictModel):
 
 
 class WiqaQuestion(StrictModel):
-    """A released question."""
+    """A question in the released layout."""
 
     question: QuestionRecord
     metadata: MetadataRecord
@@ -116,7 +116,7 @@ def split_stem(stem: str) -> tuple[str, str]:
 
 
 def new_wiqa_question(graph: Graph, name: str, stem: str, label: str, kind: str, length: int) -> WiqaQuestion:
-    """A question of a graph whose path has `length` nodes; `kind` is a key of TYPES."""
+    """A question about a graph, on a path of `length` nodes; `kind` is a key of TYPES."""
     question = {
         "stem": stem, "para_steps": graph.steps, "answer_label": label, "answer_label_as_choice": CHOICES[label][0],
         "choices": _CHOICE_RECORDS,
@@ -161,7 +161,7 @@ def parse_wiqa_question(record: Mapping[str, object], where: str) -> WiqaQuestio
 
 
 def check_label(question: WiqaQuestion, graphs: Mapping[str, Graph], where: str) -> bool:
-    """Check a question's label against its graph; whether change and effect are unique nodes there, joined by its path."""
+    """Check a question's label against its graph (else FormatError); returns whether `locate_nodes` finds its nodes."""
     name, label = question.metadata.graph_id, question.question.answer_label
     if name not in graphs:
         raise ConfigError(f"{where}: {unknown_name('graph', name, graphs)}")

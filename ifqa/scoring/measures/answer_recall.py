@@ -13,7 +13,7 @@ from ifqa.records import Question
 
 
 class _Spacing(dict[int, str]):
-    """A table for `str.translate`: letters, numbers and marks stay, separators become a blank, others get a blank around them."""
+    """A table for `str.translate`: letters, numbers and marks stay, separators become a space, others get spaces around them."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -29,7 +29,7 @@ def has_answer(text: str, answers: Collection[str]) -> bool:
     r"""Whether the text holds an answer's tokens in a row, as in DPR (dpr/data/qa_validation.py:119-201).
 
     Both are put into NFD; a token is a run of letters, numbers and marks, or another visible character
-    (`[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]`); case is ignored. An answer without tokens is in no text; in DPR it is in every text.
+    (`[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]`); case is ignored. An answer without tokens is found in no text; in DPR, in every text.
     """
     if isinstance(answers, str):
         raise TypeError("answers must be a collection of strings, not a string: its letters would be searched for")
@@ -39,7 +39,7 @@ def has_answer(text: str, answers: Collection[str]) -> bool:
 
 @lru_cache(maxsize=16_384)
 def token_line(text: str) -> str:
-    """The tokens, with a blank before, between and after them; a single blank if there are none."""
+    """The tokens, with a space before, between and after them; a single space if there are none."""
     tokens = unicodedata.normalize("NFD", text).translate(_SPACING).lower().split()
     return f" {' '.join(tokens)} " if tokens else " "
 
@@ -67,7 +67,7 @@ def ceiling(question: Question) -> float:
 def chance_floor(questions: Sequence[Question], depths: Sequence[int] = ANSWER.depths) -> dict[str, float]:
     """The exact expected answer recall of K random gold passages of other questions, as "answer@K", 0..1.
 
-    Drawn without replacement from the distinct gold passages of all other `questions`; of fewer than K, all are drawn.
+    They are drawn without replacement from the distinct gold passages of all other `questions`; if fewer than K, all are taken.
     """
     pool = {text: token_line(text) for question in questions for text in question.gold_passages}
     sums = dict.fromkeys(depths, 0.0)

@@ -1,8 +1,8 @@
 """Measures of a reader's confidence: risk-coverage curves, calibration, and AUROC of answerable questions.
 
-Each is a function of every question's confidence and whether its answer is right. Questions are ordered by falling confidence. If
-confidences are tied, the score is the mean over all orders of the ties; in the calibration error each tied question counts with
-the mean of its ties. A question without a confidence, such as a failed one, has confidence 0. If no question has one, the
+Each depends on every question's confidence and on whether its answer is right. Questions are ordered by falling confidence. If
+confidences are tied, the score is the mean over all orders of the ties; in the calibration error, each tied question counts with
+the ties' mean. A question without a confidence, such as a failed one, has confidence 0. If no question has one, the
 measures are undefined.
 """
 
@@ -23,7 +23,7 @@ CONFIDENCE_COLUMNS = ("confidence", "EM")
 class _ConfidenceGroups:
     """Resamples of questions, grouped by confidence, highest first: the numbers of questions and of positive ones in each group.
 
-    `confidence` is (groups,), `count` (resamples,), all others (resamples, groups).
+    Shapes: `confidence` is (groups,), `count` (resamples,), all others (resamples, groups).
     """
 
     def __init__(self, confidence: Numbers, sizes: Numbers, hits: Numbers) -> None:
@@ -35,7 +35,7 @@ class _ConfidenceGroups:
         self._hits_until, self._confidence_until = hits.cumsum(axis=1), (sizes * confidence).cumsum(axis=1)
 
     def first(self, k: Numbers) -> tuple[Numbers, Numbers]:
-        """The positives among the first `k` questions of each resample, and the sum of their confidences; (resamples,) all."""
+        """The positives among the first `k` questions of each resample, and the sum of their confidences; both (resamples,)."""
         whole = (self._ends <= k[:, None]).sum(axis=1)  # the number of groups within the first k questions
         row, last = np.arange(len(k)), np.minimum(whole, len(self.confidence) - 1)
         partial_size = k - self.before[row, last]
@@ -44,7 +44,7 @@ class _ConfidenceGroups:
         return hits, self._confidence_until[row, last] - excess * self.confidence[last]
 
     def bins(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Fifteen bins of equal size, highest confidence first: sizes, positives, sums of confidences; (resamples, 15) all."""
+        """Fifteen bins of equal size, highest confidence first: sizes, positives, sums of confidences; each (resamples, 15)."""
         ends = [self.count * number // BINS for number in range(BINS + 1)]
         hits, confidences = (np.stack(sums, axis=1) for sums in zip(*map(self.first, ends), strict=True))
         return np.diff(np.stack(ends, axis=1)), np.diff(hits), np.diff(confidences)
@@ -80,7 +80,7 @@ def aurc(groups: _ConfidenceGroups) -> Numbers:
     """
     wrong, before, count = groups.sizes - groups.hits, groups.before, groups.count
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, int(count.max(initial=0)) + 1))])
-    # In a group after s questions with w wrong answers, the j-th question adds (w + j * share) / (s + j) in the mean over orders.
+    # After s questions with w wrong answers, a group's j-th question adds (w + j * share) / (s + j), as the mean over orders.
     inverse = harmonic[(before + groups.sizes).astype(int)] - harmonic[before.astype(int)]
     share = np.where(groups.sizes > 0, 1 - groups.share, 0.0)
     areas = (wrong.cumsum(axis=1) - wrong) * inverse + share * (groups.sizes - before * inverse)
@@ -103,7 +103,7 @@ def calibration_error(groups: _ConfidenceGroups) -> Numbers:
 
 
 def brier(numbers: Numbers, times: Numbers) -> Numbers:
-    """The mean squared difference of confidence and EM (Brier 1950)."""
+    """The mean squared difference between confidence and EM (Brier 1950)."""
     if np.isnan(numbers[:, 0]).all():
         return np.full(len(times), np.nan)
     squares = (np.nan_to_num(numbers[:, 0]) - numbers[:, 1]) ** 2
@@ -113,7 +113,7 @@ def brier(numbers: Numbers, times: Numbers) -> Numbers:
 def auroc(groups: _ConfidenceGroups) -> Numbers:
     """How often a positive question has more confidence than a negative one; equal confidences count half.
 
-    Undefined without a positive or without a negative question.
+    Undefined unless there are both positive and negative questions.
     """
     others = groups.sizes - groups.hits
     total, below = others.sum(axis=1), others[:, ::-1].cumsum(axis=1)[:, ::-1] - others

@@ -2,7 +2,7 @@
 
 The official evaluations of IfQA, FiD and DPR use this normalisation; their exact match agrees with ours. It has no Unicode
 step: an en dash stays, and a letter with a combining accent differs from the composed letter. Dropped punctuation leaves no
-blank, so "3.5" equals "35": a known false match, kept so that scores stay comparable.
+space, so "3.5" equals "35": a known false match, kept so that scores stay comparable.
 """
 
 import re
@@ -21,7 +21,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 @lru_cache(maxsize=1_024)  # all measures normalise the same few answers
 def normalize(text: str) -> str:
-    """Lower-case, drop ASCII punctuation, replace the words a, an and the by a blank, squeeze white space; in this order.
+    """Lower-case, drop ASCII punctuation, replace the words a, an and the by a space, squeeze white space; in this order.
 
     "The U.S." -> "us", "2018-19" -> "201819", "10,000" -> "10000", "A" -> "". As in SQuAD's evaluate-v2.0.py:45-60.
     """
@@ -29,7 +29,7 @@ def normalize(text: str) -> str:
 
 
 def require_golds(golds: Sequence[str]) -> None:
-    """Raise FormatError without gold answers, and TypeError for a string, whose letters would count as answers."""
+    """Raise FormatError if there are no gold answers, TypeError for a string, whose letters would count as answers."""
     if isinstance(golds, str):  # a sequence of strings to the type checker
         raise TypeError("golds must be a sequence of answers, not one string")
     if not golds:
@@ -51,7 +51,7 @@ def exact_match(answer: str, golds: Sequence[str]) -> float:
 def contains(answer: str, golds: Sequence[str]) -> float:
     """1.0 if the normalised answer contains a normalised gold answer as whole tokens, else 0.0; never below `exact_match`.
 
-    A gold answer that normalises to nothing is contained only in an answer that does so too.
+    A gold answer that normalises to nothing is contained only in an answer that also normalises to nothing.
     """
     return _best(lambda answer, gold: float(f" {gold} " in f" {answer} " if gold else not answer), answer, golds)
 
@@ -59,7 +59,7 @@ def contains(answer: str, golds: Sequence[str]) -> float:
 def f1(answer: str, golds: Sequence[str]) -> float:
     """Harmonic mean of precision and recall over the normalised tokens, counted with repetition.
 
-    If both answer and gold normalise to nothing, F1 is 1.0, and if one does, 0.0, as in SQuAD v2 (evaluate-v2.0.py:71-73) and
+    If both answer and gold normalise to nothing, F1 is 1.0; if only one does, 0.0: as in SQuAD v2 (evaluate-v2.0.py:71-73) and
     torchmetrics; Atlas and CausalQA give 0.0 for both. Unlike SQuAD v2, a gold that normalises to nothing is kept (IfQA has "A").
     """
     return _best(_token_f1, answer, golds)

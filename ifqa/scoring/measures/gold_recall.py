@@ -13,7 +13,7 @@ from functools import lru_cache
 from ifqa.protocols import RankingMeasure
 from ifqa.records import Question
 
-#: Of a gold passage's 5-grams: wherever 100 words are cut in two, the larger half has at least 46 of 96.
+#: Share of a gold passage's 5-grams: wherever 100 words are cut in two, the larger part has at least 46 of the 96.
 COVERED_SHARE = 0.4
 GRAM_WORDS = 5
 
@@ -29,7 +29,7 @@ def covers(passage_text: str, gold_text: str) -> bool:
 
 
 def word_grams(text: str, size: int = GRAM_WORDS) -> frozenset[tuple[str, ...]]:
-    """The distinct n-grams of `size` words in a text; the whole text as a single gram if it is shorter."""
+    """The distinct n-grams of `size` words in a text; a shorter text is a single gram."""
     words = _split_words(text)
     size = min(size, len(words))
     return frozenset(zip(*(words[start:] for start in range(size)), strict=False))
@@ -65,7 +65,7 @@ def _long_grams(text: str) -> frozenset[tuple[str, ...]]:
 class GoldGrams:
     """An index of gold passages by their word 5-grams; about 40 KB of memory for each gold passage of 100 words.
 
-    It is for millions of passages: comparing them with thousands of gold passages pair by pair would take years.
+    It is for millions of passages, whose comparison with thousands of gold passages pair by pair would take years.
     """
 
     def __init__(self, golds: Sequence[str]) -> None:
@@ -76,10 +76,10 @@ class GoldGrams:
             for gram in gold:
                 self._golds.setdefault(gram, []).append(number)
         self._known = frozenset(self._golds)
-        self._short = {len(gram) for gram in self._golds} - {GRAM_WORDS}  # of gold passages of fewer than five words
+        self._short = {len(gram) for gram in self._golds} - {GRAM_WORDS}  # sizes of shorter gold passages' grams
 
     def shares(self, passage: str) -> dict[int, float]:
-        """Index of a gold passage -> the share of its 5-grams in the passage, if above 0; it `covers` from COVERED_SHARE on."""
+        """Index of a gold passage -> the share of its 5-grams in the passage, if above 0; from COVERED_SHARE on, it `covers`."""
         shared = self._known & word_grams(passage)
         for size in self._short:
             shared |= self._known & word_grams(passage, size)

@@ -1,4 +1,4 @@
-"""Subsets by kind of answer: numbers and dates, most of which must be computed, and the others."""
+"""Subsets by kind of answer: numbers and dates, most of which must be computed, and all other answers."""
 
 import re
 import string
@@ -25,15 +25,15 @@ _MARKS = string.punctuation + "–—−°€£¥"
 
 
 def is_numeric(golds: Sequence[str]) -> bool:
-    """Whether at least half of the gold answers are a number or a date.
+    """Whether at least half of the gold answers are numbers or dates.
 
-    A gold answer is one if its first word, after openers such as "early" or "more than", is a number (digits, a number word or a
-    month; "$", "mid-" and the like may precede it), and no later word is a capitalised name; numbers, months and words of up to
-    three letters (MHz, BC) are allowed. "fourth", "three years", "May", "mid-1930s" and "$6.4 million" are numeric; "K2",
+    A gold answer is numeric if its first word, after openers such as "early" or "more than", is a number (digits, a number word
+    or a month; "$", "mid-" and the like may precede it), and no later word is a capitalised name; numbers, months and words of up
+    to three letters (MHz, BC) are allowed. "fourth", "three years", "May", "mid-1930s" and "$6.4 million" are numeric; "K2",
     "World War I", "2018 FIFA World Cup" and "Bob May" are not.
 
-    Share of IfQA: 31.6% of full-dev, 35.9% of full-train; the paper annotates 30.4% of its answers as numbers or dates. Counting
-    a digit, number word or month anywhere in an answer gives 35.1% and 39.2%.
+    In IfQA, 31.6% of full-dev and 35.9% of full-train are numeric; the paper annotates 30.4% of its answers as numbers or dates.
+    Counting a digit, number word or month anywhere in an answer gives 35.1% and 39.2%.
     """
     return 2 * sum(map(_reads_as_number, golds)) >= len(golds) > 0
 
@@ -49,7 +49,7 @@ def _reads_as_number(gold: str) -> bool:
 
 def _is_number(word: str) -> bool:
     lowered = re.sub(r"^(early|mid|late)[-–]", "", word.lower())
-    # "7.4-kilometre" is a number, "two-seat" is not: after digits anything may follow, number words stand alone.
+    # "7.4-kilometre" is a number, "two-seat" is not: anything may follow digits, but number words must stand alone.
     return lowered[:1].isdigit() or all(part in _NUMBER_WORDS for part in re.split(r"[-–/]", lowered))
 
 

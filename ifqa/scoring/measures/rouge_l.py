@@ -1,6 +1,6 @@
-"""ROUGE-L: precision, recall and F1 of the longest common subsequence of words (Lin 2004), by the package `rouge-score`.
+"""ROUGE-L: precision, recall and F1 of the longest common subsequence of words (Lin 2004), with the package `rouge-score`.
 
-As CausalQA's authors compute it, in finetuning/measures.py of webis-de/coling22-benchmark-for-causal-question-answering at
+It is computed as CausalQA's authors do, in finetuning/measures.py of webis-de/coling22-benchmark-for-causal-question-answering at
 fc72cfd: both texts get SQuAD's normalisation, the package splits them into words of a-z and 0-9 without a stemmer ("Shōkaku" is
 "sh" and "kaku"; a text without such words scores 0 even against itself), and the gold answer with the best F1 gives all three
 scores. Only the average differs: they take the median of bootstrapped means, which changes with the seed; we take the mean.
@@ -27,7 +27,7 @@ class RougeL(NamedTuple):
 
 
 def rouge_l(answer: str, golds: Sequence[str]) -> RougeL:
-    """ROUGE-L of the gold answer with the best F1."""
+    """ROUGE-L against the gold answer with the best F1."""
     require_golds(golds)
     return _best(answer, tuple(golds))
 

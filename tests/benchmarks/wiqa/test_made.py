@@ -31,7 +31,7 @@ def test_the_sample_keeps_its_splits(tmp_path):
     assert paragraphs(tmp_path, "dev") == {"dune", "muscle"}
     assert len(read_graphs(tmp_path / "data/wiqa/made-graphs.jsonl")) == 12
     questions = read_wiqa_questions(tmp_path / "data/wiqa/made-train.jsonl")
-    assert f"{len(questions):,} questions of 7 graphs, 7 paragraphs" in lines[0]
+    assert f"{len(questions):,} questions from 7 graphs, 7 paragraphs" in lines[0]
 
 
 def test_a_paragraph_of_the_released_test_split_is_not_trained_on(tmp_path, graphs_file):
