@@ -277,6 +277,13 @@ class Answer:
             return self.how.pieces(passage.text)
         return split_at_answer(passage.text, self.text or self.candidate)
 
+    def position(self, passage: Passage) -> int | None:
+        """Where the answer stands in a passage's text; None if it does not."""
+        if self.how and self.how.passage_id == passage.id:
+            return self.how.span[0]
+        before, *highlighted = self.highlights(passage)
+        return len(before) if highlighted else None
+
     def _repr_html_(self) -> str:
         factual = f"<p>In fact: {escape(self.factual)}</p>" if self.factual else ""
         sure = f" <small>confidence {self.confidence:.0%}</small>" if self.text and self.confidence is not None else ""

@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 
 from ifqa.config.corpus import build_settings
 from ifqa.config.experiment import RetrieverSettings, retriever_sections, search_settings
+from ifqa.corpus.documents.indexed_file import IndexedFile, indexed_files
 from ifqa.corpus.passage_store import PassageStore, get_passages
 from ifqa.corpus.sources import user_folders
 from ifqa.errors import ConfigError, IfqaError, PluginError
@@ -220,6 +221,12 @@ class System:
         if not folders:
             return CorpusSummary(build.corpus.name, counts[0])
         return CorpusSummary(build.corpus.name, counts[0], folders, *counts[1:])
+
+    @cached_property
+    def documents(self) -> Mapping[str, IndexedFile]:
+        """The files of the searched folder of documents, by their names as in the ids of their passages."""
+        build = self.run.corpus
+        return indexed_files(build.sources, build.built_files) if self.searched.folders and build else {}
 
     @property
     def size(self) -> int:

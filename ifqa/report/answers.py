@@ -78,7 +78,10 @@ def answer_json(answer: Answer, searched: CorpusSummary | None = None) -> dict[s
         "confidence": answer.confidence,
         "candidate": answer.candidate,
         "support": asdict(support) if support else None,
-        "evidence": [{**asdict(passage), "source": passage_source(passage)} for passage in answer.evidence],
+        "evidence": [
+            {**asdict(passage), "source": passage_source(passage, answer.position(passage))}
+            for passage in answer.evidence
+        ],
     }
     record |= {"steps": [asdict(step) for step in answer.steps]} if answer.steps else {}
     return record | ({"searched": asdict(searched)} if searched else {})
@@ -108,9 +111,8 @@ def show_answer(
     if answer.factual:
         _print_field(console, "In fact", sanitize(answer.factual))
     for number, passage in enumerate(answer.evidence[:passages]):
-        at = answer.how.span[0] if answer.how and answer.how.passage_id == passage.id else None
         name = "" if number or answer.factual else "In fact"
-        _print_field(console, name, f"[dim]{sanitize(passage_source(passage, at))}[/dim]")
+        _print_field(console, name, f"[dim]{sanitize(passage_source(passage, answer.position(passage)))}[/dim]")
         _print_field(console, "", mark_parts(excerpt(answer.highlights(passage), answer.question.text), styled))
     for number, step in enumerate(answer.steps, start=1):
         count = pluralize(len(step.passage_ids), "new passage")

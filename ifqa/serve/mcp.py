@@ -27,6 +27,8 @@ def make_tools(service: Service) -> MCPServer[None]:
     """An MCP server with the tools of a service."""
     about = service.about
     searched = f"{about.corpus.name}, {about.corpus.passages:,} passages" if about.corpus else "nothing"
+    if folder := about.documents:
+        searched = f"the user's folder {folder.name!r}: {folder.files:,} files, {folder.passages:,} passages"
     instructions = _ABOUT.format(searched=searched, reader=about.reader.name if about.reader else "nobody")
     server = MCPServer[None](
         "ifqa", title="ifqa", version=__version__, instructions=instructions, subscriptions=False, log_level="WARNING"

@@ -3,11 +3,14 @@
 Offsets count Unicode code points, the end exclusive. `pieces` alternate between plain and highlighted text.
 """
 
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import Annotated, Literal, Self
+from urllib.parse import quote
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
 
+from ifqa.corpus.documents.chunking import encoded_name, parse_locator
 from ifqa.records import Answer, Question, Ranking, Step, Term
 from ifqa.retrieval.queries import split_question
 from ifqa.serve.limits import MAX_BODY, MAX_CHOICES, MAX_CONTEXT, MAX_ID, MAX_K, MAX_KEYS, MAX_QUESTION, MAX_QUESTIONS
@@ -126,12 +129,31 @@ def _replace_surrogates(content: object) -> object:
     return [*map(_replace_surrogates, content)] if isinstance(content, list | tuple) else content
 
 
+class SourceForm(Reply):
+    """The document of a passage: its file and place in words, the page of its text, and the file itself."""
+
+    text: Annotated[str, Field(examples=["notes & emails/Board minutes.docx, paragraphs 3-4"])]
+    url: Annotated[str, Field(description="The file's text, with the passage marked.")]
+    original: Annotated[str, Field(description="The file: a PDF opens at the page, any other is downloaded.")]
+
+    @classmethod
+    def of(cls, passage_id: str, files: Collection[str], at: int | None = None) -> Self | None:
+        """The source of a passage, or of its character `at`; None unless its file is in `files`, encoded as in an id."""
+        locator = parse_locator(passage_id, at)
+        if locator is None or encoded_name(passage_id) not in files:
+            return None
+        url = f"/documents/{quote(passage_id)}"
+        page = f"#page={locator.first}" if locator.unit == "page" else ""
+        return cls(text=str(locator), url=url, original=f"{url}/original{page}")
+
+
 class PassageForm(Reply):
-    """A passage."""
+    """A passage; `source` is null unless it is from a folder of documents."""
 
     id: str
     title: str
     text: str
+    source: SourceForm | None = None
 
 
 class Evidence(PassageForm):
@@ -155,10 +177,12 @@ class RankingForm(Reply):
     passages: list[RankedPassage]
 
     @classmethod
-    def of(cls, ranking: Ranking) -> Self:
-        """The form of a ranking."""
-        ranks = enumerate(ranking, start=1)
-        passages = [{**asdict(passage), "rank": rank, "score": score} for rank, (passage, score) in ranks]
+    def of(cls, ranking: Ranking, files: Collection[str] = ()) -> Self:
+        """The form of a ranking; `files` as in `SourceForm.of`."""
+        passages = [
+            {**asdict(passage), "source": SourceForm.of(passage.id, files), "rank": rank, "score": score}
+            for rank, (passage, score) in enumerate(ranking, start=1)
+        ]
         question = ranking.question
         return cls.model_validate({"id": question.id, "question": question.text, "passages": passages})
 
@@ -207,8 +231,8 @@ class AnswerForm(Reply):
     seconds: Annotated[float, Field(description="From the question's arrival to its answer.")]
 
     @classmethod
-    def of(cls, answer: Answer, seconds: float) -> Self:
-        """The form of an answer that took `seconds`."""
+    def of(cls, answer: Answer, seconds: float, files: Collection[str] = ()) -> Self:
+        """The form of an answer that took `seconds`; `files` as in `SourceForm.of`."""
         failed = not answer.text and bool(answer.error or not answer.candidate)
         text, how = answer.question.text, answer.how
         supposed = split_question(text).presupposition
@@ -219,6 +243,14 @@ class AnswerForm(Reply):
             explanation = asdict(how) | {"pieces": how.pieces(passage.text, sentence=True)}
             if how.calculation:
                 explanation["calculation"]["line"] = str(how.calculation)
+        evidence = [
+            {
+                **asdict(passage),
+                "source": SourceForm.of(passage.id, files, answer.position(passage)),
+                "pieces": answer.highlights(passage),
+            }
+            for passage in answer.evidence
+        ]
         return cls.model_validate(
             {
                 **asdict(answer),
@@ -229,7 +261,7 @@ class AnswerForm(Reply):
                 "answer": answer.text,
                 "error": answer.no_answer_reason.removeprefix("no answer: ") if failed else "",
                 "how": explanation,
-                "evidence": [{**asdict(passage), "pieces": answer.highlights(passage)} for passage in answer.evidence],
+                "evidence": evidence,
                 "seconds": round(seconds, 3),
             }
         )
@@ -261,6 +293,33 @@ class CorpusForm(Reply):
     passages: int
 
 
+class _FolderForm(Reply):
+    name: str
+    files: int
+    passages: int
+    updating: Annotated[bool, Field(description="Whether new and changed files are being read.")]
+
+
+class DocumentsForm(_FolderForm):
+    """The searched folder of documents, with the number of files left out."""
+
+    left_out: int
+
+
+class LeftOutFile(Reply):
+    """A file that is not read; `hint` says what would help."""
+
+    file: str
+    reason: str
+    hint: str
+
+
+class FolderForm(_FolderForm):
+    """The searched folder of documents, with the files left out, at most 1,000."""
+
+    left_out: list[LeftOutFile]
+
+
 class ReaderForm(Reply):
     """The reader; `streams`: whether its text arrives while it is generated."""
 
@@ -289,6 +348,7 @@ class About(Reply):
     about: str
     version: str = __version__
     corpus: CorpusForm | None
+    documents: Annotated[DocumentsForm | None, Field(description="Null unless a folder of documents is searched.")]
     retriever: str | None
     reader: ReaderForm | None
     passages_read: int

@@ -16,7 +16,17 @@ from ifqa.records import Answer, Question, Ranking
 from ifqa.serve import limits as sizes
 from ifqa.serve.batch_queue import BatchQueue, Pending
 from ifqa.serve.limits import Limits
-from ifqa.serve.schemas import About, AnswerForm, CorpusForm, LimitsForm, PassageForm, RankingForm, ReaderForm
+from ifqa.serve.schemas import (
+    About,
+    AnswerForm,
+    CorpusForm,
+    DocumentsForm,
+    LimitsForm,
+    PassageForm,
+    RankingForm,
+    ReaderForm,
+    SourceForm,
+)
 
 _EXAMPLES = 3
 _Result = TypeVar("_Result")
@@ -113,13 +123,14 @@ class Service:
         Raises TimeoutError after the limit, or IfqaError if the system cannot answer now.
         """
         answers = await self._results(batch)
-        forms = [AnswerForm.of(answer, pending.seconds) for answer, pending in zip(answers, batch, strict=True)]
+        files = self.system.documents
+        forms = [AnswerForm.of(answer, pending.seconds, files) for answer, pending in zip(answers, batch, strict=True)]
         self.metrics.outcomes.update(form.outcome for form in forms)
         return forms
 
     async def rankings(self, batch: Sequence[Pending[Ranking]]) -> list[RankingForm]:
         """Wait for all rankings, as `answers`."""
-        return [RankingForm.of(ranking) for ranking in await self._results(batch)]
+        return [RankingForm.of(ranking, self.system.documents) for ranking in await self._results(batch)]
 
     async def passage(self, passage_id: str) -> PassageForm:
         """A passage of the corpus; NotFound if the id is unknown."""
@@ -128,7 +139,8 @@ class Service:
         passage = await asyncio.to_thread(self.system.passage, passage_id)
         if passage is None:
             raise NotFound(f"no passage {passage_id!r:.80} in corpus {self.system.experiment.corpus or '(none)'}")
-        return PassageForm.model_validate(asdict(passage))
+        source = SourceForm.of(passage_id, self.system.documents)
+        return PassageForm.model_validate({**asdict(passage), "source": source})
 
     async def _results(self, batch: Sequence[Pending[_Result]]) -> list[_Result]:
         try:
@@ -146,20 +158,27 @@ class Service:
 def _about(system: System, limits: Limits, llm: LanguageModel | None) -> About:
     experiment, form = system.experiment, None
     reader, retriever = experiment.reader, experiment.retriever
-    has_corpus = retriever and experiment.corpus
+    has_corpus, searched, documents = retriever and experiment.corpus, system.searched, None
+    if searched.folders:
+        names = ((experiment.root / folder).resolve().name or folder for folder in searched.folders)
+        documents = DocumentsForm(
+            name=", ".join(names), files=searched.files, passages=searched.passages, left_out=searched.left_out,
+            updating=False,
+        )  # fmt: skip
     if reader:
         label, threshold = system.reader.label, system.reader.abstain_threshold
         model, streams = (llm.name, llm.streams) if llm else ("", False)
         form = ReaderForm(name=reader["name"], label=label, model=model, streams=streams, abstains_below=threshold)
     return About(
         name=experiment.name,
-        about=experiment.about,
+        about=f"The documents of {documents.name}." if documents else experiment.about,
         corpus=CorpusForm(name=experiment.corpus, passages=system.size) if has_corpus else None,
+        documents=documents,
         retriever=retriever["name"] if retriever else None,
         reader=form,
         passages_read=reader["passages"] if reader and retriever else 0,
         k=retriever["k"] if retriever else 0,
-        examples=_examples(system),
+        examples=[] if documents else _examples(system),
         limits=LimitsForm(seconds=limits.seconds, waiting=limits.waiting),
     )
 

@@ -23,7 +23,7 @@ def test_an_answer_has_all_of_its_record():
             "passage_id": "p/1", "sentence": [0, 24], "span": [19, 23], "pieces": pieces,
             "calculation": {"result": "1859", "rule": "plus", "terms": [term, ten], "line": line},
         },
-        "evidence": [{"id": "p/1", "title": "Mill", "text": PASSAGE.text, "pieces": pieces}],
+        "evidence": [{"id": "p/1", "title": "Mill", "text": PASSAGE.text, "source": None, "pieces": pieces}],
         "steps": [{"query": "mill", "passage_ids": ["p/1"]}], "seconds": 0.1,
     }  # fmt: skip
 
@@ -32,7 +32,7 @@ def test_a_ranking_has_its_passages_with_ranks_and_scores():
     ranking = Ranking(QUESTION, (Hit("p/1", 2.5),), (PASSAGE,))
     assert RankingForm.of(ranking).model_dump() == {
         "id": "mine/1", "question": QUESTION.text,
-        "passages": [{"id": "p/1", "title": "Mill", "text": PASSAGE.text, "rank": 1, "score": 2.5}],
+        "passages": [{"id": "p/1", "title": "Mill", "text": PASSAGE.text, "source": None, "rank": 1, "score": 2.5}],
     }  # fmt: skip
 
 

@@ -134,8 +134,17 @@ def passage_id(file: str, number: int, unit: str, places: Sequence[tuple[int, in
     where = f"{first}" if first == last else f"{first}-{last}"
     if unit == "page":
         where = ",".join([f"{first}", *(f"{place}@{start}" for place, start in places[1:])])
-    name = _REFUSED.sub(lambda match: quote(os.fsencode(match[0]), safe=""), file)
-    return f"{name}#{number}:{unit}={where}"
+    return f"{encode_name(file)}#{number}:{unit}={where}"
+
+
+def encode_name(file: str) -> str:
+    """A file's name as in the ids of its passages."""
+    return _REFUSED.sub(lambda match: quote(os.fsencode(match[0]), safe=""), file)
+
+
+def encoded_name(passage_id: str) -> str:
+    """The file's name in an id, still encoded."""
+    return passage_id.rpartition("#")[0]
 
 
 def parse_locator(passage_id: str, at: int | None = None) -> Locator | None:

@@ -131,18 +131,22 @@ class Documents(Source):
     def chunking(self) -> Chunking:
         return Chunking(self.words, self.overlap, tuple(self.columns))
 
+    @cached_property
+    def key_prefix(self) -> str:
+        """The start of its files' keys: a hash of the folder and the settings."""
+        settings = json.dumps([VERSION, str(Path(self.path).absolute()), asdict(self.chunking)], sort_keys=True)
+        return hashlib.sha256(settings.encode("utf-8", "surrogatepass")).hexdigest()[:16] + "/"
+
     def settings(self) -> dict[str, object]:
         return super().settings() | {"reader": VERSION}
 
     def documents(self, known: KnownFiles) -> Iterator[Document]:
         """The files to read, with their hashes; a file with its known size and time of change is not hashed again."""
-        settings = json.dumps([VERSION, str(Path(self.path).absolute()), asdict(self.chunking)], sort_keys=True)
-        folder = hashlib.sha256(settings.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         files = [file for file in self.scanned if not file.kind]
         if pdfs := [file.path for file in files if suffix_of(file.name) == ".pdf"]:
             pdf.require_library(pdfs[0])
         for file in files:
-            key = f"{folder}/{file.name}"
+            key = self.key_prefix + file.name
             if file.name not in self._hashes:
                 self._hashes[file.name] = _hash_file(file, known.get(key, (0, 0, "")))
             yield Document(file, self._hashes[file.name], key)
