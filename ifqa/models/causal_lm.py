@@ -52,7 +52,7 @@ def is_local_model(name: str, root: Path = Path()) -> bool:
 
 
 def download_hint(name: str, root: Path = Path()) -> str:
-    """How to get a model that is missing on this machine; empty if it is there."""
+    """How to get a model that is missing on this machine; empty if it is present."""
     if is_gguf(name):
         return "" if (root / name).is_file() else "file not found; put it there or name another"
     if is_adapter(root / name):
@@ -77,7 +77,7 @@ def _find_adapter(folder: Path, root: Path) -> CausalLMFiles:
     manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
     trained_on = manifest.get("base", {}).get("sha256", "")
     if trained_on and trained_on != (sha256 := base.fingerprint):
-        problem = f"{folder} was trained on another {name} (SHA-256 {trained_on[:8]}..., found {sha256[:8]}...)"
+        problem = f"{folder} was trained on a different {name} (SHA-256 {trained_on[:8]}..., found {sha256[:8]}...)"
         raise DamagedArtifact(f"{problem}; train it again, or restore that model")
     sources = frozenset(manifest.get("sources", {}).values())
     return CausalLMFiles(base.folder, folder, manifest.get("family", ""), sources)

@@ -1,4 +1,4 @@
-"""A model's device and precision, and batches of texts of similar length, limited by their tokens."""
+"""A model's device and precision, and batches of texts of similar length with a limited number of tokens."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def resolve_device(device: str) -> str:
 
 
 def half_precision(device: str) -> "torch.dtype":
-    """bfloat16 where the hardware multiplies in it, else float32."""
+    """bfloat16 if the hardware supports bfloat16 multiplication, else float32."""
     import torch
 
     if device == "cuda":  # older GPUs emulate bfloat16, slower than float32
@@ -44,7 +44,7 @@ def half_precision(device: str) -> "torch.dtype":
 
 
 def resolve_precision(precision: str, device: str) -> "torch.dtype":
-    """The dtype of a setting "precision"; for "auto", the device's `half_precision`."""
+    """The dtype for the setting "precision"; for "auto", the device's `half_precision`."""
     import torch
 
     dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16}

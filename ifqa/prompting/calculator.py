@@ -1,6 +1,6 @@
 """Evaluates arithmetic and dates in a language model's answer: "1890 + 5", "3 March 1912 + 2 years", "15% of 240".
 
-A tokenizer and a recursive descent parser without names, attributes or calls; limits on length and depth keep it fast.
+It is a tokenizer and a recursive descent parser without names, attributes or calls; length and depth are limited.
 
     sum      = product (("+" | "-") product)*
     product  = sign (("*" | "/" | "of") sign)*           "of" multiplies: 15% of 240
@@ -23,7 +23,7 @@ from typing import NamedTuple
 _DAYS = {"day": 1, "week": 7}
 _MONTHS = {"month": 1, "year": 12}
 _LENGTH = 200  # characters of an expression
-_DEPTH = 30  # parentheses inside each other
+_DEPTH = 30  # nested parentheses
 _EXPRESSIONS = 20  # in an answer
 _DIGITS = 6
 
@@ -45,7 +45,7 @@ _WORDS = (*_UNITS, "of", "from", "to", "age")
 
 
 class CalculatorError(ValueError):
-    """An expression cannot be computed. The language model's mistake, so it does not stop a run."""
+    """An expression cannot be computed. This is the language model's mistake, so it does not stop a run."""
 
 
 class Duration(NamedTuple):
@@ -85,7 +85,7 @@ def evaluate(expression: str) -> Fraction | date:
     if parser.rest[-1] != "the end":
         raise CalculatorError(f"wanted an operator, found {parser.next_token()}")
     if isinstance(value, Duration):
-        raise CalculatorError("a length of time alone; add it to a date, or write the unit outside the brackets")
+        raise CalculatorError("the value is a length of time; add it to a date, or write its unit outside brackets")
     return value
 
 
@@ -133,11 +133,11 @@ def _date(match: re.Match[str]) -> date:
     try:
         return date(int(year), int(month), int(day))
     except ValueError as error:
-        raise CalculatorError(f"invalid date {match[0]!r}; a minus needs blanks on both sides") from error
+        raise CalculatorError(f"invalid date {match[0]!r}; a minus needs spaces on both sides") from error
 
 
 class _ExpressionParser:
-    """The grammar above, a method for each rule. `rest` holds the unread tokens in reverse."""
+    """The grammar above, with a method for each rule. `rest` holds the unread tokens in reverse."""
 
     def __init__(self, tokens: list[Fraction | date | str]) -> None:
         self.rest = ["the end", *tokens[::-1]]
@@ -214,7 +214,7 @@ class _ExpressionParser:
     def date(self) -> date:
         day = self.atom()
         if not isinstance(day, date):
-            raise CalculatorError("'of', 'from' and 'to' want a date with day, month and year")
+            raise CalculatorError("'of', 'from' and 'to' need a date with day, month and year")
         return day
 
 
@@ -222,18 +222,18 @@ def require_number(operand: Value, what: str) -> Fraction:
     """The operand if it is a number; `what` names the operation in the error."""
     if not isinstance(operand, Fraction):
         kind = "a date" if isinstance(operand, date) else "a length of time"
-        raise CalculatorError(f"{what} wants a number, found {kind}")
+        raise CalculatorError(f"{what} needs a number, found {kind}")
     return operand
 
 
 def add(left: Value, right: Value, sign: int) -> Value:
-    """The sum (`sign` 1) or difference (-1) of numbers, date and duration, year and years, or two dates (in days)."""
+    """The sum (`sign` 1) or difference (-1) of two numbers, a date and a duration, a year and years, or two dates (in days)."""
     if isinstance(left, date):
         if isinstance(right, Duration):
             return _shift_date(left, sign * right.length, right.unit)
         if isinstance(right, date) and sign < 0:
             return Fraction((left - right).days)
-        raise CalculatorError("only a length of time, as '2 years', can be added to a date; a date can be subtracted")
+        raise CalculatorError("only a length of time, like '2 years', can be added to a date; a date can be subtracted")
     if isinstance(left, Fraction) and isinstance(right, Duration) and right.unit == "year":
         right = Fraction(right.length)  # "1890 + 5 years"
     return require_number(left, "'+' or '-'") + sign * require_number(right, "'+' or '-' after a number")

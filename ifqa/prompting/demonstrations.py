@@ -39,15 +39,15 @@ class Demo:
     question: Text
     answer: Text
     passages: tuple[Passage, ...] = ()  # they contain the answer, best first
-    steps: Mapping[str, str] = field(default_factory=dict)  # reasoning by names in prompts: "reasoning", "fact" ...
+    steps: Mapping[str, str] = field(default_factory=dict)  # the reasoning, by names of steps in prompts
     factual: str = ""  # the answer in the real world
-    expression: str = ""  # computes the answer, as "[[1859 + 6]]"
+    expression: str = ""  # computes the answer, such as "[[1859 + 6]]"
     choices: tuple[str, ...] = ()  # that the question offers
 
 
 @dataclass(frozen=True, slots=True)
 class Demos:
-    """Demonstrations, and the split family of their questions."""
+    """Demonstrations and their questions' split family."""
 
     family: str
     demos: tuple[Demo, ...]
@@ -76,7 +76,7 @@ def draw_demos(
     """Sample demonstrations from training questions, each with its first answer and gold passages, without reasoning.
 
     Hashes of seed and id decide, so the order of the questions and Python's version do not matter, and a smaller sample is the
-    start of a larger one. `avoid` has texts of questions to exclude: some questions of the evaluated split are in both splits.
+    start of a larger one. `avoid` has texts of questions to exclude: some evaluation questions are also training questions.
     """
     excluded = set(map(_normalize, avoid))
     answered = [question for question in questions if question.answers and question.answers[0].strip()]
@@ -106,7 +106,7 @@ def _parse_demo(record: dict[str, Any], where: str) -> Demo:
             raise FormatError(f"{where}: passages: wanted an object, found {passage!r:.80}")
         check_settings("key", Passage, passage, where=f"{where}: passages")
     if not all(isinstance(step, str) for step in record.get("steps", {}).values()):
-        raise FormatError(f"{where}: key 'steps': wanted texts by the names of the steps, found {record['steps']}")
+        raise FormatError(f"{where}: key 'steps': wanted a text for each step's name, found {record['steps']}")
     choices = tuple(record.get("choices", ()))
     demo = Demo(**record | {"passages": tuple(Passage(**passage) for passage in passages), "choices": choices})
     try:

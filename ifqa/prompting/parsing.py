@@ -4,10 +4,9 @@
     last marker  the text after the last marker ("Answer:") that begins a line, on that line or the next
     whole        the whole completion on one line (GenRead's background), without a leading marker
 
-A marker may be in upper or lower case, bold, quoted, or in a list ("3. **Answer:** …"). Blanks, bold and quotes around an
-answer are removed, and its full stop, unless that ends an abbreviation. A base model often continues with another question,
-so the completion ends before the first line after an answer that begins like the prompt's user template ("Question:").
-The reasoning up to "</think>" is ignored.
+A marker may be in upper or lower case, bold, quoted, or in a list ("3. **Answer:** …"). Spaces, bold and quotes around an answer
+are removed, and so is its full stop, unless it ends an abbreviation. A base model often continues with another question: after an
+answer, the completion ends where a line begins like the user template ("Question:"). The reasoning up to "</think>" is ignored.
 """
 
 import re
@@ -32,7 +31,7 @@ _ABBREVIATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """The answer, also the one in the real world if the prompt asks for it, or `problem`: why there is none."""
+    """The answer, with the one in the real world if the prompt asks for it; or `problem`: why there is no answer."""
 
     answer: str
     factual: str = ""
@@ -49,7 +48,7 @@ class AnswerParser(StrictModel):
     def parse(self, completion: str, labels: tuple[str, ...] = (), calculator: bool = False) -> ParsedAnswer:
         """The answer in a completion; if there is none, `answer` is "" and `problem` says why in one line.
 
-        `labels` begin lines of the prompt's user template, as "Question:". `calculator` computes "[[1859 + 6]]" in an answer.
+        `labels` begin lines of the prompt's user template: "Question:". `calculator` computes "[[1859 + 6]]" in an answer.
         """
         *reasoning, text = completion.split("</think>")
         if not reasoning and completion.lstrip().startswith("<think>"):
@@ -99,7 +98,7 @@ class AnswerParser(StrictModel):
 
 
 def _compute_answer(text: str, calculator: bool) -> tuple[str, str]:
-    """The cleaned answer with its expressions computed, and why that failed, or ""."""
+    """The cleaned answer with its expressions computed, and the reason if that failed, else ""."""
     answer = clean_answer(text)
     try:
         return compute_brackets(answer) if calculator else answer, ""
@@ -114,7 +113,7 @@ def label_choices(choices: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def match_choice(parsed: ParsedAnswer, choices: Sequence[str]) -> ParsedAnswer:
-    """The choice that an answer names by text, letter or both ("(B) less"); case, punctuation and blanks are ignored."""
+    """The choice that an answer names by text, letter or both ("(B) less"); case, punctuation and spaces are ignored."""
     if parsed.problem:
         return parsed
     matches = {
@@ -134,7 +133,7 @@ def _normalize(text: str) -> str:
 
 
 def clean_answer(text: str) -> str:
-    """Strip blanks, bold, code marks and quotes around an answer, and a sentence's full stop."""
+    """Strip spaces, bold, code marks and quotes around an answer, and a sentence's full stop."""
     for _ in range(8):  # marks may be nested
         before, text = text, text.strip()
         for opening, closing in _WRAPS:

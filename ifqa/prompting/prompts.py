@@ -1,17 +1,17 @@
 """Reads prompts from `prompts/*.toml`, renders them, and parses completions.
 
-A prompt file has its purpose (`about`), its origin (`source`), whether it `reads_passages`, the limit on the answer's tokens
-(`max_tokens`), the stop string (`stop`: none, or a newline), its templates and, in `[parse]`, the rule that finds the
-answer. Templates have placeholders in braces ("{{" is a brace):
+A prompt file states its purpose (`about`), its origin (`source`), whether it `reads_passages`, the limit on the answer's tokens
+(`max_tokens`), the stop string (`stop`: none, or a newline), its templates and, in `[parse]`, the rule that finds the answer.
+Templates have placeholders in braces ("{{" is a brace):
 
     system      no placeholders; the system message, empty for none
     passage     {number} (from 1), {title} and {text} of a passage. Without a title, {title} and the text up to the next
                 placeholder are removed
     no_passages no placeholders; replaces {passages} if there are no passages
-    user        {question}, {passages} if the prompt reads passages, {choices}, a line each as "(A) more", if it shows them, and
-                {searched}, the queries so far, a line each, if the answer is the next query
+    user        {question}; {passages}, if the prompt reads passages; {choices}, if it shows them, one per line as "(A) more";
+                and {searched}, the queries so far, one per line, if the answer is the next query
     assistant   what the model should write: {answer}, {factual} (the answer in the real world), {background} (the texts
-                of the passages), and the reasoning by the names listed in `steps`
+                of the passages), and each reasoning step, by its name in `steps`
 
 The chat form has messages: system, demonstrations, user. The completion form is one text that ends with the beginning of the
 assistant template, from which the model continues. Values may contain braces or markers such as "Answer:".
@@ -49,9 +49,9 @@ class Prompt(StrictModel):
     source: Text
     reads_passages: bool
     max_tokens: Positive
-    #: Of the completion form; a chat model stops by itself and may begin with a newline.
+    #: Only for the completion form: a chat model stops by itself, and may begin with a newline.
     stop: Annotated[
-        list[Literal["\n"]], Field(max_length=1, description='[] or ["\\n"], for other stop strings cut answers')
+        list[Literal["\n"]], Field(max_length=1, description='[] or ["\\n"], as other stop strings cut answers')
     ]
     user: _Filled
     assistant: _Filled
@@ -90,7 +90,7 @@ class Prompt(StrictModel):
         for placeholder in _placeholders(self.assistant):
             if not values.get(placeholder, "").strip():
                 raise ConfigError(
-                    f"prompt {self._name!r} shows {placeholder!r} of each demonstration, but that of {demo.question[:60]!r} "
+                    f"prompt {self._name!r} shows {placeholder!r} of each demonstration, but {demo.question[:60]!r} "
                     f"has none; use other demonstrations, such as 'sample', or none"
                 )
         return self.assistant.format(**values)
@@ -171,7 +171,7 @@ def _placeholders(template: str) -> list[str]:
 
 
 def _check_template(text: str, key: str, required: Sequence[str], optional: Sequence[str], where: str) -> None:
-    """Refuse unknown and missing placeholders of a template."""
+    """Refuse a template with an unknown or missing placeholder."""
     try:
         pieces = list(string.Formatter().parse(text))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Reader 'cascade': the span reader where it is sure, else a language model."""
+"""Reader 'cascade': the span reader where it is confident, else a language model."""
 
 import hashlib
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from ifqa.settings import Natural, check_arguments
 class Cascade(Reader):
     """Asks a language model only where 'extractive' is unsure: an LLM cascade (Chen et al. 2023, FrugalGPT, section 3).
 
-    If a completion has no answer, the span reader's answer stays. Answers of the language model have no confidence. A failed
-    request is a failed prediction, which the next run retries.
+    If a completion has no answer, the span reader's answer stays. The language model's answers have no confidence. If a request
+    fails, so does the prediction, and the next run retries it.
 
     Args:
         llm: the language model of the experiment's [llm].
-        sure: the span reader's answer stands from this confidence on, above 0 to 1.
-        weights: of the span reader, with a calibration; empty for those that ship with ifqa.
+        sure: the lowest confidence, above 0 and up to 1, at which the span reader's answer stands.
+        weights: the span reader's, with a calibration; empty for those that ship with ifqa.
         prompt, demos, shots, seed: as in the reader 'llm'.
     """
 
@@ -59,7 +59,7 @@ class Cascade(Reader):
         return predictions
 
     def requests(self, questions: Sequence[Question], passages: RankedPassages) -> list[Request]:
-        """The requests if the span reader is unsure of every question, an upper bound."""
+        """The requests for the case that the span reader is unsure of every question: an upper bound."""
         return self._llm.requests(questions, passages)
 
     def usage(self) -> StageUsage:
@@ -71,7 +71,7 @@ class Cascade(Reader):
         families = {Plugins().reader(name).training_family(**settings) for name in ("extractive", "llm")} - {""}
         if len(families) > 1:
             both = " and ".join(sorted(families))
-            raise ConfigError(f"reader 'cascade': weights and demonstrations are of {both}; wanted one split family")
+            raise ConfigError(f"reader 'cascade': weights and demonstrations come from {both}; wanted one split family")
         return "".join(families)
 
     @classmethod

@@ -23,15 +23,15 @@ from ifqa.storage.files import sha256
 class Llm(Reader):
     """Asks a language model each question, with the best passages that fit its window, and parses the answer from its text.
 
-    A prediction fails if the request fails, if the prompt's rule finds no answer in the completion ("unparsed: …"), or if the
-    answer is none of the choices that the prompt shows.
+    A prediction fails if the question exceeds the window, the request fails, the prompt's rule finds no answer in the completion
+    ("unparsed: …"), or the answer is none of the choices that the prompt shows.
 
     Args:
         llm: the language model of the experiment's [llm].
         prompt: a file `prompts/NAME.toml`; a prompt without passages is closed-book.
         demos: demonstrations: a file `prompts/demos/NAME.jsonl`, or `benchmark/split` to draw from its questions.
-        shots, seed: number of demonstrations, 0 for all of a file, or for none if `demos` is empty; seed of the draw.
-        samples: answers sampled per question; the most frequent counts, of a tie the first (self-consistency; Wang et al. 2023).
+        shots, seed: how many demonstrations to show (0 for all in the file, or none without `demos`), and the seed for choosing.
+        samples: answers sampled per question; the most frequent wins, on a tie the first (self-consistency; Wang et al. 2023).
             More than 1 needs a temperature.
         temperature: 0 for the most likely answer.
         order: "best first", or "best last": the best passage next to the question.
@@ -49,7 +49,7 @@ class Llm(Reader):
         if samples > 1 and not temperature:
             raise ConfigError(f"reader 'llm': {samples} samples at temperature 0 are the same; set temperature = 0.7")
         if shots and not demos:
-            raise ConfigError("reader 'llm': shots needs demos: a file's name, or benchmark/split, as ifqa/full-train")
+            raise ConfigError("reader 'llm': shots needs demos: a file, or benchmark/split, such as ifqa/full-train")
         if "/" in demos and not shots:
             raise ConfigError(f"reader 'llm': demos = {demos!r} needs the number of questions to show; set shots")
         self.llm, self.samples, self.temperature, self.order = llm, samples, temperature, order
@@ -80,7 +80,7 @@ class Llm(Reader):
         return predictions
 
     def fitted(self, questions: Sequence[Question], passages: RankedPassages) -> list[FittedPrompt]:
-        """The prompt of each question, with the passages that fit the window."""
+        """The prompt for each question, with the passages that fit the window."""
         demos = self._load_demos(questions).demos if self._demos else ()
         return [
             fit_prompt(self.prompt, question.text, ranking, self.llm, demos, self.order, question.choices)

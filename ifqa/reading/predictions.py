@@ -14,7 +14,7 @@ from ifqa.storage.files import read_jsonl, require_file, sha256
 
 
 class AnswerLine(StoredModel):
-    """A line of the file; `question_id` is as "ifqa/full-dev/17"."""
+    """A line of the file; `question_id` is in the form "ifqa/full-dev/17"."""
 
     question_id: Text
     answer: str
@@ -22,7 +22,7 @@ class AnswerLine(StoredModel):
 
 
 class Predictions(Reader):
-    """Reads answers from a file, plain or compressed, with an `AnswerLine` a line."""
+    """Reads answers from a file, plain or compressed; each line is an `AnswerLine`."""
 
     version = 2
 
@@ -39,7 +39,7 @@ class Predictions(Reader):
     def answer(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
-        """Each question's answer; a question that is not in the file is a failure."""
+        """Each question's answer; a question that is not in the file gets a failed prediction."""
         splits = {question_id.rpartition("/")[0] for question_id in self.answers}
         predictions = []
         for question in questions:

@@ -59,12 +59,12 @@ class BM25(IndexedRetriever):
 
         Args:
             index: a folder from `build`, or a Lucene index of pyserini with the porter stemmer.
-            k1: term frequency saturation, from 0; at a low value, repetitions of a word add little. k1 and b default to
+            k1: term frequency saturation, at least 0; at a low value, repetitions of a word add little. k1 and b default to
                 pyserini's values (pyserini/search/lucene/_searcher.py:583), not Lucene's.
-            b: length normalisation, 0 to 1; at a high value, long passages score lower.
+            b: length normalisation, from 0 to 1; at a high value, long passages score lower.
             title_weight: weight of the title's score, added to the text's; above 0 the index needs titles.
             threads: questions searched at a time; 0 for one per core.
-            memory_gb: as for `ifqa.retrieval.jvm.load_jnius`.
+            memory_gb: as in `ifqa.retrieval.jvm.load_jnius`.
         """
         self._index, self._batch = require_file(index, "BM25 index"), threads or _BATCH
         path = index / _FACTS_FILE
@@ -80,7 +80,7 @@ class BM25(IndexedRetriever):
         self._count = self._searcher.get_total_num_docs()
         if facts.passages not in (None, self._count):
             counts = f"{self._count:,} of {facts.passages:,} passages"
-            raise DamagedArtifact(f"{index} holds {counts}: damaged; build it again")
+            raise DamagedArtifact(f"{index} is damaged: it holds {counts}; build it again")
         if title_weight and not facts.title:
             raise ConfigError(f"{index} was built without titles: set title_weight to 0, or build it with title = true")
         self._searcher.set_bm25(float(k1), float(b))
@@ -91,7 +91,7 @@ class BM25(IndexedRetriever):
             self._weights.put("title", name("java.lang.Float")(float(title_weight)))
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """The `k` best passages of each question, best first; none for a question of stop words only.
+        """The `k` best passages of each question, best first; none for a question with only stop words.
 
         Scores are Anserini's: BM25 rounded to four decimals. A passage that ties, or nearly ties, with its predecessor is
         lowered by 1e-6 (ScoreTiesAdjusterReranker), a step that vanishes in 32-bit floats above 16. Scores never rise
@@ -115,7 +115,7 @@ class BM25(IndexedRetriever):
 
     def _damaged(self, error: Exception) -> DamagedArtifact:
         fault = f"Lucene cannot read {self._index} ({' '.join(str(error).split())[:200]})"
-        # `ifqa index` alone does not rebuild an index of a newer Lucene
+        # `ifqa index` alone does not rebuild an index that a newer Lucene built
         return DamagedArtifact(f"{fault}; remove that folder, then: ifqa index CORPUS")
 
     @classmethod
@@ -165,7 +165,7 @@ class BM25(IndexedRetriever):
                 for number, record in read_jsonl(file):
                     for key in ("id", "contents"):
                         text_field(record, key, f"{file}:{number}")
-            raise RuntimeError(f"Anserini ended with {status}, {indexed:,} of {count:,} passages:\n{output[-4000:]}")
+            raise RuntimeError(f"Anserini indexed {indexed:,} of {count:,}, status {status}:\n{output[-4000:]}")
         write_json(folder / _FACTS_FILE, {"stemmer": stemmer, "title": title, "passages": count})
 
     @classmethod

@@ -1,7 +1,7 @@
 """Late interaction (ColBERT; Khattab and Zaharia, SIGIR 2020): a vector for each token, compared token by token.
 
 A passage's score is MaxSim: the sum, over the question's tokens, of the highest inner product with a token of the passage. The
-passages' vectors are stored, so a question costs an encoding and a matrix product. ColBERT reranks the passages of another
+passages' vectors are stored, so a question costs only its encoding and a matrix product. ColBERT reranks the passages of another
 retriever exactly; unlike PLAID (Santhanam et al., CIKM 2022) it cannot search among all tokens.
 """
 
@@ -34,9 +34,9 @@ class ColBERT(SinglePart, TokenIndexRetriever):
 
     @check_arguments("setting of retriever 'colbert'")
     def __init__(self, index: Path, *, parts: Sequence[Part], device: str = "auto") -> None:
-        """Open an index and its model; `device` encodes questions, and MaxSim runs on the CPU.
+        """Open an index and its model; questions are encoded on `device`, and MaxSim runs on the CPU.
 
-        Raises IfqaError if there is not exactly one part, or if index or model is missing, damaged or another.
+        Raises IfqaError if there is not exactly one part, or if index or model is missing, damaged or changed.
         """
         super().__init__("colbert", parts)
         facts = self.read_facts(index)
@@ -47,7 +47,7 @@ class ColBERT(SinglePart, TokenIndexRetriever):
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question by MaxSim, best first; ties keep the part's order.
 
-        Raises IfqaError if the index lacks a passage that the part ranks or generates.
+        Raises IfqaError if the index lacks a passage that the part ranks, or the part generates passages.
         """
         rankings, reordered = self._part.search(questions), []
         if any(ranking.generated is not None for ranking in rankings):

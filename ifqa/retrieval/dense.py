@@ -47,7 +47,7 @@ class Dense(IndexedRetriever):
     ) -> None:  # fmt: skip
         """Open an index from `build`, and its model.
 
-        Raises IfqaError if the index is missing, damaged or of another model, or if the model, the GPU or faiss is missing.
+        Raises IfqaError if the index is missing, damaged or for another model, or if the model, the GPU or faiss is missing.
 
         Args:
             nprobe: lists of an IVF index to search; 0 for the default.
@@ -116,7 +116,7 @@ class Dense(IndexedRetriever):
             factory: a FAISS index_factory string ("SQ8", "IVF4096,PQ48x8", "HNSW32", ...); empty for exact search.
             train_sample: number of vectors to train a FAISS index on; 0 for the default.
             keep_vectors: keep the vectors next to a FAISS index; without them, another index needs a new encoding.
-            seed: of the sample.
+            seed: chooses the sample.
             engine: "local", or "ray" for a cluster.
             workers: encoding processes; 0 for one per GPU, or a single process on a CPU.
         """
@@ -149,7 +149,7 @@ class Dense(IndexedRetriever):
 
     @classmethod
     def forecast(cls, passages: int, *, factory: str = "", **build_settings: Any) -> BuildCost:
-        """The cost of `build` on this machine, measured by encoding some passages; raises as `build`."""
+        """The cost of `build` on this machine, measured by encoding some passages; raises as `build` does."""
         names = {field.name for field in fields(encoders.EncoderSettings)}
         settings = encoders.EncoderSettings(**{name: build_settings[name] for name in names & build_settings.keys()})
         encoder, encode = encoders.cached_encoder(settings), partial(encoders.encode_stored, settings)

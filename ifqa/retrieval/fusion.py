@@ -22,7 +22,7 @@ class Fusion(Retriever):
     def __init__(
         self, *, parts: Sequence[Part], method: Literal["rrf", "weighted"] = "weighted", rrf_k: Natural = 60
     ) -> None:
-        """Raises ConfigError if there are fewer than two parts, or their weights are below 0 or all 0.
+        """Raises ConfigError if there are fewer than two parts, a weight is below 0, or all weights are 0.
 
         Args:
             parts: at least two.
@@ -40,8 +40,8 @@ class Fusion(Retriever):
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question. Ties keep the order of the parts, then of their rankings.
 
-        The steps of iterative parts are concatenated. Raises as `fuse_by_score`, and if two parts generate different passages
-        with the same id.
+        The steps of iterative parts are concatenated. Raises as `fuse_by_score` does, and if two parts generate different
+        passages with the same id.
         """
         rankings = [part.search(questions) for part in self._parts]
         return [self._fuse(question_rankings, k) for question_rankings in zip(*rankings, strict=True)]

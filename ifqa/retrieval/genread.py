@@ -16,7 +16,7 @@ from ifqa.settings import Temperature, check_arguments
 class GenRead(Retriever):
     """Ranks passages that a language model generates for a question, in the order of its completions.
 
-    As published: a single passage at temperature 0, up to 300 tokens, newlines replaced by blanks (GenRead mainfunc.py:141-150,
+    As published: a single passage at temperature 0, up to 300 tokens, newlines replaced by spaces (GenRead mainfunc.py:141-150,
     inference.py:33-47). Several passages need a temperature above 0 (0.95 in GenRead; inference.py:50-66). Raises IfqaError if
     the prompt, the NAME of a `prompts/NAME.toml`, is missing or reads passages.
     """

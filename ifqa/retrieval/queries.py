@@ -16,7 +16,7 @@ from ifqa.records import Question
 VERSION = 1  # raise this when a rule changes
 
 _CONJUNCTION = r"(?P<word>(?:even |only )?(?:if|supposing|suppose|assuming|assume|imagine|unless)\b(?: that\b)?)"
-# A pattern that skips a run of punctuation or blanks must start where the run starts; else matching takes quadratic time.
+# A pattern that skips a run of punctuation or spaces must start where the run starts; else matching takes quadratic time.
 _LEADING = re.compile(rf"(?:^|(?<=\w)(?=\W*?[.?!,;:]['\"”’]?\s))\W*(?:(?:and|but) )?{_CONJUNCTION}", re.I)
 _INVERTED = re.compile(r"^\W*(?P<word>had|were|should)\b", re.I)  # "Had Ann left, ..."
 _TRAILING = re.compile(
@@ -93,7 +93,7 @@ def _find_main_clause(masked: str, begin: int) -> tuple[int, int] | None:
         following = _BREAK.search(masked, match.end())
         segment = masked[match.end() : following.start() if following else len(masked)]
         rank = _rank_segment(segment, inverted or (verb is not None and verb.end() <= match.start()))
-        # the last of several relative clauses, but the first of several possible starts of a question
+        # prefer the last of several relative clauses, but the first of several possible starts of a question
         ranked.append((rank, -match.end() if rank in (2, 4) else match.end(), match.end("mark"), match.end()))
     best = min(ranked, default=None)
     if best and best[0] in ((0, 1, 3) if inverted else (0, 1, 2, 3, 4)):
@@ -180,8 +180,8 @@ _KIND = (
 
 
 #: The seven rules of Webis-CausalQA-22 (Bondarenko et al., COLING 2022, Table 3) as forms: rule, what the question seeks, and the
-#: patterns before and after the statement. Of forms that start at the same word the first counts: "How did X affect Y?" seeks an
-#: effect, although R3's "how did" matches.
+#: patterns before and after the statement. Of forms that start at the same word, the first applies: "How did X affect Y?" seeks
+#: an effect, although R3's "how did" matches.
 CAUSAL_FORMS = (
     ("R7", "remedy", r"^\W*what (?:to do|should be done) (?:if|when|to)\b", ""),
     ("R6", "effect", rf"{_START}what (?:happens|(?:will|would|might) happen)\b(?: to\b)?", r"\b(?:if|when)\b"),
@@ -223,7 +223,7 @@ class CausalForm(NamedTuple):
 def parse_causal_form(text: str) -> CausalForm:
     """The causal form of a question, by the earliest match; without a known form, the whole text is its statement.
 
-    A form that leaves no statement is ignored: "Why?" stays.
+    A form that leaves no statement is ignored, so "Why?" stays unchanged.
     """
     best, start = CausalForm(text), len(text)
     for rule, seeks, opening, closing in CAUSAL_FORMS:

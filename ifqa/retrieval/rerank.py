@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 BUNDLED_MODEL = "ifqa"  # the adapter that ships with the package
-SPAN_READER = "extractive"  # the reader of that name, as a model
+SPAN_READER = "extractive"  # the reader with this name, used as a model
 MODEL_WEIGHT = 0.5  # better than the model alone on a held-out quarter of full-train
 _WEIGHTS = BUNDLED / "weights" / "rerank"
 _MAX_TOKENS = 512  # of a pair; also for a model without a limit
@@ -56,7 +56,7 @@ class Rerank(SinglePart):
         Args:
             parts, passages: the retriever to rerank, and the corpus.
             model: "ifqa", a folder from `ifqa train rerank`, a cross-encoder on the hub, or "extractive": the bundled span
-                reader, which scores a passage by its best answer (`Extractive.relevance`).
+                reader, which scores a passage by its candidate answers (`Extractive.relevance`).
             reads: the query that the model reads, a key of `ifqa.retrieval.queries.QUERIES`.
             depth: number of passages to rerank; the others keep their order below them; 0 for all.
             model_weight: weight of the model's scores, above 0 to 1; the part's scores get the rest. See `reorder_hits`.
@@ -148,7 +148,7 @@ def adapter_folder(model: str) -> Path | None:
 
 
 def read_adapter(model: str) -> Adapter | None:
-    """The manifest of an adapter; None for a whole model. Raises IfqaError if it is damaged, or of another model."""
+    """The manifest of an adapter; None for a whole model. Raises IfqaError if it is damaged, or is for another model."""
     if (folder := adapter_folder(model)) is None:
         return None
     adapter = parse_stored(Adapter, read_json(folder / "manifest.json"), str(folder / "manifest.json"), _MEND)
@@ -163,8 +163,8 @@ class CrossEncoder:
     def __init__(self, model: str = BUNDLED_MODEL, device: str = "auto") -> None:
         """Load a model, in bfloat16 if the device supports it, else in float32.
 
-        `model` is "ifqa", a folder from `ifqa train rerank`, or any cross-encoder with a single label (a folder, or a name on
-        the hub, such as "cross-encoder/ms-marco-MiniLM-L6-v2"). Raises IfqaError if it is missing, does not load, or is no such
+        `model` is "ifqa", a folder from `ifqa train rerank`, or any cross-encoder with a single label (a folder, or a name on the
+        hub, such as "cross-encoder/ms-marco-MiniLM-L6-v2"). Raises IfqaError if it is missing, does not load, or is not such a
         model.
         """
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -178,7 +178,7 @@ class CrossEncoder:
             network, report = AutoModelForSequenceClassification.from_pretrained(
                 folder, trust_remote_code=False, output_loading_info=True, **labels
             )
-        if self.adapter and adapted:  # it has the classifier that the encoder lacks
+        if self.adapter and adapted:  # the adapter has the classifier that the encoder lacks
             self._tokens = self.adapter.settings.max_tokens
             with hub.report_load_errors(model, "an adapter of `ifqa train rerank`"):
                 _merge_adapter(network, adapted)

@@ -15,8 +15,8 @@ class RunFile(Retriever):
     """Returns the rankings of a file, compressed or not.
 
     A TREC run has ifqa's question ids ("ifqa/full-dev/17") and the corpus's passage ids. A ctxs file also brings the passages.
-    Its entries are matched to questions by id, or else by text, without regard to white space and curly apostrophes (DPR writes
-    "'" for "’"); of several entries with the same text the first counts.
+    Its entries are matched to questions by id, or else by text, ignoring differences in white space and apostrophes (DPR writes
+    "'" for "’"). Of several entries with the same text, the first is used.
     """
 
     version = 1
@@ -41,7 +41,7 @@ class RunFile(Retriever):
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The first k hits of each question; none for a question that a TREC run leaves out.
 
-        Raises FormatError if a TREC run has no ranking of the question's split, or a ctxs file has no entry for the question (a
+        Raises FormatError if a TREC run has no ranking for the question's split, or a ctxs file has no entry for the question (a
         question without hits has an entry too).
         """
         splits = {question_id.rpartition("/")[0] for question_id in self.rankings}

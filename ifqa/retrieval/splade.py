@@ -33,7 +33,7 @@ class Splade(TokenIndexRetriever):
 
     @check_arguments("setting of retriever 'splade'")
     def __init__(self, index: Path, *, device: str = "auto") -> None:
-        """Open an index and its model; `device` encodes questions, and the search runs on the CPU; raises as `read_facts`."""
+        """Open an index and its model; raises as `read_facts` does. `device` encodes the questions; the CPU searches."""
         facts = self.read_facts(index)
         self._model = open_token_model(self.kind, facts.model, facts.precision, device)
         self._shards = Shards(index)

@@ -1,7 +1,7 @@
 """Fits the extractive reader's confidence: a logistic regression on the right and wrong answers of cross-validation readers.
 
-A reader is overconfident on its own training questions, so each fold of them is read by a reader trained on the others. Every
-question is read twice: as retrieved, and without gold passages, where confidence should be low.
+A reader is overconfident on its own training questions, so each fold of them is read by a reader trained on the other folds.
+Every question is read twice: as retrieved, and without the gold passages, where confidence should be low.
 """
 
 import json
@@ -60,8 +60,8 @@ class CalibrationTrainer(DataclassTrainer):
     passages: Positive = 5  # passages read per question
     without_gold: Annotated[float, Field(ge=0, lt=1)] = 0.2  # total weight of the readings without gold passages
     false_abstentions: Share = 0.1  # share of the questions read with a gold passage that get an abstention
-    average: Positive = 1  # seeds whose weights are averaged for a fold's reader, whatever the weights' own
-    start: PathSetting = ""  # the weights' start, if any, and the folds'; empty for `reading` in the folder
+    average: Positive = 1  # trainings averaged for a fold's reader, however many the weights average
+    start: PathSetting = ""  # where the weights' training started, if it had a start; empty for `reading` in the folder
     encoder: PathSetting = ""  # as in `ifqa.reading.span.reader.Extractive`; empty for the manifest's
     device: str = "cpu"
 
@@ -74,7 +74,7 @@ class CalibrationTrainer(DataclassTrainer):
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, Any]:
         """Fit on the folds, and write `calibration.json` beside the weights; returns its content.
 
-        The questions must be the weights' own, not dev or test. Folds resume from `folds/N/`, which may be removed afterwards.
+        The weights must be trained on the same questions. Folds resume from `folds/N/`, which may be removed afterwards.
         """
         manifest = _read_manifest(folder, dataset)
         encoder = str(resolve_encoder(folder, self.encoder).folder)
@@ -143,7 +143,7 @@ def cross_validate(
     """Measures of each fold's confidences when fitted on the other folds, in percent; None where undefined.
 
     "ECE", "Brier" and "EM-50" are over the questions as retrieved; "AUROC" compares readings with and without a gold passage, and
-    "false_abstentions" and "true_abstentions" are their shares below the threshold.
+    "false_abstentions" and "true_abstentions" are the shares of these two below the threshold.
     """
     import numpy as np
 
@@ -187,7 +187,7 @@ def _find_start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:
     source = Path(start or folder / READING)
     if not source.is_dir() or fingerprint_weights(source) != recorded["sha256"]:
         mend = "name the folder with --set start=, or train again: ifqa train extractive --reading"
-        raise ConfigError(f"{folder} was trained from other weights than {source} holds; {mend}")
+        raise ConfigError(f"{folder} was not trained from the weights in {source}; {mend}")
     return str(source)
 
 

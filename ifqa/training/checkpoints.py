@@ -1,7 +1,7 @@
 """One training in one folder, with transformers' trainers: start it, resume it after a kill, finish it.
 
-During training, `inputs.json` identifies the training, and `checkpoints/` holds its checkpoints. Their and the folder's
-`manifest.json` is written last. A folder that holds another training, finished or not, is refused.
+During training, `inputs.json` identifies the training, and `checkpoints/` holds its checkpoints. The last file written, in them
+and in the folder, is `manifest.json`. A folder that holds another training, finished or not, is refused.
 """
 
 import json

@@ -45,8 +45,8 @@ class Dense(EpochTrainer):
     retrieved = 100
     recipes: ClassVar = {
         "small": Recipe("one encoder, fits a CPU"),
-        # DPR conf/train/biencoder_nq.yaml, conf/encoder/hf_bert.yaml, conf/biencoder_train_cfg.yaml: 8 GPUs of 16, Adam's default
-        # betas and epsilon. It draws a hard negative and takes the first positive (dpr/models/biencoder.py:173-190)
+        # DPR conf/train/biencoder_nq.yaml, conf/encoder/hf_bert.yaml, conf/biencoder_train_cfg.yaml: 8 GPUs with 16 rows each,
+        # Adam's defaults. DPR draws a hard negative and takes the first positive (dpr/models/biencoder.py:173-190)
         "dpr": Recipe("as published; needs a GPU", {
             "model": "google-bert/bert-base-uncased", "two_encoders": True, "scale": 1.0, "epochs": 40, "batch": 128,
             "shuffle_positives": False, "warmup": 1237, "weight_decay": 0.0, "clip": 2.0, "seed": 12345,
@@ -59,14 +59,14 @@ class Dense(EpochTrainer):
     epochs: Positive = 3
     batch: Positive = 32
     negatives: Natural = 1  # hard negatives per question and pass
-    pool: Natural = 20  # passages they are drawn from
+    pool: Natural = 20  # passages to draw them from
     shuffle_positives: bool = True  # draw a gold passage in each pass; else use the first
     learning_rate: NotNegative = 2e-5
     warmup: NotNegative = 0.1  # steps before the highest rate; below 1, a share of all steps
     weight_decay: NotNegative = 0.01
     clip: NotNegative = 1.0  # norm that gradients are clipped to
     max_tokens: Positive = 256  # of a question, or of a passage with its title
-    micro_batch: Natural = 0  # texts in a forward pass, or 0: saves memory, costs a second pass (Gao et al. 2021)
+    micro_batch: Natural = 0  # texts per forward pass, to save memory (Gao et al. 2021); 0 for the whole batch
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,8 +82,8 @@ class Dense(EpochTrainer):
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Train, and write a model for `ifqa.retrieval.vectors.encoders.open_encoder`, and a `manifest.json`.
 
-        Two encoders go to `ctx_encoder` and `question_encoder`, as DPR's on the hub. A gold passage gets the title of the ranked
-        passage that covers it: if only negatives had titles, the network would learn to tell the two kinds apart.
+        Two encoders go to `ctx_encoder` and `question_encoder`, as for DPR on the hub. A gold passage gets the title of the
+        ranked passage that covers it: if only negatives had titles, the network would learn to tell the two kinds apart.
         """
         self.check_data(dataset, folder)
         start = model_folder(self.model)
@@ -101,7 +101,7 @@ class Dense(EpochTrainer):
         checkpoints.finish_training(folder, inputs, record | {"batches": len(batches), "device": self.device}, weights)
 
     def _batches(self, dataset: TrainingData) -> list[list[_Row]]:
-        """The batches of all epochs in training order; each row has its own draws.
+        """The batches of all epochs in training order; passages are drawn for each row.
 
         A row goes into the first open batch where no passage is gold for another question; the last batches stay short.
         """

@@ -27,9 +27,9 @@ from ifqa.training.trainer import EpochTrainer, refuse_family, require_any, shuf
 
 logger = logging.getLogger(__name__)
 
-READING = "reading"  # the folder of the first phase, in the training's
+READING = "reading"  # the first phase's folder, in the training's
 SEEDS = "seeds"  # the folder of the trainings to average
-#: The heads' rate over the encoder's in the first phase: fresh heads need larger steps than trained weights.
+#: The heads' rate as a multiple of the encoder's in the first phase: fresh heads need larger steps than trained weights.
 _HEADS = 5.0
 _WORDS = 190  # of a reading question's context; more do not fit the reader
 
@@ -43,8 +43,8 @@ class Extractive(EpochTrainer):
         reading: files of reading questions for `ifqa.formats.questions.read_questions`, each with a passage and an answer in it.
             They come first and train all of the encoder's layers; the result stays in the folder `reading`.
         start: such a folder, to start from instead.
-        average: trainings after the reading questions, with consecutive seeds, whose weights are averaged (Wortsman et al. 2022,
-            "Model soups"). They stay in the folder `seeds` until the last is done.
+        average: number of trainings after the reading questions, with consecutive seeds, whose weights are averaged (Wortsman et
+            al. 2022, "Model soups"). They stay in the folder `seeds` until the last is done.
         practice: practice questions per training passage (`ifqa.training.pretraining_questions`), trained on once at the start.
         rank, negatives, dropout: rank of the stored adapters, negatives per question and pass, share of features dropped.
         reading_epochs, reading_rate, reading_batch: as `epochs`, `learning_rate` (five times as high for the heads) and `batch`.
@@ -61,7 +61,7 @@ class Extractive(EpochTrainer):
         Sequence[PathSetting],
         TrainerFlag(
             "Reading questions to train on first: SQuAD's .json, or rows (.jsonl, .json) with question, context and answers, "
-            "packed or not. Repeatable."
+            "compressed or not. Repeatable."
         ),
     ] = ()
     start: PathSetting = ""
@@ -81,7 +81,7 @@ class Extractive(EpochTrainer):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.reading and self.start:
-            raise ConfigError("wanted reading questions or a start, found both; a start has read its own")
+            raise ConfigError("wanted reading questions or a start, found both; a start has had its own")
         if self.average > 1 and not (self.reading or self.start):
             wanted = "a common start of the trainings; name --reading FILE or --set start=FOLDER"
             raise ConfigError(f"average = {self.average}: wanted {wanted}")
@@ -103,8 +103,8 @@ class Extractive(EpochTrainer):
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, object]:
         """Train, and write `adapter.safetensors`, `heads.safetensors` and `manifest.json`; returns the manifest.
 
-        Draws depend only on the seed and the step. Questions without a target are left out. Ranked passages should be like gold
-        passages, as from BM25 over all gold passages, or the network learns to tell the two kinds apart.
+        Random choices depend only on the seed and the step. Questions without a target are left out. Ranked passages should be
+        like gold passages, such as BM25's over all gold passages, or the network learns to tell the two kinds apart.
         """
         import torch
 

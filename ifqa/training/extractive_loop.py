@@ -1,8 +1,8 @@
 """The span reader's training examples, and a phase of its training: batches, schedule, checkpoints, and weights.
 
 For a third of IfQA's training questions the gold passages do not contain the answer. Targets are all computed answers and all
-spans that equal a gold answer; without such a span, equal numbers in another form ("seven" for "7"), or else the spans with the
-highest F1, from one half.
+spans that equal a gold answer. If no span does, they are numbers of equal value ("seven" for "7"), or else the spans with the
+highest F1 of at least one half.
 """
 
 import logging
@@ -153,10 +153,10 @@ def _f1(text: str, gold: str) -> float:
 class Schedule:
     """AdamW's schedule: the rate is highest after a tenth of the steps, then falls to 0."""
 
-    seed: int  # of dropout and negatives; a step's draws depend only on the seed and the step
+    seed: int  # of dropout and negatives; a step's choices depend only on the seed and the step
     steps: int
     learning_rate: float
-    heads: float  # factor of the heads' rate over the encoder's
+    heads: float  # the heads' rate as a multiple of the encoder's
     weight_decay: float
     negatives: int  # per question and step
     checkpoint_every: int
@@ -168,7 +168,7 @@ def train_phase(
 ) -> dict[str, Any]:  # fmt: skip
     """Train on batches of `count` questions and write the weights; returns the manifest.
 
-    Resumes from the newest complete checkpoint. `encode` turns a row into an example at its step, or into none without a target.
+    Resumes from the newest checkpoint. `encode` turns a row into an example at its step; one without a target is skipped.
     """
     precision = half_precision(device)
     model.encoder.cast(precision)

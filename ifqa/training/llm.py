@@ -49,7 +49,7 @@ class Llm(EpochTrainer):
     retrieved = DEPTH
 
     method: Annotated[Method, TrainerFlag("sft (learn the answers) or dpo (prefer them to the real world's).")] = "sft"
-    model: Annotated[str, TrainerFlag("Start: smollm2, a GGUF file, a folder, a hub's name, or an adapter.")] = (
+    model: Annotated[str, TrainerFlag("Start: smollm2, a GGUF file, a folder, a name on the hub, or an adapter.")] = (
         "smollm2"
     )
     prompt: str = "short"  # the reader's prompt, without reasoning
@@ -136,7 +136,7 @@ class Llm(EpochTrainer):
         return [row for epoch in range(self.epochs) for row in self._shuffle(rows, epoch)]
 
     def _shuffle(self, rows: "Sequence[PromptRow | None]", epoch: int) -> "list[PromptRow]":
-        """The rows of a pass, shuffled, with rows of similar length beside each other."""
+        """The rows of a pass, shuffled, with rows of similar length next to each other."""
         fitting = [row for row in rows if row]
         batches = shuffle_batches(fitting, self.batch, f"{self.seed} {epoch}", lambda row: len(row["prompt"]))
         return [row for batch in batches for row in batch]
@@ -151,7 +151,7 @@ def add_adapter(reader: HF, files: CausalLMFiles, rank: int, seed: int) -> "Peft
     reader.model.config.use_cache = False
     if files.adapter:
         network = PeftModel.from_pretrained(reader.model, str(files.adapter), is_trainable=True, local_files_only=True)
-        # peft reads the vocabulary from here at each checkpoint, and would ask the hub for a name
+        # peft reads the vocabulary from here at each checkpoint; given a name, it would ask the hub
         network.peft_config["default"].base_model_name_or_path = str(files.folder)
         return network
     lora = LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear", task_type="CAUSAL_LM")
@@ -167,7 +167,7 @@ class PromptRow(TypedDict, total=False):
 
 
 class PromptTokenizer:
-    """Tokenizes prompts as the reader's language model does, and answers to learn; `most` limits both together."""
+    """Tokenizes prompts and the answers to learn as the reader's language model does; `most` limits both together."""
 
     def __init__(self, reader: HF, prompt: Prompt, most: int) -> None:
         self._reader, self._prompt, self._window = reader, prompt, min(most, reader.window)
@@ -220,7 +220,7 @@ def log_probabilities(network: "PeftModel", batch: "Mapping[str, Tensor]") -> "T
     ids, mask, answers = batch["input_ids"], batch["attention_mask"], batch["answers"]
     most, positions = answers.shape[1], (mask.cumsum(1) - 1).clamp(min=0)
     output = network(input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=most + 1)
-    logits = output.logits[:, :-1].float()  # each but the last predicts the next
+    logits = output.logits[:, :-1].float()  # a position's logits predict the next token
     tokens = ids[:, -most:, None]
     return torch.log_softmax(logits, -1).gather(-1, tokens).squeeze(-1) * answers
 

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(kw_only=True)
 class AdaBoost(DataclassTrainer):
-    """Train boosted trees over the words of change and effect, for questions of multiple choice."""
+    """Train boosted trees over the words of change and effect, for multiple-choice questions."""
 
     libraries = ("sklearn",)
     benchmark = "wiqa"
@@ -45,7 +45,7 @@ class AdaBoost(DataclassTrainer):
 
     rounds: Positive = 50  # trees; scikit-learn's default, like `depth`, since WIQA's paper names none
     depth: Positive = 1
-    least: Positive = 1  # training questions that a word must be in to be a feature
+    least: Positive = 1  # training questions that must have a word for it to be a feature
     seed: Natural = 0  # chooses among features that split equally well
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
@@ -104,7 +104,7 @@ class ChoiceTrainer(EpochTrainer):
     checkpoint_every: Positive = 200
 
     def inputs(self, dataset: TrainingData) -> dict[str, Any]:
-        inputs = super().inputs(dataset)  # with the removed settings of training on consistency, off by default
+        inputs = super().inputs(dataset)  # keeps removed settings, of training for consistency, at their defaults
         inputs["settings"] |= {"augment": False, "symmetry": 0.0, "transitivity": 0.0}
         return inputs
 
@@ -114,7 +114,7 @@ class ChoiceTrainer(EpochTrainer):
     ) -> dict[str, object]:  # fmt: skip
         """Train on cross-entropy; returns steps and mean loss.
 
-        `collate` makes features of questions by their indices; `logits` scores them, [questions, choices], with -inf for missing
+        `collate` makes features from questions' indices; `logits` scores them, [questions, choices], with -inf for missing
         choices. `labels` are the right choices.
         """
         import torch
@@ -138,12 +138,12 @@ class ChoiceTrainer(EpochTrainer):
 
 @dataclass(kw_only=True)
 class DecompAttn(ChoiceTrainer):
-    """Train decomposable attention on change and effect, for questions of multiple choice."""
+    """Train decomposable attention on change and effect, for multiple-choice questions."""
 
     epochs: Positive = 5
     batch: Positive = 32
-    learning_rate: NotNegative = 1e-3  # Adagrad at 0.05 (Parikh et al. 2016) learnt nothing from a few thousand
-    hidden: Positive = 200  # size of the layers, as in their section 5.1
+    learning_rate: NotNegative = 1e-3  # Adagrad at 0.05 (Parikh et al. 2016) learnt nothing from thousands of questions
+    hidden: Positive = 200  # size of the layers, as in the paper's section 5.1
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2  # share of features dropped before each layer
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
@@ -200,7 +200,7 @@ class Choice(ChoiceTrainer):
         inputs["start"] = {"name": self.encoder, "sha256": model_fingerprint(self.encoder)}
         if not checkpoints.begin_training(folder, inputs):
             return
-        set_seed(self.seed)  # opening the encoder draws the head
+        set_seed(self.seed)  # opening the encoder initialises the head
         encoder = open_choice_encoder(self.encoder, untrained=True)
         scheme = input_format(inputs["settings"], encoder.longest)
 
@@ -235,7 +235,7 @@ def select_multiple_choice(dataset: TrainingData) -> TrainingData:
     usable = [n for n, question in enumerate(dataset.questions) if question.choices and question.answers]
     if not usable:
         problem = f"none of {len(dataset.questions)} training questions has choices and an answer"
-        raise ConfigError(f"{problem}; wanted questions of multiple choice, such as those of sample-wiqa")
+        raise ConfigError(f"{problem}; wanted multiple-choice questions, such as those of sample-wiqa")
     return dataset.select(usable)
 
 
@@ -250,11 +250,11 @@ def gold_choice(question: Question) -> int:
 
 
 def class_labels(questions: Sequence[Question]) -> tuple[list[str], list[int]]:
-    """The classes, choices that all questions share in the first question's order, and the class of each right choice."""
+    """The classes (the choices, which all questions share, in the first question's order), and the class of each right choice."""
     classes = list(dict.fromkeys(map(normalize_choice, questions[0].choices)))
     for question in questions:
         if {*map(normalize_choice, question.choices)} != {*classes}:
-            problem = f"question {question.id} offers {', '.join(question.choices)}, and the first {', '.join(classes)}"
+            problem = f"question {question.id} offers {', '.join(question.choices)}, but the first {', '.join(classes)}"
             raise ConfigError(
                 f"{problem}; this reader learns one set of answers; train the reader 'choice' on such questions"
             )

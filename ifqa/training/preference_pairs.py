@@ -1,4 +1,4 @@
-"""Makes preference pairs by rule: the answer of passage and supposition, over the real world's.
+"""Makes preference pairs by rule: an answer that follows from a passage is preferred to the real world's.
 
 A rule changes a number in the answer and its gold passages, or replaces a name by the answer to another question with the same
 question word (Longpre et al. 2021, "Entity-Based Knowledge Conflicts"). The original answer is rejected: the model learns
@@ -33,8 +33,8 @@ class PreferencePair(NamedTuple):
 def make_preference_pairs(questions: Sequence[Question], seed: int) -> list[PreferencePair]:
     """The pairs, in the order of their questions.
 
-    A question gets none if its answer is neither a name nor has a number, or if the answer is not in its gold passages, or is in
-    the question itself.
+    A question gets none if its answer is not a name and has no number, if the answer is absent from the gold passages or present
+    in the question, or if no other name fits.
     """
     names: dict[str, set[str]] = defaultdict(set)
     for question in questions:

@@ -1,9 +1,9 @@
 """Makes practice questions from training passages, to train on before the real questions.
 
 Three kinds, after cloze pretraining (Dhingra et al. 2018, "Simple and Effective Semi-Supervised Question Answering"): a sentence
-without a name, date or quoted title, which is the answer; a sentence with a number, date or list changed by a step ("two fewer"),
-where the answer is computed; and the years between two sentences. Words are dropped at random, so that exact match does not find
-the sentence.
+with a name, date or quoted title removed, which is the answer; a sentence with a number, date or list changed by a step ("two
+fewer"), whose answer is computed; and the years between two sentences' events. Words are dropped at random, so that exact match
+does not find the sentence.
 """
 
 import random
@@ -19,7 +19,7 @@ _SENTENCE = re.compile(r"[^.!?]+(?:[.!?](?=\S)[^.!?]*)*[.!?]?")
 _NAME = re.compile(r"(?<=[a-z,] )(?:[A-Z][\w'’-]+)(?: (?:of |the )?[A-Z][\w'’-]+)*|\"[^\"]{3,50}\"|\b\d[\d,.]*\d\b")
 _WORDS = "one two three four five six seven eight nine ten".split()
 _InContext = tuple[Number, str, str]  # a number with the words before and after it
-_DROPPED = 0.25  # of the words around the gap
+_DROPPED = 0.25  # share of the words around the gap
 _REACH = 25  # words kept on each side of the gap
 _FEWEST = 5  # words left around the gap
 #: Unit of the passage's number -> periods of a step, ways to add and to subtract it, and questions.
@@ -34,7 +34,7 @@ _KINDS: dict[str, tuple[Sequence[str], tuple[Sequence[str], Sequence[str]], Sequ
 
 
 def make_pretraining_questions(passages: Sequence[str], seed: int, each: int = 2) -> list[Question]:
-    """Up to `each` questions about each passage, their gold passage; equal for an equal seed."""
+    """Up to `each` questions about each passage, which is their gold passage; a seed always gives the same."""
     questions: list[Question] = []
     for number, passage in enumerate(passages):
         draw = random.Random(f"{seed} cloze {number}")

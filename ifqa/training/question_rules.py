@@ -1,7 +1,7 @@
 """Rules that turn a passage into counterfactual questions, with answers computed or quoted from the passage.
 
 Patterns split a clause in the past tense into a subject that opens the sentence (a name, a noun phrase with article, or "he" and
-"she" for the article's title), a verb of a list, and the rest. Doubtful clauses are skipped; there are more passages.
+"she" for the article's title), a verb from a list, and the rest. Doubtful clauses are skipped: there are enough passages.
 docs/making-questions.md lists the rules.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ifqa.corpus.sentences import split_sentences
 
-VERSION = 3  # raise it when the same passage gives other questions
+VERSION = 3  # raise it when the same passage gives different questions
 _REGULAR = (
     "acquired appeared arrived attended captured collapsed completed composed conquered contained covered created debuted "
     "defeated designed destroyed died directed discovered earned emigrated employed ended enrolled entered established failed "
@@ -43,14 +43,14 @@ _CLAUSE = re.compile(
     rf"{_SUBJECT}(?: (?:also|later|then|first|finally))? (?P<verb>was|were|{'|'.join(_VERBS)})"
     r"(?: (?:also|later|then|first|finally))?(?: (?P<rest>[^;:]+?))?\.?\s*$"
 )
-#: Words that open a sentence but are no subject, or need the sentence before.
+#: Words that open a sentence but are not a subject, or refer to the sentence before.
 _NO_SUBJECT = re.compile(
     r"(?:He|She|It|They|We|You|I|This|That|These|Those|There|His|Her|Its|Their|Who|Which|What|When|Where|While|If|As|At|By|For"
     r"|From|In|On|Of|To|With|After|Before|Because|Since|Due|Although|Though|But|And|Or|Both|Some|Many|Most|Others?|One|Another"
     r"|However|Also|Later|Then|Thus|Such|Was|Were|Briefly|Not|No"
     r"|The (?:same|latter|former|two|other|first|second|next|last)|An? (?:few|number))\b"
 )
-_REST = 16  # words of a clause's rest
+_REST = 16  # most words in a clause's rest
 _UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty"
@@ -115,9 +115,9 @@ class _Clause:
 
 
 def make_questions(text: str, title: str, seed: str) -> list[SyntheticQuestion]:
-    """A question per rule that fits a passage, drawn from the rule's questions; equal for equal arguments.
+    """One question for each rule that fits a passage, drawn from the rule's questions; equal arguments give equal questions.
 
-    `title` is the article's, empty if unknown; `seed` is such as "0 PASSAGE_ID".
+    `title` is the article's, empty if unknown; `seed` is "0 PASSAGE_ID", for example.
     """
     clauses, questions = [clause for each in split_sentences(text) if (clause := _parse_clause(each, title))], []
     for rule in RULES:

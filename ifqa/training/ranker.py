@@ -1,7 +1,7 @@
-"""Trains the retriever 'ranker' (`ifqa.retrieval.linear_ranker`): weights of the features that a question and a passage share.
+"""Trains the retriever 'ranker' (`ifqa.retrieval.linear_ranker`): the weights of question and passage's match features.
 
-A linear softmax over each question's list (ListNet, Cao et al. 2007) with an L2 penalty; covering a gold passage is right.
-`bench/ranker.py` measures the gain.
+The model is a linear softmax over each question's list (ListNet, Cao et al. 2007) with an L2 penalty. Right passages cover a gold
+one. `bench/ranker.py` measures the gain.
 """
 
 import logging
@@ -44,14 +44,14 @@ class ListFeatures(NamedTuple):
 
 @dataclass(kw_only=True)
 class Ranker(DataclassTrainer):
-    """Train the weights of the retriever 'ranker' on BM25's lists; it takes seconds: model = "models/ranker/ranker.json"."""
+    """Train the weights of the retriever 'ranker' on BM25's lists, in seconds. Then set model = "models/ranker/ranker.json"."""
 
     corpus = "ifqa-gold-articles"
     query = "names"
     retrieved = 100
     scored = True
 
-    negatives: Negatives = "gold"  # other questions' gold passages: weights must not tell gold passages from articles
+    negatives: Negatives = "gold"  # "gold": other questions' gold passages, lest weights tell gold from articles
     penalty: NotNegative = 1.0  # on the squares of the weights
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
@@ -98,7 +98,7 @@ def training_lists(lists: Sequence[ListFeatures], negatives: Negatives) -> list[
         if each.right.any() and not each.right[used].all():
             pairs.append((each.rows[used], each.right[used]))
     if not pairs:
-        raise ConfigError("no list has both passages that cover a gold passage and others; take a larger corpus")
+        raise ConfigError("no list has passages both with and without a gold passage; take a larger corpus")
     return pairs
 
 

@@ -15,7 +15,7 @@ from ifqa.training.trainer import EpochTrainer, require_gold, select_hard_negati
 logger = logging.getLogger(__name__)
 
 MAX_TOKENS = 256  # of question and passage; a 100-word passage has 139 on average, a question 30
-_RELEVANT = 20.0  # label of a gold passage, against 0: ListNet's softmax over the labels is then one-hot
+_RELEVANT = 20.0  # label of a gold passage, 0 being the others': ListNet's softmax over labels is then one-hot
 
 
 @dataclass(kw_only=True)
@@ -32,7 +32,7 @@ class Rerank(EpochTrainer):
     rank: Positive = 32  # of the LoRA adapters (Hu et al. 2022) on all linear layers
     learning_rate: NotNegative = 1e-3
     negatives: Positive = 3  # per question and pass
-    pool: Positive = 20  # hard negatives they are drawn from
+    pool: Positive = 20  # hard negatives to draw from
     batch: Positive = 8
     weight_decay: NotNegative = 0.01
 
@@ -40,7 +40,7 @@ class Rerank(EpochTrainer):
         require_gold(dataset)
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
-        """Train, and write peft's adapter; ranked passages should be cut like gold passages, or the network tells them apart."""
+        """Train, and write peft's adapter; ranked passages should be cut like gold ones, or the network learns the difference."""
         self.check_data(dataset, folder)
         inputs = self.inputs(dataset) | {"encoder": {"name": MINILM, "sha256": WEIGHTS_SHA256}}
         inputs["settings"]["max_tokens"] = MAX_TOKENS
@@ -54,7 +54,7 @@ class Rerank(EpochTrainer):
         checkpoints.finish_training(folder, inputs, record | {"lists": len(rows), "device": self.device}, ["adapter_*"])
 
     def _rows(self, dataset: TrainingData) -> list[dict[str, object]]:
-        """A row per question and epoch, in training order, with a drawn gold passage and drawn negatives."""
+        """A row per question and epoch, in training order, with a gold passage and negatives drawn at random."""
         questions, (negatives, usable) = dataset.questions, select_hard_negatives(dataset, self.negatives, self.pool)
         labels = [_RELEVANT, *[0.0] * self.negatives]
         rows: list[dict[str, object]] = []

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MEND = "name a T5 with --set model=DIR"
-LARGE = 50_000  # questions from which on CausalQA trained for STEPS
+LARGE = 50_000  # with this many questions or more, CausalQA trained for STEPS
 STEPS, SHORT = 60_000, 6_000  # from Bondarenko et al. (COLING 2022); their code defaults to the shorter (16)
 
 
@@ -55,16 +55,16 @@ class T5Trainer(DataclassTrainer):
     passages: Positive = 20  # retrieved, per question
     steps: Natural  # of the optimiser, AdamW
     batch: Positive = 32  # questions per step, over all devices and micro-steps
-    learning_rate: NotNegative = 1e-4  # the highest; then linear to 0
-    warmup: NotNegative = 0.1  # steps before the highest rate; below 1, a share of all
+    learning_rate: NotNegative = 1e-4  # the highest; it then falls linearly to 0
+    warmup: NotNegative = 0.1  # steps before the highest rate; below 1, a share of all steps
     weight_decay: NotNegative = 0.01
     clip: NotNegative = 1.0  # norm that gradients are clipped to
     max_tokens: Positive = 250  # of question and passage together
     seed: Natural = 0  # of order, drawn answers and dropout
     titles: bool = True  # whether to read titles
     evaluate_every: Positive = 100  # steps between checkpoints; each answers the dev questions
-    device: str = "auto"  # "cpu", "cuda", or "auto" for a GPU if present; in bfloat16 if the hardware computes in it
-    device_batch: Positive = 1  # questions in a forward pass; leaves the gradient the same except for dropout
+    device: str = "auto"  # "cpu", "cuda", or "auto" for a GPU if present; in bfloat16 if the hardware supports it
+    device_batch: Positive = 1  # questions in a forward pass; changes the gradient only by dropout
     recompute: bool = True  # recompute the encoder's layers for the gradient, to save memory
 
     def __post_init__(self) -> None:
@@ -151,7 +151,7 @@ class T5Trainer(DataclassTrainer):
 
 @dataclass(kw_only=True)
 class Fid(T5Trainer):
-    """Train Fusion-in-Decoder, a T5, on retrieved passages; torchrun -m ifqa for several GPUs.
+    """Train Fusion-in-Decoder, a T5, on retrieved passages; for several GPUs, run torchrun -m ifqa.
 
     With `gold` "included", the first gold passage replaces the last passage if none was retrieved.
     """
@@ -160,7 +160,7 @@ class Fid(T5Trainer):
         "ifqa": Recipe("one GPU; not tuned"),
         # FiD-large on Natural Questions: README:110-126, and src/options.py:20-31 for other options. FiD trained on 64 GPUs with
         # a question each and no gradient accumulation, so its steps are the optimiser's
-        "published": Recipe("FiD-large's", {
+        "published": Recipe("as published for FiD-large", {
             "model": "google-t5/t5-large", "passages": 100, "steps": 15_000, "batch": 64, "learning_rate": 5e-5, "warmup": 1000,
             "evaluate_every": 500,
         }),
@@ -215,7 +215,7 @@ class Rag(Fid):
 
 
 def mean_score_spread(scores: Sequence[Sequence[float]], passages: int) -> float:
-    """The mean standard deviation of a question's scores, over questions with two passages or more; 1 instead of 0."""
+    """The mean standard deviation of a question's scores, over questions with two passages or more; 1 if that is 0."""
     spreads = [pstdev(row[:passages]) for row in scores if len(row[:passages]) > 1]
     return (fmean(spreads) if spreads else 0.0) or 1.0
 

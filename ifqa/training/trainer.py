@@ -61,11 +61,11 @@ class EpochTrainer(DataclassTrainer):
     """A trainer of a network, in passes over the questions."""
 
     runtime_only: ClassVar[tuple[str, ...]] = ("device", "checkpoint_every")
-    seed: Natural = 0  # of initialisation, order, draws and dropout
+    seed: Natural = 0  # of initialisation, order, random choices and dropout
     epochs: Positive  # passes over the questions
     batch: Positive  # questions per step of AdamW
     learning_rate: NotNegative  # the highest, by default after a tenth of the steps; it then falls to 0
-    device: str = "cpu"  # "cpu", "cuda", or "auto" for a GPU if present; in bfloat16 if the hardware computes in it
+    device: str = "cpu"  # "cpu", "cuda", or "auto" for a GPU if present; in bfloat16 if the hardware supports it
     checkpoint_every: Positive = 100  # steps between checkpoints
 
     def __post_init__(self) -> None:

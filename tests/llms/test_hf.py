@@ -320,7 +320,7 @@ def test_settings_are_checked(open_model):
 @pytest.mark.parametrize(("kind", "message"), [
     ("T5", "is not a causal language model but T5ForConditionalGeneration|FusionInDecoder"),
     ("headless", "is not a causal language model but Qwen2Model"),
-    ("half", "1 weights are missing or have another shape, as lm_head.weight"),
+    ("half", "1 weights are missing or have a wrong shape, such as lm_head.weight"),
     ("no tokenizer", "has no tokenizer"),
     ("torn", "does not load as a causal language model"),
     ("another's tokenizer", "the tokenizer of .* has 320 tokens and the model 310"),

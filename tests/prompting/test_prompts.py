@@ -262,7 +262,7 @@ DEMO = {"question": "If?", "answer": "2"}
         ([{"about": "x"}, DEMO], "mine.jsonl:1: key 'family' is missing"),
         ([HEAD, DEMO | {"factaul": "3"}], "mine.jsonl:2: unknown key 'factaul'; did you mean 'factual'"),
         ([HEAD, DEMO, {"question": "If?"}], "mine.jsonl:3: key 'answer' is missing"),
-        ([HEAD, DEMO | {"steps": {"fact": 3}}], "'steps': wanted texts by the names of the steps, found {'fact': 3}"),
+        ([HEAD, DEMO | {"steps": {"fact": 3}}], "'steps': wanted a text for each step's name, found {'fact': 3}"),
         ([HEAD, DEMO | {"passages": [{"id": "1", "title": "x", "txt": "y"}]}], "did you mean 'text'"),
         ([HEAD, DEMO | {"passages": ["y"]}], "passages: wanted an object, found 'y'"),
         ([HEAD, DEMO | {"expression": "[[1 + 2]]"}], "'expression' is '3', but the answer '2'"),

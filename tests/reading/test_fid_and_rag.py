@@ -170,7 +170,7 @@ def test_rag_divides_scores_by_the_temperature_and_needs_none(folder):
     assert plain.answer(QUESTIONS, RANKED) == plain.answer(QUESTIONS, RANKED, scores=equal)
     assert plain.answer(QUESTIONS, RANKED)[0].score != plain.answer(QUESTIONS, RANKED, scores=SCORES)[0].score
     assert plain.answer([], [], scores=[]) == []
-    with refused("question q/1: 2 passages and 1 scores; give one for each"):
+    with refused("question q/1: 2 passages, 1 scores; give one per passage"):
         plain.answer(QUESTIONS, RANKED, scores=[SCORES[0], [1.0], []])
 
 
@@ -190,7 +190,7 @@ def test_settings_override_a_checkpoints_mode_and_temperature(folder, tmp_path):
     assert stored.family == Rag.training_family(str(trained)) == "ifqa/few"
     other = rag(trained, mode="sequence", decoding="fast", temperature=2.0).mixture
     assert (other.mode, other.decoding, other.temperature) == ("sequence", "fast", 2.0)
-    with refused("decoding = 'fast' needs mode 'sequence', and the mode is 'token'"):
+    with refused("decoding = 'fast' needs mode 'sequence', but the mode is 'token'"):
         rag(trained, decoding="fast")
     for learned in ({"mode": "words", "temperature": 1.0}, {"mode": "token", "temperature": 0.0}, {"temperature": "1"}, [1], "token",
                     {"mode": ["token"]}, {"mode": "token", "temperature": True}, {"mode": "token", "temperature": math.inf}):  # fmt: skip

@@ -121,7 +121,7 @@ def test_an_index_is_reused_until_its_weights_change(model, changed, capsys):
     before = read_manifest(folder)
     path = f"{changed}/model.safetensors"
     save_file({name: weight.flip(0) for name, weight in load_file(path).items()}, path, {"format": "pt"})
-    with refused(r"was built with another .*; build it again: ifqa index"):
+    with refused(r"was built with a different .*; build it again: ifqa index"):
         Dense(folder, device="cpu")
     with refused(r"made from other inputs .*; make it again: ifqa index mine"):
         retrieve()

@@ -144,7 +144,7 @@ def test_the_estimate_has_a_request_for_each_later_step_and_the_fingerprint_is_t
     [
         ({"steps": 0}, "steps"), ({"prompt": "closed-book"}, "needs a prompt that reads passages"),
         ({"prompt": "multiple-choice"}, "shows no choices"), ({"prompt": "next-qery"}, "did you mean 'next-query'"),
-        ({"part": Generating()}, "generated another passage 'wept' for a later query"),
+        ({"part": Generating()}, "generated different passages with the id 'wept'"),
     ],
 )  # fmt: skip
 def test_wrong_settings_and_parts_are_refused(settings, message):

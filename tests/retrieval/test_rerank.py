@@ -145,5 +145,5 @@ def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
     shutil.copytree(minilm_folder(), tmp_path / "encoder")
     config = json.loads((tmp_path / "encoder/config.json").read_text())
     (tmp_path / "encoder/config.json").write_text(json.dumps(config | {"id2label": {"0": "L"}}))
-    with refused(r"2 weights are missing or have another shape, as classifier\.bias"):
+    with refused(r"2 weights are missing or have a wrong shape, such as classifier\.bias"):
         module.CrossEncoder(str(tmp_path / "encoder"), "cpu")

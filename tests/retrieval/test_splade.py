@@ -112,7 +112,7 @@ def test_other_models_and_damaged_models_and_indexes_are_refused(models, passage
     with refused(r"rows-00001\.npy"):
         Splade(index)
     (model / "config.json").write_text((model / "config.json").read_text() + " ")
-    with refused("was built with another"):
+    with refused("was built with a different"):
         Splade(index)
     (index / "splade.json").write_text("{}")
     with refused("build it again"):

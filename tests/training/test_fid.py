@@ -73,7 +73,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, start):
     with ended_at(8), pytest.raises(Killed):  # two micro-steps a step
         train(tmp_path / "cut", start, dev=dev)
     assert (tmp_path / "cut/checkpoints/checkpoint-2").exists()
-    with refused("not finished"):
+    with refused("unfinished training"):
         Fid(str(tmp_path / "cut"))
     resumed = train(tmp_path / "cut", start, dev=dev)
     assert resumed.keys() == whole.keys()

@@ -41,7 +41,7 @@ def test_a_killed_training_goes_on_to_the_same_weights_and_temperature(tmp_path,
     whole = train(tmp_path / "whole", start, **settings)
     with ended_at(8), pytest.raises(Killed):  # two micro-steps a step
         train(tmp_path / "cut", start, **settings)
-    with refused("not finished; run its `ifqa train rag` again"):
+    with refused("unfinished training; run the same `ifqa train rag` again"):
         Rag(str(tmp_path / "cut"))
     cut = train(tmp_path / "cut", start, **settings)
     assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()

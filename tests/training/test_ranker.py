@@ -63,7 +63,7 @@ def test_articles_are_no_negatives_unless_all_passages_are():
 
 def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path):
     alone = replace(DATASET, rankings=[[passage] for passage in PASSAGES[:-1]], scores=[[1.0]] * len(TOWNS))
-    with refused("no list has both passages that cover a gold passage and others"):
+    with refused("no list has passages both with and without a gold passage"):
         configure_trainer(Ranker).train(alone, tmp_path / "made")
     with refused("'negatives': unknown value 'some'; known: all, gold"):
         configure_trainer(Ranker, negatives="some")

@@ -29,14 +29,14 @@ _WORD = re.compile(r"[a-z]+(?:'t\b)?", re.IGNORECASE)
 
 
 def direction(text: str) -> int:
-    """1 if most words in the lexicon say "more", -1 if most say "less", else 0."""
+    """1 if more of the text's words say "more" than "less" (by the lexicon), -1 if fewer do, else 0."""
     words = [word.lower() for word in _WORD.findall(text)]
     balance = sum(word in _MORE for word in words) - sum(word in _LESS for word in words)
     return (balance > 0) - (balance < 0)
 
 
 def polarity(text: str) -> int:
-    """The direction of a description; a negation reverses it, and counts as "less" if there is no other word."""
+    """The direction of a description. A negation reverses it, or counts as "less" if there is no direction to reverse."""
     words = {word.lower() for word in _WORD.findall(text)}
     sign = direction(text)
     negated = any(word in _NEGATIONS or word.endswith("n't") for word in words)

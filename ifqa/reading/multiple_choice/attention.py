@@ -16,7 +16,7 @@ from ifqa.benchmarks.wiqa.release import split_stem
 from ifqa.models.hub import minilm_folder
 from ifqa.models.transformer import load_tokenizer, token_embeddings
 
-_NULL = 101  # [CLS] is the paper's NULL token before each text; tokens without a counterpart align to it
+_NULL = 101  # [CLS] serves as the paper's NULL token before each text, to which tokens without a counterpart align
 _MOST = 64  # most tokens of a text; WIQA's longest change has about 40
 
 
@@ -38,7 +38,7 @@ class DecomposableAttention(nn.Module):
         self.classify = nn.Linear(hidden, classes)
 
     def forward(self, change: Tensor, effect: Tensor) -> Tensor:
-        """Logits, [pairs, classes], from token ids of premises and hypotheses, both [pairs, tokens], -1 at padding."""
+        """Logits, [pairs, classes], from token ids of changes and effects, both [pairs, tokens], -1 at padding."""
         masks = change >= 0, effect >= 0  # each [pairs, tokens]
         a, b = (self.project(self.embeddings[ids.clamp(min=0)]) for ids in (change, effect))  # [pairs, tokens, hidden]
         scores = self.attend(a) @ self.attend(b).transpose(1, 2)  # [pairs, tokens of a, tokens of b]
@@ -57,7 +57,7 @@ def build_network(settings: Mapping[str, Any], classes: int) -> DecomposableAtte
 
 
 def encode_stem(stem: str) -> tuple[list[int], list[int]]:
-    """MiniLM's token ids of a question's change and effect, each after the NULL token, cut to 64."""
+    """MiniLM's token ids of a question's change and effect, each after the NULL token, cut to 64 tokens."""
     tokenizer = load_tokenizer(minilm_folder())
     encodings = (tokenizer.encode(text, add_special_tokens=False) for text in split_stem(stem))
     change, effect = ([_NULL, *encoding.ids][:_MOST] for encoding in encodings)

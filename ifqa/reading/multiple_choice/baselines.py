@@ -35,12 +35,12 @@ _WORD = re.compile(r"\w+")
 
 
 class Majority(OptionReader):
-    """Gives the same answer to all questions, a failed prediction where a question does not offer it.
+    """Gives the same answer to all questions; where a question does not offer it, the prediction fails.
 
     Args:
-        split: the training questions, as benchmark/split; the first of equally frequent answers counts.
-        answer: this answer instead.
-        root: the folder that the benchmark's files count from.
+        split: the training questions, as benchmark/split; their most frequent answer is given, on a tie the first.
+        answer: the answer to give, instead of `split`.
+        root: the folder to which the benchmark's files are relative.
     """
 
     name = "majority"
@@ -49,7 +49,7 @@ class Majority(OptionReader):
     @check_arguments("setting of reader 'majority'")
     def __init__(self, split: str = "", answer: str = "", root: Path = Path()) -> None:
         if bool(split) == bool(answer):
-            wanted = "split (the training questions, as in sample-wiqa/train) or answer"
+            wanted = "split (the training questions, such as sample-wiqa/train) or answer"
             raise ConfigError(f"reader 'majority': wanted either {wanted}")
         self.family, self._answer = self.training_family(split, root), answer
         if split:
@@ -85,11 +85,11 @@ class Majority(OptionReader):
 
 
 class Polarity(OptionReader):
-    """Answers "more" if change and effect have the same polarity, "less" if opposite; draws one of the two if undecided.
+    """Answers "more" if change and effect have the same polarity, "less" if opposite; chooses at random if undecided.
 
-    The paper (Tandon et al. 2019, section 5) calls these "correct" and "opposite". Its polarity baseline almost never answers
-    "no effect" (0.27% of those questions are right), so neither does the draw, which the question's id seeds. The words of the
-    choices tell which says more and which less.
+    The paper (Tandon et al. 2019, section 5) calls these "correct" and "opposite". Its polarity baseline almost never answers "no
+    effect" (it gets 0.27% of those questions right), so the random choice, seeded by the question's id, is between the other two.
+    The words of the choices tell which says more and which less.
     """
 
     name = "polarity"
@@ -104,7 +104,7 @@ class Polarity(OptionReader):
         for question in questions:
             directed = {direction(choice): choice for choice in reversed(question.choices)}
             if not {1, -1} <= directed.keys():
-                predictions.append(Prediction(question.id, "", error="no two choices say more and less"))
+                predictions.append(Prediction(question.id, "", error="the choices do not offer both more and less"))
                 continue
             change, effect = split_stem(question.text)
             same = polarity(change) * polarity(effect) or random.Random(question.id).choice((1, -1))
@@ -129,7 +129,7 @@ class ClassifierReader(OptionReader):
             class_scores = dict(zip(self.manifest.classes, row, strict=True))
             scores = [class_scores.get(normalize_choice(choice), -math.inf) for choice in question.choices]
             if max(scores) == -math.inf:
-                error = f"the reader learnt {', '.join(class_scores)}, and none of these is offered"
+                error = f"the reader learnt {', '.join(class_scores)}, but the question offers none of these"
                 predictions.append(Prediction(question.id, "", error=error))
             else:
                 predictions.append(choose_option(question, scores))
@@ -161,7 +161,7 @@ class Tree(StoredModel):
     vote: list[int]  # a leaf's class
 
     def is_valid(self, words: int, classes: int) -> bool:
-        """Whether every node refers to later nodes, and to a word and a class that exist."""
+        """Whether every node refers only to later nodes, and to a word and a class that exist."""
         nodes = len(self.feature)
         if not nodes or any(len(row) != nodes for row in (self.threshold, self.left, self.right, self.vote)):
             return False
@@ -172,7 +172,7 @@ class Tree(StoredModel):
 
 
 class TreeEnsemble(StoredModel):
-    """The weights' file: the counted words, as "change:WORD" or "effect:WORD", and the trees."""
+    """The file of weights: the counted words, as "change:WORD" or "effect:WORD", and the trees."""
 
     words: list[str]
     trees: list[Tree]
@@ -197,7 +197,7 @@ class AdaBoost(ClassifierReader):
         self._ensemble = parse_stored(TreeEnsemble, read_json(path), str(path), mend)
         words, classes = len(self._ensemble.words), len(self.manifest.classes)
         if not all(tree.is_valid(words, classes) for tree in self._ensemble.trees):
-            raise DamagedArtifact(f"{path}: a tree points to a node, word or class that is not there; {mend}")
+            raise DamagedArtifact(f"{path}: a tree points to a node, word or class that does not exist; {mend}")
 
     def _scores(self, texts: Sequence[str]) -> list[list[float]]:
         classes = len(self.manifest.classes)
@@ -208,7 +208,7 @@ class AdaBoost(ClassifierReader):
 
 
 def tagged_words(stem: str) -> list[str]:
-    """The words of a question's change and effect, in lower case, tagged as "change:rain"."""
+    """The words of a question's change and effect, in lower case, tagged like "change:rain"."""
     parts = zip(("change", "effect"), split_stem(stem), strict=True)
     return [f"{part}:{word}" for part, text in parts for word in _WORD.findall(text.lower())]
 
@@ -246,7 +246,7 @@ def decision_function(trees: Sequence[Tree], counts: "NDArray[np.float32]", clas
 
 
 class DecompAttn(ClassifierReader):
-    """Decomposable attention, the change as premise and the effect as hypothesis, on MiniLM's embeddings (the paper: GloVe).
+    """Decomposable attention with the change as premise and the effect as hypothesis, on MiniLM's embeddings, not GloVe's.
 
     Args:
         checkpoint: a folder that `ifqa train decomp-attn` made.

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _MEND = "name a folder that `ifqa train choice` made, or train one"
-_MOST = 512  # positions of an encoder whose config has none
+_MOST = 512  # positions of an encoder whose config does not say how many it has
 _HEAD = re.compile("classifier|pooler|sequence_summary|logits_proj")
 
 
 @dataclass(frozen=True)
 class InputFormat:
-    """What is read with question and option; if it is too long, the paragraph is cut first, then the question."""
+    """What is read with question and option. If the input is too long, the paragraph is cut first, then the question."""
 
     paragraph: bool = True  # the passages
     explanation: bool = False  # the question's label "explanation", after them
@@ -38,7 +38,7 @@ class Choice(OptionReader):
     The paragraph is the passages' text: with the retriever 'context', the text that comes with the question.
 
     Args:
-        checkpoint: a folder that `ifqa train choice` made, or any model of transformers with a head for multiple choice.
+        checkpoint: a folder that `ifqa train choice` made, or any transformers model with a multiple-choice head.
         paragraph: whether the passages are read; "auto" as in training.
         explanation: whether to read the question's label "explanation" too, which gives the answer away; "auto" as in training.
         device, precision, batch_tokens: as in `ifqa.reading.t5.readers.Fid`.
@@ -115,7 +115,7 @@ class ChoiceEncoder:
 
     @property
     def longest(self) -> int:
-        """Most tokens of a sequence. RoBERTa's positions begin after the padding's id, so its table has fewer."""
+        """The most tokens in a sequence. RoBERTa's positions begin after the padding id, so its table offers fewer."""
         config = self.model.config
         positions = hub.config_number(config, "max_position_embeddings") or _MOST
         if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer"):
@@ -129,7 +129,7 @@ class ChoiceEncoder:
 
         ids, types = zip(*pairs, strict=True)
         rows = {"input_ids": ids, "attention_mask": [[1] * len(row) for row in ids]}
-        if (hub.config_number(self.model.config, "type_vocab_size") or 0) > 1:  # RoBERTa has a single type of tokens
+        if (hub.config_number(self.model.config, "type_vocab_size") or 0) > 1:  # RoBERTa has a single token type
             rows["token_type_ids"] = types
         padding = {"input_ids": self.tokenizer.pad_token_id or 0}
         return {
@@ -138,7 +138,7 @@ class ChoiceEncoder:
         }
 
     def logits(self, features: Mapping[str, "Tensor"]) -> "Tensor":
-        """A logit for each sequence, [sequences]; for the head each is a question with a single option."""
+        """A logit for each sequence, [sequences]; to the head, each is a question with a single option."""
         logits: Tensor = self.model(**{name: tensor[:, None] for name, tensor in features.items()}).logits
         return logits.squeeze(-1)
 
@@ -146,13 +146,13 @@ class ChoiceEncoder:
 def open_choice_encoder(name: str, *, untrained: bool = False) -> ChoiceEncoder:
     """Load an encoder from a folder or the hub, without running any code from it.
 
-    If `untrained`, a missing head, and a pooler before it, are drawn at random from torch's seed.
+    If `untrained`, a missing head and the pooler before it are initialised at random, from torch's seed.
     """
     from transformers import AutoModelForMultipleChoice
 
     hub.silence_transformers()
     folder = hub.model_folder(name, _MEND)
-    with hub.report_load_errors(name, "an encoder with a head for multiple choice", _MEND):
+    with hub.report_load_errors(name, "an encoder with a multiple-choice head", _MEND):
         model, report = AutoModelForMultipleChoice.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False, output_loading_info=True
         )

@@ -21,11 +21,11 @@ class OptionReader(Reader):
     def answer(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
-        """One prediction a question, in their order; `score` is the log of the choice's probability."""
+        """One prediction per question, in order; `score` is the log of the choice's probability."""
         if open_question := next((question for question in questions if not question.choices), None):
             name = open_question.id or open_question.text[:60]
-            problem = f"question {name!r} offers no choices, and reader {self.name!r} only chooses"
-            raise ConfigError(f"{problem}; take a reader of open questions, such as 'extractive'")
+            problem = f"question {name!r} offers no choices, which reader {self.name!r} needs"
+            raise ConfigError(f"{problem}; take a reader for open questions, such as 'extractive'")
         predictions: list[Prediction] = []
         for start in range(0, len(questions), self.batch):
             batch = slice(start, start + self.batch)
@@ -49,12 +49,12 @@ class ChoiceManifest(StoredModel):
 
 
 def normalize_choice(text: str) -> str:
-    """A choice in lower case, with single blanks."""
+    """A choice in lower case, with single spaces."""
     return " ".join(text.casefold().split())
 
 
 def choose_option(question: Question, scores: Sequence[float], passages: Sequence[Passage] = ()) -> Prediction:
-    """The choice with the highest logit, the first of a tie; `score` is the log of its softmax. `passages` were read."""
+    """The choice with the highest logit, on a tie the first; `score` is the log of its softmax. `passages` are those read."""
     best = max(range(len(scores)), key=lambda n: scores[n])
     total = sum(math.exp(score - scores[best]) for score in scores)
     ids = tuple(passage.id for passage in passages)
@@ -66,7 +66,7 @@ def load_choice_manifest(checkpoint: str, reader: str) -> ChoiceManifest:
     mend = f"name a folder that `ifqa train {reader}` made"
     path = Path(checkpoint) / "manifest.json"
     if not path.exists() and (Path(checkpoint) / "inputs.json").exists():
-        raise MissingInput(f"{checkpoint} holds a training that is not finished; run its `ifqa train {reader}` again")
+        raise MissingInput(f"{checkpoint} holds an unfinished training; run the same `ifqa train {reader}` again")
     if not path.exists():
         raise MissingInput(f"weights of reader {reader!r} not found: {path} does not exist; {mend}")
     manifest = parse_stored(ChoiceManifest, read_json(path), str(path), mend)

@@ -1,4 +1,4 @@
-"""Computes answers from a number of a passage and a number of the question, or from two numbers or a list of a passage.
+"""Computes answers from a number in a passage and a number in the question, or from two numbers or a list in a passage.
 
 No passage answers "If Messi had scored two fewer goals, how many ...?": the passage says 9, the question says two.
 """
@@ -66,13 +66,13 @@ _MAIN = re.compile(
 
 @lru_cache(maxsize=256)
 def _seen(pattern: re.Pattern[str], question: str) -> re.Match[str] | None:
-    """`pattern.search(question)`, cached: it is needed for every number of every passage."""
+    """`pattern.search(question)`, cached: it is needed for every number in every passage."""
     return pattern.search(question)
 
 
 #: Words for a step down, words for a step up, and the numbers they apply to (a higher number is a lower place in an order). They
-#: decide if the question has words of one kind only, no negation ("hadn't been delayed" reverses them), and does not ask for
-#: the difference itself.
+#: decide the step's direction if the question has words of one kind only, no negation ("hadn't been delayed" reverses them), and
+#: does not ask for the difference itself.
 _DIRECTIONS: list[tuple[re.Pattern[str], re.Pattern[str], Callable[[Number], bool]]] = [
     (_words("earlier|prior|sooner|fewer|less|ahead|shorter"),
      _words("later|more|additional|extra|another|further|longer|older|postponed|delayed|extended"), lambda number: True),
@@ -127,7 +127,7 @@ def _fits_question_word(passage: Number, question_text: str) -> bool:
 
 
 def compute_two(first: Number, second: Number, questions: Sequence[Number], question_text: str) -> list[StepResults]:
-    """Answers computed from two numbers of a passage and each number of the question, IMPLICIT_ONE first.
+    """Answers computed from two numbers in a passage and each number in the question, IMPLICIT_ONE first.
 
     For IMPLICIT_ONE [sum, difference]; for the others [difference + number, difference - number].
     """
@@ -151,7 +151,7 @@ def compute_list(items: Number, questions: Sequence[Number], question_text: str)
 
 
 def _combined(first: Number, second: Number, question_text: str) -> tuple[Number | None, Number | None]:
-    """(sum, difference) of two numbers of a passage, each None unless the question asks for it."""
+    """(sum, difference) of two numbers in a passage, each None unless the question asks for it."""
     if period := _seen(_PERIOD, question_text):
         return None, _between(first, second, period)
     is_amount = first.unit in ("", "%") or first.unit in SCALES
@@ -228,7 +228,7 @@ def _in_one_unit(passage: Number, question: Number) -> tuple[Number, float] | No
         return None if is_exact else (passage, passage.value * step / 100)
     if is_label or (question.unit in _PLACES and passage.unit not in _PLACES):
         return None
-    if question == IMPLICIT_ONE and passage.before + passage.behind:  # "€5" changes only by a step that is written
+    if question == IMPLICIT_ONE and passage.before + passage.behind:  # "€5" changes only by an explicit step
         return None
     if passage.of and question.of and passage.of != question.of:
         return None
@@ -281,7 +281,7 @@ def _moved_month(when: Number, step: float, unit: str, question: str) -> str | N
 def _written(number: Number, question: str, amount: float | None = None) -> str | None:
     """An amount, by default the number's value, in the number's unit and in the style of IfQA's answers.
 
-    Where the question asks for a decade or century, a year becomes that.
+    If the question asks for a decade or century, a year becomes its decade or century.
     """
     unit, amount = number.unit, round(number.value if amount is None else amount, 6)
     if amount < 0 and not _seen(_DIFFERENCE, question):  # fewer than none

@@ -18,7 +18,7 @@ from ifqa.storage.files import read_json
 CALIBRATION_FILE = "calibration.json"
 VERSION = 2  # raise it when a feature is computed differently
 _WORD = re.compile(r"[^\W_][\w'’.-]*")
-_FARTHEST = 10.0  # log probabilities are cut at minus this
+_FARTHEST = 10.0  # log probabilities are at least minus this
 _COMMON = frozenset(
     """a about after also an and are as at be been before but by can could did do does for from had has have he her his how if
     in instead into is it its many might more most much no not of on one only or other she should some than that the their them
@@ -53,13 +53,13 @@ def confidence_features(
     anywhere = set[str]().union(*overlaps)
     return {
         "log_probability": _log(weights[chosen] / sum(weights.values())),  # among all candidates of all passages
-        "margin": -_log(second / weights[chosen]),  # log of how much more probable than the second answer
+        "margin": -_log(second / weights[chosen]),  # log of how many times as probable as the second answer
         "score": score,  # of its best candidate, before the softmax
         "agreement": sum(text == chosen for _, text in passage_best.values()) / len(texts),
         "passages": math.log(len(texts)),
-        "known": len(overlaps[-place]) / max(1, len(query_words)),  # content words in its best candidate's passage
+        "known": len(overlaps[-place]) / max(1, len(query_words)),  # the question's words in its passage
         "known_anywhere": len(anywhere) / max(1, len(query_words)),
-        "names": len(names & anywhere) / len(names) if names else 1.0,  # the question's names and numbers
+        "names": len(names & anywhere) / len(names) if names else 1.0,  # in any passage
         "words": math.log(len(chosen.split())),
         "repeated": float(f" {chosen} " in f" {normalize(question)} "),  # the question contains the answer
         "number": float(bool(re.search(r"\d", chosen))),
@@ -100,5 +100,5 @@ def load_calibration(folder: Path, weights: str) -> Calibration | None:
     if calibration.version != VERSION:
         raise DamagedArtifact(f"{path}: version {calibration.version}, wanted {VERSION}; {mend}")
     if calibration.weights != weights:
-        raise DamagedArtifact(f"{path} was fitted for other weights than those beside it; {mend}, or remove the file")
+        raise DamagedArtifact(f"{path} was not fitted for the weights next to it; {mend}, or remove the file")
     return calibration

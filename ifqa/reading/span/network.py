@@ -1,10 +1,10 @@
 """The extractive reader's network: scores the candidate answers of a question and a passage.
 
-Candidates are (1) the spans of the passage, as in DPR's reader (Karpukhin et al. 2020, section 6.1), (2) answers computed
-from a number of the passage plus or minus a number of the question (or times "twice", "half" ...), and (3) answers computed
-from two numbers or a list of the passage, where the question asks for that: the years between two, the number of items.
-One softmax runs over all candidates of all passages of a question. Titles are not read: IfQA's gold passages have none and
-articles do, so titles would give gold passages away.
+Candidates are (1) the spans of the passage, as in DPR's reader (Karpukhin et al. 2020, section 6.1), (2) answers computed from a
+number in the passage plus or minus a number in the question (or multiplied by "twice", "half" ...), and (3) if the question asks
+for it, answers computed from two numbers or a list in the passage, such as the years between two dates. One softmax runs over all
+candidates of all passages of a question. Titles are not read: IfQA's gold passages have none and articles do, so titles would
+give gold passages away.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ MAX_SPAN = 24  # tokens in an answer
 MAX_QUESTION = 80  # tokens of the question that are read
 MAX_TOKENS = 256  # of question, passage and special tokens; a 100-word passage has about 140
 HEADS = 8  # scores of a token
-_CUT = 4  # spans ranked for each that is kept: most of the others begin or end within a word
+_CUT = 4  # spans ranked per span kept, because most begin or end within a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class EncodedPair:
 
 
 def encode_pair(folder: Path, question: str, text: str, as_written: bool = False) -> EncodedPair:
-    """Encode `[CLS] question [SEP] passage [SEP]`, or as the encoder in `folder` marks a pair, truncated; find the numbers.
+    """Encode `[CLS] question [SEP] passage [SEP]`, with the special tokens of the encoder in `folder`, and find the numbers.
 
-    With `as_written`, dates of answers keep the passage's form; else they get that of IfQA's answers.
+    Long texts are truncated. With `as_written`, dates in answers keep the passage's form; else they take that of IfQA's answers.
     """
     before, between, after = special_token_ids(folder)
     query = load_tokenizer(folder).encode(question, add_special_tokens=False)
@@ -108,8 +108,8 @@ class SpanModel(nn.Module):
     """An encoder, and heads that give eight scores per token.
 
     They are: start of an answer; end of an answer; number to compute with; at a question's number, adding it and subtracting it;
-    one of two numbers to compute with, or an end of a list; at a question's number, the two operations on these. A span scores
-    start + end + its length's score, a computed answer the passage's number, or both, + the operation.
+    one of two numbers to compute with, or an end of a list; at a question's number, the two operations on these. A span's score
+    is start + end + its length's score; a computed answer's is the passage's number, or both numbers, + the operation.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -122,14 +122,14 @@ class SpanModel(nn.Module):
         self.length = nn.Parameter(torch.zeros(MAX_SPAN))
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the heads."""
+        """Initialise the heads at random."""
         nn.init.normal_(self.heads.weight, std=0.02, generator=generator)
         nn.init.zeros_(self.heads.bias)
 
     def forward(
         self, pairs: Sequence[EncodedPair], generator: torch.Generator | None = None
     ) -> tuple[Tensor, list[Tensor]]:
-        """Float32 scores of all candidates of the pairs, at any precision of the encoder.
+        """Float32 scores of all candidates of the pairs, whatever the encoder's precision.
 
         Spans are [pairs, tokens, MAX_SPAN]: entry (p, i, n) is the span of pair p with n + 1 tokens from token i, very low
         outside the passage. Each pair's computed answers are [rows, question numbers, 2] as in `EncodedPair.computed`, very low

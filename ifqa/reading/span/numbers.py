@@ -1,7 +1,7 @@
-"""Finds numbers, dates, months and lists in text: their values, what they count, and which are of one kind.
+"""Finds numbers, dates, months and lists in text: their values, what they count, and which are of the same kind.
 
-A number counts money in a currency, a length, a mass or a volume in a unit, a span of time, things that a noun names, or it is
-a label ("room 14"), which counts nothing. Answers are computed only from numbers of one kind.
+A number counts money in a currency; a length, mass, volume or area in a unit; a span of time; or things that a noun names. A
+label ("room 14") counts nothing. Answers are computed only from numbers of the same kind.
 """
 
 import re
@@ -60,7 +60,7 @@ _PLURALS = {"people": "person", "men": "man", "women": "woman", "children": "chi
 
 
 def noun_stem(noun: str) -> str:
-    """A noun in the singular; synonyms have one stem."""
+    """A noun in the singular; synonyms share a stem."""
     singular = _singular(noun)
     return _SAME.get(singular, singular)
 
@@ -76,11 +76,11 @@ def _singular(noun: str) -> str:
 
 
 def is_boundary(text: str, at: int) -> bool:
-    """Whether an answer may begin or end at a character: not inside a word or an amount such as "€1,250.50"."""
+    """Whether an answer may begin or end at position `at`: not inside a word or an amount such as "€1,250.50"."""
     if not 0 < at < len(text):
         return True
     before, after = text[at - 1], text[at]
-    if before.isalnum() and after.isalnum():  # scripts without blanks between words may be cut anywhere
+    if before.isalnum() and after.isalnum():  # scripts without spaces between words may be cut anywhere
         return any(c >= "\u0e00" and unicodedata.name(c, "").split(" ")[0] in _UNSPACED for c in (before, after))
     if after.isdigit():
         return unicodedata.category(before) != "Sc" and not (before in ".," and text[max(at - 2, 0)].isdigit())
@@ -132,7 +132,7 @@ _DIMENSIONS = {
 
 
 def factor_kind(text: str, end: int) -> str:
-    """What a factor that ends at `end` multiplies ("twice as many goals", "half as long"): as `counted_kind`, or "extent"."""
+    """What a factor that ends at `end` multiplies ("twice as many goals", "half as long"): see `counted_kind`, or "extent"."""
     match = _AS.match(text, end)
     if match is None:
         return ""
@@ -140,7 +140,7 @@ def factor_kind(text: str, end: int) -> str:
 
 
 def unit_ratio(counts: str, other: str) -> float | None:
-    """How many units `counts` are in one `other`; 1 if unknown; None if they are not of one kind."""
+    """How many units `counts` are in one `other`; 1 if unknown; None if they are not of the same kind."""
     if "label" in (counts, other):
         return None
     if counts == other or not other:
@@ -192,7 +192,7 @@ _DATE = re.compile(
     rf"\b(?:(?P<d1>\d{{1,2}}){_NTH} (?P<m1>{_MONTH})|(?P<m2>{_MONTH}) (?P<d2>\d{{1,2}}){_NTH})\b(?:,? (?P<y>\d{{4}})\b)?"
 )
 _IN_MONTH = re.compile(rf"\b(?P<m>{_MONTH})\b(?! \d{{1,2}}\b)(?:,? (?:of )?(?P<y>\d{{4}})\b)?")
-#: Possessive quantifiers: no text takes more than one pass from each of its words.
+#: Possessive quantifiers, so that matching makes at most one pass from each word of a text.
 _NAME_WORD = r"[A-Z\"](?:[\w'’\"-]|\.(?=\w))*+"
 _NAME = rf"(?:the )?{_NAME_WORD}(?: (?:(?:of|the|de) )?{_NAME_WORD})*+(?: \([^()]{{1,40}}\))?+"
 _LIST = re.compile(rf"(?<![\w\"]){_NAME}(?:(?:, {_NAME})++,?)?+ and {_NAME}")
@@ -202,9 +202,9 @@ _LIST = re.compile(rf"(?<![\w\"]){_NAME}(?:(?:, {_NAME})++,?)?+ and {_NAME}")
 class Number:
     """A number, date or list in a text.
 
-    `value` of a date is the days since the year 1, of a month the months since the year 0, of a list the number of its items.
-    `unit` is "million" and the like; "second" to "century" for a span of time; "%"; "ordinal"; "nth"; "calendar year"; "date" and
-    "month of year", each with "?" if the text names no year; "list".
+    `value` counts a date's days from the year 1, a month's months from the year 0, or a list's items. `unit` is "million" or
+    another scale; "second" to "century" for a span of time; "%"; "ordinal"; "nth"; "calendar year"; "date" and "month of year",
+    each with "?" if the text names no year; "list".
     """
 
     start: int  # position in characters
@@ -213,9 +213,9 @@ class Number:
     factor: bool = False  # whether it multiplies, as "twice" does
     unit: str = ""
     counts: str = ""  # as `counted_kind` returns it
-    before: str = ""  # the text around an amount of money or of a unit: "€"
-    behind: str = ""  # " km"
-    day_first: bool = False  # dates moved from this one are written "7 July 2000"; else as IfQA's, "July 7, 2000"
+    before: str = ""  # the currency before an amount: "€"
+    behind: str = ""  # the unit after an amount: " km"
+    day_first: bool = False  # dates moved from this one are written "7 July 2000"; else as in IfQA, "July 7, 2000"
     of: str = ""  # the substance of an amount in a unit: "sugar" in "200 g of sugar"
 
 
@@ -224,10 +224,10 @@ IMPLICIT_ONE = Number(0, 0, 1.0)
 
 
 def find_numbers(text: str, in_question: bool = False, question: str = "", as_written: bool = False) -> list[Number]:
-    """Digits, number words, ordinals, dates and months; `in_question` also "twice" and the "a" of "a year".
+    """Digits, number words, ordinals, dates and months; with `in_question`, also "twice" and the "a" of "a year".
 
-    A date without a year takes the only year of the question, else the nearest in the text. With `as_written`, moved dates keep
-    the text's order of day and month.
+    A date without a year takes the question's year if it has exactly one, else the nearest year in the text. With `as_written`,
+    moved dates keep the text's order of day and month.
     """
     dates = list(_dates(text, question, as_written))
     numbers = [*dates, *_months(text, question)]
@@ -240,7 +240,7 @@ def find_numbers(text: str, in_question: bool = False, question: str = "", as_wr
 
 
 def find_lists(text: str) -> list[Number]:
-    """Lists of names, as "Denmark, Norway and Sweden"; the value is the number of items."""
+    """Lists of names, such as "Denmark, Norway and Sweden"; the value is the number of items."""
     lists = []
     for match in _LIST.finditer(text):
         items = [name for name in re.split(r",? and |, ", match.group()) if name]
@@ -353,7 +353,7 @@ def _dates(text: str, question: str, as_written: bool) -> Iterator[Number]:
 
 def _months(text: str, question: str) -> Iterator[Number]:
     for match in _IN_MONTH.finditer(text):
-        if re.search(r"\d(?:st|nd|rd|th)? $", text[max(match.start() - 6, 0) : match.start()]):  # of a date
+        if re.search(r"\d(?:st|nd|rd|th)? $", text[max(match.start() - 6, 0) : match.start()]):  # part of a date
             continue
         year = match["y"] or _year_near(text, *match.span(), question)
         months = int(year or 2001) * 12 + MONTH_NAMES.index(match["m"])

@@ -1,4 +1,4 @@
-"""Reader 'extractive', the default: a small span reader over all-MiniLM-L6-v2, trained on IfQA; no GPU, no key."""
+"""Reader 'extractive', the default: a small span reader over all-MiniLM-L6-v2, trained on IfQA; it needs no GPU and no key."""
 
 import hashlib
 import math
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 BUNDLED_WEIGHTS = BUNDLED / "weights" / "extractive"
 PASSAGE_CANDIDATES = 20  # candidates kept per passage
 EMPTY_RELEVANCE = -50.0  # of a passage without text: below that of any other
-#: A larger lead in log probability is the same in float32: on 300 training questions with five passages each, bfloat16 changed
-#: the lead by at most 0.18.
+#: An answer that leads by more than this in log probability also leads in float32: bfloat16 changed the lead by at most 0.18 on
+#: 300 training questions with five passages each.
 CLOSE_MARGIN = 0.5
-_PERIODS = ("day", "week", "fortnight", "month", "decade")  # units shown with a step's number; years are bare
+_PERIODS = ("day", "week", "fortnight", "month", "decade")  # units shown after a step's number; "years" is not shown
 _SCALE = re.compile(r"[ -](?:thousand|million|billion|trillion)\b|%", re.IGNORECASE)
 #: Words that belong to a step's number: "three years later", "2 more".
 _STEP = re.compile(
@@ -46,21 +46,21 @@ _STEP = re.compile(
 
 
 class Extractive(Reader):
-    """Takes a span of a passage, or computes an answer from a number of a passage and a number of the question.
+    """Takes a span of a passage, or computes an answer from a number in a passage and a number in the question.
 
     The candidates of all passages of a question share one softmax; probabilities of candidates with the same text, after SQuAD's
-    normalisation, are summed. Spans are whole words and amounts; answers are computed from numbers of one kind. Dates are written
-    as IfQA's answers are, but in a user's own documents as the file has them. Titles are not read (see
+    normalisation, are summed. Spans are whole words and amounts; answers are computed from numbers of the same kind. Dates have
+    the form of IfQA's answers; those from a user's own documents keep their form. Titles are not read (see
     `ifqa.reading.span.network`). Question and passage are cut to 256 tokens together, about 170 words.
 
     Args:
         weights: a folder that `ifqa train extractive` made; empty for the weights that ship with ifqa.
-        rank_weight: `-rank_weight * log(place)` of a passage in the ranking is added to its candidates' scores.
+        rank_weight: a passage's place in the ranking lowers its candidates' scores by `rank_weight * log(place)`.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
-        threshold: the reader abstains below this confidence (needs a calibration); 0 answers every question. An opened system
-            uses the calibration's own threshold.
+        threshold: the reader abstains below this confidence (needs a calibration); with 0, it answers every question, but a
+            system opened with `ifqa.open` uses the calibration's threshold.
         precision: "float32"; "bfloat16", which changes about 3 answers in 100 (MiniLM); or "auto": bfloat16 where the processor
-            multiplies in it, and float32 again for questions whose best two answers are close.
+            supports it, then float32 for questions whose best two answers are close.
         batch_tokens: tokens read at a time, padding included; limits memory and never changes an answer.
         encoder: the encoder that the weights were trained on: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder; empty for the
             name in their manifest. Any other encoder is refused.
@@ -106,7 +106,7 @@ class Extractive(Reader):
 
         encoded = []
         for question, ranking in zip(questions, passages, strict=True):
-            # a user's own documents, whose ids are locators, keep their form of dates
+            # dates from a user's own documents, whose ids are locators, keep their form
             pairs = [
                 encode_pair(self._encoder, question.text, passage.text, parse_locator(passage.id) is not None)
                 for passage in ranking
@@ -149,9 +149,9 @@ class Extractive(Reader):
         return best
 
     def relevance(self, pairs: Sequence[tuple[str, str]], advance: ProgressCallback = no_progress) -> list[float]:
-        """A score for each (question, passage text) of how likely the passage holds the answer, for the retriever 'rerank'.
+        """A score for each (question, passage text) of how likely the passage is to hold the answer, for the retriever 'rerank'.
 
-        It is the log of the sum of the candidates' exponentiated scores, the passage's share of the softmax in `answer`.
+        It is the log of the sum of the candidates' exponentiated scores, to which the passage's softmax share is proportional.
         """
         from ifqa.reading.span.network import encode_pair
 
@@ -165,7 +165,7 @@ class Extractive(Reader):
     def answer(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
-        """Predictions whose passages begin with the greatest contribution to the answer; the others follow by best candidate."""
+        """Predictions. The passage that contributes most to the answer comes first; the rest follow by their best candidates."""
         predictions = []
         for prediction, features in self.read(questions, passages, advance):
             confidence = self.calibration.confidence(features) if self.calibration and features else None
@@ -248,7 +248,7 @@ def explain(pair: "EncodedPair", passage_id: str, answer: str, source: tuple[int
 
 def _calculation(pair: "EncodedPair", answer: str, row: int, number: int, step: int) -> Calculation:
     numbers = pair.numbers[row]
-    if number == 0 and len(numbers) == 1 and numbers[0].unit != "list":  # an explicit "a year" explains more
+    if number == 0 and len(numbers) == 1 and numbers[0].unit != "list":  # prefer a stated "a year": it explains more
         number = next((n for n, steps in enumerate(pair.computed[row]) if n and steps[step] == answer), 0)
     operand = pair.question_numbers[number]
     rule = "times" if operand.factor else ("plus", "minus")[step]

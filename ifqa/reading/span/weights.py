@@ -1,7 +1,7 @@
 """The span reader's weights in a folder: `adapter.safetensors`, `heads.safetensors` and `manifest.json`.
 
-The adapter is what training changed in the encoder's layers, in half precision. A linear layer's change is stored as two
-matrices, `B @ A`: its best approximation of low rank, by singular values. Biases and layer norms are stored whole.
+The adapter is what training changed in the encoder's layers, in half precision. A linear layer's change is stored as the factors
+of `B @ A`, its best low-rank approximation (by singular values). Biases and layer norms are stored whole.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ def resolve_encoder(folder: Path, encoder: str = "", root: Path = Path()) -> Enc
     if files.sha256 != trained["sha256"]:
         raise ConfigError(
             f"{folder} was trained on the encoder {trained['name']} (SHA-256 {trained['sha256'][:8]}...), and {files.folder} "
-            f"holds another ({files.sha256[:8]}...); name the folder of that encoder as encoder"
+            f"holds another ({files.sha256[:8]}...); set encoder to the folder of that encoder"
         )
     return files
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ifqa.reading.t5.model import FusionInDecoder
 
-#: Reader -> its default model. UnifiedQA's is CausalQA's (coling22-benchmark-for-causal-question-answering
+#: Reader -> its default model. UnifiedQA's default is CausalQA's (coling22-benchmark-for-causal-question-answering
 #: finetuning/train_unifiedqa.py:11).
 DEFAULT_CHECKPOINTS = {
     "fid": "google/flan-t5-base",
@@ -40,8 +40,8 @@ class Conventions:
     """How texts become inputs; a checkpoint reads best with the conventions of its training."""
 
     max_tokens: int = MAX_TOKENS  # of question and passage together
-    titles: bool = True  # IfQA's gold passages have none and articles do, so in a corpus with both they give gold away
-    encoder_eos: bool = True  # inputs end in `</s>`; FiD's readers were trained on transformers 3, which added none
+    titles: bool = True  # if gold passages and articles are mixed, a missing title gives gold passages away
+    encoder_eos: bool = True  # inputs end in `</s>`; FiD's readers were trained with transformers 3, which added none
 
     def __post_init__(self) -> None:
         if self.max_tokens < 16:
@@ -66,7 +66,7 @@ class _StoredRag(StoredModel):
 class T5Manifest(StoredModel):
     """The manifest of `ifqa train`; the defaults are for a checkpoint from elsewhere."""
 
-    family: str = ""  # of the training questions, as "ifqa/full"
+    family: str = ""  # of the training questions, such as "ifqa/full"
     sources: dict[str, str] = Field(default_factory=dict)  # question file -> SHA-256
     conventions: _StoredConventions = Field(default_factory=_StoredConventions)
     rag: _StoredRag = Field(default_factory=_StoredRag)  # with the learned temperature
@@ -80,7 +80,7 @@ def load_t5_manifest(folder: Path, reader: str) -> T5Manifest:
 
 @dataclass(kw_only=True)
 class Checkpoint:
-    """A network in evaluation mode on the CPU, float32, and its tokenizer."""
+    """A float32 network on the CPU, in evaluation mode, and its tokenizer."""
 
     model: "FusionInDecoder"
     tokenizer: "PreTrainedTokenizerBase"
@@ -89,24 +89,24 @@ class Checkpoint:
 
 
 def checkpoint_folder(name: str, reader: str = "fid", mend: str = "") -> Path:
-    """The folder of a checkpoint: a folder, or a model of the hub; empty for the reader's default.
+    """The folder of a checkpoint; `name` is a folder or a model of the hub, or empty for the reader's default.
 
-    `mend` tells in messages how to name another one; empty for `suggest_checkpoint`.
+    `mend` says in messages how to name another checkpoint; empty for the text of `suggest_checkpoint`.
     """
     if name and (Path(name) / "inputs.json").exists() and not (Path(name) / "manifest.json").exists():
-        raise MissingInput(f"{name} holds a training that is not finished; run its `ifqa train {reader}` again")
+        raise MissingInput(f"{name} holds an unfinished training; run the same `ifqa train {reader}` again")
     mend = mend or suggest_checkpoint(reader)
     default = f"reader {reader!r} uses this model if no checkpoint is named: {mend}"
     folder = hub.model_folder(name or DEFAULT_CHECKPOINTS[reader], mend if name else default)
     config = read_json(folder / "config.json")
     kind = config.get("model_type") if isinstance(config, dict) else None
     if kind != "t5":
-        raise ConfigError(f"{folder} is no checkpoint of reader {reader!r}: wanted type t5, found {kind}; {mend}")
+        raise ConfigError(f"{folder} is not a checkpoint of reader {reader!r}: wanted type t5, found {kind}; {mend}")
     return folder
 
 
 def suggest_checkpoint(reader: str) -> str:
-    """Tells how to get a checkpoint for a reader, for messages."""
+    """How to get a checkpoint for a reader, for messages."""
     return f"name one of yours with --checkpoint DIR, or train one with: ifqa train {reader}"
 
 
@@ -119,8 +119,8 @@ def fingerprint_checkpoint(folder: Path, tokenizer: str = "") -> str:
 def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid", mend: str = "") -> Checkpoint:
     """Load a checkpoint without running any code from it; the default model and conventions are the reader's.
 
-    `tokenizer` is a folder or a model of the hub; empty for the checkpoint's own, or T5's if it has none, as FiD's published
-    readers. `name` and `mend` are as in `checkpoint_folder`.
+    `tokenizer` is a folder or a model of the hub; empty for the checkpoint's own, or for T5's if it has none (as with FiD's
+    published readers). `name` and `mend` are as in `checkpoint_folder`.
     """
     hub.silence_transformers()
     folder = checkpoint_folder(name, reader, mend)
@@ -157,7 +157,7 @@ def _load(folder: Path, mend: str) -> tuple["FusionInDecoder", bool]:
         source |= {"config": config, "dtype": torch.float32, "output_loading_info": True}
         model, report = FusionInDecoder.from_pretrained(**source)
     if wrong := sorted(map(str, {*report["missing_keys"], *report["unexpected_keys"], *report["mismatched_keys"]})):
-        raise FormatError(f"{folder} is no complete T5: {len(wrong)} weights missing or unfit, as {wrong[0]}; {mend}")
+        raise FormatError(f"{folder} is incomplete: {len(wrong)} weights missing or unfit, such as {wrong[0]}; {mend}")
     # generate would take missing settings (beams, penalties, lengths) from the folder's generation_config
     tokens = ("decoder_start_token_id", "eos_token_id", "pad_token_id")
     model.generation_config = GenerationConfig(**{name: getattr(config, name) for name in tokens})
@@ -173,12 +173,12 @@ def _pickled(folder: Path) -> dict[str, "Tensor"]:
         return {}
     tensors = torch.load(file, map_location="cpu", weights_only=True)
     if not isinstance(tensors, dict) or not all(isinstance(name, str) for name in tensors):
-        raise ValueError(f"{file.name} holds no table of weights by name")
+        raise ValueError(f"{file.name} does not hold weights by name")
     return tensors
 
 
 def _t5_name(name: str) -> str:
-    """T5's name of a weight, without FiD's wrappers of encoder and layers (FiD src/model.py:26, 139, 189)."""
+    """T5's name of a weight, without FiD's wrappers around encoder and layers (FiD src/model.py:26, 139, 189)."""
     name = name.replace("encoder.encoder.", "encoder.", 1)
     return name.replace(".module.", ".") if name.startswith("encoder.block.") else name
 

@@ -1,4 +1,4 @@
-"""Fusion-in-Decoder on transformers' T5 (T5, T5 v1.1, Flan-T5), with the weights and files of a plain T5; and inference.
+"""Fusion-in-Decoder on transformers' T5 (T5, T5 v1.1, Flan-T5), and its inference. Weights and files are those of a plain T5.
 
 The encoder reads each passage alone; the decoder attends to all passages of a question at once, without their padding
 (FiD src/model.py:30-55, 139-147). Passages are encoded in batches of similar length, then many questions are decoded at once.
@@ -25,7 +25,7 @@ from ifqa.models.devices import BATCH_TOKENS, Features, is_out_of_memory, split_
 
 logger = logging.getLogger(__name__)
 
-NAN_ERROR = "the reader's probabilities are no numbers (NaN): its checkpoint's weights are damaged"
+NAN_ERROR = "the reader's probabilities are not numbers (NaN): its checkpoint's weights are damaged"
 _WIDTH = 8  # lengths are padded to a multiple of this, which makes attention kernels faster
 _DECODED = 8  # tokens attended to in a decoding batch, per token in an encoding batch
 _TOGETHER = 64  # most questions decoded at a time: the logits of all their tokens are kept
@@ -36,7 +36,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
     """A T5 that reads several passages per question.
 
     With `cross_position_bias` in the config, the decoder adds relative positions to its attention to the passages. T5 has none
-    (huggingface/transformers#8518), but transformers before 4.0 added them and FiD's published readers were trained so.
+    (huggingface/transformers#8518), but transformers before 4.0 added them, and FiD's published readers were trained with them.
     """
 
     accepts_loss_kwargs = False  # the loss is a mean, so transformers' trainer divides it by the accumulated steps
@@ -55,10 +55,10 @@ class FusionInDecoder(T5ForConditionalGeneration):
         """T5's outputs for questions with passages, with a loss if there are `labels`; without passages, T5's own.
 
         The loss is the mean over questions of the mean over an answer's tokens, FiD's loss with one question per GPU. It does not
-        depend on the batch size. `passage_ids` are of all passages of all questions, in order, [passages, tokens]. `inputs` are
-        T5's own, and with passages `passage_mask`, False at padding, same shape; `counts`, the passages of each question,
-        [questions]; `labels`, token ids of the answers, padded with -100, [questions, tokens]; and `weights` of the questions in
-        the loss, [questions]. `generate` needs the name `encoder_outputs`.
+        depend on the batch size. `passage_ids` are those of all questions' passages, in order, [passages, tokens]. `inputs` are
+        T5's own, and with passages also `passage_mask`, False at padding, of the same shape; `counts`, the passages per question,
+        [questions]; `labels`, the answers' token ids, padded with -100, [questions, tokens]; and `weights` of the questions in
+        the loss, [questions]. `generate` passes `encoder_outputs`.
         """
         if passage_ids is None:
             return super().forward(encoder_outputs=encoder_outputs, **inputs)
@@ -85,7 +85,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
 
         [questions, passages], averaged over layers, heads and the passage's tokens: a query's mean product with all tokens is its
         product with their mean. `first` is the input of each layer's cross-attention at the first position, [layers] of
-        [questions, d_model]; `means` the float32 mean of each passage's hidden states, [questions, passages, d_model].
+        [questions, d_model]; `means` is the float32 mean of each passage's hidden states, [questions, passages, d_model].
         """
         total = means.new_zeros(means.shape[:2])
         heads = self.config.num_heads
@@ -102,7 +102,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
 class _CrossAttentionBias(T5Attention):
     """Cross-attention with relative positions (transformers 3.0.2 src/transformers/modeling_t5.py, compute_bias).
 
-    Positions count from the start of the first passage without its padding; only its first tokens get more than a constant.
+    Positions count from the first passage's first token, without padding; from the query's position on, the bias is constant.
     """
 
     def compute_bias(
@@ -116,8 +116,8 @@ class _CrossAttentionBias(T5Attention):
 def fuse_passages(hidden: Tensor, mask: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Concatenate the hidden states of each question's passages, without the padding between them.
 
-    `hidden` is [passages, tokens, d_model], `counts` the passages of each question. The result is [questions, most tokens,
-    d_model], zero after a question's last token, and its mask.
+    `hidden` is [passages, tokens, d_model]; `counts` are the passages per question. Returns states [questions, most tokens,
+    d_model], zero after a question's last token, and their mask.
     """
     ends = torch.tensor(counts, device=mask.device).cumsum(0) - 1
     tokens = mask.sum(1).cumsum(0)[ends].diff(prepend=ends.new_zeros(1))
@@ -144,7 +144,7 @@ class BatchLimits:
 
 
 def batch_limits(model: FusionInDecoder, beams: int, encoded: int = 0) -> BatchLimits:
-    """Batch sizes that fit the model's device; `encoded` is 0 for the device's default."""
+    """Batch sizes that fit the model's device; 0 for `encoded` stands for the device's default."""
     encoded = encoded or BATCH_TOKENS[model.device.type]
     decoded = _DECODED * encoded
     if model.device.type == "cuda":  # decoding keeps a key and a value for each passage token in every layer
@@ -160,9 +160,9 @@ def generate_answers(
 ) -> list[GeneratedAnswer]:  # fmt: skip
     """Answers to questions, in their order; batching changes no answer.
 
-    `features` of all passages of all questions, in order, are from `encode_texts`; `counts` are the passages of each question,
-    at least one. `max_answer_tokens` includes the token that starts decoding. `beams` is 1 for greedy decoding, as in FiD. If
-    memory runs out, `limits` are halved and a message is logged.
+    `features`, from `encode_texts`, are those of all questions' passages, in order; `counts` are the passages per question, at
+    least one. `max_answer_tokens` includes the token that starts decoding. `beams` is 1 for greedy decoding, as in FiD. If memory
+    runs out, `limits` are halved and a message is logged.
     """
     limits = limits or batch_limits(model, beams)
     generate = partial(_generate_batch, model, max_answer_tokens, beams, limits)
@@ -173,7 +173,7 @@ def generate_in_batches(
     model: FusionInDecoder, features: Features, counts: Sequence[int], limits: BatchLimits,
     generate: Callable[[Features, Sequence[int]], list[GeneratedAnswer]], together: int = _TOGETHER,
 ) -> list[GeneratedAnswer]:  # fmt: skip
-    """Call `generate` with features and counts of groups of questions of similar length that fit into memory.
+    """Group questions of similar length that fit into memory, and call `generate` with each group's features and counts.
 
     A group has at most `together` questions. The other arguments are as in `generate_answers`.
     """
@@ -199,12 +199,12 @@ def generate_in_batches(
             continue
         if full:  # raised outside the handler, whose traceback would keep the memory in use
             problem = f"a question with {counts[group[0]]} passages does not fit into the memory of {model.device}"
-            raise IfqaError(f"{problem}; read fewer passages, with a smaller checkpoint, or on another device")
+            raise IfqaError(f"{problem}; read fewer passages, use a smaller checkpoint, or another device")
         tokens = len(group) * sizes[group[0]]
         limits.encoded, limits.decoded = (max(1, min(size, tokens) // 2) for size in (limits.encoded, limits.decoded))
         if model.device.type == "cuda":
             torch.cuda.empty_cache()
-        logger.info(f"out of memory reading {len(group)} at a time: going on with batches of {limits.encoded:,} tokens")
+        logger.info(f"out of memory with {len(group)} questions: continuing with batches of {limits.encoded:,} tokens")
     return [answers[n] for n in range(len(counts))]
 
 
@@ -224,7 +224,7 @@ def _generate_batch(
             # generate's own cache would have as many layers as the encoder, not the decoder
             past_key_values=EncoderDecoderCache(DynamicCache(), DynamicCache()),
         )  # fmt: skip
-    # [questions, tokens]: greedy scores are logits and need normalising; those of beams are log-probabilities
+    # [questions, tokens]: greedy scores are logits and need normalising; beam scores are log-probabilities
     steps = model.compute_transition_scores(
         generated.sequences, generated.scores, generated.get("beam_indices"), normalize_logits=beams == 1
     ).float()
@@ -242,10 +242,10 @@ def _generate_batch(
 def encode_passages(
     model: FusionInDecoder, features: Features, counts: Sequence[int], tokens: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Encode passages in batches of at most `tokens`, then concatenate each question's passages without the padding.
+    """Encode passages in batches of at most `tokens` tokens, then concatenate each question's passages without the padding.
 
-    The result is hidden states, [questions, most tokens, d_model], their mask, and the float32 mean of each passage's hidden
-    states, [questions, most passages, d_model].
+    Returns hidden states, [questions, most tokens, d_model], their mask, and the float32 mean of each passage's hidden states,
+    [questions, most passages, d_model].
     """
     device, mask = model.device, features["attention_mask"]
     hidden = torch.zeros(*mask.shape, model.config.d_model, dtype=model.dtype, device=device)

@@ -1,8 +1,8 @@
 """RAG on T5: likelihoods of answers marginalised over passages, training on them, and decoding (Lewis et al. 2020).
 
 A passage's probability p(z|x) is the softmax of the retrieval scores, divided by a temperature, over the passages of its
-question. The network gives log p(y_i|x,z,y_1..i-1), from each passage alone (section 2.1). Mode "token" decodes with a beam
-search over the mixture of passages, "sequence" with one for each passage, and takes the answer most likely over all passages.
+question. The network gives log p(y_i|x,z,y_1..i-1), from each passage alone (section 2.1). Mode "token" decodes with one beam
+search over the mixture; mode "sequence" with one per passage, and takes the answer that is likeliest over all passages.
 """
 
 import copy
@@ -30,7 +30,7 @@ from ifqa.reading.t5.model import (
     generate_in_batches,
 )
 
-_TOGETHER = 1024  # most positions whose probabilities of the whole vocabulary are kept at a time
+_TOGETHER = 1024  # most positions for which probabilities over the whole vocabulary are kept at a time
 _Hypothesis = tuple[tuple[int, ...], float]  # token ids, with `</s>` unless it is cut off, and their log-probability
 
 
@@ -63,7 +63,7 @@ def log_likelihoods(tokens: Tensor, priors: Tensor, counts: Sequence[int], mode:
 
 
 def posteriors(tokens: Tensor, priors: Tensor, mode: Mode) -> Tensor:
-    """The share of each passage of a question in its answer, [passages]; the sum is 1.
+    """Each passage's share in its question's answer, [passages]; the sum is 1.
 
     "sequence": p(z|x,y). "token": the share of the answer's tokens drawn from the passage, the mean over tokens of
     p(z|x,y_1..i). `tokens` are log p(y_i|x,z,y_1..i-1) of the answer's tokens, without padding, [passages, tokens].
@@ -82,7 +82,7 @@ class MarginalT5(FusionInDecoder):
     def forward(self, passage_ids: Tensor | None = None, encoder_outputs: Any = None, **inputs: Any) -> Any:
         """An output with a loss, the mean over questions of -log p(y|x); without passages, T5's own outputs.
 
-        Arguments are those of `FusionInDecoder.forward`, and `scores`, the retriever's of all passages, [passages].
+        Arguments are those of `FusionInDecoder.forward`, and `scores`: the retriever's score of each passage, [passages].
         """
         if passage_ids is None:
             return super().forward(encoder_outputs=encoder_outputs, **inputs)
@@ -120,8 +120,8 @@ def restore_t5(model: FusionInDecoder) -> float:
 class Mixture:
     """How passages are marginalised.
 
-    Of mode "sequence", "thorough" decoding computes each hypothesis's probability from every passage; "fast" takes it as 0 from
-    passages whose beam lacks it (Lewis et al. 2020, section 2.5).
+    In mode "sequence", "thorough" decoding computes each hypothesis's probability from every passage; "fast" sets it to 0 for
+    passages whose beam lacks the hypothesis (Lewis et al. 2020, section 2.5).
     """
 
     mode: Mode = "sequence"
@@ -135,9 +135,9 @@ def generate_rag_answers(
 ) -> list[GeneratedAnswer]:  # fmt: skip
     """Answers to questions, in their order; batching changes no answer. Arguments as in `ifqa.reading.t5.model.generate_answers`.
 
-    `scores` are the retriever's, of all passages of all questions, in order. `beams` are hypotheses of each passage, or in mode
-    "token" of each question. An answer's `score` is log p(y|x), from which "fast" omits terms; its `passage_scores` are
-    `posteriors`.
+    `scores` are the retriever's scores of all questions' passages, in order. `beams` is the number of hypotheses kept for each
+    passage, or in mode "token" for each question. An answer's `score` is log p(y|x), from which "fast" omits terms; its
+    `passage_scores` are `posteriors`.
     """
     limits = limits or batch_limits(model, beams)
     priors = log_priors(torch.tensor(list(scores), dtype=torch.float32), counts, mixture.temperature)
@@ -205,10 +205,10 @@ def beam_search(
 ) -> list[list[_Hypothesis]]:
     """Up to `beams` answers of each group of passages, best first, from the mixture of its passages.
 
-    The next token's probability is the mean over the group's passages, weighted by the priors; with one passage a group this is
-    T5's own beam search. A hypothesis ends with `</s>`, or is cut off at `most` tokens. As in transformers, `</s>` counts only
-    among the `beams` best continuations. Lengths are not normalised: the search ends when no live hypothesis can still enter the
-    best ended ones. `states` and `mask` are the passages'; `counts` and `priors` as in `marginalize`.
+    The next token's probability is the mean over the group's passages, weighted by the priors; with one passage per group, this
+    is T5's own beam search. A hypothesis ends with `</s>`, or is cut off at `most` tokens. As in transformers, `</s>` counts only
+    among the `beams` best continuations. Lengths are not normalised: the search ends when no live hypothesis can still displace
+    one of the best ended ones. `states` and `mask` are the passages'; `counts` and `priors` as in `marginalize`.
     """
     groups, device = len(counts), states.device
     owners = torch.repeat_interleave(torch.arange(groups), torch.tensor(counts)).to(device)
@@ -217,7 +217,7 @@ def beam_search(
     cache.batch_repeat_interleave(beams)  # rows are passages x beams
     mask = mask.repeat_interleave(beams, 0)
     live = torch.full((groups, beams), -torch.inf, device=device)
-    live[:, 0] = 0.0  # the beams are one hypothesis at first
+    live[:, 0] = 0.0  # all beams start from one hypothesis
     tokens = torch.zeros(groups, beams, 0, dtype=torch.long, device=device)
     step = step[:, None].expand(-1, beams, -1)  # [passages, beams, vocabulary]
     ended: list[list[_Hypothesis]] = [[] for _ in counts]

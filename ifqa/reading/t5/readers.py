@@ -109,13 +109,13 @@ class Fid(T5Reader):
         checkpoint: a folder that `ifqa train fid` made, one of facebookresearch/FiD's (`nq_reader_base`), or a T5 of the hub;
             empty for google/flan-t5-base, which is not trained on IfQA.
         tokenizer: a folder or a model of the hub; empty for the checkpoint's own, or T5's if it has none.
-        max_tokens: most tokens of question and passage together; 0 for the checkpoint's own (250, as published, by default).
+        max_tokens: most tokens of question and passage together; 0 for the checkpoint's own limit (by default 250, as published).
         titles, encoder_eos: whether passages' titles are read, and whether inputs end in `</s>`: "yes", "no", or "auto" for the
-            checkpoint's own (yes; facebookresearch/FiD's were trained without `</s>`).
+            checkpoint's own convention (by default yes; facebookresearch/FiD's were trained without `</s>`).
         max_answer_tokens: most tokens of an answer, including the token that starts decoding (FiD test_reader.py:42-46).
         beams: 1 for greedy decoding; more beams need that many times the memory, and more time.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
-        precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware multiplies in it.
+        precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware supports bfloat16 multiplication.
         batch_tokens: tokens encoded at a time, padding included; 0 for the device's default. Halved if memory runs out.
     """
 
@@ -175,19 +175,19 @@ def passage_inputs(question: str, passages: Sequence[Passage], titles: bool) -> 
 class Rag(Fid):
     """RAG (Lewis et al. 2020) with any retriever: answers from each passage alone, and averages the probabilities p(y|x,z).
 
-    A passage's weight p(z|x) is the softmax of the read passages' retrieval scores, divided by the temperature. A prediction's
-    `score` is log p(y|x). Its `passage_scores`, whose sum is 1, are p(z|x,y) in mode "sequence", and in mode "token" the share of
-    the answer's tokens that come from the passage.
+    A passage's weight p(z|x) is the softmax, over the passages read, of the retrieval scores divided by the temperature. A
+    prediction's `score` is log p(y|x). Its `passage_scores`, whose sum is 1, are p(z|x,y) in mode "sequence", and in mode "token"
+    the share of the answer's tokens that come from the passage.
 
     Args:
         checkpoint: a folder that `ifqa train rag` or `ifqa train fid` made, or a T5 of the hub; empty for google/flan-t5-base,
             which is not trained on IfQA.
-        mode: "sequence": the whole answer comes from one passage; "token": each token may come from another passage; "auto" for
-            the checkpoint's own (sequence).
-        decoding: of mode "sequence": "thorough" scores each passage's hypotheses from every passage; "fast" takes a hypothesis
-            as impossible from a passage whose beam lacks it (section 2.5).
+        mode: "sequence": the whole answer comes from one passage; "token": each token may come from a different passage; "auto"
+            for the checkpoint's own (sequence).
+        decoding: in mode "sequence", "thorough" scores each hypothesis from every passage; "fast" sets its probability to 0 for
+            passages whose beam lacks it (section 2.5).
         temperature: divides the scores; 0 for the checkpoint's own, or 1 if it was not trained by `ifqa train rag`.
-        beams: hypotheses of each passage, or in mode "token" of the question; 1 for greedy decoding, as in the paper for question
+        beams: hypotheses kept per passage, or in mode "token" per question; 1 for greedy decoding, as in the paper for question
             answering (its appendix A).
         tokenizer, max_tokens, titles, encoder_eos, max_answer_tokens, device, precision, batch_tokens: as in `Fid`.
     """
@@ -209,7 +209,7 @@ class Rag(Fid):
         trained = load_t5_manifest(checkpoint_folder(checkpoint, "rag"), "rag").rag
         self.mixture = Mixture(trained.mode if mode == "auto" else mode, decoding, temperature or trained.temperature)
         if decoding == "fast" and self.mixture.mode == "token":
-            problem = "decoding = 'fast' needs mode 'sequence', and the mode is 'token'"
+            problem = "decoding = 'fast' needs mode 'sequence', but the mode is 'token'"
             raise ConfigError(f"setting of reader 'rag': {problem}; leave decoding out, or set mode = 'sequence'")
         super().__init__(
             checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
@@ -220,7 +220,7 @@ class Rag(Fid):
     def _decoder(
         self, questions: Sequence[Question], passages: RankedPassages, scores: Sequence[Sequence[float]] | None
     ) -> _Decoder:
-        """A decoder of the mixture; without scores the passages have equal probabilities."""
+        """A decoder for the mixture; without scores, all passages are equally probable."""
         from ifqa.reading.t5.rag_model import generate_rag_answers
 
         rows = scores or [[0.0] * len(ranking) for ranking in passages]
@@ -228,32 +228,32 @@ class Rag(Fid):
         for question, ranking, row in zip(questions, passages, rows, strict=True):
             count = len(ranking)
             if count != len(row):
-                raise PluginError(f"question {question.id}: {count} passages and {len(row)} scores; give one for each")
+                raise PluginError(f"question {question.id}: {count} passages, {len(row)} scores; give one per passage")
             flat += input_scores(row, max(1, count))
         return partial(generate_rag_answers, scores=flat, mixture=self.mixture)
 
 
 def input_scores(scores: Sequence[float], inputs: int) -> list[float]:
-    """The scores of a question's inputs; a further input, as a gold passage in training, gets the last score."""
+    """The scores of a question's inputs; a further input, such as a gold passage in training, gets the last score."""
     known = list(scores[:inputs])
     return known + [known[-1] if known else 0.0] * (inputs - len(known))
 
 
 class UnifiedQA(T5Reader):
-    """UnifiedQA-v2 (Khashabi et al. 2022): reads the question and all its passages as one text, as CausalQA's baseline.
+    """UnifiedQA-v2 (Khashabi et al. 2022): reads the question and all its passages as one text, as CausalQA's baseline does.
 
     The passages are joined in their order and cut off at `max_tokens`. The answer is the output up to the first tab, because
-    CausalQA trains on all answers of a question, joined by tabs. T5's tokenizers read a tab as a blank, so the whole output is
-    then the answer, as CausalQA scores it (evaluate_unifiedqa.py:61-71); ByT5's tokenizer keeps tabs.
+    CausalQA trains on all answers of a question, joined by tabs. T5's tokenizers read a tab as a space, so with them the answer
+    is the whole output, as CausalQA scores it (evaluate_unifiedqa.py:61-71); ByT5's tokenizer keeps tabs.
 
     Args:
-        checkpoint: a folder that `ifqa train unifiedqa` made, CausalQA's published folders, or a T5 of the hub; empty for
-            allenai/unifiedqa-v2-t5-base-1363200. With `{group}` in its name, each group of questions (CausalQA's datasets) is
-            answered by its own folder, as `models/unifiedqa-{group}`; one of them is in memory at a time.
+        checkpoint: a folder that `ifqa train unifiedqa` made, one of CausalQA's published folders, or a T5 of the hub; empty for
+            allenai/unifiedqa-v2-t5-base-1363200. With `{group}` in its name, each group of questions (CausalQA's datasets) has
+            its own folder, such as `models/unifiedqa-{group}`; one of these models is in memory at a time.
         max_tokens: most tokens of question and passages together; 0 for the checkpoint's own (2048 by default).
         max_answer_tokens: as in `Fid`; CausalQA's is 500 (evaluate_unifiedqa.py:47).
         tokenizer, titles, beams, device, precision, batch_tokens: as in `Fid`.
-        root: the folder that a relative checkpoint with `{group}` counts from.
+        root: the folder to which a checkpoint with `{group}` is relative.
     """
 
     name = "unifiedqa"
@@ -289,7 +289,7 @@ class UnifiedQA(T5Reader):
             if group not in self._folders:
                 there = f"{self._checkpoint} exists only for {', '.join(self._folders)}"
                 mend = f"train one with: ifqa train unifiedqa --dataset {group or 'NAME'}"
-                raise MissingInput(f"question {question.id} is of group {group!r}, and {there}; {mend}")
+                raise MissingInput(f"question {question.id} is of group {group!r}, but {there}; {mend}")
             groups[group].append(number)
         predictions: dict[int, Prediction] = {}
         for group in sorted(groups, key=lambda group: group != self._group):  # the group in memory first
@@ -337,9 +337,9 @@ def group_folders(checkpoint: str, root: Path = Path()) -> Mapping[str, str]:
 def input_text(question: Question, passages: Sequence[Passage], titles: bool = True) -> str:
     r"""A question and its passages as one text in UnifiedQA's format, normalised: `question \n (a) .. (b) .. \n (Title) text`.
 
-    The separator is a blank, a backslash, an n and a blank (allenai/unifiedqa README.md, "Feeding data into UnifiedQA"). Missing
-    parts are left out with their separator. Passages, each after its title, are joined by blanks (encode_datasets.py,
-    `read_and_parse_multiqa`). Line ends, tabs and repeated blanks become one blank, as there.
+    The separator is a space, a backslash, an n and a space (allenai/unifiedqa README.md, "Feeding data into UnifiedQA"). Missing
+    parts are left out with their separator. Passages, each after its title, are joined by spaces. Each run of white space becomes
+    one space. Both are as in `read_and_parse_multiqa` (encode_datasets.py).
     """
 
     def line(text: str) -> str:
@@ -355,7 +355,7 @@ def input_text(question: Question, passages: Sequence[Passage], titles: bool = T
 
 
 def normalize_unifiedqa(text: str) -> str:
-    """Lower-case ASCII letters only, as `tf.strings.lower`, and remove the outer two single quotes if there are two or more.
+    """Lower-case only ASCII letters, as `tf.strings.lower` does; remove the first and last single quote if there are two or more.
 
     allenai/unifiedqa tasks_v2.py:14-18 does the same.
     """

@@ -55,10 +55,10 @@ class EncoderSettings:
     """The settings of an encoder.
 
     Attributes:
-        model: a folder or a name on the hub, of a sentence-transformers model or of DPR's context encoder.
+        model: a sentence-transformers model or DPR's context encoder: a folder, or a name on the hub.
         query_model: DPR's question encoder; empty for the encoder whose name matches the context encoder's.
         titles: whether to put a passage's title before its text: "yes", "no", or "auto" (yes for DPR, else no).
-        max_tokens: texts are truncated to this; 0 for the model's limit (256 for DPR).
+        max_tokens: texts are truncated to this number of tokens; 0 for the model's limit (256 for DPR).
         precision: "float32", "bfloat16", or "auto" for bfloat16 if the hardware supports it.
         device: "cpu", "cuda", "mps", or "auto" (CUDA if there is a GPU, else the CPU).
         query_prefix, passage_prefix: put before each text; None for the prefix in the model's files.
@@ -75,7 +75,7 @@ class EncoderSettings:
 
 
 class Tower(NamedTuple):
-    """A side of a bi-encoder: (text, title) pairs to padded token ids, and these to vectors."""
+    """One side of a bi-encoder: turns (text, title) pairs into padded token ids, and these into vectors."""
 
     tokenise: Callable[[Sequence[tuple[str, str]]], Features]
     forward: Callable[[Features], "Tensor"]
@@ -110,7 +110,7 @@ def cached_encoder(settings: EncoderSettings) -> Encoder:
     return _open_cached(settings, hub.model_fingerprint(settings.model, question_model))
 
 
-@lru_cache(maxsize=1)  # for a worker's many tasks; by `weights` too, because a folder's model may be trained again
+@lru_cache(maxsize=1)  # for a worker's many tasks; keyed by `weights` too: a model may be trained again
 def _open_cached(settings: EncoderSettings, weights: str) -> Encoder:
     return open_encoder(settings)
 
@@ -146,7 +146,7 @@ def refuse_other_weights(index: Path, model: str, built_with: str, weights: str)
     """Refuse an index if the model's files changed since its build; both hashes are SHA-256."""
     if weights != built_with:
         change = f"the SHA-256 of its files was {built_with[:8]}..., now it is {weights[:8]}..."
-        raise IfqaError(f"{index} was built with another {model} ({change}); build it again: ifqa index CORPUS")
+        raise IfqaError(f"{index} was built with a different {model} ({change}); build it again: ifqa index CORPUS")
 
 
 def replace_surrogates(text: str) -> str:

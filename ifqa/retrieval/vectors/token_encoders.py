@@ -1,4 +1,4 @@
-"""Token-level encoders of sentence-transformers: learned sparse (vocabulary weights), late interaction (token vectors)."""
+"""Token-level encoders of sentence-transformers: learned sparse (vocabulary weights) and late interaction (token vectors)."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -136,7 +136,7 @@ def open_token_model(kind: TokenModelKind, name: str, precision: str, device: st
 
 
 def _refuse_untrained(kind: TokenModelKind, name: str, folder: Path) -> None:
-    """Refuse other models: sentence-transformers opens any encoder, and initialises missing weights at random."""
+    """Refuse models of another kind: sentence-transformers opens any encoder, and initialises missing weights at random."""
     paths = (folder / "config_sentence_transformers.json", folder / "config.json")
     settings, config = (read_json(path) if path.exists() else {} for path in paths)
     saved, architectures = str(settings.get("model_type", "")), list(map(str, config.get("architectures") or []))
@@ -155,7 +155,7 @@ def _list_networks(model: "TokenModel", folder: Path) -> Iterator[tuple["nn.Modu
     """The modules with a network of transformers, each with the folder of its files."""
     modules = folder / "modules.json"
     folders = [folder / module["path"] for module in read_json(modules)] if modules.exists() else [folder]
-    for module, path in zip(model, folders, strict=False):  # other libraries' layouts get more modules at the end
+    for module, path in zip(model, folders, strict=False):  # for other libraries' layouts, modules are added at the end
         if (routes := getattr(module, "sub_modules", None)) is None:
             yield module, path
             continue

@@ -42,8 +42,8 @@ _MIN_SAMPLE = 10_000  # training vectors for an index without centroids (the ran
 class FlatIndex:
     """Exact search: compares every query with every vector, block by block.
 
-    Scores are float32. Ties are ranked by row, also at rank k. The scores of two equal vectors may differ in the last bit,
-    because a matrix product may sum its edges in another order.
+    Scores are float32. Ties are ranked by row, even at rank k. The scores of two equal vectors may differ in the last bit,
+    because a matrix product may add up in a different order at its edges.
     """
 
     def __init__(self, shards: Shards, block: int = BLOCK_BYTES) -> None:
@@ -106,13 +106,13 @@ def build_index(
         factory: a FAISS index_factory string, such as "Flat", "SQ8", "OPQ48,IVF4096,PQ48", "HNSW32".
         train_sample: number of vectors to train on, sampled evenly from all shards; 0 for 64 per centroid.
         part_size: maximum number of vectors in a part; only a larger shard makes a larger part.
-        seed: of the sample.
+        seed: chooses the sample.
     """
     faiss, dimension = load_faiss(), shards.dimension()
     index, sample, parts = _create_index(factory, dimension), 0, list[_IndexPart]()
     for path in (*folder.glob("faiss*"), *folder.glob("trained.index")):
         path.unlink()
-    if not index.is_trained:  # enough vectors for each centroid and each number of a transform
+    if not index.is_trained:  # enough vectors for each centroid and for a transform's dimensions
         lists, transformed = re.search(r"IVF(\d+)", factory), bool(re.match("OPQ|PCA|ITQ", factory))
         centroids = max(int(lists[1]) if lists else 0, 256 * ("PQ" in factory), dimension * transformed)
         sample = min(len(shards), train_sample or max(_PER_CENTROID * centroids, _MIN_SAMPLE))
@@ -144,7 +144,7 @@ class FaissIndex:
     ) -> None:  # fmt: skip
         """Open an index from `build_index`.
 
-        Raises IfqaError if FAISS or the GPU is missing, the index is damaged or has other vectors, or a setting does not apply.
+        Raises IfqaError if FAISS or the GPU is missing, the index is damaged or of other vectors, or a setting does not apply.
 
         Args:
             shape: number and dimension of the indexed vectors.
@@ -169,8 +169,8 @@ class FaissIndex:
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Scores and rows, both [questions, min(k, vectors)], best first; missing hits have row -1 and score -inf.
 
-        Scores are those of the compressed vectors. Ties are in row order. Search all questions in a single call, because parts
-        that exceed the memory are read in each call.
+        Scores are those of the compressed vectors. Ties are in row order. Search all questions in one call: each call reads again
+        what exceeds the memory.
         """
         scores, rows = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
         for number, part in enumerate(self._parts):
@@ -234,7 +234,7 @@ def load_faiss() -> Any:
 
 
 def estimate_bytes(factory: str, passages: int, dimension: int) -> int:
-    """An upper estimate of the bytes of an index, on disk and in memory; raises as `build_index`."""
+    """An upper estimate of the bytes of an index, on disk and in memory; raises as `build_index` does."""
     index = _create_index(factory, dimension)
     try:
         code = int(index.sa_code_size())
@@ -255,7 +255,7 @@ def _split_parts(shards: Shards, size: int) -> list[tuple[int, int]]:
 
 
 def sample_vectors(shards: Shards, size: int, seed: int) -> NDArray[np.float32]:
-    """Vectors [size, dimension], sampled without replacement and in proportion from each shard, the same for a seed."""
+    """Vectors [size, dimension], sampled without replacement and in proportion from each shard; a seed always gives the same."""
     rng, sample = np.random.default_rng(seed), np.empty((size, shards.dimension()), np.float32)
     for first, vectors in shards.vectors():
         start, stop = (row * size // len(shards) for row in (first, first + len(vectors)))

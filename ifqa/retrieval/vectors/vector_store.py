@@ -31,7 +31,7 @@ from ifqa.workers.pool import Engine, map_tasks
 
 logger = logging.getLogger(__name__)
 
-VERSION = 1  # raise this when the same passages get other vectors
+VERSION = 1  # raise this when the same passages get different vectors
 SHARDS_FILE = "vectors.jsonl"
 SHARD_PASSAGES = 4096  # the most work that a kill loses; 6 MB at 768 dimensions
 ID_BYTES = 16  # of a passage id on disk
@@ -61,7 +61,7 @@ def array_path(folder: Path, kind: str, number: int) -> Path:
 
 
 class Shards:
-    """The shards of a finished folder. Rows are numbered through all shards, in their order."""
+    """The shards of a finished folder. Rows are numbered across all shards, in order."""
 
     def __init__(self, folder: Path) -> None:
         """Read the list of shards; their files are opened on demand. Raises IfqaError if the list is missing or damaged."""
@@ -137,7 +137,7 @@ class Shards:
 
 
 class ShardWriter:
-    """Writes the shards of a folder, each an array of ids and of each of `kinds`, and reuses an interrupted build's."""
+    """Writes a folder's shards, each with an array of ids and one for each of `kinds`; reuses those of an interrupted build."""
 
     def __init__(self, folder: Path, kinds: Sequence[str] = ("vectors",)) -> None:
         self.folder, self._kinds = folder, (*kinds, "ids")
@@ -187,7 +187,7 @@ class ShardWriter:
 
 
 def to_float16(numbers: NDArray[np.float32], ids: Sequence[str] | NDArray[np.str_]) -> NDArray[np.float16]:
-    """Numbers in half precision. Raises FormatError for NaN, infinity and overflow, with the passage from the rows' `ids`."""
+    """Numbers in half precision. Raises FormatError, with the passage's id, for NaN, infinity and overflow."""
     with np.errstate(over="ignore"):
         halves = numbers.astype(np.float16)
     if bad_rows := np.flatnonzero(~np.isfinite(halves).reshape(len(halves), -1).all(axis=1)).tolist():
@@ -227,7 +227,7 @@ def encode_corpus(
     Raises IfqaError if there are no passages, or a vector holds NaN or infinity.
 
     Args:
-        passages, folder: of the passages and of the shards.
+        passages, folder: the folders of the passages and of the shards.
         kinds: the names of the arrays that `encode` returns.
         fingerprint: of the model and the settings; shards with another fingerprint are encoded again.
         encode: returns the arrays of a shard; it must be picklable for several workers.
@@ -269,7 +269,7 @@ def _iter_tasks(shards: dict[int, Path], encode: Encode) -> Iterator[EncodingTas
 
 
 def estimate_encoding(passages: int, encode: Encode, device: str, *, gpus: int = 1, fixed_arrays: int = 0) -> BuildCost:
-    """The cost of encoding a number of passages with parallel `gpus`, measured by encoding a sample on a device.
+    """The cost of encoding passages on `gpus` GPUs in parallel, estimated by encoding a sample on a device.
 
     `fixed_arrays` is how many of a shard's first arrays do not grow with its passages.
     """
@@ -294,7 +294,7 @@ def sample_passages(device: str) -> list[Passage]:
 
 
 def _peak_memory() -> float:
-    """Peak memory of this process in bytes; on Windows, which does not report it, the default encoder's."""
+    """Peak memory of this process in bytes; on Windows, which does not report it, a typical value."""
     if sys.platform == "win32":
         return 1e9
     import resource

@@ -91,7 +91,7 @@ def test_an_undecided_polarity_is_drawn_by_the_questions_id():
     assert {*answers} == {"more", "less"}
     assert 160 < answers.count("more") < 240
     [failed] = Polarity().answer([question_of("more rain", "mud", choices=("red", "less"))], [[]])
-    assert (failed.answer, failed.error) == ("", "no two choices say more and less")
+    assert (failed.answer, failed.error) == ("", "the choices do not offer both more and less")
 
 
 @pytest.mark.parametrize("depth", [1, 3])

@@ -101,7 +101,7 @@ def test_the_fingerprint_covers_weights_and_calibration(calibrate):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"weights": "of others"}, "fitted for other weights than those beside it; fit it again: ifqa train"),
+        ({"weights": "of others"}, "was not fitted for the weights next to it; fit it again: ifqa train"),
         ({"version": 9}, "version 9, wanted 2; fit it again"),
         ({"coefficients": {"mood": 1.0}}, r"not as ifqa writes it \(coefficients\.mood"),
         ({"intercept": None}, r"not as ifqa writes it \(intercept: Field required"),

@@ -242,7 +242,7 @@ def test_a_missing_unfinished_or_other_model_is_refused_with_a_remedy(tmp_path, 
     BertForMaskedLM(small).save_pretrained(tmp_path / "bert")
     assert_refused(tmp_path / "bert", "wanted type t5, found bert", "--checkpoint")
     (tmp_path / "inputs.json").write_text("{}")
-    assert_refused(tmp_path, "not finished", "ifqa train fid")
+    assert_refused(tmp_path, "unfinished training", "ifqa train fid")
 
 
 CONFIGS = ["", "{", "[]", "null", '{"model_type": "t5", "d_model": "wide"}']

@@ -154,7 +154,7 @@ def test_special_tokens_may_differ_and_padding_within_an_answer_counts(ids):
 def test_nan_weights_are_refused():
     broken = copy.deepcopy(model())
     broken.decoder.block[0].layer[2].DenseReluDense.wi.weight.data[0, 0] = float("nan")
-    with refused(r"the reader's probabilities are no numbers"):
+    with refused(r"the reader's probabilities are not numbers"):
         answers(broken, QUESTIONS)
 
 
@@ -189,7 +189,7 @@ def test_batches_are_halved_with_a_message_if_memory_runs_out(monkeypatch, capsy
     assert_same(answers(network, QUESTIONS, limits=limits), expected)
     lines = capsys.readouterr().err.splitlines()
     assert lines
-    assert all("out of memory" in line and "going on with batches of" in line for line in lines)
+    assert all("out of memory" in line and "continuing with batches of" in line for line in lines)
     assert limits.encoded <= 20
     sizes.clear()
     answers(network, QUESTIONS, limits=limits)  # with the halved limits

@@ -148,7 +148,7 @@ def test_nan_weights_are_refused(way):
     network = small()
     with torch.no_grad():
         network.shared.weight[5] = torch.nan
-    with refused("no numbers"):
+    with refused("not numbers"):
         answers(network, QUESTIONS, SCORES, way)
 
 

@@ -152,7 +152,7 @@ def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(name, trained,
     reader = TRAININGS[name][1]
     kill(7, lambda: train(name, tmp_path / "cut", start))
     assert [path.name for path in (tmp_path / "cut/checkpoints").iterdir()] == ["checkpoint-4"]
-    with refused(f"not finished; run its `ifqa train {name}` again"):
+    with refused(f"unfinished training; run the same `ifqa train {name}` again"):
         reader(checkpoint=str(tmp_path / "cut"))
     train(name, tmp_path / "cut", start)
     assert (tmp_path / "cut/model.safetensors").read_bytes() == (trained[name] / "model.safetensors").read_bytes()

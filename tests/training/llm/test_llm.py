@@ -186,7 +186,7 @@ def test_an_adapter_on_another_model_is_refused(whole, start, tmp_path):
     other = tiny_chat.save(tmp_path / "other", seed=1)
     settings = json.loads((folder / "adapter_config.json").read_text())
     (folder / "adapter_config.json").write_text(json.dumps(settings | {"base_model_name_or_path": str(other)}))
-    with refused(r"was trained on another .*other .*; train it again"):
+    with refused(r"was trained on a different .*other .*; train it again"):
         find_causal_lm(str(folder))
     (folder / "adapter_model.safetensors").unlink()
     with refused(r"no adapter_model\.safetensors; wanted an adapter with weights in safetensors"):

@@ -145,7 +145,7 @@ def test_other_weights_or_another_start_are_refused(tmp_path, weights, spoil, co
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"start": {"sha256": "ab"}}))
     for start in ("", str(weights)):
-        with refused(r"was trained from other weights than .* holds; name the folder with --set start="):
+        with refused(r"was not trained from the weights in .*; name the folder with --set start="):
             train(DATASET, tmp_path, start=start)
 
 
