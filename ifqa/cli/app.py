@@ -326,11 +326,10 @@ def serve(
 
     The page answers questions and shows the results.
     """
-    from ifqa.serve.limits import Limits, cap_cost, require_extra
+    from ifqa.serve.limits import Limits, cap_cost
     from ifqa.serve.security import make_guard
 
     guard = make_guard(host, token_file, allow_host or ())
-    require_extra()
     from ifqa.serve.server import serve as serve_all
 
     serve_all(cap_cost(run.experiment, changed), host, port, guard, Limits(queue, timeout), is_quiet())
@@ -343,9 +342,7 @@ def mcp(run: "Run", changed: list[str], timeout: _Timeout = 60.0) -> None:
 
     The tools are ask, retrieve and get_passage. The assistant starts this command.
     """
-    from ifqa.serve.limits import Limits, cap_cost, require_extra
-
-    require_extra()
+    from ifqa.serve.limits import Limits, cap_cost
     from ifqa.serve.server import serve_tools
 
     serve_tools(cap_cost(run.experiment, changed), Limits(seconds=timeout), is_quiet())

@@ -30,10 +30,8 @@ _PACKAGES = (  # name, purpose, the extra that brings it
     ("faiss-gpu", "approximate search on a GPU", "gpu"),
     ("peft", "training rerankers and dense retrievers, tuning language models", "train"),
     ("gguf", "language models in GGUF files, such as smollm2", "gguf"),
-    ("pypdfium2", "PDF files among your own documents", "documents"),
     ("pyarrow", "articles in Parquet files", "parquet"),
     ("ray", "scale-out", "ray"),
-    ("mcp", "the server, `ifqa serve`, also as tools of an assistant", "serve"),
     ("jupyter", "the notebooks", "notebooks"),
 )
 

@@ -3,11 +3,9 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 
 from ifqa.config.experiment import Experiment
 from ifqa.config.overrides import override
-from ifqa.errors import MissingInput
 
 logger = logging.getLogger(__name__)
 
@@ -48,10 +46,3 @@ def cap_cost(experiment: Experiment, flags: Sequence[str] = ()) -> Experiment:
         return experiment
     logger.info(f"this server may spend ${MAX_COST:g} on the language model; --max-cost sets another cap, 0 for none")
     return override(experiment, {"llm.max_cost": MAX_COST})
-
-
-def require_extra() -> None:
-    """Raise MissingInput if the extra `serve` is not installed."""
-    for package in ("fastapi", "uvicorn", "mcp"):
-        if find_spec(package) is None:
-            raise MissingInput(f"the server needs {package}; install it with: pip install 'ifqa[serve]'")

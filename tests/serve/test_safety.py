@@ -146,7 +146,7 @@ def test_a_paid_model_has_a_default_cap(tmp_path, capsys):
 
 
 def test_the_flags_need_no_web_framework():
-    """So without the extra `ifqa serve` says what to install."""
+    """So `ifqa serve` refuses a wrong flag at once."""
     code = (
         "import sys, ifqa.serve.limits, ifqa.serve.security; print({'fastapi', 'starlette', 'mcp'} & set(sys.modules))"
     )

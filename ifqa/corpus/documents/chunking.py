@@ -1,7 +1,8 @@
 """Splits a document into passages of about 100 words that end at a sentence and do not cross a heading.
 
 A passage's id is its locator. `handbook.pdf#31:page=12,13@412` is passage 31 of handbook.pdf: it begins on page 12, and page 13
-begins at its character 412. `notes.md#0:line=1-9` covers lines 1 to 9. White space, `#` and `%` in the file's name are
+begins at its character 412. `notes.md#0:line=1-9` covers lines 1 to 9, and
+`costs.xlsx#0:sheet=May,row=2-9` rows of the sheet May. White space, `#` and `%` in the names of file and sheet are
 percent-encoded, because an id of a TREC run has no white space.
 """
 
@@ -17,7 +18,8 @@ from ifqa.corpus.documents.decoding import TextRun, clean_text
 from ifqa.corpus.sentences import split_sentences
 from ifqa.records import Passage
 
-_ID = re.compile(r"(?s)(.+)#\d+:(page|line|paragraph|part|row)=(\d+)(?:-(\d+))?((?:,\d+@\d+)*)")
+_UNITS = "page|line|paragraph|part|row|slide|cell|message"
+_ID = re.compile(rf"(?s)(.+)#\d+:(?:sheet=(\S+),)?({_UNITS})=(\d+)(?:-(\d+))?((?:,\d+@\d+)*)")
 _REFUSED = re.compile(r"[\s%#\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SLACK = 1.2  # a section of up to this times `words` is one passage
 _LONGEST_HEADING = 100  # characters of a heading in a title
@@ -37,7 +39,7 @@ def chunk_document(
     Each repeats whole sentences of up to `overlap` words from the previous passage. `unit` is the unit of the runs' places.
     """
     number = 0
-    for headings, pieces in _sections(runs):
+    for headings, pieces, sheet in _sections(runs):
         title, text = " › ".join([clean_text(name), *headings]), " ".join(piece for piece, _, _ in pieces)
         starts = list(accumulate((len(piece) + 1 for piece, _, _ in pieces[:-1]), initial=0))
         paragraphs = [start for start, (_, _, opens) in zip(starts, pieces, strict=True) if opens or not start]
@@ -46,14 +48,14 @@ def chunk_document(
             for n in range(bisect_right(starts, start) - 1, bisect_left(starts, end)):
                 if not places or places[-1][0] != pieces[n][1]:
                     places.append((pieces[n][1], max(starts[n] - start, 0)))
-            yield Passage(passage_id(name, number, unit, places), title, text[start:end])
+            yield Passage(passage_id(name, number, unit, places, sheet), title, text[start:end])
             number += 1
 
 
-def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_Piece]]]:
-    """Headings above, and pieces, with its own heading, of each section; headings without text join the next section."""
+def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_Piece], str]]:
+    """Headings above, pieces, with its own heading, and sheet of each section; headings without text join the next section."""
     above, pieces = list[tuple[int, str]](), list[_Piece]()
-    headings: tuple[str, ...] = ()
+    headings, sheet = tuple[str, ...](), ""
     bare = True  # no text but headings yet
     for run in runs:
         text = clean_text(run.text)
@@ -61,10 +63,10 @@ def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_
             continue
         if not run.level:
             pieces.append((text, run.place, run.opens or bare))
-            bare = False
+            bare, sheet = False, run.sheet
             continue
         if not bare:
-            yield headings, pieces
+            yield headings, pieces, sheet
             pieces, bare = [], True
         while above and above[-1][0] >= run.level:
             above.pop()
@@ -72,7 +74,7 @@ def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_
         headings = tuple(heading for _, heading in above[-_DEEPEST:])
         pieces.append((text if ENDED.search(text) else f"{text}.", run.place, True))
     if pieces:
-        yield headings, pieces
+        yield headings, pieces, sheet
 
 
 def _sentences(text: str, paragraphs: Sequence[int], longest: int) -> list[tuple[int, int]]:
@@ -115,31 +117,37 @@ def _spans(text: str, within: Sequence[tuple[int, int]], words: int, overlap: in
 
 @dataclass(frozen=True, slots=True)
 class Locator:
-    """A location in a document: the file's path relative to its folder, and its pages or lines."""
+    """A location in a document: the file's path relative to its folder, and its pages, lines or the like."""
 
     file: str
     unit: str
     first: int
     last: int
+    sheet: str = ""  # of a workbook
 
     def __str__(self) -> str:
         unit, units = ("p.", "pp.") if self.unit == "page" else (self.unit, f"{self.unit}s")
         where = f"{unit} {self.first}" if self.first == self.last else f"{units} {self.first}-{self.last}"
-        return f"{self.file}, {where}"
+        return f"{self.file}, sheet {self.sheet}, {where}" if self.sheet else f"{self.file}, {where}"
 
 
-def passage_id(file: str, number: int, unit: str, places: Sequence[tuple[int, int]]) -> str:
+def passage_id(file: str, number: int, unit: str, places: Sequence[tuple[int, int]], sheet: str = "") -> str:
     """The id of passage `number` of a file; `places`: pages or lines, and the offset in the passage at which each begins."""
     first, last = places[0][0], places[-1][0]
     where = f"{first}" if first == last else f"{first}-{last}"
     if unit == "page":
         where = ",".join([f"{first}", *(f"{place}@{start}" for place, start in places[1:])])
-    return f"{encode_name(file)}#{number}:{unit}={where}"
+    within = f"sheet={encode_name(sheet)}," if sheet else ""
+    return f"{encode_name(file)}#{number}:{within}{unit}={where}"
 
 
-def encode_name(file: str) -> str:
-    """A file's name as in the ids of its passages."""
-    return _REFUSED.sub(lambda match: quote(os.fsencode(match[0]), safe=""), file)
+def encode_name(name: str) -> str:
+    """The name of a file or sheet as in the ids of its passages."""
+    return _REFUSED.sub(lambda match: quote(os.fsencode(match[0]), safe=""), name)
+
+
+def _decode_name(name: str) -> str:
+    return unquote_to_bytes(name).decode("utf-8", "replace")
 
 
 def encoded_name(passage_id: str) -> str:
@@ -152,10 +160,10 @@ def parse_locator(passage_id: str, at: int | None = None) -> Locator | None:
     match = _ID.fullmatch(passage_id)
     if match is None:
         return None
-    file, unit, first, last, starts = match.groups()
-    name = unquote_to_bytes(file).decode("utf-8", "replace")
+    file, sheet, unit, first, last, starts = match.groups()
+    name = _decode_name(file)
     if unit != "page":
-        return Locator(name, unit, int(first), int(last or first))
+        return Locator(name, unit, int(first), int(last or first), _decode_name(sheet or ""))
     pages = [(int(first), 0), *((int(page), int(start)) for page, start in re.findall(r"(\d+)@(\d+)", starts))]
     reached = [page for page, start in pages if at is None or start <= at]
     return Locator(name, unit, reached[0 if at is None else -1], reached[-1])

@@ -1,6 +1,7 @@
 """Decodes the bytes of a document; its text is a sequence of runs, each with its page or line."""
 
 import codecs
+import re
 from dataclasses import dataclass
 
 from ifqa.errors import IfqaError
@@ -11,6 +12,7 @@ _MULTIBYTE = 0.12  # share of bytes above 127 from which a text is unlikely to b
 _OTHER_ENCODINGS = "cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 koi8_r cp932 euc_jp gb18030 big5 euc_kr".split()
 _BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
 _BYTE_ORDER_MARKS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # after UTF-32, which starts alike
+_BINARY = re.compile(rb"[\0-\x08\x0e-\x1f\x7f]")
 _SAMPLE = 1 << 16  # bytes from which an encoding is guessed
 _LETTERS = {0xAD: ""} | dict(enumerate("ff fi fl ffi ffl ft st".split(), start=0xFB00))  # soft hyphen, ligatures
 
@@ -24,9 +26,10 @@ class TextRun:
     """A piece of a document's text on one page or line."""
 
     text: str  # for `clean_text`
-    place: int  # the number of its page, line, paragraph, part or row, from 1
+    place: int  # the number of its page, line, slide or the like, from 1
     opens: bool = True  # whether it starts a paragraph; if not, it continues the previous run
     level: int = 0  # of a heading, from 1; 0 for other text
+    sheet: str = ""  # the sheet of a workbook that it is on
 
 
 def clean_text(text: str) -> str:
@@ -35,6 +38,11 @@ def clean_text(text: str) -> str:
         return " ".join(text.split())
     text = CONTROLS.sub(lambda match: " " if match[0] < "\xa0" or match[0] in "\u2028\u2029" else "", text)
     return " ".join(text.translate(_LETTERS).split())
+
+
+def is_binary(content: bytes) -> bool:
+    """Whether bytes contain control characters that no text file has."""
+    return _BINARY.search(content) is not None
 
 
 def split_lines(text: str) -> list[str]:
@@ -56,7 +64,7 @@ def decode_text(content: bytes, declared: str = "") -> str:
         text = content.decode(errors="replace")
     if sum(char > "\x7f" for char in text) > 10 * text.count("\ufffd"):  # UTF-8 with a few damaged characters
         return text
-    return _decode_as(content, declared) or _decode_as(content, _guess_encoding(sample)) or content.decode("latin-1")
+    return decode_as(content, declared) or decode_as(content, _guess_encoding(sample)) or content.decode("latin-1")
 
 
 def _guess_encoding(sample: bytes) -> str:
@@ -69,7 +77,7 @@ def _guess_encoding(sample: bytes) -> str:
     return best.encoding if best else "cp1252"
 
 
-def _decode_as(content: bytes, encoding: str) -> str:
+def decode_as(content: bytes, encoding: str) -> str:
     """The text in an encoding that extends ASCII, so not UTF-16; empty if the encoding is unknown or does not fit."""
     try:
         return content.decode(encoding or "ascii") if b"<".decode(encoding or "ascii") == "<" else ""

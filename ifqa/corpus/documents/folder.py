@@ -7,12 +7,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from stat import S_ISLNK, S_ISREG
 
-from ifqa.corpus.documents.readers import READERS
+from ifqa.corpus.documents.decoding import is_binary
+from ifqa.corpus.documents.readers import READERS, suffix_of
 from ifqa.errors import ConfigError, IfqaError, MissingInput
 from ifqa.storage.artifacts import MANIFEST
 from ifqa.storage.files import read_json
 
 _MB = 1_000_000
+_SNIFFED = 4096  # bytes of a file without an ending
 _LONGEST_MANIFEST = 64 * _MB  # a corpus of documents lists its files there
 _REPORTS = {("experiments", name) for name in ("RESULTS.md", "RESULTS.jsonl", "report.html")}
 
@@ -113,21 +115,22 @@ def _classify_file(path: str, name: str, max_mb: float, named: bool = False) -> 
     elif tuple(Path(path).parts[-2:]) in _REPORTS:
         kind, reason = "ifqa", "a report that ifqa wrote"
     elif suffix not in READERS:
-        kind, reason = "other", f"no kind of document that is read ({suffix or 'no ending'})"
+        kind, reason = "other", f"no kind of document that is read ({suffix})"
     elif stat.st_size > max_mb * _MB:
         kind, reason = "large", f"{stat.st_size / _MB:,.0f} MB, more than max_mb = {max_mb:g}"
     elif not os.access(path, os.R_OK):
         kind, reason = "closed", "no permission to read it"
+    elif not suffix and is_binary(_first_bytes(path)):
+        kind, reason = "other", "no kind of document that is read (no ending)"
     return FolderFile(path, name, stat.st_size, stat.st_mtime_ns, kind, reason)
+
+
+def _first_bytes(path: str) -> bytes:
+    with open(path, "rb") as handle:
+        return handle.read(_SNIFFED)
 
 
 def _matches_any(name: str, patterns: Sequence[str]) -> bool:
     """Whether a relative path matches a pattern; one without a slash is matched against the last part of the path."""
     stripped, last = [pattern.rstrip("/") for pattern in patterns], name.rpartition("/")[2]
     return any(fnmatchcase(name if "/" in pattern else last, pattern) for pattern in stripped)
-
-
-def suffix_of(name: str) -> str:
-    """The suffix of a path in lower case, with its dot; all of the name if that begins with its only dot."""
-    _, dot, suffix = name.rpartition("/")[2].rpartition(".")
-    return (dot + suffix).lower()

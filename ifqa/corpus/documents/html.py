@@ -9,9 +9,10 @@ from ifqa.corpus.documents.decoding import TextRun, decode_text
 
 _SKIPPED = set("nav header footer aside form button select template svg iframe object script style noscript".split())
 _MENUS = frozenset("navigation banner contentinfo search menu menubar".split())
+_UNSEEN = frozenset(("script", "style", "template"))  # elements without a box, within a word
 _RAW = {name: re.compile(rf"</{name}\b", re.I) for name in ("script", "style", "textarea", "title", "template")}
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
-_INLINE = frozenset(
+INLINE = frozenset(
     "a abbr b bdi bdo cite code data del dfn em font i img ins kbd label mark q s samp small span strong sub sup time tt u var"
     " wbr".split()
 )
@@ -65,13 +66,14 @@ def _parse(text: str, skipped: Set[str], roles: bool) -> tuple[list[tuple[TextRu
                 skipping.pop()
         elif kind == "start" and _is_skipped(content, attributes, skipped, roles, article):
             skipping = [content]
+            glued = glued and content in _UNSEEN
         elif kind != "raw":
             step = 1 if kind == "start" else -1
             main = max(0, main + step * (content == "main" or (kind == "start" and _role(attributes) == "main")))
             article = max(0, article + step * (content in ("main", "article", "section")))
             if heading := _HEADING.fullmatch(content):
                 level = int(heading[1]) if kind == "start" else 0
-            if content not in _INLINE:
+            if content not in INLINE:
                 glued = False
                 opens = opens or content not in ("td", "th", "br")
         line += attributes.count("\n") + (content.count("\n") if kind in ("text", "raw") else 0)

@@ -1,12 +1,16 @@
-"""Reads plain text, reStructuredText and Markdown (CommonMark with tables and strikethrough) as lines, without markup."""
+"""Reads plain text, reStructuredText and Markdown (CommonMark with tables and strikethrough) as lines, without markup.
 
+Also notebooks of Jupyter, whose cells are Markdown or code.
+"""
+
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ifqa.corpus.documents.decoding import TextRun, split_lines
-from ifqa.corpus.documents.html import html_runs
+from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines
+from ifqa.corpus.documents.html import INLINE, html_runs
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -16,6 +20,8 @@ _BULLET = re.compile(r"\s*(?:[-*+•‣]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+")
 _RULE = re.compile(r"\s*([=\-~^\"'`#*+.:_<>])\1{2,}\s*")
 _LINE = {"txt": "=-~", "rst": "=-~^\"'`#*+.:_<>"}
 _LONGEST_HEADING = 200  # characters
+_TAG_NAME = re.compile(r"</?([a-zA-Z][\w-]*)")
+_OUTPUT_LINES, _OUTPUT_LINE = 20, 300  # of an output of a notebook, and their characters
 
 _TABLE_RULE = re.compile(r"(?=[^|]*\|)[\s|:+=-]*|\s*\+[-=+]+\+\s*")
 _DIRECTIVE = re.compile(r"\s*\.\.\s+([\w:-]+)::\s*(.*)")
@@ -141,7 +147,35 @@ def _token_lines(tokens: Sequence["Token"]) -> list[str]:
         elif token.type == "image":
             parts[-1] += " ".join(_token_lines(token.children or []))
         elif token.type == "html_inline":
-            parts[-1] += " " if token.content[:3].lower() == "<br" else ""
+            name = _TAG_NAME.match(token.content)
+            parts[-1] += " " if name and name[1].lower() not in INLINE else ""
         else:
             parts[-1] += token.content
     return parts
+
+
+def read_notebook(text: str) -> Iterator[TextRun]:
+    """The cells of a Jupyter notebook, counted from 1: Markdown, code, and the first lines of outputs that are text."""
+    try:
+        notebook = json.loads(text)
+        cells = (
+            notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
+        )  # of the format before 4
+        for number, cell in enumerate(cells, start=1):
+            source = _joined(cell.get("source", cell.get("input", "")))
+            if cell["cell_type"] == "markdown":
+                yield from (replace(run, place=number) for run in read_markdown(source))
+                continue
+            level = int(cell["cell_type"] == "heading" and cell["level"])
+            pieces = [split_lines(source)]
+            for output in cell.get("outputs", ()):
+                shown = output.get("text") or output.get("data", {}).get("text/plain", "")
+                pieces.append([line[:_OUTPUT_LINE] for line in split_lines(_joined(shown))[:_OUTPUT_LINES]])
+            for lines in pieces:
+                yield from (TextRun(line, number, not n, level) for n, line in enumerate(lines))
+    except (ValueError, RecursionError, AttributeError, IndexError, KeyError, TypeError) as error:
+        raise UnreadableFile(f"no Jupyter notebook ({error!r})") from error
+
+
+def _joined(text: str | list[str]) -> str:
+    return "".join(text)

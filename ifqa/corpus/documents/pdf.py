@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
 from ifqa.corpus.documents.chunking import ENDED
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile
-from ifqa.errors import MissingInput
+from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
@@ -37,6 +35,7 @@ _PAGE_AT_END = re.compile(r"\s(?:\d+|[ivxlc]+)$")  # "1 Welcome 3"
 _BULLET = re.compile(r"[-•‣▪◦*]\s")
 #: A word over two lines: PDFium's mark within a line that it joined, or a hyphen and the start of the next line.
 _BROKEN = re.compile("(?<![^\\W\\d_])([^\\W\\d_]+)(?:[\x02\ufffe]\\s*|-\n(?=[^\\W\\d_A-Z]))([^\\W\\d_]+)")
+_CONJUNCTIONS = frozenset("and or und oder bzw og eller och".split())
 _JOIN_MARKS = re.compile("[\x02\ufffe]")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
@@ -55,13 +54,6 @@ def read_pdf(content: bytes) -> Iterator[TextRun]:
         raise UnreadableFile(f"no text on its {len(pages)} pages: if they were scanned, run OCR on the file first")
     known = {word.casefold() for page in pages for line in page for word in _WORD.findall(line)}
     return _runs([_join_hyphenated(page, known) for page in pages], outline)
-
-
-def require_library(path: str) -> None:
-    """Raise MissingInput for the PDF file `path` if pypdfium2 is not installed."""
-    if not find_spec("pypdfium2"):
-        hint = "pip install 'ifqa[documents]', or leave them out: exclude = [\"*.pdf\"], or --exclude '*.pdf'"
-        raise MissingInput(f"{path}: PDF files need pypdfium2; install it with: {hint}")
 
 
 def _drop_running_heads(pages: Sequence[_Page]) -> list[_Page]:
@@ -106,10 +98,12 @@ def _drop_contents(page: _Page) -> _Page:
 
 
 def _join_hyphenated(page: _Page, known: set[str]) -> _Page:
-    """Join words over two lines; the hyphen is kept if the file writes the word only with it."""
+    """Join words over two lines, except at a conjunction; the hyphen is kept if the file writes the word only with it."""
 
     def join(match: re.Match[str]) -> str:
         before, after = match[1], match[2]
+        if after.casefold() in _CONJUNCTIONS and f"{before}{after}".casefold() not in known:
+            return f"{before}- {after}"  # "Haupt- und Nebenstraße"
         hyphenated = f"{before}-{after}".casefold() in known and f"{before}{after}".casefold() not in known
         return f"{before}-{after}" if hyphenated or not after[0].islower() else f"{before}{after}"
 
@@ -183,7 +177,7 @@ def _extract(content: bytes) -> tuple[list[_Page], dict[int, list[_Heading]]]:
                 page = document[number]
                 text: str = page.get_textpage().get_text_range()
                 page.close()  # and with it the text
-                lines = (_compose_accents(line).strip() for line in text.replace("\r", "").split("\n"))
+                lines = (_compose_accents(line).strip() for line in split_lines(text))
                 pages.append([line for line in lines if line])
                 characters += len(text)
                 if characters > LARGEST_TEXT:

@@ -6,20 +6,26 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ifqa.corpus.documents import html, markup, office, pdf, table_files
+from ifqa.corpus.documents import html, mail, markup, office, pdf, table_files
 from ifqa.corpus.documents.chunking import chunk_document
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text
+from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text, is_binary
 from ifqa.corpus.documents.worker import Worker
 from ifqa.corpus.passage_store import passage_line
 from ifqa.errors import IfqaError
 
-VERSION = 3  # raise it when passages of an earlier version must not be reused
+VERSION = 4  # raise it when passages of an earlier version must not be reused
 
 _Reader = Callable[[bytes, tuple[str, ...]], Iterable[TextRun]]
 
 
 def _of_text(read: Callable[[str], Iterable[TextRun]]) -> _Reader:
     return lambda content, _: read(decode_text(content))
+
+
+def _read_plain(content: bytes, _: tuple[str, ...]) -> Iterable[TextRun]:
+    if is_binary(content):
+        raise UnreadableFile("not a text file: it contains control characters")
+    return markup.read_text(decode_text(content))
 
 
 #: Suffix -> the unit of its places, and the reader of its bytes and the named columns.
@@ -30,10 +36,19 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), ("line", lambda content, _: html.read_html(content))),
     ".pdf": ("page", lambda content, _: pdf.read_pdf(content)),
     ".docx": ("paragraph", lambda content, _: office.read_docx(content)),
+    ".odt": ("paragraph", lambda content, _: office.read_odt(content)),
+    ".pptx": ("slide", lambda content, _: office.read_pptx(content)),
+    ".odp": ("slide", lambda content, _: office.read_odp(content)),
     ".epub": ("part", lambda content, _: office.read_epub(content)),
     ".csv": ("line", lambda content, columns: table_files.read_csv(decode_text(content), columns)),
     ".tsv": ("line", lambda content, columns: table_files.read_csv(decode_text(content), columns, "\t")),
     ".jsonl": ("line", lambda content, columns: table_files.read_jsonl(decode_text(content), columns)),
+    ".json": ("line", lambda content, columns: table_files.read_json(decode_text(content), columns)),
+    ".xlsx": ("row", lambda content, columns: table_files.read_xlsx(content, columns)),
+    ".ipynb": ("cell", _of_text(markup.read_notebook)),
+    ".eml": ("message", lambda content, _: mail.read_mail(content)),
+    ".mbox": ("message", lambda content, _: mail.read_mbox(content)),
+    "": ("line", _read_plain),
 }
 
 
@@ -59,8 +74,14 @@ def read_passages(path: Path, name: str, expected: str, chunking: Chunking) -> t
         raise IfqaError(f"{path} changed while it was being read; run the same command again")
     if not content.strip():
         raise UnreadableFile("empty")
-    facts, lines = WORKER.read({"name": name, "suffix": path.suffix.lower(), **asdict(chunking)}, content)
+    facts, lines = WORKER.read({"name": name, "suffix": suffix_of(name), **asdict(chunking)}, content)
     return lines, facts["passages"], facts["words"]
+
+
+def suffix_of(name: str) -> str:
+    """The suffix of a path in lower case, with its dot; empty if its name has none."""
+    stem, dot, suffix = name.rpartition("/")[2].rpartition(".")
+    return (dot + suffix).lower() if stem else ""
 
 
 def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, int], bytes]:

@@ -11,9 +11,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ifqa.corpus.documents import pdf
 from ifqa.corpus.documents.decoding import UnreadableFile
-from ifqa.corpus.documents.folder import FolderFile, scan_folder, suffix_of
+from ifqa.corpus.documents.folder import FolderFile, scan_folder
 from ifqa.corpus.documents.readers import VERSION, Chunking, read_passages
 from ifqa.corpus.work_units import BuildReport, FileRecord, KnownFiles, Shard, SkippedPages, Source, WorkUnit
 from ifqa.errors import ConfigError, MissingInput
@@ -90,7 +89,10 @@ class DocumentsUnit(WorkUnit):
 
 @dataclass
 class Documents(Source):
-    """A user's own documents: .txt, .md, .rst, .html, .pdf (with pypdfium2), .docx, .epub, .csv, .tsv, .jsonl, .log.
+    """A user's own documents.
+
+    Read are .txt, .log, .md, .rst, .html, .pdf, .docx, .odt, .pptx, .odp, .epub, .eml, .mbox, .xlsx, .csv, .tsv, .json, .jsonl,
+    .ipynb, and text without an ending such as README.
 
     Args:
         path: a folder with its subfolders, or a file.
@@ -143,8 +145,6 @@ class Documents(Source):
     def documents(self, known: KnownFiles) -> Iterator[Document]:
         """The files to read, with their hashes; a file with its known size and time of change is not hashed again."""
         files = [file for file in self.scanned if not file.kind]
-        if pdfs := [file.path for file in files if suffix_of(file.name) == ".pdf"]:
-            pdf.require_library(pdfs[0])
         for file in files:
             key = self.key_prefix + file.name
             if file.name not in self._hashes:

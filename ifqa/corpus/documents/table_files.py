@@ -1,16 +1,24 @@
-"""Reads the rows of .csv and .tsv files, and the objects of .jsonl files, with their column names."""
+"""Reads the rows of .csv, .tsv and .xlsx files, and the objects of .jsonl and .json files, with their names."""
 
 import csv
 import json
+import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from io import StringIO
-from itertools import chain, islice
+from dataclasses import replace
+from io import BytesIO, StringIO
+from itertools import chain, dropwhile, islice
+from xml.etree.ElementTree import ParseError
 
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines
+from ifqa.corpus.documents.office import BROKEN, Archive
 
 _TITLE = "title"  # the column of a row's heading
 _TOP, _PREAMBLE = 100, 20  # rows to inspect for the separator and the header; longest preamble
+_LAST_ROW = 1_048_576  # of a sheet
+_KEYS, _LONGEST_KEY = 3, 100  # keys above a value of JSON that are shown; their characters
+_TOKEN = re.compile(r'\n|"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
 _FIELD = 1 << 26  # characters of a field, more than a file has; Python's default limit is 131,072
 
 
@@ -21,7 +29,11 @@ def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator
     """
     lines = StringIO(text, newline="").readlines()
     separator = separator or max(",;\t|", key=lambda mark: _score_separator(lines, mark))
-    rows = _read_rows(lines, separator)
+    yield from _table_runs(_read_rows(lines, separator), columns)
+
+
+def _table_runs(rows: Iterator[tuple[int, list[str]]], columns: Sequence[str]) -> Iterator[TextRun]:
+    """The numbered rows of a table: a preamble, its header, and what is below."""
     top = list(islice(rows, _TOP))
     header = _find_header([row for _, row in top])
     for line, row in top[:header]:
@@ -67,6 +79,8 @@ def _find_header(rows: Sequence[Sequence[str]]) -> int:
     header = empty[-1] + 1 if empty and all(count * 2 < width for count in cells[: empty[-1]]) else 0
     while header + 1 < len(rows) and width > 1 and cells[header] <= (0 if len(rows[header]) == 2 else 1):
         header += 1
+    if header + 1 < len(rows) and 2 * cells[header] < cells[header + 1]:  # a row over groups of columns
+        header += 1
     return min(header, len(rows) - 1)
 
 
@@ -77,6 +91,74 @@ def _column_names(header: Sequence[str]) -> list[str]:
         seen[name] += 1
         names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return names
+
+
+def read_xlsx(content: bytes, columns: Sequence[str]) -> Iterator[TextRun]:
+    """The rows of a workbook's sheets, each a table; the values of formulas as they were saved."""
+    from openpyxl import load_workbook
+
+    warnings.filterwarnings("ignore", module="openpyxl")  # about parts that it does not read
+    Archive(content).check()
+    try:
+        book = load_workbook(BytesIO(content), read_only=True, data_only=True, keep_links=False)
+        for sheet in book.worksheets:
+            sheet.reset_dimensions()  # a sheet may declare a million columns
+            cells = enumerate(islice(sheet.iter_rows(values_only=True), _LAST_ROW), start=1)
+            rows = ((number, list(map(_value_text, row))) for number, row in cells if row or number <= _TOP)
+            filled = dropwhile(lambda numbered: not any(numbered[1]), rows)
+            for n, run in enumerate(_table_runs(filled, columns)):
+                if not n:
+                    yield TextRun(sheet.title, run.place, level=1, sheet=sheet.title)
+                yield replace(run, level=2 * run.level, sheet=sheet.title)
+    except (*BROKEN, AttributeError, IndexError, KeyError, ParseError, TypeError) as error:
+        raise UnreadableFile(f"no workbook of Excel ({error})") from error
+
+
+def _value_text(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.15g}"  # as Excel shows it
+    return "" if value is None else str(value).removesuffix(" 00:00:00")  # a date without a time
+
+
+def read_json(text: str, columns: Sequence[str]) -> Iterator[TextRun]:
+    """An array of objects as rows, whose keys are the columns; any other JSON as a paragraph "key: value" for each value."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableFile(f"not JSON ({error})") from error
+    if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
+        yield from _json_values(text)
+        return
+    decoder, start, line = json.JSONDecoder(), 0, 1
+    for _ in content:
+        begin = text.index("{", start)
+        line += text.count("\n", start, begin)
+        row, end = decoder.raw_decode(text, begin)
+        _require_columns(columns, list(row), f"line {line}: ")
+        yield from _row_runs(row, columns, line)
+        line, start = line + text.count("\n", begin, end), end
+
+
+def _json_values(text: str) -> Iterator[TextRun]:
+    """The values of valid JSON, each with its line and the innermost keys above it."""
+    line, keys, held = 1, list[str](), ("", 0)  # the key in each open object or array; a string or number and its line
+    for piece in chain(_TOKEN.findall(text), ","):
+        if piece == "\n":
+            line += 1
+        elif piece in ("{", "["):
+            keys.append("")
+        elif piece == ":":
+            keys[-1], held = json.loads(held[0])[:_LONGEST_KEY], ("", 0)
+        elif piece in (",", "}", "]"):
+            if held[0] not in ("", "null", '""'):
+                names = " › ".join(list(filter(None, keys))[-_KEYS:])
+                shown = json.loads(held[0]) if held[0][0] == '"' else held[0]
+                yield TextRun(f"{names}: {_as_sentence(shown)}" if names else _as_sentence(shown), held[1])
+            held = "", 0
+            if piece != ",":
+                keys.pop()
+        else:
+            held = piece, line
 
 
 def read_jsonl(text: str, columns: Sequence[str]) -> Iterator[TextRun]:
@@ -108,8 +190,11 @@ def _row_runs(row: Mapping[str, object], columns: Sequence[str], line: int) -> I
     has_names = len(cells) - bool(title) > 1
     for name, text in cells.items():
         if text and name != title:
-            stop = "" if text.rstrip().endswith((".", "!", "?")) else "."
-            yield TextRun(f"{name}: {text}{stop}" if has_names else text, line)
+            yield TextRun(f"{name}: {_as_sentence(text)}" if has_names else text, line)
+
+
+def _as_sentence(text: str) -> str:
+    return text if text.rstrip().endswith((".", "!", "?")) else f"{text}."
 
 
 def _cell_text(cell: object) -> str:

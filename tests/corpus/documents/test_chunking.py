@@ -55,14 +55,15 @@ def test_the_id_of_another_passage_has_no_locator(name):
 
 @given(
     st.text(min_size=1),
-    st.sampled_from(["page", "line", "paragraph", "part", "row"]),
+    st.sampled_from(["page", "line", "row", "message"]),
+    st.text(),
     st.lists(st.integers(1, 999), min_size=1, max_size=4, unique=True).map(sorted),
 )
-def test_an_id_has_no_white_space_and_holds_the_locator(file, unit, places):
-    file = file.encode("utf-8", "replace").decode()
-    locator = passage_id(file, 7, unit, [(place, 10 * n) for n, place in enumerate(places)])
+def test_an_id_has_no_white_space_and_holds_the_locator(file, unit, sheet, places):
+    file, sheet = (name.encode("utf-8", "replace").decode() for name in (file, sheet if unit == "row" else ""))
+    locator = passage_id(file, 7, unit, [(place, 10 * n) for n, place in enumerate(places)], sheet)
     assert locator.split() == [locator]
-    assert parse_locator(locator) == Locator(file, unit, places[0], places[-1])
+    assert parse_locator(locator) == Locator(file, unit, places[0], places[-1], sheet)
 
 
 def test_a_name_that_is_not_utf8_has_a_unique_id_and_can_be_shown():

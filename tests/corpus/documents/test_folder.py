@@ -157,9 +157,6 @@ def test_a_folder_without_text_or_without_the_library_for_its_pdfs_is_refused(do
         require_documents("~nobody-of-this-name/papers")
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("tools.jsonl"))
     assert "no permission to read it" in {file.reason for file in Documents(str(docs)).scanned if file.kind == "closed"}
-    monkeypatch.setattr("ifqa.corpus.documents.pdf.find_spec", lambda name: None)
-    with pytest.raises(IfqaError, match=r"pip install 'ifqa\[documents\]'"):
-        build(docs)
 
 
 def test_a_file_that_cannot_be_hashed_is_skipped_until_it_can(docs, monkeypatch):

@@ -21,6 +21,8 @@ DOCUMENTS = {
     "endless quotes.csv": lambda n: 'x","""y\n' * n,
     "wide.csv": lambda n: f'name,what\n1,"{PROSE * n}"\n',
     "keys.jsonl": lambda n: "".join(f'{{"{"key" * 50}": {row}}}\n' for row in range(n)),
+    "keys.json": lambda n: "{" + ",".join(f'"{row}": [1, "x"]' for row in range(n)) + "}",
+    "quotes.mbox": lambda n: f"From a 10:00:00\nSubject: x\n\n{PROSE}> {PROSE}\n" * (n // 10),
     "nested.html": lambda n: "<div>" * n + "The lamp.",
 }
 LONG_DOCUMENTS = {

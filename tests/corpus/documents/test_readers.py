@@ -253,7 +253,7 @@ def test_a_wrong_declared_encoding_is_ignored(declared):
     assert texts(".html", page.encode("cp1251")) == "Шлюз закрывает Том Феррис, ключ у него дома."
 
 
-@pytest.mark.parametrize("suffix", [".txt", ".md", ".rst", ".html", ".csv", ".jsonl", ".pdf", ".docx", ".epub"])
+@pytest.mark.parametrize("suffix", sorted(READERS))
 @given(
     content=st.binary(max_size=200) | st.text("<>&#*_-=|`[]()!\n ab\"',{}:.\u2028\x1b", max_size=200).map(str.encode)
 )
@@ -273,8 +273,8 @@ def test_the_docs_state_the_limits():
         "bytes of a file": f"{Documents.max_mb:g} MB (`max_mb`)",
         "seconds to read a file": f"{worker.SECONDS:g}",
         "memory to read a file": f"{worker.MEMORY / 1e9:.1f} GB of address space; macOS and Windows do not enforce it",
-        "one part of a `.docx` or `.epub`, unpacked": f"{office.LARGEST_PART / 1e6:.1f} MB",
-        "all unpacked parts": f"{office.LARGEST / 1e6:.0f} MB",
+        "one part of a document of Word, PowerPoint or OpenDocument, or of an `.epub`, unpacked": f"{office.LARGEST_PART / 1e6:.1f} MB",
+        "all unpacked parts, also of an `.xlsx`": f"{office.LARGEST / 1e6:.0f} MB",
         "text of a PDF": f"{pdf_reader.LARGEST_TEXT / 1e6:.0f} million characters",
         "depth of lists and quotations in Markdown": f"{markup.DEEPEST}",
     }

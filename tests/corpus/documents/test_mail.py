@@ -1,0 +1,114 @@
+"""Mails and mailboxes: who wrote what to whom, without headers, attachments and repeated quotations; hostile ones."""
+
+import time
+from email.message import EmailMessage
+
+import pytest
+
+from ifqa.corpus.documents.chunking import chunk_document
+from ifqa.corpus.documents.decoding import UnreadableFile, clean_text
+from ifqa.corpus.documents.readers import READERS
+
+
+def runs(suffix, content):
+    """(place, level, text) of each run."""
+    content = content if isinstance(content, bytes) else content.encode()
+    cleaned = ((run.place, run.level, clean_text(run.text)) for run in READERS[suffix][1](content, ()))
+    return [run for run in cleaned if run[2]]
+
+
+def mail(**headers):
+    message = EmailMessage()
+    for name, value in ({"From": "Nora Pike <nora@mill.example>", "Subject": "Prøve"} | headers).items():
+        message[name] = value
+    return message
+
+
+def test_a_mail_is_a_heading_and_a_sentence_and_its_text():
+    people = ", ".join(f"{name}@mill.example" for name in "abcdefg")
+    message = mail(To=people, Cc="Åse <aase@mill.example>", Date="Tue, 3 Mar 2026 14:05:00 +0100")
+    message.set_content("Sluicen lukkes\nklokken ni.\n\n-- \nNora", cte="base64")
+    message.add_attachment(b"\0", maintype="application", subtype="pdf", filename="budsjett på.pdf")
+    message.add_attachment(b"\0", maintype="image", subtype="png", filename="b.png")
+    assert runs(".eml", message.as_bytes()) == [
+        (1, 1, "Prøve"),
+        (1, 0, "Nora Pike (nora@mill.example) wrote to a@mill.example, b@mill.example, c@mill.example, d@mill.example, "
+               "e@mill.example and 2 more, copy to Åse (aase@mill.example) on 3 March 2026 at 14:05."),
+        (1, 0, "Sluicen lukkes"), (1, 0, "klokken ni."), (1, 0, "Nora"),
+        (1, 0, "Attached: budsjett på.pdf and b.png."),
+    ]  # fmt: skip
+    (passage,) = chunk_document("a.eml", READERS[".eml"][1](message.as_bytes(), ()), "message")
+    assert (passage.id, passage.title) == ("a.eml#0:message=1", "a.eml › Prøve")
+
+
+def test_of_two_formats_the_plain_one_is_read_and_html_alone_is_read_as_html():
+    message = mail()
+    message.set_content("Plain.")
+    message.add_alternative("<p>Rich.</p>", subtype="html")
+    assert [text for *_, text in runs(".eml", message.as_bytes())][2:] == ["Plain."]
+    message = mail()
+    message.set_content("<style>p{}</style><h1>Big</h1><p>Rich&nbsp;&amp; <b>bold</b>.", subtype="html")
+    assert runs(".eml", message.as_bytes())[2:] == [(1, 0, "Big"), (1, 0, "Rich & bold.")]
+
+
+def test_a_forwarded_message_is_introduced():
+    message = mail(Subject="Fwd")
+    message.set_content("See below.")
+    inner = mail(From="tom@mill.example", Subject="Brake")
+    inner.set_content("It fails.")
+    message.add_attachment(inner)
+    assert runs(".eml", message.as_bytes())[2:] == [
+        (1, 0, "See below."), (1, 2, "Brake"), (1, 0, "tom@mill.example wrote."), (1, 0, "It fails."),
+    ]  # fmt: skip
+
+
+def test_quotations_lose_their_marks_and_the_headers_above_them():
+    reply = "Yes.\n> Is it open?\n>> At nine.\n\n-----Original Message-----\nFrom: Tom <tom@mill.example>\nSent: Monday\nTo: Nora\n\nHello.\n"
+    packed = f"begin 644 a.png\n{'A' * 76}\n-----BEGIN PGP SIGNATURE-----\nxyz\n-----END PGP SIGNATURE-----\n"
+    texts = [text for *_, text in runs(".eml", f"Subject: x\n\n{reply}{packed}")]
+    assert texts[1:] == [
+        "Yes.",
+        "Is it open?",
+        "At nine.",
+        "Tom (tom@mill.example) wrote on Monday:",
+        "Hello.",
+        "begin 644 a.png",
+    ]
+
+
+def test_the_messages_of_a_mailbox_are_counted_and_quote_no_earlier_one():
+    first = "From a@b Tue Mar  3 14:05:00 2026\nSubject: One\n\nThe sluice is open.\n>From now on.\nFrom Monday at 10:30:00 on.\n\n"
+    second = "From a@b Tue Mar  3 15:05:00 2026\nSubject: Re: One\n\n> The sluice is open.\n> Or shut.\nNo.\n"
+    assert runs(".mbox", first + second) == [
+        (1, 1, "One"), (1, 0, "The sluice is open."), (1, 0, "From now on."), (1, 0, "From Monday at 10:30:00 on."),
+        (2, 1, "Re: One"), (2, 0, "Or shut."), (2, 0, "No."),
+    ]  # fmt: skip
+    assert runs(".mbox", first.replace("\n", "\r\n") + second.replace("\n", "\r\n"))[4] == (2, 1, "Re: One")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"Subject: =?no-such?b?eA==?=\n\nx", "=?no-such?b?eA==?="),
+        (b"Subject: Gr\xfc\xdfe\n\nx", "Grüße"),
+        ("Subject: Grüße\n\nx".encode(), "Grüße"),
+        (b"Subject: a\0b\x1b[2J\n\nx", "ab [2J"),
+        (b"From: " + b"(" * 50_000 + b"\nSubject: s\n\nx", "s"),
+        (b"Content-Type: text/plain; charset=iso-2022-jp\n\n\x1b$B?eLL\x1b(B", "水面"),
+        (b"Content-Type: text/plain; charset=base64\n\nx", "x"),
+        (b"\n\nOnly a body.", "Only a body."),
+        (b"Date: never\nFrom: x\n\ny", "Message from x"),
+    ],
+)
+def test_odd_headers_and_charsets_are_read(content, expected):
+    assert runs(".eml", content)[0][2] == expected
+
+
+def test_a_mail_of_many_parts_takes_seconds_and_one_nested_too_deeply_is_refused():
+    start = time.process_time()
+    parts = "--b\nContent-Type: text/plain\n\nA lamp.\n" * 10_000
+    assert len(runs(".eml", f"Content-Type: multipart/mixed; boundary=b\n\n{parts}--b--\n")) == 10_000
+    deep = "".join(f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(3_000))
+    with pytest.raises(UnreadableFile, match="the parts of message 1 are nested too deeply"):
+        runs(".eml", deep)
+    assert time.process_time() - start < 30
