@@ -213,6 +213,10 @@ class Source(ABC):
         """Its files, in reading order; empty for documents, which may be many."""
         return []
 
+    def hashes(self, known: KnownFiles) -> dict[str, str]:
+        """Key -> SHA-256 of each of a user's documents; `known` as above."""
+        return {}
+
     def size(self) -> int:
         """Bytes of its input."""
         return 0

@@ -46,13 +46,13 @@ class _ArtifactFolder:
     """The artifacts of a folder and their inputs; each is read or computed once."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._artifacts: dict[str, Artifact] = {}
         self._inputs: dict[str, dict[str, object]] = {}
 
     def artifact(self, part: str) -> Artifact:
         """The artifact of a part: "passages" or an index's name of a corpus, a stage of an experiment."""
-        return self._artifacts.setdefault(part, Artifact(self._folder / part))
+        return self._artifacts.setdefault(part, Artifact(self.folder / part))
 
     def inputs(self, part: str) -> dict[str, object]:
         """The inputs of a part; IfqaError if an artifact it needs is missing, damaged or stale."""
@@ -79,9 +79,17 @@ class _ArtifactFolder:
 class CorpusBuild(_ArtifactFolder):
     """A corpus with its sources, passages and indexes, each read once."""
 
-    def __init__(self, corpus: CorpusConfig, questions: Callable[[str, str], list[Question]] | None = None) -> None:
-        """`questions` returns a benchmark's split, for gold passages; by default it is read from the benchmark."""
-        super().__init__(corpus.folder)
+    def __init__(
+        self,
+        corpus: CorpusConfig,
+        questions: Callable[[str, str], list[Question]] | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        """`questions` returns a benchmark's split, for gold passages; by default it is read from the benchmark.
+
+        `folder` has links of its parts, for a system that is served while they are built again.
+        """
+        super().__init__(folder or corpus.folder)
         self.corpus = corpus
         self._questions = questions or (lambda name, split: corpus.plugins.benchmark(name).questions(split))
 
@@ -140,7 +148,7 @@ class CorpusBuild(_ArtifactFolder):
     @cached_property
     def store(self) -> PassageStore:
         _ = self.passages
-        return PassageStore(self.corpus.folder / "passages")
+        return PassageStore(self.folder / "passages")
 
     @cached_property
     def identity(self) -> str:

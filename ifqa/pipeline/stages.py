@@ -183,6 +183,12 @@ def prepare(run: Run) -> None:
     refuse_other_families(run)
     if experiment.llm and run.will_ask():
         run.plugins.llm(run.llm["name"]).require_access(root=experiment.root, **experiment.llm_settings)
+    build_corpus(run)
+
+
+def build_corpus(run: Run) -> None:
+    """Build the passages and indexes that an experiment searches, unless they are current."""
+    experiment = run.experiment
     if run.corpus:
         corpus, parts = run.corpus.corpus, ["passages", *experiment.indexes]
         if all(map(run.corpus.is_current, parts)):

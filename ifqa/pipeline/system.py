@@ -130,7 +130,7 @@ class System:
 
     @cached_property
     def _store(self) -> list[PassageStore]:
-        return [PassageStore(self.experiment.corpus_folder / "passages")] if self.experiment.corpus else []
+        return [PassageStore(self.run.corpus.folder / "passages")] if self.run.corpus else []
 
     def open(self) -> Self:
         """Open retriever and reader now instead of with the first question."""
@@ -317,7 +317,7 @@ def open_plugin(plugin: type[_P], settings: Mapping[str, object], root: Path, **
 def _open_retriever(table: RetrieverSettings, run: Run, session: Session) -> Retriever:
     """Open a retriever with its index and its parts."""
     name, experiment = table["name"], run.experiment
-    corpus, arguments = experiment.corpus_folder, dict[str, object]()
+    corpus, arguments = run.corpus.folder if run.corpus else Path(), dict[str, object]()
     if "parts" in table:
         arguments["parts"] = [
             Part(_open_retriever(part, run, session), part["k"], part["weight"], part.get("query", "question"))

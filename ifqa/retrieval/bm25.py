@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
+from weakref import finalize
 
 from pydantic import Field
 
@@ -77,6 +78,8 @@ class BM25(IndexedRetriever):
             self._searcher = name("io.anserini.search.SimpleSearcher")(str(index.resolve()), analyzer)
         except self._jnius.JavaException as error:
             raise self._damaged(error) from error
+        # Else its files stay mapped. A bound method of Java would close the newest searcher: pyjnius binds it again.
+        finalize(self, lambda searcher: searcher.close(), self._searcher).atexit = False
         self._count = self._searcher.get_total_num_docs()
         if facts.passages not in (None, self._count):
             counts = f"{self._count:,} of {facts.passages:,} passages"

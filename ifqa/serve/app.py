@@ -98,6 +98,7 @@ def _add_api(app: FastAPI, service: Service) -> None:
     @app.get("/v1/about", response_model=schemas.About)
     async def about() -> Response:
         """The corpus, the reader and the server's limits."""
+        await service.look()
         return _json(service.about)
 
 

@@ -315,9 +315,12 @@ class LeftOutFile(Reply):
 
 
 class FolderForm(_FolderForm):
-    """The searched folder of documents, with the files left out, at most 1,000."""
+    """The searched folder of documents, with the files left out, at most 1,000, and its last update while the server runs."""
 
     left_out: list[LeftOutFile]
+    changed: Annotated[int, Field(description="Files that the update is for.")] = 0
+    updated: Annotated[str, Field(description="When the update was complete (ISO 8601), or empty.")] = ""
+    problem: Annotated[str, Field(description="Why the folder could not be read again.")] = ""
 
 
 class ReaderForm(Reply):

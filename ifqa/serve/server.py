@@ -17,6 +17,7 @@ from ifqa.config.experiment import Experiment
 from ifqa.errors import ConfigError
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stages import open_system
+from ifqa.progress import hide_progress
 from ifqa.serve import limits as sizes
 from ifqa.serve.app import make_app
 from ifqa.serve.limits import MAX_QUESTIONS, Limits
@@ -109,9 +110,12 @@ def serve(experiment: Experiment, host: str, port: int, guard: Guard, limits: Li
     """Serve an experiment's system until SIGTERM or Ctrl-C; print the address on stdout when ready."""
     if limits.waiting < MAX_QUESTIONS:
         raise ConfigError(f"--queue {limits.waiting}: wanted at least {MAX_QUESTIONS}, the questions of one request")
-    with closing(listen(host, port)) as listening, open_system(Run(experiment)) as system:
+    with closing(listen(host, port)) as listening:
+        system = open_system(Run(experiment))
         configure_logging(quiet)
         service = Service(system, limits)
+        del system  # the service may replace it
+        hide_progress()  # of builds while the server runs
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
 
@@ -136,6 +140,7 @@ def serve(experiment: Experiment, host: str, port: int, guard: Guard, limits: Li
 
 def serve_tools(experiment: Experiment, limits: Limits, quiet: bool) -> None:
     """Serve an experiment's system as MCP tools over stdin and stdout, until stdin ends."""
-    with open_system(Run(experiment)) as system, suppress(KeyboardInterrupt):
-        configure_logging(quiet)
+    system = open_system(Run(experiment))
+    configure_logging(quiet)
+    with suppress(KeyboardInterrupt):
         asyncio.run(serve_stdio(Service(system, limits)))

@@ -1,6 +1,7 @@
 """An opened system behind two queues, shared by the JSON API and the MCP tools."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,9 @@ from ifqa.serve.schemas import (
     ReaderForm,
     SourceForm,
 )
+from ifqa.serve.watcher import Watcher
+
+logger = logging.getLogger(__name__)
 
 _EXAMPLES = 3
 _Result = TypeVar("_Result")
@@ -60,6 +64,12 @@ class Service:
         # One thread opens the models and answers: OpenMP starts helper threads for each computing thread, and the helpers of two
         # threads slow each other down by a quarter.
         pool, threads, batch = ThreadPoolExecutor(1, "asking"), 1, 1
+        self.watcher: Watcher | None = None
+        if system.searched.folders:
+            try:
+                self.watcher = Watcher(system, self._take)
+            except OSError as error:
+                logger.warning(f"changes of the folder show after a restart: {error}")
         pool.submit(system.open).result()
         self.system, self.limits, self.metrics = system, limits, Metrics()
         reader = system.experiment.reader
@@ -69,9 +79,12 @@ class Service:
             pool = ThreadPoolExecutor(threads, "asking")
         elif reader:
             batch = min(sizes.BATCH, system.reader.chunk)
-        self.asking = BatchQueue[Answer](system.answer, limits.waiting, batch, threads, pool)
+        # A batch keeps its system; the watcher may replace it between two batches.
+        self.asking = BatchQueue[Answer](
+            lambda *batch: self.system.answer(*batch), limits.waiting, batch, threads, pool
+        )
         self.retrieving = BatchQueue[Ranking](
-            lambda questions, k, _: system.retrieve(questions, int(k or 0)), limits.waiting, sizes.BATCH
+            lambda questions, k, _: self.system.retrieve(questions, int(k or 0)), limits.waiting, sizes.BATCH
         )
         self._llm = system.session.llm(system.run) if system.experiment.asks_llm("reader") else None
         self.about = _about(system, limits, self._llm)
@@ -82,8 +95,22 @@ class Service:
         self.asking.open()
         self.retrieving.open()
 
+    def _take(self, system: System) -> None:
+        """Answer from another system, on a newer index of the same folder."""
+        self.system, self.about = system, _about(system, self.limits, self._llm)
+
+    async def look(self) -> None:
+        """Have a folder of documents scanned for changes, and wait for that, but not long."""
+        if self.watcher:
+            self.watcher.look()
+            await asyncio.to_thread(self.watcher.wait)
+            if self.about.documents:
+                self.about.documents.updating = self.watcher.updating
+
     async def close(self) -> None:
         """Take no more questions."""
+        if self.watcher:
+            self.watcher.close()
         await self.asking.close()
         await self.retrieving.close()
 
@@ -107,6 +134,8 @@ class Service:
         self, questions: Sequence[Question], threshold: float | None = None, watched: bool = False
     ) -> list[Pending[Answer]]:
         """Queue questions to answer; `threshold` as in `System.ask`. Raises QueueFull, or NotFound without a reader."""
+        if self.watcher:
+            self.watcher.look()
         if self.about.reader is None:
             raise NotFound(f"experiment {self.about.name} has no reader; ask /v1/retrieve for passages")
         return self.asking.put(self._number(questions), threshold, watched)

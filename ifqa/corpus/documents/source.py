@@ -183,6 +183,9 @@ class Documents(Source):
             digest.update(f"{document.sha256} {document.file.name}\n".encode("utf-8", "surrogatepass"))
         return self.settings() | {"files": [digest.hexdigest()]}
 
+    def hashes(self, known: KnownFiles) -> dict[str, str]:
+        return {document.key: document.sha256 for document in self.documents(known)}
+
     def size(self) -> int:
         return sum(file.size for file in self.scanned if not file.kind)
 

@@ -1,0 +1,161 @@
+"""A served folder of documents whose files change: answers stay those of a complete index, and then the new one's."""
+
+import gc
+import logging
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import blocking_reader
+import pytest
+from blocking_reader import FACT
+from serving_system import client, small, until
+
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.stages import build_corpus
+from ifqa.serve import watcher
+
+SOURCE = '[[passages.sources]]\nformat = "documents"\npath = "docs"\n'
+
+
+@pytest.fixture
+def docs(tmp_path, monkeypatch):
+    monkeypatch.setattr(watcher, "_PAUSE", 0.0)
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    write(folder / "mill.md", "The first mill is old")
+    write(folder / "inn.md", "The inn burned down")
+    return folder
+
+
+@contextmanager
+def serving(root, index="", **tables):
+    experiment = small(root, **tables)
+    (root / "indexes/few.toml").write_text(SOURCE + index)
+    with client(experiment) as web_client:
+        yield web_client
+
+
+@pytest.fixture
+def web(tmp_path, docs):
+    with serving(tmp_path) as web_client:
+        yield web_client
+
+
+def write(file, sentence):
+    file.write_text(f"{sentence}. {FACT}\n")
+
+
+def evidence(web):
+    [answer] = web.post("/v1/ask", json={"question": "If not, who built the mill?"}).json()["answers"]
+    return sorted(passage["text"].partition(".")[0] for passage in answer["evidence"])
+
+
+def look_until(web, condition):
+    """Open the page until a condition holds."""
+
+    def holds():
+        time.sleep(0.05)
+        web.get("/v1/about")
+        return condition(web.service.watcher)
+
+    until(holds)
+
+
+def update(web):
+    before = web.service.watcher.updated
+    look_until(web, lambda watching: watching.updated != before)
+
+
+def test_changed_new_and_removed_files_are_taken_without_a_restart(web, docs):
+    assert evidence(web) == ["The first mill is old", "The inn burned down"]
+    write(docs / "mill.md", "The second mill is new")
+    write(docs / "barn.md", "The barn stands")
+    (docs / "inn.md").unlink()
+    update(web)
+    assert (web.service.watcher.changed, web.service.watcher.problem) == (3, "")
+    assert evidence(web) == ["The barn stands", "The second mill is new"]
+
+
+def test_answers_come_from_the_old_index_until_the_new_one_is_complete(web, docs, monkeypatch):
+    built, go, replies = threading.Event(), threading.Event(), []
+    monkeypatch.setattr(watcher, "build_corpus", lambda run: (build_corpus(run), built.set(), go.wait(60)))
+    before = evidence(web)
+    write(docs / "mill.md", "The second mill is new")
+    web.get("/v1/about")
+    assert built.wait(60)  # the old files are replaced
+    assert web.service.watcher.updating
+    assert evidence(web) == before
+    blocking_reader.OPEN.clear()
+    waiting = threading.Thread(target=lambda: replies.append(evidence(web)))
+    waiting.start()
+    until(lambda: web.service.asking.busy)
+    go.set()
+    until(lambda: not web.service.watcher.updating)
+    blocking_reader.OPEN.set()
+    waiting.join(60)
+    assert replies == [before]  # the old system's last question
+    assert evidence(web) == ["The inn burned down", "The second mill is new"]
+
+
+def test_a_vanished_or_emptied_folder_is_told_once_and_the_old_index_answers(web, docs, caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("ifqa.serve"), "propagate", True)
+    before, away = evidence(web), docs.with_name("away")
+    docs.rename(away)
+    for _ in range(3):
+        look_until(web, lambda watching: "documents not found" in watching.problem)
+        assert evidence(web) == before
+    assert sum("documents not found" in record.message for record in caplog.records) == 1
+    docs.mkdir()
+    look_until(web, lambda watching: "no file in" in watching.problem)
+    docs.rmdir()
+    away.rename(docs)
+    look_until(web, lambda watching: not watching.problem)
+    assert evidence(web) == before
+
+
+def test_a_bug_and_a_full_disk_end_neither_the_server_nor_the_watching(web, docs, monkeypatch):
+    before = evidence(web)
+    write(docs / "mill.md", "The second mill is new")
+    errors = [OSError(28, "No space left on device")]
+    with monkeypatch.context() as patch:
+        patch.setattr(watcher, "build_corpus", lambda run: (_ for _ in ()).throw(errors[-1]))
+        look_until(web, lambda watching: "No space left" in watching.problem)
+        errors.append(ValueError("inner"))
+        look_until(web, lambda watching: watching.problem.startswith("a bug in ifqa"))
+        assert evidence(web) == before
+    update(web)
+    assert evidence(web) != before
+
+
+def test_an_index_that_another_process_built_is_taken(web, docs):
+    write(docs / "mill.md", "The second mill is new")
+    build_corpus(Run(web.service.system.experiment))
+    update(web)
+    assert evidence(web) == ["The inn burned down", "The second mill is new"]
+
+
+def test_old_indexes_leave_the_disk_and_memory(tmp_path, docs):
+    index = '[index.words]\nretriever = "bm25"\n'
+    with serving(tmp_path, index, retriever={"name": "bm25", "index": "words", "k": 3}) as web:
+        [links] = (tmp_path / "indexes/few").glob(".served-*")
+        for number in range(2):
+            write(docs / "mill.md", f"The mill of year {number} stands")
+            update(web)
+            assert evidence(web) == [f"The mill of year {number} stands"]
+        # The test's own client holds the first system.
+        until(lambda: gc.collect() is not None and not (links / "2").exists())
+        maps = Path("/proc/self/maps")
+        if maps.exists():
+            until(lambda: f"{links}/2/" not in maps.read_text())
+
+
+def test_links_of_a_killed_server_are_removed_and_its_own_at_the_end(tmp_path, docs):
+    left = tmp_path / "indexes/few/.served-dead"
+    left.mkdir(parents=True)
+    (left / "passages.jsonl").write_text("x")
+    with serving(tmp_path) as web:
+        assert not left.exists()
+        assert len(evidence(web)) == 2
+    assert list(left.parent.glob(".served-*")) == []
