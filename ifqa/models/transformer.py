@@ -65,7 +65,7 @@ class Encoder(nn.Module):
         self.positions: int = config["max_position_embeddings"] - self.FIRST_POSITION  # tokens of the longest sequence
         self.padding: int = config.get("pad_token_id") or 0
         self.epsilon: float = config["layer_norm_eps"]
-        self.rank = 0  # of the adapters
+        self.rank = 0  # the adapters' rank; 0 without adapters
         self.dropout = dropout
         for name, tensor in load_file(folder / "model.safetensors").items():
             if name.startswith(("embeddings.", "encoder.")) and tensor.is_floating_point():

@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 _DAYS = {"day": 1, "week": 7}
 _MONTHS = {"month": 1, "year": 12}
-_LENGTH = 200  # characters of an expression
-_DEPTH = 30  # nested parentheses
-_EXPRESSIONS = 20  # in an answer
+_LENGTH = 200  # most characters in an expression
+_DEPTH = 30  # most levels of parentheses
+_EXPRESSIONS = 20  # most expressions in an answer
 _DIGITS = 6
 
 _NAMES = "January February March April May June July August September October November December".split()

@@ -42,7 +42,7 @@ class Demo:
     steps: Mapping[str, str] = field(default_factory=dict)  # the reasoning, by names of steps in prompts
     factual: str = ""  # the answer in the real world
     expression: str = ""  # computes the answer, such as "[[1859 + 6]]"
-    choices: tuple[str, ...] = ()  # that the question offers
+    choices: tuple[str, ...] = ()  # the choices that the question offers
 
 
 @dataclass(frozen=True, slots=True)

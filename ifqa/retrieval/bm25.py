@@ -27,7 +27,7 @@ _BUFFER_MB = 256  # Lucene flushes a segment at this size; fits the smallest hea
 _MAX_TERMS = 1 << 20  # distinct words in a question; Lucene's default is 1,024
 _Stemmer = Literal["porter", "krovetz", "none"]
 _START_SECONDS, _PASSAGES_PER_SECOND = 3, 20_000  # JVM start; indexing speed
-_BYTES_PER_PASSAGE, _INDEXING_MEMORY = 330, 500e6  # on disk; in memory
+_BYTES_PER_PASSAGE, _INDEXING_MEMORY = 330, 500e6  # bytes on disk; bytes in memory
 _ADDED = re.compile(r": (\d+) docs added\.$")
 _DISK_FULL = re.compile("No space left on device|not enough space on the disk|Disk quota exceeded|File too large")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-DEFAULT_FIRST_STAGE: list[dict[str, object]] = [{"name": "bm25", "query": "names", "k": 100}]  # of rerankers
+DEFAULT_FIRST_STAGE: list[dict[str, object]] = [{"name": "bm25", "query": "names", "k": 100}]  # for rerankers
 _UsageCount = Literal["retry", "not_asked", "too_long", "unparsed", "left_out", "cut"]  # keys of StageUsage
 _USAGE_COUNTS: tuple[_UsageCount, ...] = get_args(_UsageCount)
 FetchPassages = Callable[[Sequence[str]], list[Passage]]  # ids -> passages of the corpus, in the same order

@@ -74,7 +74,7 @@ def start_jvm(*options: str) -> ModuleType:
         try:
             jnius = importlib.import_module("jnius")
         except SystemError as error:  # "JVM failed to start: -1"
-            cause = f"it wants too much memory (set {MEMORY_VARIABLE}), or this process already runs another JVM"
+            cause = f"it asks for too much memory (set {MEMORY_VARIABLE}), or this process already runs another JVM"
             raise IfqaError(f"Java cannot start ({error}): {cause}") from error
     try:
         jnius.autoclass("io.anserini.index.Constants")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BUNDLED_MODEL = "ifqa"  # the weights that ship with the package
-_DECIMALS = 6  # of a score; further digits depend on the number of threads
+_DECIMALS = 6  # decimals of a score; further digits depend on the number of threads
 #: The columns of `compute_features`. "near": within `_WINDOW` words. "rare": weighted by inverse frequency in the ranking.
 FEATURES = (
     "score", "standard score", "log rank", "words", "rare words", "supposed words", "asked words", "near words", "names",

@@ -34,7 +34,7 @@ BUNDLED_MODEL = "ifqa"  # the adapter that ships with the package
 SPAN_READER = "extractive"  # the reader with this name, used as a model
 MODEL_WEIGHT = 0.5  # better than the model alone on a held-out quarter of full-train
 _WEIGHTS = BUNDLED / "weights" / "rerank"
-_MAX_TOKENS = 512  # of a pair; also for a model without a limit
+_MAX_TOKENS = 512  # most tokens of a pair, also for a model without a limit
 _MEND = "train it again: ifqa train rerank"
 _Weight = Annotated[float, Field(gt=0, le=1)]
 

@@ -55,7 +55,7 @@ class CalibrationTrainer(DataclassTrainer):
     folder = "models/extractive"
     retrieved = 20
 
-    seed: Natural = 0  # of the folds
+    seed: Natural = 0  # assigns questions to folds
     folds: Annotated[int, Field(ge=2)] = 4  # readers to train; no two folds share a question or a gold passage
     passages: Positive = 5  # passages read per question
     without_gold: Annotated[float, Field(ge=0, lt=1)] = 0.2  # total weight of the readings without gold passages
@@ -72,7 +72,7 @@ class CalibrationTrainer(DataclassTrainer):
         _find_start(folder, _read_manifest(folder, dataset), self.start)
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, Any]:
-        """Fit on the folds, and write `calibration.json` beside the weights; returns its content.
+        """Fit on the folds, and write `calibration.json` next to the weights; returns its content.
 
         The weights must be trained on the same questions. Folds resume from `folds/N/`, which may be removed afterwards.
         """
@@ -117,7 +117,7 @@ def fit_calibration(rows: Sequence[HeldOutPrediction], without_gold: float, fals
         problem = f"{int(right.sum())} of {len(answered)} answers on the folds are right"
         raise IfqaError(f"{problem}; wanted some right and some wrong answers")
     removed = np.array([row["removed"] for row in answered])
-    weight = without_gold / (1 - without_gold) * (~removed).sum() / max(1, removed.sum())  # of a row without gold
+    weight = without_gold / (1 - without_gold) * (~removed).sum() / max(1, removed.sum())  # for a row without gold
     names = list(answered[0]["features"])
     features = np.array([[row["features"][name] for name in names] for row in answered])  # (rows, features)
     mean, spread = features.mean(axis=0), features.std(axis=0)

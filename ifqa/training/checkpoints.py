@@ -212,7 +212,7 @@ def save_adapter(network: "PeftModel", folder: Path, base: str) -> None:
     network.save_pretrained(str(source))
     save_tensors(folder / ADAPTER, {name: tensor.half() for name, tensor in load_file(source / ADAPTER).items()})
     settings = read_json(source / SETTINGS)
-    if isinstance(settings["target_modules"], list):  # from a set, whose order differs between processes
+    if isinstance(settings["target_modules"], list):  # peft makes it from a set, whose order differs between processes
         settings["target_modules"].sort()
     write_json(folder / SETTINGS, {**settings, "base_model_name_or_path": base})
 

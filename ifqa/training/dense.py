@@ -55,7 +55,7 @@ class Dense(EpochTrainer):
 
     model: str = MINILM  # the start: a sentence-transformers model, or a BERT if `two_encoders`
     two_encoders: bool = False  # DPR's BERTs for questions and (title, text), vectors at [CLS]; else one, no titles
-    scale: Annotated[float, Field(ge=0.01)] = 20.0  # of inner products: 20 for vectors of length 1, 1 for others
+    scale: Annotated[float, Field(ge=0.01)] = 20.0  # factor of inner products: 20 for vectors of length 1, 1 for others
     epochs: Positive = 3
     batch: Positive = 32
     negatives: Natural = 1  # hard negatives per question and pass
@@ -65,7 +65,7 @@ class Dense(EpochTrainer):
     warmup: NotNegative = 0.1  # steps before the highest rate; below 1, a share of all steps
     weight_decay: NotNegative = 0.01
     clip: NotNegative = 1.0  # norm that gradients are clipped to
-    max_tokens: Positive = 256  # of a question, or of a passage with its title
+    max_tokens: Positive = 256  # most tokens of a question, or of a passage with its title
     micro_batch: Natural = 0  # texts per forward pass, to save memory (Gao et al. 2021); 0 for the whole batch
 
     def __post_init__(self) -> None:

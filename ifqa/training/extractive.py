@@ -31,7 +31,7 @@ READING = "reading"  # the first phase's folder, in the training's
 SEEDS = "seeds"  # the folder of the trainings to average
 #: The heads' rate as a multiple of the encoder's in the first phase: fresh heads need larger steps than trained weights.
 _HEADS = 5.0
-_WORDS = 190  # of a reading question's context; more do not fit the reader
+_WORDS = 190  # most words in a reading question's context; more do not fit the reader
 
 
 @dataclass(kw_only=True)

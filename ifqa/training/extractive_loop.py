@@ -153,12 +153,12 @@ def _f1(text: str, gold: str) -> float:
 class Schedule:
     """AdamW's schedule: the rate is highest after a tenth of the steps, then falls to 0."""
 
-    seed: int  # of dropout and negatives; a step's choices depend only on the seed and the step
+    seed: int  # for dropout and negatives; a step's choices depend only on the seed and the step
     steps: int
     learning_rate: float
     heads: float  # the heads' rate as a multiple of the encoder's
     weight_decay: float
-    negatives: int  # per question and step
+    negatives: int  # negatives per question and step
     checkpoint_every: int
 
 

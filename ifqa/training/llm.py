@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 Method = Literal["sft", "dpo"]
 RATES: Mapping[Method, float] = {"sft": 3e-4, "dpo": 5e-5}  # default learning rates
 DEPTH = 20  # passages retrieved for a question
-_REFERENCE = "reference.json"  # beside the checkpoints: the answers' log probabilities at the start
+_REFERENCE = "reference.json"  # next to the checkpoints: the answers' log probabilities at the start
 
 
 @dataclass(kw_only=True)
@@ -56,12 +56,12 @@ class Llm(EpochTrainer):
     passages: Annotated[int, Field(ge=1, le=DEPTH)] = 5  # a gold passage replaces the last if none was retrieved
     alone: Share = 0.5  # share of prompts with only the gold passages; all in "dpo"
     epochs: Positive = 1
-    rank: Positive = 32  # of the adapters on all linear layers
+    rank: Positive = 32  # the rank of the adapters, on all linear layers
     learning_rate: NotNegative | None = None  # type: ignore[assignment]
     batch: Positive = 8
     device_batch: Positive = 8  # questions in a forward pass; a divisor of `batch`
     beta: NotNegative = 0.1  # factor of log probabilities in "dpo"
-    max_tokens: Positive = 1024  # of prompt and answer; passages that do not fit are left out, as in the reader
+    max_tokens: Positive = 1024  # most tokens of prompt and answer; passages that do not fit are left out
     device: str = "auto"
     checkpoint_every: Positive = 25
 

@@ -185,7 +185,7 @@ class Choice(ChoiceTrainer):
     learning_rate: NotNegative = 5e-5  # Asai and Hajishirzi (2020): RoBERTa-base at 2e-5 with 64 questions per step
     warmup: Share = 0.1
     weight_decay: NotNegative = 0.01
-    max_tokens: Positive = 256  # of a sequence; the paragraph is cut first
+    max_tokens: Positive = 256  # most tokens of a sequence; the paragraph is cut first
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Train all weights, and write encoder, tokenizer and a `manifest.json`; the rankings are the paragraphs."""

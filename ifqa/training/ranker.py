@@ -52,7 +52,7 @@ class Ranker(DataclassTrainer):
     scored = True
 
     negatives: Negatives = "gold"  # "gold": other questions' gold passages, lest weights tell gold from articles
-    penalty: NotNegative = 1.0  # on the squares of the weights
+    penalty: NotNegative = 1.0  # factor of the sum of squared weights
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         require_gold(dataset)

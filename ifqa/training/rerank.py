@@ -14,7 +14,7 @@ from ifqa.training.trainer import EpochTrainer, require_gold, select_hard_negati
 
 logger = logging.getLogger(__name__)
 
-MAX_TOKENS = 256  # of question and passage; a 100-word passage has 139 on average, a question 30
+MAX_TOKENS = 256  # question and passage together; a 100-word passage has 139 on average, a question 30
 _RELEVANT = 20.0  # label of a gold passage, 0 being the others': ListNet's softmax over labels is then one-hot
 
 
@@ -29,9 +29,9 @@ class Rerank(EpochTrainer):
     retrieved = 20
 
     epochs: Positive = 2
-    rank: Positive = 32  # of the LoRA adapters (Hu et al. 2022) on all linear layers
+    rank: Positive = 32  # the rank of the LoRA adapters (Hu et al. 2022) on all linear layers
     learning_rate: NotNegative = 1e-3
-    negatives: Positive = 3  # per question and pass
+    negatives: Positive = 3  # hard negatives per question and pass
     pool: Positive = 20  # hard negatives to draw from
     batch: Positive = 8
     weight_decay: NotNegative = 0.01

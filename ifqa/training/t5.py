@@ -48,19 +48,19 @@ class T5Trainer(DataclassTrainer):
     #: Whether the loss is the mean over a step's target tokens, as in transformers' T5, or over questions' means, as in FiD.
     by_token: ClassVar[bool] = False
     # a subclass may make these settings
-    max_target = 0  # tokens of a target; 0 for no limit
+    max_target = 0  # most tokens of a target; 0 for no limit
     gold = "retrieved"
 
     model: str = "google/flan-t5-base"  # the start: a T5 on the hub, or a checkpoint of the reader
     passages: Positive = 20  # retrieved, per question
-    steps: Natural  # of the optimiser, AdamW
+    steps: Natural  # steps of the optimiser, AdamW
     batch: Positive = 32  # questions per step, over all devices and micro-steps
     learning_rate: NotNegative = 1e-4  # the highest; it then falls linearly to 0
     warmup: NotNegative = 0.1  # steps before the highest rate; below 1, a share of all steps
     weight_decay: NotNegative = 0.01
     clip: NotNegative = 1.0  # norm that gradients are clipped to
-    max_tokens: Positive = 250  # of question and passage together
-    seed: Natural = 0  # of order, drawn answers and dropout
+    max_tokens: Positive = 250  # most tokens of question and passage together
+    seed: Natural = 0  # for the order, the drawn answers and dropout
     titles: bool = True  # whether to read titles
     evaluate_every: Positive = 100  # steps between checkpoints; each answers the dev questions
     device: str = "auto"  # "cpu", "cuda", or "auto" for a GPU if present; in bfloat16 if the hardware supports it
@@ -246,7 +246,7 @@ class UnifiedQA(T5Trainer):
     warmup: NotNegative = 0.0
     weight_decay: NotNegative = 0.0
     max_tokens: Positive = 2048
-    max_target: Positive = 100  # tokens of a target (47-49)
+    max_target: Positive = 100  # most tokens of a target (47-49)
     evaluate_every: Positive = 1000
     seed: Natural = 42
     device_batch: Positive = 2

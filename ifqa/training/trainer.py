@@ -41,7 +41,7 @@ def configure_trainer(trainer: type[_Trainer], **settings: object) -> _Trainer:
 class DataclassTrainer(Trainer):
     """A trainer whose settings are the fields of a dataclass."""
 
-    libraries: ClassVar[tuple[str, ...]] = ()  # its imports from the extra "train"
+    libraries: ClassVar[tuple[str, ...]] = ()  # libraries of the extra "train" that it imports
     scored: ClassVar[bool] = False  # whether it learns from the passages' retrieval scores
 
     @classmethod
@@ -61,7 +61,7 @@ class EpochTrainer(DataclassTrainer):
     """A trainer of a network, in passes over the questions."""
 
     runtime_only: ClassVar[tuple[str, ...]] = ("device", "checkpoint_every")
-    seed: Natural = 0  # of initialisation, order, random choices and dropout
+    seed: Natural = 0  # for initialisation, order, random choices and dropout
     epochs: Positive  # passes over the questions
     batch: Positive  # questions per step of AdamW
     learning_rate: NotNegative  # the highest, by default after a tenth of the steps; it then falls to 0

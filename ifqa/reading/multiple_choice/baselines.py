@@ -153,12 +153,12 @@ class ClassifierReader(OptionReader):
 class Tree(StoredModel):
     """A decision tree as lists over its nodes, node 0 the root."""
 
-    weight: float  # of its vote
+    weight: float  # the weight of its vote
     feature: list[int]
     threshold: list[float]
     left: list[int]  # the child where the feature is at most the threshold; -1 for a leaf
     right: list[int]
-    vote: list[int]  # a leaf's class
+    vote: list[int]  # the class that a leaf votes for
 
     def is_valid(self, words: int, classes: int) -> bool:
         """Whether every node refers only to later nodes, and to a word and a class that exist."""

@@ -29,7 +29,7 @@ class InputFormat:
 
     paragraph: bool = True  # the passages
     explanation: bool = False  # the question's label "explanation", after them
-    max_tokens: int = _MOST  # of a sequence, special tokens included
+    max_tokens: int = _MOST  # most tokens of a sequence, special tokens included
 
 
 class Choice(OptionReader):

@@ -211,7 +211,7 @@ def _multiplies(passage: Number, factor: Number) -> bool:
 
 
 def _in_one_unit(passage: Number, question: Number) -> tuple[Number, float] | None:
-    """The passage's number and the question's step, in one unit; None if they are not of one kind."""
+    """The passage's number and the question's step, in one unit; None if they are not of the same kind."""
     unit, step, is_label = passage.unit, question.value, passage.counts == "label"
     if question.unit in _TIME_UNITS:
         if passage.unit in _MOMENTS or passage.counts == "age":

@@ -1,6 +1,6 @@
 """The extractive reader's confidence: features of a question's candidates, and a logistic regression that calibrates them.
 
-`ifqa train calibration` fits it on questions that the reader was not trained on, into `calibration.json` beside the weights.
+`ifqa train calibration` fits it on questions that the reader was not trained on, into `calibration.json` next to the weights.
 """
 
 import math
@@ -54,12 +54,12 @@ def confidence_features(
     return {
         "log_probability": _log(weights[chosen] / sum(weights.values())),  # among all candidates of all passages
         "margin": -_log(second / weights[chosen]),  # log of how many times as probable as the second answer
-        "score": score,  # of its best candidate, before the softmax
+        "score": score,  # the score of its best candidate, before the softmax
         "agreement": sum(text == chosen for _, text in passage_best.values()) / len(texts),
         "passages": math.log(len(texts)),
         "known": len(overlaps[-place]) / max(1, len(query_words)),  # the question's words in its passage
         "known_anywhere": len(anywhere) / max(1, len(query_words)),
-        "names": len(names & anywhere) / len(names) if names else 1.0,  # in any passage
+        "names": len(names & anywhere) / len(names) if names else 1.0,  # the question's names in any passage
         "words": math.log(len(chosen.split())),
         "repeated": float(f" {chosen} " in f" {normalize(question)} "),  # the question contains the answer
         "number": float(bool(re.search(r"\d", chosen))),
@@ -91,7 +91,7 @@ class Calibration(StoredModel):
 
 
 def load_calibration(folder: Path, weights: str) -> Calibration | None:
-    """The calibration beside the reader's weights, whose hash is `weights`; None if absent."""
+    """The calibration next to the reader's weights, whose hash is `weights`; None if absent."""
     path = folder / CALIBRATION_FILE
     if not path.exists():
         return None

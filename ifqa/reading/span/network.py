@@ -24,8 +24,8 @@ from ifqa.reading.span.numbers import IMPLICIT_ONE, Number, find_lists, find_num
 
 MAX_SPAN = 24  # tokens in an answer
 MAX_QUESTION = 80  # tokens of the question that are read
-MAX_TOKENS = 256  # of question, passage and special tokens; a 100-word passage has about 140
-HEADS = 8  # scores of a token
+MAX_TOKENS = 256  # question, passage and special tokens together; a 100-word passage has about 140
+HEADS = 8  # scores per token
 _CUT = 4  # spans ranked per span kept, because most begin or end within a word
 
 
@@ -38,7 +38,7 @@ class EncodedPair:
     ids: list[int]
     start: int  # position of the passage's first token
     offsets: list[tuple[int, int]]  # character positions of the passage's tokens
-    numbers: list[tuple[Number, ...]]  # of each row of `computed`: a number, two numbers, or a list
+    numbers: list[tuple[Number, ...]]  # for each row of `computed`: a number, two numbers, or a list
     question_numbers: list[Number]  # IMPLICIT_ONE first
     passage_anchors: list[int]  # the first token of each single number
     double_anchors: list[tuple[int, int]]  # the first tokens of two numbers, or the first and last token of a list

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 BUNDLED_WEIGHTS = BUNDLED / "weights" / "extractive"
 PASSAGE_CANDIDATES = 20  # candidates kept per passage
-EMPTY_RELEVANCE = -50.0  # of a passage without text: below that of any other
+EMPTY_RELEVANCE = -50.0  # the relevance of a passage without text: below any other
 #: An answer that leads by more than this in log probability also leads in float32: bfloat16 changed the lead by at most 0.18 on
 #: 300 training questions with five passages each.
 CLOSE_MARGIN = 0.5

@@ -27,19 +27,19 @@ DEFAULT_CHECKPOINTS = {
     "rag": "google/flan-t5-base",
     "unifiedqa": "allenai/unifiedqa-v2-t5-base-1363200",
 }
-MAX_TOKENS = 250  # of question and passage together, as FiD's published readers were trained (FiD README:121)
-TOKENIZER = "google-t5/t5-base"  # of all T5 models of version 1 (FiD test_reader.py:89)
+MAX_TOKENS = 250  # most tokens of question and passage, as in training FiD's published readers (FiD README:121)
+TOKENIZER = "google-t5/t5-base"  # the tokenizer of all T5 models of version 1 (FiD test_reader.py:89)
 _CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 _TOKENIZER_FILES = ("tokenizer.json", "spiece.model")
 
-Mode = Literal["sequence", "token"]  # of RAG (see `ifqa.reading.t5.rag_model.log_likelihoods`)
+Mode = Literal["sequence", "token"]  # RAG's modes (see `ifqa.reading.t5.rag_model.log_likelihoods`)
 
 
 @dataclass(frozen=True)
 class Conventions:
     """How texts become inputs; a checkpoint reads best with the conventions of its training."""
 
-    max_tokens: int = MAX_TOKENS  # of question and passage together
+    max_tokens: int = MAX_TOKENS  # most tokens of question and passage together
     titles: bool = True  # if gold passages and articles are mixed, a missing title gives gold passages away
     encoder_eos: bool = True  # inputs end in `</s>`; FiD's readers were trained with transformers 3, which added none
 
@@ -66,7 +66,7 @@ class _StoredRag(StoredModel):
 class T5Manifest(StoredModel):
     """The manifest of `ifqa train`; the defaults are for a checkpoint from elsewhere."""
 
-    family: str = ""  # of the training questions, such as "ifqa/full"
+    family: str = ""  # the split family of the training questions, such as "ifqa/full"
     sources: dict[str, str] = Field(default_factory=dict)  # question file -> SHA-256
     conventions: _StoredConventions = Field(default_factory=_StoredConventions)
     rag: _StoredRag = Field(default_factory=_StoredRag)  # with the learned temperature

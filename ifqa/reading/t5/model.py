@@ -144,7 +144,7 @@ class BatchLimits:
 
 
 def batch_limits(model: FusionInDecoder, beams: int, encoded: int = 0) -> BatchLimits:
-    """Batch sizes that fit the model's device; 0 for `encoded` stands for the device's default."""
+    """Batch sizes that fit the model's device; `encoded` may be 0, for the device's default."""
     encoded = encoded or BATCH_TOKENS[model.device.type]
     decoded = _DECODED * encoded
     if model.device.type == "cuda":  # decoding keeps a key and a value for each passage token in every layer

@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 BLOCK_BYTES = 64 << 20  # bytes: 21,845 vectors of 768 numbers, and the scores of 768 questions with them
 PARTS_FILE = "faiss.json"
 PART_VECTORS = 500_000  # vectors in a part: 1.5 GB for "Flat" at 768 dimensions
-_EF_SEARCH, _EF_CONSTRUCTION = 128, 200  # of HNSW, as DPR sets them (dpr/indexer/faiss_indexers.py)
+_EF_SEARCH, _EF_CONSTRUCTION = 128, 200  # HNSW's settings, as in DPR (dpr/indexer/faiss_indexers.py)
 _NPROBE = 64  # search at least 64 lists and 1/64 of all: 64 for IVF4096, 1,024 for IVF65536
 _PER_CENTROID = 64  # training vectors per centroid: FAISS warns below 39 and ignores more than 256
-_MEMORY_SHARE = 0.7  # of the free memory, for an index
+_MEMORY_SHARE = 0.7  # share of the free memory that an index may take
 _MIN_SAMPLE = 10_000  # training vectors for an index without centroids (the ranges of "SQ8")
 
 
@@ -169,8 +169,8 @@ class FaissIndex:
     def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Scores and rows, both [questions, min(k, vectors)], best first; missing hits have row -1 and score -inf.
 
-        Scores are those of the compressed vectors. Ties are in row order. Search all questions in one call: each call reads again
-        what exceeds the memory.
+        Scores are those of the compressed vectors. Ties are in row order. Search all questions in one call, because an index that
+        exceeds the memory is read in each call.
         """
         scores, rows = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
         for number, part in enumerate(self._parts):

@@ -34,10 +34,10 @@ logger = logging.getLogger(__name__)
 VERSION = 1  # raise this when the same passages get different vectors
 SHARDS_FILE = "vectors.jsonl"
 SHARD_PASSAGES = 4096  # the most work that a kill loses; 6 MB at 768 dimensions
-ID_BYTES = 16  # of a passage id on disk
+ID_BYTES = 16  # bytes of a passage id on disk
 _MEND = "build the index again: ifqa index CORPUS"
 _SAMPLE_PASSAGES = 96  # passages encoded to measure the speed
-_LINE_BYTES = 2000  # of a passage in memory: line, text and tokens
+_LINE_BYTES = 2000  # bytes of a passage in memory: line, text and tokens
 _SENTENCE = (
     "the old bridge across the river was built in 1874 by an engineer who had come north from Leeds to find work"
 )
@@ -229,7 +229,7 @@ def encode_corpus(
     Args:
         passages, folder: the folders of the passages and of the shards.
         kinds: the names of the arrays that `encode` returns.
-        fingerprint: of the model and the settings; shards with another fingerprint are encoded again.
+        fingerprint: the model's and the settings'; shards with a different fingerprint are encoded again.
         encode: returns the arrays of a shard; it must be picklable for several workers.
         engine, workers, gpus: see `ifqa.workers.pool.map_tasks`.
     """
