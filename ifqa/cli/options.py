@@ -45,6 +45,7 @@ _DOCS: dict[str, object] = {
     "docs": Docs,
     "include": Annotated[Repeated, Option(help="With --docs: only files of this pattern. Repeatable.")],
     "exclude": Annotated[Repeated, Option(help="With --docs: no files of this pattern. Repeatable.")],
+    "ocr": (Annotated[bool, Option("--ocr", help="With --docs: read scanned PDF files by ocrmypdf.")], False),
 }
 Values = dict[str, Any]  # option -> its value, converted by typer
 Verb = Callable[..., None]
@@ -94,18 +95,18 @@ def with_search(experiment: object) -> Decorator:
     """A decorator as `with_run`, with --docs; the verb also gets the keys of the changed settings, as `changed`."""
 
     def arguments(values: Values) -> dict[str, object]:
-        name, docs, include, exclude = (values.pop(key) for key in ("experiment", *_DOCS))
+        name, docs, include, exclude, ocr = (values.pop(key) for key in ("experiment", *_DOCS))
         changes = _changes(values)
         if docs is not None and "corpus" in changes:
             raise ConfigError("--docs and --corpus are given; wanted one of them")
-        if docs is None and (include or exclude):
-            raise ConfigError("--include and --exclude are for --docs; wanted: --docs FOLDER --include PATTERN")
+        if docs is None and (include or exclude or ocr):
+            raise ConfigError("--include, --exclude and --ocr are for --docs; wanted: --docs FOLDER --include PATTERN")
         run = changed_run(name, changes)
         if docs is not None:
             from ifqa.config.corpus import ensure_docs_corpus
             from ifqa.config.overrides import override
 
-            corpus = ensure_docs_corpus(docs, run.experiment, include or (), exclude or ())
+            corpus = ensure_docs_corpus(docs, run.experiment, include or (), exclude or (), ocr)
             run = type(run)(override(run.experiment, {"corpus": corpus}))
         return {"run": run, "changed": [*changes]}
 

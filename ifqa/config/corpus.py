@@ -25,7 +25,7 @@ from ifqa.workers.pool import Engine
 
 _ABOUT = """# The documents of a folder, as a corpus: `ifqa ask --docs` wrote this file once, and keeps what you change in it.
 # Settings of [[passages.sources]], with their defaults: words = 100, overlap = 0, include = [], exclude = [], columns = [],
-# max_mb = 50. What they mean: docs/own-documents.md.
+# max_mb = 50, ocr = false. What they mean: docs/own-documents.md.
 
 """
 
@@ -111,19 +111,21 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
 
 
 def ensure_docs_corpus(
-    path: str | Path, experiment: Experiment, include: Sequence[str] = (), exclude: Sequence[str] = ()
-) -> str:
+    path: str | Path, experiment: Experiment, include: Sequence[str] = (), exclude: Sequence[str] = (),
+    ocr: bool = False,
+) -> str:  # fmt: skip
     """Name the corpus of a folder or file of documents, for an experiment's retriever; write its corpus file if needed.
 
-    The name has a hash of the absolute path and the patterns. A missing `indexes/NAME.toml` is written, with the indexes that
-    the experiment searches; missing indexes are appended to an existing file. Nothing is written to the folder of documents.
-    `include` and `exclude` are file patterns, as in `ifqa.corpus.documents.source.Documents`. Raises MissingInput
-    without the path, ConfigError if the experiment searches no index.
+    The name has a hash of the absolute path, the patterns and `ocr`. A missing `indexes/NAME.toml` is written, with the indexes
+    that the experiment searches; missing indexes are appended to an existing file. Nothing is written to the folder of documents.
+    `include`, `exclude` and `ocr` are settings of the source. Raises MissingInput without the path, ConfigError if the
+    experiment searches no index.
     """
     if not experiment.indexes:
         raise ConfigError(f"--docs: experiment {experiment.name} searches no index; name another: -e sample")
     documents = require_documents(path).resolve()
-    identity = json.dumps([str(documents), *([sorted(include), sorted(exclude)] if include or exclude else [])])
+    patterns = [sorted(include), sorted(exclude)] if include or exclude else []
+    identity = json.dumps([str(documents), *patterns, *(["ocr"] if ocr else [])])
     slug = re.sub(r"[^a-z0-9]+", "-", documents.name.lower()).strip("-")[:40]
     name = "-".join(filter(None, ["docs", slug, hashlib.sha256(identity.encode()).hexdigest()[:8]]))
     file = experiment.root / "indexes" / f"{name}.toml"
@@ -132,6 +134,7 @@ def ensure_docs_corpus(
         if not file.exists():
             source: dict[str, object] = {"format": "documents", "path": str(documents)}
             source |= ({"include": list(include)} if include else {}) | ({"exclude": list(exclude)} if exclude else {})
+            source |= {"ocr": True} if ocr else {}
             about = tomli_w.dumps({"about": f"Documents of {documents}."})
             _append_sections(file, f"{_ABOUT}{about}\n[[passages.sources]]\n", source)
         known = load_corpus(name, experiment.root).indexes

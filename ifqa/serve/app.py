@@ -2,23 +2,28 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from os.path import commonprefix
 from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from ifqa.errors import MissingInput
 from ifqa.records import Answer
 from ifqa.report.html_page import COLOURS
-from ifqa.serve import schemas
+from ifqa.serve import html, schemas
 from ifqa.serve.batch_queue import Pending
 from ifqa.serve.limits import MAX_BODY
 from ifqa.serve.mcp import make_tools
@@ -60,6 +65,7 @@ def make_app(service: Service, guard: Guard) -> ASGIApp:
         lifespan=lifespan, docs_url=None, redoc_url=None, redirect_slashes=False,
     )  # fmt: skip
     _add_api(app, service)
+    _add_documents(app, service, guard)
     _add_operation(app, service, guard)
     _add_page(app, service.system.experiment.root)
     [route] = [route for route in mcp.routes if isinstance(route, Route)]
@@ -100,6 +106,51 @@ def _add_api(app: FastAPI, service: Service) -> None:
         """The corpus, the reader and the server's limits."""
         await service.look()
         return _json(service.about)
+
+
+def _add_documents(app: FastAPI, service: Service, guard: Guard) -> None:
+    @app.get("/v1/documents", response_model=schemas.FolderForm, responses=_RESPONSES)
+    async def documents() -> Response:
+        """The folder of documents that is searched, and the files left out, with the reason and what would help."""
+        await service.look()
+        return _json(await asyncio.to_thread(lambda: service.folder))
+
+    @app.get("/documents/{passage_id:path}/original", response_class=Response, responses=_RESPONSES)
+    async def original(passage_id: str) -> Response:
+        """The file of a passage, as it was indexed: a PDF to open, any other as a download."""
+        file = await asyncio.to_thread(service.file, passage_id)
+        try:
+            handle = await asyncio.to_thread(file.open)
+        except MissingInput as error:
+            raise HTTPException(409, str(error)) from error
+        is_pdf, name = file.name.lower().endswith(".pdf"), quote(os.fsencode(Path(file.name).name))
+        headers = {
+            "Content-Length": str(file.record.bytes),
+            "Content-Disposition": f"{'inline' if is_pdf else 'attachment'}; filename*=UTF-8''{name}",
+            "Content-Security-Policy": "sandbox; default-src 'none'",
+        }
+        kind = "application/pdf" if is_pdf else "application/octet-stream"
+        return StreamingResponse(_chunks(handle), headers=headers, media_type=kind)
+
+    @app.get("/documents/{passage_id:path}", response_class=HTMLResponse, responses=_RESPONSES)
+    async def document(passage_id: str) -> Response:
+        """The text of a passage's file, as a page without a script; the passage has the anchor `here`."""
+        return _html(await asyncio.to_thread(lambda: html.document_page(service.file(passage_id), passage_id)))
+
+    @app.get("/docs", include_in_schema=False)
+    async def api(request: Request) -> Response:
+        command = ["curl", "-s", *(["-H", "Authorization: Bearer TOKEN"] if guard.token else [])]
+        return _html(html.api_page(app.openapi(), command, str(request.base_url).rstrip("/")))
+
+
+def _chunks(handle: BinaryIO) -> Iterator[bytes]:
+    with handle:
+        yield from iter(partial(handle.read, 1 << 16), b"")
+
+
+def _html(text: str) -> Response:
+    content = text.encode("utf-8", "replace")  # a text may have lone surrogates
+    return HTMLResponse(content, headers={"Content-Security-Policy": html.POLICY})
 
 
 def _json(form: BaseModel) -> Response:

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from ifqa.errors import IfqaError
 from ifqa.serve.batch_queue import QueueFull
-from ifqa.serve.limits import MAX_ID
+from ifqa.serve.limits import MAX_PASSAGE_ID
 from ifqa.serve.schemas import AnswerForm, AskForm, Depth, PassageForm, RankingForm, RetrieveForm, Threshold
 from ifqa.serve.service import NotFound, Service
 from ifqa.version import __version__
@@ -52,7 +52,7 @@ def make_tools(service: Service) -> MCPServer[None]:
         return ranking
 
     async def get_passage(
-        passage_id: Annotated[str, Field(max_length=MAX_ID, description="As in evidence or a ranking.")],
+        passage_id: Annotated[str, Field(max_length=MAX_PASSAGE_ID, description="As in evidence or a ranking.")],
     ) -> PassageForm:
         """Read one passage of the documents by its id."""
         with _tool_errors():

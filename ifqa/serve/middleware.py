@@ -142,7 +142,7 @@ class Middleware:
         if self._guard.is_foreign(headers):
             return problem_response(403, "requests from pages of another origin are refused")
         if not self._guard.admits(headers, path):
-            if path == "/results":
+            if path == "/results" or "text/html" in headers.get("accept", ""):  # a browser: the page asks for the token
                 return Response(None, 303, {"Location": "/"})
             challenge = {"WWW-Authenticate": 'Bearer realm="ifqa"'}
             return problem_response(401, "wanted the server's token: Authorization: Bearer TOKEN", challenge)

@@ -9,6 +9,9 @@ from dataclasses import asdict, replace
 from itertools import count
 from typing import TypeVar
 
+from ifqa.corpus.documents.chunking import encoded_name
+from ifqa.corpus.documents.indexed_file import IndexedFile, mend
+from ifqa.corpus.shards import read_bad_pages
 from ifqa.errors import IfqaError
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
@@ -22,6 +25,7 @@ from ifqa.serve.schemas import (
     AnswerForm,
     CorpusForm,
     DocumentsForm,
+    FolderForm,
     LimitsForm,
     PassageForm,
     RankingForm,
@@ -33,6 +37,8 @@ from ifqa.serve.watcher import Watcher
 logger = logging.getLogger(__name__)
 
 _EXAMPLES = 3
+_LISTED = 1000  # files left out
+_QUIET = ("hidden", "link", "special", "ifqa", "other")  # kinds of files left out that are listed last
 _Result = TypeVar("_Result")
 
 
@@ -163,13 +169,33 @@ class Service:
 
     async def passage(self, passage_id: str) -> PassageForm:
         """A passage of the corpus; NotFound if the id is unknown."""
-        if len(passage_id) > sizes.MAX_ID:
+        if len(passage_id) > sizes.MAX_PASSAGE_ID:
             raise NotFound(f"no passage has an id of {len(passage_id):,} characters")
         passage = await asyncio.to_thread(self.system.passage, passage_id)
         if passage is None:
             raise NotFound(f"no passage {passage_id!r:.80} in corpus {self.system.experiment.corpus or '(none)'}")
         source = SourceForm.of(passage_id, self.system.documents)
         return PassageForm.model_validate({**asdict(passage), "source": source})
+
+    def file(self, passage_id: str) -> IndexedFile:
+        """The document with a passage; NotFound if the id is unknown."""
+        file = self.system.documents.get(encoded_name(passage_id))
+        if file is None or self.system.passage(passage_id) is None:
+            raise NotFound(f"no document has a passage {passage_id!r:.80}")
+        return file
+
+    @property
+    def folder(self) -> FolderForm:
+        """The folder of documents with the files left out; NotFound for another corpus."""
+        documents, build = self.about.documents, self.system.run.corpus
+        if documents is None or build is None:
+            raise NotFound("no folder of documents is searched; start the server with --docs FOLDER")
+        bad = [file for file in read_bad_pages(build.artifact("passages").folder) if "kind" in file]
+        bad.sort(key=lambda file: file["kind"] in _QUIET)
+        left_out = [{"file": file["id"], "reason": file["reason"], "hint": mend(file)} for file in bad[:_LISTED]]
+        update = vars(self.watcher) if self.watcher else {}
+        facts = {key: update[key] for key in ("updating", "changed", "updated", "problem") if key in update}
+        return FolderForm.model_validate({**documents.model_dump(), **facts, "left_out": left_out})
 
     async def _results(self, batch: Sequence[Pending[_Result]]) -> list[_Result]:
         try:

@@ -68,7 +68,7 @@ def test_of_two_simultaneous_first_questions_one_indexes_and_both_are_answered(d
     [
         (["--docs", "nowhere", "If?"], "nowhere; name a folder of documents, or a file"),
         (["--docs", ".", "--corpus", "few", "If?"], "--docs and --corpus are given"),
-        (["--include", "*.md", "If?"], "--include and --exclude are for --docs"),
+        (["--include", "*.md", "If?"], "--include, --exclude and --ocr are for --docs"),
         (["--questions", "q.txt"], "wanted one question, or --questions FILE --out FILE"),
         (["--questions", "q.txt", "--out", "a.csv", "If?"], "wanted one question, or --questions FILE --out FILE"),
         (["--questions", "q.txt", "--out", "a.pdf"], "unknown ending of --out '.pdf'"),

@@ -1,12 +1,34 @@
 """A folder of documents behind the server: sources in words with links, their text, their files, and those left out."""
 
+import os
+import urllib.error
+import urllib.request
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from blocking_reader import FACT
+from browser import CHROMIUM, browser
 from mixed_documents import pdf
-from serving_system import client, small
+from serving_system import client, on_loopback, small, until
 
+from ifqa.serve.security import Guard
+
+HOSTILE = "</mark><script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
+TOKEN = "canary-token-5c1f77e09b"
+#: It calls a script and asks for an address when it is opened.
+HOSTILE_PDF = b"""%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R/OpenAction<</S/JavaScript/JS(this.getURL\\('http://127.0.0.1:9/a'\\);)/Next<</S/URI/URI(http://127.0.0.1:9/b)>>>>>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>endobj
+4 0 obj<</Length 52>>stream
+BT /F 12 Tf 20 100 Td (The mill of Bo is old.) Tj ET
+endstream endobj
+5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj
+trailer<</Root 1 0 R>>
+"""
+UNCHANGED = {"updating": False, "changed": 0, "updated": "", "problem": ""}
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" onload="window.hacked=1"><text>A mill</text></svg>'
 LINES = [f"Wheel number {number} is greased by the crew in the first week of the year." for number in range(9)]
 
 
@@ -16,7 +38,12 @@ def docs(tmp_path):
     folder = tmp_path / "my documents"
     (folder / "b c").mkdir(parents=True)
     (folder / "a & b.pdf").write_bytes(pdf([["The mill.", *LINES[:2]], [FACT, "The end."]]))
-    (folder / "b c/notes #1.md").write_text("# Rye\n\nRye is ground on Monday.\n")
+    (folder / "b c/notes #1.md").write_text("# Rye\n\nRye is ground on Monday.\n" + "\n# Oats\n\nOats are next.\n" * 30)
+    (folder / "c.html").write_text(
+        f"<h1>Oats</h1><p>{HOSTILE.replace('<', '&lt;')}</p><script>window.hacked=1</script>"
+    )
+    (folder / "d.pdf").write_bytes(HOSTILE_PDF)
+    (folder / "e.svg.html").write_text(f"<p>Barley.</p>{SVG}")
     (folder / "old.doc").write_bytes(b"\xd0\xcf\x11\xe0")
     return folder
 
@@ -40,12 +67,163 @@ def test_sources_are_told_in_words_with_links(web):
     source = answer["evidence"][0]["source"]
     url = "/documents/a%2520%26%2520b.pdf%230%3Apage%3D1%2C2%40148"
     assert source == {"text": "a & b.pdf, p. 2", "url": url, "original": f"{url}/original#page=2"}
-    ranking = web.post("/v1/retrieve", json={"question": "x", "k": 2}).json()["rankings"][0]["passages"]
-    assert [passage["source"]["text"] for passage in ranking] == ["a & b.pdf, pp. 1-2", "b c/notes #1.md, lines 1-3"]
-    assert ranking[1]["source"]["original"].endswith("/documents/b%2520c/notes%2520%25231.md%230%3Aline%3D1-3/original")
+    ranking = web.post("/v1/retrieve", json={"question": "x", "k": 5}).json()["rankings"][0]["passages"]
+    assert [passage["source"]["text"] for passage in ranking] == [
+        "a & b.pdf, pp. 1-2",
+        "c.html, line 1",
+        "d.pdf, p. 1",
+        "e.svg.html, line 1",
+        "b c/notes #1.md, lines 1-3",
+    ]
+    assert ranking[4]["source"]["original"].endswith("/documents/b%2520c/notes%2520%25231.md%230%3Aline%3D1-3/original")
 
 
 def test_the_folder_is_named_instead_of_the_experiments_collection(web):
     about = web.get("/v1/about").json()
     assert (about["about"], about["examples"]) == ("The documents of my documents.", [])
-    assert about["documents"] == {"name": "my documents", "files": 2, "passages": 2, "left_out": 1, "updating": False}
+    assert about["documents"] == {"name": "my documents", "files": 5, "passages": 35, "left_out": 1, "updating": False}
+
+
+@pytest.fixture
+def served(system):
+    """The address of a server, which decodes a path once, as a test client does not."""
+    with on_loopback(system) as (service, address):
+        served.ids = [passage.id for passage in service.system.retrieve(["x"], 99)[0].passages]
+        yield address, {passage_id.partition("#")[0]: passage_id for passage_id in served.ids}
+
+
+def fetch(address, headers=None):
+    """Status, headers and text or bytes."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(address, headers=headers or {})) as reply:
+            return reply.status, reply.headers, reply.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers, error.read()
+
+
+def test_a_file_is_shown_as_escaped_text_with_the_passage_marked(served):
+    address, ids = served
+    status, headers, body = fetch(f"{address}/documents/{quote(ids['c.html'])}")
+    policy = headers["Content-Security-Policy"]
+    assert (status, headers.get_content_type()) == (200, "text/html")
+    assert policy.startswith("default-src 'none'; style-src 'self'; img-src 'self';")
+    assert "script" not in policy
+    assert b"<script" not in body
+    assert b'<section id="here"' in body
+    assert b"<mark>Oats. &lt;/mark&gt;&lt;script&gt;" in body
+
+
+def test_a_pdf_opens_sandboxed_and_any_other_file_is_downloaded(served, docs):
+    address, ids = served
+    for name, kind, disposition in (
+        ("a%20&%20b.pdf", "application/pdf", "inline; filename*=UTF-8''a%20%26%20b.pdf"),
+        ("c.html", "application/octet-stream", "attachment; filename*=UTF-8''c.html"),
+    ):
+        status, headers, body = fetch(f"{address}/documents/{quote(ids[name])}/original")
+        assert (status, headers["Content-Type"], headers["Content-Disposition"]) == (200, kind, disposition)
+        assert headers["Content-Security-Policy"] == "sandbox; default-src 'none'"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert body == (docs / name.replace("%20", " ")).read_bytes()
+
+
+def test_only_files_of_the_index_are_given_and_only_as_they_were(served, docs, tmp_path):
+    address, ids = served
+    (tmp_path / "secret.txt").write_text("secret")
+    unknown = [
+        "../secret.txt#0:line=1",
+        "..%2fsecret.txt#0:line=1",
+        "c.html",
+        "c.html#9:line=1",
+        "old.doc#0:line=1",
+        "/etc/passwd",
+        "x" * 6000,
+    ]
+    for passage_id in unknown:
+        for path in (quote(passage_id), quote(passage_id, safe=""), quote(f"{passage_id}/original")):
+            assert fetch(f"{address}/documents/{path}")[0] == 404, path
+    original = f"{address}/documents/{quote(ids['c.html'])}/original"
+    page, modified = docs / "c.html", (docs / "c.html").stat()
+    text = page.read_bytes()
+    for changed in (text[:-1] + b"!", text + b"!"):
+        page.write_bytes(changed)
+        os.utime(page, ns=(modified.st_atime_ns, modified.st_mtime_ns))
+        status, _, body = fetch(original)
+        assert (status, b"c.html has changed since it was indexed" in body) == (409, True)
+    page.unlink()
+    (tmp_path / "copy").write_bytes(text)
+    page.symlink_to(tmp_path / "copy")
+    assert fetch(original)[0] == 409
+    page.unlink()
+    os.mkfifo(page)
+    assert fetch(original)[0] == 409
+    (docs / "b c").rename(tmp_path / "moved")
+    (docs / "b c").symlink_to(tmp_path / "moved")
+    notes = quote(ids["b%20c/notes%20%231.md"])
+    assert fetch(f"{address}/documents/{notes}/original")[0] == 409
+    assert b"Rye is ground on Monday." in fetch(f"{address}/documents/{notes}")[2]
+
+
+def test_files_left_out_are_listed_with_what_would_help(web, docs):
+    listed = web.get("/v1/documents").json()
+    reason = "no kind of document that is read (.doc)"
+    assert listed.pop("left_out") == [{"file": "old.doc", "reason": reason, "hint": "save it as .docx"}]
+    assert listed == {"name": "my documents", "files": 5, "passages": 35, **UNCHANGED}
+
+
+def test_another_corpus_has_no_documents(tmp_path):
+    with client(small(tmp_path)) as web:
+        assert web.get("/v1/documents").status_code == web.get("/documents/p/1").status_code == 404
+        assert web.get("/v1/about").json()["documents"] is None
+
+
+def test_documents_want_the_token_and_a_browser_is_sent_to_the_page(system):
+    with client(system, Guard(token=TOKEN)) as web:
+        for path in ("/v1/documents", "/documents/c.html%230:line=1", "/documents/c.html%230:line=1/original", "/docs"):
+            assert web.get(path).status_code == 401
+            sent = web.get(path, headers={"accept": "text/html,*/*"}, follow_redirects=False)
+            assert (sent.status_code, sent.headers["location"], sent.content) == (303, "/", b"")
+        page = web.get("/docs", headers={"authorization": f"Bearer {TOKEN}"})
+        assert "Authorization: Bearer TOKEN" in page.text
+
+
+def test_the_api_is_described_on_a_page(web):
+    page = web.get("/docs").text
+    paths = web.get("/openapi.json").json()["paths"]
+    assert all(f"{path}</code>" in page for path in paths)
+    assert '<th scope=row>source</th><td><a href="#SourceForm">SourceForm</a> or null</td>' in page
+    assert "curl -s http://localhost/v1/ask -H &#x27;Content-Type: application/json&#x27; -d" in page
+    assert "<script" not in page
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH")
+def test_in_a_browser_nothing_of_a_document_runs_and_the_passage_is_in_view(served, docs, tmp_path):
+    address, ids = served
+    with browser() as chromium:
+        chromium.open(f"{address}/documents/{quote(ids['c.html'])}", height=300, dark=True)
+        assert chromium.value("window.hacked === undefined && document.images.length === 0")
+        assert chromium.value("document.getElementById('here').innerText.includes('<script>')")
+        assert chromium.value("getComputedStyle(document.body).backgroundColor") == "rgb(19, 20, 24)"
+        assert chromium.complaints == []
+        chromium.open(f"{address}/documents/{quote(ids['b%20c/notes%20%231.md'])}", height=300)
+        top = chromium.value("document.getElementById('here').getBoundingClientRect().top")
+        assert (chromium.value("scrollY") > 1000, 0 <= top < 300) == (True, True)
+        chromium.open(f"{address}/docs")
+        assert (chromium.value("document.querySelectorAll('section').length > 20"), chromium.complaints) == (True, [])
+        for name in ("a%20&%20b.pdf", "d.pdf"):
+            address_of_file = f"{address}/documents/{quote(ids[name])}/original"
+            chromium.open(address_of_file, "#page=2")
+            until(lambda: chromium.value("1") and "chrome-extension:" in str(chromium.requests))  # the viewer
+            assert chromium.value("document.contentType") == "application/pdf"
+            assert chromium.value("location.href") == f"{address_of_file}#page=2"
+            assert not [url for url in chromium.requests if "127.0.0.1:9/" in url]
+        for name in ("c.html", "e.svg.html"):  # downloaded, so the browser stays where it was
+            chromium.send("Page.navigate", url=f"{address}/documents/{quote(ids[name])}/original")
+            assert chromium.value("location.href") == f"{address_of_file}#page=2"
+
+
+def test_a_new_file_left_out_is_listed_after_the_update(web, docs):
+    (docs / "scan.pdf").write_bytes(pdf([[], []]))
+    until(lambda: (folder := web.get("/v1/documents").json())["updated"] and not folder["updating"])
+    folder = web.get("/v1/documents").json()
+    assert (folder["changed"], folder["left_out"][0]["file"]) == (1, "scan.pdf")
+    assert folder["left_out"][0]["hint"] == "a scan without text: ocrmypdf IN OUT adds it, or start with --ocr"

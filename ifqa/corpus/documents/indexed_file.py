@@ -1,12 +1,36 @@
 """The files that a built corpus of documents was read from."""
 
+import hashlib
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from ifqa.corpus.documents.chunking import encode_name
-from ifqa.corpus.documents.source import Documents
+from ifqa.corpus.documents.readers import suffix_of
+from ifqa.corpus.documents.source import Documents, read_lines
+from ifqa.corpus.passage_store import parse_passage
 from ifqa.corpus.work_units import FileRecord, FileRecords, Source
+from ifqa.errors import MissingInput
+from ifqa.records import Passage
+
+#: Kind of a file left out, start of its reason or its suffix -> what would help.
+_MENDS = {
+    "no text on": "a scan without text: ocrmypdf IN OUT adds it, or start with --ocr",
+    "it needs a password": "save a copy without the password",
+    "not a complete PDF": "open it and save it again, or fetch it again",
+    "large": "raise max_mb in the corpus file, indexes/NAME.toml",
+    "closed": "allow your user to read it",
+    "link": "put the file itself into the folder",
+    "hidden": "rename it without the dot, if it should be read",
+    **dict.fromkeys((".doc", ".rtf", ".pages"), "save it as .docx"),
+    **dict.fromkeys((".xls", ".ods", ".numbers"), "save it as .xlsx"),
+    **dict.fromkeys((".ppt", ".key"), "save it as .pptx"),
+    ".msg": "save it as .eml",
+    **dict.fromkeys((".png", ".jpg", ".tif"), "a picture: ocrmypdf IN OUT.pdf makes a PDF with its text"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +40,29 @@ class IndexedFile:
     top: Path  # the folder of documents
     name: str  # its path relative to the folder, with slashes
     record: FileRecord
+
+    def passages(self) -> list[Passage]:
+        """Its passages, in order, from the index."""
+        lines = read_lines(self.record).splitlines(keepends=True)
+        return [parse_passage(line, f"{self.record.shard}: {self.name}") for line in lines]
+
+    def open(self) -> BinaryIO:
+        """Open the file; MissingInput unless its bytes are those that were indexed, and no link below `top` leads to it."""
+        path = self.top / self.name
+        with suppress(OSError):
+            linked = path.resolve(strict=True) != self.top.resolve() / self.name
+            if not linked and path.is_file() and path.stat().st_size == self.record.bytes:
+                handle = open(path, "rb", opener=_open_unlinked)  # noqa: SIM115 - closed by the caller
+                if hashlib.file_digest(handle, "sha256").hexdigest() == self.record.sha256:
+                    handle.seek(0)
+                    return handle
+                handle.close()
+        raise MissingInput(f"{self.name} has changed since it was indexed; open it in its folder")
+
+
+def _open_unlinked(path: str, flags: int) -> int:
+    """Open neither a link nor a pipe that replaced the file meanwhile."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
 def indexed_files(sources: Sequence[Source], records: FileRecords) -> Mapping[str, IndexedFile]:
@@ -30,3 +77,9 @@ def indexed_files(sources: Sequence[Source], records: FileRecords) -> Mapping[st
                 if name != key and record.passages:
                     files[encode_name(name)] = IndexedFile(top, name, record)
     return files
+
+
+def mend(file: Mapping[str, str]) -> str:
+    """What would help to read a file that was left out, from its line of bad_pages.jsonl; often empty."""
+    marks = (file["kind"], suffix_of(file["id"]) if file["kind"] == "other" else "")
+    return next((hint for mark, hint in _MENDS.items() if mark in marks or file["reason"].startswith(mark)), "")

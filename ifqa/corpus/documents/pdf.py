@@ -11,6 +11,7 @@ from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
+NO_TEXT = "no text"  # opens the reason for a PDF that may be a scan
 LARGEST_TEXT = 50_000_000  # characters; a manual of 1,000 pages has 3 million
 _DEEPEST = 3  # levels of the outline
 _MOST_ENTRIES = 10_000  # entries of the outline
@@ -51,7 +52,7 @@ def read_pdf(content: bytes) -> Iterator[TextRun]:
     raw, outline = _extract(content)
     pages = [_drop_contents(page) for page in _drop_running_heads(raw)]
     if not any(pages):
-        raise UnreadableFile(f"no text on its {len(pages)} pages: if they were scanned, run OCR on the file first")
+        raise UnreadableFile(f"{NO_TEXT} on its {len(pages)} pages: if they were scanned, --ocr reads them")
     known = {word.casefold() for page in pages for line in page for word in _WORD.findall(line)}
     return _runs([_join_hyphenated(page, known) for page in pages], outline)
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ifqa.corpus.documents import html, mail, markup, office, pdf, table_files
+from ifqa.corpus.documents import html, mail, markup, ocr, office, pdf, table_files
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text, is_binary
 from ifqa.corpus.documents.worker import Worker
@@ -59,6 +59,12 @@ class Chunking:
     words: int = 100
     overlap: int = 0
     columns: tuple[str, ...] = ()
+    ocr: bool = False
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """The settings; `ocr` only if it is true, so that earlier builds stay current."""
+        return {name: setting for name, setting in asdict(self).items() if name != "ocr" or setting}
 
 
 def read_passages(path: Path, name: str, expected: str, chunking: Chunking) -> tuple[bytes, int, int]:
@@ -74,7 +80,13 @@ def read_passages(path: Path, name: str, expected: str, chunking: Chunking) -> t
         raise IfqaError(f"{path} changed while it was being read; run the same command again")
     if not content.strip():
         raise UnreadableFile("empty")
-    facts, lines = WORKER.read({"name": name, "suffix": suffix_of(name), **asdict(chunking)}, content)
+    request = {"name": name, "suffix": suffix_of(name), **asdict(chunking)}
+    try:
+        facts, lines = WORKER.read(request, content)
+    except UnreadableFile as error:
+        if not (chunking.ocr and str(error).startswith(pdf.NO_TEXT)):
+            raise
+        facts, lines = WORKER.read(request, ocr.add_text(content))
     return lines, facts["passages"], facts["words"]
 
 

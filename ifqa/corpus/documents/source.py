@@ -4,13 +4,14 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
+from ifqa.corpus.documents import ocr
 from ifqa.corpus.documents.decoding import UnreadableFile
 from ifqa.corpus.documents.folder import FolderFile, scan_folder
 from ifqa.corpus.documents.readers import VERSION, Chunking, read_passages
@@ -41,7 +42,7 @@ class Document:
         """Its record and its passages, from an earlier build or read now."""
         file = self.file
         if self.earlier:
-            return replace(self.earlier, modified=file.modified), _read_lines(self.earlier)
+            return replace(self.earlier, modified=file.modified), read_lines(self.earlier)
         lines, passages, words, reason = b"", 0, 0, ""
         try:
             lines, passages, words = read_passages(Path(file.path), file.name, self.sha256, chunking)
@@ -50,8 +51,8 @@ class Document:
         return FileRecord(self.key, file.size, file.modified, self.sha256, len(lines), passages, words, reason), lines
 
 
-def _read_lines(record: FileRecord) -> bytes:
-    """The passages of a document in an earlier build."""
+def read_lines(record: FileRecord) -> bytes:
+    """The passages of a document in a build, a line of JSON each."""
     if record.shard is None:
         return b""
     with open(record.shard, "rb") as shard:
@@ -72,7 +73,7 @@ class DocumentsUnit(WorkUnit):
 
     def content_to_hash(self) -> Iterator[bytes]:
         files = [(document.file.name, document.sha256) for document in self.documents]
-        yield repr((VERSION, asdict(self.chunking), files)).encode("utf-8", "surrogatepass")
+        yield repr((VERSION, self.chunking.identity, files)).encode("utf-8", "surrogatepass")
 
     def make_shard(self) -> Shard:
         tally, lines, records = self.tally.copy(), list[bytes](), list[FileRecord]()
@@ -102,6 +103,7 @@ class Documents(Source):
         overlap: words of whole sentences that a passage repeats from the previous passage; less than `words`.
         columns: the columns of tables to read; empty for all.
         max_mb: megabytes of the largest file to read.
+        ocr: whether ocrmypdf reads PDF files without text.
     """
 
     format = "documents"
@@ -115,6 +117,7 @@ class Documents(Source):
     overlap: Natural = 0
     columns: Sequence[str] = ()
     max_mb: Annotated[float, Field(gt=0)] = 50.0
+    ocr: bool = False
     _hashes: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     def check(self) -> None:
@@ -123,6 +126,8 @@ class Documents(Source):
             raise MissingInput(f"documents not found: there is no {path.absolute()}; name a folder, or a file")
         if self.overlap >= self.words:
             raise ConfigError(f"overlap = {self.overlap}: wanted fewer words than a passage has, {self.words}")
+        if self.ocr:
+            ocr.require_program()
 
     @cached_property
     def scanned(self) -> list[FolderFile]:
@@ -131,16 +136,17 @@ class Documents(Source):
 
     @property
     def chunking(self) -> Chunking:
-        return Chunking(self.words, self.overlap, tuple(self.columns))
+        return Chunking(self.words, self.overlap, tuple(self.columns), self.ocr)
 
     @cached_property
     def key_prefix(self) -> str:
         """The start of its files' keys: a hash of the folder and the settings."""
-        settings = json.dumps([VERSION, str(Path(self.path).absolute()), asdict(self.chunking)], sort_keys=True)
+        settings = json.dumps([VERSION, str(Path(self.path).absolute()), self.chunking.identity], sort_keys=True)
         return hashlib.sha256(settings.encode("utf-8", "surrogatepass")).hexdigest()[:16] + "/"
 
     def settings(self) -> dict[str, object]:
-        return super().settings() | {"reader": VERSION}
+        settings = super().settings() | {"reader": VERSION}
+        return settings if self.ocr else {key: settings[key] for key in settings if key != "ocr"}
 
     def documents(self, known: KnownFiles) -> Iterator[Document]:
         """The files to read, with their hashes; a file with its known size and time of change is not hashed again."""

@@ -59,7 +59,7 @@ def test_documents_are_read_and_other_files_listed_and_the_folder_is_unchanged(d
     assert skipped_files() == {
         ".git": "a hidden folder", "notes/.secret.txt": "a hidden file", "picture.jpg": "no kind of document that is read (.jpg)",
         "big.txt": "3 MB, more than max_mb = 2", "notes/empty.txt": "empty", "manuals/broken.pdf": skipped_files()["manuals/broken.pdf"],
-        "manuals/scanned.pdf": "no text on its 2 pages: if they were scanned, run OCR on the file first",
+        "manuals/scanned.pdf": "no text on its 2 pages: if they were scanned, --ocr reads them",
         "notes/linked.txt": "a link; links are not followed", "notes/loop": "a link; links are not followed",
     }  # fmt: skip
     message = capsys.readouterr().err

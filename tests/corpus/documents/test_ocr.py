@@ -1,0 +1,73 @@
+"""Scans are read by ocrmypdf if that is asked for; corpora without it stay as they were."""
+
+import pytest
+from mixed_documents import pdf
+
+from ifqa.corpus.documents import ocr
+from ifqa.corpus.documents.source import Documents
+from ifqa.corpus.work_units import FileRecord
+from ifqa.errors import MissingInput
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/scan.pdf").write_bytes(pdf([[], []]))
+    (tmp_path / "docs/text.pdf").write_bytes(pdf([["A text."]]))
+    return tmp_path / "docs"
+
+
+def program(tmp_path, monkeypatch, script):
+    """An ocrmypdf of a shell script; its last two arguments are the scan and the file to write."""
+    path = tmp_path / "bin/ocrmypdf"
+    path.parent.mkdir()
+    path.write_text(f"#!/bin/sh\nwhile [ $# -gt 2 ]; do shift; done\n{script}\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(path.parent), prepend=":")
+
+
+def records(folder) -> dict[str, FileRecord]:
+    [unit, *_] = Documents(str(folder), ocr=True).work_units()
+    return {record.key.rpartition("/")[2]: record for record in unit.make_shard().files}
+
+
+def test_a_scan_gets_its_text_and_other_files_are_not_given_to_the_program(folder, tmp_path, monkeypatch):
+    (tmp_path / "read.pdf").write_bytes(pdf([["Ruth Hallam built the wheel."]]))
+    program(tmp_path, monkeypatch, f'cat "$1" >> {tmp_path}/scans; cp {tmp_path}/read.pdf "$2"')
+    assert [(name, record.words, record.reason) for name, record in records(folder).items()] == [
+        ("scan.pdf", 5, ""),
+        ("text.pdf", 2, ""),
+    ]
+    assert (tmp_path / "scans").read_bytes() == (folder / "scan.pdf").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (
+            'echo "page 1"; echo "  InputFileError: broken" >&2; exit 2',
+            "ocrmypdf cannot read it (InputFileError: broken)",
+        ),
+        ("exit 0", "ocrmypdf cannot read it (exit code 0)"),
+        ("/bin/sleep 60", "ocrmypdf takes more than 0.5 seconds to read it"),
+        ('cp "$1" "$2"', "no text on its 2 pages: if they were scanned, --ocr reads them"),
+    ],
+)
+def test_a_scan_that_cannot_be_read_is_left_out_with_the_reason(folder, tmp_path, monkeypatch, script, reason):
+    monkeypatch.setattr(ocr, "SECONDS", 0.5 if "sleep" in script else 60)
+    program(tmp_path, monkeypatch, script)
+    assert records(folder)["scan.pdf"].reason == reason
+
+
+def test_without_the_program_the_command_to_install_it_is_told(folder, monkeypatch):
+    monkeypatch.setenv("PATH", str(folder))
+    with pytest.raises(MissingInput, match="ocrmypdf is not installed; install it: apt install ocrmypdf"):
+        Documents(str(folder), ocr=True).check()
+
+
+def test_only_a_corpus_with_ocr_has_another_identity(folder):
+    plain, scanned = Documents(str(folder)), Documents(str(folder), ocr=True)
+    assert "ocr" not in plain.fingerprint({})
+    assert "ocr" not in plain.chunking.identity
+    assert scanned.fingerprint({}) == plain.fingerprint({}) | {"ocr": True}
+    assert scanned.key_prefix != plain.key_prefix
