@@ -1,4 +1,4 @@
-"""Progress on stderr: bars with ETA for work of more than two seconds, and the messages of the package's logger."""
+"""Progress on stderr: bars with ETA for work of more than half a second, and the messages of the package's logger."""
 
 import logging
 import sys
@@ -6,11 +6,23 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import Literal
+from functools import cache
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Literal
 
 from ifqa.formatting import printable_line
 
+if TYPE_CHECKING:
+    from rich.progress import Progress, Task
+
+#: Gets the name of the file being read, the work done within the running task, and which worker runs it.
+Report = Callable[[str, float, object], None]
+
+_DELAY = 0.5  # seconds of work before its bar appears
+_LONGEST_PAUSE = 60  # seconds between lines where there is no terminal; the first pauses are shorter
+
 _quiet = False
+_report: Report | None = None  # of the newest bar, or of the pool in a worker
 
 
 class StderrHandler(logging.Handler):
@@ -51,50 +63,97 @@ def is_quiet() -> bool:
     return _quiet
 
 
+def report(name: str, done: float = 0, worker: object = None) -> None:
+    """Tell the newest bar which file a task is at, and how much of the task is done; without a bar, do nothing."""
+    if _report:
+        _report(name, done, worker)
+
+
+def send_reports(send: Report) -> None:
+    """Send this process's reports to another process, which shows the bar."""
+    global _report
+    _report = send
+
+
 @contextmanager
 def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Iterator[Callable[[float], None]]:
     """Show a progress bar of `total` (None: unknown); call the yielded function with the work done since the last call.
 
-    After two seconds the bar shows amount, rate and ETA. If stderr is not a terminal, it prints them once a minute instead. The
-    unit "bytes" shows amounts as kB and MB.
+    After half a second the bar shows amount, rate and ETA, and what `report` tells of the work within a task. If stderr is not
+    a terminal, it prints lines instead: every few seconds at first, then once a minute. The unit "bytes" shows kB and MB.
     """
-    from rich.console import Console
-    from rich.filesize import decimal
-    from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    global _report
+    display, ended, started = _display(), Event(), time.monotonic()
+    task_id = display.add_task(printable_line(label), total=total, visible=False, unit=unit, state="")
+    [task] = [task for task in display.tasks if task.id == task_id]
+    display.update(task_id, state=_state(task))
+    within: dict[object, float] = {}  # worker -> the work done in its task
+    finished, name, outer = 0.0, "", _report
 
-    def amount(count: float) -> str:
-        return decimal(int(count)) if unit == "bytes" else f"{count:,.0f}"
-
-    def state(task: Task) -> str:
-        of = "" if task.total is None else f" of {amount(task.total)}"
-        return f"{amount(task.completed)}{of}" + (f", {amount(task.speed)}/s" if task.speed and task.speed >= 1 else "")
-
-    texts = (TextColumn("{task.description}", markup=False), TextColumn("{task.fields[state]}", markup=False))
-    columns = (texts[0], BarColumn(bar_width=None), texts[1], TimeElapsedColumn(), TimeRemainingColumn())
-    display = Progress(*columns, console=Console(stderr=True), expand=True)
-    task_id = display.add_task(printable_line(label), total=total, state="")
-    started = time.monotonic()
-    next_line = started + 60
+    def show() -> None:
+        completed = max(task.completed, finished + sum(within.values()))  # a bar never goes back
+        display.update(task_id, completed=completed)
+        display.update(task_id, state=_state(task))
 
     def advance(amount_done: float = 1) -> None:
-        nonlocal next_line
-        if _quiet:
-            return
-        display.advance(task_id, amount_done)
-        task, now = display.tasks[0], time.monotonic()
-        if display.console.is_terminal:
-            display.update(task_id, state=state(task))
-            if not display.live.is_started and now > started + 2:
-                with suppress(OSError):
-                    display.start()
-        elif now > next_line:
-            next_line = now + 60
-            remaining = f", about {timedelta(seconds=int(task.time_remaining))} to go" if task.time_remaining else ""
-            write_line(f"{label}: {state(task)}{remaining}")
+        nonlocal finished
+        finished += amount_done
+        within.clear()
+        show()
 
+    def show_report(file: str, done: float, worker: object) -> None:
+        nonlocal name
+        name, within[worker] = printable_line(file), done
+        display.update(task_id, description=f"reading {name.rpartition('/')[2]}")
+        show()
+
+    def watch() -> None:
+        if display.console.is_interactive and not ended.wait(_DELAY):
+            with suppress(OSError):
+                display.update(task_id, visible=True)
+                display.start()
+        elif not display.console.is_interactive:
+            while not ended.wait(min(_LONGEST_PAUSE, max(1, time.monotonic() - started))):
+                remaining = (
+                    f", about {timedelta(seconds=int(task.time_remaining))} to go" if task.time_remaining else ""
+                )
+                write_line(f"{label}: {_state(task)}{remaining}{name and f', reading {name}'}")
+
+    watcher = Thread(target=watch, daemon=True)
+    if not _quiet:
+        _report = show_report
+        watcher.start()
     try:
         yield advance
     finally:
-        if display.live.is_started:
+        _report = outer
+        ended.set()
+        if watcher.is_alive():
+            watcher.join()
+        display.remove_task(task_id)
+        if display.live.is_started and not display.tasks:
             with suppress(OSError):
                 display.stop()
+
+
+@cache
+def _display() -> "Progress":
+    """The bars of this process, below each other; they vanish when their work ends."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Column
+
+    label = TextColumn("{task.description}", markup=False, table_column=Column(ratio=3, no_wrap=True))
+    width = BarColumn(bar_width=None, table_column=Column(ratio=2))
+    columns = (label, width, TextColumn("{task.fields[state]}", markup=False), TimeRemainingColumn(compact=True))
+    return Progress(*columns, console=Console(stderr=True), expand=True, transient=True)
+
+
+def _state(task: "Task") -> str:
+    from rich.filesize import decimal
+
+    def amount(count: float) -> str:
+        return decimal(int(count)) if task.fields["unit"] == "bytes" else f"{count:,.0f}"
+
+    of = "" if task.total is None else f" of {amount(task.total)}"
+    return f"{amount(task.completed)}{of}" + (f", {amount(task.speed)}/s" if task.speed and task.speed >= 1 else "")

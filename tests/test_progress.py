@@ -1,13 +1,18 @@
 """Lines on stderr: counts in words, and text from outside that cannot steer a terminal."""
 
 import logging
+import re
 import subprocess
 import sys
+import time
 import unicodedata
+from io import StringIO
+from threading import Event
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from ifqa import progress
 from ifqa.formatting import pluralize, printable, printable_line
@@ -46,12 +51,77 @@ def test_a_message_with_a_newline_is_printed_on_one_line(capsys):
     assert capsys.readouterr().err == "a title Answer  forged\ufffd[31m\n"
 
 
-def test_the_label_of_a_bar_is_no_markup_and_no_control(monkeypatch, capsys):
-    clock = iter([0.0, 70.0, 140.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock, 200.0))
-    with bar("SHA-256 of [/b]\x1b[31m", 2) as advance:
-        advance(1)
-    assert "SHA-256 of [/b]\ufffd[31m: 1 of 2" in capsys.readouterr().err
+def shown(width, work):
+    """What a terminal of this width gets of some work under a bar."""
+    terminal = Console(file=StringIO(), force_terminal=True, width=width, color_system=None, _environ={})
+    progress._display.cache_clear()
+    progress._display().live.console = terminal
+    try:
+        work()
+    finally:
+        progress._display.cache_clear()
+    return terminal.file.getvalue()
+
+
+def test_a_bar_shows_the_file_being_read_and_the_share_of_it_that_is_read_within_80_columns():
+    def work():
+        with bar("passages of mine", 8_000_000, "bytes") as advance:
+            progress.report("reports/[b]a very long name of a file on roads\x1b[31m.pdf", 1_000_000)
+            time.sleep(0.7)
+            progress.report("next.pdf", 2_000_000)
+            progress.report("next.pdf", 1_500_000)  # a bar never goes back
+            time.sleep(0.2)
+            advance(4_000_000)
+            time.sleep(0.2)
+
+    screen = shown(80, work)
+    lines = re.sub(r"\x1b\[\??[\dA-Za-z]+", "", screen).splitlines()
+    assert "\x1b[31m" not in screen
+    assert max(map(len, lines)) <= 80
+    for seen in ("reading [b]a very", "1.0 MB of 8.0 MB", "reading next.pdf", "2.0 MB of 8.0 MB", "4.0 MB of 8.0 MB"):
+        assert seen in screen
+
+
+def test_nested_bars_are_shown_below_each_other_and_vanish():
+    def work():
+        with bar("outer", 2) as advance, bar("inner", None) as step:
+            time.sleep(0.7)
+            advance()
+            step(3)
+            time.sleep(0.2)
+
+    screen = shown(60, work)
+    assert re.search(r"outer[^\r\n]* 0 of 2 [^\r\n]*\r?\ninner", screen)
+    assert progress._display().tasks == []
+
+
+def test_lines_take_the_place_of_a_bar_where_there_is_no_terminal(monkeypatch, capsys):
+    seconds, pauses = iter(range(10_000)), []
+
+    class Hurried(Event):
+        def wait(self, timeout=None):
+            pauses.append(timeout)
+            return self.is_set()
+
+    monkeypatch.setattr(progress, "Event", Hurried)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds, 10_000))
+    with bar("SHA-256 of [/b]\x1b[31m", 2, "bytes"):
+        while len(pauses) < 90:
+            time.sleep(0.001)
+        progress.report("a.pdf", 1)
+        lines = ""
+        while "reading" not in lines:
+            lines += capsys.readouterr().err
+    assert "SHA-256 of [/b]\ufffd[31m: 1 byte of 2 bytes, reading a.pdf\n" in lines
+    assert pauses[0] == 1
+    assert max(pauses) == 60
+
+
+def test_work_of_less_than_half_a_second_shows_nothing(capsys):
+    with bar("short", 1) as advance:
+        advance()
+    progress.report("nowhere.pdf", 1)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("redirect", ["2>/dev/full", "2>&-"])

@@ -1,4 +1,4 @@
-"""The benchmark `file`: your own questions. Its split is the path of a file of JSON lines or CSV, compressed or not.
+"""The benchmark `file`: your own questions. Its split is the path of a file of JSON lines, CSV or parquet, compressed or not.
 
 A line of JSON, and the same question in CSV, with "|" between answers:
 
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ifqa.errors import FormatError, MissingInput, unknown_name
 from ifqa.formats.runs import check_id
-from ifqa.formats.tables import read_rows, row_id, unpacked_suffix
+from ifqa.formats.tables import TABLE_SUFFIXES, read_rows, row_id, split_cell, unpacked_suffix
 from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
@@ -92,7 +92,7 @@ def write_questions(path: Path, questions: Sequence[Question]) -> int:
 
 @cached_by_file(4)
 def _read_questions(path: Path) -> tuple[Question, ...]:
-    is_table = unpacked_suffix(path) not in (".jsonl", ".json")
+    is_table = unpacked_suffix(path) in TABLE_SUFFIXES
     name = "_".join(_SUFFIXES.sub("", path.name).encode("utf-8", "replace").decode().split())
     questions: dict[str, Question] = {}
     for number, (where, row) in enumerate(read_rows(path, "question"), start=1):
@@ -146,14 +146,8 @@ def _parse_question(row: dict[str, object], number: str, where: str, prefix: str
 def _parse_texts(row: dict[str, object], name: str, where: str, is_table: bool) -> tuple[str, ...]:
     """The texts of a key or a column, stripped. "|" separates texts in a cell, except in passages, which may hold tables."""
     texts = row.get(name, [])
-    if is_table and isinstance(texts, str) and texts.lstrip().startswith('["'):
-        try:
-            texts = json.loads(texts)
-        except (ValueError, RecursionError) as error:
-            raise FormatError(
-                f'{where}: {name!r} starts like a list but is not one; wanted ["…", "…"] ({error})'
-            ) from error
+    if is_table:
+        texts = split_cell(texts, f"{where}: {name!r}", "" if name == "passages" else "|")
     elif isinstance(texts, str):
-        parts = texts.split("|") if is_table and name != "passages" else [texts]
-        texts = [text for text in parts if text.strip()]
+        texts = [texts] if texts.strip() else []
     return tuple(dict.fromkeys(text.strip() for text in texts_field({name: texts}, name, where)))

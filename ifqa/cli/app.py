@@ -251,7 +251,10 @@ def screen(
 
 @app.command(rich_help_panel=_DATA)
 def convert(
-    source: Annotated[str, Argument(help="An experiment, a split (ifqa:full-dev), or a file of questions or tasks.")],
+    source: Annotated[
+        str,
+        Argument(help="An experiment, a split (ifqa:full-dev), or questions or tasks as JSON, CSV or parquet."),
+    ],
     to: Annotated[Path, Option(help="File: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file).")],
     form: Annotated[str, Option("--format", help="ctxs, trec, qrels, topics, file or verification.")] = "",
     k: Annotated[int | None, Option(help="Only the first K passages of each question.")] = None,
@@ -299,14 +302,20 @@ def report(
     into: Annotated[Path | None, Option(help="Also put the table of results into this file, a README.md.")] = None,
     check: Annotated[bool, Option("--check", help="Write nothing; fail if a written file is stale.")] = False,
     limited: Annotated[bool, Option("--limited", help="Also report unnamed variants with --limit.")] = False,
+    json: Json = False,
 ) -> None:
     """Write all results beside published ones, as tables and a page.
 
-    The tables are experiments/RESULTS.md; the page has curves and every question.
+    The tables are experiments/RESULTS.md; the page has curves and every question. --json prints all recorded scores.
     """
     from ifqa.report.publish import publish
+    from ifqa.report.results_log import read_records
 
-    for path in publish(into, experiments or [], check, limited):
+    files = list(publish(into, experiments or [], check, limited))
+    if json:
+        scores = {name: {**record["scores"], "made": record["made"]} for name, record in read_records().items()}
+        options.print_json({"files": list(map(str, files)), "experiments": scores})
+    for path in [] if json else files:
         options.print_line(path)
 
 

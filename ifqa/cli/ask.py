@@ -53,10 +53,18 @@ def ask(
     if question:
         as_questions([question])
     with open_system(run) as system:
-        searched = system.searched
+        searched, reader = system.searched, run.reader["name"]
 
         def show(answer: "Answer") -> int:
-            print_json(answer_json(answer, searched)) if json else show_answer(answer, searched)
+            least = system.threshold(threshold)
+            if json:
+                print_json({**answer_json(answer, searched), "reader": reader, "threshold": least})
+            else:
+                show_answer(
+                    answer,
+                    searched,
+                    refusal=f"by the reader {reader} below {least:.0%}; to see its answer: --threshold 0",
+                )
             return int(bool(answer.error))
 
         if question:

@@ -5,20 +5,18 @@ import os
 import platform
 import shutil
 from collections.abc import Callable
-from importlib import metadata
 from itertools import starmap
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from rich.filesize import decimal
 from typer import Argument
 
 from ifqa.cli.options import Docs, Json, print_json, print_line
 from ifqa.errors import ConfigError, IfqaError, MissingInput
-from ifqa.llms.credentials import KEY
-from ifqa.protocols import Requirement
 from ifqa.version import __version__
-from ifqa.workers.hardware import total_memory
+
+if TYPE_CHECKING:
+    from ifqa.protocols import Requirement
 
 logger = logging.getLogger(__name__)
 
@@ -81,8 +79,13 @@ def init(
 
 def doctor(json: Json = False) -> None:
     """Check the installation: Python, Java, torch and models."""
+    from rich.filesize import decimal
+
+    from ifqa.llms.credentials import KEY
     from ifqa.models.hub import minilm_folder
     from ifqa.pipeline.check import requirement_json
+    from ifqa.protocols import Requirement
+    from ifqa.workers.hardware import total_memory
 
     facts = {
         "ifqa": __version__,
@@ -111,20 +114,26 @@ def doctor(json: Json = False) -> None:
         raise MissingInput("; ".join(problems))
 
 
-def _package(name: str, purpose: str, extra: str) -> Requirement:
+def _package(name: str, purpose: str, extra: str) -> "Requirement":
+    from ifqa.protocols import Requirement
+
     version, mend = _version(name), f"pip install 'ifqa[{extra}]'" if extra else f"pip install {name}"
     return Requirement(f"{name} {version}, for {purpose}".replace(" ,", ","), "" if version else mend)
 
 
 def _version(name: str) -> str:
+    from importlib import metadata
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return ""
 
 
-def _working(what: str, start: Callable[[], object]) -> Requirement:
+def _working(what: str, start: Callable[[], object]) -> "Requirement":
     """The requirement of a part, which is started to see whether it works."""
+    from ifqa.protocols import Requirement
+
     try:
         return Requirement(f"{what}, {start()}")
     except IfqaError as error:

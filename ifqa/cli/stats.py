@@ -43,7 +43,9 @@ def stats_questions(
 
 @stats.command("causal")
 def stats_causal(
-    source: Annotated[str, Argument(help="A file (.jsonl, .json, .csv, .tsv, .txt, .gz) or BENCHMARK[:SPLIT].")],
+    source: Annotated[
+        str, Argument(help="A file (.jsonl, .json, .parquet, .csv, .tsv, .txt, .gz) or BENCHMARK[:SPLIT].")
+    ],
     rules: Annotated[Repeated, Option(help="Rules: notebook, table3 or fixed. Repeatable.", show_default="all")] = None,
     dataset: Annotated[str, Option(help="Show the paper's values of this dataset beside: hotpotqa.")] = "",
     json: Json = False,

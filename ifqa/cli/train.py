@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
@@ -11,8 +11,9 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from ifqa.cli.options import print_line, settings_of_flags, show_help, with_options, with_quiet
-from ifqa.plugins import load_plugin, plugin_names
-from ifqa.protocols import Trainer, TrainerFlag
+
+if TYPE_CHECKING:
+    from ifqa.protocols import Trainer
 
 _NONE, _LAST = "'' for none.", "without it the last is kept."
 _CORPUS = "Corpus whose BM25 index the training passages come from."
@@ -27,6 +28,8 @@ class Trainers(TyperGroup):
     @property
     def commands(self) -> dict[str, Any]:
         """All verbs by name."""
+        from ifqa.plugins import plugin_names
+
         return {name: _verb(name) for name in plugin_names("trainer")}
 
     @commands.setter
@@ -35,6 +38,8 @@ class Trainers(TyperGroup):
 
     def get_command(self, _: object, cmd_name: str) -> Any:
         """The verb of a trainer of ifqa, or of my_module:Class; None if there is none."""
+        from ifqa.plugins import plugin_names
+
         return _verb(cmd_name) if cmd_name in plugin_names("trainer") or ":" in cmd_name else None
 
 
@@ -42,6 +47,8 @@ train = typer.Typer(help=_HELP, cls=Trainers, invoke_without_command=True, callb
 
 
 def _verb(name: str) -> Any:
+    from ifqa.plugins import load_plugin
+
     trainer = load_plugin("trainer", name)
     parameters = signature(trainer).parameters
     folder = Path(trainer.folder or f"models/{name.rpartition(':')[2]}")
@@ -69,7 +76,7 @@ def _verb(name: str) -> Any:
     return get_command(app)
 
 
-def _options(trainer: type[Trainer], folder: Path, settings: Mapping[str, Parameter]) -> dict[str, object]:
+def _options(trainer: "type[Trainer]", folder: Path, settings: Mapping[str, Parameter]) -> dict[str, object]:
     """The options besides the settings' own flags."""
     recipes = " or ".join(f"{name} ({recipe.about})" for name, recipe in trainer.recipes.items())
     part = f"Only this part of the split; its weights go to {folder}-{trainer.part.upper()}."
@@ -95,6 +102,8 @@ def _options(trainer: type[Trainer], folder: Path, settings: Mapping[str, Parame
 
 def _flag(parameter: Parameter) -> object:
     """The option of a setting that has its own flag; else None."""
+    from ifqa.protocols import TrainerFlag
+
     for mark in getattr(parameter.annotation, "__metadata__", ()):
         if isinstance(mark, TrainerFlag):
             repeats = isinstance(parameter.default, tuple)

@@ -24,7 +24,7 @@ from xml.sax.saxutils import quoteattr
 
 from ifqa.errors import ConfigError, FormatError
 from ifqa.formats.ctxs import is_json_list, iter_entries
-from ifqa.formats.tables import objects_field, read_rows, unpacked_suffix
+from ifqa.formats.tables import objects_field, parse_header, read_first_line, read_rows, unpacked_suffix
 from ifqa.records import Question
 from ifqa.scoring.statistics import krippendorff_alpha
 from ifqa.storage.files import atomic_write, typed_field, unicode_text, write_bytes
@@ -139,9 +139,11 @@ def _format_cell(texts: str | list[str]) -> str:
 
 
 def holds_tasks(path: Path) -> bool:
-    """Whether a file holds annotation tasks: CSV, or a JSON list whose first entry has Label Studio's `data`."""
+    """Whether a file holds annotation tasks: CSV with a column `passage`, or a JSON list with Label Studio's `data`."""
+    if unpacked_suffix(path) == ".csv":
+        return "passage" in (header := parse_header(read_first_line(path)[0], ".csv")) or "question" not in header
     if unpacked_suffix(path) != ".json" or not is_json_list(path):
-        return unpacked_suffix(path) == ".csv"
+        return False
     return isinstance(next(iter_entries(path), {}).get("data"), dict)
 
 

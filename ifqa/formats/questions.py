@@ -35,15 +35,16 @@ def iter_questions(path: Path) -> Iterator[Question]:
 
 
 def read_questions(path: Path) -> list[Question]:
-    """The questions of a file, with unique ids; from JSON also with their answers, passages and choices.
+    """The questions of a file, with unique ids, and with their answers, passages and choices if it has them.
 
     Besides the fields of `iter_questions`, a record may have `answers`, `answer` or `target` (a text, a list, or the objects of
     SQuAD or TriviaQA); `passages` or `context` (a text or a list); `choices`; `source` and `licence`, which become labels. This
-    covers SQuAD, lm-eval, the IfQA release, DPR and FiD. SQuAD's impossible questions have no answers.
+    covers SQuAD, lm-eval, the IfQA release, DPR and FiD. SQuAD's impossible questions have no answers. A cell of a table has
+    texts between "|" (passages: one text), or a JSON list.
     """
-    is_json = unpacked_suffix(path) in tables.JSON_SUFFIXES
-    questions = list(_parse_file(path, _parse_full if is_json else _parse_brief))
-    if not is_json:
+    is_table = unpacked_suffix(path) in tables.TABLE_SUFFIXES
+    questions = list(_parse_file(path, _parse_cells if is_table else _parse_full))
+    if is_table:
         questions = [replace(question, text=question.text.strip()) for question in questions]
     return check_unique_ids(path, questions)
 
@@ -96,6 +97,12 @@ def _parse_brief(row: dict[str, object], where: str, number: int) -> Question:
     labels = (("causal", _CAUSAL_LABELS[causal]),) if causal else ()
     text = text_field(row, "question", where)
     return Question(row_id(row, where) or str(number), text, group=group or "", labels=labels)
+
+
+def _parse_cells(row: dict[str, object], where: str, number: int) -> Question:
+    lists = dict.fromkeys((*_ANSWER_KEYS, "choices"), "|") | {"passages": "", "context": ""}
+    cells = {key: tables.split_cell(row[key], f"{where}: {key!r}", mark) for key, mark in lists.items() if row.get(key)}
+    return _parse_full({**row, **cells}, where, number)
 
 
 def _parse_full(record: dict[str, object], where: str, number: int) -> Question:

@@ -4,17 +4,20 @@
 |---|---|
 | `.jsonl` | one object per line |
 | `.json` | a list of objects, or SQuAD's format |
+| `.parquet` | its rows; needs pyarrow |
 | `.csv`, `.tsv`, `.txt` | lines below a header, which must have the column that the caller names |
 
 Column names are case-insensitive, and rows of empty cells are skipped. Files may be compressed: `.xz`, `.gz`, `.bz2`.
 """
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import IO
 
-from ifqa.errors import FormatError
+from ifqa.errors import FormatError, MissingInput
 from ifqa.formats.ctxs import is_json_list, iter_entries
 from ifqa.storage.files import LONGEST_LINE, open_unpacked, read_jsonl, read_lines, typed_field, unicode_text
 from ifqa.storage.json_stream import JsonStream
@@ -22,7 +25,10 @@ from ifqa.storage.json_stream import JsonStream
 Row = tuple[str, dict[str, object]]  # "file:line" or "file: entry n", and the row's values by name
 
 _COMPRESSED_SUFFIXES = (".gz", ".xz", ".bz2")
-JSON_SUFFIXES, TABLE_SUFFIXES = (".jsonl", ".json"), (".csv", ".tsv", ".txt")
+#: Files with typed values, and files with texts only.
+JSON_SUFFIXES, TABLE_SUFFIXES = (".jsonl", ".json", ".parquet"), (".csv", ".tsv", ".txt")
+_ROWS = 10  # rows of a parquet file in memory: a dictionary-encoded text may be in all of them
+_ROWS_SIZE = 1 << 28  # bytes of these rows; ten articles at MediaWiki's limit are 20 MB
 _ID_COLUMNS = ("id", "idx", "qid", "question_id")
 
 
@@ -41,6 +47,9 @@ def read_rows(path: Path, required: str) -> Iterator[Row]:
         raise FormatError(f"{path}: wanted a {suffixes} file, compressed or not; found {path.suffix!r}")
     if kind == ".jsonl":
         yield from ((f"{path}:{number}", record) for number, record in read_jsonl(path))
+    elif kind == ".parquet":
+        with open(path, "rb") as handle:
+            yield from ((f"{path}:{number}", row) for number, row, _ in read_parquet(path, handle))
     elif kind == ".json" and is_json_list(path):
         yield from ((f"{path}: entry {number}", entry) for number, entry in enumerate(iter_entries(path), start=1))
     elif kind == ".json":
@@ -50,6 +59,31 @@ def read_rows(path: Path, required: str) -> Iterator[Row]:
         if required not in parse_header(first, kind):
             raise FormatError(f"{path}:1: wanted a header with the column {required!r}; found {first[:80]!r}")
         yield from _read_table(path, lines, _delimiter(kind, first))
+
+
+def read_parquet(
+    file: Path, handle: IO[bytes], columns: Collection[str] | None = None
+) -> Iterator[tuple[int, dict[str, object], int]]:
+    """Number and columns of each row of a parquet file, and the bytes read so far, estimated from the share of rows."""
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ModuleNotFoundError as error:
+        raise MissingInput(f"{file}: parquet needs pyarrow; install it with: pip install 'ifqa[parquet]'") from error
+    number, size = 0, file.stat().st_size
+    try:
+        table = ParquetFile(handle)
+        chosen = [name for name in table.schema_arrow.names if columns is None or name in columns]
+        for batch in table.iter_batches(_ROWS, columns=chosen, use_threads=False):
+            if batch.nbytes > _ROWS_SIZE:
+                raise FormatError(f"{file}:{number + 1}: {batch.nbytes:,} bytes in {_ROWS} rows; wanted a few MB a row")
+            for record in batch.to_pylist():
+                number += 1
+                yield number, record, size * number // table.metadata.num_rows
+    except (ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise FormatError(f"{file}: not a complete parquet file ({error}); fetch it again") from error
 
 
 def row_id(row: Mapping[str, object], where: str) -> str:
@@ -96,6 +130,18 @@ def parse_header(first: str, kind: str) -> list[str]:
     """The column names of a header line."""
     csv.field_size_limit(LONGEST_LINE)
     return [cell.strip().lower() for cell in next(csv.reader([first], delimiter=_delimiter(kind, first)), [])]
+
+
+def split_cell(cell: object, where: str, separator: str = "|") -> object:
+    """The texts of a cell of a table: a JSON list of texts, or texts between separators; other values are unchanged."""
+    if not isinstance(cell, str):
+        return cell
+    if not cell.lstrip().startswith('["'):
+        return [text.strip() for text in (cell.split(separator) if separator else [cell]) if text.strip()]
+    try:
+        return json.loads(cell)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f'{where} starts like a list but is not one; wanted ["…", "…"] ({error})') from error
 
 
 def _delimiter(kind: str, first: str) -> str:

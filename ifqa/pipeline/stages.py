@@ -192,8 +192,9 @@ def build_corpus(run: Run) -> None:
     if run.corpus:
         corpus, parts = run.corpus.corpus, ["passages", *experiment.indexes]
         if all(map(run.corpus.is_current, parts)):
-            for part in parts:  # no lock: several experiments may read a finished corpus at once
-                logger.info(f"{corpus.folder / part}: up to date")
+            logger.info(
+                f"{corpus.folder}: up to date"
+            )  # no lock: several experiments may read a finished corpus at once
             return
         with lock(corpus.folder, wait=True):  # of several processes, the first builds and the others reuse it
             build_passages(corpus)

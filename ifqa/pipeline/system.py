@@ -190,13 +190,18 @@ class System:
             passages = self._passages(top)
         with streaming(on_text):
             predictions = self.read(parsed, passages, [[hit.score for hit in ranking] for ranking in top])
-        least, answers = self.reader.abstain_threshold if threshold is None else threshold, []
+        least, answers = self.threshold(threshold), []
         for question, prediction, texts, ranking in zip(parsed, predictions, passages, top, strict=True):
             by_id = {passage.id: passage for passage in texts}
             evidence = (by_id[passage_id] for passage_id in prediction.passage_ids)
             answer = answer_of(question, prediction.abstain_below(least), evidence)
             answers.append(replace(answer, steps=tuple(ranking.steps or ())))
         return answers
+
+    def threshold(self, asked: float | None = None) -> float:
+        """The confidence below which an answer is withheld: `asked`, or the reader's own if None."""
+        with self._reading:
+            return self.reader.abstain_threshold if asked is None else asked
 
     def ask(
         self, question: str | Question, threshold: float | None = None, on_text: TextCallback | None = None

@@ -88,11 +88,17 @@ def answer_json(answer: Answer, searched: CorpusSummary | None = None) -> dict[s
 
 
 def show_answer(
-    answer: Answer, searched: CorpusSummary | None = None, passages: int = 3, kind: str = "", wanted: str = ""
+    answer: Answer,
+    searched: CorpusSummary | None = None,
+    passages: int = 3,
+    kind: str = "",
+    wanted: str = "",
+    refusal: str = "",
 ) -> None:
     """Print a question's answer and its first passages, with the answer highlighted; `searched` says what was searched.
 
     `kind` is "right", "wrong" and so on, if the gold answer is known; `wanted` is the gold answer, shown unless `kind` is right.
+    `refusal` says who withholds an answer, and how to see it.
     """
     console = Console(highlight=False)
     styled = console.color_system is not None
@@ -106,6 +112,8 @@ def show_answer(
         text += f"  [{_COLOURS.get(kind, 'dim')}]({'; '.join(notes)})[/]"
     _print_field(console, "Question", sanitize(answer.question.text))
     _print_field(console, "Answer", text)
+    if refusal and answer.candidate and not (answer.text or answer.error):
+        _print_field(console, "Withheld", f"[dim]{sanitize(refusal)}[/dim]")
     if answer.how and answer.how.calculation:
         _print_field(console, "Computed", sanitize(str(answer.how.calculation)))
     if answer.factual:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
 from string import ascii_uppercase
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -12,11 +13,14 @@ from ifqa.errors import ConfigError, MissingInput, unknown_name
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import predictions_of
 from ifqa.records import Prediction, Question
-from ifqa.report.table import Table, p_cell, render_text, sanitize
+from ifqa.report.table import Table, make_frame, p_cell, render_text, sanitize
 from ifqa.scoring.aggregation import QuestionSample, aggregate_rows
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.score_files import QuestionRow, read_rows, row_score
 from ifqa.scoring.statistics import holm_correction
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,10 @@ class Comparison:
             "measures": [difference.to_dict() for difference in self.differences],
             "largest": {"measure": self.measure, "questions": largest},
         }
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A pandas frame with a row for each measure, as in `to_dict`."""
+        return make_frame([difference.to_dict() for difference in self.differences])
 
     def table(self) -> Table:
         """A row for each measure."""

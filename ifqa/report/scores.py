@@ -11,8 +11,8 @@ from rich.console import Console
 
 from ifqa.config.expected import find_score
 from ifqa.config.experiment import Experiment
-from ifqa.errors import MissingInput, unknown_name
-from ifqa.report.table import Table, render_text, sanitize
+from ifqa.errors import unknown_name
+from ifqa.report.table import Table, make_frame, render_text, sanitize
 from ifqa.scoring import score_files
 from ifqa.scoring.error_types import classify_outcome
 from ifqa.scoring.scheme import ScoringScheme
@@ -99,14 +99,10 @@ class Scores:
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas frame with a row for each measure over all questions, each subset and each group."""
-        try:
-            import pandas as pd
-        except ModuleNotFoundError as error:
-            raise MissingInput("a frame needs pandas; install it with: pip install pandas") from error
         rows: list[tuple[object, ...]] = []
         for over, part in self._parts():
             rows += [(over, name, mean["value"], mean["low"], mean["high"]) for name, mean in part.items()]
-        return pd.DataFrame(rows, columns=["over", "measure", "value", "low", "high"])
+        return make_frame(rows, ["over", "measure", "value", "low", "high"])
 
     def tables(self) -> list[Table]:
         """Tables for the terminal: the measures, the headline by subset if there are many, and by group."""

@@ -6,9 +6,11 @@ screen reader reads the title and the numbers. There is no script or style sheet
 
 import hashlib
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import accumulate
 
 #: Contrast of 3:1 on white and on dark pages; Okabe and Ito's hues, distinct for the colour-blind.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5699a", "#a87400", "#757b82")
@@ -16,8 +18,8 @@ DASHES = ("", "7 3", "2 3")  # the first six curves, the next six, and all after
 
 _WIDTH, _HEIGHT = 640, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 226, 46, 50  # margins of curves, in pixels
-_LABEL_GAP = 17  # pixels between two labels
-_LONGEST = 28  # characters of a label
+_LABEL_GAP, _LEAST_GAP = 17, 13  # pixels between two lines of labels
+_LONGEST = 28  # characters of a line of a label
 _AXIS = 'fill="none" stroke="currentColor"'
 
 Point = tuple[float, float, float, float]  # x; a score in percent and the ends of its 95% interval
@@ -36,6 +38,7 @@ class Axis:
     about: str  # the figure's text alternative for screen readers
     ticks: tuple[float, ...] = ()  # empty for a tick at each point of a logarithmic axis
     diagonal: bool = False  # whether the figure has the line x = y
+    percent: bool = True  # whether scores are in percent
 
 
 _PERCENTS, _FIFTEENTH = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0), "mean confidence of a fifteenth of the questions"
@@ -43,6 +46,11 @@ _RISK = "Wrong answers in percent among the surest questions at each coverage"
 RECALL = Axis("K, passages", "K", "Recall in percent at K passages")
 RISK = Axis("coverage, % of the questions, the surest first", "coverage", _RISK, _PERCENTS)
 RELIABILITY = Axis(f"{_FIFTEENTH}, %", "confidence", f"Right answers in percent at each {_FIFTEENTH}", _PERCENTS, True)
+
+
+def loss_axis(steps: float) -> Axis:
+    """The axis of a training's loss, which is no percentage."""
+    return Axis("step", "step", "Loss of a training at its steps", _round_ticks(steps), percent=False)
 
 
 def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
@@ -55,7 +63,10 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
         raise ValueError(f"figure {title!r}: wanted at least one curve, and points in each")
     points = [point for curve in curves for point in curve.points]
     ticks = axis.ticks or tuple(sorted({point[0] for point in points}))
-    low, high, step = (0, 100, 20) if axis.diagonal else _limits(end for point in points for end in point[2:])
+    levels: Sequence[float] = _round_ticks(max(point[1] for point in points))
+    if axis.percent:
+        levels = range(0, 101, 20) if axis.diagonal else _percents(end for point in points for end in point[2:])
+    low, high, digits = levels[0], levels[-1], ".1f" if axis.percent else ".3g"
     left, right, bottom = _LEFT, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     spacing = min(3.5, 30 / len(curves))  # pixels between two curves' points, so that no whisker hides another
 
@@ -66,19 +77,21 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
     def y(score: float) -> float:
         return bottom - (score - low) / (high - low) * (bottom - _TOP)
 
-    parts = [_text(left, 38, "%", more=' font-size="11" fill-opacity=".7"')]
-    for tick in range(low, high + 1, step):
+    parts = [_text(left, 38, "%", more=' font-size="11" fill-opacity=".7"')] if axis.percent else []
+    for tick in levels:
         faint = 1 if tick == low else 0.15
         parts.append(f'<path d="M{left} {y(tick):.1f}H{right}" {_AXIS} stroke-opacity="{faint}"/>')
-        parts.append(_text(left - 8, y(tick) + 4, str(tick), "end"))
+        parts.append(_text(left - 8, y(tick) + 4, f"{tick:g}", "end"))
     if axis.diagonal:
         ends = "L".join(f"{x(tick):.1f} {y(tick):.1f}" for tick in (ticks[0], ticks[-1]))
         parts.append(f'<path d="M{ends}" {_AXIS} stroke-opacity=".4" stroke-dasharray="4 4"/>')
     for at in ticks:
         parts.append(f'<path d="M{x(at):.1f} {bottom}v5" {_AXIS}/>{_text(x(at), bottom + 19, f"{at:g}", "middle")}')
     parts.append(_text((left + right) / 2, bottom + 38, axis.label, "middle"))
-    gap = min(_LABEL_GAP, (bottom - _TOP) / len(curves))
+    labels = [textwrap.wrap(curve.label, _LONGEST) or [""] for curve in curves]
+    gap = max(_LEAST_GAP, min(_LABEL_GAP, (bottom - _TOP) / sum(map(len, labels))))
     ranks = sorted(range(len(curves)), key=lambda number: -curves[number].points[-1][1])  # as the curves end
+    rows = dict(zip(ranks, accumulate((len(labels[number]) for number in ranks), initial=0), strict=False))
     for number, curve in enumerate(curves):
         shift, colour = (number - (len(curves) - 1) / 2) * spacing, COLOURS[number % len(COLOURS)]
         dash = DASHES[min(number // len(COLOURS), len(DASHES) - 1)]
@@ -86,27 +99,31 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
         line = " ".join(f"{x(at) + shift:.1f},{y(score):.1f}" for at, score, _, _ in curve.points)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.75"{look}/>')
         for at, score, least, most in curve.points:
-            description = escape(f"{curve.label}, {axis.point} = {at:g}: {score:.1f} ({least:.1f} to {most:.1f})")
+            description = f"{curve.label}, {axis.point} = {at:g}: {score:{digits}}"
+            description += f" ({least:.1f} to {most:.1f})" if axis.percent else ""
             whisker = f"M{x(at) + shift:.1f} {y(most):.1f}V{y(least):.1f}"
             parts.append(f'<path d="{whisker}" stroke="{colour}" stroke-opacity=".55" fill="none"/>')
-            parts.append(f"<g><title>{description}</title>{_marker(number, x(at) + shift, y(score))}</g>")
-        height = _TOP + 8 + ranks.index(number) * gap
+            parts.append(f"<g><title>{escape(description)}</title>{_marker(number, x(at) + shift, y(score))}</g>")
+        height = _TOP + 8 + rows[number] * gap
         sample = f'<path d="M{right + 12} {height:.1f}h20" stroke="{colour}" stroke-width="1.75"{look}/>'
-        label = curve.label if len(curve.label) <= _LONGEST else curve.label[: _LONGEST - 1] + "…"
-        text = _text(right + 38, height + 4, label, more=' font-size="11.5"')
+        lines = enumerate(labels[number])
+        text = "".join(_text(right + 38, height + 4 + n * gap, line, more=' font-size="11.5"') for n, line in lines)
         marker = _marker(number, right + 22, height)
         parts.append(f"<g><title>{escape(curve.label)}</title>{sample}{marker}{text}</g>")
     numbers = []
     for curve in curves:
-        numbers.append(f"{curve.label}: " + ", ".join(f"{score:.1f} at {at:g}" for at, score, _, _ in curve.points))
-    return _document(title, f"{axis.about}. {'. '.join(numbers)}.", curves, parts)
+        numbers.append(
+            f"{curve.label}: " + ", ".join(f"{score:{digits}} at {at:g}" for at, score, _, _ in curve.points)
+        )
+    whole = max(_HEIGHT, math.ceil(_TOP + 8 + sum(map(len, labels)) * gap))
+    return _document(title, f"{axis.about}. {'. '.join(numbers)}.", curves, parts, whole)
 
 
-def _document(title: str, about: str, curves: Sequence[Curve], parts: Iterable[str]) -> str:
+def _document(title: str, about: str, curves: Sequence[Curve], parts: Iterable[str], height: int) -> str:
     """The SVG element with its title, its description for screen readers, and its heading."""
     name = "figure-" + hashlib.sha256(repr((title, curves)).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
         f'role="img" aria-labelledby="{name}-title {name}-desc" font-family="system-ui, Helvetica, Arial, sans-serif" '
         'font-size="12" color="currentColor">'
     )
@@ -120,8 +137,8 @@ def _text(x: float, y: float, text: str, anchor: str = "", more: str = "") -> st
     return f'<text x="{x:.1f}" y="{y:.1f}"{anchored}{more} fill="currentColor">{escape(text)}</text>'
 
 
-def _limits(ends: Iterable[float]) -> tuple[int, int, int]:
-    """The ends of an axis in percent, at least 20 apart and around all intervals, and the step of its ticks."""
+def _percents(ends: Iterable[float]) -> range:
+    """The ticks of an axis in percent, whose ends are at least 20 apart and around all intervals."""
     ends = list(ends)
     least, most = max(0.0, min(ends)), min(100.0, max(ends))
     for step in (5, 10, 20):
@@ -130,7 +147,14 @@ def _limits(ends: Iterable[float]) -> tuple[int, int, int]:
         high = max(high, low + 20)
         if high - low <= 6 * step:
             break
-    return low, high, step
+    return range(low, high + 1, step)
+
+
+def _round_ticks(most: float) -> tuple[float, ...]:
+    """Up to eight round numbers from 0 to at least `most`."""
+    power = 10.0 ** math.floor(math.log10(max(most, 1e-9) / 5))
+    step = next(power * times for times in (1, 2, 5, 10) if power * times * 6 >= most)
+    return tuple(round(step * n, 12) for n in range(math.ceil(most / step) + 1))
 
 
 def _marker(number: int, x: float, y: float) -> str:

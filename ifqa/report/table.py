@@ -5,14 +5,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from io import StringIO
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich import markup
 from rich.console import Console
 from rich.table import Table as Drawing
 
 from ifqa.config.expected import NEAR, OFF, OK, RETIRED
+from ifqa.errors import MissingInput
 from ifqa.formatting import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NOT_RUN, STALE = "not run", "stale"
 #: First word of a cell in the column "verdict" -> CSS class.
@@ -134,3 +138,12 @@ def _row(columns: Sequence[str], kinds: Sequence[str], row: Sequence[str]) -> st
             inner = f"<b>{escape(score[1])}</b> <small>{escape(score[2])}</small>"
         cells.append(f'<td role="cell" data-label="{escape(column)}"{kind}>{inner}</td>')
     return "".join(cells)
+
+
+def make_frame(rows: Sequence[object], columns: Sequence[str] | None = None) -> "pd.DataFrame":
+    """A pandas frame of rows with keys, or of `columns`; MissingInput without pandas."""
+    try:
+        import pandas as pd
+    except ModuleNotFoundError as error:
+        raise MissingInput("a frame needs pandas; install it with: pip install pandas") from error
+    return pd.DataFrame(rows, columns=columns)

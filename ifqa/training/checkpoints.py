@@ -1,13 +1,17 @@
 """One training in one folder, with transformers' trainers: start it, resume it after a kill, finish it.
 
-During training, `inputs.json` identifies the training, and `checkpoints/` holds its checkpoints. The last file written, in them
-and in the folder, is `manifest.json`. A folder that holds another training, finished or not, is refused.
+During training, `inputs.json` identifies the training, and `checkpoints/` holds its checkpoints. `log.jsonl` has loss, learning
+rate and speed. The last file written, in the checkpoints and in the folder, is `manifest.json`. A folder that holds another
+training, finished or not, is refused.
 """
 
+import importlib.util
 import json
 import logging
+import math
 import os
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence, Sized
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +22,8 @@ from ifqa.models.causal_lm import ADAPTER, SETTINGS
 from ifqa.models.devices import half_precision
 from ifqa.progress import bar
 from ifqa.protocols import no_progress
-from ifqa.storage.files import atomic_write, read_json, sha256, write_bytes, write_json
+from ifqa.storage.append_log import truncate_log
+from ifqa.storage.files import atomic_write, json_line, read_json, sha256, write_bytes, write_json
 from ifqa.storage.resources import library_versions
 
 if TYPE_CHECKING:
@@ -29,10 +34,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MANIFEST, INPUTS, CHECKPOINTS = "manifest.json", "inputs.json", "checkpoints"
+MANIFEST, INPUTS, CHECKPOINTS, LOG = "manifest.json", "inputs.json", "checkpoints", "log.jsonl"
 _PREFIX = "checkpoint-"  # transformers' name
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 _ENCODERS = ("*_encoder", "[0-9]_*")  # folders of a trained dense retriever
+_LOGGED = 10  # lines of the log between two checkpoints
 _LIBRARIES = (
     "torch", "transformers", "sentence-transformers", "peft", "accelerate", "scikit-learn", "tokenizers", "safetensors",
 )  # fmt: skip
@@ -81,9 +87,49 @@ def _require_same(folder: Path, name: str, inputs: Mapping[str, object]) -> dict
     return recorded
 
 
+class TrainingLog:
+    """The log of a training, `log.jsonl`; with the package tensorboard also an event file in `tensorboard/`."""
+
+    def __init__(self, folder: Path, done: int, steps: int) -> None:
+        """Continue the log of a training of `steps` steps after its step `done`; a new training gets a new log."""
+        self._path, self._steps = folder / LOG, steps
+        truncate_log(self._path, lambda _, line: isinstance(step := line.get("step"), int) and step <= done)
+        self._last = done, time.monotonic()
+        self._board: Any = None
+        if importlib.util.find_spec("tensorboard"):
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=done + 1)
+
+    def add(self, step: int, **measures: float) -> None:
+        """Append a line for the steps up to `step`, as one write."""
+        now, (last, since) = time.monotonic(), self._last
+        if step > last:
+            self._last = step, now
+            measures["steps_per_second"] = (step - last) / max(now - since, 1e-6)
+        numbers = {name: float(f"{number:.6g}") for name, number in measures.items() if math.isfinite(number)}
+        with open(self._path, "ab") as handle:
+            write_bytes(handle, json_line({"step": step, "steps": self._steps, **numbers}))
+        for name, number in numbers.items() if self._board else ():
+            self._board.add_scalar(name, number, step)
+        if self._board:
+            self._board.flush()
+
+
+def log_interval(every: int) -> int:
+    """The steps between lines of the log of a training with a checkpoint `every` steps."""
+    return max(1, every // _LOGGED)
+
+
 def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
     """Run a trainer to its end, resuming from its newest complete checkpoint; returns the steps and the mean loss."""
-    from transformers.trainer_callback import PrinterCallback, ProgressCallback, TrainerCallback, TrainerState
+    from transformers.trainer_callback import (
+        PrinterCallback,
+        ProgressCallback,
+        TrainerCallback,
+        TrainerControl,
+        TrainerState,
+    )
 
     main, stack = rank_and_world_size()[0] == 0, ExitStack()
 
@@ -96,14 +142,21 @@ def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
         def on_train_begin(self, args: object, state: TrainerState, *_: object, **__: object) -> None:
             self.advance = stack.enter_context(bar(f"training {folder.name}", state.max_steps)) if main else no_progress
             self.advance(state.global_step)
+            self.log = TrainingLog(folder, state.global_step, state.max_steps) if main else None
 
-        def on_step_end(self, *_: object, **__: object) -> None:
+        def on_step_end(self, args: object, state: TrainerState, control: TrainerControl, **_: object) -> None:
             self.advance(1)
+            control.should_log |= state.global_step == state.max_steps
 
         def on_log(self, args: object, state: TrainerState, *_: object, logs: dict[str, float], **__: object) -> None:
-            for name, text in (("loss", "loss {:.3f}"), ("eval_EM", "dev EM {:.1f}")):
-                if name in logs and main:
-                    logger.info(f"step {state.global_step}/{state.max_steps}, {text.format(logs[name])}")
+            names = {"loss": "loss", "learning_rate": "learning_rate", "eval_EM": "dev_EM"}
+            measures = {name: logs[key] for key, name in names.items() if key in logs}
+            if self.log and measures:
+                self.log.add(state.global_step, **measures)
+                if "dev_EM" in measures:
+                    logger.info(f"step {state.global_step}/{state.max_steps}, dev EM {measures['dev_EM']:.1f}")
+                elif state.global_step % trainer.args.save_steps == 0:
+                    logger.info(f"step {state.global_step}/{state.max_steps}, loss {measures['loss']:.3f}")
 
     for printing in (PrinterCallback, ProgressCallback):  # these print to stdout, which is for results
         trainer.remove_callback(printing)
@@ -176,7 +229,7 @@ def training_arguments(
         output_dir=str(folder / CHECKPOINTS), num_train_epochs=1, per_device_train_batch_size=batch, seed=seed,
         learning_rate=learning_rate, weight_decay=weight_decay, warmup_steps=warmup, lr_scheduler_type="linear",
         bf16=uses_bfloat16(device), use_cpu=device == "cpu", save_strategy="steps", save_steps=every, save_total_limit=2,
-        logging_steps=every, report_to="none", disable_tqdm=True, **more,
+        logging_steps=log_interval(every), report_to="none", disable_tqdm=True, **more,
     )  # fmt: skip
     arguments._n_gpu = min(arguments.n_gpu, 1)  # else several GPUs split a batch; torchrun starts a process for each
     return arguments

@@ -17,6 +17,7 @@ from ifqa.formats.questions import read_questions
 from ifqa.models.encoders import EncoderFiles, find_encoder
 from ifqa.models.hub import MINILM
 from ifqa.protocols import NO_DATA, PathSetting, TrainerFlag, TrainingData
+from ifqa.reading.span.reader import BUNDLED_WEIGHTS
 from ifqa.reading.span.weights import fingerprint_weights, load_span_manifest, load_weights, resolve_encoder
 from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive
@@ -42,7 +43,8 @@ class Extractive(EpochTrainer):
         encoder: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder with a BERT or an MPNet (`ifqa.models.encoders`).
         reading: files of reading questions for `ifqa.formats.questions.read_questions`, each with a passage and an answer in it.
             They come first and train all of the encoder's layers; the result stays in the folder `reading`.
-        start: such a folder, to start from instead.
+        start: such a folder, to start from instead, or "shipped": the weights that ship with ifqa. Questions without a split
+            family, such as your own, may go on from weights of any family, and the result is of that family.
         average: number of trainings after the reading questions, with consecutive seeds, whose weights are averaged (Wortsman et
             al. 2022, "Model soups"). They stay in the folder `seeds` until the last is done.
         practice: practice questions per training passage (`ifqa.training.pretraining_questions`), trained on once at the start.
@@ -94,8 +96,9 @@ class Extractive(EpochTrainer):
         require_any(dataset, lambda question: Example(encoder.folder, question).has_target, what)
         checkpoints.refuse_foreign_weights(folder)
         if self.start:
-            start = Path(self.start)
-            refuse_family(self.start, load_span_manifest(start)["family"], dataset)
+            start = self._start
+            if dataset.family:
+                refuse_family(self.start, load_span_manifest(start)["family"], dataset)
             fingerprint_weights(start)  # raises if a file is missing
             resolve_encoder(start, self.encoder)
         _ = self._reading_questions
@@ -111,7 +114,7 @@ class Extractive(EpochTrainer):
         from ifqa.training.extractive_loop import Example, Schedule, open_network, train_phase
 
         self.check_data(dataset, folder)
-        encoder, start = find_encoder(self.encoder), self.start
+        encoder, start = find_encoder(self.encoder), str(self._start) if self.start else ""
         pairs = zip(dataset.questions, dataset.rankings, strict=True)
         examples = [example for pair in pairs if (example := Example(encoder.folder, *pair)).has_target]
         if self.reading:
@@ -119,7 +122,9 @@ class Extractive(EpochTrainer):
             self._train_reading(Path(start), encoder)
         inputs = {"reader": "extractive", "encoder": encoder.identity} | self.inputs(dataset)
         if start:
-            inputs["start"] = {"sha256": fingerprint_weights(Path(start)), "trained": load_span_manifest(Path(start))}
+            trained = load_span_manifest(Path(start))
+            inputs["start"] = {"sha256": fingerprint_weights(Path(start)), "trained": trained}
+            inputs["family"] = dataset.family or trained["family"]
         if not checkpoints.begin_training(folder, inputs):
             return load_span_manifest(folder)
         if self.average > 1:
@@ -153,9 +158,14 @@ class Extractive(EpochTrainer):
         load_weights(model, *folders.values())
         record = {key: manifests[0][key] for key in ("examples", "steps", "precision")}
         manifest = save_training(model, folder, inputs, record)
+        shutil.copyfile(folders[self.seed] / checkpoints.LOG, folder / checkpoints.LOG)
         for place in folders.values():
             shutil.rmtree(place)
         return manifest
+
+    @property
+    def _start(self) -> Path:
+        return BUNDLED_WEIGHTS if self.start == "shipped" else Path(self.start)
 
     @cached_property
     def _reading_questions(self) -> tuple[list[Question], int]:

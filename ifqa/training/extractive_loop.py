@@ -181,7 +181,7 @@ def train_phase(
     done, warm = _resume(folder, model, optimiser), max(1, steps // 10)
     if done:
         logger.info(f"{folder}: resuming after step {done} of {steps}")
-    losses: list[float] = []
+    log, losses, logged = checkpoints.TrainingLog(folder, done, steps), list[float](), 0
     with bar(f"training {folder.name}", steps - done) as advance:
         for step, batch in enumerate(islice(batches, done, None), start=done + 1):
             rate = peak * min(step / warm, (steps - step) / max(1, steps - warm))
@@ -189,11 +189,16 @@ def train_phase(
             if examples:
                 losses.append(_step(model, optimiser, examples, schedule.negatives, rate, f"{schedule.seed} {step}"))
             advance(1)
+            if step % checkpoints.log_interval(schedule.checkpoint_every) == 0 or step == steps:
+                if new := losses[logged:]:
+                    log.add(step, loss=sum(new) / len(new), learning_rate=rate)
+                logged = len(losses)
             if step % schedule.checkpoint_every == 0 and step < steps:
                 _save(checkpoints.checkpoint_folder(folder, step), model, optimiser)
                 checkpoints.prune_checkpoints(folder)
                 logger.info(f"step {step}/{steps}, loss {sum(losses) / max(1, len(losses)):.3f}")
                 losses.clear()
+                logged = 0
     return save_training(model, folder, inputs, {"examples": count, "steps": steps, "precision": str(precision)})
 
 

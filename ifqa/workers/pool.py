@@ -18,6 +18,7 @@ from itertools import chain, cycle, islice
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, Literal, TypeVar, get_args
 
+from ifqa import progress
 from ifqa.errors import ConfigError, IfqaError, MissingInput, ServiceError, unknown_name
 from ifqa.workers.hardware import cores
 
@@ -134,6 +135,7 @@ def _serve(function: Callable[[Any], object], pipe: Connection, gpu: str | None)
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # CUDA reads it at its first use
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    progress.send_reports(lambda name, done, _: pipe.send((name, done)))
     with suppress(EOFError):
         while True:
             try:
@@ -172,11 +174,15 @@ def _map_on_processes(
                 break
             for pipe in wait([worker.pipe for worker in busy], timeout=0 if reading else None):
                 worker = next(worker for worker in busy if worker.pipe is pipe)
-                busy.remove(worker)
                 [(number, task)] = worker.tasks
                 try:
                     reply = worker.pipe.recv()
+                    if isinstance(reply, tuple) and len(reply) == 2:  # about its task, which goes on
+                        progress.report(*reply, worker)
+                        continue
+                    busy.remove(worker)
                 except (EOFError, OSError):
+                    busy.remove(worker)
                     worker.stop()
                     deaths[number] += 1
                     if deaths[number] < ATTEMPTS:

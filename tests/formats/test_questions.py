@@ -79,7 +79,8 @@ def test_a_dataset_a_label_and_squads_second_version_are_read(tmp_path):
 
 
 WRONG = {  # name -> (text, message); only iter_questions refuses "brief", only read_questions "whole"
-    "x.parquet": ("", "wanted a .jsonl, .json, .csv, .tsv, .txt file"),
+    "x.xlsx": ("", "wanted a .jsonl, .json, .parquet, .csv, .tsv, .txt file"),
+    "x.parquet": ("", "not a complete parquet file"),
     "no.txt": ("\n \n", "found none"),
     "no.csv": ("", "wanted a header with the column 'question'; found ''"),
     "x.jsonl": ('{"query": "Why?"}', ":1: key 'question' is missing; found 'query'"),

@@ -3,7 +3,10 @@ import os
 import pickle
 import statistics
 
+import pyarrow
 import pytest
+from pyarrow import parquet
+from refusals import refused
 
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
@@ -16,6 +19,7 @@ from ifqa.pipeline import stages
 from ifqa.pipeline.convert import convert
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import passages_of
+from ifqa.plugins import open_benchmark
 from ifqa.records import gold_id
 from ifqa.scoring.measures.gold_recall import covers
 from ifqa.scoring.per_question import score_ranking
@@ -102,7 +106,7 @@ def test_a_run_older_than_its_experiment_is_refused(folder):
     ("closed", "x.json", {}, "has no .retriever."),
     ("some/where", "x.tsv", {}, "file not found"),
     ("run.trec", "x.json", {}, "wanted an experiment with a run for ctxs; .* retriever 'run' reads runs of other tools"),
-    ("wikipedia_passages_00", "x.tsv", {}, "wanted a .jsonl, .json, .csv, .tsv, .txt file"),
+    ("wikipedia_passages_00", "x.tsv", {}, "wanted a .jsonl, .json, .parquet, .csv, .tsv, .txt file"),
 ])  # fmt: skip
 def test_what_cannot_be_converted_is_refused_in_one_line(folder, source, to, settings, complaint):
     (folder / "experiments/closed.toml").write_text(CLOSED)
@@ -212,3 +216,35 @@ def test_ir_measures_finds_our_gold_recall_in_our_run_and_qrels(corpus_run, name
         ours = [score_ranking(*pair, depths=[k])[f"gold_any@{k}"] for pair in zip(questions, texts, strict=True)]
         theirs = ir_measures.calc_aggregate([Success @ k], qrels, run)[Success @ k]
         assert theirs == pytest.approx(statistics.mean(ours))
+
+
+def test_questions_in_csv_and_parquet_become_those_of_json_with_their_answers(folder):
+    rows = [
+        {
+            "id": "1",
+            "question": "If so, who?",
+            "answers": ["Ada", "Ada Lovelace"],
+            "passages": ["She | did."],
+            "choices": [],
+        },
+        {"id": "2", "question": "=If not, who?", "answers": ["Bo"], "passages": [], "choices": ["Bo", "Cy"]},
+    ]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "q.parquet")
+    table = 'id,question,answers,passages,choices\n1,"If so, who?",Ada | Ada Lovelace,She | did.,\n2,"=If not, who?",Bo,,"[""Bo"", ""Cy""]"\n'
+    (folder / "q.csv").write_text(table)
+    (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    expected = read_questions(folder / "q.jsonl")
+    for name in ("q.csv", "q.parquet"):
+        assert read_questions(folder / name) == expected
+        convert(str(folder / name), folder / "x.jsonl", force=True)
+        assert read_questions(folder / "x.jsonl") == expected
+    assert [question.answers for question in open_benchmark("file").questions("q.parquet")] == [
+        ("Ada", "Ada Lovelace"),
+        ("Bo",),
+    ]
+    (folder / "bad.csv").write_text('question,answers\nWho?,"[""Bo"""\n')
+    with refused(r"bad.csv:2: 'answers' starts like a list but is not"):
+        convert(str(folder / "bad.csv"), folder / "y.jsonl")
+    (folder / "bad.parquet").write_bytes(b"PAR1")
+    with refused("not a complete parquet file"):
+        convert(str(folder / "bad.parquet"), folder / "y.jsonl")

@@ -1,6 +1,7 @@
 """Two experiments side by side: same questions, up-to-date scores, the right sign, and no markup from an answer."""
 
 import json
+import sys
 
 import pytest
 from prediction_files import run_answers, write_answers
@@ -48,6 +49,16 @@ def test_the_difference_is_second_minus_first(two):
             pytest.approx(other.delta),
         )
         assert (difference.won, difference.lost) == (other.lost, other.won)
+
+
+def test_a_comparison_is_a_frame_with_a_row_for_each_measure(two, monkeypatch):
+    compared = compare_pair(*two)
+    frame = compared.to_frame()
+    assert list(frame.measure) == [difference.measure for difference in compared.differences]
+    assert frame[frame.measure == "EM"].more.item() == compared["EM"].delta
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(IfqaError, match="pip install pandas"):
+        compared.to_frame()
 
 
 def test_the_largest_differences_come_first_and_their_answers_are_shown_as_they_are(two):

@@ -5,6 +5,7 @@ import signal
 import time
 from pathlib import Path
 
+from ifqa import progress
 from ifqa.errors import IfqaError
 
 
@@ -59,3 +60,8 @@ def work_for_ever(folder):
     from ifqa.workers.pool import map_tasks
 
     list(map_tasks(sleep_for_ever, [folder] * 4, workers=2))
+
+
+def report(number):
+    progress.report(f"file {number}", 0.5)
+    return number

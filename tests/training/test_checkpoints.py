@@ -1,6 +1,8 @@
 """One training in a folder: what counts as finished, and what is refused."""
 
 import json
+import sys
+from types import SimpleNamespace
 
 import pytest
 from refusals import refused
@@ -68,3 +70,43 @@ def test_an_incomplete_checkpoint_is_removed_and_the_one_before_is_used(tmp_path
         checkpoints.mark_complete(checkpoints.checkpoint_folder(tmp_path, step))
     assert checkpoints.newest_checkpoint(tmp_path) == checkpoints.checkpoint_folder(tmp_path, 10)
     assert not checkpoints.checkpoint_folder(tmp_path, 11).exists()
+
+
+def test_a_resumed_training_continues_its_log_and_a_new_one_begins_it_again(tmp_path, monkeypatch):
+    def lines():
+        return [json.loads(line) for line in (tmp_path / checkpoints.LOG).read_text().splitlines()]
+
+    log = checkpoints.TrainingLog(tmp_path, 0, 40)
+    log.add(10, loss=0.123456789, learning_rate=5e-5)
+    log.add(20, loss=float("nan"))
+    log.add(20, dev_EM=40.0)
+    log.add(30, loss=0.1)
+    assert [line["step"] for line in lines()] == [10, 20, 20, 30]
+    assert (lines()[0]["loss"], lines()[0]["steps"], lines()[0]["learning_rate"]) == (0.123457, 40, 5e-5)
+    assert lines()[0]["steps_per_second"] > 0
+    assert lines()[2] == {"step": 20, "steps": 40, "dev_EM": 40.0}
+    with open(tmp_path / checkpoints.LOG, "ab") as handle:
+        handle.write(b'{"step": 31, "lo')  # killed as it wrote
+    checkpoints.TrainingLog(tmp_path, 20, 40).add(30, loss=0.2)
+    assert [(line["step"], line.get("loss")) for line in lines()] == [(10, 0.123457), (20, None), (20, None), (30, 0.2)]
+    checkpoints.TrainingLog(tmp_path, 0, 40)
+    assert lines() == []
+
+
+def test_a_log_is_also_written_for_tensorboard_if_it_is_installed(tmp_path, monkeypatch):
+    written = []
+
+    class SummaryWriter:
+        def __init__(self, folder, purge_step):
+            written.append((folder, purge_step))
+
+        def add_scalar(self, *scalar):
+            written.append(scalar)
+
+        def flush(self):
+            written.append("flushed")
+
+    monkeypatch.setattr(checkpoints.importlib.util, "find_spec", lambda name: name == "tensorboard")
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=SummaryWriter))
+    checkpoints.TrainingLog(tmp_path, 5, 40).add(5, loss=0.5)
+    assert written == [(str(tmp_path / "tensorboard"), 6), ("loss", 0.5, 5), "flushed"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import tasks
 
+from ifqa import progress
 from ifqa.errors import IfqaError
 from ifqa.workers.pool import map_tasks
 
@@ -32,6 +33,14 @@ def test_results_come_with_their_tasks_for_any_number_of_workers():
     assert (len(processes), os.getpid() in processes) == (2, False)
     assert list(map_tasks(tasks.process, [], workers=2)) == []
     assert list(map_tasks(tasks.process, [1], workers=2)) == [(1, os.getpid())]
+
+
+def test_reports_of_running_tasks_reach_this_process_with_their_worker(monkeypatch):
+    reports = []
+    monkeypatch.setattr(progress, "_report", lambda *report: reports.append(report))
+    assert {result for _, result in map_tasks(tasks.report, [1, 2, 3], workers=2)} == {1, 2, 3}
+    assert sorted(report[:2] for report in reports) == [("file 1", 0.5), ("file 2", 0.5), ("file 3", 0.5)]
+    assert None not in {worker for _, _, worker in reports}
 
 
 @pytest.mark.parametrize(("visible", "expected"), [("", {"0", "1"}), ("3,5", {"3", "5"})])

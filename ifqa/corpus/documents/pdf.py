@@ -7,6 +7,7 @@ from unicodedata import normalize
 
 from ifqa.corpus.documents.chunking import ENDED
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines
+from ifqa.corpus.documents.worker import tell_share
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
@@ -181,6 +182,7 @@ def _extract(content: bytes) -> tuple[list[_Page], dict[int, list[_Heading]]]:
                 lines = (_compose_accents(line).strip() for line in split_lines(text))
                 pages.append([line for line in lines if line])
                 characters += len(text)
+                tell_share((number + 1) / len(document))
                 if characters > LARGEST_TEXT:
                     raise UnreadableFile(f"it contains more than {LARGEST_TEXT:,} characters")
             return pages, _read_outline(document)

@@ -9,9 +9,10 @@ from typing import Any
 from ifqa.corpus.documents import html, mail, markup, ocr, office, pdf, table_files
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text, is_binary
-from ifqa.corpus.documents.worker import Worker
+from ifqa.corpus.documents.worker import Worker, tell_share
 from ifqa.corpus.passage_store import passage_line
 from ifqa.errors import IfqaError
+from ifqa.protocols import ProgressCallback, no_progress
 
 VERSION = 4  # raise it when passages of an earlier version must not be reused
 
@@ -67,10 +68,13 @@ class Chunking:
         return {name: setting for name, setting in asdict(self).items() if name != "ocr" or setting}
 
 
-def read_passages(path: Path, name: str, expected: str, chunking: Chunking) -> tuple[bytes, int, int]:
+def read_passages(
+    path: Path, name: str, expected: str, chunking: Chunking, advance: ProgressCallback = no_progress
+) -> tuple[bytes, int, int]:
     """The passages of a file as lines of a shard, their number and their words.
 
-    `name` is the file's path relative to its folder, `expected` its SHA-256. Raises UnreadableFile with the reason.
+    `name` is the file's path relative to its folder, `expected` its SHA-256. `advance` gets the share that is read so far.
+    Raises UnreadableFile with the reason.
     """
     try:
         content = path.read_bytes()
@@ -82,11 +86,11 @@ def read_passages(path: Path, name: str, expected: str, chunking: Chunking) -> t
         raise UnreadableFile("empty")
     request = {"name": name, "suffix": suffix_of(name), **asdict(chunking)}
     try:
-        facts, lines = WORKER.read(request, content)
+        facts, lines = WORKER.read(request, content, advance)
     except UnreadableFile as error:
         if not (chunking.ocr and str(error).startswith(pdf.NO_TEXT)):
             raise
-        facts, lines = WORKER.read(request, ocr.add_text(content))
+        facts, lines = WORKER.read(request, ocr.add_text(content), advance)
     return lines, facts["passages"], facts["words"]
 
 
@@ -99,11 +103,13 @@ def suffix_of(name: str) -> str:
 def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, int], bytes]:
     """Read the passages of a document, in the process of `WORKER`; a request has a name, a suffix and a `Chunking`'s fields."""
     unit, reader = READERS[request["suffix"]]
-    lines, words = list[bytes](), 0
+    lines, words, read = list[bytes](), 0, 0
     runs = reader(content, tuple(request["columns"]))
     for passage in chunk_document(request["name"], runs, unit, request["words"], request["overlap"]):
         lines.append(passage_line(passage.id, passage.title, passage.text))
         words += len(passage.text.split())
+        read += len(passage.text)
+        tell_share(min(read / len(content), 1))
     if not lines:
         raise UnreadableFile("no text in it")
     return {"passages": len(lines), "words": words}, b"".join(lines)

@@ -18,6 +18,7 @@ from ifqa.corpus.documents.readers import VERSION, Chunking, read_passages
 from ifqa.corpus.work_units import BuildReport, FileRecord, KnownFiles, Shard, SkippedPages, Source, WorkUnit
 from ifqa.errors import ConfigError, MissingInput
 from ifqa.formatting import pluralize
+from ifqa.progress import bar, report
 from ifqa.settings import Natural, Positive
 from ifqa.storage.files import sha256
 
@@ -38,14 +39,19 @@ class Document:
     key: str  # as in `FileRecord`
     earlier: FileRecord | None = None  # of an earlier build from the same bytes and settings
 
-    def read(self, chunking: Chunking) -> tuple[FileRecord, bytes]:
-        """Its record and its passages, from an earlier build or read now."""
+    def read(self, chunking: Chunking, before: int) -> tuple[FileRecord, bytes]:
+        """Its record and its passages, from an earlier build or read now; `before`: bytes of its task's documents before it."""
         file = self.file
         if self.earlier:
             return replace(self.earlier, modified=file.modified), read_lines(self.earlier)
+        report(file.name, before)
         lines, passages, words, reason = b"", 0, 0, ""
+
+        def advance(share: float) -> None:
+            report(file.name, before + share * file.size)
+
         try:
-            lines, passages, words = read_passages(Path(file.path), file.name, self.sha256, chunking)
+            lines, passages, words = read_passages(Path(file.path), file.name, self.sha256, chunking, advance)
         except UnreadableFile as error:
             reason = str(error)
         return FileRecord(self.key, file.size, file.modified, self.sha256, len(lines), passages, words, reason), lines
@@ -77,8 +83,10 @@ class DocumentsUnit(WorkUnit):
 
     def make_shard(self) -> Shard:
         tally, lines, records = self.tally.copy(), list[bytes](), list[FileRecord]()
+        before = 0
         for document in self.documents:
-            record, passages = document.read(self.chunking)
+            record, passages = document.read(self.chunking, before)
+            before += document.file.size
             records.append(record)
             lines.append(passages)
             if record.reason:
@@ -185,8 +193,10 @@ class Documents(Source):
 
     def fingerprint(self, known: KnownFiles) -> dict[str, object]:
         digest = hashlib.sha256()
-        for document in self.documents(known):
-            digest.update(f"{document.sha256} {document.file.name}\n".encode("utf-8", "surrogatepass"))
+        with bar(f"checking {Path(self.path).name}", self.size(), unit="bytes") as advance:
+            for document in self.documents(known):
+                digest.update(f"{document.sha256} {document.file.name}\n".encode("utf-8", "surrogatepass"))
+                advance(document.file.size)
         return self.settings() | {"files": [digest.hexdigest()]}
 
     def hashes(self, known: KnownFiles) -> dict[str, str]:

@@ -14,17 +14,23 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import IO, Any
 
 from ifqa.corpus.documents.decoding import UnreadableFile
+from ifqa.protocols import ProgressCallback, no_progress
 from ifqa.storage.resources import PACKAGE
 from ifqa.workers.pool import block_interrupts
 
 SECONDS = 300.0  # for a file; a PDF of 1,000 pages takes a few
 MEMORY = 3 << 30  # bytes of address space of the process; macOS and Windows do not enforce it
 _REASON = 300  # characters
+_SHARE = "share"  # the key of a message about a file that is still being read
+
+_responses: IO[bytes] | None = None  # in the process: its responses
+_next_share = 0.0  # time of the next message of `tell_share`
 
 _Message = tuple[dict[str, Any], bytes]
 
@@ -38,8 +44,11 @@ class Worker:
         self._lock = threading.Lock()
         atexit.register(self.close)
 
-    def read(self, request: Mapping[str, object], content: bytes) -> _Message:
-        """Call `target` with a request and the bytes of a file; raises UnreadableFile if it does, or if the process ends."""
+    def read(self, request: Mapping[str, object], content: bytes, advance: ProgressCallback = no_progress) -> _Message:
+        """Call `target` with a request and the bytes of a file; raises UnreadableFile if it does, or if the process ends.
+
+        `advance` gets the share of the file that is read so far.
+        """
         with self._lock:
             response = None
             try:
@@ -50,7 +59,8 @@ class Worker:
                 if process.stdin and process.stdout:
                     with suppress(BrokenPipeError):  # then there is no response
                         _send(process.stdin, request, content)
-                    response = _receive(process.stdout)
+                    while (response := _receive(process.stdout)) and _SHARE in response[0]:
+                        advance(response[0][_SHARE])
                 if response is None:
                     raise UnreadableFile(self._reason(process.wait(), stderr))
             finally:
@@ -112,12 +122,22 @@ def _receive(handle: IO[bytes]) -> _Message | None:
     return facts, handle.read(facts.pop("bytes"))
 
 
+def tell_share(share: float) -> None:
+    """Tell the calling process, at most twice a second, the share of the file that is read so far; elsewhere do nothing."""
+    global _next_share
+    if _responses and time.monotonic() >= _next_share:
+        _next_share = time.monotonic() + 0.5
+        _send(_responses, {_SHARE: share}, b"")
+
+
 def main() -> None:
     """The program of the process: `python -c ... TARGET SECONDS MEMORY`."""
     target, seconds, memory = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
     read: Callable[[Mapping[str, Any], bytes], _Message] = pkgutil.resolve_name(target)
     gc.set_threshold(100_000)  # a document is a million small live objects: the default of 700 takes 40% longer
+    global _responses
     requests, responses = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    _responses = responses
     os.dup2(2, 1)  # so that output of libraries does not corrupt the responses
     with suppress(ImportError, ValueError, OSError):  # Windows has no such limit; macOS refuses it
         import resource

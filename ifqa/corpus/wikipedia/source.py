@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
@@ -13,7 +13,8 @@ from ifqa.corpus.wikipedia import wikitext
 from ifqa.corpus.wikipedia.dump import BLOCK, LONGEST, Page, Streams, parse_pages, split_streams, stream_header
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 from ifqa.corpus.work_units import FileSource, Shard, SkippedPages, WorkUnit, sort_files, text_to_hash, walk_files
-from ifqa.errors import FormatError, IfqaError, MissingInput
+from ifqa.errors import FormatError, IfqaError
+from ifqa.formats.tables import read_parquet
 from ifqa.settings import Positive
 from ifqa.storage.files import read_jsonl, require_file, text_field, typed_field, unicode_text, unpack
 
@@ -21,8 +22,6 @@ PACKED = 1 << 22  # bytes of bz2 streams in a unit: about 5,000 passages of enwi
 TEXT = 1 << 23  # characters of pages in a unit
 _EMPTY = 200  # characters added for each page: an empty page takes memory too
 _COLUMNS = ["id", "title", "text"]
-_ROWS = 10  # rows of a parquet file in memory: a dictionary-encoded text may be in all of them
-_ROWS_SIZE = 1 << 28  # bytes of these rows; ten articles at MediaWiki's limit are 20 MB
 
 
 def split_article(text: str, words: int = 100, wrap: bool = True) -> list[str]:
@@ -173,7 +172,7 @@ def read_articles(file: Path, tally: SkippedPages) -> Iterator[tuple[Page, int]]
         raise FormatError(f"{file} is empty; fetch it again, or remove it")
     with open(file, "rb") as handle:
         if file.suffix == ".parquet":
-            records = _read_parquet(file, handle)
+            records = read_parquet(file, handle, _COLUMNS)
         else:
             records = ((number, record, handle.tell()) for number, record in read_jsonl(file, handle))
         for number, record, position in records:
@@ -200,26 +199,3 @@ def _parse_page(record: dict[str, object], where: str) -> Page:
     if len(text) > LONGEST:
         raise FormatError(f"{where}: a text of more than {LONGEST:,} characters")
     return Page(page_id, title, text)
-
-
-def _read_parquet(file: Path, handle: IO[bytes]) -> Iterator[tuple[int, dict[str, object], int]]:
-    """Number and columns of each row of a parquet file, and the bytes read so far, estimated from the share of rows."""
-    try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
-    except ModuleNotFoundError as error:
-        raise MissingInput(f"{file}: parquet needs pyarrow; install it with: pip install 'ifqa[parquet]'") from error
-    number, size = 0, file.stat().st_size
-    try:
-        table = ParquetFile(handle)
-        columns = [name for name in _COLUMNS if name in table.schema_arrow.names]
-        for batch in table.iter_batches(_ROWS, columns=columns, use_threads=False):
-            if batch.nbytes > _ROWS_SIZE:
-                raise FormatError(f"{file}:{number + 1}: {batch.nbytes:,} bytes; wanted one article a row, of a few MB")
-            for record in batch.to_pylist():
-                number += 1
-                yield number, record, size * number // table.metadata.num_rows
-    except (ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise FormatError(f"{file}: not a complete parquet file ({error}); fetch it again") from error

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ifqa.corpus.documents.decoding import UnreadableFile
-from ifqa.corpus.documents.worker import Worker
+from ifqa.corpus.documents.worker import Worker, tell_share
 
 
 def read(request, content):
@@ -28,6 +28,10 @@ def read(request, content):
             raise UnreadableFile("no text in it")
         case b"refuse at length":
             raise UnreadableFile("no column " * 1_000_000)
+        case b"long":
+            for share in (0.25, 0.5, 0.75):
+                tell_share(share)
+                time.sleep(0.35)
         case b"print":
             print("not an answer")
         case b"mutter":
@@ -37,7 +41,7 @@ def read(request, content):
 
 @pytest.fixture(scope="module")
 def worker():
-    worker = Worker(f"{__name__}:read", seconds=1, memory=1 << 30)
+    worker = Worker(f"{__name__}:read", seconds=2, memory=1 << 30)
     yield worker
     worker.close()
 
@@ -45,7 +49,7 @@ def worker():
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"hang", "it takes more than 1 seconds to read"),
+        (b"hang", "it takes more than 2 seconds to read"),
         (b"memory", "it takes more than 1.1 GB of memory to read"),
         (b"raise", r"its reader ended \(ValueError: Exceeds the limit \(4300 digits\) for integer string conversion"),
         (b"refuse", "no text in it"),
@@ -80,3 +84,10 @@ def test_the_process_ends_with_its_parent(content, ending):
     while child.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not child.exists()
+
+
+def test_a_long_file_tells_how_much_of_it_is_read_at_most_twice_a_second(worker):
+    shares = []
+    assert worker.read({}, b"long", shares.append)[1] == b"LONG"
+    assert shares == [0.25, 0.75]
+    tell_share(0.5)  # this process reads no request

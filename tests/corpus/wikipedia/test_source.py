@@ -85,9 +85,9 @@ def test_parquet_files_without_complete_articles_are_refused(tmp_path, monkeypat
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(IfqaError, match="not a complete parquet file"):
         articles(path)
-    monkeypatch.setattr("ifqa.corpus.wikipedia.source._ROWS_SIZE", 1000)
+    monkeypatch.setattr("ifqa.formats.tables._ROWS_SIZE", 1000)
     ids = [str(number) for number in range(20)]
-    with pytest.raises(IfqaError, match=r"a\.parquet:11: .* bytes; wanted one article a row"):
+    with pytest.raises(IfqaError, match=r"a\.parquet:11: .* bytes in 10 rows; wanted a few MB a row"):
         articles(table(path, id=ids, title=ids, text=["x" * 40] * 10 + ["x" * 200] * 10))
 
 
