@@ -89,10 +89,10 @@ def gather(docs: Path, table: Path, packages: Path | None) -> Iterator[str]:
         )  # one that was decompressed after unpacking
     if missing := sorted({file["package"] for file in files if not Path(file["path"]).exists()}):
         raise MissingInput(f"files are missing; on Debian 12: apt-get install {' '.join(missing)} man-db")
-    docs.mkdir(parents=True, exist_ok=True)
     changed = 0
     for file in files:
         content = text_of(Path(file["path"]))
+        (docs / file["name"]).parent.mkdir(parents=True, exist_ok=True)
         (docs / file["name"]).write_bytes(content)
         if (digest := hashlib.sha256(content).hexdigest()) != file["sha256"]:
             changed += 1

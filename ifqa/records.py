@@ -244,7 +244,7 @@ class Answer:
     """An opened system's answer to a question; shared attributes are as in `Prediction`.
 
     `text` is empty after a failure or an abstention. `evidence` has the passages behind the answer, most important first. `steps`
-    are the searches of an iterative retriever.
+    are the searches of an iterative retriever. `note` says what the reader's language means for this answer.
     """
 
     question: Question
@@ -256,6 +256,7 @@ class Answer:
     confidence: float | None = None
     candidate: str = ""
     steps: tuple[Step, ...] = ()
+    note: str = ""
 
     def __str__(self) -> str:
         computed = str(self.how.calculation) if self.text and self.how and self.how.calculation else ""
@@ -269,7 +270,8 @@ class Answer:
         if self.candidate and not self.error:
             sure = "" if self.confidence is None else f" (confidence {self.confidence:.0%})"
             return f"no answer found in these passages; the best candidate is {self.candidate}{sure}"
-        return f"no answer: {self.error or 'the reader found nothing'}"
+        nothing = "see the passages" if self.note else "the reader found nothing"
+        return f"no answer: {self.error or nothing}"
 
     def highlights(self, passage: Passage) -> list[str]:
         """A passage's text in alternating plain and highlighted segments: the answer or the terms of its calculation."""
@@ -286,6 +288,7 @@ class Answer:
 
     def _repr_html_(self) -> str:
         factual = f"<p>In fact: {escape(self.factual)}</p>" if self.factual else ""
+        factual += f"<p>{escape(self.note)}</p>" if self.note else ""
         sure = f" <small>confidence {self.confidence:.0%}</small>" if self.text and self.confidence is not None else ""
         evidence = "".join(f"<li>{_passage_html(passage, self.highlights(passage))}</li>" for passage in self.evidence)
         return f"<p>{escape(self.question.text)}</p><p><b>{escape(str(self))}</b>{sure}</p>{factual}<ol>{evidence}</ol>"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 import tomli_w
 from pydantic import Field
@@ -14,6 +14,7 @@ from typing_extensions import TypedDict  # pydantic reads typing's own from Pyth
 
 from ifqa.config.experiment import Experiment
 from ifqa.corpus.documents.folder import require_documents
+from ifqa.corpus.languages import Language
 from ifqa.corpus.sources import SourceSection
 from ifqa.errors import ConfigError, unknown_name
 from ifqa.plugins import Plugins
@@ -36,6 +37,7 @@ class CorpusFile(StrictModel):
     passages: dict[str, object]
     index: dict[str, dict[str, Any]] = Field(default_factory=dict)
     about: str = ""
+    language: Language | Literal["en", ""] = ""
 
 
 class PassagesSection(StrictModel):
@@ -57,6 +59,7 @@ class IndexSettings(TypedDict):
 class CorpusConfig:
     """A corpus: the sources of its passages, and its indexes. `ifqa.corpus.sources.open_source` checks the sources.
 
+    `language` chooses Lucene's analyzer; if it is empty, that of most passages of a folder of documents, else English's.
     `engine` ("local", "ray") and `workers` (0: one per core) choose where passages are built; the passages are the same.
     """
 
@@ -67,6 +70,7 @@ class CorpusConfig:
     workers: int = 0
     root: Path = Path()
     about: str = ""
+    language: str = ""
     plugins: Plugins = field(default_factory=Plugins, compare=False, repr=False)
 
     @property
@@ -107,7 +111,7 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
         section |= coerce_floats(plugin.build, settings)
     indexes = {name: check_shape(IndexSettings, section, where) for name, section in file.index.items()}
     build = (tuple(passages.sources), indexes, passages.engine, passages.workers)
-    return CorpusConfig(name, *build, root, file.about, plugins)
+    return CorpusConfig(name, *build, root, file.about, file.language, plugins)
 
 
 def ensure_docs_corpus(

@@ -22,6 +22,7 @@ from ifqa.config.experiment import (
     search_settings,
 )
 from ifqa.corpus import work_units
+from ifqa.corpus.languages import ENGLISH
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.corpus.shards import read_file_records
 from ifqa.corpus.sources import open_source
@@ -124,7 +125,7 @@ class CorpusBuild(_ArtifactFolder):
         table, root = self.corpus.indexes[part], self.corpus.root
         plugin = self.corpus.plugins.indexed_retriever(table["retriever"])
         hashed = plugin.build_fingerprint(**resolve_paths(plugin.build, build_settings(table), root))
-        settings = identity_settings(plugin, default_settings(plugin.build) | table)
+        settings = identity_settings(plugin, default_settings(plugin.build) | self.language_of(part) | table)
         inputs: dict[str, object] = {"stage": "index", "settings": settings, "code": code_fingerprint(plugin)}
         return inputs | ({"files": hashed} if hashed else {}) | {"passages": self.identity}
 
@@ -144,6 +145,17 @@ class CorpusBuild(_ArtifactFolder):
     def passages(self) -> Manifest:
         """The manifest of its passages; IfqaError if they are not built, damaged, or older than the corpus's file."""
         return self.finished("passages", f"ifqa passages {self.corpus.name}")
+
+    @property
+    def language(self) -> str:
+        """The language of its passages: the corpus file's, or the one detected as they were built, or English."""
+        manifest = self.artifact("passages").manifest
+        return self.corpus.language or str(manifest["record"].get("language", ENGLISH) if manifest else ENGLISH)
+
+    def language_of(self, index: str) -> dict[str, object]:
+        """The setting `language` for the `build` of an index that takes it; none for English."""
+        plugin = self.corpus.plugins.indexed_retriever(self.corpus.indexes[index]["retriever"])
+        return accepted_arguments(plugin.build, language=self.language) if self.language != ENGLISH else {}
 
     @cached_property
     def store(self) -> PassageStore:

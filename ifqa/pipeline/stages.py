@@ -9,15 +9,16 @@ import logging
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, repeat, takewhile
+from itertools import chain, islice, repeat, takewhile
 from pathlib import Path
 from typing import Literal
 
 from ifqa.config.corpus import CorpusConfig, build_settings
 from ifqa.config.overrides import write_resolved
-from ifqa.corpus.passage_store import write_id_index
+from ifqa.corpus.languages import LANGUAGE_SAMPLE, majority_language
+from ifqa.corpus.passage_store import PassageStore, write_id_index
 from ifqa.corpus.shards import BAD, CorpusWriter, read_bad_pages, read_file_records
-from ifqa.corpus.sources import require_room, total_size
+from ifqa.corpus.sources import require_room, total_size, user_folders
 from ifqa.corpus.work_units import BuildReport, make_shard
 from ifqa.errors import DamagedArtifact, MissingInput
 from ifqa.formatting import pluralize
@@ -70,6 +71,12 @@ def build_passages(corpus: CorpusConfig) -> Path:
             raise MissingInput(f"corpus {corpus.name}: its sources hold no passage; {reasons}")
         if write_id_index(draft.folder) != sums["passages"]:
             raise DamagedArtifact(f"the shards in {draft.folder} changed while they were indexed; build them again")
+        if (
+            not corpus.language
+            and user_folders(corpus.sources)
+            and (language := _detect(draft.folder, sums["passages"]))
+        ):
+            draft.record["language"] = language
         facts = {path: file_facts for source in sources for path, file_facts in source.facts().items()}
         draft.record |= {**sums, "sources": facts}
         known |= {**build.known, **{key: file.facts for key, file in after.items()}}
@@ -83,6 +90,12 @@ def build_passages(corpus: CorpusConfig) -> Path:
     return folder
 
 
+def _detect(folder: Path, count: int) -> str | None:
+    """The language of most passages of a sample; None for English."""
+    step = -(-count // LANGUAGE_SAMPLE)
+    return majority_language(passage.text for passage in islice(PassageStore(folder), 0, None, step))
+
+
 def build_index(corpus: CorpusConfig, name: str) -> Path:
     """Build an index of the corpus's passages, `indexes/NAME/INDEX/`."""
     build = CorpusBuild(corpus)
@@ -93,7 +106,7 @@ def build_index(corpus: CorpusConfig, name: str) -> Path:
     with artifact.make(lambda: build.inputs(name), lambda: CorpusBuild(corpus).inputs(name), resume=resume) as draft:
         if draft is None:
             return artifact.folder
-        settings = resolve_paths(plugin.build, build_settings(table), corpus.root)
+        settings = resolve_paths(plugin.build, build.language_of(name) | build_settings(table), corpus.root)
         plugin.build(build.artifact("passages").folder, draft.folder, **settings)
         draft.record["passages"] = build.passages["record"]["passages"]
     logger.info(f"{artifact.folder}: {pluralize(draft.record['passages'], 'passage')} indexed")

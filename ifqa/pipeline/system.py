@@ -14,6 +14,7 @@ from typing import Self, TypeVar
 from ifqa.config.corpus import build_settings
 from ifqa.config.experiment import RetrieverSettings, retriever_sections, search_settings
 from ifqa.corpus.documents.indexed_file import IndexedFile, indexed_files
+from ifqa.corpus.languages import NAMES, detect_language
 from ifqa.corpus.passage_store import PassageStore, get_passages
 from ifqa.corpus.sources import user_folders
 from ifqa.errors import ConfigError, IfqaError, PluginError
@@ -42,6 +43,7 @@ from ifqa.storage.files import json_line, sha256, unicode_text
 logger = logging.getLogger(__name__)
 
 _P = TypeVar("_P", bound=Plugin)
+_WITHHELD = "It is mostly wrong there, so only passages are shown; a threshold of 0 shows its answer too."
 
 
 class Session:
@@ -177,8 +179,9 @@ class System:
         """Each question's answer and the passages it was read from, most important first.
 
         An answer of less confidence than `threshold` is withheld: its text is then the `candidate`. None is the reader's own
-        threshold, 0 gives every answer. A reader without confidences always answers. While a language model that `streams` writes
-        the first question's completion, `on_text` is called with its text so far.
+        threshold, 0 gives every answer. A reader without confidences always answers. If question or documents are in another
+        language than the reader's, the answer has a `note`, and by default there are only passages. While a language model that
+        `streams` writes the first question's completion, `on_text` is called with its text so far.
         """
         if threshold is not None and not is_share(threshold):
             raise ConfigError(f"threshold: wanted a confidence from 0 to 1, or None; found {threshold!r:.80}")
@@ -193,8 +196,12 @@ class System:
         least, answers = self.threshold(threshold), []
         for question, prediction, texts, ranking in zip(parsed, predictions, passages, top, strict=True):
             by_id = {passage.id: passage for passage in texts}
-            evidence = (by_id[passage_id] for passage_id in prediction.passage_ids)
-            answer = answer_of(question, prediction.abstain_below(least), evidence)
+            evidence = tuple(by_id[passage_id] for passage_id in prediction.passage_ids)
+            note = self._language_note(question)
+            if note and threshold is None and not prediction.error:
+                answer = Answer(question, "", evidence, note=f"{note} {_WITHHELD}")
+            else:
+                answer = replace(answer_of(question, prediction.abstain_below(least), evidence), note=note)
             answers.append(replace(answer, steps=tuple(ranking.steps or ())))
         return answers
 
@@ -202,6 +209,18 @@ class System:
         """The confidence below which an answer is withheld: `asked`, or the reader's own if None."""
         with self._reading:
             return self.reader.abstain_threshold if asked is None else asked
+
+    def _language_note(self, question: Question) -> str:
+        """What to say if a question or the documents are not in the reader's language; empty if they are."""
+        language, build = self.reader.language, self.run.corpus if self.experiment.retriever else None
+        if not language:
+            return ""
+        languages = {"this question is": detect_language(question.text)}
+        languages |= {"these documents are": build.language} if build else {}
+        for what, other in languages.items():
+            if other != language:
+                return f"The reader was trained on {NAMES[language]}; {what} in {NAMES[other]}."
+        return ""
 
     def ask(
         self, question: str | Question, threshold: float | None = None, on_text: TextCallback | None = None

@@ -84,6 +84,7 @@ def answer_json(answer: Answer, searched: CorpusSummary | None = None) -> dict[s
         ],
     }
     record |= {"steps": [asdict(step) for step in answer.steps]} if answer.steps else {}
+    record |= {"note": answer.note} if answer.note else {}
     return record | ({"searched": asdict(searched)} if searched else {})
 
 
@@ -114,6 +115,8 @@ def show_answer(
     _print_field(console, "Answer", text)
     if refusal and answer.candidate and not (answer.text or answer.error):
         _print_field(console, "Withheld", f"[dim]{sanitize(refusal)}[/dim]")
+    if answer.note:
+        _print_field(console, "Note", f"[yellow]{sanitize(answer.note)}[/yellow]")
     if answer.how and answer.how.calculation:
         _print_field(console, "Computed", sanitize(str(answer.how.calculation)))
     if answer.factual:
@@ -177,7 +180,7 @@ def _words(text: str) -> set[str]:
 _BATCH = 8  # questions that an interrupted run can lose
 _ENDINGS = (".jsonl", ".csv", ".txt")
 _SUPPORT_COLUMNS = ("source", "sentence", "computed")  # of a .csv; JSON has their values under other keys
-_COLUMNS = ("id", "question", "answer", "confidence", "candidate", *_SUPPORT_COLUMNS, "factual", "error")
+_COLUMNS = ("id", "question", "answer", "confidence", "candidate", *_SUPPORT_COLUMNS, "factual", "error", "note")
 
 
 def check_output(out: Path) -> None:

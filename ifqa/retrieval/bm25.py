@@ -10,6 +10,7 @@ from weakref import finalize
 
 from pydantic import Field
 
+from ifqa.corpus.languages import Language
 from ifqa.corpus.passage_store import count_passages
 from ifqa.errors import ConfigError, DamagedArtifact, IfqaError
 from ifqa.progress import bar
@@ -38,6 +39,7 @@ class _LuceneFacts(StoredModel):
     stemmer: _Stemmer = "porter"
     title: bool = True
     passages: Natural | None = None
+    language: Language | None = None
 
 
 class BM25(IndexedRetriever):
@@ -74,7 +76,10 @@ class BM25(IndexedRetriever):
         self._jnius = load_jnius(memory_gb)
         name = self._jnius.autoclass
         try:
-            analyzer = name("io.anserini.analysis.DefaultEnglishAnalyzer").fromArguments(facts.stemmer, False, None)
+            if facts.language:
+                analyzer = name("io.anserini.analysis.AnalyzerMap").getLanguageSpecificAnalyzer(facts.language)
+            else:
+                analyzer = name("io.anserini.analysis.DefaultEnglishAnalyzer").fromArguments(facts.stemmer, False, None)
             self._searcher = name("io.anserini.search.SimpleSearcher")(str(index.resolve()), analyzer)
         except self._jnius.JavaException as error:
             raise self._damaged(error) from error
@@ -124,16 +129,18 @@ class BM25(IndexedRetriever):
     @classmethod
     @check_arguments("build setting of retriever 'bm25'", injected=["passages", "folder"])
     def build(
-        cls, passages: Path, folder: Path, *, stemmer: _Stemmer = "porter", title: bool = False, threads: Natural = 0
-    ) -> None:
+        cls, passages: Path, folder: Path, *, stemmer: _Stemmer = "porter", title: bool = False, threads: Natural = 0,
+        language: Language | None = None,
+    ) -> None:  # fmt: skip
         """Index `passages-*.jsonl` into a folder, in a separate Java process.
 
         Raises IfqaError if there are no passages, a passage is malformed or empty, the disk is full, or Java lacks memory.
 
         Args:
-            stemmer: "porter", "krovetz" or "none".
+            stemmer: "porter", "krovetz" or "none", for English.
             title: index the titles too, as a separate field for `title_weight`.
             threads: files indexed at a time; 0 for one per core.
+            language: ISO 639-1 code of Lucene's analyzer for another language than English; "zh" indexes pairs of characters.
         """
         shards, count = count_passages(passages)
         folder.mkdir(parents=True, exist_ok=True)
@@ -141,6 +148,7 @@ class BM25(IndexedRetriever):
         options = ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-verbose"]
         options += ["-stemmer", stemmer, "-memoryBuffer", f"{_BUFFER_MB}", "-threads", f"{workers}"]
         options += ["-fields", "title"] if title else []
+        options += ["-language", language] if language else []
         # link the passages into a new folder, because Anserini reads every .json, .jsonl and .gz, even manifest.json
         with tempfile.TemporaryDirectory(prefix="input-", dir=folder) as linked, bar("BM25 index", count) as advance:
             for file in shards.values():
@@ -169,7 +177,8 @@ class BM25(IndexedRetriever):
                     for key in ("id", "contents"):
                         text_field(record, key, f"{file}:{number}")
             raise RuntimeError(f"Anserini indexed {indexed:,} of {count:,}, status {status}:\n{output[-4000:]}")
-        write_json(folder / _FACTS_FILE, {"stemmer": stemmer, "title": title, "passages": count})
+        facts = {"stemmer": stemmer, "title": title, "passages": count}
+        write_json(folder / _FACTS_FILE, facts | ({"language": language} if language else {}))
 
     @classmethod
     def forecast(cls, passages: int, **_: object) -> BuildCost:

@@ -228,12 +228,13 @@ class AnswerForm(Reply):
     how: ExplanationForm | None
     evidence: list[Evidence]
     steps: Annotated[list[Step], Field(description="The searches of an iterative retriever.")] = []
+    note: Annotated[str, Field(description="What the reader's language means for this answer.")] = ""
     seconds: Annotated[float, Field(description="From the question's arrival to its answer.")]
 
     @classmethod
     def of(cls, answer: Answer, seconds: float, files: Collection[str] = ()) -> Self:
         """The form of an answer that took `seconds`; `files` as in `SourceForm.of`."""
-        failed = not answer.text and bool(answer.error or not answer.candidate)
+        failed = not answer.text and bool(answer.error or not (answer.candidate or answer.note))
         text, how = answer.question.text, answer.how
         supposed = split_question(text).presupposition
         before, clause, after = text.partition(supposed) if supposed else (text, "", "")
@@ -331,6 +332,7 @@ class ReaderForm(Reply):
     model: str
     streams: bool
     abstains_below: float
+    language: Annotated[str, Field(description="The only one that it was trained on, as ISO 639-1; empty for any.")]
 
 
 class LimitsForm(Reply):

@@ -107,3 +107,29 @@ def test_a_shard_that_no_manifest_lists_is_neither_found_nor_indexed():
     assert [passage.id for passage in PassageStore(folder)] == ["p0", "p1", "p2", "p3", "p4"]
     index = stages.build_index(few, "words")
     assert read_manifest(index)["record"]["passages"] == 5
+
+
+NORWEGIAN = "Mølla i Aldbrook maler rug for bakeriet i Marlow. Hvis bremsen svikter, lukker Tom Ferris slusen."
+
+
+@pytest.mark.parametrize(
+    ("setting", "language"), [("", "no"), ('language = "en"\n', None), ('language = "de"\n', "de")]
+)
+def test_a_folder_is_indexed_in_the_language_of_its_passages_or_of_the_corpus_file(setting, language):
+    Path("mill").mkdir()
+    write("mill/handbok.txt", NORWEGIAN)
+    write(
+        "indexes/mill.toml",
+        f"{setting}[[passages.sources]]\nformat = 'documents'\npath = 'mill'\n[index.bm25]\nretriever = 'bm25'",
+    )
+    mill = load_corpus("mill")
+    stages.build_passages(mill)
+    folder = stages.build_index(mill, "bm25")
+    assert json.loads((folder / "bm25.json").read_text()).get("language") == language
+    assert read_manifest(folder)["inputs"]["settings"].get("language") == language
+
+
+def test_a_language_without_an_analyzer_is_refused():
+    write("indexes/mill.toml", "language = 'tlh'\n[[passages.sources]]\nformat = 'documents'\npath = 'mill'\n")
+    with pytest.raises(IfqaError, match="language"):
+        load_corpus("mill")

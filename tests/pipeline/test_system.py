@@ -160,3 +160,30 @@ def test_a_scored_run_answers_all_questions_unless_its_reader_abstains():
     assert "candidate" not in first
     predictions = toy.rows("experiments/some/read/predictions.jsonl")
     assert [prediction.get("candidate") for prediction in predictions] == [None] * 2 + ["captain0"] * 3
+
+
+GERMAN, JAPANESE = (
+    "Wenn die Brücke nicht gehalten hätte, wer wäre ertrunken?",
+    "もし橋が落ちていたら、誰が溺れていたでしょうか?",
+)
+NOTE = "The reader was trained on English; this question is in "
+
+
+@pytest.mark.parametrize(("text", "threshold", "answer", "candidate", "note"), [
+    ("If so, who?", None, "captain0", "", ""), (GERMAN, 0.6, "", "captain0", f"{NOTE}German."),
+    (GERMAN, 0.5, "captain0", "", f"{NOTE}German."), (JAPANESE, 0, "captain0", "", f"{NOTE}Japanese."),
+    (JAPANESE, None, "", "", f"{NOTE}Japanese. It is mostly wrong there, so only passages are shown"),
+])  # fmt: skip
+def test_an_answer_notes_a_language_that_the_reader_was_not_trained_on(text, threshold, answer, candidate, note):
+    with open_system(Run(toy.searching(reader={"name": "outside_of_stages:English"}))) as system:
+        asked = system.ask(text, threshold)
+    assert (asked.text, asked.candidate, asked.error) == (answer, candidate, "")
+    assert (asked.note[: len(note)], bool(asked.note)) == (note, bool(note))
+    assert str(asked) != "(no answer: the reader found nothing)"
+
+
+def test_documents_in_another_language_are_noted_too():
+    experiment = toy.searching(reader={"name": "outside_of_stages:English"})
+    Path("indexes/few.toml").write_text('language = "de"\n' + Path("indexes/few.toml").read_text())
+    note = ask(experiment, "If so, who?").note
+    assert note.startswith("The reader was trained on English; these documents are in German. It is mostly wrong")

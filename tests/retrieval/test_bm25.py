@@ -268,3 +268,18 @@ json.loads("[" * 100_000)
 
 def test_java_leaves_the_main_thread_its_stack():
     assert "RecursionError" in python(DEEP).stderr
+
+
+@pytest.mark.parametrize(("language", "text", "question"), [
+    ("no", "Kvernene malte rug", "kvern"), ("de", "Die Mühlen mahlten Roggen", "Mühle"), ("ja", "水門を閉めました", "閉める"),
+    ("zh", "磨坊主关上水闸", "水闸"), ("ru", "Мельницы мололи рожь", "мельница"),
+])  # fmt: skip
+def test_another_language_is_searched_with_its_own_analyzer(tmp_path, language, text, question):
+    passages = write_passages(tmp_path / "passages", {"found": text, "other": "Tom Ferris 1998"}, files=1)
+    BM25.build(passages, tmp_path / "index", language=language)
+    assert [hit.passage_id for hit in ask(BM25(tmp_path / "index"), question)] == ["found"]
+    assert json.loads((tmp_path / "index/bm25.json").read_text())["language"] == language
+
+
+def test_english_leaves_no_trace_of_a_language(index):
+    assert "language" not in json.loads((index / "bm25.json").read_text())

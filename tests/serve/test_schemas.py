@@ -24,7 +24,7 @@ def test_an_answer_has_all_of_its_record():
             "calculation": {"result": "1859", "rule": "plus", "terms": [term, ten], "line": line},
         },
         "evidence": [{"id": "p/1", "title": "Mill", "text": PASSAGE.text, "source": None, "pieces": pieces}],
-        "steps": [{"query": "mill", "passage_ids": ["p/1"]}], "seconds": 0.1,
+        "steps": [{"query": "mill", "passage_ids": ["p/1"]}], "note": "", "seconds": 0.1,
     }  # fmt: skip
 
 

@@ -28,9 +28,10 @@ function track(share) {
  * `about` is the response of /v1/about, `retrieve` fetches a question's ranking, `change` lets the user edit a question, `again` asks it.
  */
 export function renderAnswer(answer, about, { retrieve, change, again }) {
-  const worlds = [imagined(answer, about.reader?.abstains_below), inFact(answer)].filter(Boolean);
+  const worlds = [imagined(answer, answer.note ? null : about.reader?.abstains_below), inFact(answer)].filter(Boolean);
   return [
     questionBlock(answer.question, answer.supposed ? marked(answer.supposed.pieces, "supposed") : answer.question, change),
+    answer.note ? make("p", { class: "why", role: "note" }, answer.note) : null,
     make("div", { class: worlds.length > 1 ? "worlds" : "worlds alone" }, worlds),
     evidence(answer),
     searches(answer),
@@ -60,6 +61,7 @@ function questionBlock(question, shown, change) {
 export function announcement(answer) {
   const sure = answer.confidence === null ? "" : `, ${percent(answer.confidence)} sure`;
   if (answer.outcome === "answered") return `Answer: ${answer.answer}${sure}.`;
+  if (answer.outcome === "abstained" && !answer.candidate) return `No answer. ${answer.note}`;
   if (answer.outcome === "abstained") return `No answer found in these passages. The best candidate is ${answer.candidate}${sure}.`;
   return `No answer: ${answer.error}`;
 }
@@ -70,6 +72,9 @@ function imagined(answer, least) {
   if (answer.outcome === "failed") {
     return make("section", { class: "world failed" }, title,
       make("p", { class: "big" }, "No answer"), make("p", { class: "why error" }, answer.error));
+  }
+  if (answer.outcome === "abstained" && !answer.candidate) {
+    return make("section", { class: "world abstained" }, title, make("p", { class: "big" }, "No answer"));
   }
   if (answer.outcome === "abstained") {
     return make("section", { class: "world abstained" }, title,

@@ -42,6 +42,7 @@ PLAIN = {
 OTHERS = {
     "computed": {"answer": "1859", "factual": "", "how": HOW | {"calculation": SUM}},
     "abstained": {"outcome": "abstained", "answer": "", "candidate": "Gustave Eiffel", "confidence": 0.07},
+    "foreign": {"outcome": "abstained", "answer": "", "confidence": None, "how": None, "factual": "", "note": f"Trained on {NASTY}."},
     "failed": {"outcome": "failed", "answer": "", "confidence": None, "how": None, "error": "the reader found nothing"},
     "searched": {
         "steps": [{"query": "Apollo crew", "passage_ids": ["1-0"]}, {"query": "Jim Lovell", "passage_ids": ["2-0", "3-0"]}],
@@ -220,6 +221,8 @@ def test_a_sum_an_abstention_a_failure_and_searches_are_told_apart(page):
     assert text(chromium, ".abstained .big") == "No answer found in these passages"
     assert text(chromium, ".candidate") == "The best candidate is Gustave Eiffel"
     assert text(chromium, ".abstained .why") == "Below 18%, no answer is given."
+    chromium = page("If foreign, who?")
+    assert (text(chromium, ".abstained .big"), text(chromium, "[role=note]")) == ("No answer", f"Trained on {NASTY}.")
     chromium = page("If searched, who?")
     assert text(chromium, ".big") == "Jim Lovell"
     chromium.value("[...document.querySelectorAll('summary')].find(one => one.textContent === '2 searches').click()")

@@ -1,0 +1,50 @@
+"""The language of a text, by py3langid, which is offline; a question that starts with an English word needs no model."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from typing import TYPE_CHECKING, Literal, get_args
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
+
+#: ISO 639-1 codes of the languages, besides English, that Lucene analyses here.
+Language = Literal["de", "es", "fr", "it", "ja", "nl", "no", "pt", "ru", "sv", "zh"]
+ENGLISH = "en"
+_OTHERS = {"ar": "Arabic", "cs": "Czech", "el": "Greek", "fi": "Finnish", "he": "Hebrew", "hi": "Hindi", "hu": "Hungarian",
+           "ko": "Korean", "pl": "Polish", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "vi": "Vietnamese"}  # fmt: skip
+NAMES = {"de": "German", "en": "English", "es": "Spanish", "fr": "French", "it": "Italian", "ja": "Japanese", "nl": "Dutch",
+         "no": "Norwegian", "pt": "Portuguese", "ru": "Russian", "sv": "Swedish", "zh": "Chinese", **_OTHERS}  # fmt: skip
+_CERTAIN = 0.5  # below this probability a text counts as English: a lone name could be of any language
+_ENGLISH_START = re.compile(r"\W*(?:if|what|who|whom|whose|which|when|where|why|how|the|suppose)\b", re.IGNORECASE)
+_LONGEST = 2000  # characters of a text that are looked at
+LANGUAGE_SAMPLE = 200  # passages of a corpus that are looked at
+
+
+def detect_language(text: str) -> str:
+    """The ISO 639-1 code of a text's language in `NAMES`; English if that is uncertain."""
+    if _ENGLISH_START.match(text):
+        return ENGLISH
+    ranked = _identifier().rank(text[:_LONGEST].encode("utf-8", "replace").decode())
+    shares = Counter[str]()  # of both kinds of Norwegian together
+    for code, share in ranked:
+        shares["no" if code == "nn" else code] += share
+    [(best, share)] = shares.most_common(1)
+    return best if share >= _CERTAIN else ENGLISH
+
+
+def majority_language(texts: Iterable[str]) -> Language | None:
+    """The language of most of a corpus's texts, if Lucene analyses it; else None, for English."""
+    counts = Counter(map(detect_language, texts))
+    code, count = max(counts.items(), key=lambda pair: pair[1], default=(ENGLISH, 0))
+    return next((known for known in get_args(Language) if known == code and 2 * count > counts.total()), None)
+
+
+@cache
+def _identifier() -> "LanguageIdentifier":
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    identifier.set_languages([*NAMES, "nn"])
+    return identifier
