@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tomli_w
-from own_questions import gather, interval
+from own_questions import gather, percent
 
 import ifqa
 from ifqa.corpus.languages import NAMES
@@ -113,7 +113,7 @@ def figures(rows: Sequence[Row], threshold: float, only_search: bool) -> Iterato
         best, gain = best_threshold([row.answer for row in rows])
         yield f"  best threshold: {best:.3f}, {gain:+.0f} of {len(rows)}"
     for name, values in shares.items():
-        yield f"  {name}: {interval(mean_interval(values))}"
+        yield f"  {name}: {percent(mean_interval(values))}"
 
 
 def right(answer: Answer) -> float:

@@ -1,4 +1,4 @@
-"""The language of a text, by py3langid, which is offline; a question that starts with an English word needs no model."""
+"""Detects the language of a question, or of a corpus, offline."""
 
 import re
 from collections import Counter

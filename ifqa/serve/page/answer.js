@@ -229,9 +229,9 @@ async function copy(text) {
 /** The lines of an answer below its question: [label, text]. */
 function lines(answer) {
   const sure = answer.confidence === null ? "" : ` (${percent(answer.confidence)} sure)`;
-  const outcome = { answered: answer.answer + sure, abstained: `not found; the best candidate is ${answer.candidate}${sure}` };
+  const outcome = { answered: answer.answer + sure, abstained: answer.candidate ? `not found; the best candidate is ${answer.candidate}${sure}` : "none" };
   const first = supporting(answer) || answer.evidence[0];
-  return [["Answer", outcome[answer.outcome] || `none: ${answer.error}`], ["Computed", answer.how?.calculation?.line], ["In fact", answer.factual],
+  return [["Answer", outcome[answer.outcome] || `none: ${answer.error}`], ["Note", answer.note], ["Computed", answer.how?.calculation?.line], ["In fact", answer.factual],
     ["Sentence", answer.how?.pieces.join("")], ["Source", first && nameOf(first)]].filter(([, text]) => text);
 }
 
