@@ -223,8 +223,8 @@ def _about(system: System, limits: Limits, llm: LanguageModel | None) -> About:
     if reader:
         label, threshold = system.reader.label, system.reader.abstain_threshold
         model, streams = (llm.name, llm.streams) if llm else ("", False)
-        names = {"name": reader["name"], "label": label, "model": model, "language": system.reader.language}
-        form = ReaderForm(**names, streams=streams, abstains_below=threshold)
+        texts = {"name": reader["name"], "label": label, "model": model, "language": system.reader.language}
+        form = ReaderForm(**texts, streams=streams, abstains_below=threshold)
     return About(
         name=experiment.name,
         about=f"The documents of {documents.name}." if documents else experiment.about,
