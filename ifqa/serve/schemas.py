@@ -244,14 +244,10 @@ class AnswerForm(Reply):
             explanation = asdict(how) | {"pieces": how.pieces(passage.text, sentence=True)}
             if how.calculation:
                 explanation["calculation"]["line"] = str(how.calculation)
-        evidence = [
-            {
-                **asdict(passage),
-                "source": SourceForm.of(passage.id, files, answer.position(passage)),
-                "pieces": answer.highlights(passage),
-            }
-            for passage in answer.evidence
-        ]
+        evidence = []
+        for passage in answer.evidence:
+            source = SourceForm.of(passage.id, files, answer.position(passage))
+            evidence.append({**asdict(passage), "source": source, "pieces": answer.highlights(passage)})
         return cls.model_validate(
             {
                 **asdict(answer),

@@ -18,20 +18,9 @@ from ifqa.plugins import open_benchmark
 from ifqa.protocols import LanguageModel
 from ifqa.records import Answer, Question, Ranking
 from ifqa.serve import limits as sizes
+from ifqa.serve import schemas
 from ifqa.serve.batch_queue import BatchQueue, Pending
 from ifqa.serve.limits import Limits
-from ifqa.serve.schemas import (
-    About,
-    AnswerForm,
-    CorpusForm,
-    DocumentsForm,
-    FolderForm,
-    LimitsForm,
-    PassageForm,
-    RankingForm,
-    ReaderForm,
-    SourceForm,
-)
 from ifqa.serve.watcher import Watcher
 
 logger = logging.getLogger(__name__)
@@ -152,30 +141,33 @@ class Service:
             raise NotFound(f"experiment {self.about.name} has no retriever")
         return self.retrieving.put(self._number(questions), k)
 
-    async def answers(self, batch: Sequence[Pending[Answer]]) -> list[AnswerForm]:
+    async def answers(self, batch: Sequence[Pending[Answer]]) -> list[schemas.AnswerForm]:
         """Wait for all answers; a timeout or cancellation withdraws the questions.
 
         Raises TimeoutError after the limit, or IfqaError if the system cannot answer now.
         """
         answers = await self._results(batch)
         files = self.system.documents
-        forms = [AnswerForm.of(answer, pending.seconds, files) for answer, pending in zip(answers, batch, strict=True)]
+        forms = [
+            schemas.AnswerForm.of(answer, pending.seconds, files)
+            for answer, pending in zip(answers, batch, strict=True)
+        ]
         self.metrics.outcomes.update(form.outcome for form in forms)
         return forms
 
-    async def rankings(self, batch: Sequence[Pending[Ranking]]) -> list[RankingForm]:
+    async def rankings(self, batch: Sequence[Pending[Ranking]]) -> list[schemas.RankingForm]:
         """Wait for all rankings, as `answers`."""
-        return [RankingForm.of(ranking, self.system.documents) for ranking in await self._results(batch)]
+        return [schemas.RankingForm.of(ranking, self.system.documents) for ranking in await self._results(batch)]
 
-    async def passage(self, passage_id: str) -> PassageForm:
+    async def passage(self, passage_id: str) -> schemas.PassageForm:
         """A passage of the corpus; NotFound if the id is unknown."""
         if len(passage_id) > sizes.MAX_PASSAGE_ID:
             raise NotFound(f"no passage has an id of {len(passage_id):,} characters")
         passage = await asyncio.to_thread(self.system.passage, passage_id)
         if passage is None:
             raise NotFound(f"no passage {passage_id!r:.80} in corpus {self.system.experiment.corpus or '(none)'}")
-        source = SourceForm.of(passage_id, self.system.documents)
-        return PassageForm.model_validate({**asdict(passage), "source": source})
+        source = schemas.SourceForm.of(passage_id, self.system.documents)
+        return schemas.PassageForm.model_validate({**asdict(passage), "source": source})
 
     def file(self, passage_id: str) -> IndexedFile:
         """The document with a passage; NotFound if the id is unknown."""
@@ -185,7 +177,7 @@ class Service:
         return file
 
     @property
-    def folder(self) -> FolderForm:
+    def folder(self) -> schemas.FolderForm:
         """The folder of documents with the files left out; NotFound for another corpus."""
         documents, build = self.about.documents, self.system.run.corpus
         if documents is None or build is None:
@@ -195,7 +187,7 @@ class Service:
         left_out = [{"file": file["id"], "reason": file["reason"], "hint": mend(file)} for file in bad[:_LISTED]]
         update = vars(self.watcher) if self.watcher else {}
         facts = {key: update[key] for key in ("updating", "changed", "updated", "problem") if key in update}
-        return FolderForm.model_validate({**documents.model_dump(), **facts, "left_out": left_out})
+        return schemas.FolderForm.model_validate({**documents.model_dump(), **facts, "left_out": left_out})
 
     async def _results(self, batch: Sequence[Pending[_Result]]) -> list[_Result]:
         try:
@@ -210,13 +202,13 @@ class Service:
         return [replace(question, id=question.id or f"ask/{next(self._numbers)}") for question in questions]
 
 
-def _about(system: System, limits: Limits, llm: LanguageModel | None) -> About:
+def _about(system: System, limits: Limits, llm: LanguageModel | None) -> schemas.About:
     experiment, form = system.experiment, None
     reader, retriever = experiment.reader, experiment.retriever
     has_corpus, searched, documents = retriever and experiment.corpus, system.searched, None
     if searched.folders:
         names = ((experiment.root / folder).resolve().name or folder for folder in searched.folders)
-        documents = DocumentsForm(
+        documents = schemas.DocumentsForm(
             name=", ".join(names), files=searched.files, passages=searched.passages, left_out=searched.left_out,
             updating=False,
         )  # fmt: skip
@@ -224,18 +216,18 @@ def _about(system: System, limits: Limits, llm: LanguageModel | None) -> About:
         label, threshold = system.reader.label, system.reader.abstain_threshold
         model, streams = (llm.name, llm.streams) if llm else ("", False)
         texts = {"name": reader["name"], "label": label, "model": model, "language": system.reader.language}
-        form = ReaderForm(**texts, streams=streams, abstains_below=threshold)
-    return About(
+        form = schemas.ReaderForm(**texts, streams=streams, abstains_below=threshold)
+    return schemas.About(
         name=experiment.name,
         about=f"The documents of {documents.name}." if documents else experiment.about,
-        corpus=CorpusForm(name=experiment.corpus, passages=system.size) if has_corpus else None,
+        corpus=schemas.CorpusForm(name=experiment.corpus, passages=system.size) if has_corpus else None,
         documents=documents,
         retriever=retriever["name"] if retriever else None,
         reader=form,
         passages_read=reader["passages"] if reader and retriever else 0,
         k=retriever["k"] if retriever else 0,
         examples=[] if documents else _examples(system),
-        limits=LimitsForm(seconds=limits.seconds, waiting=limits.waiting),
+        limits=schemas.LimitsForm(seconds=limits.seconds, waiting=limits.waiting),
     )
 
 

@@ -12,6 +12,7 @@ from browser import CHROMIUM, browser
 from mixed_documents import pdf
 from serving_system import client, on_loopback, small, until
 
+from ifqa.serve import html
 from ifqa.serve.security import Guard
 
 HOSTILE = "</mark><script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
@@ -227,3 +228,12 @@ def test_a_new_file_left_out_is_listed_after_the_update(web, docs):
     folder = web.get("/v1/documents").json()
     assert (folder["changed"], folder["left_out"][0]["file"]) == (1, "scan.pdf")
     assert folder["left_out"][0]["hint"] == "a scan without text: ocrmypdf IN OUT adds it, or start with --ocr"
+
+
+def test_of_a_long_document_the_part_around_the_passage_is_shown(served, monkeypatch):
+    address, ids = served
+    notes = f"{address}/documents/{quote(ids['b%20c/notes%20%231.md'])}"
+    assert fetch(notes)[2].count(b"<section") == 31
+    monkeypatch.setattr(html, "_AROUND", 3)
+    body = fetch(notes)[2]
+    assert (body.count(b"<section"), b"Only a part of this long document is shown." in body) == (4, True)
