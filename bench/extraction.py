@@ -2,10 +2,11 @@
 
 Usage: python bench/extraction.py FOLDER [--show N]
 
-FOLDER holds a folder for each kind (`md`, `html`, `docx`, `epub`, `rst`, `csv`, `txt`, `pdf`) with files of that kind.
+FOLDER holds a folder for each kind (`md`, `html`, `docx` and the other keys of READERS) with files of that kind.
 `--gather` fills it with installed files: Debian's /usr/share/doc and the packages of this environment. A row of a table counts
 as a sentence. It needs pandoc and pdftotext (Debian: pandoc, poppler-utils), and
-`pip install beautifulsoup4 docutils ebooklib markdown pandas pdfminer.six python-docx`.
+`pip install beautifulsoup4 docutils ebooklib mail-parser markdown nbformat odfpy pandas pdfminer.six python-calamine
+python-docx python-pptx`.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
+from typing import Any
 from unicodedata import normalize
 
 from ifqa.corpus.documents.decoding import UnreadableFile
@@ -45,9 +47,13 @@ def pandoc(kind: str) -> Callable[[Path], str]:
 
 
 def beautiful_soup(path: Path) -> str:
+    return from_html(path.read_bytes())
+
+
+def from_html(page: str | bytes) -> str:
     from bs4 import BeautifulSoup
 
-    soup = BeautifulSoup(path.read_bytes(), "html.parser")
+    soup = BeautifulSoup(page, "html.parser")
     for element in soup("nav header footer aside form button script style template noscript".split()):
         element.decompose()
     return (soup.find("main") or soup).get_text("\n")
@@ -61,12 +67,62 @@ def python_docx(path: Path) -> str:
     return "\n".join([*(paragraph.text for paragraph in document.paragraphs), *cells])
 
 
+def python_pptx(path: Path) -> str:
+    from pptx import Presentation
+
+    texts, waiting = list[str](), list[Any]()
+    for slide in Presentation(str(path)).slides:
+        waiting += slide.shapes
+        texts += [slide.notes_slide.notes_text_frame.text] if slide.has_notes_slide else []
+    for shape in waiting:
+        waiting += shape.shapes if shape.shape_type == 6 else []  # a group
+        texts += [shape.text_frame.text] if shape.has_text_frame else []
+        texts += [cell.text for row in shape.table.rows for cell in row.cells] if shape.has_table else []
+    return "\n".join(texts).replace("\v", " ")
+
+
+def odfpy(path: Path) -> str:
+    from odf import teletype, text
+    from odf.opendocument import load
+
+    body = load(str(path)).body
+    return "\n".join(teletype.extractText(part) for kind in (text.P, text.H) for part in body.getElementsByType(kind))
+
+
+def calamine(path: Path) -> str:
+    from python_calamine import CalamineWorkbook
+
+    book = CalamineWorkbook.from_path(str(path))
+    sheets = [book.get_sheet_by_name(name).to_python() for name in book.sheet_names]
+    return "\n".join(" ".join(str(cell).split()) for sheet in sheets for row in sheet for cell in row)
+
+
+def mail_parser(path: Path) -> str:
+    from mailparser import parse_from_file
+
+    mail = parse_from_file(str(path))
+    unquoted = re.sub(r"(?m)^[> ]+", "", "\n".join(mail.text_plain))
+    return unquoted or "\n".join(from_html(page) for page in mail.text_html)
+
+
+def notebook(path: Path) -> str:
+    """The cells of nbformat, without outputs; Markdown by Python-Markdown."""
+    import nbformat
+
+    cells = nbformat.read(path, as_version=4).cells
+    return "\n".join(from_markdown(cell.source) if cell.cell_type == "markdown" else cell.source for cell in cells)
+
+
 def python_markdown(path: Path) -> str:
+    return from_markdown(path.read_text(errors="replace"))
+
+
+def from_markdown(text: str) -> str:
     """Python-Markdown's HTML, read by BeautifulSoup."""
     from bs4 import BeautifulSoup
     from markdown import markdown
 
-    html = markdown(path.read_text(errors="replace"), extensions=["tables", "fenced_code", "footnotes"])
+    html = markdown(text, extensions=["tables", "fenced_code", "footnotes"])
     return BeautifulSoup(html, "html.parser").get_text(" ")
 
 
@@ -136,6 +192,12 @@ READERS: dict[str, dict[str, Callable[[Path], str]]] = {
     "md": {"pandoc": pandoc("gfm+footnotes"), "Python-Markdown": python_markdown},
     "html": {"pandoc": pandoc("html"), "BeautifulSoup": beautiful_soup},
     "docx": {"pandoc": pandoc("docx"), "python-docx": python_docx},
+    "odt": {"odfpy": odfpy},
+    "odp": {"odfpy": odfpy},
+    "pptx": {"python-pptx": python_pptx},
+    "xlsx": {"calamine": calamine},
+    "ipynb": {"nbformat": notebook},
+    "eml": {"mail-parser": mail_parser},
     "epub": {"pandoc": pandoc("epub"), "EbookLib": ebooklib},
     "rst": {"pandoc": pandoc("rst"), "docutils": docutils_text},
     "csv": {"the module csv": module_csv, "pandas": pandas},

@@ -126,8 +126,12 @@ def _classify_file(path: str, name: str, max_mb: float, named: bool = False) -> 
 
 
 def _first_bytes(path: str) -> bytes:
-    with open(path, "rb") as handle:
-        return handle.read(_SNIFFED)
+    """The first bytes of a file; none if it cannot be read, for the reason that its reader reports."""
+    try:
+        with open(path, "rb") as handle:
+            return handle.read(_SNIFFED)
+    except OSError:
+        return b""
 
 
 def _matches_any(name: str, patterns: Sequence[str]) -> bool:

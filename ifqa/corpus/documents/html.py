@@ -66,7 +66,7 @@ def _parse(text: str, skipped: Set[str], roles: bool) -> tuple[list[tuple[TextRu
                 skipping.pop()
         elif kind == "start" and _is_skipped(content, attributes, skipped, roles, article):
             skipping = [content]
-            glued = glued and content in _UNSEEN
+            glued = glued and (content in INLINE or content in _UNSEEN)
         elif kind != "raw":
             step = 1 if kind == "start" else -1
             main = max(0, main + step * (content == "main" or (kind == "start" and _role(attributes) == "main")))

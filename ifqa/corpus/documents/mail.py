@@ -78,9 +78,8 @@ def _alternatives(part: Message) -> Sequence[Message]:
 def _introduce(message: Message, number: int, level: int) -> Iterator[TextRun]:
     """The subject as a heading, and a sentence with sender, receivers and date."""
     headers = {name.lower(): str(value) for name, value in reversed(list(message.raw_items()))}
-    subject, sender, to, copies = (_decode_header(headers.get("subject", "")), *(
-        _people(headers.get(name, "")) for name in ("from", "to", "cc")
-    ))  # fmt: skip
+    subject = _decode_header(headers.get("subject", ""))
+    sender, to, copies = (_people(headers.get(name, "")) for name in ("from", "to", "cc"))
     try:
         sent = parsedate_to_datetime(headers.get("date", ""))
         date = f" on {sent.day} {sent:%B %Y} at {sent:%H:%M}"
@@ -117,12 +116,8 @@ def _people(raw: str) -> str:
 
 
 def _enumerate(names: Sequence[str]) -> str:
-    first, last = list(names[:_NAMED]), names[-1]
-    if len(names) > _NAMED:
-        last = f"{len(names) - _NAMED} more"
-    else:
-        first = first[:-1]
-    return f"{', '.join(first)} and {last}" if first else last
+    shown = [*names[:_NAMED], f"{len(names) - _NAMED} more"] if len(names) > _NAMED else names
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
 
 
 def _decode_body(part: Message) -> str:
@@ -136,7 +131,7 @@ def _decode_body(part: Message) -> str:
 
 def _unquote(lines: Iterable[str], known: set[str]) -> Iterator[str]:
     """The lines without marks of quotation, packed attachments and known quotations; each quotation is a paragraph."""
-    before = 0
+    before = 0  # depth of the quotation
     for line in lines:
         mark = _QUOTED.match(line)
         depth, text = (mark[0].count(">"), line[mark.end() :]) if mark else (0, line)
