@@ -13,6 +13,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
+from ifqa.corpus.documents.chunking import ENDED
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text
 from ifqa.corpus.documents.html import html_runs
 
@@ -182,10 +183,10 @@ def read_pptx(content: bytes) -> Iterator[TextRun]:
 
 
 def _with_title(runs: Iterator[TextRun]) -> Iterator[TextRun]:
-    """The runs of a slide; without a title, its first paragraph is the heading."""
-    filled = (run for run in runs if run.text.strip())
+    """The runs of a slide, each as a sentence; without a title, its first paragraph is the heading."""
+    filled = (replace(run, text=run.text.strip()) for run in runs if run.text.strip())
     yield from (replace(run, level=1) for run in islice(filled, 1))
-    yield from filled
+    yield from (run if ENDED.search(run.text) else replace(run, text=f"{run.text}.") for run in filled)
 
 
 def _relations(archive: Archive, name: str) -> dict[str | None, tuple[str, str]]:

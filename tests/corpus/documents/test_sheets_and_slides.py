@@ -119,8 +119,8 @@ def test_slides_have_titles_tables_notes_and_diagrams_in_order():
         f"<p:grpSp>{shape('', 'Untitled')}</p:grpSp>{table}",
     )
     assert runs(".pptx", presentation(*slides, more=[(1, *notes), (2, *diagram)])) == [
-        (1, 1, "The mill"), (1, 0, "Grinds"), (1, 0, "rye"), (1, 0, "Say hello."),
-        (2, 1, "Untitled"), (2, 0, "a; b."), (2, 0, "Gate"),
+        (1, 1, "The mill"), (1, 0, "Grinds."), (1, 0, "rye."), (1, 0, "Say hello."),
+        (2, 1, "Untitled"), (2, 0, "a; b."), (2, 0, "Gate."),
     ]  # fmt: skip
     with pytest.raises(UnreadableFile, match=r"no ppt/presentation\.xml"):
         runs(".pptx", archive({"a": ""}))
@@ -147,7 +147,7 @@ def test_opendocument_texts_have_headings_tables_and_notes():
     body = """<draw:page><draw:frame><draw:text-box><text:p>Rye</text:p></draw:text-box></draw:frame>
     <draw:frame presentation:class="title"><text:p>Mill</text:p></draw:frame><draw:frame presentation:class="footer"><text:p>7</text:p></draw:frame>
     <presentation:notes><text:p>Say it.</text:p></presentation:notes></draw:page><draw:page><text:p>Untitled</text:p></draw:page>"""
-    assert runs(".odp", opened(body)) == [(1, 1, "Mill"), (1, 0, "Rye"), (1, 0, "Say it."), (2, 1, "Untitled")]
+    assert runs(".odp", opened(body)) == [(1, 1, "Mill"), (1, 0, "Rye."), (1, 0, "Say it."), (2, 1, "Untitled")]
 
 
 def test_a_notebook_has_markdown_code_and_short_outputs():
