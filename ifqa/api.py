@@ -1,7 +1,7 @@
-"""The Python API: the functions of `import ifqa`. Each takes `root`, the folder that all paths count from.
+"""The Python API: the functions of `import ifqa`. Each takes `root`, the folder that all paths are relative to.
 
 The keyword arguments of `open`, `ask` and `run` are the command line's flags (`ifqa run --help`). Any other setting goes into
-`settings`, as with --set: {"retriever.k1": 1.2}. Wrong or missing input raises `IfqaError`, whose one line says how to mend it.
+`settings`, as with --set: {"retriever.k1": 1.2}. Wrong or missing input raises `IfqaError`, whose message says how to mend it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,7 +41,7 @@ def open(
     settings: Settings | None = None,
     **changes: Unpack[Changes],
 ) -> System:
-    """Open a system: a retriever and a reader in memory, for any number of questions, from several threads.
+    """Open a system: a retriever and a reader in memory, which answer any number of questions from several threads.
 
     A missing corpus is built first. `docs` is a folder of documents to search instead, as `ifqa ask --docs` does:
     only files that changed are read again. A cap on a language model's cost holds for this system alone.
@@ -79,7 +79,7 @@ def ask(
     threshold: float | None = None,
     **changes: Unpack[Changes],
 ) -> Answer:
-    """Answer one question; `threshold` as in `System.ask`. For several questions, `open` a system."""
+    """Answer one question; `threshold` is that of `System.answer`. For several questions, `open` a system."""
     with stages.open_system(_load_run(experiment, root, settings, changes)) as system:
         return system.ask(question, threshold)
 
@@ -127,7 +127,7 @@ def evaluate(
         82
 
     `answers` maps question ids to answers, lists predictions, or is a function that answers a question. `measures` names
-    further measures, besides the benchmark's. `seed` is the bootstrap's.
+    further measures, in addition to the benchmark's. `seed` is the bootstrap's.
     """
     if not (callable(answers) or isinstance(answers, Iterable)) or isinstance(answers, str):
         raise IfqaError(f"wanted answers by question id, predictions or a function, found {answers!r:.80}")
@@ -170,7 +170,7 @@ def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answe
 def compare(
     first: str, second: str, measure: str = "", *, count: int = 5, common: bool = False, root: str | Path = "."
 ) -> Comparison:
-    """The score differences between two finished experiments, with a paired test.
+    """The differences between the scores of two finished experiments, with a paired test.
 
     Examples:
         >>> import ifqa
@@ -236,7 +236,7 @@ class Corpus:
 
     @cached_property
     def _store(self) -> PassageStore:
-        """The passage store, compared with the corpus file only once, because that may read every source."""
+        """The passage store. It is checked against the corpus file only once, because the check may read every source."""
         return CorpusBuild(self.settings).store
 
 

@@ -38,7 +38,7 @@ class ServiceError(IfqaError):
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> ConfigError:
-    """The error for an unknown name: suggests the nearest known name, and lists all known names, or of over 15 the nearest 5."""
+    """The error for an unknown name. It suggests the nearest known name, and lists all known names, or 5 of over 15."""
     known = sorted(known)
     close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""

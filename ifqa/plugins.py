@@ -1,4 +1,4 @@
-"""Loads plugins by name: "bm25" for a plugin of ifqa, "my_module:Class" for a plugin from outside. Others are not imported."""
+"""Loads plugins by name: "bm25" for a plugin of ifqa, "my_module:Class" for one from outside. Other plugins are not imported."""
 
 import hashlib
 import importlib
@@ -48,7 +48,7 @@ def plugin_names(kind: str) -> dict[str, str]:
 def load_plugin(kind: Kind, name: str, root: Path = Path()) -> type[Any]:
     """Load a plugin's class, with all methods and attributes of its role. User modules are in the folder `root`.
 
-    Raises ConfigError for an unknown name, MissingInput without its module or extra, PluginError for a class that is unfit.
+    Raises ConfigError for an unknown name, MissingInput if its module or extra is missing, PluginError for an unfit class.
     """
     plugin = _import_plugin(kind, name, root)
     if not isinstance(plugin, type):
@@ -57,7 +57,7 @@ def load_plugin(kind: Kind, name: str, root: Path = Path()) -> type[Any]:
 
 
 def load_measure(name: str, root: Path = Path()) -> roles.AnyMeasure:
-    """Load a measure, or "my_module:MEASURE" from the folder `root`; raises as `load_plugin`."""
+    """Load a measure, or "my_module:MEASURE" from the folder `root`; raises like `load_plugin`."""
     measure = _import_plugin("measure", name, root)
     if not isinstance(measure, roles.AnyMeasure):
         wanted = "a Measure, RankingMeasure, SetMeasure or ColumnMeasure"
@@ -66,12 +66,12 @@ def load_measure(name: str, root: Path = Path()) -> roles.AnyMeasure:
 
 
 def open_benchmark(name: str, root: Path = Path()) -> roles.Benchmark:
-    """A benchmark with its files below `root`; raises as `load_plugin`."""
+    """A benchmark with its files below `root`; raises like `load_plugin`."""
     return Plugins(root).benchmark(name)
 
 
 class Plugins:
-    """The plugins of a command, each loaded once. User modules are in `root`. All methods raise as `load_plugin`."""
+    """The plugins of a command, each loaded once. User modules are in `root`. All methods raise like `load_plugin`."""
 
     def __init__(self, root: Path = Path()) -> None:
         self.root = root
@@ -79,7 +79,7 @@ class Plugins:
         self._benchmarks: dict[str, roles.Benchmark] = {}
 
     def load(self, kind: Kind, name: str) -> type[Any]:
-        """As `load_plugin`."""
+        """Like `load_plugin`, but loads a plugin only once."""
         if (kind, name) not in self._classes:
             self._classes[kind, name] = load_plugin(kind, name, self.root)
         return self._classes[kind, name]
@@ -118,7 +118,7 @@ def accepted_arguments(function: Callable[..., object], **arguments: object) -> 
 
 
 def resolve_paths(function: Callable[..., object], settings: Mapping[str, object], root: Path) -> dict[str, object]:
-    """A plugin's settings, each `PathSetting` joined to `root` if that file or folder exists."""
+    """A plugin's settings, with each `PathSetting` joined to `root` if that file or folder exists."""
     if root == Path():
         return dict(settings)
     parameters = inspect.signature(function).parameters
@@ -160,7 +160,7 @@ def _import_plugin(kind: str, name: str, root: Path) -> object:
         raise ConfigError(f"{kind} {name!r:.80}: wanted a name, or {wanted}")
     target = name if ":" in name else plugin_names(kind).get(name)
     if target is None:
-        raise ConfigError(f"{unknown_name(kind, name, plugin_names(kind))}; or {wanted}, of a file here")
+        raise ConfigError(f"{unknown_name(kind, name, plugin_names(kind))}; or {wanted}, from a file here")
     module_name, _, attribute = target.partition(":")
     if ":" in name and (folder := str(root.absolute())) not in sys.path:
         sys.path.append(folder)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: [[retriever.parts]]. llm: the language model. root: the folder of relative paths. budget: an `ifqa.llms.budget.Budget`.
 INJECTED = ("index", "passages", "corpus", "parts", "llm", "root", "budget")
 
-PathSetting = Annotated[str, "a file or folder"]  # a setting that may be a path; a relative path counts from `root`
+PathSetting = Annotated[str, "a file or folder"]  # a setting that may be a path; a relative path starts at `root`
 RankedPassages = Sequence[Sequence[Passage]]  # each question's passages, best first
 ProgressCallback = Callable[[float], None]  # its argument: questions or requests finished since the last call
 
@@ -73,7 +73,7 @@ class Plugin:
 
     @classmethod
     def requirements(cls, *_: Any, **settings: Any) -> Iterable[Requirement]:
-        """The files, models and keys that these settings need below `root`. It only checks that they exist."""
+        """The files, models and keys that these settings need below `root`. The method only checks that they exist."""
         return ()
 
 
@@ -83,7 +83,7 @@ class Trainable(Plugin):
     trained_verb: ClassVar[str] = "was trained on"  # how a message says that it has seen the family's questions
     family: str = ""  # the split family of its training questions, as `Benchmark.family` returns it
     trained_on: Collection[str] = ()  # SHA-256 of the files with its training questions
-    question_ids: Collection[str] = ()  # of a file of answers or rankings; all are in the split
+    question_ids: Collection[str] = ()  # in the plugin's file of answers or rankings; all must be in the split
 
     @classmethod
     def training_family(cls, *_: Any, **settings: Any) -> str:
@@ -98,7 +98,7 @@ class Trainable(Plugin):
 class Retriever(Trainable):
     """Ranks passages."""
 
-    default_parts: ClassVar[Sequence[Mapping[str, object]]] = ()  # of a retriever over others, if a file names no parts
+    default_parts: ClassVar[Sequence[Mapping[str, object]]] = ()  # for a retriever over others if its section has none
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """One result per question, in order, with up to `k` passages, best first.
@@ -134,7 +134,7 @@ class IndexedRetriever(Retriever):
 
     @classmethod
     def build_requirements(cls, index: Path, *_: Any, **settings: Any) -> Iterable[Requirement]:
-        """What building and searching `index` need below `root`; as `requirements`."""
+        """What building and searching `index` require below `root`, like `requirements`."""
         return ()
 
 
@@ -183,7 +183,7 @@ class LanguageModel(Trainable):
         raise NotImplementedError
 
     def count(self, text: str) -> int:
-        """An upper bound of a text's tokens: its bytes, because a token has at least one byte."""
+        """An upper bound on a text's number of tokens: its bytes, because a token has at least one byte."""
         return len(text.encode("utf-8", "replace"))
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
@@ -199,14 +199,14 @@ class LanguageModel(Trainable):
         """Raise MissingInput early if there is neither a key nor a cached completion."""
 
     def check_ready(self) -> None:
-        """Raise MissingInput if the model cannot be used, such as without a key."""
+        """Raise MissingInput if the model cannot be used, such as for lack of a key."""
 
 
 @dataclass(frozen=True)
 class AnyMeasure:
     """The base of measures: a name, and a score from 0 to 1 whose arguments depend on the kind."""
 
-    name: str  # in tables
+    name: str  # shown in tables
     score: Callable[..., Any]  # see the subclasses
     headline: bool = field(default=False, kw_only=True)  # whether it is the benchmark's main measure
     in_tables: bool = field(default=False, kw_only=True)  # whether tables show it; they always show the headline
@@ -224,7 +224,7 @@ class AnyMeasure:
 class Measure(AnyMeasure):
     """A score of one answer.
 
-    `score` gets a question and its prediction, and returns None if undefined. It is not called for a failed prediction, which
+    `score` gets a question and its prediction; None means undefined. It is not called for a failed prediction, which
     scores 0, or 1 if low is best.
     """
 
@@ -235,7 +235,7 @@ class Measure(AnyMeasure):
 class RankingMeasure(AnyMeasure):
     """A score of one ranking at several depths, shown as `name@depth`.
 
-    `score` gets the question, the texts of its passages, best first, and the depths; it omits depths where it is undefined.
+    `score` gets the question, the texts of its passages, best first, and the depths; depths without a score are omitted.
     Tables show the depths in `tables`, under `title` or else the name.
     """
 
@@ -265,8 +265,8 @@ class ColumnMeasure(AnyMeasure):
     """A score of many answers at once from numbers in their rows; one call computes all resamples.
 
     `columns` are keys of `per_question.jsonl`: measures of answers, "confidence", "failed", "abstained", "gold_read". `score`
-    gets the numbers, (questions, columns), NaN if missing, and the count of each question in each resample, (resamples,
-    questions). It returns (resamples,) scores, NaN where undefined.
+    gets the numbers, (questions, columns), with NaN for missing ones, and the count of each question in each resample,
+    (resamples, questions). It returns the scores, (resamples,), with NaN where undefined.
     """
 
     score: Callable[["Numbers", "Numbers"], "Numbers"]
@@ -289,7 +289,7 @@ class Benchmark(Plugin):
     name: str = ""
     measures: Sequence[AnyMeasure] = ()  # if empty: the measures and subsets of `ifqa.scoring.scheme.default_scheme`
     subsets: Sequence[Subset] = ()
-    groups: str = ""  # the meaning of `Question.group` ("dataset"); each group then has scores, and there is their mean
+    groups: str = ""  # the meaning of `Question.group` ("dataset"); each group then has scores, which are also averaged
     folder: Path = Path()  # the folder of its files
     downloads: ClassVar[Mapping[str, tuple[str, str | None]]] = {}  # file in `folder` -> (URL, SHA-256 if known)
 
@@ -311,7 +311,7 @@ class Benchmark(Plugin):
         return ()
 
     def family(self, split: str) -> str:
-        """The split's family, or empty. Families share questions, so weights of a family are not tested on another family."""
+        """The split's family, or empty. Families share questions, so one family's weights are not tested on another."""
         return ""
 
     def training_split(self, split: str) -> str:
@@ -330,7 +330,7 @@ class TrainingData:
     scores: Sequence[Sequence[float]] = ()  # the retriever's scores of `rankings`; empty if the trainer needs none
 
     def select(self, indices: Sequence[int]) -> "TrainingData":
-        """The questions of these indices, with their passages."""
+        """The questions at these indices, with their passages."""
         scores = [self.scores[n] for n in indices] if self.scores else ()
         questions, rankings = [self.questions[n] for n in indices], [self.rankings[n] for n in indices]
         return replace(self, questions=questions, rankings=rankings, scores=scores)
@@ -341,7 +341,7 @@ NO_DATA = TrainingData()
 
 @dataclass(frozen=True)
 class TrainerFlag:
-    """Marks, in its `Annotated` type, a trainer's setting that has its own flag, with this help."""
+    """Marks a trainer's setting, in its `Annotated` type, as one with its own flag; `help` describes the flag."""
 
     help: str
 
@@ -359,7 +359,7 @@ class Trainer(Plugin):
 
     benchmark: ClassVar[str] = "ifqa"
     split: ClassVar[str] = "full-train"
-    #: Its BM25 index supplies the passages. If empty, the question's own texts are the passages; if None, there is no choice.
+    #: The corpus whose BM25 index supplies passages. If empty, they are the question's own texts; if None, there is no --corpus.
     corpus: ClassVar[str | None] = "ifqa-gold-train"
     query: ClassVar[str] = "question"  # BM25's query, a key of `ifqa.retrieval.queries.QUERIES`
     folder: ClassVar[str] = ""  # the folder of the weights; empty for models/NAME

@@ -9,7 +9,7 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 
-from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
+from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict only from Python 3.12
 
 from ifqa.formatting import printable, printable_line
 
@@ -45,7 +45,7 @@ class Question:
         return dict(self.labels).get(name, "")
 
 
-_LATER = ("context", "group", "labels")  # left out if empty, so older questions keep their hash
+_LATER = ("context", "group", "labels")  # left out of the hash if empty, so that older hashes stay valid
 
 
 def fingerprint_questions(questions: Iterable[Question]) -> str:
@@ -87,7 +87,7 @@ class Step:
 class SearchResult(Sequence[Hit]):
     """A retriever's result for a question: a sequence of hits, best first. A slice keeps the other fields.
 
-    `generated` are the retriever's own passages, which are not in a corpus; `steps` are an iterative retriever's searches.
+    `generated` are the retriever's own passages, which are not in the corpus; `steps` are an iterative retriever's searches.
     """
 
     hits: Sequence[Hit]
@@ -111,7 +111,7 @@ def gold_id(text: str) -> str:
 
 
 _SIGNS = {"plus": "+", "minus": "-", "times": "x"}
-_LONGEST = 500  # characters of an answer that is highlighted in a passage
+_LONGEST = 500  # characters; a longer answer is not highlighted in a passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +162,8 @@ class Calculation:
 class Explanation:
     """The passage that supports an answer.
 
-    `sentence` and `span` are start and end, in characters, of the supporting sentence, and of the answer or the first number of
-    its calculation. `calculation` is None if the answer is copied from the passage.
+    `sentence` is the start and end, in characters, of the supporting sentence; `span` is that of the answer, or of the first
+    number in its calculation. `calculation` is None if the answer is copied from the passage.
     """
 
     passage_id: str
@@ -181,7 +181,7 @@ class Explanation:
 
 
 def split_at_answer(text: str, answer: str) -> list[str]:
-    """Split a text at the answer as whole words, in any case, so that every second piece is the answer.
+    """Split a text where the answer occurs as whole words, in any case; every second piece is the answer.
 
     Answers of more than 500 characters are not searched for, because the time grows with both lengths.
     """
@@ -200,7 +200,7 @@ class Prediction:
         question_id: the question's id.
         answer: the answer; empty if the reader found none.
         completion: the raw text that the answer was parsed from.
-        passage_ids: the evidence, most important first.
+        passage_ids: the passages used as evidence, most important first.
         error: why there is no answer.
         score: the answer's log probability.
         passage_scores: a score for each of `passage_ids`, highest first.
@@ -241,7 +241,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An opened system's answer to a question; shared attributes are as in `Prediction`.
+    """An opened system's answer to a question; attributes that `Prediction` also has are described there.
 
     `text` is empty after a failure or an abstention. `evidence` has the passages behind the answer, most important first. `steps`
     are the searches of an iterative retriever. `note` says what the reader's language means for this answer.
@@ -342,7 +342,7 @@ class Request:
 
     messages: tuple[tuple[str, str], ...] = ()  # (role, content); roles are "system", "user" and "assistant"
     text: str = ""  # for a model that takes no messages
-    max_tokens: int = 256  # the longest completion
+    max_tokens: int = 256  # limit on the completion
     temperature: float = 0.0  # 0: the most probable completion
     stop: tuple[str, ...] = ()  # strings that end the completion; it does not contain them
     sample: int = 0  # distinguishes requests with the same prompt
@@ -359,7 +359,7 @@ class Completion:
     """The text that a model generated, or the error."""
 
     text: str = ""
-    prompt_tokens: int = 0  # the server's count, as the next; 0 if it sent none
+    prompt_tokens: int = 0  # the server's count, like the next field; 0 if it sent none
     completion_tokens: int = 0
     finish: str = ""  # why the text ends: "stop", "length", ...
     error: str = ""  # one line if the request failed; the other attributes are then empty
@@ -408,9 +408,9 @@ class StageUsage(TypedDict, total=False):
     """A plugin's use of a language model, for a stage's manifest."""
 
     spent: TokenUsageJson
-    took: Sequence[int]  # tokens of prompts and completions of all answers, including cached ones
+    took: Sequence[int]  # tokens of the prompts and of the completions, including cached ones
     server: str  # scheme, host and port of the server
-    retry: int  # questions to ask again: a request failed
+    retry: int  # questions to ask again, because a request failed
     not_asked: int  # questions not asked, because a cap was reached
     too_long: int  # questions not asked, because the prompt does not fit the model's window
     unparsed: int  # questions whose completion has no answer
@@ -419,7 +419,7 @@ class StageUsage(TypedDict, total=False):
 
 
 class Estimate(NamedTuple):
-    """The cost of requests: calls for those not cached, their tokens, US dollars (None: unknown)."""
+    """The estimated cost of requests: calls for those not cached, their tokens, and US dollars (None: unknown)."""
 
     calls: int
     prompt_tokens: int

@@ -1,7 +1,7 @@
 """Checks settings (a plugin's keyword arguments, a file's sections) against strict pydantic models.
 
 A plugin's settings are the keyword arguments of a function, typed by its annotations. Values are checked, not converted, so a
-file is saved and hashed as written. Only a whole number for a float setting becomes a float: 1 and 1.0 have the same hash.
+file is saved and hashed as written. Only a whole number for a float setting becomes a float: so 1 and 1.0 have the same hash.
 """
 
 import inspect
@@ -49,11 +49,11 @@ class StrictModel(BaseModel):
 
 
 class StoredModel(StrictModel, extra="allow"):
-    """A JSON object that ifqa wrote; unknown keys, as from a later version, are ignored."""
+    """A JSON object that ifqa wrote; unknown keys, such as those of a later version, are ignored."""
 
 
 def parse_stored(model: type[_Model], value: object, where: str, mend: str = "") -> _Model:
-    """Parse a value that ifqa wrote; DamagedArtifact, from `where` to `mend`, names a key that is missing or wrong."""
+    """Parse a value that ifqa wrote. DamagedArtifact names a missing or wrong key, between `where` and `mend`."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -64,7 +64,7 @@ def parse_stored(model: type[_Model], value: object, where: str, mend: str = "")
 
 
 def check_shape(shape: type[_Shape], value: object, where: str, mend: str = "") -> _Shape:
-    """Return a value that ifqa wrote if it matches a TypedDict; else raise as `parse_stored`."""
+    """Return a value that ifqa wrote if it matches a TypedDict; else raise like `parse_stored`."""
     parse_stored(_shape_model(shape), {"content": value}, where, mend)
     return value  # type: ignore[return-value]  # just checked
 
@@ -79,7 +79,7 @@ def _shape_model(shape: type[Mapping[str, object]]) -> type[_ShapeModel]:
 
 
 def parse_section(model: type[_Model], section: object, where: str) -> _Model:
-    """Parse a section of a file; ConfigError, starting with the section's name `where`, says what is wrong."""
+    """Parse a section of a file. ConfigError says what is wrong; it starts with the section's name, `where`."""
     if not isinstance(section, Mapping):
         raise ConfigError(f"{where}: wanted a section, found {'nothing' if section is None else repr(section)}")
     return _validate(model, section, "key", where)
@@ -108,7 +108,7 @@ def coerce_floats(function: _Function, settings: Section) -> dict[str, object]:
 
 
 def default_settings(function: _Function) -> dict[str, object]:
-    """The defaults of a plugin's constructor or `build`, without None."""
+    """The defaults of a plugin's constructor or `build`, except those that are None."""
     parameters = inspect.signature(function).parameters.items()
     defaults = {name: setting.default for name, setting in parameters if name not in INJECTED}
     absent = (inspect.Parameter.empty, None)
@@ -118,7 +118,7 @@ def default_settings(function: _Function) -> dict[str, object]:
 def plugin_settings(
     kind: str, name: str, plugin: type[Plugin], section: Section, other_keys: Collection[str], where: str
 ) -> dict[str, object]:
-    """Check a plugin's settings in a section, which are all but `other_keys`, and fill in the defaults."""
+    """Check a plugin's settings, which are all keys of a section but `other_keys`, and fill in the defaults."""
     settings = {key: value for key, value in section.items() if key not in other_keys}
     check_settings(f"setting of {kind} {name!r}", plugin.__init__, settings, INJECTED, where, other_keys)
     return default_settings(plugin.__init__) | coerce_floats(plugin.__init__, settings)

@@ -1,6 +1,6 @@
 """The command line: each verb turns its arguments into a call. Results go to stdout, progress to stderr.
 
-Exit codes: 0 success, 1 a score outside its tolerance, 2 a user's error, 130 stopped, 141 stdout closed; any other is a bug.
+Exit codes: 0 success; 1 a score is off, all requests failed, or a bug; 2 a user's error; 130 stopped; 141 stdout closed.
 """
 
 import logging
@@ -41,7 +41,7 @@ _PANELS = _ASK, _RUN, _DATA, _TRAIN, _LOOK = "Ask and serve", "Run an experiment
 
 
 class Verbs(TyperGroup):
-    """The verbs, with a help that fits one screen: it names the options in its text, not in a panel."""
+    """The verbs. Their help fits on one screen, because its text names the options instead of a panel."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(self.commands, key=lambda name: _PANELS.index(self.commands[name].rich_help_panel))  # type: ignore[attr-defined]
@@ -68,7 +68,7 @@ def passages(corpus: CorpusName, workers: Processes = None, engine: Engine = Non
 @app.command(rich_help_panel=_RUN)
 def index(
     corpus: CorpusName,
-    name: Annotated[str | None, Option("--index", help="Only this index.")] = None,
+    name: Annotated[str | None, Option("--index", help="Build only this index.")] = None,
     json: Json = False,
 ) -> None:
     """Build a corpus's indexes, and its passages if they are missing."""
@@ -121,7 +121,7 @@ def run(
     experiments: Annotated[
         Repeated, Argument(help="Experiments.", show_default="sample", autocompletion=options.complete_experiments)
     ] = None,
-    show: Annotated[int, Option(min=0, help="Also show N questions: right, wrong, unanswered in turn.")] = 0,
+    show: Annotated[int, Option(min=0, help="Also show N questions: right, wrong and unanswered ones in turn.")] = 0,
     json: Json = False,
 ) -> None:
     """Run the unfinished stages of experiments; show scores."""
@@ -147,8 +147,8 @@ def run(
 def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
     """Test whether a reader uses the supposition and the passages.
 
-    It reads a finished experiment's questions again without the supposition, with another question's supposition, and with other
-    passages, and shows the loss in each measure.
+    It reads a finished experiment's questions again without the supposition, with another question's supposition, and with
+    another question's passages; and shows the loss in each measure.
     """
     from rich.console import Console
 
@@ -183,7 +183,7 @@ def check(
             for finding in check_all(name, changes):
                 findings.append(finding)
                 if not json:
-                    options.print_line(finding)  # at once, because a dump takes a while
+                    options.print_line(finding)  # at once, because sampling a dump takes a while
         except IfqaError as error:
             problem = error
         if json:
@@ -200,7 +200,7 @@ app.command(rich_help_panel=_DATA)(init)
 
 @app.command("list", rich_help_panel=_LOOK)
 def list_names(
-    kind: Annotated[str, Argument(help="List all of a kind: experiments, corpora, benchmarks, readers ...")] = "",
+    kind: Annotated[str, Argument(help="List the names of a kind: experiments, corpora, benchmarks, readers ...")] = "",
     json: Json = False,
 ) -> None:
     """List experiments, corpora, benchmarks, plugins and prompts."""
@@ -215,9 +215,9 @@ app.command(rich_help_panel=_LOOK)(doctor)
 @app.command(rich_help_panel=_DATA)
 def screen(
     corpus: CorpusName,
-    to: Annotated[Path | None, Option(help="Also write tasks: .csv, or .json and .xml (Label Studio).")] = None,
-    number: Annotated[int, Option(min=1, help="Passages to draw from the kept ones for questions.")] = 1000,
-    seed: Annotated[int, Option(min=0, help="Seed of the draw.")] = 0,
+    to: Annotated[Path | None, Option(help="File for the tasks: .csv, or .json and .xml (Label Studio).")] = None,
+    number: Annotated[int, Option(min=1, help="Kept passages to choose for questions.")] = 1000,
+    seed: Annotated[int, Option(min=0, help="Seed of the random choice.")] = 0,
     splits: Splits = None,
     benchmark: OfBenchmark = "ifqa",
     show: Annotated[int, Option(min=0, help="Show this many kept passages, and as many others.")] = 0,
@@ -227,9 +227,9 @@ def screen(
 ) -> None:
     """Pick passages to write questions about, as the IfQA paper did.
 
-    A passage is kept if a sentence in the past tense tells a cause ("lead to", "cause", "because", "due to", "originally",
+    A passage is kept if a sentence in the past tense has a causal keyword ("lead to", "cause", "because", "due to", "originally",
     "initially"). `ifqa convert TASKS --to FILE --format verification` turns the written questions into tasks for the second and
-    third worker; `ifqa convert VOTES --to FILE --format file` makes a benchmark of the questions that the votes keep.
+    third workers; `ifqa convert VOTES --to FILE --format file` makes a benchmark of the questions that the votes keep.
     """
     from ifqa.config.corpus import load_corpus
     from ifqa.formats.annotations import refuse_existing
@@ -255,10 +255,10 @@ def convert(
         str,
         Argument(help="An experiment, a split (ifqa:full-dev), or questions or tasks as JSON, CSV or parquet."),
     ],
-    to: Annotated[Path, Option(help="File: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file).")],
-    form: Annotated[str, Option("--format", help="ctxs, trec, qrels, topics, file or verification.")] = "",
+    to: Annotated[Path, Option(help="File to write: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file).")],
+    form: Annotated[str, Option("--format", help="One of ctxs, trec, qrels, topics, file and verification.")] = "",
     k: Annotated[int | None, Option(help="Only the first K passages of each question.")] = None,
-    scores: Annotated[str, Option(help="run, or reader: its scores of the passages it read.")] = "run",
+    scores: Annotated[str, Option(help="run, or reader for the reader's scores of the passages that it read.")] = "run",
     force: _Force = False,
 ) -> None:
     """Write runs, questions and qrels in other tools' formats.
@@ -273,10 +273,10 @@ def convert(
 @app.command(rich_help_panel=_RUN)
 def compare(
     first: Annotated[str, Argument(help="A scored experiment.")],
-    others: Annotated[list[str], Argument(help="Others, scored on the same questions; see --common.")],
-    measure: Annotated[str, Option(help="Measure of --show (else the headline); with several others, only it.")] = "",
-    show: Annotated[int | None, Option(min=0, help="With one other: questions to show.", show_default="10")] = None,
-    common: Annotated[bool, Option("--common", help="Compare over the questions that all have.")] = False,
+    others: Annotated[list[str], Argument(help="Other experiments, scored on the same questions; see --common.")],
+    measure: Annotated[str, Option(help="Measure for --show (else the headline); with several others, show it.")] = "",
+    show: Annotated[int | None, Option(min=0, help="With one other: show N questions.", show_default="10")] = None,
+    common: Annotated[bool, Option("--common", help="Compare over the questions that all experiments share.")] = False,
     json: Json = False,
 ) -> None:
     """Compare experiments with the first by paired tests.
@@ -298,8 +298,8 @@ def compare(
 
 @app.command(rich_help_panel=_RUN)
 def report(
-    experiments: Annotated[Repeated, Argument(help="Whose questions it shows.", show_default="all finished")] = None,
-    into: Annotated[Path | None, Option(help="Also put the table of results into this file, a README.md.")] = None,
+    experiments: Annotated[Repeated, Argument(help="Experiments on the page.", show_default="all finished")] = None,
+    into: Annotated[Path | None, Option(help="Also write the table of results into this README.md.")] = None,
     check: Annotated[bool, Option("--check", help="Write nothing; fail if a written file is stale.")] = False,
     limited: Annotated[bool, Option("--limited", help="Also report unnamed variants with --limit.")] = False,
     json: Json = False,
@@ -324,10 +324,10 @@ def report(
 def serve(
     run: "Run",
     changed: list[str],
-    host: Annotated[str, Option(help="Address to listen on; any but loopback needs a token.")] = "127.0.0.1",
+    host: Annotated[str, Option(help="Address to listen on; any address but loopback needs a token.")] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65535, help="Port to listen on; 0: any free port.")] = 8017,
-    token_file: Annotated[Path | None, Option(help="File with the token; else the variable IFQA_TOKEN.")] = None,
-    allow_host: Annotated[list[str] | None, Option(help="A name of this machine for clients. Repeatable.")] = None,
+    token_file: Annotated[Path | None, Option(help="File with the token; else IFQA_TOKEN of the environment.")] = None,
+    allow_host: Annotated[list[str] | None, Option(help="Name that clients use for this machine. Repeatable.")] = None,
     queue: Annotated[int, Option(help="Questions that may wait; further questions get 503.")] = 256,
     timeout: _Timeout = 60.0,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`ifqa data NAME`: fetch a benchmark, a dump of Wikipedia or a model, build causalqa, or make questions."""
+"""`ifqa data NAME`: fetch a benchmark, a Wikipedia dump or a model, build causalqa, or make questions."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -14,7 +14,7 @@ from ifqa.errors import ConfigError
 from ifqa.progress import hide_progress
 
 _From = Annotated[Path | None, Option("--from", help="Take the files from this folder, offline.", metavar="FOLDER")]
-_Seed = Annotated[int, Option(min=0, help="Seed of the draws.")]
+_Seed = Annotated[int, Option(min=0, help="Seed of the random choices.")]
 _QUESTIONS, _TEXTS, _MODELS = "Questions", "Passages", "Models"
 
 
@@ -39,20 +39,20 @@ def fetch_wiki(name: str, date: str = "", url: str = "") -> None:
 
 
 def _ifqa(source: _From = None) -> None:
-    """Fetch the questions of IfQA, and verify their checksums."""
+    """Fetch IfQA's questions, and verify the files' checksums."""
     fetch_benchmark("ifqa", source)
 
 
 def _causalqa(
     source: Annotated[
-        Path | None, Option("--from", metavar="FOLDER", help="The authors' release, or a folder of datasets' folders.")
+        Path | None, Option("--from", metavar="FOLDER", help="The authors' release, or a folder of dataset folders.")
     ] = None,
     rules: Annotated[str, Option(help="Rules for causal questions: notebook, table3 or fixed.")] = "notebook",
     seed: _Seed = 0,
 ) -> None:
     """Build Webis-CausalQA from its ten datasets.
 
-    Without --from, the authors' release is fetched. A dataset's folder has its publisher's layout.
+    Without --from, the authors' release is fetched. Each dataset's folder has its publisher's layout.
     """
     from ifqa.benchmarks.causalqa.builder import build_causalqa
 
@@ -62,13 +62,13 @@ def _causalqa(
 def _wiqa(
     source: _From = None,
     graphs: Annotated[
-        Repeated, Option("--questions-from", metavar="GRAPHS", help="Make questions from this file, or sample-wiqa.")
+        Repeated, Option("--questions-from", metavar="GRAPHS", help="File to make questions from, or sample-wiqa.")
     ] = None,
-    seed: Annotated[int | None, Option(min=0, help="Seed of the made questions.", show_default="0")] = None,
+    seed: Annotated[int | None, Option(min=0, help="Seed for making the questions.", show_default="0")] = None,
 ) -> None:
     """Fetch WIQA, or make questions from influence graphs.
 
-    Made questions go to data/wiqa/made-train.jsonl, made-dev.jsonl and
+    The new questions go to data/wiqa/made-train.jsonl, made-dev.jsonl and
     made-test.jsonl.
     """
     if graphs and source:
@@ -86,12 +86,12 @@ def _wiqa(
 def _synthetic(
     corpus: Annotated[str, Option("--from", metavar="CORPUS", help="Corpus that the questions are about.")],
     seed: _Seed = 0,
-    passages: Annotated[int | None, Option(min=1, help="Passages to draw.", show_default="all")] = None,
-    unchecked: Annotated[bool, Option("--unchecked", help="Keep all, whatever the span reader answers.")] = False,
+    passages: Annotated[int | None, Option(min=1, help="Passages to choose.", show_default="all")] = None,
+    unchecked: Annotated[bool, Option("--unchecked", help="Keep all questions, whatever the reader answers.")] = False,
 ) -> None:
     """Make counterfactual questions about a corpus by rule.
 
-    The answers are computed. Questions that the span reader answers wrong are
+    The answers are computed. Questions that the span reader answers wrongly are
     dropped. The others go to data/synthetic/CORPUS-SEED/questions.jsonl.
     """
     from ifqa.pipeline.synthetic import make_synthetic
@@ -114,7 +114,7 @@ def _wiki_command(name: str) -> Callable[..., None]:
     fetch_dump.__doc__ = f"""Fetch a dump of Wikipedia: enwiki, dewiki, simplewiki ...
 
     Files are verified by their checksums, and an interrupted download resumes.
-    data/{name}/ appears when all files are there.
+    data/{name}/ is created when all files are complete.
     """
     return fetch_dump
 
@@ -134,7 +134,7 @@ def _benchmark_command(name: str) -> Callable[..., None]:
     def fetch(source: _From = None) -> None:
         fetch_benchmark(name, source)
 
-    fetch.__doc__ = f"Fetch the benchmark {name}, and verify its checksums."
+    fetch.__doc__ = f"Fetch the benchmark {name}, and verify the checksums that its publisher gives, if any."
     return fetch
 
 
@@ -157,7 +157,7 @@ _COMMANDS: dict[str, tuple[str, Callable[..., None]]] = {
 
 
 class Sources(TyperGroup):
-    """The commands of `ifqa data`, including those of names that are not listed: wikis, and benchmarks of plugins."""
+    """The commands of `ifqa data`, including those for names that are not listed: other wikis, and plugins' benchmarks."""
 
     @property
     def commands(self) -> dict[str, Any]:
@@ -169,7 +169,7 @@ class Sources(TyperGroup):
         """Ignore typer's own commands; there are none."""
 
     def get_command(self, _: object, cmd_name: str) -> Any:
-        """The command of a name; a name that is neither listed nor a wiki is taken for a benchmark."""
+        """The command of a name; a name that is neither listed nor a wiki is taken to be a benchmark's."""
         app = typer.Typer(add_completion=False)
         panel, function = _COMMANDS.get(cmd_name) or (_QUESTIONS, _unlisted_command(cmd_name))
         app.command(cmd_name, rich_help_panel=panel)(with_quiet(function))
@@ -189,8 +189,8 @@ data = typer.Typer(cls=Sources)
 def fetch_default(context: typer.Context, source: _From = None, quiet: Quiet = False) -> None:
     """Fetch questions, dumps and models, or make questions.
 
-    Without a name: ifqa. `ifqa data NAME --help` shows a name's options.
-    Files are verified by their checksums; interrupted downloads resume.
+    Without a name, fetches the benchmark ifqa. `ifqa data NAME --help` shows a name's
+    options. Files with a known checksum are verified; interrupted downloads resume.
     """
     if quiet:
         hide_progress()

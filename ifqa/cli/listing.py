@@ -1,4 +1,4 @@
-"""`ifqa list` lists experiments, corpora and plugins on one screen; `ifqa list KIND` lists all of a kind, one per line."""
+"""`ifqa list` lists experiments, corpora and plugins on one screen; `ifqa list KIND` lists all names of a kind, one per line."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +16,8 @@ _STATES = {
     "needs": "missing files (ifqa check NAME lists them)",
     "broken": "broken (ifqa check NAME says why)",
 }
-_LINES = 3  # of the screen, for each kind
-_ANY_FILE = "any .csv or .jsonl"  # the splits of a benchmark without a list, such as `file`
+_LINES = 3  # lines of the screen for each kind
+_ANY_FILE = "any .csv or .jsonl"  # the splits of a benchmark that lists none, such as `file`
 
 
 def list_kind(kind: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Arguments and options that the verbs share, and the run that they make of an experiment."""
+"""Arguments and options that the verbs share, and the run of an experiment that they describe."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -34,18 +34,18 @@ CorpusName = Annotated[str, Argument(help="A file indexes/NAME.toml.", autocompl
 ExperimentName = Annotated[str, Argument(help="A file experiments/NAME.toml.", autocompletion=complete_experiments)]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress on stderr.")]
 Json = Annotated[bool, Option("--json", help="Print the result as one line of JSON.")]
-Processes = Annotated[int | None, Option("--workers", min=0, help="Processes to work with; 0: all cores.")]
+Processes = Annotated[int | None, Option("--workers", min=0, help="Number of worker processes; 0: one per core.")]
 Engine = Annotated[str | None, Option(help="local, or ray for a cluster.")]
 Repeated = list[str] | None
-Splits = Annotated[Repeated, Option("--split", help="Also look at this split's gold passages: full-dev. Repeatable.")]
+Splits = Annotated[Repeated, Option("--split", help="Also look at a split's gold passages (full-dev ...). Repeatable.")]
 OfBenchmark = Annotated[str, Option(help="Benchmark of the questions.")]
-_SET = Annotated[Repeated, Option("--set", help="Change a setting: reader.passages=10, llm.model=gpt-4.1. Repeatable.")]
+_SET = Annotated[Repeated, Option("--set", help="Change a setting, such as reader.passages=10. Repeatable.")]
 Docs = Annotated[Path | None, Option(help="A folder of documents, or a file, to search instead.")]
 _DOCS: dict[str, object] = {
     "docs": Docs,
-    "include": Annotated[Repeated, Option(help="With --docs: only files of this pattern. Repeatable.")],
-    "exclude": Annotated[Repeated, Option(help="With --docs: no files of this pattern. Repeatable.")],
-    "ocr": (Annotated[bool, Option("--ocr", help="With --docs: read scanned PDF files by ocrmypdf.")], False),
+    "include": Annotated[Repeated, Option(help="With --docs: only files that match this pattern. Repeatable.")],
+    "exclude": Annotated[Repeated, Option(help="With --docs: no files that match this pattern. Repeatable.")],
+    "ocr": (Annotated[bool, Option("--ocr", help="With --docs: read scanned PDF files with ocrmypdf.")], False),
 }
 Values = dict[str, Any]  # option -> its value, converted by typer
 Verb = Callable[..., None]
@@ -55,8 +55,8 @@ Decorator = Callable[[Verb], Verb]
 def with_options(options: Mapping[str, object], arguments: Callable[[Values], dict[str, object]]) -> Decorator:
     """A decorator that adds options to a verb, and computes arguments of the verb from them.
 
-    `options` maps a name to an annotation, or to (annotation, default); the default is otherwise None. `arguments` maps the
-    options' values to the verb's arguments without an annotation of typer.
+    `options` maps a name to an annotation, or to (annotation, default); without a default, it is None. `arguments` computes those
+    arguments of the verb that have no typer annotation, from the options' values.
     """
 
     def decorate(verb: Verb) -> Verb:
@@ -92,7 +92,7 @@ def with_run(command: Commands) -> Decorator:
 
 
 def with_search(experiment: object) -> Decorator:
-    """A decorator as `with_run`, with --docs; the verb also gets the keys of the changed settings, as `changed`."""
+    """Like `with_run`, but also adds --docs; the verb also gets the keys of the changed settings, as `changed`."""
 
     def arguments(values: Values) -> dict[str, object]:
         name, docs, include, exclude, ocr = (values.pop(key) for key in ("experiment", *_DOCS))
@@ -138,7 +138,7 @@ def changed_run(name: str, changes: Mapping[str, object]) -> "Run":
 
 
 def settings_of_flags(pairs: list[str] | None) -> dict[str, object]:
-    """Parse KEY=VALUE pairs. A value is read as TOML; if it is not TOML, it is a text."""
+    """Parse KEY=VALUE pairs. A value is read as TOML, or as text if it is not TOML."""
     import tomllib
 
     changes: dict[str, object] = {}
@@ -172,7 +172,7 @@ def with_quiet(verb: Verb) -> Verb:
     """Add the option --quiet."""
 
     def arguments(values: Values) -> dict[str, object]:
-        if values["quiet"]:  # if not, --quiet before the verb holds
+        if values["quiet"]:  # otherwise, a --quiet before the verb still holds
             hide_progress()
         return {}
 
@@ -200,7 +200,7 @@ def print_line(text: object) -> None:
 
 
 def print_json(content: object) -> None:
-    """Print one line of JSON on stdout, with characters escaped that could steer a terminal."""
+    """Print one line of JSON on stdout; characters that could steer a terminal are escaped."""
     import json
 
     print(CONTROLS.sub(lambda control: json.dumps(control[0])[1:-1], json.dumps(content, ensure_ascii=False)))

@@ -47,7 +47,7 @@ def run_process(command: Callable[[], int]) -> NoReturn:
 
 
 def run_each(tasks: Sequence[_T], do: Callable[[_T], int], names: Sequence[str]) -> int:
-    """Call `do` for each task and return the highest exit code; a failure does not stop the others."""
+    """Call `do` for each task and return the highest exit code. A single task's error is raised; one of several is printed."""
     code = 0
     for task, name in zip(tasks, names, strict=True):
         try:
@@ -55,7 +55,7 @@ def run_each(tasks: Sequence[_T], do: Callable[[_T], int], names: Sequence[str])
         except (IfqaError, OSError) as error:
             if len(tasks) == 1:
                 raise
-            code = print_error(f"{name}: {error_message(error)}")
+            code = max(code, print_error(f"{name}: {error_message(error)}"))
     return code
 
 
@@ -63,19 +63,19 @@ def error_message(error: IfqaError | OSError) -> str:
     """An error's message; for an OSError, the file and the system's message, such as "Permission denied"."""
     if isinstance(error, IfqaError):
         return str(error)
-    if error.errno is None or isinstance(error, BrokenPipeError):  # a library's bug, or handled by `run_process`
+    if error.errno is None or isinstance(error, BrokenPipeError):  # a library's bug, or for `run_process` to handle
         raise error
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
 
 
 def print_error(message: str) -> int:
-    """Print an error as one line on stderr; returns the exit code 2."""
+    """Print an error as one line on stderr; returns exit code 2."""
     write_line(f"ifqa: {' '.join(message.split())}")
     return WRONG
 
 
 def _flush_output(code: int) -> int:
-    """Flush stdout and stderr, and return the exit code; otherwise Python would end with a traceback if writing fails."""
+    """Flush stdout and stderr here, and return the exit code; at exit, Python would report a failed write with a traceback."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
@@ -88,10 +88,10 @@ def _flush_output(code: int) -> int:
 
 
 def _handle_signals() -> None:
-    """Treat SIGTERM (a scheduler) and SIGHUP (a closed terminal) as Ctrl-C, which finishes requests in flight."""
+    """Treat SIGTERM (sent by a scheduler) and SIGHUP (by a closing terminal) like Ctrl-C, so that requests in flight finish."""
     if sys.platform != "win32" and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # In a script, `ifqa ... &` starts with SIGINT ignored. It is blocked until `_stop` unblocks it.
-        # asyncio cancels its tasks in order only with Python's own handler of SIGINT.
+        # asyncio cancels its tasks properly only under Python's own SIGINT handler.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in ("SIGTERM", "SIGHUP"):

@@ -1,4 +1,4 @@
-"""The verbs before a first run: `init` writes an experiment to start from, `doctor` checks the installation."""
+"""The verbs to use before a first run: `init` writes an experiment to start from, `doctor` checks the installation."""
 
 import logging
 import os
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_PACKAGES = (  # name, purpose, the extra that brings it
+_PACKAGES = (  # name, purpose, the extra that installs it
     ("pyserini", "BM25 through Lucene", ""),
     ("torch", "readers, dense retrieval", ""),
     ("sentence-transformers", "dense retrieval, reranking", ""),
@@ -41,7 +41,7 @@ def init(
     """Write an experiment, a corpus and questions to start from.
 
     The files have comments; no file is overwritten. With --docs the corpus
-    has your documents, and no articles are written.
+    consists of your documents, and no articles are written.
     """
     import tomli_w
 
@@ -131,7 +131,7 @@ def _version(name: str) -> str:
 
 
 def _working(what: str, start: Callable[[], object]) -> "Requirement":
-    """The requirement of a part, which is started to see whether it works."""
+    """A part of the installation as a requirement. The part is started to see whether it works."""
     from ifqa.protocols import Requirement
 
     try:

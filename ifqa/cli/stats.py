@@ -1,4 +1,4 @@
-"""`ifqa stats`: counts of a corpus, of a benchmark's questions, of causal questions, and of WIQA."""
+"""`ifqa stats`: counts for a corpus, a benchmark's questions, causal questions, their annotations, and WIQA."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,7 @@ from typer import Argument, Option, Typer
 
 from ifqa.cli.options import CorpusName, Json, OfBenchmark, Processes, Repeated, Splits, print_json, show_help
 
-stats = Typer(help="Count a corpus, a benchmark or questions.", invoke_without_command=True, callback=show_help)
+stats = Typer(help="Show counts of a corpus, benchmark or questions.", invoke_without_command=True, callback=show_help)
 
 
 @stats.command("passages")
@@ -18,7 +18,7 @@ def stats_passages(
     json: Json = False,
     workers: Processes = None,
 ) -> None:
-    """Count a corpus's passages, words, lengths, and a benchmark's gold passages in it."""
+    """Count a corpus's passages and their words, and a benchmark's gold passages in it."""
     from ifqa.config.corpus import load_corpus
     from ifqa.plugins import open_benchmark
     from ifqa.report.stats import passages, show_tables
@@ -31,10 +31,10 @@ def stats_passages(
 @stats.command("questions")
 def stats_questions(
     benchmark: OfBenchmark = "ifqa",
-    splits: Annotated[Repeated, Option("--split", help="A split: full-dev. Repeatable.", show_default="all")] = None,
+    splits: Annotated[Repeated, Option("--split", help="A split: full-dev ... Repeatable.", show_default="all")] = None,
     json: Json = False,
 ) -> None:
-    """Count lengths, kinds of answers, question words, and questions that splits share, beside the paper's values."""
+    """Count questions by length, kind of answer and question word, and those that splits share; with the paper's values."""
     from ifqa.report.stats import questions, show_tables
 
     counts = questions.measure(benchmark, splits or ())
@@ -47,10 +47,10 @@ def stats_causal(
         str, Argument(help="A file (.jsonl, .json, .parquet, .csv, .tsv, .txt, .gz) or BENCHMARK[:SPLIT].")
     ],
     rules: Annotated[Repeated, Option(help="Rules: notebook, table3 or fixed. Repeatable.", show_default="all")] = None,
-    dataset: Annotated[str, Option(help="Show the paper's values of this dataset beside: hotpotqa.")] = "",
+    dataset: Annotated[str, Option(help="Also show the paper's values for this dataset, such as hotpotqa.")] = "",
     json: Json = False,
 ) -> None:
-    """Count causal questions by the rules of Webis-CausalQA; precision and recall of labelled questions."""
+    """Count causal questions by the rules of Webis-CausalQA; for labelled questions, also the rules' precision and recall."""
     from ifqa.report.stats import causal, show_tables
 
     counts = causal.measure(source, rules or (), dataset)
@@ -59,7 +59,7 @@ def stats_causal(
 
 @stats.command("causal-corpus")
 def stats_causal_corpus(json: Json = False) -> None:
-    """Count data/causalqa by dataset and split: questions, causal questions, words; beside the paper's Tables 1, 2 and 4."""
+    """Count the questions, causal questions and words of data/causalqa by dataset and split, beside the paper's tables."""
     from ifqa.report.stats import causal, show_tables
 
     counts = causal.measure_corpus(Path("data/causalqa"))
@@ -68,11 +68,11 @@ def stats_causal_corpus(json: Json = False) -> None:
 
 @stats.command("typology")
 def stats_typology(
-    files: Annotated[list[Path] | None, Argument(help="One or two annotators' files: id, semantic, pragmatic.")] = None,
+    files: Annotated[list[Path] | None, Argument(help="One or two annotation files: id, semantic, pragmatic.")] = None,
     questions: Annotated[Path | None, Option(help="Texts for the rule-based labeller: dataset, id, question.")] = None,
     json: Json = False,
 ) -> None:
-    """Count annotations by the typology of causal questions, with the agreement of two annotators."""
+    """Count annotations by the typology of causal questions, and measure the agreement of two annotators."""
     from ifqa.report.stats import show_tables, typology
 
     counts = typology.measure(files or [], questions)
@@ -82,7 +82,7 @@ def stats_typology(
 @stats.command("wiqa")
 def stats_wiqa(
     sources: Annotated[Repeated, Argument(help="Files, a folder, or sample-wiqa.", show_default="data/wiqa")] = None,
-    graphs: Annotated[Path | None, Option(help="File of graphs: compare each label with its path.")] = None,
+    graphs: Annotated[Path | None, Option(help="File of graphs, to check each label against its path.")] = None,
     json: Json = False,
 ) -> None:
     """Count WIQA's topics, paragraphs, graphs and questions by split, beside the paper's Table 1."""

@@ -15,10 +15,10 @@ from ifqa.cli.options import print_line, settings_of_flags, show_help, with_opti
 if TYPE_CHECKING:
     from ifqa.protocols import Trainer
 
-_NONE, _LAST = "'' for none.", "without it the last is kept."
+_NONE, _LAST = "'' for no split.", "without it, the last one is kept."
 _CORPUS = "Corpus whose BM25 index the training passages come from."
-_TEXTS = "Take passages from this corpus's BM25 index; without it, the questions' own texts."
-_SEED = "Seed of initialisation, order and draws; by default the trainer's."
+_TEXTS = "Take passages from this corpus's BM25 index; without it, use the questions' own texts."
+_SEED = "Seed for initialisation, the order of examples and random choices; by default the trainer's."
 _HELP = "Train a model; weights and manifest go to a folder."
 
 
@@ -37,7 +37,7 @@ class Trainers(TyperGroup):
         """Ignore typer's own commands; there are none."""
 
     def get_command(self, _: object, cmd_name: str) -> Any:
-        """The verb of a trainer of ifqa, or of my_module:Class; None if there is none."""
+        """The verb of one of ifqa's trainers or of my_module:Class; None if there is no such trainer."""
         from ifqa.plugins import plugin_names
 
         return _verb(cmd_name) if cmd_name in plugin_names("trainer") or ":" in cmd_name else None
@@ -77,20 +77,20 @@ def _verb(name: str) -> Any:
 
 
 def _options(trainer: "type[Trainer]", folder: Path, settings: Mapping[str, Parameter]) -> dict[str, object]:
-    """The options besides the settings' own flags."""
+    """The options other than the flags of single settings."""
     recipes = " or ".join(f"{name} ({recipe.about})" for name, recipe in trainer.recipes.items())
-    part = f"Only this part of the split; its weights go to {folder}-{trainer.part.upper()}."
+    part = f"Train on this part of the split alone; its weights go to {folder}-{trainer.part.upper()}."
     dev = f"Split of the same family that chooses the best checkpoint; {_NONE if trainer.dev else _LAST}"
     by_set = {name: parameter.default for name, parameter in settings.items() if name != "seed"}
     example = next((name for name, default in by_set.items() if type(default) in (int, float)), "NAME")
-    change = f"Change a setting, as {example}=3: {', '.join(by_set)}. Repeatable."
+    change = f"Change a setting, such as {example}=3; the settings are {', '.join(by_set)}. Repeatable."
     rows: list[tuple[object, str, Any, str, object, tuple[str, ...]]] = [
         (recipes, "recipe", str, f"{recipes}.", next(iter(trainer.recipes), ""), ()),
         (trainer.part, trainer.part, str, part, "", ()),
         (trainer.dev is not None, "dev", str, dev, trainer.dev, ()),
-        (trainer.takes_experiment, "experiment", str, "Take this experiment's retriever.", "", ("--experiment", "-e")),
+        (trainer.takes_experiment, "experiment", str, "Take this experiment's passages.", "", ("--experiment", "-e")),
         (True, "benchmark", str, "Benchmark to train on.", trainer.benchmark, ()),
-        (True, "split", str, "Its training split.", trainer.split, ()),
+        (True, "split", str, "Split to train on.", trainer.split, ()),
         (trainer.corpus is not None, "corpus", str, _CORPUS if trainer.corpus else _TEXTS, trainer.corpus, ()),
         (True, "folder", Path, "Folder for the weights and their manifest.", folder, ("--to",)),
         ("seed" in settings, "seed", int | None, _SEED, None, ()),

@@ -1,4 +1,4 @@
-"""Reads and checks corpus files, indexes/NAME.toml. A corpus's passages and indexes are in the folder indexes/NAME/."""
+"""Reads and checks corpus files, indexes/NAME.toml, and writes those of `--docs`. Passages and indexes are in indexes/NAME/."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 import tomli_w
 from pydantic import Field
-from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
+from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict only from Python 3.12
 
 from ifqa.config.experiment import Experiment
 from ifqa.corpus.documents.folder import require_documents
@@ -24,7 +24,7 @@ from ifqa.storage.files import atomic_write, read_toml, write_bytes
 from ifqa.storage.resources import check_name, find_resource, list_resources
 from ifqa.workers.pool import Engine
 
-_ABOUT = """# The documents of a folder, as a corpus: `ifqa ask --docs` wrote this file once, and keeps what you change in it.
+_ABOUT = """# The documents of a folder, as a corpus. `ifqa ask --docs` wrote this file; later runs keep your changes.
 # Settings of [[passages.sources]], with their defaults: words = 100, overlap = 0, include = [], exclude = [], columns = [],
 # max_mb = 50, ocr = false. What they mean: docs/own-documents.md.
 
@@ -60,7 +60,7 @@ class CorpusConfig:
     """A corpus: the sources of its passages, and its indexes. `ifqa.corpus.sources.open_source` checks the sources.
 
     `language` chooses Lucene's analyzer; if it is empty, that of most passages of a folder of documents, else English's.
-    `engine` ("local", "ray") and `workers` (0: one per core) choose where passages are built; the passages are the same.
+    `engine` ("local", "ray") and `workers` (0: one per core) choose where, and in how many processes, passages are built.
     """
 
     name: str
@@ -89,7 +89,7 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
     Raises ConfigError if the file does not exist, or a key is unknown, missing or of the wrong type.
     """
     if not isinstance(name, str):
-        raise ConfigError(f"corpus {name!r}: wanted a name, as 'sample'")
+        raise ConfigError(f"corpus {name!r}: wanted a name, such as 'sample'")
     path = find_resource(f"indexes/{check_name(name, 'corpus')}.toml", root)
     if path is None:
         raise unknown_name("corpus", name, list_resources("indexes", ".toml", root))
@@ -118,12 +118,12 @@ def ensure_docs_corpus(
     path: str | Path, experiment: Experiment, include: Sequence[str] = (), exclude: Sequence[str] = (),
     ocr: bool = False,
 ) -> str:  # fmt: skip
-    """Name the corpus of a folder or file of documents, for an experiment's retriever; write its corpus file if needed.
+    """The name of the corpus of a folder or file of documents, for an experiment's retriever; writes its file if needed.
 
-    The name has a hash of the absolute path, the patterns and `ocr`. A missing `indexes/NAME.toml` is written, with the indexes
-    that the experiment searches; missing indexes are appended to an existing file. Nothing is written to the folder of documents.
-    `include`, `exclude` and `ocr` are settings of the source. Raises MissingInput without the path, ConfigError if the
-    experiment searches no index.
+    The name ends with a hash of the absolute path, the patterns and `ocr`. A missing `indexes/NAME.toml` is written, with the
+    indexes that the experiment searches; missing indexes are appended to an existing file. Nothing is written to the folder of
+    documents. `include`, `exclude` and `ocr` are settings of the source. Raises MissingInput if the path does not exist,
+    ConfigError if the experiment searches no index.
     """
     if not experiment.indexes:
         raise ConfigError(f"--docs: experiment {experiment.name} searches no index; name another: -e sample")

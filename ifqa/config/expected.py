@@ -12,11 +12,11 @@ OK, NEAR, OFF, RETIRED = "OK", "near", "off", "model retired"
 
 @dataclass(frozen=True)
 class Expected:
-    """An expected score in percent, OK within the tolerance.
+    """An expected score in percent. A score within the tolerance is OK.
 
-    `measure` is "EM" or "gold_any@20"; on a part of the questions "numeric.EM" or "gold_read.EM". A part is a subset of the
-    benchmark, "gold_read", or for a benchmark with groups a group or "macro". `retired` names the language model of a published
-    score if the model is no longer available; there is then no verdict.
+    `measure` is a name such as "EM" or "gold_any@20"; for a part of the questions, "numeric.EM" or "gold_read.EM". A part is a
+    subset of the benchmark, "gold_read", or, for a benchmark with groups, a group or "macro". `retired` names the language model
+    of a published score if the model is no longer available; there is then no verdict.
     """
 
     measure: str
@@ -29,8 +29,8 @@ class Expected:
 def parse_expected(value: object, where: str, scheme: ScoringScheme) -> tuple[Expected, ...]:
     """Parse an experiment's [expected]: a section for each measure, or an array of sections (`[[expected.EM]]`).
 
-    Groups are known only from the questions, so in a benchmark with groups a part may have any name. Raises ConfigError,
-    starting with `where`.
+    Groups are known only from the questions, so in a benchmark with groups a part may have any name. Raises ConfigError
+    with a message that starts with `where`.
     """
     if not isinstance(value, dict):
         raise ConfigError(f"{where}: [expected] wants a section for each measure, found {value!r}")
@@ -74,7 +74,7 @@ def part_scores(scores: ScoresJson, part: str) -> ScoresJson | SubsetScores | Ma
 
 
 def verdict(scores: ScoresJson, expected: Expected) -> str:
-    """OK within the tolerance; near if the 95% interval contains the expected value; else off."""
+    """OK within the tolerance; near if the 95% interval contains the expected value; else off; or retired."""
     score = find_score(scores, expected.measure)
     if expected.retired:
         return RETIRED

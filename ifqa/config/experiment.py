@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, NotRequired
 
 from pydantic import Field
-from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
+from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict only from Python 3.12
 
 from ifqa.config.expected import Expected, parse_expected
 from ifqa.errors import ConfigError, unknown_name
@@ -63,7 +63,7 @@ class RetrieverSettings(TypedDict):
 
     name: str
     k: int
-    query: NotRequired[str]  # if it is not "question"
+    query: NotRequired[str]  # only if it is not "question"
     index: NotRequired[str]  # for a retriever with an index
     parts: NotRequired[list["RetrieverSettings"]]
     weight: NotRequired[float]  # for a part
@@ -80,7 +80,7 @@ class ModelSettings(TypedDict):
     """A checked [llm], with all defaults: these keys, and the plugin's settings."""
 
     name: str
-    model: NotRequired[str]  # for ifqa's own plugins
+    model: NotRequired[str]  # a setting of ifqa's own plugins
     base_url: NotRequired[str]
 
 
@@ -89,9 +89,9 @@ class Experiment:
     """A retriever and a reader on a benchmark's split, with all settings and their defaults.
 
     `retriever` is None for a closed book, `reader` for retrieval only, and `llm` if neither uses a language model. `limit` keeps
-    only the first questions, `questions` only those ids; 0 and empty keep the whole split. `table` is the experiment's heading in
-    a report. `measures` are names of further measures. Paths count from `root`. `plugins` are the loaded plugins, and `scheme`
-    scores the answers; neither is compared or saved.
+    only the first questions, and `questions` only those with the listed ids; 0 and () keep the whole split. `table` is the
+    experiment's heading in a report. `measures` are names of further measures. Paths are relative to `root`. `plugins` are the
+    loaded plugins, and `scheme` scores the answers; neither is compared or saved.
     """
 
     name: str
@@ -127,7 +127,7 @@ class Experiment:
 
     @property
     def variant(self) -> bool:
-        """Whether it is another experiment with changes."""
+        """Whether it is a variant: another experiment with changes."""
         return bool(base_experiments(self.name, self.root))
 
     @property
@@ -177,9 +177,9 @@ def base_experiments(name: str, root: Path = Path()) -> list[str]:
 
 
 def experiment_name(name: str | Path, root: Path = Path()) -> str:
-    """Check a name; a path experiments/NAME.toml means NAME, so that a shell's `experiments/*.toml` works. Else ConfigError."""
+    """Check and return a name; the path experiments/NAME.toml means NAME, for a shell's `experiments/*`. Else ConfigError."""
     if not isinstance(name, str | Path):
-        raise ConfigError(f"experiment {name!r}: wanted a name, as 'sample'")
+        raise ConfigError(f"experiment {name!r}: wanted a name, such as 'sample'")
     path = Path(name)
     if path.name != str(name) and path.resolve().parent == (root / "experiments").resolve():
         name = path.name.removesuffix(".toml")
@@ -187,7 +187,7 @@ def experiment_name(name: str | Path, root: Path = Path()) -> str:
 
 
 def load_experiment(name: str, root: Path = Path()) -> Experiment:
-    """Load and check the experiment of `experiments/NAME.toml` or of a variant's folder; ConfigError if missing or wrong."""
+    """Load and check `experiments/NAME.toml` or the experiment of a variant's folder; ConfigError if it is missing or wrong."""
     name = experiment_name(name, root)
     file = find_resource(f"experiments/{name}.toml", root) or find_resource(f"experiments/{name}/experiment.toml", root)
     if file is None:
@@ -227,14 +227,14 @@ def parse_experiment(
 def _parse_retriever(
     section: Mapping[str, object], where: str, plugins: Plugins, at: str = "[retriever]", k: int = 100
 ) -> RetrieverSettings:
-    """Check a [retriever] or a part, and fill in the defaults; `k` is the default of its key k."""
+    """Check a [retriever] or a part, and fill in the defaults; `k` is the default for its key k."""
     common = parse_section(RetrieverSection, section, f"{where}: {at}")
     name, plugin, is_part = common.name, plugins.retriever(common.name), at != "[retriever]"
     settings = plugin_settings("retriever", name, plugin, section, RetrieverSection.model_fields, where)
     filled = check_shape(RetrieverSettings, {"name": name, "k": common.k or k, **settings}, where)
     if is_part:
         filled["weight"] = common.weight
-    rewrite_questions([], common.query)  # raises if it is unknown
+    rewrite_questions([], common.query)  # raises for an unknown query
     if common.query != "question":
         filled["query"] = common.query
     has_index, has_parts = issubclass(plugin, IndexedRetriever), bool(plugin.default_parts)

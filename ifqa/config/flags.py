@@ -27,12 +27,12 @@ class Changes(TypedDict, total=False):
     reader: Annotated[str, Flag("reader", "Reader: a name, my_module:Class, or none.", _READ)]
     passages: Annotated[int, Flag("reader.passages", "Passages to read for each question.", _READ)]
     corpus: Annotated[str, Flag("corpus", "Corpus to search instead.", ("ask",))]
-    checkpoint: Annotated[str, Flag("reader.checkpoint", "The reader's weights: a folder or a hub's model.", _READ)]
+    checkpoint: Annotated[str, Flag("reader.checkpoint", "The reader's weights: a folder or a hub model.", _READ)]
     prompt: Annotated[str, Flag("reader.prompt", "Prompt of the reader 'llm': a file prompts/NAME.toml.", _READ)]
     model: Annotated[str, Flag("llm.model", "Language model to use.")]
     max_cost: Annotated[float, Flag("llm.max_cost", "US dollars this run may cost; 0: no cap.", _PAID, 0)]
     max_tokens: Annotated[int, Flag("llm.max_total_tokens", "Tokens this run may use; 0: no cap.", _PAID, 0)]
-    limit: Annotated[int, Flag("limit", "Only the first N questions; scores are marked PARTIAL.", _STAGES)]
+    limit: Annotated[int, Flag("limit", "Ask only the first N questions; scores are marked PARTIAL.", _STAGES)]
 
 
 _TYPES = {name: get_args(hint) for name, hint in get_type_hints(Changes, include_extras=True).items()}

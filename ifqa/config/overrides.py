@@ -18,16 +18,16 @@ _LONGEST = 200  # bytes of a folder's name
 
 
 def override(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
-    """The experiment with changes, under a name that lists them; itself if nothing changes; ConfigError for a wrong change.
+    """The experiment with changes, under a name that lists them, or itself if nothing changes. ConfigError for a wrong change.
 
     Keys of `changes` are "k" (passages retrieved), "retriever" and "reader" (plugin names; "none" for no reader), "limit" (first
     N questions), or "section.setting" such as "retriever.k1", "reader.passages" or "llm.model".
 
-    Settings in a plugin's `runtime_only`, such as a language model's cap, do not change the name, because the answers are the
-    same. A local model runs in this process, unless the experiment or a change names a server or another plugin.
+    Settings in the language model's `runtime_only`, such as its cap, do not change the name, because the answers stay the same. A
+    local model runs in this process, unless the experiment or a change names a server or another plugin.
 
-    A variant has no expected scores, except those of retired models if only the language model changes. It is listed in the
-    same table of results, unless its split differs.
+    A variant has no expected scores, except those of retired models if only the language model changes. It is listed in
+    the experiment's table of results, unless its split differs.
     """
     if "k" in changes and "retriever.k" in changes:
         raise ConfigError(f"k is given twice: --k {changes['k']} and retriever.k={changes['retriever.k']}")
@@ -37,7 +37,7 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     llm_keys = [key for key in changes if key.partition(".")[0] == "llm"]
     if llm_keys and not changed.asks_llm("retriever") and not changed.asks_llm("reader"):
         plugins = " and ".join(repr(section["name"]) for section in (changed.retriever, changed.reader) if section)
-        raise ConfigError(f"{min(llm_keys)} is for a language model, but {plugins} use none; add --reader llm")
+        raise ConfigError(f"{min(llm_keys)} is for a language model, which {plugins} cannot use; add --reader llm")
     runtime_only = changed.plugins.llm(changed.llm["name"]).runtime_only if changed.llm else ()
     naming = sorted(changes.keys() - {f"llm.{key}" for key in runtime_only})
     effective = [key for key in naming if _is_effective(experiment, changes, key, changed)]
@@ -68,7 +68,7 @@ def _apply_changes(experiment: Experiment, changes: Mapping[str, object]) -> Exp
         section = sections.get(section_name)
         if section_name == "llm" and setting:
             if setting == "name" and section and section.get("name") != value:
-                section = None  # the old plugin's settings
+                section = None  # drops the old plugin's settings
             sections["llm"] = {**(section or {}), setting: value}
         elif section_name in ("retriever", "reader") and setting and setting != "name":
             if section is None:
@@ -76,7 +76,7 @@ def _apply_changes(experiment: Experiment, changes: Mapping[str, object]) -> Exp
             sections[section_name] = {**section, setting: value}
         elif (key, value) == ("reader", NO_READER):
             sections.pop("reader", None)
-        elif key in ("retriever", "reader"):  # of the old plugin's settings only k and passages are kept
+        elif key in ("retriever", "reader"):  # keeps only k and passages of the old plugin's settings
             if section is None or section["name"] != value:
                 counts = {count: section[count] for count in ("k", "passages") if section and section.get(count)}
                 sections[section_name] = {"name": value} | counts
@@ -118,7 +118,7 @@ def as_sections(experiment: Experiment) -> dict[str, Any]:
 
 
 def _folder_part(key: str, value: object) -> str:
-    """A value as part of a folder's name on any file system; with a hash if characters were replaced."""
+    """A value as part of a folder's name on any file system; with a hash if characters were replaced or cut off."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     if key in ("retriever", "reader"):  # "my_module:Class"; no plugin of ifqa has a dot in its name
         text = text.replace(":", ".")

@@ -31,7 +31,7 @@ _IRREGULAR = (
     "held kept knew led left lent lost made meant met paid ran rose said sang sank saw sent shot sold spent spoke stood struck "
     "swam taught thought threw told took understood went withdrew won wore wrote"
 ).split()
-#: Words before a participle: "is caused", "a united front", "the combined armies".
+#: Words after which an -ed form is a participle: "is caused", "a united front", "the combined armies".
 _NO_PAST = "is are be been being has have a an the and or".split()
 _BEFORE = "".join(rf"(?<!\b{word} )" for word in _NO_PAST)
 _PAST = re.compile(rf"(?<![\w-])(?:{'|'.join(_IRREGULAR)}|{_BEFORE}[a-z]{{2,}}ed)\b")
@@ -46,8 +46,8 @@ class CausalSentence:
 
 
 def find_causal_sentence(text: str) -> CausalSentence | None:
-    """The first causal sentence of a passage in the past tense, or None."""
-    if not _KEYWORD.search(text):  # saves the split of most passages
+    """The passage's first causal sentence in the past tense, or None."""
+    if not _KEYWORD.search(text):  # saves splitting most passages
         return None
     for sentence in split_sentences(text):
         keyword = _KEYWORD.search(sentence)
@@ -58,7 +58,7 @@ def find_causal_sentence(text: str) -> CausalSentence | None:
 
 @dataclass
 class PassageSample:
-    """Counts of screened passages, and a random sample of them, ordered by a random rank."""
+    """Counts of screened passages, and a random sample of them in the order of a random rank."""
 
     passages: int = 0
     keywords: Counter[str] = field(default_factory=Counter)  # one for each selected passage

@@ -1,7 +1,7 @@
 """A folder of passages, and look-up of passages by id.
 
 The shards `passages-00000.jsonl`, … have one `{"id", "title", "contents"}` per line, the format of Pyserini's JsonCollection.
-`ids.hash.npy` has the sorted 64-bit hashes of all ids, `ids.location.npy` the location of the passage with that hash. Both are
+`ids.hash.npy` has the sorted 64-bit hashes of all ids, `ids.location.npy` the location of each hash's passage. Both are
 memory-mapped: 440 MB on disk for 27.5 million passages, of which a look-up touches a few pages.
 """
 
@@ -115,7 +115,7 @@ class GeneratedPassages(PassageStore):
     """A file of passages that a retriever generated instead of searching the corpus; 16 bytes per passage in memory."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file's ids; raises as `index_ids`."""
+        """Read the file's ids; raises like `index_ids`."""
         self.path = require_file(path, "file of passages")
         self._shards = {0: path}
         self._hashes, self._locations = index_ids(self._shards)
@@ -129,7 +129,7 @@ def get_passages(stores: Sequence[PassageStore], ids: Sequence[str]) -> list[Pas
     for passage_id in ids:
         if passage_id not in passages:
             paths = ", ".join(str(store.path) for store in stores)
-            raise MissingInput(f"no passage {passage_id!r} in {paths}; was the run made from other passages?")
+            raise MissingInput(f"no passage {passage_id!r} in {paths}; was the run made from different passages?")
     return [passages[passage_id] for passage_id in ids]
 
 
@@ -154,7 +154,7 @@ def count_passages(passages: Path) -> tuple[dict[int, Path], int]:
         with open(path, "rb") as handle:
             count += sum(1 for line in handle if line.strip())
     if not count:
-        raise MissingInput(f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS")
+        raise MissingInput(f"no passages in {passages}; wanted passages-*.jsonl; run: ifqa passages CORPUS")
     return shards, count
 
 
@@ -191,7 +191,7 @@ def hash_id(passage_id: bytes) -> int:
 
 
 def write_id_index(folder: Path) -> int:
-    """Index the shards of a folder by id, and count the passages; raises as `index_ids`, or MissingInput if there are none."""
+    """Index the shards of a folder by id, and count the passages; raises like `index_ids`, or MissingInput if there are none."""
     hashes, locations = index_ids(list_shards(folder))
     if not len(hashes):
         raise MissingInput(f"{folder} holds no passages; wanted passages-00000.jsonl, … with one passage per line")

@@ -1,4 +1,4 @@
-"""Splits a text into sentences. Passages of 100 words begin and end within a sentence."""
+"""Splits a text into sentences. A passage of 100 words may begin and end within a sentence."""
 
 import re
 
@@ -6,11 +6,11 @@ import re
 _END = re.compile(
     r"(?<!\b[A-Z])(?<!\b(?:St|Mr|Dr|Jr|Sr|No|Op|Lt))(?<!\b(?:Mrs|Col|Gen))[.!?][\"”’')\]]*\s+(?=[\"“‘(\[]?[^\W_a-z])"
 )
-_FEWEST_WORDS = 4  # fewer (a heading) join the next sentence
+_FEWEST_WORDS = 4  # a part with fewer, such as a heading, joins the next sentence
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, each with the white space behind it, so that they concatenate to the text."""
+    """The sentences of a text, each with the white space after it, so that joined they give the text."""
     parts, start = [], 0
     for end in (*(match.end() for match in _END.finditer(text)), len(text)):
         if len(text[start:end].split()) >= _FEWEST_WORDS:

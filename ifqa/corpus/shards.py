@@ -1,7 +1,7 @@
 """Writes the shards of a passages folder, and a log from which an interrupted build resumes.
 
 `blocks.jsonl` gets a line after each shard: number and input hash of its block, hash and counts of the shard. A resumed build
-makes the blocks without a line or with another hash, even if the input was truncated at first and has been fetched again.
+makes only the blocks without a line and those whose input hash differs, such as after a truncated input was fetched again.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class _Block(StoredModel):
     sha256: str
     left_out: dict[str, int]
     bad: list[dict[str, str]]
-    files: list[FileRecord] = Field(default_factory=list)  # of documents
+    files: list[FileRecord] = Field(default_factory=list)  # only for documents
 
     def record(self) -> dict[str, object]:
         return self.model_dump(exclude={"files": {"__all__": _NOT_LOGGED}} if self.files else {"files"})
@@ -48,7 +48,7 @@ class CorpusWriter:
     """Adds shards to a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Resume an interrupted build, if the folder has its log."""
+        """Resume an interrupted build if the folder has a log of one."""
         self.folder = folder
         truncate_log(folder / LOG)
         self._blocks = {block.block: block for block in _read_log(folder / LOG)}
@@ -88,7 +88,7 @@ class CorpusWriter:
         self._blocks[number] = block
 
     def finish(self) -> dict[str, Any]:
-        """Sort the log, list the bad pages, and remove files of no block; returns the totals for the manifest."""
+        """Sort the log, list the bad pages, and remove files that belong to no block; returns the totals for the manifest."""
         blocks = [self._blocks[number] for number in range(len(self._keys))]
         shards = {shard_path(self.folder, block.block) for block in blocks if block.passages}
         for path in set(self.folder.iterdir()) - shards - {self.folder / LOG, self.folder / INPUTS}:
@@ -127,5 +127,5 @@ def read_file_records(folder: Path) -> dict[str, FileRecord]:
 def _read_log(path: Path) -> Iterator[_Block]:
     """The logged blocks; malformed lines are ignored, so their blocks are built again."""
     for line in path.read_bytes().splitlines() if path.exists() else ():
-        with suppress(ValueError):  # of json and pydantic; pydantic's own parser refuses file names that are not UTF-8
+        with suppress(ValueError):  # from json or pydantic; pydantic's own parser refuses file names that are not UTF-8
             yield _Block.model_validate(json.loads(line), strict=False)

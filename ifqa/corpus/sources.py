@@ -50,7 +50,7 @@ class GoldPassages(Source):
     """The gold passages of a benchmark's splits, unchanged, each text once, with an empty title.
 
     Args:
-        benchmark, splits: the source of the questions.
+        benchmark, splits: where the questions come from.
         questions: the questions of each split, passed in by the caller.
     """
 
@@ -201,7 +201,7 @@ def estimate_build(sources: Sequence[Source]) -> BuildEstimate:
 
 
 def require_room(sources: Sequence[Source], folder: Path) -> None:
-    """Raise an error if the estimated passages exceed the free space, including shards of an interrupted build in `folder`."""
+    """Raise an error if the estimated passages exceed the free space; an interrupted build's shards in `folder` count as free."""
     free = shutil.disk_usage(folder).free + sum(path.stat().st_size for path in folder.glob("passages-*.jsonl"))
     if free > total_size(sources) * _LARGEST_EXPANSION + (1 << 28):
         return
@@ -209,5 +209,5 @@ def require_room(sources: Sequence[Source], folder: Path) -> None:
 
     disk = estimate_build(sources).disk
     if disk > free:
-        problem = f"{folder} has room for {decimal(free)}, the passages will take about {decimal(int(disk))}"
+        problem = f"{folder} has room for {decimal(free)}, but the passages will take about {decimal(int(disk))}"
         raise IfqaError(f"{problem}; make room, or work on a larger disk (all files go below the working directory)")

@@ -34,7 +34,7 @@ QuestionLoader = Callable[[str, Sequence[str]], Sequence[Sequence[Question]]]
 
 @dataclass
 class SkippedPages:
-    """The skipped pages or files: their number by reason, and id, title and reason of each bad one."""
+    """The skipped pages or files: their number by reason, and the id, title and reason of each bad one."""
 
     left_out: Counter[str] = field(default_factory=Counter)
     bad: list[dict[str, str]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class SkippedPages:
 
 @dataclass(frozen=True)
 class FileRecord:
-    """A document in a build: its fingerprint, and its passages; `reason` if it was skipped."""
+    """A document in a build: its fingerprint, and its passages; `reason` says why it was skipped, if so."""
 
     key: str  # a hash of its folder and of the source's settings, and its name
     bytes: int
@@ -65,7 +65,7 @@ class FileRecord:
 
     @property
     def facts(self) -> tuple[int, int, str]:
-        """The entry of `KnownFiles`."""
+        """Its entry in `KnownFiles`."""
         return self.bytes, self.modified, self.sha256
 
 
@@ -104,7 +104,7 @@ class WorkUnit(ABC):
     where: str  # the file and the byte offset of the unit; opens error messages
     read: int  # bytes of input
     settings: Mapping[str, Any] = field(default_factory=dict)  # how its content becomes passages
-    tally: SkippedPages = field(default_factory=SkippedPages)  # skipped while the unit was read
+    tally: SkippedPages = field(default_factory=SkippedPages)  # pages skipped while the unit was read
     number: int = 0  # of its shard
 
     def __str__(self) -> str:
@@ -133,7 +133,7 @@ class WorkUnit(ABC):
 
 
 def make_shard(unit: WorkUnit) -> Shard:
-    """Make the shard of a unit in another process."""
+    """Make the shard of a unit; a function of a module, so that another process can call it."""
     return unit.make_shard()
 
 
@@ -163,7 +163,7 @@ def passage_units(passages: Iterable[tuple[Passage, int]], where: str) -> Iterat
 
 
 def text_to_hash(text_id: str, title: str, text: str) -> bytes:
-    """The bytes of a page or a passage for the key of its unit."""
+    """The bytes that stand for a page or a passage in the key of its unit."""
     return f"{text_id}\n{title}\n{len(text)}\n{text}\n".encode()
 
 
@@ -185,7 +185,7 @@ class Source(ABC):
 
     @classmethod
     def splits_of(cls, settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Benchmark and split of the questions that it reads."""
+        """Benchmark and split of the questions that the source reads."""
         return []
 
     def settings(self) -> dict[str, object]:
@@ -207,7 +207,7 @@ class Source(ABC):
 
     @abstractmethod
     def fingerprint(self, known: KnownFiles) -> dict[str, object]:
-        """The settings and the hashes of the input, wherever it lies; `known` has hashes of an earlier build, for large files."""
+        """The settings and the input's hashes, but not its place; `known` has hashes of an earlier build, for large files."""
 
     def files(self) -> list[Path]:
         """Its files, in reading order; empty for documents, which may be many."""
@@ -249,7 +249,7 @@ class FileSource(Source):
     path: str
 
     names: ClassVar[re.Pattern[str]]  # the files to read in a folder
-    wanted: ClassVar[str]  # opens with "no": the message for a folder without such files
+    wanted: ClassVar[str]  # for messages; begins with "no", as a folder without such files holds none
 
     @abstractmethod
     def read_units(self, file: Path) -> Iterator[WorkUnit]:
@@ -259,7 +259,7 @@ class FileSource(Source):
         return chain.from_iterable(map(self.read_units, self.files()))
 
     def sample(self) -> Iterator[WorkUnit]:
-        """The first unit of about a dozen files."""
+        """The first unit of each of about a dozen files."""
         step = max(1, len(self.files()) // _SAMPLED)
         return chain.from_iterable(islice(self.read_units(file), 1) for file in self.files()[::step])
 
@@ -328,11 +328,11 @@ def walk_files(path: Path) -> Iterator[Path]:
 
 
 def _raise_error(error: OSError) -> None:
-    raise error  # by default os.walk skips folders without permission
+    raise error  # by default, os.walk skips folders that it may not read
 
 
 def _describe_file(path: Path, known: KnownFiles) -> tuple[int, int, str]:
-    """Bytes, time of change (ns) and SHA-256 of a file; the hash comes from `known` if the first two are equal."""
+    """Bytes, time of change (ns) and SHA-256 of a file; the hash comes from `known` if the other two are the same there."""
     stat, earlier = path.stat(), known.get(str(path))
     if earlier and earlier[:2] == [stat.st_size, stat.st_mtime_ns]:
         return stat.st_size, stat.st_mtime_ns, str(earlier[2])

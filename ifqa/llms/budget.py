@@ -43,9 +43,9 @@ class Price(StrictModel):
 def find_price(model: str, url: str = OPENAI, root: Path = Path()) -> Price | None:
     """The price of a server's model from prices.toml; None if it is unknown, which never counts as free.
 
-    The file is searched below `root`, then in the repository, then in the package. The package's file has OpenAI's prices and is
-    ignored for other hosts. A dated name without an entry has the price of the undated name. A local server is free unless the
-    file prices its model: it may be a proxy for OpenAI.
+    The file is looked up below `root`, then in the repository, then in the package. The package's file has OpenAI's prices and is
+    ignored for other remote hosts. A dated name without an entry has the price of the undated name. A local server is free unless
+    the file prices its model: it may be a proxy for OpenAI.
     """
     path = find_resource(PRICES, root)
     if path and (path.parent != BUNDLED or is_openai(url) or is_local(url)):
@@ -57,7 +57,7 @@ def find_price(model: str, url: str = OPENAI, root: Path = Path()) -> Price | No
 
 
 class Reservation(NamedTuple):
-    """Tokens reserved for one request; `extra` of the prompt tokens cover a server that counts more than we do."""
+    """Tokens reserved for one request; `extra` is the part of `prompt` for a server that counts more tokens than we do."""
 
     prompt: int
     completion: int
@@ -81,7 +81,7 @@ class Account:
 
     `spent + reserved` never exceeds a cap, so neither does the bill, unless a request uses more than it reserved. If a server
     counts more prompt tokens than the bound, later bounds are raised by the difference. A model of unknown price (None) counts
-    towards the cap on tokens only. `max_tokens` caps prompts and completions together; a cap of 0 is none. `calls` counts the
+    towards the cap on tokens only. `max_tokens` caps prompts and completions together; 0 is no cap. `calls` counts the
     requests sent; the sender updates it.
     """
 
@@ -145,7 +145,7 @@ COUNTS: tuple[Count, ...] = get_args(Count)
 
 
 class UsageMeter:
-    """One plugin's use of a model; `counts` has its events by key, and `keys` are the events that it counts itself, in order."""
+    """One plugin's use of a model; `counts` has its events by key; `keys` are those that the plugin counts itself, in order."""
 
     def __init__(self, llm: LanguageModel, keys: Sequence[Count] = COUNTS) -> None:
         self.counts: Counter[Count] = Counter()

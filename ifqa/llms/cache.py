@@ -44,7 +44,7 @@ _REMOTE_TYPES = ("9p", "afs", "beegfs", "ceph", "cifs", "fuse", "gpfs", "lustre"
 _TOKEN_BYTES = 32  # upper bound for a token as JSON
 _LOCK_SUFFIX = ".asking"
 _PAGE = 4096 + 24  # bytes of a page and its header in SQLite's log
-_PAGES = 8  # changed beside those of the completion: tables, indexes, the free list
+_PAGES = 8  # pages changed in addition to the completion's: tables, indexes, the free list
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}  # an exceeded quota or file size limit is an I/O error
 
 
@@ -159,22 +159,22 @@ class CompletionCache:
             return None
         completion, where = _parse_record(record, request_json(model, request)), f"{self.path}: {key}" if row else path
         if completion is None and not quiet:
-            logger.info(f"{where}: the record does not belong to its request; it will be requested again")
+            logger.info(f"{where}: the record does not belong to its request; the completion will be requested again")
         return truncate_completion(completion) if completion else None
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
-        """Open the file to read; None if it does not exist or has no tables."""
+        """Open the file for reading; None if it does not exist or has no tables."""
         if not self.path.exists():
             yield None
             return
-        # SQLite writes files beside it even to read
+        # SQLite writes other files beside this one, even for reading
         mode = "rw" if os.access(self.folder, os.W_OK) else "ro&immutable=1"
         with self.report_errors("nothing was asked", "read completions of"), closing(self._connect(mode)) as connection:
             yield connection if self._version(connection) else None
 
     def open(self) -> sqlite3.Connection:
-        """Open the file to read and write; create it if needed."""
+        """Open the file for reading and writing; create it if needed."""
         self.folder.mkdir(parents=True, exist_ok=True)
         is_new = not self.path.exists()
         connection = self._connect("rwc")
@@ -201,12 +201,12 @@ class CompletionCache:
     def _version(self, connection: sqlite3.Connection) -> int:
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > VERSION:
-            raise IfqaError(f"{self.path} has version {version}; this ifqa reads version {VERSION}: install a newer")
+            raise IfqaError(f"{self.path} has version {version}; this ifqa reads version {VERSION}; install a new one")
         return version
 
     @contextmanager
     def report_errors(self, state: str, action: str = "write completions into") -> Iterator[None]:
-        """Raise an error of the file as one line: `action` failed; `state` says what was requested or stored."""
+        """Raise an error of the file as IfqaError: `action` failed; `state` says what was requested or stored."""
         try:
             yield
         except (sqlite3.Error, OSError) as error:
@@ -219,17 +219,17 @@ class CompletionCache:
             return DamagedArtifact(f"{self.path} is damaged ({error}): {state}, the file is unchanged; {mend}")
         reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
         reason = os.strerror(errno.ENOSPC) if code == sqlite3.SQLITE_FULL else reason
-        mend = "free space or fix that, and run the same command again"
+        mend = "free some space or fix the cause, and run the same command again"
         return IfqaError(f"cannot {action} {self.folder} ({reason}): {state}; {mend}")
 
 
 class CacheWriter:
-    """Claims requests for this process, reserves disk space for their completions, and stores these.
+    """Claims requests for this process, reserves disk space for their completions, and stores the completions.
 
     An unnamed file of random bytes (zeros could be compressed away) holds the space; the system frees it however the process
     ends. If the disk is full, the file shrinks so that a completion fits. A claim is valid while its owner holds the lock on a
     file `ID.asking`; the system releases the lock when the process dies. `at_once` is the maximum number of completions received
-    but not yet stored. If the disk is too full or the folder is not writable, IfqaError is raised and nothing requested.
+    but not yet stored. If the disk is too full or the folder is not writable, IfqaError is raised and nothing is requested.
     """
 
     def __init__(self, cache: CompletionCache, model: str, requests: Sequence[Request], at_once: int) -> None:
@@ -347,7 +347,7 @@ class CacheWriter:
 
 
 class RequestBatch:
-    """The requests of one call of `LanguageModel.complete`, without duplicates and stored ones.
+    """The requests of one call of `LanguageModel.complete`, and their completions so far.
 
     `missing` are the requests to send, in order; `cached` counts completions from the cache or from an equal request.
     """

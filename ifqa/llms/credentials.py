@@ -13,18 +13,18 @@ from ifqa.formatting import CONTROLS
 OPENAI = "https://api.openai.com/v1"
 KEY = "OPENAI_API_KEY"
 ADDRESS = "OPENAI_BASE_URL"  # as in OpenAI's clients
-KEYS = "IFQA_KEYS"  # keys of further hosts: "HOST=VARIABLE", or "HOST" if it needs none; separated by blanks
+KEYS = "IFQA_KEYS"  # keys of further hosts, separated by spaces: "HOST=VARIABLE", or "HOST" for a host that needs none
 NO_KEY = "none"  # sent to a server that needs no key
 MAX_MESSAGE = 300  # characters kept of a server's message
 _NO_KEYS = ("", NO_KEY, "empty")  # vLLM's documentation says "EMPTY"
 _MAX_SEARCHED = 10_000  # characters of a server's message that are searched for keys
 
 _SECRETS = re.compile(r"(?<![A-Za-z0-9])sk-[\w*.…-]{8,}|(?<![\w*-])[\w*-]*?\*{3}[\w*-]*|(?<=Bearer )\S+", re.I)
-# In an address: "sk-", or kinds of characters mixed as in random keys
+# In an address: "sk-", or a mix of characters such as random keys have
 _KEY_IN_ADDRESS = re.compile(
     r"(?<![\w-])sk-[\w-]{8,}|(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{20,}|(?=[A-Z]*[a-z])(?=[a-z]*[A-Z])[A-Za-z]{32,}"
 )
-_LONG_PART = re.compile(r"(?=[\w-]*\d)[\w-]{32,}")  # of a path; host names may be as long
+_LONG_PART = re.compile(r"(?=[\w-]*\d)[\w-]{32,}")  # in a path; host names may be as long
 
 
 def redact(text: str, key: str) -> str:
@@ -60,7 +60,7 @@ def check_address(address: str, what: str = "base_url") -> None:
     secret = "@" in parts.netloc or _KEY_IN_ADDRESS.search(plain) or _LONG_PART.search(path)
     if secret or parts.query or parts.fragment or ";" in plain:
         raise ConfigError(
-            f"openai: {what} has a password, what looks like a key, or text after '?', '#' or ';' in it; wanted the "
+            f"openai: {what} contains a password, what looks like a key, or text after '?', '#' or ';'; wanted the "
             f"address alone; put the key into {KEY}"
         )
     wrong = address and (parts.scheme not in ("http", "https") or not parts.hostname or port == 0)
@@ -73,7 +73,7 @@ def check_address(address: str, what: str = "base_url") -> None:
 def resolve_address(base_url: str) -> str:
     """The server's address: `base_url`, else the environment's OPENAI_BASE_URL, else OpenAI's."""
     check_address(base_url)
-    check_address(os.environ.get(ADDRESS, ""), f"{ADDRESS} of the environment")
+    check_address(os.environ.get(ADDRESS, ""), f"environment variable {ADDRESS}")
     return base_url or os.environ.get(ADDRESS, "") or OPENAI
 
 
@@ -105,7 +105,7 @@ def key_for(url: str) -> str:
     """The key to send to a server; NO_KEY if the server needs none.
 
     OPENAI_API_KEY goes to OpenAI, to this machine and to the host of OPENAI_BASE_URL. For another host, IFQA_KEYS names the
-    variable that holds its key. No settings file can: a shared file could then send any environment variable to any host.
+    variable that holds its key. No settings file can name it: a shared file could then send any environment variable to any host.
     """
     host, variable = urlsplit(url).netloc.lower(), KEY
     if not is_trusted(url):

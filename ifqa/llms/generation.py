@@ -45,7 +45,7 @@ def shared_prefix_length(prompts: Sequence[list[int]]) -> int:
 
 
 class PreallocatedLayer(DynamicLayer):  # type: ignore[misc]  # transformers' classes are not typed
-    """A layer's keys and values, [rows, heads, tokens, size], allocated for `tokens`, so that no step copies them."""
+    """A layer's keys and values, [rows, heads, tokens, size], allocated at once for `tokens`, so that no step copies them."""
 
     def __init__(self, tokens: int) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class PreallocatedLayer(DynamicLayer):  # type: ignore[misc]  # transformers' cl
 
 
 class PrefixCaches:
-    """Makes the caches of a call's batches, each filled with the `shared` first tokens of all prompts of the call."""
+    """Makes the caches of a call's batches, each filled with the first `shared` tokens, which all prompts have."""
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[list[int]]) -> None:
         # `PreallocatedLayer` cannot replace other layers, such as those of a sliding window or a recurrence
@@ -88,7 +88,7 @@ class PrefixCaches:
         return torch.tensor(padded, device=device), torch.tensor(mask, device=device)
 
     def cache(self, rows: int, tokens: int) -> DynamicCache | None:
-        """A cache for a batch of rows of up to `tokens`; None for a model with other kinds of layers."""
+        """A cache for a batch of `rows` with up to `tokens` each; None for a model with other kinds of layers."""
         if not self._plain:
             return None
         if self._ids and not self._layers:
@@ -110,7 +110,7 @@ class PrefixCaches:
 
 
 class BatchStopping:
-    """Stops each row of a batch, a request each, and keeps its text. A stopping criterion of transformers' `generate`.
+    """Stops each row of a batch, which is one request, and keeps its text. A stopping criterion of transformers' `generate`.
 
     `ends` are tokens that end an answer; `decode` turns tokens into text without them. `on_text` is called with the first row's
     text after each of its tokens.
@@ -137,7 +137,7 @@ class BatchStopping:
         return ids.new_tensor([bool(finish) for finish in self._finish]).bool()
 
     def completion(self, row: int, prompt_tokens: int) -> Completion:
-        """A row's completion, up to its first stop string; all computed tokens count, with the end token."""
+        """A row's completion, up to its first stop string; all computed tokens count, including the end token."""
         tokens = len(self._tokens[row])
         return truncate_completion(Completion(self._text(row), prompt_tokens, tokens, self._finish[row]))
 
@@ -156,7 +156,7 @@ class BatchStopping:
 
 
 class TokenSampler:
-    """Samples the tokens of rows with a temperature; other rows stay greedy. A logits processor of `generate`.
+    """Samples the tokens of rows whose temperature is above 0; other rows stay greedy. A logits processor of `generate`.
 
     A generator seeded by a row's request draws a number between 0 and 1 for each step. It selects the token by inverse
     transform sampling, so that a sample depends on no other row, nor on the device or the model's name.

@@ -1,4 +1,4 @@
-"""Runs a causal language model of transformers in this process, with its chat template, in batches."""
+"""Runs a causal language model in this process with transformers, with its chat template and in batches."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -36,16 +36,16 @@ _TEMPLATE = {"add_generation_prompt": True, "tokenize": False, "enable_thinking"
 
 
 class HF(LanguageModel):
-    """A causal language model of the hub or a folder, run here. Temperature 0 takes the likeliest token at each step.
+    """A causal language model from the hub or a folder, run here. Temperature 0 takes the likeliest token at each step.
 
     Penalties, top_k and top_p in the model's folder are ignored. Sampling is seeded by each request, so other requests and their
     order do not matter. In float32 batching changes no answer; in bfloat16 it changes rounding.
 
     Args:
         model: "smollm2", a GGUF file, a folder with a model or an adapter, or a name on the hub (`ifqa.models.causal_lm`). No
-            code of the model is run; weights are safetensors, or load as tensors.
+            code of the model is run; weights are safetensors, or files that load as tensors only.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
-        precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware multiplies in it.
+        precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware supports it.
         batch_tokens: tokens of prompts and answers in a batch, with padding; 0 for a default by device. It is halved,
             with a message, if the memory is too small.
         window: tokens of prompt and answer together; 0 for the model's own.
@@ -110,7 +110,7 @@ class HF(LanguageModel):
 
         Stored completions are not computed again, and equal requests are computed once. A completion has `error` if prompt and
         answer exceed the window or the memory. `advance` is called with the number of requests done. IfqaError if a request has
-        messages and the model no chat template, or if the model's weights are damaged.
+        messages and the model has no chat template, or if the model's weights are damaged.
         """
         from ifqa.llms.generation import PrefixCaches  # loads transformers
 
@@ -139,7 +139,7 @@ class HF(LanguageModel):
         return batch.completions()
 
     def _prompt(self, request: Request) -> tuple[list[int], str]:
-        """Token ids of a prompt, and why it cannot be answered, or ""."""
+        """Token ids of a prompt, and why it cannot be answered ("" if it can)."""
         from jinja2 import TemplateError
 
         if request.messages and not self.chat:
@@ -180,7 +180,7 @@ class HF(LanguageModel):
         return list(self.tokenizer(text, add_special_tokens=add_special_tokens)["input_ids"])
 
     def _next_batch_size(self, todo: Sequence[tuple[Request, list[int]]]) -> int:
-        """The number of first requests that make the next batch; batches have equal sizes, as small ones waste time."""
+        """The number of requests that form the next batch. Batches have about equal sizes, because small ones waste time."""
         longest_prompt = longest_answer = 0
         for number, (request, ids) in enumerate(todo[:_MAX_BATCH], start=1):
             longest_prompt = max(longest_prompt, len(ids))
@@ -193,7 +193,7 @@ class HF(LanguageModel):
     def _generate(
         self, group: Sequence[tuple[Request, list[int]]], caches: "PrefixCaches", on_text: TextCallback | None
     ) -> dict[Request, Completion]:
-        """A batch's completions, the first streamed; none if memory ran out with several prompts: the next batch is smaller."""
+        """A batch's completions, the first one streamed; empty, before a smaller batch, if several prompts exceed the memory."""
         import torch
 
         from ifqa.llms.generation import BatchStopping, TokenSampler, enable_grouped_attention
@@ -222,7 +222,7 @@ class HF(LanguageModel):
             return {requests[0]: Completion(error=problem)}
         self.batch_tokens = max(1, min(self.batch_tokens, len(group) * (width + max_tokens)) // 2)
         tokens = f"{self.batch_tokens:,} tokens"
-        logger.info(f"out of memory with {len(group)} prompts a batch: continuing with batches of {tokens}")
+        logger.info(f"out of memory with {len(group)} prompts per batch: continuing with batches of {tokens}")
         return {}
 
     def _settings(self, **settings: int) -> "GenerationConfig":
@@ -286,7 +286,7 @@ def load_model(folder: Path, device: str, precision: str, adapter: Path | None =
 
 
 def _check_kind(folder: Path, config: "PretrainedConfig", causal: Iterable[str | Sequence[str]]) -> None:
-    """Refuse other kinds of models: a masked one would load and write nonsense."""
+    """Refuse other kinds of models: a masked language model would load, and write nonsense."""
     known = {name for names in causal for name in ([names] if isinstance(names, str) else names)}
     architectures = list(config.architectures or [])
     if config.is_encoder_decoder or (architectures and not known.intersection(architectures)):
@@ -295,7 +295,7 @@ def _check_kind(folder: Path, config: "PretrainedConfig", causal: Iterable[str |
 
 
 def load_tokenizer(folder: Path, model: "PreTrainedModel") -> "PreTrainedTokenizerBase":
-    if not any(next(folder.glob(name), None) for name in _TOKENIZERS):  # else transformers makes an empty one
+    if not any(next(folder.glob(name), None) for name in _TOKENIZERS):  # transformers would make an empty one
         raise MissingInput(f"{folder} has no tokenizer (such as tokenizer.json); copy the model's own there")
     tokenizer = open_tokenizer(folder)
     vocabulary = model.get_input_embeddings().num_embeddings

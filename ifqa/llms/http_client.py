@@ -149,7 +149,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 class StreamedAnswer:
     """Assembles the chunks of an answer streamed by OpenAI's API, and calls `on_text` with the text so far.
 
-    `on_text` gets the text without `key`, which the server got and may repeat, and without an ending that may be its start.
+    `on_text` gets the text without `key`, which the server may repeat, and without an ending that may be the start of `key`.
     """
 
     def __init__(self, chat: bool, on_text: TextCallback, key: str = "") -> None:
@@ -179,7 +179,7 @@ class StreamedAnswer:
                 self._on_text(self._visible_text(self._text))
 
     def to_response(self) -> dict[str, object]:
-        """The response as without streaming, for `parse_response`; without choices if the stream broke off."""
+        """The response as it would be without streaming, for `parse_response`; without choices if the stream broke off."""
         text = None if self._refusal and not self._text else self._text
         answer: dict[str, object] = {"text": text}
         if self._chat:
@@ -195,7 +195,7 @@ class StreamedAnswer:
         return text[: len(text) - held][:LONGEST_TEXT]
 
 
-class _BodyRefused(httpx2.RequestError):  # a subclass, as the library reports connection errors to us
+class _BodyRefused(httpx2.RequestError):  # a subclass, so that the library reports it as a connection error
     """A body is too long or compressed; it was not read."""
 
 
@@ -225,7 +225,7 @@ async def _limit_body(response: httpx2.Response) -> None:
 
 
 def _strip_headers(key: str) -> Callable[[httpx2.Request], Awaitable[None]]:
-    """A hook that removes all headers but the needed ones and the key: the library sends the environment's to any host."""
+    """A hook that removes all headers but the needed ones and the key: the library sends some from the environment."""
 
     async def strip(request: httpx2.Request) -> None:
         for name in [name for name in request.headers if name.lower() not in _NEEDED]:
@@ -236,7 +236,7 @@ def _strip_headers(key: str) -> Callable[[httpx2.Request], Awaitable[None]]:
 
 
 def open_client(url: str, key: str, timeout: float) -> openai.AsyncOpenAI:
-    """A client without redirects and retries. It uses the environment's proxy, except for a server on this machine."""
+    """A client that neither follows redirects nor retries. It uses the environment's proxy, except for local servers."""
     http = openai.DefaultAsyncHttpxClient(
         trust_env=not is_local(url), follow_redirects=False, headers=_PLAIN,
         event_hooks={"response": [_limit_body], "request": [] if is_trusted(url) else [_strip_headers(key)]},
@@ -251,11 +251,11 @@ def open_client(url: str, key: str, timeout: float) -> openai.AsyncOpenAI:
 async def send(
     client: openai.AsyncOpenAI, arguments: dict[str, object], timeout: float, on_text: TextCallback | None
 ) -> Completion | Failure:
-    """Send a request once, with the API's arguments; it is streamed if `on_text` is set."""
+    """Send a request once, with the API's arguments; the answer is streamed if `on_text` is set."""
     key = "" if client.api_key == NO_KEY else client.api_key
     searched = key if len(key) >= _SHORTEST_KEY else ""  # the key to remove from answers
     chat, stop = "messages" in arguments, arguments.get("stop")
-    # The methods for the endpoints check types, which takes longer than everything else
+    # The client's methods for these endpoints check types, which takes longer than everything else
     path = "/chat/completions" if chat else "/completions"
     try:
         async with asyncio.timeout(timeout):  # the library's own timeout restarts with every byte
@@ -275,7 +275,7 @@ async def send(
 async def _send_streaming(
     client: openai.AsyncOpenAI, path: str, arguments: dict[str, object], on_text: TextCallback, key: str
 ) -> bytes:
-    """Send a streaming request; returns the body as without streaming."""
+    """Send a streaming request; returns the body that it would have without streaming."""
     options = arguments | {"stream": True, "stream_options": {"include_usage": True}}
     stream = await client.post(path, body=options, cast_to=object, stream=True, stream_cls=openai.AsyncStream[object])
     if "text/event-stream" not in stream.response.headers.get("content-type", ""):

@@ -24,7 +24,7 @@ _TEXT_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
 
 
 class OpenAI(LanguageModel):
-    """A model of a server that speaks OpenAI's API.
+    """A model on a server that speaks OpenAI's API.
 
     The key is read from the environment for each call (`ifqa.llms.credentials`) and never stored; a server on this machine needs
     none. Redirects are not followed. All models of a budget share its caps. Several threads may call a model at once.
@@ -35,7 +35,7 @@ class OpenAI(LanguageModel):
         concurrency: maximum number of requests in flight.
         requests_per_minute: rate limit; 0 for none.
         timeout: seconds until a request is retried.
-        window: tokens of prompt and answer together; 0 takes the window from the table, by the model's name.
+        window: tokens of prompt and answer together; 0 looks it up in `token_counts.WINDOWS`, by the model's name.
         form: "chat", "completion", or "auto": completion for the few models that take no messages, else chat.
         retries: maximum number of retries of a request after a temporary failure.
         max_cost: cap in US dollars; 0 for no cap.
@@ -61,7 +61,7 @@ class OpenAI(LanguageModel):
 
     @check_arguments("setting of llm 'openai'")
     def __init__(
-        self, *, model: Annotated[str, Field(pattern=r"\S", description="its name at the server, as in 'gpt-4.1-mini'")],
+        self, *, model: Annotated[str, Field(pattern=r"\S", description="its name at the server, such as 'gpt-4.1-mini'")],
         base_url: str = "", concurrency: Positive = 8, requests_per_minute: Natural = 0,
         timeout: Annotated[float, Field(ge=0.001)] = 60.0, window: Natural = 0,
         form: Literal["auto", "chat", "completion"] = "auto", retries: Natural = 6, max_cost: NotNegative = 0.0,
@@ -169,7 +169,7 @@ class OpenAI(LanguageModel):
         key_for(self.url)
 
     def arguments(self, request: Request) -> dict[str, object]:
-        """A request as the API takes it.
+        """The API's arguments for a request.
 
         OpenAI's chat gets max_completion_tokens, as its reasoning models refuse max_tokens; other servers get max_tokens.
         A temperature of 1, OpenAI's default, is not sent to OpenAI: reasoning models refuse any other value.

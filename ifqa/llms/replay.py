@@ -14,7 +14,7 @@ from ifqa.storage.files import read_jsonl, sha256
 from ifqa.storage.resources import list_resources
 
 WINDOW = 1_000_000_000  # everything fits, unless `window` is set
-_NOT_RECORDED = ("error", "cached")  # fields of a completion
+_NOT_RECORDED = ("error", "cached")  # fields of a completion that recordings lack
 
 
 class RecordingLine(StrictModel):
@@ -51,7 +51,7 @@ class Replay(LanguageModel):
 
     @property
     def spent(self) -> TokenUsage:
-        """Recorded completions only, at no cost."""
+        """The number of recorded completions used, at no cost."""
         return TokenUsage(cached=self._cached, cost=0.0)
 
     def count(self, text: str) -> int:
@@ -114,5 +114,5 @@ def _read_recording(path: Path) -> tuple[dict[Request, Completion], list[str]]:
             raise FormatError(f"{where}: {error}") from error
         completion = truncate_completion(Completion(**line.completion, cached=True))
         if completions.setdefault(request, completion) != completion:
-            raise FormatError(f"{where}: the same request has another completion in an earlier line; remove one")
+            raise FormatError(f"{where}: the same request has a different completion in an earlier line; remove one")
     return completions, list(models)

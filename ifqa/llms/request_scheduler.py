@@ -135,7 +135,7 @@ class RequestScheduler:
         bounds = bound_prompt_tokens(request, self._count), request.max_tokens
         for tries in range(1, retries + 2):
             while (reservation := self._account.reserve(*bounds)) is None:
-                if not self._account.budget.in_flight:  # none will be released
+                if not self._account.budget.in_flight:  # no reservation will be released
                     return Completion(error=f"{self._account.refusal}{f' (after {message})' if message else ''}")
                 await self._pause(_POLL)
                 if self._stopped.is_set():
@@ -161,7 +161,7 @@ class RequestScheduler:
             if reply.action == "stop":
                 self._refuse(message)
             elif reply.wait is not None and reply.wait > LONGEST_WAIT:
-                self._refuse(f"{message}; the server asks to wait {reply.wait:,.0f} s; run this again then")
+                self._refuse(f"{message}; the server asks to wait {reply.wait:,.0f} s; run this again after that")
             elif tries <= retries:
                 self._log_once("retries", f"{message}; such requests are retried, at most {retries} times")
                 await self._back_off(tries, reply.wait)
@@ -185,7 +185,7 @@ class RequestScheduler:
         await self._pause(turn - now)
 
     async def _pause(self, seconds: float) -> None:
-        """Sleep until the time is over or requests stop."""
+        """Sleep for some seconds, or until requests stop."""
         if seconds > 0:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopped.wait(), seconds)

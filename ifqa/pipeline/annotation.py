@@ -25,13 +25,13 @@ class GoldSample:
 
     @property
     def share(self) -> float:
-        """The share that is kept; NaN if there are none."""
+        """The share of passages that is kept; NaN if there are no passages."""
         total = len(self.kept) + len(self.left)
         return len(self.kept) / total if total else float("nan")
 
 
 def screen_corpus(corpus: CorpusConfig, number: int, examples: int, seed: int, workers: int = 0) -> PassageSample:
-    """Screen a built corpus, and draw by `seed` `number` of the passages kept and `examples` of the others."""
+    """Screen a built corpus; choose at random, by `seed`, `number` of the kept passages and `examples` of the others."""
     if number < 1:
         raise ConfigError(f"--number, the passages to write questions about, must be at least 1; found {number}")
     _ = CorpusBuild(corpus).passages  # raises if they are not built
@@ -58,7 +58,7 @@ def screen_gold(questions: Sequence[Question]) -> GoldSample:
 
 
 def write_annotation(drawn: PassageSample, to: Path, force: bool = False) -> list[Path]:
-    """Write the drawn passages as tasks for annotators, who write questions about them; returns the files."""
+    """Write the chosen passages as tasks for annotators, who write questions about them; returns the files."""
     tasks: list[dict[str, str | list[str]]] = [
         {"passage_id": passage.id, "title": passage.title, "passage": passage.text, "keyword": why.keyword}
         for _, passage, why in drawn.kept

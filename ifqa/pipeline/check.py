@@ -1,7 +1,7 @@
 """`ifqa check`: requirements of an experiment or a corpus, and estimates of time, disk, memory and cost.
 
-The number of passages is estimated from a sample of the sources: about a dozen files of a dump, the first 20,000 gold passages.
-The other rates were measured on a corpus of 410,612 passages on two cores; they tell minutes from days.
+The number of passages is estimated from a sample of the sources: about a dozen files of a dump, or the first 20,000 gold
+passages. The other rates were measured on a corpus of 410,612 passages on two cores; they only tell minutes from days.
 """
 
 import shutil
@@ -82,7 +82,7 @@ def requirement_json(need: Requirement) -> dict[str, object]:
 def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), root: Path = Path()) -> Iterator[Finding]:
     """Check an experiment or a corpus; yields its estimates and requirements, and writes nothing.
 
-    `changes` are those of `override`, to an experiment. IfqaError if the name is unknown; or, after all other checks, if
+    `changes` change an experiment's settings, as in `override`. IfqaError if the name is unknown; or, after all other checks, if
     something is missing, wrong or too large for this machine.
     """
     parts: list[Callable[[], Iterable[Finding]]]
@@ -122,7 +122,7 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
     else:
         expected = estimate_build(build.sources)
         count, seconds, memory = round(expected.passages), expected.seconds(workers), expected.memory(workers)
-        seen = f"by {workers} at once, estimated from {expected.seen:.1%} of the input"
+        seen = f"with {pluralize(workers, 'worker')}, estimated from {expected.seen:.1%} of the input"
         todo.append(Work(what, False, count, seconds, expected.disk, memory, note=seen))
         yield todo[0]
     for name in indexes:
@@ -141,11 +141,11 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
         yield Work(f"all of {corpus.name}", False, None, sum(part.seconds or 0 for part in todo), disk, memory)
     if disk > (free := shutil.disk_usage(folder).free):
         needs = f"corpus {corpus.name} needs about {decimal(round(disk))} of disk"
-        raise IfqaError(f"{needs}, {decimal(free)} is free in {folder}; make room")
+        raise IfqaError(f"{needs}, but {decimal(free)} is free in {folder}; make room")
     if (available := total_memory()) and memory > available:
         needs = f"corpus {corpus.name} needs about {decimal(round(memory))} of memory"
         has = f"this machine has {decimal(round(available))}"
-        raise IfqaError(f"{needs}, {has}; use fewer workers: [passages] workers = 1")
+        raise IfqaError(f"{needs}, but {has}; use fewer workers: [passages] workers = 1")
 
 
 def _check_retrieval(run: Run, system: System) -> Iterator[Finding]:
@@ -255,4 +255,4 @@ def _split_requirement(benchmark: str, split: str, plugins: Plugins) -> Requirem
     except IfqaError as error:
         return Requirement(name, str(error).removeprefix(f"{name}: "))
     lacking = [str(path) for path in files if not path.exists()]
-    return Requirement(name, f"{', '.join(lacking)} is not there; put it there" if lacking else "")
+    return Requirement(name, f"{', '.join(lacking)} is missing; put it there" if lacking else "")

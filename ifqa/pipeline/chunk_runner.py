@@ -36,20 +36,20 @@ logger = logging.getLogger(__name__)
 Stage = Literal["retrieve", "read"]
 RETRIEVER_CHUNK = 64  # questions in a chunk of a retriever; a reader has its own `chunk`
 RUN, PASSAGES, PREDICTIONS = "run.trec", "passages.jsonl", "predictions.jsonl"
-STEPS = "steps.jsonl"  # of an iterative retriever: a line for each question
+STEPS = "steps.jsonl"  # written by an iterative retriever, one line per question
 _ACTIVITY: Mapping[Stage, str] = {"retrieve": "searching", "read": "reading"}
 
 
 class Chunk(NamedTuple):
-    """Questions and, for a reader, the hits of each, best first; `number` counts the chunks of this attempt."""
+    """Questions and, for a reader, the hits for each, best first; `number` counts the chunks of this attempt."""
 
     number: int
     questions: Sequence[Question]
     rankings: Sequence[Sequence[Hit]] = ()
 
 
-Facts = dict[str, Any]  # of one or more chunks: counts of questions and hits, the language model's usage, the label
-ChunkResult = tuple[dict[str, bytes], Facts]  # with the lines that a chunk adds to each file
+Facts = dict[str, Any]  # about one or more chunks: counts of questions and hits, the language model's usage, the label
+ChunkResult = tuple[dict[str, bytes], Facts]  # the lines that a chunk adds to each file, and its facts
 
 
 class ProbeInputs(NamedTuple):
@@ -107,7 +107,7 @@ def _is_complete(facts: Mapping[str, Any]) -> bool:
 
 
 def _chunks(questions: Sequence[Question], rankings: Iterable[Sequence[Hit]], done: int, size: int) -> Iterator[Chunk]:
-    """The chunks after the first `done` questions. The rankings are read to their end, which checks them."""
+    """The chunks after the first `done` questions. The rankings are read to the end, which checks them all."""
     remaining = iter(rankings)
     for _ in range(done):
         next(remaining, None)
@@ -133,7 +133,7 @@ def _results(
         for chunk in chunks:
             yield runner.ask(chunk, advance)
         return
-    root = experiment.root if workers.engine == "local" else experiment.root.absolute()  # also there on other machines
+    root = experiment.root if workers.engine == "local" else experiment.root.absolute()  # valid on other machines, too
     opening = (experiment.name, as_sections(experiment), root, stage)
     settings = map(dict, retriever_sections(run.retriever) if stage == "retrieve" else [run.reader])
     uses_gpu = any(plugin.get("device", "cpu") != "cpu" for plugin in settings)
@@ -205,7 +205,7 @@ class ChunkRunner:
 
 
 class _Task(NamedTuple):
-    """A chunk for a worker, and the name, tables, root and stage of the experiment to open."""
+    """A chunk for a worker, and the name, sections, root and stage of the experiment to open."""
 
     opening: tuple[str, dict[str, object], Path, Stage]
     chunk: Chunk
@@ -215,7 +215,7 @@ class _Task(NamedTuple):
         return f"{_ACTIVITY[self.opening[3]]} the questions {questions[0].id} to {questions[-1].id}"
 
 
-_open_runners: list[tuple[object, ChunkRunner]] = []  # by a worker process; at most one
+_open_runners: list[tuple[object, ChunkRunner]] = []  # the runner of this worker process, once it is open
 
 
 def _ask_in_worker(task: _Task) -> ChunkResult:
@@ -229,7 +229,7 @@ def _ask_in_worker(task: _Task) -> ChunkResult:
 
 
 def _new_lines(lines: Iterable[bytes], seen: set[bytes]) -> Iterator[bytes]:
-    """The lines whose digests are not yet in `seen`, which gains them; so lines of several chunks are written once."""
+    """The lines whose digests are not yet in `seen`; adds their digests, so that a line of several chunks is written once."""
     for line in lines:
         if (digest := blake2b(line, digest_size=16).digest()) not in seen:
             seen.add(digest)
@@ -239,7 +239,7 @@ def _new_lines(lines: Iterable[bytes], seen: set[bytes]) -> Iterator[bytes]:
 def add_counts(first: Any, second: Any, sign: Literal[1, -1] = 1) -> Any:
     """Add or subtract counts, number by number in tables and lists; None if one is None (an unknown price).
 
-    Of texts and booleans a sum has the second, a difference the first.
+    For texts and booleans, a sum is the second value and a difference the first.
     """
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         return {**first, **second, **{key: add_counts(first[key], second[key], sign) for key in first if key in second}}

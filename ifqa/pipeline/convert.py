@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {"topics": write_topics, "file": write_questions}
 RUNS = ("ctxs", "trec", "qrels")
 VERIFICATION = "verification"
-_VERIFIERS = 2  # further workers, who vote on a question
+_VERIFIERS = 2  # number of further workers, who vote on a question
 _BY_SUFFIX = {".json": "ctxs", ".trec": "trec", ".qrels": "qrels", ".tsv": "topics", ".jsonl": "file"}
 _FORMATS = (*RUNS, *WRITERS, VERIFICATION)
 
@@ -46,12 +46,12 @@ def convert(
         source: an experiment, a benchmark's split ("ifqa:full-dev"), or a file of questions.
         to: the file to write; its suffix gives the format unless `form` does. If it is a link, its target is written.
         k: keep the first `k` passages of each question; None keeps all.
-        scores: "run" for the experiment's ranking; "reader" for the passages ranked by the reader's scores, as FiD's
+        scores: "run" for the experiment's ranking; "reader" for the passages ranked by the reader's scores, as in FiD's
             `dataset_wscores.json`, from which a retriever is distilled (FiD src/util.py:187-209).
         form: one of `RUNS`, a key of `WRITERS`, or "verification".
     """
     path = Path(source)
-    is_split = source.find(":") > 1 and not path.exists()  # from 2: a path of Windows begins with "C:"
+    is_split = source.find(":") > 1 and not path.exists()  # not 1: a Windows path begins with "C:"
     is_file = path.is_file() or (not is_split and (bool(unpacked_suffix(path)) or path.name != source))
     form = form or _BY_SUFFIX.get(to.suffix, "")
     if form not in _FORMATS:
@@ -62,16 +62,16 @@ def convert(
         raise unknown_name("--scores", scores, ("run", "reader"))
     for option, is_set, formats in (("--k", k, RUNS), ("--scores", scores != "run", ("ctxs", "trec"))):
         if is_set and form not in formats:
-            raise ConfigError(f"{option} changes nothing where {source} becomes {form}; leave it out")
+            raise ConfigError(f"{option} has no effect where {source} becomes {form}; leave it out")
     if form in RUNS and (is_file or is_split):
         raise ConfigError(
             f"{source}: wanted an experiment with a run for {form}; questions become {', '.join(WRITERS)}, and the retriever "
             "'run' reads runs of other tools"
         )
     if to.exists() and not (to.is_file() and force):
-        what = "there already; overwrite it with --force" if to.is_file() else "no regular file; name another one"
+        what = "there already; overwrite it with --force" if to.is_file() else "not a regular file; name another one"
         raise IfqaError(f"{to} is {what}")
-    to = to.resolve() if to.is_symlink() else to  # a link stays one
+    to = to.resolve() if to.is_symlink() else to  # so that a link stays a link
     if is_file:
         require_file(path, "file")
     if form == VERIFICATION:
@@ -101,12 +101,12 @@ def _questions(source: str, is_file: bool) -> list[Question]:
         return Run(load_experiment(source)).questions
     benchmark, _, split = source.partition(":")  # the split may be a path with colons
     if benchmark not in plugin_names("benchmark"):
-        benchmark, _, split = source.rpartition(":")  # of a plugin, my_module:Class:SPLIT
+        benchmark, _, split = source.rpartition(":")  # a plugin's, such as my_module:Class:SPLIT
     return open_benchmark(benchmark).questions(split)
 
 
 def _write_run(name: str, to: Path, k: int | None, form: str, scores: str) -> None:
-    """Write an experiment's up-to-date run, or judgements of it."""
+    """Write an experiment's up-to-date run, or relevance judgements of it."""
     experiment = load_experiment(name)
     run = Run(experiment if scores == "reader" else replace(experiment, reader=None))
     _ = run.retriever  # raises if there is none

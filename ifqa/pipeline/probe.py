@@ -4,12 +4,12 @@ Retrieval stays as it was. There are three probes:
 
 - "no-supposition": the question without its if-clause.
 - "other-supposition": the main clause with another question's if-clause.
-- "other-passages": the question with the passages of another question, which share none with its own.
+- "other-passages": the question with the passages of another question, none of which are its own.
 
-The first two leave out questions that `ifqa.retrieval.queries` cannot split, before and after alike; the third leaves out
+The first two leave out questions that `ifqa.retrieval.queries` cannot split, from both scores; the third leaves out
 questions without passages, and those for which no other question has different ones. Answers are scored by the gold answers of
-the original question. A reader that uses the supposition loses by the first two; a reader that answers from memory loses nothing
-by the third.
+the original question. A reader that uses the supposition loses under the first two; a reader that answers from memory loses
+nothing under the third.
 """
 
 import logging
@@ -47,9 +47,9 @@ Pairs = list[tuple[Question, Sequence[Hit]]]  # questions, each with the passage
 
 @dataclass(frozen=True)
 class Loss:
-    """A measure's loss by a probe, over the questions that the probe can change; all but the counts in percent.
+    """A measure's loss under a probe, over the questions that the probe can change. Scores are in percent.
 
-    `loss` is `before` less `after`, `low` to `high` its 95% bootstrap interval, `p` that of a paired randomisation test, 0 to 1.
+    `loss` is `before` minus `after`, `low` to `high` its 95% bootstrap interval, and `p` that of a paired randomisation test.
     """
 
     probe: str
@@ -65,13 +65,13 @@ class Loss:
 
 
 def without_supposition(pairs: Pairs, seed: int) -> Pairs:
-    """The questions that split, as their main clauses."""
+    """The questions that can be split, reduced to their main clauses."""
     parts = _split_pairs(pairs)
     return [(replace(question, text=_as_question(clauses.question)), hits) for question, hits, clauses in parts]
 
 
 def with_other_supposition(pairs: Pairs, seed: int) -> Pairs:
-    """The questions that split, each with the if-clause of another question whose if-clause differs."""
+    """The questions that can be split, each with a different if-clause, from another question."""
     parts = _split_pairs(pairs)
     donors = _draw_donors(parts, seed, lambda part, other: part[2].presupposition != other[2].presupposition)
     changed = []
@@ -104,14 +104,14 @@ def probe(run: Run, session: Session | None = None, workers: Workers | None = No
     IfqaError if the experiment has no reader or was not run, or if no probe changes a question.
     """
     experiment, depth = run.experiment, run.reader["passages"]
-    run.inputs("score")  # raises if a stage before is missing or stale
+    run.inputs("score")  # raises if an earlier stage is missing or stale
     session = session or Session()
     with lock(experiment.folder):
         rankings = rankings_of(experiment, run.questions)
         usual: Pairs = [(question, ranking[:depth]) for question, ranking in zip(run.questions, rankings, strict=True)]
         changed = {name: changing(usual, experiment.seed) for name, changing in PROBES.items()}
         if not any(changed.values()):
-            raise IfqaError(f"experiment {experiment.name}: no probe changes one of its questions")
+            raise IfqaError(f"experiment {experiment.name}: no probe changes any of its questions")
         for name, pairs in changed.items():
             if pairs:
                 _read(run, name, pairs, session, workers or Workers())
@@ -194,7 +194,7 @@ def _as_question(text: str) -> str:
 
 
 def _lower_first_word(clause: str) -> str:
-    """A main clause to follow a comma: its capital is lowered, unless it may begin a name."""
+    """A main clause that follows a comma: its first letter is lowered, unless it may begin a name."""
     word = clause.partition(" ")[0]
     return clause[0].lower() + clause[1:] if word.lower() in _OPENERS else clause
 

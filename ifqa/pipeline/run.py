@@ -1,6 +1,6 @@
-"""`Run`: an experiment, and everything that a command reads or computes of it, once.
+"""`Run`: an experiment, and everything that a command reads or computes for it, each only once.
 
-The `inputs` of a stage decide its reuse: settings, identities of input artifacts, code of the plugin. An artifact's identity is
+The `inputs` of a stage decide its reuse: settings, identities of input artifacts, the plugin's code. An artifact's identity is
 the hash of its own inputs, so a change shows in every later stage. Nothing is written here.
 """
 
@@ -40,7 +40,7 @@ from ifqa.storage.files import sha256
 _T = TypeVar("_T")
 Kind = Literal["retriever", "reader"]
 Stage = Literal["retrieve", "read", "score"]
-LLM_STAGES: Mapping[str, Kind] = {"retrieve": "retriever", "read": "reader"}  # those that may ask a language model
+LLM_STAGES: Mapping[str, Kind] = {"retrieve": "retriever", "read": "reader"}  # stages that may ask a language model
 
 
 class _ArtifactFolder:
@@ -52,11 +52,11 @@ class _ArtifactFolder:
         self._inputs: dict[str, dict[str, object]] = {}
 
     def artifact(self, part: str) -> Artifact:
-        """The artifact of a part: "passages" or an index's name of a corpus, a stage of an experiment."""
+        """The artifact of a part: "passages" or an index's name for a corpus, a stage for an experiment."""
         return self._artifacts.setdefault(part, Artifact(self.folder / part))
 
     def inputs(self, part: str) -> dict[str, object]:
-        """The inputs of a part; IfqaError if an artifact it needs is missing, damaged or stale."""
+        """The inputs of a part; IfqaError if an artifact that it needs is missing, damaged or stale."""
         if part not in self._inputs:
             self._inputs[part] = self._inputs_of(part)
         return self._inputs[part]
@@ -118,7 +118,7 @@ class CorpusBuild(_ArtifactFolder):
         return {**recorded, **{key: file.facts for key, file in self.built_files.items()}}
 
     def _inputs_of(self, part: str) -> dict[str, object]:
-        """Of an index: the build settings with their defaults, the retriever's code, and the identity of the passages."""
+        """For an index: the build settings with their defaults, the retriever's code, and the identity of the passages."""
         if part == "passages":
             return self.inputs_of_passages()
         self.require_index(part)
@@ -130,7 +130,7 @@ class CorpusBuild(_ArtifactFolder):
         return inputs | ({"files": hashed} if hashed else {}) | {"passages": self.identity}
 
     def inputs_of_passages(self, known: KnownFiles | None = None) -> dict[str, object]:
-        """The sources' settings and the SHA-256 of their files; `known` as `Source.fingerprint` takes it."""
+        """The sources' settings and the SHA-256 of their files; `known` is that of `Source.fingerprint`."""
         known = self.known if known is None else known
         fingerprints = [source.fingerprint(known) for source in self.sources]
         return {"stage": "passages", "version": work_units.VERSION, "sources": fingerprints}
@@ -164,7 +164,7 @@ class CorpusBuild(_ArtifactFolder):
 
     @cached_property
     def identity(self) -> str:
-        """The identity of its passages; raises as `passages`."""
+        """The identity of its passages; raises like `passages`."""
         return compute_fingerprint(self.passages["inputs"])
 
     def identity_of_index(self, name: str) -> str:
@@ -184,7 +184,7 @@ class Run(_ArtifactFolder):
 
     @property
     def retriever(self) -> RetrieverSettings:
-        """The experiment's [retriever]; IfqaError if it has none, as for the next two."""
+        """The experiment's [retriever]; IfqaError if it has none. `reader` and `llm` do the same."""
         return self._table("retriever", self.experiment.retriever)
 
     @property
@@ -211,17 +211,17 @@ class Run(_ArtifactFolder):
 
     @property
     def split(self) -> list[Question]:
-        """All questions of the experiment's split, of which the experiment may ask fewer."""
+        """All questions of the experiment's split; the experiment may ask fewer."""
         return self.questions_of(self.experiment.benchmark, self.experiment.split)
 
     @cached_property
     def questions(self) -> list[Question]:
-        """The experiment's questions, in the benchmark's order; IfqaError if they cannot be read or one is not there."""
+        """The experiment's questions, in the benchmark's order; IfqaError if they cannot be read or a chosen id is missing."""
         experiment, chosen_ids = self.experiment, set(self.experiment.questions)
         if missing := chosen_ids - {question.id for question in self.split}:
             split = f"{experiment.benchmark} {experiment.split}"
             raise ConfigError(
-                f"experiment {experiment.name}: {split} has no question {min(missing)!r}; its ids are as ifqa/full-dev/17"
+                f"experiment {experiment.name}: {split} has no question {min(missing)!r}; wanted an id such as ifqa/full-dev/17"
             )
         chosen = [question for question in self.split if question.id in chosen_ids] if chosen_ids else self.split
         return chosen[: experiment.limit or None]
@@ -233,7 +233,7 @@ class Run(_ArtifactFolder):
         return CorpusBuild(load_corpus(self.experiment.corpus, self.experiment.root, self.plugins), self.questions_of)
 
     def siblings(self, stage: str) -> Iterator[Path]:
-        """The stage's folders in the experiment's base and variants, from which an artifact with the same inputs is copied."""
+        """The stage's folders in the base and its other variants; an artifact with the same inputs is copied from them."""
         folder = self.experiment.folder
         base = [folder.name, *base_experiments(folder.name, self.experiment.root)][-1]
         for sibling in sorted(folder.parent.glob("*")):
@@ -241,7 +241,7 @@ class Run(_ArtifactFolder):
                 yield sibling / stage
 
     def forget_inputs(self, stage: str) -> None:
-        """Drop the inputs of the stages after `stage`, which was made again."""
+        """Forget the inputs of the stages after `stage`, because it was run again."""
         for later in {"retrieve": ("read", "score"), "read": ("score",)}.get(stage, ()):
             self._inputs.pop(later, None)
 
@@ -290,7 +290,7 @@ class Run(_ArtifactFolder):
         return inputs | {"questions": self._questions_identity} | self._rankings_identity()
 
     def _inputs_of_retrieve(self) -> dict[str, object]:
-        """The search settings, the questions, and the identities of the indexes, which must be of the current passages."""
+        """The search settings, the questions, and the identities of the indexes, which must fit the current passages."""
         inputs: dict[str, object] = {"stage": "retrieve", "retriever": self.fingerprint("retriever")}
         inputs["questions"] = self._questions_identity
         if self.corpus:
@@ -302,7 +302,7 @@ class Run(_ArtifactFolder):
         return inputs
 
     def _inputs_of_score(self) -> dict[str, object]:
-        """The questions, their benchmark, the added measures, run, passages and predictions, and the scorer's version."""
+        """The questions, their benchmark, the added measures, the run, passages and predictions, and the scorer's version."""
         experiment = self.experiment
         benchmark = {"name": experiment.benchmark, "code": code_fingerprint(type(self.benchmark))}
         inputs: dict[str, object] = {"stage": "score", "version": per_question.VERSION, "seed": experiment.seed}

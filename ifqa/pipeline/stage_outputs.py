@@ -51,7 +51,7 @@ def _iter_steps(path: Path) -> Iterator[tuple[str, list[Step]]]:
 def _match_questions(
     experiment: Experiment, questions: Sequence[Question], stored: Iterable[tuple[str, _T]], path: Path, stage: str
 ) -> Iterator[tuple[Question, _T | None]]:
-    """Each question with its entry in a stage's file, or None; DamagedArtifact if an entry is foreign or out of order."""
+    """Each question with its entry in a stage's file, or None; DamagedArtifact if an entry is foreign or not in order."""
     pairs, known = iter(stored), {question.id for question in questions}
     ahead = next(pairs, None)
     for question in questions:
@@ -63,9 +63,9 @@ def _match_questions(
         else:
             yield question, None
     if ahead:
-        fault = "is out of order in" if ahead[0] in known else "is not one of"
+        fault = "is not in the order of" if ahead[0] in known else "is not in"
         split = f"{experiment.benchmark} {experiment.split}"
-        raise DamagedArtifact(f"{path}: question {ahead[0]} {fault} {split}; {stage} again")
+        raise DamagedArtifact(f"{path}: question {ahead[0]} {fault} {split}; run the stage {stage!r} again")
 
 
 def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> Iterator[list[Passage]]:
@@ -99,19 +99,19 @@ def read_predictions(path: Path) -> dict[str, Prediction]:
 
 
 def _iter_predictions(path: Path) -> Iterator[tuple[str, Prediction]]:
-    previous = ""
+    seen = set[str]()
     for number, record in read_jsonl(path):
         if unknown_keys := record.keys() - _KEYS:
             raise FormatError(f"{path}:{number}: unknown key {min(unknown_keys)!r}; wanted {', '.join(_KEYS)}")
         prediction = valid_prediction(record, f"{path}:{number}")
-        if prediction.question_id == previous:
-            raise FormatError(f"{path}:{number}: question {previous} is answered twice")
-        previous = prediction.question_id
-        yield previous, prediction
+        if prediction.question_id in seen:
+            raise FormatError(f"{path}:{number}: question {prediction.question_id} is answered twice")
+        seen.add(prediction.question_id)
+        yield prediction.question_id, prediction
 
 
 def validate(kind: TypeAdapter[_T], record: object, where: str) -> _T:
-    """A record of a kind from JSON data; IfqaError, which begins with `where` ("file:line"), if it is invalid."""
+    """Validate JSON data as a record of type `kind`; IfqaError, which begins with `where` ("file:line"), if it is invalid."""
     try:
         return kind.validate_python(record)
     except ValidationError as error:
@@ -121,12 +121,12 @@ def validate(kind: TypeAdapter[_T], record: object, where: str) -> _T:
 
 
 def valid_prediction(record: object, where: str) -> Prediction:
-    """A prediction from JSON data, as `validate`; its confidence is from 0 to 1, and a candidate stands alone."""
+    """Like `validate`; also refuses a confidence outside 0 to 1, and a candidate beside an answer or an error."""
     prediction = validate(_PREDICTION, record, where)
     if prediction.confidence is not None and not is_share(prediction.confidence):
         raise IfqaError(f"{where}: confidence: wanted 0 to 1, or none; found {prediction.confidence!r}")
     if prediction.candidate and (prediction.answer or prediction.error):
-        raise IfqaError(f"{where}: a candidate with an answer or an error; wanted only one of them")
+        raise IfqaError(f"{where}: has both a candidate and an answer or an error; wanted the candidate alone")
     return prediction
 
 
@@ -146,7 +146,7 @@ def _missing_prediction(question: Question) -> Prediction:
 
 
 def answer_of(question: Question, prediction: Prediction, evidence: Iterable[Passage]) -> Answer:
-    """A prediction as an answer, with its passages as `evidence`."""
+    """The answer that a prediction gives, with `evidence` as its passages."""
     details = (prediction.factual, prediction.error, prediction.how, prediction.confidence, prediction.candidate)
     return Answer(question, prediction.answer, tuple(evidence), *details)
 

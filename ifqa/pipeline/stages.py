@@ -1,7 +1,7 @@
 """THE MAIN PATH: dump -> passages -> index -> retrieve -> read -> score.
 
 Each stage is a function here and a verb of the command line. It reads the artifacts of earlier stages and writes its own, unless
-that is current. `workers` search and read, by default this process alone; the files do not depend on them. A stage raises
+the latter is current. `workers` search and read, by default this process alone; the files do not depend on them. A stage raises
 IfqaError if an input is missing or stale.
 """
 
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 def build_passages(corpus: CorpusConfig) -> Path:
-    """Build shards of passages from a corpus's sources, `indexes/NAME/passages/passages-00000.jsonl` …, and an index of ids.
+    """Build a corpus's shards of passages, `indexes/NAME/passages/passages-00000.jsonl` …, and an index of their ids.
 
     Each shard is made from a block of the input, so its bytes do not depend on the number of workers. A killed build resumes
     after its last finished shard.
@@ -114,13 +114,13 @@ def build_index(corpus: CorpusConfig, name: str) -> Path:
 
 
 def retrieve(run: Run, session: Session | None = None, workers: Workers | None = None) -> Path:
-    """Retrieve a ranking for each question, `experiments/NAME/retrieve/run.trec`, and `passages.jsonl` if it generates them."""
+    """Write each question's ranking to `experiments/NAME/retrieve/run.trec`, and generated passages to `passages.jsonl`."""
     _ = run.retriever  # raises if there is none
     return _ask_all(run, "retrieve", session, workers)
 
 
 def read(run: Run, session: Session | None = None, workers: Workers | None = None) -> Path:
-    """Answer each question from its ranking, or without passages, `experiments/NAME/read/predictions.jsonl`."""
+    """Answer each question from its ranking, or without passages; writes `experiments/NAME/read/predictions.jsonl`."""
     _ = run.reader  # raises if there is none
     return _ask_all(run, "read", session, workers)
 
@@ -142,7 +142,7 @@ def _ask_all(run: Run, stage: Literal["retrieve", "read"], session: Session | No
 
 
 def score(run: Run) -> Path:
-    """Score run and predictions over all questions, `experiments/NAME/score/scores.json` and `per_question.jsonl`."""
+    """Score run and predictions over all questions; writes `scores.json` and `per_question.jsonl` in the score folder."""
     with _make_stage(run, "score") as draft:
         if draft is not None:
             aggregator = Aggregator(run.experiment.scheme, run.retriever["k"] if run.experiment.retriever else 0)
@@ -158,7 +158,7 @@ def score(run: Run) -> Path:
 
 
 def _rows(run: Run, aggregator: Aggregator) -> Iterator[QuestionRow]:
-    """The row of each question, from the files of earlier stages; its numbers are aggregated."""
+    """The row of each question, from the files of earlier stages; each row is added to `aggregator`."""
     experiment, questions = run.experiment, run.questions
     texts: Iterable[list[str] | None] = repeat(None, len(questions))
     predictions: Iterable[Prediction | None] = repeat(None, len(questions))
@@ -205,9 +205,8 @@ def build_corpus(run: Run) -> None:
     if run.corpus:
         corpus, parts = run.corpus.corpus, ["passages", *experiment.indexes]
         if all(map(run.corpus.is_current, parts)):
-            logger.info(
-                f"{corpus.folder}: up to date"
-            )  # no lock: several experiments may read a finished corpus at once
+            # no lock, so that several experiments can read a finished corpus at once
+            logger.info(f"{corpus.folder}: up to date")
             return
         with lock(corpus.folder, wait=True):  # of several processes, the first builds and the others reuse it
             build_passages(corpus)
@@ -240,13 +239,13 @@ def _lock_folder(run: Run) -> Iterator[None]:
 
 @contextmanager
 def _make_stage(run: Run, stage: Stage, resume: Literal["", "same"] = "") -> Iterator[Draft | None]:
-    """Make a stage of an experiment, unless it is current, or its base or a variant has a copy.
+    """Make a stage of an experiment, unless it is current or can be copied from its base or a variant.
 
     A missing earlier stage is copied, so that `ifqa read --reader X` can read the base's run.
     """
     _ = run.questions  # raises before anything is written
     with _lock_folder(run):
-        if run.experiment.variant:  # later commands find it by its name
+        if run.experiment.variant:  # so that later commands find the variant by its name
             write_resolved(run.experiment)
         for earlier in takewhile(lambda name: name != stage, run.experiment.stages):
             folders = [folder for folder in run.siblings(earlier) if folder.exists()]

@@ -3,7 +3,7 @@
     {"id": "12-0/year", "question": "If …?", "answers": ["1908"], "passages": ["…"], "label": "year",
      "source": "ifqa data synthetic, corpus sample", "provenance": {"passage": "12-0", "rule": "year", "seed": 0}}
 
-The lines are questions of the benchmark `file`, and reading questions of `ifqa train extractive --reading`.
+The benchmark `file` reads the lines as questions, and `ifqa train extractive --reading` as reading questions.
 """
 
 import heapq
@@ -37,10 +37,10 @@ Draft = tuple[Passage, SyntheticQuestion]
 
 
 def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check: bool = True) -> Iterator[str]:
-    """Write `data/synthetic/CORPUS-SEED/questions.jsonl`; yields lines for the user. A killed command resumes.
+    """Write `data/synthetic/CORPUS-SEED/questions.jsonl`; yields lines for the user. A killed command resumes if run again.
 
-    Questions are made from `most` passages, drawn by `seed`; 0 for all. `check` keeps only questions that the span reader answers
-    right from their passage: it drops what a rule misread, and questions that are too hard for the reader.
+    Questions are made from `most` passages, chosen by `seed`; 0 for all. `check` keeps only questions that the span reader
+    answers correctly from their passage. It drops those whose passage a rule misread, and those that are too hard for the reader.
     """
     corpus = load_corpus(corpus_name, root)
     build, questions = CorpusBuild(corpus), Artifact(root / "data" / "synthetic" / f"{corpus.name}-{seed}")
@@ -95,7 +95,7 @@ def _draw_passages(store: Iterable[Passage], seed: int, most: int) -> Iterable[P
 
 
 def _filter_answered(reader: Reader, drafts: Sequence[Draft]) -> list[Draft]:
-    """The questions that the reader answers right from their passage."""
+    """The questions that the reader answers correctly from their passage."""
     if not drafts:
         return []
     questions = [Question(str(number), draft.text) for number, (_, draft) in enumerate(drafts)]

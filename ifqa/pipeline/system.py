@@ -47,7 +47,7 @@ _WITHHELD = "It is mostly wrong there, so only passages are shown; a threshold o
 
 
 class Session:
-    """The budget and the opened language models that the experiments of a command share, or the calls of an opened system.
+    """The budget and the opened language models that a command's experiments share, or the calls of an opened system.
 
     Stages and experiments that name a model with the same settings share it; the budget's caps hold for all together.
     """
@@ -71,7 +71,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class CorpusSummary:
-    """The searched corpus: its passages, its folders of documents, and their files read and left out."""
+    """The searched corpus: its number of passages, its folders of documents, and the numbers of files read and left out."""
 
     corpus: str  # empty if the experiment retrieves nothing
     passages: int = 0
@@ -135,7 +135,7 @@ class System:
         return [PassageStore(self.run.corpus.folder / "passages")] if self.run.corpus else []
 
     def open(self) -> Self:
-        """Open retriever and reader now instead of with the first question."""
+        """Open the retriever and the reader now, not with the first question."""
         with self._searching, self._reading:
             _ = self.experiment.retriever and self.retriever
             _ = self.experiment.reader and self.reader
@@ -157,7 +157,7 @@ class System:
         advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:  # fmt: skip
         """The reader's answer to each question from its passages, best first, with their retrieval scores."""
-        with self._reading:  # one thread opens the reader
+        with self._reading:  # so that only one thread opens the reader
             reader = self.reader
         with nullcontext() if reader.concurrent else self._reading:
             weights = {"scores": scores} if reader.takes_scores else {}
@@ -178,8 +178,8 @@ class System:
     ) -> list[Answer]:
         """Each question's answer and the passages it was read from, most important first.
 
-        An answer of less confidence than `threshold` is withheld: its text is then the `candidate`. None is the reader's own
-        threshold, 0 gives every answer. A reader without confidences always answers. If question or documents are in another
+        An answer whose confidence is below `threshold` is withheld: its text is then the `candidate`. None is the reader's own
+        threshold; 0 withholds no answer. A reader without confidences always answers. If question or documents are in another
         language than the reader's, the answer has a `note`, and by default there are only passages. While a language model that
         `streams` writes the first question's completion, `on_text` is called with its text so far.
         """
@@ -228,7 +228,7 @@ class System:
         return self.answer([question], threshold, on_text)[0]
 
     def passage(self, passage_id: str) -> Passage | None:
-        """The corpus's passage with an id; None if there is no such passage, or no corpus."""
+        """The corpus's passage with an id; None if there is no such passage or no corpus."""
         with self._searching:
             passages = [store.find([passage_id]) for store in self._store]
         return next((stored[passage_id] for stored in passages if passage_id in stored), None)
@@ -254,7 +254,7 @@ class System:
 
     @property
     def size(self) -> int:
-        """The number of passages of the corpus; 0 without a corpus."""
+        """The number of passages in the corpus; 0 without a corpus."""
         with self._searching:
             return sum(len(store) for store in self._store)
 
@@ -371,7 +371,7 @@ def _refuse_unknown_questions(table: Mapping[str, object], plugin: Trainable, ru
         raise IfqaError(
             f"{table.get('path', table['name'])} has {pluralize(len(foreign), 'question')}, of {len(plugin.question_ids):,}, "
             f"that {run.experiment.benchmark} {run.experiment.split} does not have: {', '.join(foreign[:3])}"
-            f"{', …' if foreign[3:] else ''}; wanted ids as {next(iter(known))}"
+            f"{', …' if foreign[3:] else ''}; wanted ids such as {next(iter(known))}"
         )
 
 
@@ -381,7 +381,7 @@ def log_label(reader: str, label: str) -> None:
 
 
 def refuse_other_families(run: Run) -> None:
-    """Refuse weights of another split family before anything is built; a `System` checks again as it opens them."""
+    """Refuse weights of another split family before anything is built; a `System` checks again when it opens them."""
     experiment, root = run.experiment, run.experiment.root
 
     def check(name: str, plugin: type[Trainable], function: Callable[..., object], table: Mapping[str, object]) -> None:

@@ -26,17 +26,17 @@ from ifqa.training.trainer import configure_trainer
 logger = logging.getLogger(__name__)
 
 Retrieved = tuple[list[list[Passage]], list[list[float]]]  # for each question, its passages and their scores
-Retrieve = Callable[[Sequence[Question], str, int], Retrieved]  # of questions, their split, most passages of each
+Retrieve = Callable[[Sequence[Question], str, int], Retrieved]  # questions, their split, most passages for each
 
 
 def train(
     name: str, benchmark: str, split: str, folder: Path, settings: dict[str, object], corpus: str = "", dev: str = "",
     experiment: str = "",
 ) -> Path:  # fmt: skip
-    """Run the trainer `name` on a split and the passages retrieved for it; the weights go into a folder.
+    """Run the trainer `name` on a split and the passages retrieved for it; the weights go into `folder`.
 
-    The index bm25 of `corpus` gives the passages, or the retriever of `experiment`; without both they are the texts that come
-    with the questions. The split `dev` of the same family, if any, chooses the best checkpoint.
+    The passages come from the index bm25 of `corpus` or the retriever of `experiment`; without either, they are the texts that
+    come with the questions. The split `dev` of the same family, if any, chooses the best checkpoint.
     """
     plugin = load_plugin("trainer", name)
     if lacking := [requirement for requirement in plugin.requirements(**settings) if not requirement.present]:
@@ -50,7 +50,7 @@ def train(
     families = [part.family for part in splits.values()]
     if all(families) and len(set(families)) > 1:
         names = " and ".join(families)
-        raise ConfigError(f"{split} and {dev} are of {names}, which share questions; name a dev split of one")
+        raise ConfigError(f"{split} and {dev} belong to {names}, which share questions; name a dev split of one family")
     trainer.check_data(splits[split], folder)
     with _main_process_first():
         if experiment:
@@ -82,7 +82,7 @@ def _by_bm25(corpus: CorpusConfig, query: str) -> Retrieve:
 
 
 def _use_contexts(questions: Sequence[Question], split: str, depth: int) -> Retrieved:
-    """Gives each question the text that comes with it, if any."""
+    """As each question's passage, returns the text that comes with it, if any."""
     passages = [[Passage("", "", question.context)] if question.context.strip() else [] for question in questions]
     return passages, [[0.0] * len(texts) for texts in passages]
 
@@ -115,7 +115,7 @@ def _lock(folder: Path) -> AbstractContextManager[None]:
 
 
 def _main_process_first() -> AbstractContextManager[None]:
-    """On several GPUs, the first process runs the block before the others, and makes what is missing."""
+    """On several GPUs, the first process runs the block before the others, and builds what is missing."""
     if rank_and_world_size()[1] == 1:
         return nullcontext()
     from accelerate import PartialState

@@ -49,11 +49,11 @@ class Guard:
     """The access rules of a server."""
 
     hosts: Collection[str] = ()  # allowed host names and addresses besides loopback
-    token: str = field(default="", repr=False)  # that a request needs; empty only on loopback
+    token: str = field(default="", repr=False)  # the token that a request needs; empty only on loopback
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # a signed-in page's cookie
 
     def calls_us(self, headers: Mapping[str, str], path: str) -> bool:
-        """Whether the Host header names this server."""
+        """Whether the Host header names this server; always true for a probe."""
         host = host_name(headers.get("host", ""))
         return path in PROBES or (bool(host) and (is_loopback(host) or host in self.hosts))
 
@@ -78,7 +78,7 @@ class Guard:
 
 
 def _network_location(origin: str) -> str | None:
-    """Host and port of a web page's origin, in lower case; else None."""
+    """Host and port of an http or https origin, in lower case; None for any other origin."""
     try:
         parts = urlsplit(origin)
     except ValueError:
@@ -101,7 +101,7 @@ def check_token(token: str, source: str) -> str:
     """Strip a token; ConfigError if it is weak."""
     token = token.strip()
     if len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable() and " " not in token):
-        wanted = f"a token of at least {_SHORTEST_TOKEN} ASCII characters without blanks"
+        wanted = f"a token of at least {_SHORTEST_TOKEN} ASCII characters without spaces"
         command = "python -c 'import secrets; print(secrets.token_urlsafe())'"
         raise ConfigError(f"{source}: wanted {wanted}; generate it with: {command}")
     return token
@@ -113,12 +113,12 @@ def make_guard(host: str, token_file: Path | None = None, allow_hosts: Sequence[
     if token_file or token:
         token = check_token(token, str(token_file or TOKEN))
     elif not is_loopback(host):
-        mend = f"put it into a file for --token-file, or set {TOKEN}; or listen on 127.0.0.1"
+        mend = f"put a token in a file and name it with --token-file, set {TOKEN}, or listen on 127.0.0.1"
         raise ConfigError(f"{host} can be reached from other machines, so requests need a token: {mend}")
     if host in _ANY and not allow_hosts:
-        raise ConfigError(f"--host {host} needs --allow-host NAME, this machine's name for its clients")
+        raise ConfigError(f"--host {host} needs --allow-host NAME, the name by which clients reach this machine")
     hosts = {name.lower().rstrip(".") for name in (*allow_hosts, host)} - set(_ANY)
     for name in hosts:
         if host_name(f"[{name}]" if ":" in name else name) != name:
-            raise ConfigError(f"--allow-host {name!r:.80}: wanted only a name or an address, such as ifqa.example.org")
+            raise ConfigError(f"host name {name!r:.80}: wanted only a name or an address, such as ifqa.example.org")
     return Guard(frozenset(hosts), token)

@@ -1,7 +1,6 @@
 """Files that grow by chunks, with a log from which an interrupted run resumes.
 
-`chunks.jsonl` has a line for each chunk, written after the chunk: its facts, and size and SHA-256 of the bytes that each file
-got.
+`chunks.jsonl` has a line for each chunk, written after the chunk: its facts, and the size and SHA-256 of its bytes in each file.
 """
 
 import hashlib
@@ -15,7 +14,7 @@ from typing import IO, Any
 from ifqa.storage.artifacts import LOG
 from ifqa.storage.files import json_line, write_bytes
 
-_PARTS = "parts"  # the key of a line with file -> [bytes, SHA-256]
+_PARTS = "parts"  # the key of a line's table: file -> [bytes, SHA-256]
 
 
 class AppendLog:

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from filelock import FileLock, Timeout
 from pydantic import Field
-from typing_extensions import TypedDict  # pydantic reads typing's own from Python 3.12 on
+from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict only from Python 3.12
 
 from ifqa.errors import DamagedArtifact, IfqaError, MissingInput
 from ifqa.records import StageUsage
@@ -76,7 +76,7 @@ class Manifest(TypedDict):
 
 @dataclass
 class Draft:
-    """A folder to fill, and both halves of its manifest; `inputs` may change while the inputs are read."""
+    """A folder to fill, and both halves of its manifest; the build may update `inputs` with what it read."""
 
     folder: Path
     inputs: dict[str, object]
@@ -93,7 +93,7 @@ def _has_inputs(manifest: Manifest, inputs: Mapping[str, object]) -> bool:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a finished artifact; None if there is none. Raises IfqaError if the file is no such manifest."""
+    """The manifest of a finished artifact; None if there is none. Raises IfqaError if the file is not a valid manifest."""
     path = folder / MANIFEST
     if not path.exists():
         return None
@@ -121,7 +121,7 @@ class Artifact:
 
     @cached_property
     def manifest(self) -> Manifest | None:
-        """The manifest; None if the artifact is not complete. Raises as `read_manifest`."""
+        """The manifest; None if the artifact is not complete. Raises like `read_manifest`."""
         return read_manifest(self.folder)
 
     @cached_property
@@ -167,9 +167,9 @@ class Artifact:
         others: Iterable[Path] = (),
         resume: Literal["", "same", "any"] = "",
     ) -> Iterator[Draft | None]:
-        """Build the artifact, all or nothing; yields None if it is current already.
+        """Build the artifact, all or nothing; yields None if it is current already or was copied.
 
-        An existing artifact is replaced once the new one is complete. A failure removes a draft without results. Raises
+        An existing artifact is replaced once the new one is complete. After a failure, a draft without results is removed. Raises
         IfqaError if the disk is full, another process works in the folder, an input changed during the build, the folder is a
         link, or it holds a file that no manifest lists.
 
@@ -310,7 +310,7 @@ def _discard_empty(draft: Path) -> None:
 
 
 def publish_draft(folder: Path) -> None:
-    """Replace the old folder by the new one; a kill leaves the old, the new or neither, never a mixture."""
+    """Replace the old folder with the new one; a kill leaves the old, the new or neither, never a mixture."""
     old = _old_folder(folder)
     for name in DRAFT_FILES:
         (partial_folder(folder) / name).unlink(missing_ok=True)
@@ -323,7 +323,7 @@ def publish_draft(folder: Path) -> None:
 
 @contextmanager
 def report_full_disk(folder: Path) -> Iterator[None]:
-    """Raise IfqaError if the disk or the quota is full, with the folder and the free bytes."""
+    """Raise IfqaError, which names the folder and the free bytes, if the disk or the quota is full."""
     try:
         yield
     except OSError as error:
@@ -352,7 +352,7 @@ def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
 
 
 def list_files(folder: Path) -> list[Path]:
-    """The existing files that an artifact's manifest lists, so not the user's; without a manifest, all files of the folder."""
+    """The existing files that an artifact's manifest lists, so not the user's own; without a manifest, all files."""
     manifest = read_manifest(folder)
     if manifest is None:
         return [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []

@@ -82,14 +82,14 @@ def read_url(url: str, limit: int) -> bytes:
 
 
 def download_file(url: str, path: Path) -> None:
-    """Download a file without a published checksum; raises as `download_all`."""
+    """Download a file without a published checksum; raises like `download_all`."""
     download_all([RemoteFile(url, path)], path.parent)
 
 
 def download_all(files: Sequence[RemoteFile], folder: Path) -> None:
     """Download files one after another, with `folder` locked against other processes.
 
-    A local file with the published size is kept, or with the published checksum if no size is published. A connection that breaks
+    A local file with the published size (or the checksum, if no size is published) is kept. A connection that breaks
     after some bytes is opened again. Partial downloads are resumed only if the server confirms that its file is unchanged
     (`If-Range`, RFC 9110, section 13.1.5). Raises IfqaError if a file cannot be fetched or differs from the published file, or if
     the disk has no room for all files.
@@ -143,9 +143,9 @@ def _download_one(file: RemoteFile, step: _Step) -> None:
             time.sleep(_PAUSE)
     part = file.sidecar("part")
     size = part.stat().st_size
-    wrong = f"{size:,} bytes, published are {file.size:,}" if file.size not in (None, size) else ""
+    wrong = f"{size:,} bytes, not {file.size:,} as published" if file.size not in (None, size) else ""
     if file.checksum and not wrong and (digest := _digest(file, part)) != file.checksum:
-        wrong = f"{file.algorithm.upper()} {digest[:12]}…, published is {file.checksum[:12]}…"
+        wrong = f"{file.algorithm.upper()} {digest[:12]}…, not {file.checksum[:12]}… as published"
     if wrong:
         part.unlink()
     else:
@@ -204,7 +204,7 @@ def _check_response(file: RemoteFile, response: http.client.HTTPResponse, here: 
     if here and (not match or int(match[1]) != here or match[2] not in ("*", str(total))):
         sent = sent or "a part without Content-Range"
         raise ServiceError(
-            f"{file.url}: requested bytes from {here:,} on, the server sent {sent!r}; {_RETRY}, or remove "
+            f"{file.url}: requested bytes from {here:,} on, but the server sent {sent!r}; {_RETRY}, or remove "
             f"{file.sidecar('part')} to start over"
         )
     if file.size is not None and total not in (None, file.size):
@@ -229,4 +229,4 @@ def _check_room(folder: Path, needed: int, files: Sequence[RemoteFile]) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
         name = files[0].url if len(files) == 1 else f"the download of {len(files)} files"
-        raise IfqaError(f"{name} needs {needed:,} bytes more, and {folder} has {free:,} free; make room")
+        raise IfqaError(f"{name} needs {needed:,} bytes more, but {folder} has {free:,} free; make room")

@@ -26,7 +26,7 @@ def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     record = dict(pairs)
     if len(record) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} appears twice")
     return record
 
 
@@ -69,7 +69,7 @@ def open_unpacked(path: Path, opened: BufferedReader | None = None) -> Iterator[
 
 
 def read_lines(path: Path, opened: BufferedReader | None = None) -> Iterator[tuple[int, str]]:
-    """Number (from 1) and text, without newline, of each line of a text file; opened as by `open_unpacked`.
+    """Number (from 1) and text, without newline, of each line of a text file; opened by `open_unpacked`.
 
     Raises IfqaError if the file is missing, truncated or not UTF-8, or a line is too long.
     """
@@ -86,14 +86,14 @@ def read_lines(path: Path, opened: BufferedReader | None = None) -> Iterator[tup
 
 
 def read_jsonl(path: Path, opened: BufferedReader | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Number (from 1) and object of each line of a JSON-lines file, without blank lines; raises as `decode_object`."""
+    """Number (from 1) and object of each line of a JSON-lines file, without blank lines; raises like `decode_object`."""
     for number, line in read_lines(path, opened):
         if line.strip():
             yield number, decode_object(line, f"{path}:{number}")
 
 
 def decode_object(line: str | bytes, where: str, decode: Callable[..., Any] = _JSON.decode) -> dict[str, Any]:
-    """Decode a JSON object. Raises FormatError if it is none or has a duplicate key; `where` is its "file:line"."""
+    """Decode a JSON object. Raises FormatError if it is not an object or has a duplicate key; `where` is its "file:line"."""
     record = _decode(line, where, decode)
     if not isinstance(record, dict):
         raise FormatError(f"{where}: wanted a JSON object, found {type(record).__name__}")
@@ -103,7 +103,7 @@ def decode_object(line: str | bytes, where: str, decode: Callable[..., Any] = _J
 def _decode(text: str | bytes, where: str, decode: Callable[..., Any] = _JSON.decode) -> Any:
     try:
         return decode(text)
-    except (ValueError, RecursionError) as error:  # duplicate keys, huge numbers and deep nesting too
+    except (ValueError, RecursionError) as error:  # also for duplicate keys, huge numbers and deep nesting
         raise FormatError(f"{where}: not JSON ({error})") from error
 
 
@@ -118,7 +118,7 @@ def typed_field(record: Mapping[str, object], key: str, kind: type[_T], where: s
 
 
 def text_field(record: Mapping[str, object], key: str, where: str) -> str:
-    """`record[key]`, a string that is not blank; raises as `typed_field`."""
+    """`record[key]`, a string that is not blank; raises like `typed_field`."""
     value = typed_field(record, key, str, where)
     if not value.strip():
         raise FormatError(f"{where}: {key!r} is empty; wanted text")
@@ -126,7 +126,7 @@ def text_field(record: Mapping[str, object], key: str, where: str) -> str:
 
 
 def texts_field(record: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:
-    """`record[key]`, a list of strings that are not blank; raises as `typed_field`."""
+    """`record[key]`, a list of strings that are not blank; raises like `typed_field`."""
     return tuple(text_field({key: value}, key, where) for value in typed_field(record, key, list, where))
 
 
@@ -135,7 +135,7 @@ def unicode_text(text: str, key: str, where: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        half = r"half a surrogate pair (\ud800 to \udfff), which is no character"
+        half = r"half a surrogate pair (\ud800 to \udfff), which is not a character"
         raise FormatError(f"{where}: {key!r} holds {half}") from error
     return text
 

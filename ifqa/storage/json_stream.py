@@ -1,4 +1,4 @@
-"""Reads a JSON document of several GB piece by piece, in the memory of a piece."""
+"""Reads a JSON document of several GB piece by piece, with one piece in memory at a time."""
 
 import codecs
 import json
@@ -50,7 +50,7 @@ class JsonStream:
         return self._lines
 
     def members(self) -> Iterator[str]:
-        """Enter an object, or raise for another value; yields each key, with the cursor before its value."""
+        """Enter an object, and raise for any other value; yields each key, with the cursor before its value."""
         return self._enter("{", "}")
 
     def member(self, key: str) -> Iterator[None]:
@@ -65,11 +65,11 @@ class JsonStream:
             raise FormatError(f"{self._path}: key {key!r} is missing; found {names}")
 
     def elements(self) -> Iterator[str]:
-        """Enter an array, or raise for another value; yields "" for each element, with the cursor before it."""
+        """Enter an array, and raise for any other value; yields "" for each element, with the cursor before it."""
         return self._enter("[", "]")
 
     def documents(self) -> Iterator[None]:
-        """Yield for each of several values in a row, as in JSON lines, with the cursor before it."""
+        """Yield with the cursor before each of several values in a row, as in JSON lines."""
         while self.peek():
             self._pending = True
             yield
@@ -102,7 +102,7 @@ class JsonStream:
                 raise self._error(f"{why}, or a value of more than {self._longest:,} characters", at)
             self._read(
                 max(_CHUNK, len(self._text) - self._at)
-            )  # doubled, so that a long value is tried a few times only
+            )  # doubled, so that a long value is decoded only a few times
 
     def _enter(self, opens: str, closes: str) -> Iterator[str]:
         self._pending = False
@@ -141,7 +141,7 @@ class JsonStream:
         return char
 
     def peek(self) -> str:
-        """Move the cursor to the next character that is not blank, and return it; empty at the end."""
+        """Move the cursor to the next character that is not white space, and return it; empty at the end."""
         while True:
             while self._at < len(self._text):
                 if self._text[self._at] not in _BLANKS:

@@ -1,4 +1,4 @@
-"""The cores and the memory of this machine."""
+"""The cores, GPUs and memory of this machine."""
 
 import os
 import re
@@ -26,7 +26,7 @@ def total_memory() -> float | None:
 
 
 def free_memory() -> float | None:
-    """Free memory in bytes; the total memory on systems that report no more (macOS)."""
+    """Free memory in bytes; the total memory on systems that do not report it (macOS), None on Windows."""
     meminfo = Path("/proc/meminfo")
     if meminfo.exists() and (free := re.search(r"MemAvailable: *(\d+) kB", meminfo.read_text())):
         return 1024.0 * int(free[1])

@@ -1,7 +1,7 @@
 """Maps a function over tasks, on processes of this machine or on a Ray cluster; results come as tasks finish.
 
-Workers hold no state and write nothing: the caller writes their results. So the output does not depend on the workers' number,
-machines or deaths.
+Workers hold no state and write nothing: the caller writes their results. So the output does not depend on the
+workers' number and machines, nor on their deaths.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ Engine = Literal["local", "ray"]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-ATTEMPTS = 2  # at a task whose worker dies
+ATTEMPTS = 2  # tries of a task whose worker dies
 _SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTERM")  # Ray replaces their handlers
 _SIGACTION_BYTES = 1024  # more than the size of struct sigaction on any system
 
@@ -57,7 +57,7 @@ def map_tasks(
 ) -> Iterator[tuple[Task, Result]]:  # fmt: skip
     """Yield each task and its result, in the order in which they finish.
 
-    Raises IfqaError if `function` or `tasks` raised it, or a worker died twice at a task; the results of running tasks come
+    Raises IfqaError if `function` or `tasks` raised it, or if a worker died twice at a task; the results of running tasks come
     first. Raises RuntimeError if the function has a bug; its traceback is on stderr.
 
     Args:
@@ -113,7 +113,7 @@ class _Worker(Generic[Task, Result]):
         context = multiprocessing.get_context("spawn")  # a fork would copy locked mutexes of Java and torch
         self.pipe, worker_end = context.Pipe()
         self.process = context.Process(target=_serve, args=(function, worker_end, gpu), daemon=True)
-        with block_interrupts():  # until `_serve` ignores them
+        with block_interrupts():  # until `_serve` ignores interrupts
             self.process.start()
         worker_end.close()
         self.tasks: list[tuple[int, Task]] = []
@@ -133,7 +133,7 @@ def _serve(function: Callable[[Any], object], pipe: Connection, gpu: str | None)
     """A worker's loop: receive a task, send its result, until the pipe closes or the parent ends."""
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # CUDA reads it at its first use
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
     threading.Thread(target=_end_with_parent, daemon=True).start()
     progress.send_reports(lambda name, done, _: pipe.send((name, done)))
     with suppress(EOFError):
@@ -257,7 +257,7 @@ def _map_on_ray(
 
 @contextmanager
 def _restore_handlers() -> Iterator[None]:
-    """Restore the C handlers of all crash signals on exit; Python's `signal` module has only Python's handlers.
+    """Restore the C handlers of all crash signals on exit; Python's `signal` module knows only Python's handlers.
 
     Java stops its threads with faults that its SIGSEGV handler catches. Ray replaces this handler, and on shutdown sets the
     default handler, so the next fault would end the process.
@@ -285,5 +285,5 @@ def _join_cluster(ray: Any) -> None:
             socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(log_to_driver=False, include_dashboard=False, logging_level="ERROR")
     except (OSError, ValueError, RuntimeError) as error:
-        wanted = "wanted the address of a running cluster, as host:6379, or no RAY_ADDRESS to start a cluster here"
+        wanted = "wanted the address of a running cluster, such as host:6379, or no RAY_ADDRESS to start a cluster here"
         raise ServiceError(f"Ray cannot be reached (RAY_ADDRESS={address!r}: {error}); {wanted}") from error

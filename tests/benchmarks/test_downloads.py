@@ -26,7 +26,7 @@ def test_a_file_that_differs_from_the_published_one_is_replaced_once_that_is_fet
         benchmark.folder.mkdir()
         path = benchmark.folder / "dev.json"
         path.write_bytes(b"mine")
-        with pytest.raises(IfqaError, match=r"the downloaded file has SHA256 .*, published is 4f53cda18c2b…"):
+        with pytest.raises(IfqaError, match=r"the downloaded file has SHA256 .*, not 4f53cda18c2b… as published"):
             list(downloads.fetch_files(benchmark, source))
         assert ([*benchmark.folder.iterdir()], path.read_bytes()) == ([path], b"mine")
         remote.write_bytes(b"[]")

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from ifqa.cli.options import print_json, print_line
+from ifqa.cli.process import run_each
+from ifqa.errors import ConfigError
 
 COMMAND = f"'{sys.executable}' -m ifqa"
 
@@ -51,6 +53,17 @@ def test_a_signal_stops_a_process_and_keeps_what_is_in_flight(sent, at_start):
         out, err = process.communicate(timeout=20)
     assert (process.returncode, out) == (130, "kept\n"), err
     assert err.startswith("stopped;")
+
+
+@pytest.mark.parametrize("codes", [[130, None], [None, 130, 0]])
+def test_the_highest_exit_code_of_several_tasks_counts(codes, capsys):
+    def do(code):
+        if code is None:
+            raise ConfigError("no such experiment")
+        return code
+
+    assert run_each(codes, do, ["a"] * len(codes)) == 130
+    assert capsys.readouterr().err == "ifqa: a: no such experiment\n"
 
 
 def test_a_closed_pipe_exits_with_141_and_not_with_1(tmp_path, monkeypatch):

@@ -33,8 +33,8 @@ def helps() -> dict[str, str]:
 @pytest.mark.parametrize("name", plugin_names("trainer"))
 def test_the_help_has_every_setting_and_changes_one_of_them(name: str, helps: dict[str, str]) -> None:
     settings = signature(load_plugin("trainer", name)).parameters
-    sentence = helps[name].partition("Change a setting, as ")[2].partition(". Repeatable")[0]
-    example, _, listed = sentence.partition(": ")
+    sentence = helps[name].partition("Change a setting, such as ")[2].partition(". Repeatable")[0]
+    example, _, listed = sentence.partition("; the settings are ")
     flags = {setting for setting in settings if f"--{setting} " in helps[name]}
     assert {*listed.split(", ")} == {*settings} - flags
     assert example.partition("=")[0] in listed.split(", ")

@@ -82,7 +82,7 @@ def test_an_experiment_can_be_named_by_its_path(tmp_path, monkeypatch):
         load_experiment("elsewhere/sample.toml")
     with pytest.raises(IfqaError, match="unknown experiment 'sampel'; did you mean 'sample'"):
         load_experiment("sampel")
-    with pytest.raises(IfqaError, match="wanted a name, as 'sample'"):
+    with pytest.raises(IfqaError, match="wanted a name, such as 'sample'"):
         load_experiment(5)
 
 

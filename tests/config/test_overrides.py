@@ -123,7 +123,7 @@ def test_runtime_settings_change_neither_the_name_nor_the_expected_scores():
         (OPEN, {"limit": 0}, "--limit must be a whole number from 1, found 0"),
         (OPEN, {"limit": -1}, "'limit': wanted a whole number from 0, found -1"),
         (OPEN, {"corpus": ""}, "'bm25' searches passages; set corpus"),
-        (OPEN, {"llm.model": "m"}, "llm.model is for a language model, but 'bm25' and 'extractive' use none"),
+        (OPEN, {"llm.model": "m"}, "llm.model is for a language model, which 'bm25' and 'extractive' cannot use"),
         (CLOSED, {"retriever.k1": 1.0}, "experiment x has no [retriever] whose k1 could change"),
     ],
 )

@@ -108,7 +108,7 @@ def fill_disk(code, free, monkeypatch):
 def test_on_a_full_disk_requests_stop_and_the_reserve_is_used(monkeypatch):
     space = fill_disk(sqlite3.SQLITE_FULL, 6, monkeypatch)
     with serving(latency=0.02) as server:
-        message = r"No space left.*received answers are stored; free space or fix that, and run"
+        message = r"No space left.*received answers are stored; free some space or fix the cause, and run"
         with pytest.raises(IfqaError, match=message) as caught:
             model(server, concurrency=3).complete(ask(*map(str, range(40))))
         assert "\n" not in str(caught.value)
@@ -123,7 +123,9 @@ def test_a_failing_disk_and_a_disk_too_full_for_the_reserve_stop_requests(monkey
     requests = ask(*map(str, range(40)))
     with serving(latency=0.02) as server, monkeypatch.context() as patch:
         fill_disk(sqlite3.SQLITE_IOERR_WRITE, 0, patch)
-        with pytest.raises(IfqaError, match=r"disk I/O error.*an answer is lost; free space or fix that, and run"):
+        with pytest.raises(
+            IfqaError, match=r"disk I/O error.*an answer is lost; free some space or fix the cause, and run"
+        ):
             model(server, concurrency=3).complete(requests)
         assert server.requests <= 6
     for number in (errno.ENOSPC, errno.EROFS):
@@ -200,4 +202,4 @@ def test_a_real_full_disk_loses_nothing(tmp_path):
     code, first, cached = map(int, run.stdout.split())
     assert code == 1
     assert 16 <= first == cached < 100
-    assert "No space left on device): requests have stopped, received answers are stored; free space" in run.stderr
+    assert "No space left on device): requests have stopped, received answers are stored; free some space" in run.stderr

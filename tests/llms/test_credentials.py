@@ -78,7 +78,7 @@ def test_a_settings_address_precedes_the_environments_and_real_addresses_are_acc
     assert (resolve_address(""), resolve_address("http://h:1/v1")) == (ELSEWHERE, "http://h:1/v1")
     assert server_origin("https://API.example.org:8443/v1") == "https://api.example.org:8443"
     monkeypatch.setenv(ADDRESS, "http://[::1")
-    with pytest.raises(IfqaError, match="OPENAI_BASE_URL of the environment is not an address"):
+    with pytest.raises(IfqaError, match="environment variable OPENAI_BASE_URL is not an address"):
         resolve_address("")
     for address in (
         "http://[::1]:8000/v1", "https://example.org/openai/deployments/gpt-4.1-mini/v1",

@@ -84,7 +84,7 @@ def test_a_shipped_recording_is_found_by_its_name(tmp_path, monkeypatch):
     ({"request": {"text": "b", "max_tokens": 0}, "completion": {}}, "a.jsonl:2: max_tokens is 0"),
     ({"request": {}, "completion": {}}, "a.jsonl:2: a request has either messages or a text"),
     ({"request": {"messages": [["user"]]}, "completion": {}}, "a.jsonl:2: not enough values"),
-    ({"request": {"text": "a"}, "completion": {"text": "other"}}, "a.jsonl:2: the same request has another"),
+    ({"request": {"text": "a"}, "completion": {"text": "other"}}, "a.jsonl:2: the same request has a different"),
     ({"version": 9, "request": {"text": "b"}, "completion": {}}, "a.jsonl:2: the recording has version 9"),
 ])  # fmt: skip
 def test_a_wrong_line_is_refused_with_its_number(tmp_path, line, message):

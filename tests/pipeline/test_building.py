@@ -49,7 +49,7 @@ def test_a_bad_source_is_refused_and_the_built_corpus_stays(text, complaint):
 
 def test_a_build_without_room_on_the_disk_is_not_begun(monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
-    with pytest.raises(IfqaError, match="has room for 10 bytes, the passages will take about"):
+    with pytest.raises(IfqaError, match="has room for 10 bytes, but the passages will take about"):
         stages.build_passages(load_corpus("few"))
     assert not Path("indexes/few/passages").exists()
 

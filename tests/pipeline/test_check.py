@@ -133,7 +133,7 @@ def test_a_corpus_is_forecast_until_it_is_built_and_again_once_its_source_change
     lines, complaint = check_lines("few")
     assert (len(lines), lines[0], complaint) == (2, "corpus few", "")
     assert lines[1].startswith("to do  passages of few: about 3 passages, ")
-    assert lines[1].endswith(", by 2 at once, estimated from 100.0% of the input")
+    assert lines[1].endswith(", with 2 workers, estimated from 100.0% of the input")
     stages.build_passages(load_corpus("few"))
     priced = 'Priced"\ndisk = 5e9\nmemory = 9e9\nseconds = 60.0'
     corpus(priced=priced, plain='Plain"')
@@ -160,21 +160,21 @@ def test_a_corpus_is_forecast_until_it_is_built_and_again_once_its_source_change
 def test_disk_and_time_add_up_and_memory_is_the_largest():
     corpus(one='Priced"\ndisk = 2e9\nmemory = 1e8\nseconds = 100.0', two='Priced"\ndisk = 3e9\nmemory = 7e9\nseconds = 3600.0')  # fmt: skip
     assert check_lines("few")[0][1:] == [
-        "to do  passages of few: about 2,000 passages, 1.0 GB of disk, 450.1 MB of memory, 30 s, by 2 at once, estimated from 50.0% of the input",
+        "to do  passages of few: about 2,000 passages, 1.0 GB of disk, 450.1 MB of memory, 30 s, with 2 workers, estimated from 50.0% of the input",
         "to do  index one of few: about 2.0 GB of disk, 100.0 MB of memory, 100 s, for 2000 passages",
         "to do  index two of few: about 3.0 GB of disk, 7.0 GB of memory, 60 min, for 2000 passages",
         "to do  all of few: about 6.0 GB of disk, 7.0 GB of memory, 62 min",
     ]
     write("indexes/few.toml", "[passages]\nworkers = 5\n" + Path("indexes/few.toml").read_text())
-    assert "900.1 MB of memory, 12 s, by 5 at once" in check_lines("few")[0][1]
+    assert "900.1 MB of memory, 12 s, with 5 workers" in check_lines("few")[0][1]
 
 
 @pytest.mark.usefixtures("forecast")
 @pytest.mark.parametrize(("free", "memory", "expected"), [
     (3_000_000_000, 2e9, ""),
     (3_000_000_000, None, ""),
-    (2_900_000_000, 2e9, "corpus few needs about 3.0 GB of disk, 2.9 GB is free in {cwd}; make room"),
-    (3_000_000_000, 1.9e9, "corpus few needs about 2.0 GB of memory, this machine has 1.9 GB; use fewer workers: [passages] workers = 1"),
+    (2_900_000_000, 2e9, "corpus few needs about 3.0 GB of disk, but 2.9 GB is free in {cwd}; make room"),
+    (3_000_000_000, 1.9e9, "corpus few needs about 2.0 GB of memory, but this machine has 1.9 GB; use fewer workers: [passages] workers = 1"),
 ])  # fmt: skip
 def test_too_little_disk_or_memory_is_refused_after_the_lines(machine, free, memory, expected):
     corpus(priced='Priced"\ndisk = 2e9\nmemory = 2e9')

@@ -70,7 +70,7 @@ def test_an_existing_file_is_kept_unless_forced_and_a_link_is_followed(run_folde
     (run_folder / "folder.json").mkdir()
     os.mkfifo(run_folder / "x.trec")
     for name in ("folder.json", "x.trec"):
-        with pytest.raises(IfqaError, match=f"{name} is no regular file"):
+        with pytest.raises(IfqaError, match=f"{name} is not a regular file"):
             convert("mine", run_folder / name, force=True)
     assert (run_folder / "x.trec").is_fifo()
     (run_folder / "link.trec").symlink_to(run_folder / "target.trec")
@@ -96,7 +96,7 @@ def test_a_run_older_than_its_experiment_is_refused(folder):
 @pytest.mark.parametrize(("source", "to", "settings", "complaint"), [
     ("mine", "x.csv", {}, "unknown format '.csv'"),
     ("mine", "x.json", {"form": "topcis"}, "did you mean 'topics'"),
-    ("mine", "x.tsv", {"k": 2}, "--k changes nothing where mine becomes topics"),
+    ("mine", "x.tsv", {"k": 2}, "--k has no effect where mine becomes topics"),
     ("sample:dev", "x.trec", {}, "sample:dev: wanted an experiment with a run for trec"),
     ("sample:dve", "x.tsv", {}, "did you mean 'dev'"),
     ("smaple:dev", "x.tsv", {}, "did you mean 'sample'"),

@@ -19,8 +19,8 @@ PASSAGES = [[Passage("p", "", "text")], []]
     ([Prediction("q/1", "yes", passage_ids="p"), Prediction("q/2", "no")], "q/1: passage_ids: .* found 'p'"),
     ([Prediction("q/1", "yes", passage_ids=("p9",)), Prediction("q/2", "no")], "q/1: cites passage 'p9'"),
     ([Prediction("q/1", "a", confidence=float("nan")), Prediction("q/2", "a")], "q/1: confidence: wanted 0 to 1"),
-    ([Prediction("q/1", "a", candidate="b"), Prediction("q/2", "a")], "a candidate with an answer or an error"),
-    ([Prediction("q/1", "", error="e", candidate="b"), Prediction("q/2", "a")], "with an answer or an error"),
+    ([Prediction("q/1", "a", candidate="b"), Prediction("q/2", "a")], "has both a candidate and an answer or an error"),
+    ([Prediction("q/1", "", error="e", candidate="b"), Prediction("q/2", "a")], "has both a candidate and an answer or an error"),
 ])  # fmt: skip
 def test_a_reader_with_wrong_predictions_is_refused(predictions, complaint):
     with pytest.raises(IfqaError, match=complaint):

@@ -12,7 +12,7 @@ from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import CorpusBuild, Run
-from ifqa.pipeline.stage_outputs import prediction_line, predictions_of, rankings_of
+from ifqa.pipeline.stage_outputs import prediction_line, predictions_of, rankings_of, read_predictions
 from ifqa.pipeline.system import System, refuse_other_families
 from ifqa.plugins import open_benchmark
 from ifqa.records import Calculation, Explanation, Hit, Prediction, Question, Term
@@ -36,10 +36,12 @@ def test_a_missing_ranking_is_empty_and_a_foreign_or_disordered_question_is_refu
     write_run(path, {"ifqa/full-dev/2": [Hit("p", 1.0)]}, "t")
     assert list(rankings_of(experiment, QUESTIONS)) == [[], [Hit("p", 1.0)]]
     write_run(path, {"ifqa/few-dev/9": [Hit("p", 1.0)]}, "t")
-    with pytest.raises(IfqaError, match="ifqa/few-dev/9 is not one of ifqa full-dev"):
+    with pytest.raises(IfqaError, match="ifqa/few-dev/9 is not in ifqa full-dev"):
         list(rankings_of(experiment, QUESTIONS))
     write_run(path, {question.id: [Hit("p", 1.0)] for question in reversed(QUESTIONS)}, "t")
-    with pytest.raises(IfqaError, match="question ifqa/full-dev/1 is out of order in ifqa full-dev; retrieve"):
+    with pytest.raises(
+        IfqaError, match="full-dev/1 is not in the order of ifqa full-dev; run the stage 'retrieve' again"
+    ):
         list(rankings_of(experiment, QUESTIONS))
 
 
@@ -52,8 +54,11 @@ def test_a_missing_prediction_fails_and_a_foreign_one_is_refused(experiment):
     write_jsonl(path, [{"question_id": "ifqa/full-dev/2", "answer": "b"}] * 2)
     with pytest.raises(IfqaError, match=r"predictions\.jsonl:2: question ifqa/full-dev/2 is answered twice"):
         list(predictions_of(experiment, QUESTIONS))
+    write_jsonl(path, [{"question_id": name, "answer": "b"} for name in ("q/1", "q/2", "q/1")])
+    with pytest.raises(IfqaError, match=r"predictions\.jsonl:3: question q/1 is answered twice"):
+        read_predictions(path)
     write_jsonl(path, [{"question_id": "ifqa/full-train/2", "answer": "b"}])
-    with pytest.raises(IfqaError, match="ifqa/full-train/2 is not one of ifqa full-dev"):
+    with pytest.raises(IfqaError, match="ifqa/full-train/2 is not in ifqa full-dev"):
         list(predictions_of(experiment, QUESTIONS))
 
 
@@ -159,6 +164,6 @@ def test_a_ranking_of_a_question_that_the_split_lacks_is_refused():
     write("run.trec", "sample/dev/0 Q0 p 1 1.0 t\nsample/dev/999 Q0 p 1 1.0 t\n")
     run = '[retriever]\nname = "run"\npath = "run.trec"\nk = 1\n'
     write("experiments/mine.toml", f'benchmark = "sample"\nsplit = "dev"\ncorpus = "sample"\n{run}')
-    message = r"run\.trec has 1 question, of 2, .*: sample/dev/999; wanted ids as sample/dev/0"
+    message = r"run\.trec has 1 question, of 2, .*: sample/dev/999; wanted ids such as sample/dev/0"
     with pytest.raises(IfqaError, match=message):
         stages.retrieve(Run(load_experiment("mine")))

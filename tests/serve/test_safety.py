@@ -116,8 +116,10 @@ def test_another_address_than_loopback_wants_a_token(monkeypatch, tmp_path):
     with pytest.raises(IfqaError, match="--allow-host NAME"):
         make_guard("0.0.0.0")
     assert make_guard("0.0.0.0", allow_hosts=["Mill.example.org"]).hosts == {"mill.example.org"}
-    with pytest.raises(IfqaError, match="wanted only a name"):
+    with pytest.raises(IfqaError, match="host name 'http://mill': wanted only a name"):
         make_guard("127.0.0.1", allow_hosts=["http://mill"])
+    with pytest.raises(IfqaError, match=r"^host name 'a/b': wanted only a name"):  # it came from --host
+        make_guard("a/b")
 
 
 @pytest.mark.parametrize("token", ["short", "with blanks in it, many", "\xe9" * 20, "\x00" * 20])

@@ -115,7 +115,7 @@ def test_a_file_that_changes_during_the_download_is_never_mixed_and_no_link_is_f
 def test_a_wrong_range_is_refused_and_nothing_is_mixed(content_range, server, tmp_path):
     begin(tmp_path)
     server.ranges = content_range
-    with refused(r"requested bytes from 3,000 on, the server sent .*; run the same command"):
+    with refused(r"requested bytes from 3,000 on, but the server sent .*; run the same command"):
         fetch(server, tmp_path)
     assert (tmp_path / ".a.zip.part").read_bytes() == CONTENT[:3000]
     assert not (tmp_path / "a.zip").exists()
@@ -132,7 +132,7 @@ def test_a_file_without_a_strong_etag_is_fetched_again(etag, server, tmp_path):
 
 
 def test_a_file_with_a_wrong_checksum_is_removed_and_finished_files_stay(server, tmp_path):
-    with refused(r"SHA1 [0-9a-f]{12}…, published is 0{12}…; it was removed, run the same"):
+    with refused(r"SHA1 [0-9a-f]{12}…, not 0{12}… as published; it was removed, run the same"):
         fetch(server, tmp_path, algorithm="sha1", checksum="0" * 40)
     assert names(tmp_path) == set()
     fetch(server, tmp_path, algorithm="sha1", checksum=SHA1)
@@ -179,7 +179,7 @@ def test_a_redirect_is_followed_with_the_range_but_not_in_a_circle(server, tmp_p
 
 def test_a_disk_without_room_is_reported_before_the_download(server, tmp_path, monkeypatch):
     monkeypatch.setattr(download.shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
-    with refused(r"needs 10,240 bytes more, and .* has 10 free; make room"):
+    with refused(r"needs 10,240 bytes more, but .* has 10 free; make room"):
         fetch(server, tmp_path)
     assert len(server.asked) == 1
     begin(tmp_path)

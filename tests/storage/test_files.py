@@ -43,8 +43,8 @@ TRUNCATED = lzma.compress(b"".join(b'{"line": %d}\n' % n for n in range(1000)))[
         ("x.jsonl", b"{}\n\xff\xfe\n", r"x\.jsonl:2: not UTF-8"),
         ("x.jsonl.xz", TRUNCATED, "the compressed data is truncated or damaged"),
         ("x.jsonl.bz2", bz2.compress(b"{}\n")[:-9], "the compressed data is truncated or damaged"),
-        ("x.jsonl", b'{"a": {"idx": 1, "b": 2, "idx": 1}}', r"x\.jsonl:1: not JSON .*the key 'idx' is there twice"),
-        ("x.json", b'{"idx": 1, "idx": 2}', r"x\.json: not JSON .*the key 'idx' is there twice"),
+        ("x.jsonl", b'{"a": {"idx": 1, "b": 2, "idx": 1}}', r"x\.jsonl:1: not JSON .*the key 'idx' appears twice"),
+        ("x.json", b'{"idx": 1, "idx": 2}', r"x\.json: not JSON .*the key 'idx' appears twice"),
     ],
 )
 def test_a_json_error_names_file_and_line(tmp_path, name, content, message):

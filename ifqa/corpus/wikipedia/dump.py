@@ -165,7 +165,7 @@ class _PageParser:
             self._pieces.append(text)
 
     def _is_other(self) -> bool:
-        """Whether its namespace or a redirect excludes the page, so that its text is not needed."""
+        """Whether the page is a redirect or in another namespace, so that its text is not needed."""
         return self._fields.get("ns", "0").strip() != "0" or "redirect" in self._fields
 
     def _end_page(self) -> None:

@@ -121,7 +121,7 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
         hint = f"if the dump is gone, take a mirror: --url, or remove {target} to fetch another"
         raise ServiceError(f"{error.reason}; {hint}") from error
     if not existed:
-        os.rename(draft, folder)  # also over an empty folder
+        os.rename(draft, folder)  # also replaces an empty folder
     state = "there already" if existed else "each file verified by its published SHA-1"
     yield f"{folder}: dump of {dump.date}, {pluralize(len(files), 'file')}, {total:,} bytes, {state}"
 
@@ -174,5 +174,5 @@ def _read_listing(wiki: str, date: str, url: str, required: bool) -> _Dump | Non
         }
         return _Dump(date=date, url=url, files=files)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:  # not JSON, or another layout
-        wanted = f"wanted the job {_JOB!r} with files of a size and a SHA-1 each"
+        wanted = f"wanted the job {_JOB!r} whose files each have a size and a SHA-1"
         raise ServiceError(f"{where}: {wanted}; take another --date or --url") from error

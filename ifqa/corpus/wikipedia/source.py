@@ -27,9 +27,9 @@ _COLUMNS = ["id", "title", "text"]
 def split_article(text: str, words: int = 100, wrap: bool = True) -> list[str]:
     """Split an article into disjoint passages of `words` words, separated by white space.
 
-    With `wrap`, the last passage is filled up with the article's first words, each repeated at most once: the second passage of
-    130 words has the last 30 and the first 70; 19 words become a passage of 38. IfQA's gold passages are split this way: 4,202 of
-    4,223 have exactly 100 words.
+    With `wrap`, the last passage is filled up with the article's first words, each repeated at most once: of 130 words, the
+    second passage has the last 30 and the first 70; 19 words become a passage of 38. IfQA's gold passages are split this way:
+    4,202 of 4,223 have exactly 100 words.
     """
     article = text.split()
     passages = [article[start : start + words] for start in range(0, len(article), words)]
@@ -74,7 +74,7 @@ class _PagesUnit(WorkUnit):
 def _page_units(
     pages: Iterable[tuple[Page, int]], where: str, settings: dict[str, object], tally: SkippedPages
 ) -> Iterator[_PagesUnit]:
-    """Units of 8 million characters, from pages with the bytes read so far; a unit takes over the counts of `tally`."""
+    """Units of 8 million characters, from pages with the bytes read so far; a unit takes the counts of `tally` over."""
     content: list[Page] = []
     size = start = position = 0
 
@@ -165,8 +165,8 @@ class Articles(FileSource):
 def read_articles(file: Path, tally: SkippedPages) -> Iterator[tuple[Page, int]]:
     """The articles of a file, each with the number of bytes read so far.
 
-    Each has an `id` (text or a number), a `title` and a `text`, which may be empty. An article with an unusable value, or with
-    more than 16 million characters, is skipped; `tally` counts it and lists its line.
+    Each article has an `id` (text or a number), a `title` and a `text`, which may be empty. An article with an unusable value, or
+    with more than 16 million characters, is skipped; `tally` counts it and lists its line.
     """
     if not require_file(file, "articles").stat().st_size:
         raise FormatError(f"{file} is empty; fetch it again, or remove it")

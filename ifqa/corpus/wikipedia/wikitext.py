@@ -2,9 +2,9 @@
 
 "release" gives text like the passages of the IfQA release. The rules are inferred from its 3,242 public gold passages, which look
 like output of WikiExtractor 3.0. A heading becomes a sentence ("History."), kept only if text follows it. Templates, tables,
-references, images and list lines (`*`, `#`, `;`, `:`) are dropped. Italics become double quotes, a formula `formula_1`. Gaps of
-dropped templates stay ("(; born", "more than ."). Where the release loses or garbles visible text, we keep it: entities and tags
-are resolved, and the words of links with a colon, <small> and <code> stay.
+references, images and list lines (`*`, `#`, `;`, `:`) are dropped. Italics become double quotes, a formula becomes `formula_1`.
+Gaps of dropped templates stay ("(; born", "more than ."). Where the release loses or garbles visible text, we keep it: entities
+and tags are resolved, and the words of links with a colon, <small> and <code> stay.
 
 "ifqa", the default, also keeps indented prose, such as quotations, removes the brackets and separators around dropped templates,
 and writes exponents as 10^6.
@@ -143,7 +143,7 @@ def _resolve_links(text: str) -> str:
 
 
 def _resolve_quotes(text: str) -> str:
-    """Drop bold and bold italics; italics become one pair of double quotes."""
+    """Drop the marks of bold and bold italics; those of italics become double quotes."""
     if "''" not in text:
         return text
     if "'''" in text:
@@ -159,9 +159,9 @@ def _mark_possessives(text: str) -> str:
 
 
 def _mark_possessive(line: str) -> str:
-    """Choose the first ''' that ends italics at a word; else, as MediaWiki, the first after a letter; else after a word."""
+    """Choose the first ''' that ends italics at a word; else, like MediaWiki, the first after one letter; else after a word."""
     runs = [match.span() for match in _QUOTES.finditer(line)]
-    italic = [end - start == 2 or end - start > 4 for start, end in runs]  # two, or five and more
+    italic = [end - start == 2 or end - start > 4 for start, end in runs]  # two, or five or more
     bold = [end - start > 2 for start, end in runs]
     if not sum(italic) % 2 or not sum(bold) % 2 or any(end - start in (4, 6) for start, end in runs):
         return line  # four or six: quotes around a dropped template
@@ -200,7 +200,7 @@ def _paragraphs(text: str) -> Iterator[str]:
             yield line
 
 
-# Tags with other content
+# Tags whose content is not wikitext
 _OPAQUE = re.compile(
     r"<!--|<(nowiki|math|chem|ce|pre|references|ref|gallery|timeline|score|imagemap|syntaxhighlight|source|hiero|graph"
     r"|mapframe|maplink|templatedata|includeonly|inputbox|categorytree|section|templatestyles)\b[^<>]*+>",
@@ -278,7 +278,7 @@ def _normalize_prefix(name: str) -> str:
 
 # Gaps of dropped templates
 _LINK_OF_GAP = re.compile(rf"\[\[[^\[\]|{GAP}]*+\|{GAP}\]\]")
-# Most gaps can simply be removed: they are a separate line, or between words
+# Most gaps can simply be removed: those alone on a line, or between words
 _ALONE = re.compile(rf"{GAP}(?:(?:(?<![^\n]{GAP})|(?<=[\w.] {GAP}))(?=[\w\n]|\Z)|(?<=[\w.]{GAP})(?= ?[\w\n]|\Z))")
 # "gap, gap and gap" with no word before it; group 1 matches if no word follows
 _ENUMERATION = re.compile(rf"{GAP}(?<![^\s(]{GAP})(?: *+[,;]?+ *+(?:(?:and|or|&) *+)?+{GAP})++( *+(?=[.,;:)\n]|\Z))?+")
@@ -288,9 +288,9 @@ _CURRENCY_ENDS = set("$£€¥₹;")
 
 
 def remove_gaps(text: str) -> str:
-    """Remove the gaps, and the brackets, blanks and separators around dropped templates.
+    """Remove the gaps, and the brackets, spaces and separators around dropped templates.
 
-    A blank between a word and a mark after a gap stays ("a depth of ."): it shows that a value is missing.
+    A space between a word and a mark after a gap stays ("a depth of ."): it shows that a value is missing.
     """
     if GAP not in text:
         return text
@@ -317,7 +317,7 @@ def _join_at_gap(left: str, right: str) -> tuple[str, str]:
     """The text before and after a gap, without the marks of the dropped template."""
     before, after = left.rstrip(" "), right.lstrip(" ")
     if before.endswith("("):  # "(gap; born" and "(gap)"
-        after = after.lstrip(" ,;:") if after.strip(" –—") else ""  # only a dash up to the next gap
+        after = after.lstrip(" ,;:") if after.strip(" –—") else ""  # nothing but a dash up to the next gap
         return (before[:-1].rstrip(" "), after[1:]) if after.startswith(")") else (before, after)
     if after.startswith(")"):
         return before.rstrip(" ,;:"), after
@@ -368,7 +368,7 @@ def remove_lists(text: str, prose: bool) -> str:
         if not mark:
             lines.append(line)
             in_list = in_list and bool(words)  # an empty line ends a list
-            if words and not words.startswith("[["):  # a file, a category: between paragraphs
+            if words and not words.startswith("[["):  # not a file or category, which may stand between paragraphs
                 before, label, in_list = "" if words[0] == "=" else words[-_NEAR:], -1, False
         elif mark.strip(":;") or (in_list and mark[0] == ":"):  # a list item, or the continuation of an item
             in_list, label = True, _drop_label(lines, label)

@@ -96,7 +96,7 @@ FILE, STATUS = f"/enwiki/{DATE}/{NAMES[1]}", f"/enwiki/{DATE}/dumpstatus.json"
 @pytest.mark.parametrize(
     ("path", "change", "message"),
     [
-        (FILE, lambda content: content[::-1], "SHA1 .*, published is .*; it was removed, run the same command again to"),
+        (FILE, lambda content: content[::-1], "SHA1 .*, not .* as published; it was removed, run the same command again to"),
         (FILE, None, r"\(HTTP Error 404: Not Found\); if the dump is gone, take a mirror: --url, or remove data/.enwiki.part"),
         (FILE, lambda content: content + b"x", "the server's file has .* bytes, the published one"),
         (STATUS, lambda content: content.replace(b'"done"', b'"waiting"'), "of 20260901, 20260820, 20260801, 20260720 are not"),
@@ -139,7 +139,7 @@ JOBS = [3, *({JOB: {"status": "done", "files": files}} for files in LISTINGS)]
 @pytest.mark.parametrize("status", ["<html>sorry</html>", *(json.dumps({"jobs": jobs}) for jobs in JOBS)])
 def test_a_status_file_without_checksums_is_refused(status, server, tmp_path):
     server.files[STATUS] = status.encode()
-    with pytest.raises(IfqaError, match=r"dumpstatus.json: wanted the job '\w+' with files of a size and a SHA-1 each"):
+    with pytest.raises(IfqaError, match=r"json: wanted the job '\w+' whose files each have a size and a SHA-1"):
         fetch_wiki("enwiki", date=DATE)
     assert not (tmp_path / "data").exists()
 
@@ -149,7 +149,7 @@ def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys)
     wrong = RemoteFile(f"{server.url}/dpr/psgs_w100.tsv.gz", Path("psgs_w100.tsv.gz"), len(content), "sha256", "0" * 64)
     server.files["/dpr/psgs_w100.tsv.gz"] = server.files["/mine/psgs_w100.tsv.gz"] = content
     monkeypatch.setattr(dump_download, "_PSGS", wrong)
-    with pytest.raises(IfqaError, match=r"SHA256 .*, published is 000000000000…; it was removed"):
+    with pytest.raises(IfqaError, match=r"SHA256 .*, not 000000000000… as published; it was removed"):
         fetch_wiki("psgs_w100")
     assert not Path("data/psgs_w100/psgs_w100.tsv.gz").exists()
     monkeypatch.setattr(dump_download, "_PSGS", replace(wrong, checksum=hashlib.sha256(content).hexdigest()))
