@@ -1,5 +1,7 @@
 """`ifqa ask`: a question, a file of questions, or a prompt; over an experiment's corpus or a folder of documents."""
 
+import os
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -70,17 +72,25 @@ def ask(
         if question:
             raise typer.Exit(show(system.ask(question, threshold)))
         system.open()
-        _prompt(lambda line: show(system.ask(line, threshold)))
+        _prompt(lambda line: system.ask(line, threshold), show)
 
 
-def _prompt(answer: Callable[[str], object]) -> None:
-    """Ask for questions until an empty line or Ctrl-D."""
+def _prompt(ask_one: Callable[[str], "Answer"], show: Callable[["Answer"], object]) -> None:
+    """Ask for questions, and save their answers, until an empty line or Ctrl-D."""
+    from ifqa.report.answers import save_markdown
+
+    answers: list[Answer] = []
+    saved: set[Path] = set()
     with suppress(ImportError):  # Windows has no readline; its console edits lines itself
         import readline  # noqa: F401  # gives input() line editing and a history
-    print('Ask "If ..., ...?"; an empty line ends.', file=sys.stderr)
+    print('Ask "If ..., ...?"; "save FILE.md" saves the answers so far; an empty line ends.', file=sys.stderr)
     with suppress(EOFError):
         while line := input("> ").strip():
             try:
-                answer(line)
+                if name := re.fullmatch(r"save (.+\.md)", line):
+                    save_markdown(Path(os.path.expanduser(name[1])), answers, saved)  # noqa: PTH111
+                else:
+                    answers.append(ask_one(line))
+                    show(answers[-1])
             except (IfqaError, OSError) as error:
                 print_error(error_message(error))
