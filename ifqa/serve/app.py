@@ -113,6 +113,7 @@ def _add_documents(app: FastAPI, service: Service, guard: Guard) -> None:
     async def documents() -> Response:
         """The folder of documents that is searched, and the files left out, with the reason and what would help."""
         await service.look()
+        await service.look()
         return _json(await asyncio.to_thread(lambda: service.folder))
 
     @app.get("/documents/{passage_id:path}/original", response_class=Response, responses=_RESPONSES)

@@ -10,7 +10,8 @@ from pathlib import Path
 import blocking_reader
 import pytest
 from blocking_reader import FACT
-from serving_system import client, small, until
+from browser import CHROMIUM, browser
+from serving_system import client, on_loopback, small, until
 
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stages import build_corpus
@@ -74,7 +75,9 @@ def test_changed_new_and_removed_files_are_taken_without_a_restart(web, docs):
     write(docs / "barn.md", "The barn stands")
     (docs / "inn.md").unlink()
     update(web)
-    assert (web.service.watcher.changed, web.service.watcher.problem) == (3, "")
+    folder = web.get("/v1/documents").json()
+    assert (folder["changed"], folder["problem"], folder["updating"]) == (3, "", False)
+    assert folder["updated"].endswith("+00:00")
     assert evidence(web) == ["The barn stands", "The second mill is new"]
 
 
@@ -159,3 +162,36 @@ def test_links_of_a_killed_server_are_removed_and_its_own_at_the_end(tmp_path, d
         assert not left.exists()
         assert len(evidence(web)) == 2
     assert list(left.parent.glob(".served-*")) == []
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH")
+def test_the_open_page_tells_a_change_and_answers_from_it(tmp_path, docs):
+    experiment = small(tmp_path)
+    (tmp_path / "indexes/few.toml").write_text(SOURCE)
+    (docs / "<img src=x onerror=hacked()>.exe").write_text("x")
+    with on_loopback(experiment) as (_, url), browser() as page:
+
+        def shows(place, text):
+            until(lambda: text in (page.value(f"document.querySelector('{place}')?.innerText") or ""))
+
+        page.open(url, width=400)
+        shows("#about", "Answers come from 2 files in docs.")
+        shows("#left-out summary", "1 file was left out")
+        until(lambda: page.value("document.activeElement.id") == "question")
+        write(docs / "barn.md", "The barn stands")
+        page.type("If not, who built the mill?")
+        page.press("Enter")
+        shows(".big", "Ada Stone")
+        shows("#updates", "updated at")
+        shows("#about", "3 files")
+        assert page.value("document.querySelector('.cite a').getAttribute('href')").startswith("/documents/")
+        for _ in range(20):  # by keyboard alone: to "Ask again"
+            page.press("Tab")
+            if page.value("document.activeElement.innerText") == "Ask again":
+                break
+        page.press("Enter")
+        shows(".passage", "The barn stands")
+        page.value("document.querySelector('#left-out summary').click()")
+        shows("#left-out li", "<img src=x onerror=hacked()>.exe: ")
+        assert page.complaints == []
+        page.picture(tmp_path / "updated.png", whole=True)
