@@ -142,7 +142,7 @@ def _print_field(console: Console, name: str, markup: str) -> None:
 
 
 def mark_parts(parts: Sequence[str], styled: bool = True) -> str:
-    """Sanitized text for the terminal, with every second part bold and green; in brackets if nothing can be styled (a pipe)."""
+    """Sanitized text for the terminal, with every second part bold and green, or in brackets if styles are off (a pipe)."""
     if not styled:
         return sanitize("".join(f"[{part}]" if n % 2 else part for n, part in enumerate(parts)))
     texts = [sanitize(part) for part in parts]
@@ -150,9 +150,9 @@ def mark_parts(parts: Sequence[str], styled: bool = True) -> str:
 
 
 def excerpt(pieces: Sequence[str], question: str) -> list[str]:
-    """A sentence of a passage with its neighbours; "…" marks cuts. Every second of the passage's pieces is highlighted.
+    """A sentence of a passage with its neighbours; "…" marks cuts. Every second one of the passage's pieces is highlighted.
 
-    The sentence shares the most words with the question, among those with a highlight if there are any.
+    It is the sentence that shares the most words with the question, among those with a highlight if there are any.
     """
     sentences = split_sentences("".join(pieces))
     if len(sentences) <= 1:
@@ -179,7 +179,7 @@ def _words(text: str) -> set[str]:
 
 _BATCH = 8  # questions that an interrupted run can lose
 _ENDINGS = (".jsonl", ".csv", ".txt")
-_SUPPORT_COLUMNS = ("source", "sentence", "computed")  # of a .csv; JSON has their values under other keys
+_SUPPORT_COLUMNS = ("source", "sentence", "computed")  # of a .csv; JSON has these values under other keys
 _COLUMNS = ("id", "question", "answer", "confidence", "candidate", *_SUPPORT_COLUMNS, "factual", "error", "note")
 
 
@@ -226,7 +226,7 @@ def _plain(text: str) -> str:
 
 
 def answer_to_file(out: Path, questions: Sequence[Question], system: System, threshold: float | None = None) -> int:
-    """Answer all questions, in order, into a file: .jsonl has whole answers, .csv a row each, .txt the answers alone.
+    """Answer all questions, in order, into a file: .jsonl has whole answers, .csv a row for each, .txt only their texts.
 
     The answers are collected in `.NAME.partial` beside the file, which is written once all are complete. An interrupted run
     resumes and repeats at most eight questions, unless the questions, reader, retriever or documents have changed. Returns the

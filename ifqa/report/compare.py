@@ -1,4 +1,4 @@
-"""Experiments over the same questions: the difference in each measure with its interval and p-value."""
+"""Compares experiments over the same questions: the difference in each measure with its interval and p-value."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference of two experiments in a measure, over the questions that both scored.
+    """The difference between two experiments in a measure, over the questions that both scored.
 
     `first`, `second`, `delta` (second - first) and the ends `low` and `high` of its 95% bootstrap interval are in percent. `p` is
     the two-sided p-value of a paired randomisation test. Both resample the measure's units. `won`, `lost` and `tied` count the
-    questions on which the second is better, worse and equal; None for a measure of sets.
+    questions on which the second is better, worse and equally good; None for a measure of sets.
     """
 
     measure: str
@@ -63,9 +63,9 @@ class Comparison:
         scheme: the scoring scheme of the first.
         questions: the number of questions compared.
         differences: one for each measure.
-        measure: the measure that chose `largest`; empty if no measure scores single questions.
-        largest: questions with both rows of `per_question.jsonl`.
-        sizes: the number of questions of each experiment.
+        measure: the measure by which `largest` was chosen; empty if no measure scores single questions.
+        largest: questions, each with both experiments' rows of `per_question.jsonl`.
+        sizes: the number of questions in each experiment.
     """
 
     first: str
@@ -108,8 +108,8 @@ class Comparison:
         """Print the table and the questions."""
         self.table().show(console)
         of_a, of_b = self.sizes
-        shared = "" if of_a == of_b == self.questions else f" that both have, of {of_a:,} of A and {of_b:,} of B"
-        note = f"{self.questions:,} questions{shared}; p of a paired randomisation test, intervals by bootstrap."
+        shared = "" if of_a == of_b == self.questions else f" that both have (A has {of_a:,}, B has {of_b:,})"
+        note = f"{self.questions:,} questions{shared}; p from a paired randomisation test, intervals by bootstrap."
         console.print(note, soft_wrap=True)
         for question, row, other in self.largest:
             gold = f"[dim]{sanitize(question.id)}, wanted: {sanitize(' / '.join(question.answers))}[/dim]"
@@ -155,7 +155,7 @@ class Comparisons:
             rows += [("", letters[name], *difference.cells()[1:]) for name, difference in differences.items()]
         title = "\n".join(f"{letter}: {name}" for name, letter in letters.items())
         note = (
-            "p of a paired randomisation test, corrected by Holm's method over the experiments of a measure; "
+            "p from a paired randomisation test, corrected by Holm's method over the experiments of a measure; "
             "intervals by bootstrap, not corrected."
         )
         columns = ("measure", "", "score", "less A", "95% interval", "p", "won", "lost", "tied")
@@ -165,7 +165,7 @@ class Comparisons:
 def compare_pair(
     first: Experiment, second: Experiment, measure: str = "", count: int = 5, common: bool = False
 ) -> Comparison:
-    """Compare two experiments; list the `count` questions that differ most in a measure (the headline if empty).
+    """Compare two experiments; list the `count` questions that differ most in `measure` (if empty, the headline).
 
     With `common`, compare over the questions that both have; otherwise their questions must be the same.
     """
@@ -225,7 +225,7 @@ class _ScoredExperiment:
 
 
 def _comparable_questions(a: _ScoredExperiment, b: _ScoredExperiment, common: bool) -> list[Question]:
-    """The questions that both have, in the first's order; questions with the same id may differ."""
+    """The questions that both have, in the first's order; questions that share only an id do not count."""
     by_id = {question.id: question for question in b.run.questions}
     questions = [question for question in a.run.questions if by_id.get(question.id) == question]
     same, sizes = len(questions), (len(a.rows), len(b.rows))

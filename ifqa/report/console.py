@@ -27,9 +27,9 @@ from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources
 
 RIGHT, WRONG, PARTLY, ABSTAINED, NONE = "right", "wrong", "partly right", "abstained", "no answer"
-_COMPUTED = "computed"  # right or wrong
+_COMPUTED = "computed"  # whether right or wrong
 KINDS = (RIGHT, WRONG, _COMPUTED, ABSTAINED, PARTLY, NONE)  # `ifqa run --show N` shows questions of each kind in turn
-_LONGEST = 300  # characters of a passage that `ifqa screen` leaves out
+_LONGEST = 300  # characters shown of a passage that `ifqa screen` leaves out
 
 
 def show_scores(run: Run, folder: Path) -> int:
@@ -43,9 +43,9 @@ def show_scores(run: Run, folder: Path) -> int:
             console.print()
         table.show(console)
     low = any(measure.best == "low" for measure in scheme.answers)
-    worst = "0, or 1 where low is best, as an arrow marks" if low else "0"
+    worst = "0; 1 where an arrow marks that low is best" if low else "0"
     line = f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores {worst})"
-    line += f", {scores['n_abstained']} abstained (0 too)" if "n_abstained" in scores else ""
+    line += f", {scores['n_abstained']} abstained (also 0)" if "n_abstained" in scores else ""
     if "ceiling" in scores:
         chance = ", ".join(f"{score:.1f} @{key.partition('@')[2]}" for key, score in scores["chance"].items())
         line += f". Answer recall of the gold passages themselves: {scores['ceiling']:.1f}; of random ones: {chance}"
@@ -112,12 +112,12 @@ def _usage_lines(stage: str, record: StageUsage) -> Iterator[str]:
 
 
 def _comparison_lines(experiment: Experiment, scores: ScoresJson, scheme: ScoringScheme) -> Iterator[str]:
-    """Lines below the scores: the scores over questions with a gold passage read, and the expected values."""
+    """Lines below the scores: the scores over questions whose reader got a gold passage, and the expected values."""
     subset = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
     count, means = subset["questions"], subset["measures"]
     cells = [f"{sanitize(scheme.display_name(key))} {score_cell(means[key])}" for key in scheme.table_keys(means)]
     if count and cells:
-        yield f"The reader was given a gold passage for {count:,} of the questions; over these {', '.join(cells)}."
+        yield f"The reader was given a gold passage for {count:,} of the questions; over these, {', '.join(cells)}."
     for expected in experiment.expected:
         measured = score_cell(find_score(scores, expected.measure))
         tolerance = f" ± {expected.tolerance:g}" if expected.tolerance else ""
@@ -174,7 +174,7 @@ def _about(path: Path) -> str:
 
 
 def outcome_of(row: QuestionRow, scheme: ScoringScheme) -> str:
-    """The outcome by the headline measure of single answers; partly right between best and worst, empty without a measure."""
+    """A row's outcome by the headline measure of answers; partly right between best and worst, empty without a measure."""
     if row.get("failed"):
         return NONE
     if row.get("abstained"):
@@ -189,7 +189,7 @@ def outcome_of(row: QuestionRow, scheme: ScoringScheme) -> str:
 def choose_examples(
     rows: Iterable[QuestionRow], scheme: ScoringScheme, count: int, computed: Collection[str] = ()
 ) -> dict[str, str]:
-    """Question id -> its kind, for `count` questions in display order: the first question of each of `KINDS` in turn.
+    """Question id -> its kind, for `count` questions in display order: the next question of each of `KINDS` in turn.
 
     `computed` are the ids of the questions with a computed answer.
     """
@@ -228,7 +228,7 @@ def screening_json(sample: PassageSample, gold: Mapping[str, GoldSample], exampl
 
 
 def show_screening(name: str, sample: PassageSample, gold: Mapping[str, GoldSample], examples: int) -> None:
-    """Print the share of passages that `ifqa screen` keeps, by keyword and of gold passages, and examples of both kinds."""
+    """Print the share of passages that `ifqa screen` keeps, in all, by keyword and among gold passages; and examples."""
     console = Console(highlight=False)
     kept, total = sample.keywords.total(), sample.passages
     rows = [(name, f"{total:,}", f"{kept:,}", f"{100 * kept / total:.1f}")]

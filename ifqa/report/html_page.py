@@ -38,11 +38,11 @@ _ASK = """<nav aria-label="Pages"><a href="/">Ask</a> <a href="/results" aria-cu
 #: Verdict -> its CSS class and its explanation.
 _VERDICTS = {
     "OK": ("ok", "the score is within the tolerance of the value published or measured before"),
-    "near": ("near", "it is not, but the value lies in the score's interval"),
-    "off": ("off", "the value lies outside both"),
+    "near": ("near", "the score is outside the tolerance, but the value lies in the score's interval"),
+    "off": ("off", "the score is outside the tolerance, and the value outside the score's interval"),
     "model retired": ("absent", "the published value's model is no longer available, so there is no verdict"),
     "stale": ("off", "the results are older than their settings, corpus or code"),
-    "PARTIAL": ("absent", "not all questions of the split"),
+    "PARTIAL": ("absent", "only some questions of the split were asked"),
 }
 _PERCENT = (
     "Scores are in percent, over all questions of an experiment. A failed question counts as wrong. Brackets hold 95% "
@@ -53,7 +53,7 @@ _PERCENT = (
 class Section(NamedTuple):
     """A table of the page, and its figures: SVG made by this program, inserted unescaped.
 
-    `done`: whether any row was run; others are folded at the end of the page. `compact`: folded although it was run.
+    `done`: whether any row was run; a table without one is folded at the end of the page. `compact`: folded in any case.
     """
 
     table: Table
@@ -93,7 +93,7 @@ def _about(entries: Sequence[Entry]) -> str:
     first, last = min(days)[:10], max(days)[:10]
     when = f"on {first}" if first == last else f"between {first} and {last}"
     missing = len(entries) - len(measured)
-    count = f"{pluralize(len(measured), 'experiment')} measured, {when}{f'; {missing} not run' if missing else ''}"
+    count = f"{pluralize(len(measured), 'experiment')} measured {when}{f'; {missing} not run' if missing else ''}"
     return f"{count}. Hardware: {'; '.join(sorted(machines))}."
 
 
@@ -183,7 +183,7 @@ def _note(table: Table) -> str:
 
 
 def _section(name: str, section: Section) -> str:
-    """A section: its rows, those that were not run folded, and its figures."""
+    """A section: its rows (those that were not run are folded) and its figures."""
     table = section.table
     at = table.columns.index("verdict") if "verdict" in table.columns else None
     missing = [row for row in table.rows if at is not None and row[at].startswith(NOT_RUN)]

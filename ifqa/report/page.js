@@ -211,7 +211,7 @@
     return `#${parts.map(([key, value]) => `${key}=${escapeHash(value)}`).join("&") || "questions"}`;
   }
 
-  /** Update the address after a pause: browsers throttle pages that change it at every key. */
+  /** Update the address after a pause: browsers throttle pages that change it with every key stroke. */
   function keepAddress() {
     clearTimeout(timer);
     const before = location.hash;

@@ -24,8 +24,8 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, limited: bool 
     """Write the scores of all experiments; yields each path after it is written.
 
     `into` is a file whose text between the marks `BEGIN` and `END` becomes the table of measured scores. The page shows the
-    questions of the experiments `shown`, or of all finished ones. `check`: write nothing, and raise an error if a file differs.
-    `limited`: also report variants made by `--limit` that are not in `shown`.
+    questions of the experiments `shown`, or of all finished ones if that is empty. `check`: write nothing, and raise an error if
+    a file differs. `limited`: also report variants made by `--limit` that are not in `shown`.
     """
     chosen = [load_experiment(name).name for name in shown]
     with nullcontext() if check else lock(RESULTS.parent):
@@ -66,7 +66,7 @@ def _read_text(path: Path) -> str:
 
 
 def _replace_table(path: Path, entries: Sequence[Entry]) -> str:
-    """A file's text with a new table between the marks; its line endings stay."""
+    """A file's text with a new table between the marks; its line endings are kept."""
     text = _read_text(path) if path.exists() else ""
     blocks = _BLOCK.findall(text)
     if len(blocks) != 1 or text.count(END) != 1:
@@ -75,8 +75,8 @@ def _replace_table(path: Path, entries: Sequence[Entry]) -> str:
     chosen = names.split()
     if missing := set(chosen) - {entry.experiment.name for entry in select_for_readme(entries)}:
         raise ConfigError(
-            f"{path}: its mark names unmeasured experiments: {', '.join(sorted(missing))}; name experiments scored on "
-            "their whole split, and no variants"
+            f"{path}: its mark names experiments that have no row: {', '.join(sorted(missing))}; name experiments scored on "
+            "their whole split, not variants"
         )
     table = readme_table(entry for entry in entries if not chosen or entry.experiment.name in chosen)
     block = f"{begin}\n\n{table}\n{end}"

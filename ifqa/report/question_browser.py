@@ -8,7 +8,7 @@ highlighted pieces; a text without highlights is a string. For each benchmark an
      "subsets": [{"name", "told": 1 if its name is shown beside its questions}],
      "experiments": [{"name", "about", "read": passages per question, "deep": the rank to which gold passages are searched,
                       "answers": whether it has a reader}],
-     "questions": [{"id", "q": pieces, "a": answers, "n": [which of the subsets], "g": [pieces of each gold passage],
+     "questions": [{"id", "q": pieces, "a": answers, "n": [indexes of its subsets], "g": [pieces of each gold passage],
                     "p": [{"i": id, "t": title, "x": pieces, "g": 1 if it covers a gold one}],
                     "e": [{"x": experiment, "a": answer, "f": factual answer, "r": error, "s": confidence,
                            "b": the best candidate of a reader that abstained, "h": what it was computed from,
@@ -36,15 +36,15 @@ from ifqa.scoring.scheme import ScoringScheme, merge_schemes
 from ifqa.scoring.score_files import read_rows, row_score
 from ifqa.storage.artifacts import read_manifest
 
-PASSAGES_SHOWN = 5  # passages shown of an experiment without a reader
-_MAX_ANSWER = 500  # characters of an answer that is highlighted
+PASSAGES_SHOWN = 5  # passages shown for an experiment without a reader
+_MAX_ANSWER = 500  # characters; a longer answer is not highlighted
 
 Pieces = str | list[str]
 JsonObject = dict[str, object]
 
 
 def browser_data(experiments: Sequence[Experiment]) -> dict[str, list[JsonObject]]:
-    """The questions of the scored experiments, as above, under "splits"; an experiment over some has no entry for the others."""
+    """The scored experiments' questions, as above, under "splits"; a question has no entry for an experiment that omits it."""
     splits: dict[tuple[str, str], list[Experiment]] = {}
     for experiment in experiments:
         if read_manifest(experiment.folder / "score"):
@@ -131,7 +131,7 @@ def _experiment_data(experiment: Experiment) -> JsonObject:
 
 
 def _passage_count(experiment: Experiment) -> int:
-    """The number of passages per question that were read, or are shown without a reader."""
+    """The number of passages per question that the reader read, or, without a reader, that are shown."""
     if not experiment.retriever:
         return 0
     return min(experiment.reader["passages"] if experiment.reader else PASSAGES_SHOWN, experiment.retriever["k"])

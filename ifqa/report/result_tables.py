@@ -21,12 +21,12 @@ _MAX_EXPECTED = 12  # expected values in a cell; beyond that, those of groups ar
 _WIDTH = 127  # characters per line of RESULTS.md's head
 _LOSSES_NOTE = (
     "The reader was run again without the if-clause, with another question's if-clause, and with another question's passages. "
-    "Loss: the drop in the measure over the questions that the probe can change, with its 95% bootstrap interval and p of a "
+    "Loss: the drop in the measure over the questions that the probe can change, with its 95% bootstrap interval and p from a "
     "paired randomisation test. Questions that do not split into two clauses, and in the last probe those without passages, are "
     "left out of both scores."
 )
 _SUMMARY_NOTE = (
-    "The best row has the highest headline score of a split, among experiments over the whole split that search a corpus, or "
+    "The best row has the best headline score on a split, among experiments over the whole split that search a corpus, or "
     "among all if none searches. Experiments with the annotated passages are left out."
 )
 READERS = "Every reader on every benchmark"
@@ -44,8 +44,8 @@ intervals; if every question scores the same, the interval has zero width.
 
 The verdict compares a score with a value published or measured before: **OK**, within the tolerance; **near**, the expected value
 lies in the interval; **off**, neither; **model retired**, no verdict, as the published value's model is no longer available.
-**PARTIAL**: not all questions of the split. **Not run**: with its requirements. **Stale**: older than
-its settings, corpus or code.
+**PARTIAL**: only some questions of the split were asked. **Not run**: what a run needs is listed. **Stale**: the scores are
+older than their settings, corpus or code.
 """
 
 
@@ -80,12 +80,12 @@ def results_markdown(tables: Iterable[Table], entries: Sequence[Entry]) -> str:
 
 
 def select_for_readme(entries: Iterable[Entry]) -> list[Entry]:
-    """The entries on whole splits, without variants, whose files are not kept."""
+    """The entries scored on whole splits, except variants, because variants' files are not kept."""
     return [entry for entry in entries if entry.scores and not (_partial_notice(entry) or entry.experiment.variant)]
 
 
 def readme_table(entries: Iterable[Entry]) -> str:
-    """The README's table, of `select_for_readme`."""
+    """The README's table of the entries that `select_for_readme` chooses."""
     chosen = select_for_readme(entries)
     columns: dict[str, Cell] = {
         "experiment": lambda entry: entry.experiment.about.removesuffix(".") or entry.experiment.name,
@@ -125,7 +125,7 @@ def _group_tables(title: str, entries: Sequence[Entry]) -> Iterator[Table]:
 
 
 def _groups(entry: Entry) -> list[str]:
-    """The groups in an experiment's scores, or without scores in its expected values."""
+    """The groups in an experiment's scores, or, without scores, in its expected values."""
     scheme = entry.experiment.scheme
     if not scheme.groups:
         return []
@@ -174,7 +174,7 @@ def verdict_cell(entry: Entry) -> str:
 
 
 def _expected_cell(entry: Entry) -> str:
-    """The expected values by model, with verdicts if there are several; those of groups may be left to the group table."""
+    """The expected values by model, with verdicts if there are several; those for groups may be left to the group table."""
     models: dict[str, list[str]] = {}
     every = entry.experiment.expected
     groups = _groups(entry) if len(every) > _MAX_EXPECTED else []
@@ -305,7 +305,7 @@ def _headline(entry: Entry) -> tuple[str, ScoreInterval] | None:
 
 
 def summary_table(entries: Sequence[Entry]) -> Table:
-    """The best row of each split of a benchmark, by the headline measure, with its verdict."""
+    """The best experiment on each split of each benchmark, by the headline measure, with its verdict."""
     best: dict[str, tuple[tuple[bool, bool, float], tuple[str, ...]]] = {}
     for entry in entries:
         experiment, scheme, headline = entry.experiment, entry.experiment.scheme, _headline(entry)
@@ -323,8 +323,8 @@ def summary_table(entries: Sequence[Entry]) -> Table:
 def reader_tables(entries: Sequence[Entry]) -> list[Table]:
     """A row for each measured reader, split and kind of passages; no table without measurements.
 
-    Excludes variants, single questions and readers trained on the questions. Whole splits come first, then names: no score
-    decides which experiment is shown.
+    Excludes variants, single questions and readers trained on the questions. Experiments on whole splits are preferred, then
+    the first name, so that no score decides which experiment is shown.
     """
     rows: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for entry in sorted(entries, key=lambda entry: (_partial_notice(entry), entry.experiment.name)):

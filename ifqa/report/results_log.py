@@ -98,7 +98,7 @@ class Entry:
 
 
 def gather_entries(records: Mapping[str, Record], root: Path = Path()) -> list[Entry]:
-    """All experiments with a file, and scored or recorded variants, by name; logs and skips those with a wrong file or plugin."""
+    """All experiments with a file, and scored or recorded variants, by name; skips and logs any with a bad file or plugin."""
     scored = [path.parent.parent.name for path in (root / "experiments").glob("*/score/manifest.json")]
     local = {*list_resources("experiments", ".toml", root), *(name for name in scored if base_experiments(name, root))}
     entries = []
@@ -127,7 +127,7 @@ def _recorded_variant(record: Record, root: Path) -> Experiment:
 
 
 def _make_entry(experiment: Experiment, record: Record | None) -> Entry:
-    """The run below the root; without one, the valid record; without both, what a run needs."""
+    """The entry of the run below the root; without a run, of the valid record; without both, with what a run needs."""
     run = Run(experiment)
     entry = _local_entry(run)
     if entry and record and (entry.inputs, entry.scores) == (record["inputs"], record["scores"]):
@@ -141,7 +141,7 @@ def _make_entry(experiment: Experiment, record: Record | None) -> Entry:
 
 
 def update_records(records: Mapping[str, Record], entries: Iterable[Entry]) -> list[Mapping[str, object]]:
-    """The records by name; those that differ from a run below the working directory are replaced, none is dropped."""
+    """The records by name; those that differ from a run below the working directory are replaced, and none are dropped."""
     updated: dict[str, Mapping[str, object]] = dict(records)
     for entry in entries:
         if entry.run:
@@ -155,13 +155,13 @@ def update_records(records: Mapping[str, Record], entries: Iterable[Entry]) -> l
 
 
 def _is_valid(record: Record, run: Run) -> bool:
-    """Whether a record has the same scorer, settings (except those that only change speed) and computable `identities`."""
+    """Whether a record has a run's scorer, settings (except those that only change speed) and those `identities` known here."""
     experiment = run.experiment
     if record["version"] != VERSION or outside_plugins(record["tables"]) - outside_plugins(as_sections(experiment)):
         return False
     try:
         recorded = parse_experiment(experiment.name, record["tables"], str(RECORDS), experiment.root)
-    except IfqaError:  # a setting was removed since
+    except IfqaError:  # a setting has been removed since
         return False
     if _identity_sections(recorded) != _identity_sections(experiment):
         return False
@@ -188,7 +188,7 @@ def _retriever_settings(section: experiments.RetrieverSettings) -> dict[str, obj
 
 
 def list_needs(experiment: Experiment) -> tuple[str, ...]:
-    """What a run needs besides this package and the benchmark, by the experiment's file alone: the same on every machine."""
+    """What a run needs besides this package and the benchmark, by its file alone, so that every machine lists the same."""
     corpus = load_corpus(experiment.corpus, experiment.root) if experiment.corpus else None
     kinds = set(map(source_class, corpus.sources)) if corpus and corpus.name != "sample" else set()
     needs = [kind.needs for kind in FORMATS.values() if kind in kinds and kind.needs]
@@ -315,11 +315,11 @@ def _portable_path(path: Path) -> str:
 
 
 def compute_identities(run: Run) -> dict[str, str]:
-    """Fingerprints of the inputs of an experiment's scores besides its settings; a record with others is out of date.
+    """Fingerprints of the scores' inputs other than the settings; a record with different fingerprints is out of date.
 
     "code": the plugins, by version or by the SHA-256 of their files; "corpus": the settings of its sources and of the searched
     indexes, without paths; "questions"; "training": the training questions, if the benchmark has some; "files": the files that
-    retriever and reader read. Missing files leave a key out.
+    retriever and reader read. A key is left out if its files are missing.
     """
     experiment = run.experiment
     identities = {"code": compute_fingerprint(_code_fingerprints(run))}
@@ -362,7 +362,7 @@ def _file_hashes(fingerprint: Mapping[str, object]) -> dict[str, object]:
 
 
 def _corpus_settings(corpus: CorpusConfig, indexes: Iterable[str]) -> dict[str, object]:
-    """The settings of a corpus's sources and searched indexes, without paths and defaults, so that new ones change nothing."""
+    """The settings of a corpus's sources and searched indexes, without paths or defaults, so that new settings change nothing."""
     sources = []
     for source in corpus.sources:
         kind = source_class(source)

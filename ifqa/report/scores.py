@@ -43,11 +43,11 @@ class Scores:
     """Scores over all questions: `scores["EM"]`, and `scores["numeric.EM"]` over a subset or a group.
 
     Attributes:
-        name: of the experiment, or the benchmark and split.
+        name: the experiment's name, or the benchmark and split.
         scheme: the scoring scheme.
         content: the scores as in `scores.json`.
-        rows: a row for each question, in their order, as in `per_question.jsonl`: "id", "subsets", each defined measure from 0
-            to 1; with a reader also "failed" and "answer".
+        rows: a row for each question, in the questions' order, as in `per_question.jsonl`: "id", "subsets", and each defined
+            measure, from 0 to 1; with a reader also "failed" and "answer".
     """
 
     name: str
@@ -94,18 +94,18 @@ class Scores:
         return outcomes
 
     def to_dict(self) -> dict[str, object]:
-        """The scores as plain data, a copy."""
+        """A copy of the scores as plain data."""
         return {"name": self.name, **deepcopy(self.content)}
 
     def to_frame(self) -> "pd.DataFrame":
-        """A pandas frame with a row for each measure over all questions, each subset and each group."""
+        """A pandas data frame with a row for each measure over all questions, each subset and each group."""
         rows: list[tuple[object, ...]] = []
         for over, part in self._parts():
             rows += [(over, name, mean["value"], mean["low"], mean["high"]) for name, mean in part.items()]
         return make_frame(rows, ["over", "measure", "value", "low", "high"])
 
     def tables(self) -> list[Table]:
-        """Tables for the terminal: the measures, the headline by subset if there are many, and by group."""
+        """Tables for the terminal: the measures; the headline measure by subset, if there are many subsets; and by group."""
         return [*_tables(self.content, self.scheme)]
 
     def __str__(self) -> str:

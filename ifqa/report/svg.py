@@ -14,7 +14,7 @@ from itertools import accumulate
 
 #: Contrast of 3:1 on white and on dark pages; Okabe and Ito's hues, distinct for the colour-blind.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5699a", "#a87400", "#757b82")
-DASHES = ("", "7 3", "2 3")  # the first six curves, the next six, and all after them
+DASHES = ("", "7 3", "2 3")  # of the first six curves, the next six, and all others
 
 _WIDTH, _HEIGHT = 640, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 226, 46, 50  # margins of curves, in pixels
@@ -34,7 +34,7 @@ class Curve:
 @dataclass(frozen=True)
 class Axis:
     label: str
-    point: str  # what a point is, in its tooltip
+    point: str  # what x is called in a point's tooltip
     about: str  # the figure's text alternative for screen readers
     ticks: tuple[float, ...] = ()  # empty for a tick at each point of a logarithmic axis
     diagonal: bool = False  # whether the figure has the line x = y
@@ -57,7 +57,7 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
     """An SVG of labelled curves with whiskers for their 95% intervals; from the 19th curve on, styles repeat.
 
     Raises:
-        ValueError: there is no curve, or one without a point.
+        ValueError: there is no curve, or a curve has no points.
     """
     if not curves or not all(curve.points for curve in curves):
         raise ValueError(f"figure {title!r}: wanted at least one curve, and points in each")
@@ -90,7 +90,7 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
     parts.append(_text((left + right) / 2, bottom + 38, axis.label, "middle"))
     labels = [textwrap.wrap(curve.label, _LONGEST) or [""] for curve in curves]
     gap = max(_LEAST_GAP, min(_LABEL_GAP, (bottom - _TOP) / sum(map(len, labels))))
-    ranks = sorted(range(len(curves)), key=lambda number: -curves[number].points[-1][1])  # as the curves end
+    ranks = sorted(range(len(curves)), key=lambda number: -curves[number].points[-1][1])  # by last points
     rows = dict(zip(ranks, accumulate((len(labels[number]) for number in ranks), initial=0), strict=False))
     for number, curve in enumerate(curves):
         shift, colour = (number - (len(curves) - 1) / 2) * spacing, COLOURS[number % len(COLOURS)]

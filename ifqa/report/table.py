@@ -23,7 +23,7 @@ NOT_RUN, STALE = "not run", "stale"
 VERDICTS = {OK: "ok", NEAR: "near", OFF: "off", STALE: "off", NOT_RUN: "absent", RETIRED: "absent"}
 
 _VERDICT = re.compile(rf"({'|'.join(VERDICTS)})(?![\w-])")
-_NUMBER = re.compile(r"(?!\d{4}-\d\d-\d\d)[^A-Za-z\d]*\d(?:[^A-Za-z]| of )*")  # a date is no number
+_NUMBER = re.compile(r"(?!\d{4}-\d\d-\d\d)[^A-Za-z\d]*\d(?:[^A-Za-z]| of )*")  # a date is not a number
 _SCORE = re.compile(r"((?:[^\s\[\]]+ )?-?[\d.]+) (\[[^\[\]]*\][^\[\]]*)")  # "EM 45.6 [42.0, 49.3] of 221"
 _SHORT = 16  # characters: a column of texts up to this length is not wrapped
 _NOTHING = re.compile(r"[\s–—-]*")
@@ -57,14 +57,14 @@ class Table:
     """A table: each row has as many cells as there are columns."""
 
     title: str
-    note: str  # the text below it; each line is a paragraph
+    note: str  # the text below the table; each line is a paragraph
     columns: tuple[str, ...]  # a table without columns consists of its title and note
     rows: tuple[tuple[str, ...], ...]
     left: tuple[int, ...] = (0,)  # the columns aligned left on the terminal; others are aligned right
-    published: str = ""  # the terminal dims rows whose first cell starts with it: published values
+    published: str = ""  # the terminal dims rows whose first cell starts with this: published values
 
     def show(self, console: Console, gap: int = 1) -> None:
-        """Print the title, the table with `gap` blanks between its columns, and the note."""
+        """Print the title, the table with `gap` spaces between its columns, and the note."""
         for line in self.title.splitlines():
             console.print(f"[italic]{sanitize(line)}[/italic]", soft_wrap=True)
         if self.columns:
@@ -91,7 +91,7 @@ class Table:
         return f"## {markdown_cell(self.title)}\n\n{self.markdown()}{note}"
 
     def html(self, label: str = "") -> str:
-        """The table as HTML. `label`: its name for screen readers; empty for its title.
+        """The table as HTML. `label` is its name for screen readers; if empty, the title is.
 
         On a narrow screen the page's style sheet shows each row as a card, so cells name their columns. They have ARIA roles
         because browsers drop a table's own roles when its layout changes.
@@ -107,7 +107,7 @@ class Table:
         )
 
     def _repr_html_(self) -> str:
-        """The table in a notebook, which has its own style."""
+        """The table for a notebook, which applies its own style."""
         lines = [("th", self.columns), *(("td", row) for row in self.rows)]
         rows = ("".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) for tag, row in lines)
         return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
@@ -134,7 +134,7 @@ def _row(columns: Sequence[str], kinds: Sequence[str], row: Sequence[str]) -> st
         inner = escape(text)
         if column == "verdict" and (match := _VERDICT.match(text)):
             inner = f'<span class="verdict {VERDICTS[match[1]]}">{match[1]}</span>{escape(text[match.end() :])}'
-        elif score := _SCORE.fullmatch(text):  # the interval stands apart
+        elif score := _SCORE.fullmatch(text):  # the interval is set apart
             inner = f"<b>{escape(score[1])}</b> <small>{escape(score[2])}</small>"
         cells.append(f'<td role="cell" data-label="{escape(column)}"{kind}>{inner}</td>')
     return "".join(cells)

@@ -119,7 +119,7 @@ def test_the_screen_has_subsets_and_groups_and_an_expected_value_of_a_part_decid
     lines = [" ".join(line.split()) for line in done["a"].stdout.splitlines()]
     for row in ("distance ↓ 31.2", "4 hops 2 50.0", "rocks 5 60.0", "macro mean of 2 63.3", "micro 8 62.5"):
         assert [line for line in lines if line.startswith(f"{row} ")], row
-    assert "8 questions, 1 failed (a failure scores 0, or 1 where low is best, as an arrow marks)" in done["a"].stdout
+    assert "8 questions, 1 failed (a failure scores 0; 1 where an arrow marks that low is best)" in done["a"].stdout
     assert "macro.accuracy 63.3, expected 63.33" in done["a"].stdout
 
 

@@ -93,7 +93,7 @@ def test_common_compares_only_shared_questions(two):
     compared = compare_pair(few, two[0], count=3, common=True)
     assert (compared.questions, compared.sizes) == (15, (15, 83))
     assert compared.to_dict()["questions"] == {"compared": 15, "a": 15, "b": 83}
-    assert "15 questions that both have, of 15 of A and 83 of B; p of" in str(compared)
+    assert "15 questions that both have (A has 15, B has 83); p from" in str(compared)
     assert "that both have" not in str(compare_pair(*two, count=0, common=True))
 
 

@@ -147,7 +147,7 @@ def test_a_mark_names_the_fully_measured_experiments_of_its_table():
     stages.run(Run(override(load_experiment("mine"), {"limit": 5})))
     for name in ("undone", "nowhere", "some", "mine+limit=5"):
         Path("README.md").write_text(marked("mine", name))
-        with pytest.raises(IfqaError, match=rf"unmeasured experiments: {re.escape(name)}; name experiments"):
+        with pytest.raises(IfqaError, match=rf"experiments that have no row: {re.escape(name)}; name experiments"):
             write(Path("README.md"))
         assert Path("README.md").read_text() == marked("mine", name)
     assert not RESULTS.exists()

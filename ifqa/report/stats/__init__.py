@@ -1,4 +1,4 @@
-"""The counts of `ifqa stats`. Each module has `measure`, which counts, and `tables` of the counts for the terminal."""
+"""The counts of `ifqa stats`. Each module has `measure`, which counts, and `tables`, which lays them out for the terminal."""
 
 from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from ifqa.protocols import Benchmark
 from ifqa.report.table import Table
 from ifqa.scoring.statistics import Interval
 
-_NARROW = 6  # columns; wider tables have one blank between columns, to fit 80 characters
+_NARROW = 6  # columns; wider tables have one space between columns, to fit 80 characters
 
 
 class Summary(TypedDict, total=False):

@@ -1,6 +1,6 @@
 """Causal questions by the rules of Webis-CausalQA, and the corpus selected with them: counts, shares, precision and recall.
 
-The paper's values are shown beside ours. Memory does not grow with the number of questions.
+The paper's values are shown beside ours. Memory use does not grow with the number of questions.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from ifqa.scoring.statistics import Interval, wilson_interval
 ANY = "any"
 _TITLES = {ANY: "any rule"} | {rule.name: f"{rule.name} {rule.short}" for rule in TABLE}
 
-#: Bondarenko et al., COLING 2022, section 3: the questions that each rule matches, those of single rules in thousands.
+#: Bondarenko et al., COLING 2022, section 3: the questions that each rule matches, for single rules in whole thousands.
 PAPER_RULES = {
     ANY: 1_079_436, "R1": 505_000, "R2": 313_000, "R3": 132_000, "R4": 131_000, "R5": 10_000, "R6": 15_000, "R7": 4_000
 }  # fmt: skip
@@ -71,8 +71,8 @@ class QuestionCounts:
 def measure(source: str, readings: Sequence[str] = (), dataset: str = "") -> QuestionCounts:
     """Count the causal questions of a file or a benchmark, by some `readings` of the rules (empty for all).
 
-    `source` is a file of `ifqa.formats.tables`, or BENCHMARK or BENCHMARK:SPLIT. Without a split, the distinct questions of all
-    splits whose files exist are counted. `dataset` is the paper's dataset of all questions; empty for each question's own.
+    `source` is a file that `ifqa.formats.tables` reads, or BENCHMARK or BENCHMARK:SPLIT. Without a split, the distinct questions
+    of all splits whose files exist are counted. `dataset`: the paper's dataset of all questions; if empty, each has its own.
     """
     if wrong := [reading for reading in readings if reading not in RULES]:
         raise unknown_name("rules", wrong[0], RULES)
@@ -101,7 +101,7 @@ def _questions(source: str) -> Iterator[Question]:
         yield from iter_questions(path)
         return
     parts = source.split(":")
-    count = 1 if parts[0] in plugin_names("benchmark") else 2  # a benchmark from outside is named my_module:Class
+    count = 1 if parts[0] in plugin_names("benchmark") else 2  # a plugin is named my_module:Class
     benchmark, split_name = open_benchmark(":".join(parts[:count])), ":".join(parts[count:])
     seen: set[str] = set()  # splits may overlap
     for split in select_splits(benchmark, [split_name] if split_name else ()):
@@ -145,7 +145,7 @@ def stats_json(counts: QuestionCounts) -> dict[str, object]:
 
 
 def tables(counts: QuestionCounts) -> Iterator[Table]:
-    """The number of questions that each rule matches, also by dataset, and its precision, beside the paper's values."""
+    """The number of questions that each rule matches, by dataset too, and its precision and recall, beside the paper's values."""
     total, readings = counts.questions.total(), counts.readings
     paper = ["the paper"] if counts.in_paper else []
     rows: list[tuple[str, ...]] = []
@@ -192,7 +192,7 @@ def corpus_json(facts: Mapping[str, DatasetFacts]) -> dict[str, object]:
 
 
 def _corpus_counts(*facts: DatasetFacts) -> dict[str, object]:
-    """The counts of one or more datasets; each question counts the same, as in the paper.
+    """The counts of one or more datasets; all questions count equally, as in the paper.
 
     "questions" are those the rules were applied to (None if some came from the authors' release), and "share" is the percentage
     of them that are causal and have an answer, as in the paper. Words are split at white space.

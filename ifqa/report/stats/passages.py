@@ -1,6 +1,6 @@
 """Statistics of a corpus's passages: number, lengths, and coverage of a benchmark's gold passages.
 
-They compare two ways to build passages before anything is indexed or searched.
+They show which of two ways to build passages is better before anything is indexed or searched.
 """
 
 import math
@@ -38,7 +38,7 @@ class Coverage:
 
 
 def compute_coverage(questions: Sequence[Question], best: Mapping[str, float]) -> Coverage:
-    """The coverage of the questions' gold passages; `best`: gold text -> its largest share, 0 if missing."""
+    """The coverage of the questions' gold passages; `best`: gold text -> its 5-grams' largest share in a passage, or 0."""
     golds = [question.gold_passages for question in questions if question.gold_passages]
     shares = {text: best.get(text, 0.0) for texts in golds for text in texts}
     hits = [[shares[text] >= COVERED_SHARE for text in texts] for texts in golds]
@@ -72,7 +72,7 @@ Shares = dict[str, float]  # gold text -> the largest share of its 5-grams in on
 
 
 def _measure_shard(golds: tuple[str, ...], path: Path) -> tuple[tuple[Lengths, Lengths], tuple[Shares, Shares]]:
-    """The lengths of a shard's passages, and their shares of the gold passages; of gold passages second."""
+    """The lengths of a shard's passages, and their shares of the gold passages; each pair ends with those of gold passages."""
     grams = _gold_grams(golds) if golds else None
     lengths, best = (Lengths(), Lengths()), (Shares(), Shares())
     for number, record in read_jsonl(path):
@@ -91,7 +91,7 @@ def _update_best(best: dict[str, float], shares: Mapping[str, float]) -> None:
 
 
 def measure(corpus: CorpusConfig, splits: Mapping[str, Sequence[Question]], workers: int = 0) -> PassageStats:
-    """Count a corpus's passages and their coverage of the gold passages of `splits`, a shard at a time.
+    """Count a corpus's passages and their coverage of the gold passages of `splits`, one shard at a time.
 
     `workers` is the number of processes; 0 for the number of cores.
     """
@@ -111,7 +111,7 @@ def measure(corpus: CorpusConfig, splits: Mapping[str, Sequence[Question]], work
     _update_best(best_with_gold, best)
     if (count := lengths.total()) != recorded:
         remedy = f"remove the folder and build it again: ifqa passages {corpus.name}"
-        raise DamagedArtifact(f"{folder}: found {count:,} passages, the manifest says {recorded:,}; {remedy}")
+        raise DamagedArtifact(f"{folder}: found {count:,} passages, but the manifest says {recorded:,}; {remedy}")
     coverages = ({name: compute_coverage(splits[name], shares) for name in splits} for shares in (best, best_with_gold))
     return PassageStats(len(paths), gold, dict(sorted(lengths.items())), *coverages)
 
@@ -129,7 +129,7 @@ def tables(corpus_name: str, stats: PassageStats) -> Iterator[Table]:
     cells = [(name.replace("_", " "), f"{count:,}", *[""] * 4) for name, count in stats.counts.items()]
     lengths = summary(stats.lengths).items()
     words = (f"{length:,.1f}" if key == "mean" else f"{length:,g}" for key, length in lengths)
-    cells.append(("words a passage", "", *words))
+    cells.append(("words per passage", "", *words))
     yield Table(corpus_name, "", ("", "count", "mean", "median", "least", "most"), tuple(cells))
     if not stats.coverage:
         return
@@ -139,8 +139,8 @@ def tables(corpus_name: str, stats: PassageStats) -> Iterator[Table]:
         if stats.gold:
             rows.append(("  with gold", *_coverage_cells(stats.coverage_with_gold[split])))
     note = (
-        "A corpus given the gold passages holds them, however its pages were cut:\n"
-        "a split's first row is what the other passages hold."
+        "A corpus that was given the gold passages holds them, however its pages were\n"
+        "cut; a split's first row counts only what the other passages hold."
     )
     title = f"Gold passages covered, in %: one passage holds {100 * COVERED_SHARE:.0f}% of the word 5-grams"
     columns = ("split", "golds", "covered", "mean best", "questions", "any", "all")

@@ -38,7 +38,7 @@ _ASKS_TIME = re.compile(
 _NAME_PARTICLES = {*"of the a an and in on at for to de la le du da del der van von with or from by & - vs. vs".split()}
 
 #: The IfQA paper's values (Yu et al., EMNLP 2023, arXiv text), Tables 2 and 1: "sizes" by split, "percent" of all
-#: questions. Its splits are not the release's.
+#: questions. The paper's splits are not the release's.
 PAPER: dict[str, dict[str, dict[str, float]]] = {
     "sizes": {
         "full-train": {"questions": 2401, "question_words": 22.05, "answer_words": 1.81, "vocabulary": 11164},
@@ -71,7 +71,7 @@ class SplitCounts(TypedDict):
 
 
 class BenchmarkCounts(TypedDict):
-    """The counts of each split, the distinct questions shared by each two splits, and the paper's values."""
+    """The counts of each split, the distinct questions that each pair of splits shares, and the paper's values."""
 
     benchmark: str
     splits: dict[str, SplitCounts]
@@ -148,7 +148,7 @@ def answer_type(question: Question, main_clause: str) -> str:
     `is_numeric` separates numbers and dates from the rest. A date has a month, a decade, a century or a year, or answers "when"
     or "which year"; if the question asks for an amount ("how many"), only an answer with a month is a date. An entity is a name:
     every word of the first answer, except "of" and the like, begins with a capital or a digit. Capitals are those of the gold
-    passage that holds the answer, because annotators wrote both "Platinum" and "platinum". Yes, no and all else are "other".
+    passage that holds the answer, because annotators wrote both "Platinum" and "platinum". Yes, no and all the rest are "other".
     """
     first = question.answers[0]
     if is_numeric(question.answers):
@@ -219,11 +219,11 @@ def tables(counts: BenchmarkCounts) -> Iterator[Table]:
             rows.append(("paper, all", *(percent_cell(published_shares[key].get(name)) for name in names)))
         return Table(title, "", ("", *names), tuple(rows), published="paper")
 
-    by_hand = "; the paper annotated" if paper else ""
+    by_hand = "; in the paper, by annotators" if paper else ""
     yield share_table(f"What the answer is, in %: by rule{by_hand}", "types", TYPES)
     note = (
         "several: more than one answer. in gold: a gold passage holds an answer (the\n"
-        "ceiling of answer recall); then the same of numeric and of other questions."
+        "ceiling of answer recall); then the same for numeric and for other questions."
     )
     rows = []
     for split, part_shares in shares.items():

@@ -14,7 +14,7 @@ from ifqa.report.stats import interval_cell
 from ifqa.report.table import Table
 from ifqa.scoring.statistics import wilson_interval
 
-#: Cohen's kappa on the typology, Bondarenko et al., COLING 2022, section 4.
+#: Cohen's kappa of the paper's annotators (Bondarenko et al., COLING 2022, section 4).
 PAPER_KAPPA = 0.54
 
 Aspects = dict[str, dict[QuestionKey, str]]  # aspect -> question -> class; "" for the labeller's abstention
@@ -76,7 +76,7 @@ def _count_classes(labels: Aspects) -> dict[str, dict[str, int]]:
 
 
 def _label_questions(path: Path, keys: set[QuestionKey]) -> Aspects:
-    """The labeller's classes of the questions with these keys; of all questions if `keys` is empty."""
+    """The labeller's classes for the questions with these keys; for all questions if `keys` is empty."""
     labels: Aspects = {aspect: {} for aspect in ASPECTS}
     for question in iter_questions(path):
         key = (question.group, question.id)
@@ -114,7 +114,7 @@ def tables(counts: AnnotationCounts) -> Iterator[Table]:
     columns = ("", *(Path(name).stem for name in counts.classes))
     kappas = [f"{name} {'undefined' if kappa is None else f'{kappa:.2f}'}" for name, kappa in counts.kappas.items()]
     over = pluralize(counts.common, "question")
-    agreement = f"Cohen's kappa over {over}: {', '.join(kappas)}; the paper's annotators {PAPER_KAPPA}"
+    agreement = f"Cohen's kappa over {over}: {', '.join(kappas)}; of the paper's annotators: {PAPER_KAPPA}"
     for aspect, classes in ASPECTS.items():
         rows: list[tuple[str, ...]] = []
         for name in [*classes, *([""] if "labeller" in counts.classes else [])]:

@@ -35,7 +35,7 @@ def measure(sources: Sequence[str], graphs: Path | None = None) -> Counts:
     """Count topics (if known), paragraphs, graphs, and questions by type, hops and label.
 
     `sources` are files of questions, folders of released and generated splits (train.jsonl, made-train.jsonl), or "sample-wiqa".
-    With a file of `graphs`, labels are checked, and "located" counts the questions with both parts in their graph.
+    With a file of `graphs`, labels are checked, and "located" counts the questions whose nodes are in their graph.
     """
     graphs_by_id = read_graphs(graphs) if graphs else None
     counts: Counts = {}
@@ -86,7 +86,7 @@ def _read_topics(folder: Path) -> dict[str, str]:
 
 
 def tables(counts: Counts, published: bool) -> Iterator[Table]:
-    """The counts, a column a split; `published` adds the paper's columns."""
+    """The counts, one column per split; `published` adds the paper's columns."""
     columns: dict[str, Mapping[str, int]] = {**counts}
     notes = []
     if published:
@@ -94,7 +94,7 @@ def tables(counts: Counts, published: bool) -> Iterator[Table]:
             columns[f"paper {split}"] = {name: row[n] for name, row in PUBLISHED.items()}
         notes.append("paper: Table 1 of Tandon et al., 2019. The released test split has 3,003.")
     if any("located" in column for column in columns.values()):
-        notes.append("located: both parts are in the graph; no label contradicts its path.")
+        notes.append("located: the question's nodes are in its graph; no label contradicts its path.")
     names = dict.fromkeys(name for column in columns.values() for name in ("topics", *column))
     rows = [(name, *(f"{column[name]:,}" if name in column else "-" for column in columns.values())) for name in names]
     yield Table("", "\n".join(notes), ("", *columns), tuple(rows))

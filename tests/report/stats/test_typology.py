@@ -29,7 +29,7 @@ def test_two_annotators_are_compared_on_the_questions_of_both():
     told = json.loads(ifqa("a.tsv", "b.tsv", "--json").stdout)
     assert (told["questions"], told["kappa"]) == (3, pytest.approx({"semantic": 0.5, "pragmatic": 0.5, "both": 0.25}))
     shown = ifqa("a.tsv", "b.tsv").stdout
-    assert "semantic 0.50, pragmatic 0.50, both 0.25; the paper's annotators 0.54" in shown
+    assert "semantic 0.50, pragmatic 0.50, both 0.25; of the paper's annotators: 0.54" in shown
 
 
 def test_the_labeller_is_judged_by_each_annotator_and_where_they_agree():
