@@ -144,7 +144,7 @@ def _print_field(console: Console, name: str, markup: str) -> None:
 def mark_parts(parts: Sequence[str], styled: bool = True) -> str:
     """Sanitized text for the terminal, with every second part bold and green, or in brackets if styles are off (a pipe)."""
     if not styled:
-        return sanitize("".join(f"[{part}]" if n % 2 else part for n, part in enumerate(parts)))
+        return sanitize("".join(f"[{part}]" if n % 2 and part else part for n, part in enumerate(parts)))
     texts = [sanitize(part) for part in parts]
     return "".join(f"[bold green]{text}[/bold green]" if n % 2 else text for n, text in enumerate(texts))
 

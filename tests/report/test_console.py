@@ -37,6 +37,7 @@ def render(markup):
 def test_markup_and_control_characters_in_passages_are_escaped(text):
     assert render(mark_parts(split_at_answer(text, "markup"))) == text
     assert render(mark_parts(split_at_answer(f"then {text} sat", text), styled=False)) == f"then [{text}] sat"
+    assert mark_parts(["cut off", "", " …"], styled=False) == "cut off …"
     assert "\x1b" not in render(mark_parts(split_at_answer(f"\x1b[31m{text}\x1b[0m \x9b31m", text)))
 
 
@@ -61,6 +62,9 @@ def test_an_answer_has_its_confidence_and_an_abstention_its_best_candidate(capsy
         "Answer    Jim Lovell (confidence 71%)",
         "Answer    no answer found in these passages; the best candidate is Jim [Lovell] (confidence 12%)",
     ]
+    show_answer(unsure, refusal="by [b]mine below 50%")
+    show_answer(Answer(question, "Jim Lovell", (passage,)), refusal="by [b]mine below 50%")
+    assert capsys.readouterr().out.count("Withheld  by [b]mine below 50%\n") == 1
     content = answer_json(unsure)
     assert [content[key] for key in ("answer", "candidate", "confidence", "error")] == ["", "Jim [Lovell]", 0.12, ""]
 

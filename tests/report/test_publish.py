@@ -1,11 +1,13 @@
 """`ifqa report`: it shows finished runs, marks stale ones, and overwrites no file of the user."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from command_line import ifqa_here
 from prediction_files import run_answers, write_answers
 from scored_experiments import benchmark, scored
 
@@ -45,6 +47,14 @@ def test_results_page_and_readme_have_the_same_scores():
     assert "something stale" not in readme
     write(Path("README.md"))
     assert Path("README.md").read_text() == readme
+
+
+def test_scores_are_printed_as_json():
+    run_answers("mine", range(20))
+    printed = json.loads(ifqa_here("report", "--json", folder=".").stdout)
+    assert set(printed["files"]) == {str(RECORDS), str(RESULTS), str(PAGE)}
+    assert round(printed["experiments"]["mine"]["measures"]["EM"]["value"], 1) == 24.1
+    assert printed["experiments"]["mine"]["made"]["at"]
 
 
 def test_a_check_passes_written_files_and_refuses_changed_ones():

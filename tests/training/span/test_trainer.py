@@ -3,6 +3,7 @@
 import json
 import shutil
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,7 +14,8 @@ from tiny_mpnet import tiny_mpnet
 from ifqa.models.hub import minilm_folder
 from ifqa.protocols import TrainingData
 from ifqa.reading.span.network import encode_pair
-from ifqa.reading.span.reader import Extractive
+from ifqa.reading.span.reader import BUNDLED_WEIGHTS, Extractive
+from ifqa.reading.span.weights import fingerprint_weights
 from ifqa.records import Passage, Question
 from ifqa.storage.files import sha256
 from ifqa.training import extractive, extractive_loop
@@ -213,3 +215,13 @@ def test_weights_of_another_encoder_are_refused(tmp_path, mpnet):
     with refused(r"weights was trained on the encoder .*tiny"):
         train(DATASET, tmp_path / "more", **SETTINGS, start=str(tmp_path / "weights"))
     assert not (tmp_path / "more").exists()
+
+
+def test_questions_of_ones_own_go_on_from_the_shipped_weights_and_keep_their_family(tmp_path):
+    own = replace(DATASET, family="")
+    trained = train(own, tmp_path / "mine", **SETTINGS | {"start": "shipped", "epochs": 1, "practice": 0})
+    assert (trained["family"], trained["start"]["trained"]["family"]) == ("ifqa/full", "ifqa/full")
+    assert trained["start"]["sha256"] == fingerprint_weights(BUNDLED_WEIGHTS)
+    assert Extractive(weights=str(tmp_path / "mine")).family == "ifqa/full"
+    with refused("shipped was trained on ifqa/full and may not be trained further on ifqa/few"):
+        train(replace(DATASET, family="ifqa/few"), tmp_path / "few", **SETTINGS | {"start": "shipped"})
