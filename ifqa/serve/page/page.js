@@ -224,9 +224,9 @@ async function look() {
   const at = folder.updated && new Date(folder.updated).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
   const news = folder.updating ? `updating: ${count(folder.changed || 0, "file")} changed` : folder.problem || (at ? `updated at ${at}` : "");
   if (updates.textContent !== news) updates.textContent = news;
-  const files = folder.left_out;
-  leftOut.hidden = !files.length;
-  leftOut.querySelector("summary").textContent = `${count(files.length, "file")} ${files.length === 1 ? "was" : "were"} left out`;
+  const files = folder.left_out, all = Math.max(files.length, files.length < 1000 ? 0 : about.documents.left_out); // the list is cut
+  leftOut.hidden = !all;
+  leftOut.querySelector("summary").textContent = `${count(all, "file")} ${all === 1 ? "was" : "were"} left out`;
   leftOut.querySelector("ul").replaceChildren(...files.map(({ file, reason, hint: mend }) =>
     make("li", {}, make("b", {}, visible(file)), `: ${reason}`, mend ? `; ${mend}` : null)));
   if (folder.updating) looking = setTimeout(look, 1000);
@@ -277,18 +277,12 @@ function follow(fresh = false) {
   box.value = question;
   const kept = fresh ? null : answers.find((answer) => answer.question === question);
   if (question && !kept) return ask(question, false);
-  if (kept) {
-    document.title = `${question} · ifqa`;
-    document.body.classList.add("answered");
-    for (const node of [progress, stop]) node.hidden = true;
-    problem.replaceChildren();
-    return show(kept);
-  }
-  document.title = "ifqa";
-  document.body.classList.remove("answered");
+  document.title = kept ? `${question} · ifqa` : "ifqa";
+  document.body.classList.toggle("answered", Boolean(kept));
   for (const node of [place, progress, stop]) node.hidden = true;
   problem.replaceChildren();
-  box.focus();
+  if (kept) show(kept);
+  else box.focus();
 }
 
 const start = () => introduce().then(() => {
