@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from os.path import commonprefix
@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ifqa.errors import MissingInput
 from ifqa.records import Answer
@@ -131,7 +131,7 @@ def _add_documents(app: FastAPI, service: Service, guard: Guard) -> None:
             "Content-Security-Policy": "sandbox; default-src 'none'",
         }
         kind = "application/pdf" if is_pdf else "application/octet-stream"
-        return StreamingResponse(_chunks(handle), headers=headers, media_type=kind)
+        return _OpenFile(handle, headers, kind)
 
     @app.get("/documents/{passage_id:path}", response_class=HTMLResponse, responses=_RESPONSES)
     async def document(passage_id: str) -> Response:
@@ -144,9 +144,16 @@ def _add_documents(app: FastAPI, service: Service, guard: Guard) -> None:
         return _html(html.api_page(app.openapi(), command, str(request.base_url).rstrip("/")))
 
 
-def _chunks(handle: BinaryIO) -> Iterator[bytes]:
-    with handle:
-        yield from iter(partial(handle.read, 1 << 16), b"")
+class _OpenFile(StreamingResponse):
+    """Sends an open file, and closes it, also if the client leaves before the first byte."""
+
+    def __init__(self, file: BinaryIO, headers: Mapping[str, str], media_type: str) -> None:
+        super().__init__(iter(partial(file.read, 1 << 16), b""), headers=headers, media_type=media_type)
+        self.file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self.file:
+            await super().__call__(scope, receive, send)
 
 
 def _html(text: str) -> Response:

@@ -62,7 +62,8 @@ def train(dataset, folder, **settings):
 
 
 def checksums(folder):
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "manifest.json"]
+    varying = ("manifest.json", "log.jsonl")  # which have times
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in varying]
     return {str(path.relative_to(folder)): sha256(path) for path in paths}
 
 
