@@ -93,8 +93,8 @@ class Watcher:
         files = {key: file for source in run.corpus.sources for key, file in source.hashes(run.corpus.known).items()}
         if all(map(run.corpus.is_current, parts)) and _inputs(run.corpus, parts) == _inputs(served, parts):
             return
-        before = {key: record.sha256 for key, record in served.built_files.items()}
-        self.changed = sum(before.get(key) != files.get(key) for key in before.keys() | files.keys())
+        before = _hashes(served)
+        self.changed = _differences(before, files)
         self.updating = True
         self._scanned.set()
         logger.info(f"updating: {pluralize(self.changed, 'file')} changed")
@@ -102,6 +102,8 @@ class Watcher:
         system = System(run, self._system.session)
         system.reader = self._system.reader
         self._link(system)
+        assert system.run.corpus is not None
+        self.changed = _differences(before, _hashes(system.run.corpus))  # also what changed between scan and build
         self._publish(system.open())
         self._system, self.updated = system, datetime.now(UTC).isoformat(timespec="seconds")
         logger.info("updated")
@@ -122,6 +124,16 @@ class Watcher:
 def _inputs(build: CorpusBuild, parts: list[str]) -> list[Mapping[str, object]]:
     """The inputs that the parts of a complete corpus were built from."""
     return [manifest["inputs"] for part in parts if (manifest := build.artifact(part).manifest)]
+
+
+def _hashes(build: CorpusBuild) -> dict[str, str]:
+    """The SHA-256 of each file that the passages were made from."""
+    return {key: record.sha256 for key, record in build.built_files.items()}
+
+
+def _differences(before: Mapping[str, str], after: Mapping[str, str]) -> int:
+    """How many files are new, changed or gone."""
+    return sum(before.get(key) != after.get(key) for key in before.keys() | after.keys())
 
 
 def _link_or_copy(file: str, to: str) -> None:

@@ -23,6 +23,7 @@ SOURCE = '[[passages.sources]]\nformat = "documents"\npath = "docs"\n'
 @pytest.fixture
 def docs(tmp_path, monkeypatch):
     monkeypatch.setattr(watcher, "_PAUSE", 0.0)
+    monkeypatch.setattr(watcher, "_PATIENCE", 60.0)  # a slow scan must not see what the test writes after an answer
     folder = tmp_path / "docs"
     folder.mkdir()
     write(folder / "mill.md", "The first mill is old")
