@@ -1,4 +1,4 @@
-"""Print the texts of the questions in typology-100-a.tsv, from the public files that they stand in.
+"""Print the texts of the questions in typology-100.tsv, from the public files that they stand in.
 
     python bench/typology.py NAME=FILE ... > questions.tsv
 
@@ -18,7 +18,7 @@ NUMBERED = {"hotpotqa", "nq-dpr", "trivia-dpr"}
 
 
 def main() -> None:
-    wanted = read_annotations(Path(__file__).with_name("typology-100-a.tsv"))
+    wanted = read_annotations(Path(__file__).with_name("typology-100.tsv"))
     table = csv.writer(sys.stdout, delimiter="\t", lineterminator="\n")
     table.writerow(["dataset", "id", "question"])
     for argument in sys.argv[1:]:

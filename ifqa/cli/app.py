@@ -215,7 +215,7 @@ app.command(rich_help_panel=_LOOK)(doctor)
 @app.command(rich_help_panel=_DATA)
 def screen(
     corpus: CorpusName,
-    to: Annotated[Path | None, Option(help="File for the tasks: .csv, or .json and .xml (Label Studio).")] = None,
+    to: Annotated[Path | None, Option(help="File for Label Studio's tasks: .json; its interface becomes .xml.")] = None,
     number: Annotated[int, Option(min=1, help="Kept passages to choose for questions.")] = 1000,
     seed: Annotated[int, Option(min=0, help="Seed of the random choice.")] = 0,
     splits: Splits = None,

@@ -68,14 +68,14 @@ def stats_causal_corpus(json: Json = False) -> None:
 
 @stats.command("typology")
 def stats_typology(
-    files: Annotated[list[Path] | None, Argument(help="One or two annotation files: id, semantic, pragmatic.")] = None,
+    file: Annotated[Path | None, Argument(help="File of annotations: id, semantic, pragmatic.")] = None,
     questions: Annotated[Path | None, Option(help="Texts for the rule-based labeller: dataset, id, question.")] = None,
     json: Json = False,
 ) -> None:
-    """Count annotations by the typology of causal questions, and measure the agreement of two annotators."""
+    """Count annotations by the typology of causal questions, and judge the rule-based labeller by them."""
     from ifqa.report.stats import show_tables, typology
 
-    counts = typology.measure(files or [], questions)
+    counts = typology.measure(file, questions)
     print_json(typology.stats_json(counts)) if json else show_tables(typology.tables(counts))
 
 

@@ -1,19 +1,16 @@
-"""Annotation tasks in which people write questions and vote on them, as Label Studio JSON or CSV.
+"""Annotation tasks in which people write questions and vote on them, as Label Studio's JSON.
 
 A first worker gets a passage and writes a question with its answer. The fields are those of the IfQA paper (Yu et al., EMNLP
 2023): question, answer, other valid answers, answer type, and whether the question is about another passage ("free-form
 annotation"). A second and a third worker vote on each question. The majority decides, and the writer counts as a vote for it.
 
-A task file is the JSON that Label Studio imports and exports (labelstud.io/guide/task_format, the export named "JSON"), or CSV
-with a row for each annotation, with columns for the data and the fields to fill in:
+A task file is the JSON that Label Studio imports and exports (labelstud.io/guide/task_format, the export named "JSON"):
 
     [{"data": {"passage_id": "12-0", "passage": "…"}}, …]                                          for import
     [{"id": 1, "data": {…}, "annotations": [{"completed_by": 7, "result": [{"from_name": "question",
         "type": "textarea", "value": {"text": ["If …?"]}}]}]}]                                     exported
 """
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,12 +21,12 @@ from xml.sax.saxutils import quoteattr
 
 from ifqa.errors import ConfigError, FormatError
 from ifqa.formats.ctxs import is_json_list, iter_entries
-from ifqa.formats.tables import objects_field, parse_header, read_first_line, read_rows, unpacked_suffix
+from ifqa.formats.tables import objects_field, unpacked_suffix
 from ifqa.records import Question
 from ifqa.scoring.statistics import krippendorff_alpha
 from ifqa.storage.files import atomic_write, typed_field, unicode_text, write_bytes
 
-Row = dict[str, list[str]]  # column or field -> its non-blank texts
+Row = dict[str, list[str]]  # field of the data or of an annotation -> its non-blank texts
 TaskRow = Mapping[str, str | list[str]]  # the data of a task
 WORKER = "worker"  # the row's key for the annotator
 LABEL = "label"  # the label's name in the benchmark `file`
@@ -38,7 +35,6 @@ KINDS = ("entity", "number", "date", "others")
 RIGHT = "right"
 VERDICTS = (RIGHT, "wrong answer", "not answerable", "not counterfactual")
 _YES_NO = ("no", "yes")
-_FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet evaluates a cell that starts with one of these
 
 
 @dataclass(frozen=True)
@@ -74,27 +70,18 @@ VERIFICATION_FIELDS = (
 
 
 def write_tasks(
-    path: Path, rows: Sequence[TaskRow], fields: Sequence[AnnotationField], copies: int = 1, force: bool = False
+    path: Path, rows: Sequence[TaskRow], fields: Sequence[AnnotationField], force: bool = False
 ) -> list[Path]:
-    """Write annotation tasks: `.csv`, or `.json` for Label Studio with its labelling interface in an `.xml` next to it.
+    """Write annotation tasks as `.json` for Label Studio, with its labelling interface in an `.xml` next to it.
 
-    `rows` are the data of each task, all with the same keys; annotators see `passage` and fill in `fields`. CSV has `copies` rows
-    per task, one per worker; in Label Studio the workers share one. `force` overwrites existing files. Returns the files.
+    `rows` are the data of each task, all with the same keys; annotators see `passage` and fill in `fields`. `force` overwrites
+    existing files. Returns the files.
     """
     files = refuse_existing(path, force)
     if not rows:
         raise ConfigError(f"{path} would hold no tasks; nothing was written")
-    if path.suffix == ".csv":
-        table = io.StringIO()
-        writer = csv.writer(table, lineterminator="\n")
-        names = [*rows[0], *(column.name for column in fields), WORKER]
-        writer.writerow(names)
-        writer.writerows([_format_cell(row.get(name, "")) for name in names] for row in rows for _ in range(copies))
-        texts = [table.getvalue()]
-    else:
-        tasks = json.dumps([{"data": dict(row)} for row in rows], indent=1, ensure_ascii=False)
-        texts = [f"{tasks}\n", _labelling_interface(rows[0], fields)]
-    for file, text in zip(files, texts, strict=True):
+    tasks = json.dumps([{"data": dict(row)} for row in rows], indent=1, ensure_ascii=False)
+    for file, text in zip(files, (f"{tasks}\n", _labelling_interface(rows[0], fields)), strict=True):
         with atomic_write(file) as handle:
             write_bytes(handle, text.encode("utf-8", "surrogatepass"))
     return files
@@ -102,9 +89,9 @@ def write_tasks(
 
 def refuse_existing(path: Path, force: bool = False) -> list[Path]:
     """The files that `write_tasks` writes; raises ConfigError for another suffix, or if a file exists and `force` is not set."""
-    if path.suffix not in (".json", ".csv"):
-        raise ConfigError(f"{path}: wanted a .json (Label Studio) or .csv file; found {path.suffix or 'no suffix'!r}")
-    files = [path] if path.suffix == ".csv" else [path, path.with_suffix(".xml")]
+    if path.suffix != ".json":
+        raise ConfigError(f"{path}: wanted a .json file, for Label Studio; found {path.suffix or 'no suffix'!r}")
+    files = [path, path.with_suffix(".xml")]
     if existing := [file for file in files if file.exists() and not force]:
         raise ConfigError(f"{existing[0]} exists already; overwrite it with --force")
     return files
@@ -131,17 +118,8 @@ def _labelling_interface(row: TaskRow, fields: Sequence[AnnotationField]) -> str
     return "\n".join([*lines, "</View>", ""])
 
 
-def _format_cell(texts: str | list[str]) -> str:
-    """One or more texts as a CSV cell. Formulas and texts that start with "[" become JSON lists."""
-    if isinstance(texts, str) and not texts.startswith((*_FORMULA_PREFIXES, "[")):
-        return texts
-    return json.dumps([texts] if isinstance(texts, str) else texts, ensure_ascii=False) if texts else ""
-
-
 def holds_tasks(path: Path) -> bool:
-    """Whether a file holds annotation tasks: CSV with a column `passage`, or a JSON list with Label Studio's `data`."""
-    if unpacked_suffix(path) == ".csv":
-        return "passage" in (header := parse_header(read_first_line(path)[0], ".csv")) or "question" not in header
+    """Whether a file holds annotation tasks: a JSON list with Label Studio's `data`."""
     if unpacked_suffix(path) != ".json" or not is_json_list(path):
         return False
     return isinstance(next(iter_entries(path), {}).get("data"), dict)
@@ -150,13 +128,8 @@ def holds_tasks(path: Path) -> bool:
 def read_tasks(path: Path) -> list[tuple[str, Row]]:
     """Each annotation of a file as a row, with its location; a task without annotations gives a row of its data.
 
-    Skipped annotations are left out. CSV cells may be JSON lists.
+    Skipped annotations are left out.
     """
-    if unpacked_suffix(path) == ".csv":
-        return [
-            (where, {name: _parse_texts(_parse_cell(cell), name, where) for name, cell in cells.items()})
-            for where, cells in read_rows(path, "passage")
-        ]
     rows: list[tuple[str, Row]] = []
     for number, task in enumerate(iter_entries(path), start=1):
         where = f"{path}: task {number}"
@@ -180,15 +153,6 @@ def _parse_annotation(annotation: Mapping[str, object], where: str) -> Row:
     if isinstance(worker, dict):
         worker = worker.get("email", worker.get("id"))
     return fields | {WORKER: _parse_texts(worker, WORKER, where)}
-
-
-def _parse_cell(cell: object) -> object:
-    if isinstance(cell, str) and cell.lstrip().startswith('["'):
-        try:
-            return json.loads(cell)
-        except (ValueError, RecursionError):  # plain text after all
-            return cell
-    return cell
 
 
 def _parse_texts(texts: object, name: str, where: str) -> list[str]:

@@ -78,7 +78,7 @@ def convert(
         if not is_file or not holds_tasks(path):
             raise ConfigError(f"{source}: wanted a file of questions written about `ifqa screen`'s tasks")
         tasks = verification_tasks(path)
-        write_tasks(to, tasks, VERIFICATION_FIELDS, copies=_VERIFIERS, force=force)
+        write_tasks(to, tasks, VERIFICATION_FIELDS, force=force)
         logger.info(f"{to}: {len(tasks):,} questions to be verified, each by {_VERIFIERS} workers")
     elif form in WRITERS:
         questions = _questions(source, is_file)

@@ -2,7 +2,6 @@
 
 PLUGINS = {
     "bm25": "ifqa.retrieval.bm25:BM25",
-    "colbert": "ifqa.retrieval.colbert:ColBERT",
     "context": "ifqa.retrieval.context:Context",
     "dense": "ifqa.retrieval.dense:Dense",
     "fusion": "ifqa.retrieval.fusion:Fusion",

@@ -35,10 +35,9 @@ def test_screen_reports_shares_shows_examples_and_overwrites_no_file(tmp_path, m
     assert all(find_causal_sentence(task["data"]["passage"]).keyword == task["data"]["keyword"] for task in tasks)
     assert all(task["data"]["passage_id"] in shown.stdout for task in tasks[:3])
     assert shown.stdout.count("…") >= 3
-    Path("t.csv").write_text("mine")
-    run = ifqa("--to", "t.csv")
-    assert (run.returncode, run.stdout, "t.csv exists" in run.stderr) == (2, "", True)
-    assert Path("t.csv").read_text() == "mine"
+    run = ifqa("--to", "t.json")
+    assert (run.returncode, run.stdout, "t.json exists" in run.stderr) == (2, "", True)
+    assert json.loads(Path("t.json").read_text()) == tasks
 
 
 def annotate(path, filled):

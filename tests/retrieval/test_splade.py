@@ -13,8 +13,7 @@ from transformers import AutoTokenizer, BertForMaskedLM
 from vector_folder import after_a_kill, write_passages
 
 from ifqa.records import Question
-from ifqa.retrieval.splade import Splade, query_weights
-from ifqa.retrieval.vectors.token_encoders import open_token_model
+from ifqa.retrieval.splade import Splade, open_sparse_encoder, query_weights
 from ifqa.retrieval.vectors.vector_store import sample_passages
 
 TEXTS = [f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5) for n in range(60)]
@@ -49,7 +48,7 @@ def expected_weights(folder, texts):
 def test_weights_follow_the_definition(models, name):
     expected = expected_weights(models[name], TEXTS[:9])
     actual = np.zeros_like(expected)
-    queries = query_weights(open_token_model("sparse", models[name], "float32", "cpu"), TEXTS[:9])
+    queries = query_weights(open_sparse_encoder(models[name], "float32", "cpu"), TEXTS[:9])
     for row, (words, weights) in zip(actual, queries, strict=True):
         row[words] = weights
     assert np.allclose(actual, expected, atol=1e-5)
@@ -92,7 +91,7 @@ def test_the_forecast_is_the_size_of_the_index(models, tmp_path):
 
 def test_other_models_and_damaged_models_and_indexes_are_refused(models, passages, tmp_path):
     with refused("is not a learned sparse encoder: its files name SentenceTransformer"):
-        open_token_model("sparse", tiny(tmp_path / "plain"), "float32", "cpu")
+        open_sparse_encoder(tiny(tmp_path / "plain"), "float32", "cpu")
     with refused("has the similarity 'cosine'; wanted a model for inner product"):
         build(tiny_splade(tmp_path / "cosine", similarity="cosine"), passages, tmp_path / "index")
     for name, file in (("saved", "model.safetensors"), ("looked up", "document_0_Transformer/model.safetensors")):
@@ -101,7 +100,7 @@ def test_other_models_and_damaged_models_and_indexes_are_refused(models, passage
         weights.pop("cls.predictions.transform.dense.weight")
         save_file(weights, incomplete / file, {"format": "pt"})
         with refused("1 weights are missing"):
-            open_token_model("sparse", str(incomplete), "float32", "cpu")
+            open_sparse_encoder(str(incomplete), "float32", "cpu")
     model, index = shutil.copytree(models["saved"], tmp_path / "model"), tmp_path / "index"
     build(model, passages, index)
     rows = index / "rows-00001.npy"

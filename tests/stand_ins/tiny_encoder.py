@@ -3,9 +3,7 @@
 import shutil
 
 import torch
-from sentence_transformers import MultiVectorEncoder, SentenceTransformer, SparseEncoder
-from sentence_transformers.base.modules.dense import Dense
-from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
+from sentence_transformers import SentenceTransformer, SparseEncoder
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 from sentence_transformers.sparse_encoder.modules import Router, SparseStaticEmbedding, SpladePooling
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -83,24 +81,5 @@ def tiny_splade(folder, *, looked_up=False, similarity="dot"):
             Router.for_query_document([SparseStaticEmbedding(modules[0].tokenizer, weights, frozen=True)], modules)
         ]
     SparseEncoder(modules=modules, device="cpu", similarity_fn_name=similarity).save(str(folder))
-    shutil.rmtree(folder / "network")
-    return str(folder)
-
-
-def tiny_bert(folder, seed=0):
-    """A network without pooling, and its tokenizer."""
-    torch.manual_seed(seed)
-    BertModel(BertConfig(**SIZE)).save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
-    return folder
-
-
-def tiny_colbert(folder, seed=0):
-    """A MultiVectorEncoder of eight numbers a token, which leaves colons out of passages."""
-    tiny_bert(folder / "network", seed)
-    names = {"module_input_name": "token_embeddings", "bias": False, "activation_function": torch.nn.Identity()}
-    modules = [Transformer(str(folder / "network")), Dense(32, 8, **names), MultiVectorMask([":"])]
-    modules.append(Normalize(module_input_name="token_embeddings"))
-    MultiVectorEncoder(modules=modules, device="cpu", prompts=PROMPTS).save(str(folder))
     shutil.rmtree(folder / "network")
     return str(folder)

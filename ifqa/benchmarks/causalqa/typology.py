@@ -10,7 +10,7 @@ questions, and not changed afterwards.
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -164,18 +164,6 @@ def read_annotations(path: Path) -> dict[QuestionKey, Annotation]:
     if not annotations:
         raise FormatError(f"{path}: wanted annotations, found none")
     return annotations
-
-
-def kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
-    """Cohen's kappa (1960) of two annotators' labels: 1 - observed / expected disagreement.
-
-    None if undefined: there is no question, or both annotators give one and the same label to all.
-    """
-    total = len(first)
-    counts, other_counts = Counter(first), Counter(second)
-    disagreeing = sum(a != b for a, b in zip(first, second, strict=True))
-    expected = total * total - sum(counts[name] * other_counts[name] for name in counts)  # times total²: a whole number
-    return 1 - total * disagreeing / expected if expected else None
 
 
 def score_labels(

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, count, dropwhile, islice, pairwise
+from itertools import count, dropwhile, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,6 @@ class Shards:
             raise DamagedArtifact(f"{folder} holds no vectors; {_MEND}")
         self.numbers = [line.shard for line in lines]
         self.starts: NDArray[np.int64] = np.cumsum([0, *(line.passages for line in lines)])
-        self._rows: dict[bytes, int] | None = None
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -89,14 +88,10 @@ class Shards:
             raise DamagedArtifact(f"{path} is damaged ({error}); {_MEND}") from error
         return array
 
-    def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The position of each row's shard in the list."""
-        return np.searchsorted(self.starts, rows, "right") - 1
-
     def ids(self, rows: Sequence[int] | NDArray[np.int64]) -> list[str]:
         """The ids of rows; each call opens their shards, so look up many rows at once."""
         rows, ids = np.asarray(rows, np.int64), np.empty(len(rows), object)
-        positions = self.positions(rows)
+        positions = np.searchsorted(self.starts, rows, "right") - 1
         for position in np.unique(positions).tolist():
             mask = positions == position
             ids[mask] = self.array("ids", position)[rows[mask] - self.starts[position]].tolist()
@@ -107,16 +102,6 @@ class Shards:
         valid = rows >= 0
         hits = map(Hit, self.ids(rows[valid]), scores[valid].tolist())
         return [SearchResult(list(islice(hits, int(count)))) for count in valid.sum(1)]
-
-    def rows(self, ids: Sequence[str]) -> NDArray[np.int64]:
-        """The rows of ids; the first call reads all ids of the folder. Raises IfqaError if the folder lacks an id."""
-        if self._rows is None:
-            all_ids = chain.from_iterable(self.array("ids", position).tolist() for position in range(len(self.numbers)))
-            self._rows = {passage_id: row for row, passage_id in enumerate(all_ids)}
-        rows = [self._rows.get(passage_id.encode("utf-8", "surrogatepass"), -1) for passage_id in ids]
-        if -1 in rows:
-            raise DamagedArtifact(f"{self.folder} has no passage {ids[rows.index(-1)]}; {_MEND}")
-        return np.array(rows, np.int64)
 
     def dimension(self) -> int:
         """The dimension of the vectors. Raises IfqaError if a file is missing, damaged or of another shape."""

@@ -1,23 +1,7 @@
-from fractions import Fraction
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ifqa.benchmarks.causalqa.typology import Annotation, LabellerScore, kappa, read_annotations, score_labels
+from ifqa.benchmarks.causalqa.typology import Annotation, LabellerScore, read_annotations, score_labels
 from ifqa.errors import IfqaError
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abc")), max_size=30))
-def test_kappa_agrees_with_cohens_formula_in_fractions(labels):
-    """Observed and expected agreement from the contingency table, as in Cohen (1960), p. 40."""
-    total = len(labels)
-    table = {(a, b): Fraction(labels.count((a, b)), total or 1) for a in "abcd" for b in "abcd"}
-    observed = sum(table[a, a] for a in "abcd")
-    expected = sum(sum(table[a, b] for b in "abcd") * sum(table[b, a] for b in "abcd") for a in "abcd")
-    undefined = not total or expected == 1
-    cohen = None if undefined else pytest.approx(float((observed - expected) / (1 - expected)))
-    assert kappa([a for a, _ in labels], [b for _, b in labels]) == cohen
 
 
 def test_annotations_are_read_by_dataset_and_id(tmp_path):
