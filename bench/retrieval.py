@@ -33,8 +33,8 @@ from ifqa.plugins import load_plugin, open_benchmark
 from ifqa.progress import bar
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import GOLD, Hit, Passage, Question
-from ifqa.retrieval.composition import Part, fuse_by_rank, fuse_by_score, top_hits
-from ifqa.retrieval.fusion import Fusion
+from ifqa.retrieval.composition import Part
+from ifqa.retrieval.fusion import Fusion, fuse_by_rank, fuse_by_score, top_hits
 from ifqa.retrieval.rerank import BUNDLED_MODEL, MODEL_WEIGHT, CrossEncoder, reorder_hits
 from ifqa.scoring.measures.gold_recall import covers
 from ifqa.scoring.statistics import mean_interval, paired_randomization

@@ -76,23 +76,14 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A search of an iterative retriever: its query, and the passages that earlier steps had not retrieved, best first."""
-
-    query: str
-    passage_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class SearchResult(Sequence[Hit]):
-    """A retriever's result for a question: a sequence of hits, best first. A slice keeps the other fields.
+    """A retriever's result for a question: a sequence of hits, best first. A slice keeps the other field.
 
-    `generated` are the retriever's own passages, which are not in the corpus; `steps` are an iterative retriever's searches.
+    `generated` are the retriever's own passages, which are not in the corpus.
     """
 
     hits: Sequence[Hit]
     generated: Sequence[Passage] | None = None
-    steps: Sequence[Step] | None = None
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -243,8 +234,8 @@ class Prediction:
 class Answer:
     """An opened system's answer to a question; attributes that `Prediction` also has are described there.
 
-    `text` is empty after a failure or an abstention. `evidence` has the passages behind the answer, most important first. `steps`
-    are the searches of an iterative retriever. `note` says what the reader's language means for this answer.
+    `text` is empty after a failure or an abstention. `evidence` has the passages behind the answer, most important first. `note`
+    says what the reader's language means for this answer.
     """
 
     question: Question
@@ -255,7 +246,6 @@ class Answer:
     how: Explanation | None = None
     confidence: float | None = None
     candidate: str = ""
-    steps: tuple[Step, ...] = ()
     note: str = ""
 
     def __str__(self) -> str:

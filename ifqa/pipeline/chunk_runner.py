@@ -8,7 +8,6 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -27,7 +26,6 @@ from ifqa.protocols import ProgressCallback, Reader, no_progress
 from ifqa.records import Hit, Passage, Question, StageUsage
 from ifqa.storage.append_log import AppendLog
 from ifqa.storage.artifacts import Draft
-from ifqa.storage.files import json_line
 from ifqa.workers.hardware import gpus
 from ifqa.workers.pool import Workers, map_tasks
 
@@ -36,7 +34,6 @@ logger = logging.getLogger(__name__)
 Stage = Literal["retrieve", "read"]
 RETRIEVER_CHUNK = 64  # questions in a chunk of a retriever; a reader has its own `chunk`
 RUN, PASSAGES, PREDICTIONS = "run.trec", "passages.jsonl", "predictions.jsonl"
-STEPS = "steps.jsonl"  # written by an iterative retriever, one line per question
 _ACTIVITY: Mapping[Stage, str] = {"retrieve": "searching", "read": "reading"}
 
 
@@ -76,7 +73,7 @@ def ask(
         rankings = (ranking[:depth] for ranking in rankings_of(experiment, questions))
     if probe:
         folder, questions, rankings = probe.folder, list(probe.questions), iter(probe.rankings)
-    log = AppendLog(draft.folder, (RUN, PASSAGES, STEPS, PREDICTIONS), _is_complete)
+    log = AppendLog(draft.folder, (RUN, PASSAGES, PREDICTIONS), _is_complete)
     total: Facts = {"questions": 0, "hits": 0, "label": "", "trained_on_them": False, "usage": {}}
     for earlier in log.kept:
         total = add_counts(total, earlier)
@@ -182,11 +179,6 @@ class ChunkRunner:
             for passage in (passage for ranking in rankings for passage in ranking.generated or ()):
                 unique.setdefault(passage.id, passage)
             parts[PASSAGES] = b"".join(map(generated_passage_line, unique.values()))
-        if any(ranking.steps is not None for ranking in rankings):
-            parts[STEPS] = b"".join(
-                json_line({"question_id": question.id, "steps": list(map(asdict, ranking.steps or ()))})
-                for question, ranking in pairs
-            )
         return parts, sum(map(len, rankings))
 
     def _read(self, chunk: Chunk, advance: ProgressCallback) -> dict[str, bytes]:

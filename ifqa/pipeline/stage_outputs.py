@@ -1,7 +1,7 @@
-"""Reads what earlier stages wrote: rankings and their steps, passages, predictions."""
+"""Reads what earlier stages wrote: rankings, passages, predictions."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -12,16 +12,15 @@ from ifqa.config.experiment import Experiment
 from ifqa.corpus.passage_store import GeneratedPassages, PassageStore, get_passage_lists
 from ifqa.errors import DamagedArtifact, FormatError, IfqaError
 from ifqa.formats.runs import iter_rankings
-from ifqa.records import Answer, Hit, Passage, Prediction, Question, Step
+from ifqa.records import Answer, Hit, Passage, Prediction, Question
 from ifqa.settings import is_share
 from ifqa.storage.artifacts import list_files
-from ifqa.storage.files import json_line, read_jsonl, typed_field
+from ifqa.storage.files import json_line, read_jsonl
 
 _T = TypeVar("_T")
 _BATCH = 32  # rankings whose passages are looked up together
 _KEYS = tuple(field.name for field in fields(Prediction))
 _PREDICTION = TypeAdapter(Prediction)
-_STEPS = TypeAdapter(list[Step])
 _LATER = ("how", "confidence", "candidate")  # keys that older files lack
 
 
@@ -32,20 +31,6 @@ def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> Iterat
     path = experiment.folder / "retrieve" / "run.trec"
     rankings = _match_questions(experiment, questions, iter_rankings(path), path, "retrieve")
     return (ranking or [] for _, ranking in rankings)
-
-
-def steps_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[list[Step]]:
-    """The search steps of each question, if the retriever is iterative; else empty."""
-    path = experiment.folder / "retrieve" / "steps.jsonl"
-    if not experiment.retriever or path not in list_files(path.parent):
-        return iter([list[Step]() for _ in questions])
-    return (steps or [] for _, steps in _match_questions(experiment, questions, _iter_steps(path), path, "retrieve"))
-
-
-def _iter_steps(path: Path) -> Iterator[tuple[str, list[Step]]]:
-    for number, record in read_jsonl(path):
-        where = f"{path}:{number}"
-        yield typed_field(record, "question_id", str, where), validate(_STEPS, record.get("steps"), where)
 
 
 def _match_questions(
@@ -152,9 +137,9 @@ def answer_of(question: Question, prediction: Prediction, evidence: Iterable[Pas
 
 
 def answers_of(experiment: Experiment, questions: Sequence[Question], only: Collection[str] = ()) -> Iterator[Answer]:
-    """The answer to each question, or to those whose ids are in `only`, with its passages and search steps."""
-    each = zip(questions, predictions_of(experiment, questions), steps_of(experiment, questions), strict=True)
-    chosen = [parts for parts in each if not only or parts[0].id in only]
-    cited = ([Hit(passage_id, 0.0) for passage_id in prediction.passage_ids] for _, prediction, _ in chosen)
-    for (question, prediction, steps), passages in zip(chosen, passages_of(experiment, cited), strict=True):
-        yield replace(answer_of(question, prediction, passages), steps=tuple(steps))
+    """The answer to each question, or to those whose ids are in `only`, with its passages."""
+    each = zip(questions, predictions_of(experiment, questions), strict=True)
+    chosen = [pair for pair in each if not only or pair[0].id in only]
+    cited = ([Hit(passage_id, 0.0) for passage_id in prediction.passage_ids] for _, prediction in chosen)
+    for (question, prediction), passages in zip(chosen, passages_of(experiment, cited), strict=True):
+        yield answer_of(question, prediction, passages)

@@ -194,15 +194,15 @@ class System:
         with streaming(on_text):
             predictions = self.read(parsed, passages, [[hit.score for hit in ranking] for ranking in top])
         least, answers = self.threshold(threshold), []
-        for question, prediction, texts, ranking in zip(parsed, predictions, passages, top, strict=True):
+        for question, prediction, texts in zip(parsed, predictions, passages, strict=True):
             by_id = {passage.id: passage for passage in texts}
             evidence = tuple(by_id[passage_id] for passage_id in prediction.passage_ids)
             note = self._language_note(question)
             if note and threshold is None and not prediction.error:
-                answer = Answer(question, "", evidence, note=f"{note} {_WITHHELD}")
+                answers.append(Answer(question, "", evidence, note=f"{note} {_WITHHELD}"))
             else:
-                answer = replace(answer_of(question, prediction.abstain_below(least), evidence), note=note)
-            answers.append(replace(answer, steps=tuple(ranking.steps or ())))
+                answer = answer_of(question, prediction.abstain_below(least), evidence)
+                answers.append(replace(answer, note=note))
         return answers
 
     def threshold(self, asked: float | None = None) -> float:

@@ -34,12 +34,12 @@ class FittedPrompt:
 
 def fit_prompt(
     prompt: Prompt, question: str, passages: Sequence[Passage], model: LanguageModel, demos: Sequence[Demo] = (),
-    order: Order = "best first", choices: Sequence[str] = (), searched: Sequence[str] = (), window: int = 0,
+    order: Order = "best first", choices: Sequence[str] = (), window: int = 0,
 ) -> FittedPrompt:  # fmt: skip
     """The prompt with all `demos` and as many of the best passages as fit, possibly none.
 
     `passages` are best first; `order` says whether the best is shown first, or last, next to the question. `choices` fills
-    {choices} and `searched`, the queries so far, {searched}. `window` is in tokens of prompt and answer; 0 for the model's.
+    {choices}. `window` is in tokens of prompt and answer; 0 for the model's.
     """
     if order not in get_args(Order):
         raise unknown_name("order of passages", order, get_args(Order))
@@ -48,7 +48,7 @@ def fit_prompt(
 
     def with_best(n: int) -> FittedPrompt:
         ordered = passages[:n] if order == "best first" else passages[:n][::-1]
-        messages, text = prompt.render(question, ordered, demos, model.chat, choices, searched)
+        messages, text = prompt.render(question, ordered, demos, model.chat, choices)
         stop = () if model.chat else tuple(prompt.stop)
         request = Request(messages, text, prompt.max_tokens, stop=stop)
         chat_tokens = _CHAT_TOKENS + sum(_MESSAGE_TOKENS + model.count(content) for _, content in messages)

@@ -8,8 +8,7 @@ Templates have placeholders in braces ("{{" is a brace):
     passage     {number} (from 1), {title} and {text} of a passage. Without a title, {title} and the text up to the next
                 placeholder are removed
     no_passages no placeholders; replaces {passages} if there are no passages
-    user        {question}; {passages}, if the prompt reads passages; {choices}, if it shows them, one per line as "(A) more";
-                and {searched}, the queries so far, one per line, if the answer is the next query
+    user        {question}; {passages}, if the prompt reads passages; {choices}, if it shows them, one per line as "(A) more"
     assistant   what the model should write: {answer}, {factual} (the answer in the real world), {background} (the texts
                 of the passages), and each reasoning step, by its name in `steps`
 
@@ -67,14 +66,13 @@ class Prompt(StrictModel):
 
     def render(
         self, question: str, passages: Sequence[Passage], demos: Sequence[Demo], chat: bool, choices: Sequence[str] = (),
-        searched: Sequence[str] = (),
     ) -> tuple[Messages, str]:  # fmt: skip
         """The rendered prompt: messages as (role, content) and no text, or no messages and a text.
 
         Passages keep their order. Parts without a placeholder in the templates are left out.
         """
         demo_turns = [(self._user(demo.question, demo.passages, demo.choices), self.show(demo)) for demo in demos]
-        last = self._user(question, passages, choices, searched)
+        last = self._user(question, passages, choices)
         if chat:
             head = [("system", self.system)] if self.system else []
             turns = [turn for user, reply in demo_turns for turn in (("user", user), ("assistant", reply))]
@@ -111,9 +109,7 @@ class Prompt(StrictModel):
         literal, *_ = next(iter(string.Formatter().parse(self.assistant)))
         return literal.rstrip()
 
-    def _user(
-        self, question: str, passages: Sequence[Passage], choices: Sequence[str], searched: Sequence[str] = ()
-    ) -> str:
+    def _user(self, question: str, passages: Sequence[Passage], choices: Sequence[str]) -> str:
         if self.shows_choices and not choices:
             lacking = f"the question {question[:60]!r} has none"
             raise ConfigError(f"prompt {self._name!r} shows choices, but {lacking}; use another prompt")
@@ -124,8 +120,7 @@ class Prompt(StrictModel):
             template = self.passage if passage.title.strip() else untitled
             texts.append(template.format(number=n, title=passage.title, text=passage.text))
         passage_text = _BETWEEN.join(texts) if texts else self.no_passages
-        queries = "\n".join(f"- {' '.join(query.split())}" for query in searched) or "(nothing)"
-        return self.user.format(question=question, passages=passage_text, choices=choice_lines, searched=queries)
+        return self.user.format(question=question, passages=passage_text, choices=choice_lines)
 
 
 def prompt_path(name: str, root: Path = Path()) -> Path:
@@ -151,7 +146,7 @@ def parse_prompt(name: str, path: Path, content: Mapping[str, object]) -> Prompt
             problem = "is missing, but the prompt reads" if reads else "is set, but the prompt reads no"
             raise ConfigError(f"{where}: {key!r} {problem} passages")
     required = ["question", "passages"] if reads else ["question"]
-    _check_template(prompt.user, "user", required, ["choices", "searched"], where)
+    _check_template(prompt.user, "user", required, ["choices"], where)
     _check_template(prompt.passage, "passage", ["text"] if reads else [], ["number", "title"], where)
     _check_template(prompt.assistant, "assistant", prompt.steps, _FILLED, where)
     # [parse] must find the answer in the completion that `assistant` describes, in both forms

@@ -83,7 +83,6 @@ def answer_json(answer: Answer, searched: CorpusSummary | None = None) -> dict[s
             for passage in answer.evidence
         ],
     }
-    record |= {"steps": [asdict(step) for step in answer.steps]} if answer.steps else {}
     record |= {"note": answer.note} if answer.note else {}
     return record | ({"searched": asdict(searched)} if searched else {})
 
@@ -125,9 +124,6 @@ def show_answer(
         name = "" if number or answer.factual else "In fact"
         _print_field(console, name, f"[dim]{sanitize(passage_source(passage, answer.position(passage)))}[/dim]")
         _print_field(console, "", mark_parts(excerpt(answer.highlights(passage), answer.question.text), styled))
-    for number, step in enumerate(answer.steps, start=1):
-        count = pluralize(len(step.passage_ids), "new passage")
-        _print_field(console, f"Step {number}", f"[dim]{sanitize(step.query)} · {count}[/dim]")
     if searched:
         _print_field(console, "Searched", f"[dim]{sanitize(str(searched))}[/dim]")
     console.print()

@@ -114,7 +114,7 @@
         tally ? make("span", {}, tally) : null),
       make("h3", {}, marked(question.q, "supposed")),
       make("p", { class: "wanted" }, make("span", {}, "Wanted "), ...wanted),
-      answers(question), searches(question), reads, golds);
+      answers(question), reads, golds);
   }
 
   function answers(question) {
@@ -160,18 +160,6 @@
     const node = make("details", {}, make("summary", {}, title));
     node.addEventListener("toggle", () => { if (node.open && node.children.length === 1) node.append(...fill()); });
     return node;
-  }
-
-  /** The searches of iterative retrievers, each with the passages it retrieved first and the reader read. */
-  function searches(question) {
-    const entries = question.e.filter((entry) => entry.u);
-    if (!entries.length) return null;
-    return folded("Searches", () => entries.map((entry) => make("div", { class: "passage" },
-      make("div", { class: "source" }, make("b", {}, `${letter(entry.x)} ${split.experiments[entry.x].name}`)),
-      make("ol", {}, entry.u.map(([query, fresh, read]) => {
-        const names = read.map((n) => question.p[n].t || question.p[n].i).join("; ");
-        return make("li", {}, query, make("small", {}, ` · ${count(fresh, "new passage")}${names ? `, read: ${names}` : ""}`));
-      })))));
   }
 
   function passages(question) {

@@ -15,8 +15,7 @@ highlighted pieces; a text without highlights is a string. For each benchmark an
                            "w": pieces of the sentence that contains it,
                            "m": [its score in each of the measures, or null],
                            "p": [indexes of passages, best first], "g": rank of the first gold passage among them,
-                           "c": otherwise the least K with gold recall at K,
-                           "u": [iterative retrieval's searches: [query, number of new passages, their indexes in "p"]]}]}]}
+                           "c": otherwise the least K with gold recall at K}]}]}
 
 Empty values are left out of "p" and "e".
 """
@@ -28,7 +27,7 @@ from itertools import repeat
 
 from ifqa.config.experiment import Experiment
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_outputs import passages_of, predictions_of, rankings_of, steps_of
+from ifqa.pipeline.stage_outputs import passages_of, predictions_of, rankings_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.retrieval.queries import split_question
 from ifqa.scoring.measures.gold_recall import GOLD_ANY, covers
@@ -93,8 +92,7 @@ def _split_data(name: str, experiments: Sequence[Experiment]) -> JsonObject:
         rows, count = {row["id"]: row for row in read_rows(experiment.folder / "score")}, _passage_count(experiment)
         predictions = predictions_of(experiment, questions) if experiment.reader else repeat(None, len(questions))
         evidence = passages_of(experiment, (ranking[:count] for ranking in rankings_of(experiment, questions)))
-        columns = (questions, predictions, evidence, steps_of(experiment, questions))
-        for question, prediction, passages, steps in zip(*columns, strict=True):
+        for question, prediction, passages in zip(questions, predictions, evidence, strict=True):
             card, row = cards[question.id], rows.get(question.id)
             indexes = {passage.id: card.add(passage) for passage in passages}
             scores = [row_score(row, key) if row else None for key in keys]
@@ -102,14 +100,10 @@ def _split_data(name: str, experiments: Sequence[Experiment]) -> JsonObject:
             ranked = enumerate(indexes.values(), start=1)
             gold = next((rank for rank, index in ranked if "g" in card.passages[index]), 0)
             depths = [depth for depth in GOLD_ANY.depths if row and row_score(row, f"{GOLD_ANY.name}@{depth}")]
-            searches = []
-            for step in steps:
-                new = [index for passage_id, index in indexes.items() if passage_id in step.passage_ids]
-                searches.append((step.query, len(step.passage_ids), new))
             entry = _answer_data(prediction, passages) if prediction else {}
             shown = scores if any(score is not None for score in scores) else []
             least = 0 if gold else min(depths, default=0)
-            entry |= _drop_empty(m=shown, p=[*indexes.values()], g=gold, c=least, u=searches)
+            entry |= _drop_empty(m=shown, p=[*indexes.values()], g=gold, c=least)
             card.entries.append({"x": number, **entry})
     return {
         "name": name,

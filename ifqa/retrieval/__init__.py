@@ -11,6 +11,4 @@ PLUGINS = {
     "rerank": "ifqa.retrieval.rerank:Rerank",
     "run": "ifqa.retrieval.run_file:RunFile",
     "splade": "ifqa.retrieval.splade:Splade",
-    "steps": "ifqa.retrieval.iterative:Steps",
-    "steps-llm": "ifqa.retrieval.iterative:LlmSteps",
 }

@@ -1,15 +1,14 @@
 """Fusion of several retrievers' rankings, by rank (RRF) or by score."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
 from ifqa.errors import ConfigError
+from ifqa.llms.budget import COUNTS
 from ifqa.protocols import Retriever
-from ifqa.records import Question, SearchResult, StageUsage
-from ifqa.retrieval.composition import Part, fuse_by_rank, fuse_by_score, join_generated, merge_usage, top_hits
+from ifqa.records import Hit, Passage, Question, SearchResult, StageUsage
+from ifqa.retrieval.composition import Part
 from ifqa.settings import Natural, check_arguments
-
-_ID_CONFLICT = "two parts of fusion generate different passages with the id {}; remove one part"
 
 
 class Fusion(Retriever):
@@ -27,7 +26,7 @@ class Fusion(Retriever):
         Args:
             parts: at least two.
             method: "rrf": a passage's score is the sum over the parts of weight / (rrf_k + rank). "weighted": the sum of
-                weight x score / best score of the part's ranking; see `ifqa.retrieval.composition.fuse_by_score`.
+                weight x score / best score of the part's ranking; see `fuse_by_score`.
             rrf_k: damps the lead of the first ranks.
         """
         if len(parts) < 2:
@@ -40,15 +39,14 @@ class Fusion(Retriever):
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question. Ties keep the order of the parts, then of their rankings.
 
-        The steps of iterative parts are concatenated. Raises as `fuse_by_score` does, and if two parts generate different
-        passages with the same id.
+        Raises as `fuse_by_score` does, and if two parts generate different passages with the same id.
         """
         rankings = [part.search(questions) for part in self._parts]
         return [self._fuse(question_rankings, k) for question_rankings in zip(*rankings, strict=True)]
 
     def usage(self) -> StageUsage:
         """The parts' usage of the language model."""
-        return merge_usage(part.retriever.usage() for part in self._parts)
+        return _merge_usage(part.retriever.usage() for part in self._parts)
 
     def _fuse(self, rankings: Sequence[SearchResult], k: int) -> SearchResult:
         weights = [part.weight for part in self._parts]
@@ -56,6 +54,68 @@ class Fusion(Retriever):
             fused = fuse_by_rank(rankings, weights, self._rrf_k)
         else:
             fused = fuse_by_score(rankings, weights, [part.k for part in self._parts])
-        traces = [ranking.steps for ranking in rankings if ranking.steps is not None]
-        steps = [step for trace in traces for step in trace] if traces else None
-        return SearchResult(top_hits(fused, k), join_generated(rankings, _ID_CONFLICT), steps)
+        return SearchResult(top_hits(fused, k), _join_generated(rankings))
+
+
+def fuse_by_rank(rankings: Sequence[Sequence[Hit]], weights: Sequence[float], rrf_k: int = 60) -> dict[str, float]:
+    """Passage id -> reciprocal rank fusion of several rankings (Cormack et al., SIGIR 2009)."""
+    fused: dict[str, float] = {}
+    for ranking, weight in zip(rankings, weights, strict=True):
+        for rank, hit in enumerate(ranking, start=1):
+            fused[hit.passage_id] = fused.get(hit.passage_id, 0.0) + weight / (rrf_k + rank)
+    return fused
+
+
+def fuse_by_score(
+    rankings: Sequence[Sequence[Hit]], weights: Sequence[float], depths: Sequence[int] = ()
+) -> dict[str, float]:
+    """Passage id -> weighted sum of scores, each divided by the best score of its ranking.
+
+    Unlike ranks and min-max normalisation, this keeps the lead of the first passage. A passage that a ranking lacks gets the
+    score of the ranking's last passage, or 0 if the ranking is shorter than its depth, because then it holds every passage with
+    a score. Raises ConfigError if the best score of a ranking is not above 0.
+    """
+    fused: dict[str, float] = dict.fromkeys((hit.passage_id for ranking in rankings for hit in ranking), 0.0)
+    for ranking, weight, depth in zip(rankings, weights, depths or [0] * len(rankings), strict=True):
+        if not ranking or not weight:
+            continue
+        top = ranking[0].score
+        if top <= 0:
+            fault = f"weighted fusion needs rankings whose best score is above 0, found {top:g}"
+            raise ConfigError(f'{fault}; set method = "rrf"')
+        shares = {hit.passage_id: hit.score / top for hit in ranking}
+        last = ranking[-1].score / top if len(ranking) >= depth else min(0.0, ranking[-1].score / top)
+        for passage_id in fused:
+            fused[passage_id] += weight * shares.get(passage_id, last)
+    return fused
+
+
+def top_hits(fused: dict[str, float], k: int) -> list[Hit]:
+    """The k passages with the highest scores; ties keep the order of `fused`."""
+    return [Hit(*pair) for pair in sorted(fused.items(), key=lambda pair: -pair[1])[:k]]
+
+
+def _join_generated(rankings: Sequence[SearchResult]) -> list[Passage] | None:
+    """The distinct passages that a question's rankings generated; None if no ranking has generated passages.
+
+    Raises ConfigError if two different passages have the same id.
+    """
+    if all(ranking.generated is None for ranking in rankings):
+        return None
+    passages: dict[str, Passage] = {}
+    for passage in (passage for ranking in rankings for passage in ranking.generated or ()):
+        if passages.setdefault(passage.id, passage) != passage:
+            fault = f"two parts of fusion generate different passages with the id {passage.id!r}"
+            raise ConfigError(f"{fault}; remove one part")
+    return list(passages.values())
+
+
+def _merge_usage(usages: Iterable[StageUsage]) -> StageUsage:
+    """The usage of a shared language model: the maximum of each count, and the last usage's cost."""
+    merged: StageUsage = {}
+    for usage in usages:
+        previous, merged = merged, {**merged, **usage}
+        for count in COUNTS:
+            if count in usage:
+                merged[count] = max(previous.get(count, 0), usage[count])
+    return merged

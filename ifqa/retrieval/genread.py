@@ -1,16 +1,19 @@
 """GenRead (Yu et al. 2023): a language model generates the passages."""
 
+import hashlib
 from collections.abc import Sequence
+from itertools import chain, islice
 from pathlib import Path
 
 from ifqa.errors import ConfigError
 from ifqa.llms.budget import UsageMeter
 from ifqa.prompting.context_window import fit_prompt
-from ifqa.prompting.prompts import load_prompt
+from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel, Retriever
-from ifqa.records import Passage, Question, Request, SearchResult, StageUsage
-from ifqa.retrieval.composition import complete_requests, prompt_hash, rank_in_order
+from ifqa.records import Completion, Passage, Question, Request, SearchResult, StageUsage
+from ifqa.retrieval.composition import rank_in_order
 from ifqa.settings import Temperature, check_arguments
+from ifqa.storage.files import sha256
 
 
 class GenRead(Retriever):
@@ -36,7 +39,7 @@ class GenRead(Retriever):
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` passages of each question, scored 1, 1/2, 1/3, …; fewer if the model failed or wrote nothing."""
-        completions = complete_requests(self._meter, [self.requests([question], k) for question in questions])
+        completions = _complete_requests(self._meter, [self.requests([question], k) for question in questions])
         rankings = []
         for question, question_completions in zip(questions, completions, strict=True):
             parsed = [self.prompt.parse(completion.text) for completion in question_completions if not completion.error]
@@ -58,4 +61,16 @@ class GenRead(Retriever):
     @classmethod
     def fingerprint(cls, prompt: str = "genread-generate", root: Path = Path(), **_: object) -> str:
         """A fingerprint of the prompt's file."""
-        return prompt_hash(prompt, root)
+        return hashlib.sha256(sha256(prompt_path(prompt, root)).encode()).hexdigest()
+
+
+def _complete_requests(meter: UsageMeter, requests: Sequence[Sequence[Request]]) -> list[list[Completion]]:
+    """The completions of each question's requests, sent as one batch; failed and unsent questions are counted."""
+    stream = iter(meter.complete([*chain.from_iterable(requests)]))
+    completions = [list(islice(stream, len(question_requests))) for question_requests in requests]
+    for question_completions in completions:
+        errors = [completion.error for completion in question_completions if completion.error]
+        meter.counts["retry"] += bool(errors)
+        meter.counts["not_asked"] += any(error.startswith("not asked") for error in errors)
+        meter.counts["too_long"] += not question_completions
+    return completions

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
 
 from ifqa.corpus.documents.chunking import encoded_name, parse_locator
-from ifqa.records import Answer, Question, Ranking, Step, Term
+from ifqa.records import Answer, Question, Ranking, Term
 from ifqa.retrieval.queries import split_question
 from ifqa.serve.limits import MAX_BODY, MAX_CHOICES, MAX_CONTEXT, MAX_ID, MAX_K, MAX_KEYS, MAX_QUESTION, MAX_QUESTIONS
 from ifqa.version import __version__
@@ -227,7 +227,6 @@ class AnswerForm(Reply):
     error: Annotated[str, Field(description="Why there is no answer, after a failure.")]
     how: ExplanationForm | None
     evidence: list[Evidence]
-    steps: Annotated[list[Step], Field(description="The searches of an iterative retriever.")] = []
     note: Annotated[str, Field(description="What the reader's language means for this answer.")] = ""
     seconds: Annotated[float, Field(description="From the question's arrival to its answer.")]
 

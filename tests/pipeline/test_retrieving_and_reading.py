@@ -9,9 +9,7 @@ from scored_experiments import write
 from ifqa.errors import IfqaError
 from ifqa.pipeline import chunk_runner, stages
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_outputs import answers_of
 from ifqa.pipeline.system import System
-from ifqa.records import Step
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import sha256, write_jsonl
 
@@ -47,33 +45,6 @@ def test_a_retriever_that_breaks_its_protocol_is_refused(search, complaint):
     with pytest.raises(IfqaError, match=complaint):
         stages.run(Run(toy.experiment(corpus="few", retriever=toy.WORDS | {"name": "outside_of_stages:Broken"})))
     assert not Path("experiments/mine/retrieve").exists()
-
-
-STEPS = """
-from ifqa.records import Step
-class Steps(Words):
-    def search(self, questions, k):
-        rankings = zip(questions, super().search(questions, k))
-        return [SearchResult(hits, steps=[Step(question.text, ("p1",)), Step("again")]) for question, hits in rankings]
-"""
-
-
-def test_the_steps_of_a_search_are_recorded_and_told_with_its_answer():
-    toy.outside(toy.PLUGINS, STEPS)
-    toy.corpus('retriever = "outside_of_stages:Steps"')
-    retriever = toy.WORDS | {"name": "outside_of_stages:Steps"}
-    mine = toy.experiment(corpus="few", retriever=retriever, reader=toy.LAST)
-    stages.run(Run(mine))
-    questions = Run(mine).questions
-    rows = toy.rows("experiments/mine/retrieve/steps.jsonl")
-    assert [row["question_id"] for row in rows] == [question.id for question in questions]
-    assert rows[0]["steps"] == [
-        {"query": questions[0].text, "passage_ids": ["p1"]}, {"query": "again", "passage_ids": []}
-    ]  # fmt: skip
-    steps = [(Step(question.text, ("p1",)), Step("again")) for question in questions]
-    with System(Run(mine)) as system:
-        assert [answer.steps for answer in system.answer(questions)] == steps
-    assert [answer.steps for answer in answers_of(mine, questions)] == steps
 
 
 def test_a_ranking_of_an_unknown_passage_is_refused_by_read():

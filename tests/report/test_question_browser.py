@@ -1,7 +1,6 @@
 """Data for reading question by question: marked answers, passages and scores."""
 
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,10 +9,8 @@ from scored_experiments import benchmark, ctxs, scored, write
 
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
-from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_outputs import steps_of
 from ifqa.records import Calculation, Explanation, Term
 from ifqa.report.question_browser import browser_data, highlight
 from ifqa.storage.files import read_jsonl, write_jsonl
@@ -122,28 +119,3 @@ def test_only_what_is_scored_is_shown_split_by_split(three):
     assert [split["name"] for split in splits] == ["sample dev", "ifqa full-dev"]
     assert len(splits[0]["questions"]) == 3
     assert browser_data([load_experiment("later")]) == {"splits": []}
-
-
-def test_entries_have_the_searches_of_iterative_retrieval():
-    first, second = "If Ann Lee had left, who would have built the mill?", "If Brae had a barn, would Ann Lee?"
-    benchmark(*({"question": text, "answers": ["Ann"], "context": [HOUSE, BARN]} for text in (first, second)))
-    steps = 'name = "steps"\nk = 5\n[[retriever.parts]]\nname = "gold"'
-    mine = scored("mine", steps, {0: "Bob"}, reader="passages = 1")
-    [split] = browser_data([mine, scored("closed", "", {0: "Ann"})])["splits"]
-    question, other = split["questions"]
-    assert question["e"][0]["u"] == [(first, 2, [0]), (f"{first} Brae", 0, [])]
-    assert other["e"][0]["u"] == [(second, 2, [0])]
-    assert "u" not in question["e"][1]
-
-
-def test_malformed_searches_are_refused():
-    benchmark({"question": "If not, who?", "answers": ["Ann"], "context": [HOUSE]})
-    retrieved = ctxs("found.json", ("If not, who?", [("7-1", "", "Nobody.")]))
-    write("experiments/mine.toml", f'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\n{retrieved}\n')
-    mine = load_experiment("mine")
-    wrong = "none", ["a"], [{"query": 3, "passage_ids": []}], [{"query": "a", "passage_ids": [3]}]
-    lines = [{"question_id": "ifqa/full-dev/0", "steps": steps} for steps in wrong]
-    for line in (*lines, {"steps": []}, {"question_id": "other", "steps": []}):
-        write_jsonl(Path("experiments/mine/retrieve/steps.jsonl"), [line])
-        with pytest.raises(IfqaError, match=r"steps\.jsonl"):
-            list(steps_of(mine, Run(mine).questions))

@@ -11,9 +11,9 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Question, SearchResult
-from ifqa.retrieval.composition import Part, fuse_by_rank, fuse_by_score, top_hits
+from ifqa.retrieval.composition import Part
 from ifqa.retrieval.context import Gold
-from ifqa.retrieval.fusion import Fusion
+from ifqa.retrieval.fusion import Fusion, fuse_by_rank, fuse_by_score, top_hits
 
 SEARCHES = []  # (text, k) of each question that Scripted got
 

@@ -57,8 +57,6 @@ def test_the_answers_are_those_of_the_opened_system(experiment, web):
 def test_an_answer_has_its_parts_marked_and_markup_stays_text(web):
     [answer] = ask(web, question=LATER).json()["answers"]
     assert [len(passage["pieces"]) for passage in answer["evidence"]] == [3, 1]
-    steps = [(step["query"], step["passage_ids"]) for step in answer["steps"]]
-    assert steps == [(LATER, ["p/0"]), ("<b>more</b>", ["p/1", "p/2"])]
     hostile = ask(web, question=f"If {HOSTILE}, who?")
     headers = [hostile.headers[name] for name in ("content-type", "x-content-type-options")]
     assert headers == ["application/json", "nosniff"]

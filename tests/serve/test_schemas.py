@@ -1,13 +1,13 @@
 """Answers as JSON objects: they have what the record has, and a text that UTF-8 cannot hold keeps its places."""
 
-from ifqa.records import Answer, Calculation, Explanation, Hit, Passage, Question, Ranking, Step, Term
+from ifqa.records import Answer, Calculation, Explanation, Hit, Passage, Question, Ranking, Term
 from ifqa.serve.schemas import AnswerForm, RankingForm
 
 QUESTION = Question("mine/1", "If it had been ten years later, in what year?")
 PASSAGE = Passage("p/1", "Mill", "It was finished in 1849.")
 TERMS = (Term("1849", "1849", "passage", 19, 23), Term("ten", "10", "question", 18, 21))
 HOW = Explanation("p/1", (0, 24), (19, 23), Calculation("1859", "plus", TERMS))
-ANSWER = Answer(QUESTION, "1859", (PASSAGE,), "1849", "", HOW, 0.5, "", (Step("mill", ("p/1",)),))
+ANSWER = Answer(QUESTION, "1859", (PASSAGE,), "1849", "", HOW, 0.5)
 
 
 def test_an_answer_has_all_of_its_record():
@@ -24,7 +24,7 @@ def test_an_answer_has_all_of_its_record():
             "calculation": {"result": "1859", "rule": "plus", "terms": [term, ten], "line": line},
         },
         "evidence": [{"id": "p/1", "title": "Mill", "text": PASSAGE.text, "source": None, "pieces": pieces}],
-        "steps": [{"query": "mill", "passage_ids": ["p/1"]}], "note": "", "seconds": 0.1,
+        "note": "", "seconds": 0.1,
     }  # fmt: skip
 
 

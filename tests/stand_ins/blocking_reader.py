@@ -3,7 +3,6 @@
 import threading
 
 from ifqa import Calculation, Explanation, Hit, IfqaError, Prediction, Term
-from ifqa.records import SearchResult, Step
 
 OPEN = threading.Event()  # while it is not set, the reader waits
 BATCHES = []  # the questions of each call of the reader
@@ -20,8 +19,7 @@ class FixedRetriever:
     def search(self, questions, k):
         SEARCHED.append([question.text for question in questions])
         hits = [Hit(passage_id, 1 / (rank + 1)) for rank, passage_id in enumerate(self.ids[:k])]
-        second = Step("<b>more</b>", tuple(self.ids[1:3]))
-        return [SearchResult(hits, steps=[Step(question.text, tuple(self.ids[:1])), second]) for question in questions]
+        return [hits for _ in questions]
 
 
 class BlockingReader:

@@ -34,7 +34,6 @@ export function renderAnswer(answer, about, { retrieve, change, again }) {
     answer.note ? make("p", { class: "why", role: "note" }, answer.note) : null,
     make("div", { class: worlds.length > 1 ? "worlds" : "worlds alone" }, worlds),
     evidence(answer),
-    searches(answer),
     about.retriever === null ? null : ranking(answer, retrieve),
     foot(answer, about.reader?.model || about.reader?.name, again),
   ].filter(Boolean);
@@ -164,18 +163,6 @@ function withSentence(pieces, [start, end]) {
     at += characters.length;
   });
   return [...parts[0], make("span", { class: "sentence" }, parts[1]), ...parts[2]];
-}
-
-/** The searches of an iterative retriever, each with the passages that it found first and that were read. */
-function searches(answer) {
-  if (!answer.steps?.length) return null;
-  const steps = answer.steps.map((step) => {
-    const read = answer.evidence.filter((passage) => step.passage_ids.includes(passage.id)).map(nameOf);
-    const count = step.passage_ids.length === 1 ? "1 new passage" : `${step.passage_ids.length} new passages`;
-    return make("li", {}, step.query, make("span", { class: "source" }, ` · ${count}`), read.length ? make("p", {}, `Read: ${read.join("; ")}`) : null);
-  });
-  const title = steps.length === 1 ? "1 search" : `${steps.length} searches`;
-  return make("section", { class: "part" }, make("details", {}, make("summary", {}, title), make("ol", { class: "searches" }, steps)));
 }
 
 /** The ranking, fetched when it is unfolded. */

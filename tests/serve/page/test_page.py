@@ -37,18 +37,14 @@ TERMS = [
 SUM = {"result": "1859", "rule": "plus", "terms": TERMS, "line": "1859 = 1849 (passage) + 10 (question)"}
 PLAIN = {
     "id": "ask/1", "outcome": "answered", "answer": "Jim Lovell", "confidence": 0.61, "candidate": "", "factual": "Neil Armstrong",
-    "error": "", "how": HOW, "evidence": [LOVELL, OTHER], "steps": [], "seconds": 0.21,
+    "error": "", "how": HOW, "evidence": [LOVELL, OTHER], "seconds": 0.21,
 }  # fmt: skip
 OTHERS = {
     "computed": {"answer": "1859", "factual": "", "how": HOW | {"calculation": SUM}},
     "abstained": {"outcome": "abstained", "answer": "", "candidate": "Gustave Eiffel", "confidence": 0.07},
     "foreign": {"outcome": "abstained", "answer": "", "confidence": None, "how": None, "factual": "", "note": f"Trained on {NASTY}."},
     "failed": {"outcome": "failed", "answer": "", "confidence": None, "how": None, "error": "the reader found nothing"},
-    "searched": {
-        "steps": [{"query": "Apollo crew", "passage_ids": ["1-0"]}, {"query": "Jim Lovell", "passage_ids": ["2-0", "3-0"]}],
-    },
     "nasty": {
-        "steps": [{"query": NASTY, "passage_ids": [NASTY]}],
         "answer": NASTY, "factual": NASTY, "how": HOW | {"passage_id": NASTY, "pieces": [NASTY, NASTY, NASTY]},
         "evidence": [{"id": NASTY, "title": NASTY, "text": NASTY, "pieces": [NASTY, NASTY, NASTY]}, LOVELL],
     },
@@ -212,7 +208,7 @@ def test_an_example_is_answered_and_its_address_asks_again(page, server):
     assert chromium.value("document.querySelector('#question').value") == "If plain, who?"
 
 
-def test_a_sum_an_abstention_a_failure_and_searches_are_told_apart(page):
+def test_a_sum_an_abstention_and_a_failure_are_told_apart(page):
     chromium = page("If computed, when?")
     assert text(chromium, ".big") == "1859"
     sum_of = ["", "1849", "in the passage", "+", "10", "“ten years” in the question", "=", "1859", ""]
@@ -223,11 +219,6 @@ def test_a_sum_an_abstention_a_failure_and_searches_are_told_apart(page):
     assert text(chromium, ".abstained .why") == "Below 18%, no answer is given."
     chromium = page("If foreign, who?")
     assert (text(chromium, ".abstained .big"), text(chromium, "[role=note]")) == ("No answer", f"Trained on {NASTY}.")
-    chromium = page("If searched, who?")
-    assert text(chromium, ".big") == "Jim Lovell"
-    chromium.value("[...document.querySelectorAll('summary')].find(one => one.textContent === '2 searches').click()")
-    lines = every(chromium, ".searches li")
-    assert lines == ["Apollo crew · 1 new passageRead: Apollo 11", "Jim Lovell · 2 new passagesRead: Gemini"]
     chromium = page()
     until(chromium, "document.activeElement.id === 'question'")
     chromium.type("If failed, who?")
@@ -275,7 +266,7 @@ def test_markup_stays_text_also_on_a_telephone(page):
     chromium = page("If nasty, who?", width=400)
     assert text(chromium, ".big") == NASTY
     chromium.value("document.querySelectorAll('details').forEach(one => { one.open = true })")
-    for place in ".fact|.quote|.cite|.passage h4|.source|.passage p|.searches li|.searches p|#said".split("|"):
+    for place in ".fact|.quote|.cite|.passage h4|.source|.passage p|#said".split("|"):
         assert NASTY in text(chromium, place), place
     assert chromium.value("document.querySelectorAll('main img, main script').length") == 0
     assert chromium.value("typeof window.hacked") == "undefined"
