@@ -63,8 +63,7 @@ def tiny(hostile=""):
         "id": f"b/dev/1{hostile}", "q": ["", f"If so{hostile}", ", who?"], "a": [f"Ann{hostile}"], "n": [0], "g": [f"Ann{hostile}"],
         "p": [{"i": f"1-1{hostile}", "t": f"Title{hostile}", "x": ["By ", "Ann", f" Lee{hostile}"], "g": 1}],
         "e": [{"x": 0, "a": f"Bob{hostile}", "f": f"Bert{hostile}", "r": f"cut{hostile}", "h": f"1 = 1{hostile}",
-               "w": ["By ", f"Bob{hostile}", "."], "s": f"9%{hostile}", "b": f"Bill{hostile}", "m": [0.0], "p": [0], "g": 1,
-               "u": [[f"who built{hostile}", 3, []], [f"Lee{hostile}", 1, [0]]]}],
+               "w": ["By ", f"Bob{hostile}", "."], "s": f"9%{hostile}", "b": f"Bill{hostile}", "m": [0.0], "p": [0], "g": 1}],
     }  # fmt: skip
     experiment = {"name": f"one{hostile}", "about": f"About{hostile}", "read": 1, "deep": 5, "answers": True}
     split = {"name": f"b dev{hostile}", "experiments": [experiment], "questions": [question]}
@@ -221,7 +220,6 @@ def report(tmp_path_factory):
         ]
         browsed = browser_data(experiments)
     browsed["splits"][0]["experiments"][2]["name"] = NASTY
-    browsed["splits"][0]["questions"][0]["e"][0]["u"] = [[NASTY, 2, [0, 1]]]
     browsed["splits"].append(tiny(NASTY)["splits"][0])
     rows = [(f"experiment-{n} {NASTY}", "41.6 [38.0, 45.1]", "off") for n in range(3)]
     columns = tuple(f"column number {n}" for n in range(30))
@@ -273,7 +271,7 @@ def test_the_page_opens_without_errors_fetches_nothing_and_shows_twenty_at_a_tim
 def test_texts_that_look_like_code_are_shown_as_text(chromium, report, fragment):
     chromium.open(report, fragment)
     unfold(chromium)
-    places = "h3|.wanted b|.said|.source b|.source code|.passage li|.text|th[scope=row]|.about|h2 + .scroll + .note"
+    places = "h3|.wanted b|.said|.source b|.source code|.text|th[scope=row]|.about|h2 + .scroll + .note"
     for place in places.split("|"):
         texts = chromium.value(f"[...document.querySelectorAll('{place}')].map(one => one.textContent)")
         assert any(code in text for text in texts for code in (*HOSTILE, NASTY_WORD)), place
@@ -318,11 +316,7 @@ def test_questions_are_searched_filtered_and_sorted_and_the_address_keeps_it(chr
     assert chromium.complaints == []
 
 
-def test_a_card_shows_answers_ranks_passages_and_searches(chromium, report, tmp_path):
-    chromium.open(written(tmp_path, [], [], tiny()))
-    unfold(chromium)
-    lines = chromium.value("[...document.querySelectorAll('.passage li')].map(one => one.textContent)")
-    assert lines == ["who built · 3 new passages", "Lee · 1 new passage, read: Title"]
+def test_a_card_shows_answers_ranks_and_passages(chromium, report):
     chromium.open(report, "#q=ifqa/full-dev/2", width=400)
     assert chromium.value("document.scrollingElement.scrollWidth") <= 400
     rows = chromium.value(
