@@ -39,7 +39,7 @@ class SinglePart(Retriever):
         if len(parts) != 1:
             fault = f"{name} needs exactly one [[retriever.parts]], found {len(parts)}"
             raise ConfigError(f'{fault}; combine several with "fusion" first')
-        self._name, self._part = name, parts[0]
+        self._part = parts[0]
         self.trained_on = tuple(self._part.retriever.trained_on)
 
     def usage(self) -> StageUsage:

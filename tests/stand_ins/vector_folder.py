@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pytest
 
 from ifqa.retrieval.vectors.vector_store import Shards, ShardWriter
 
@@ -29,20 +28,3 @@ def write_passages(folder, texts):
         lines = [{"id": f"p{n}", "title": "gold", "contents": text} for n, text in enumerate(texts) if n % 2 == shard]
         (folder / f"passages-0000{shard}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return folder
-
-
-def after_a_kill(build):
-    """Interrupt `build` at its second shard and build again: what that returns, and the numbers of the shards that it made."""
-    add, built = ShardWriter.add, []
-
-    def dies(self, number, *rest):
-        if number == 1:
-            raise KeyboardInterrupt
-        add(self, number, *rest)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ShardWriter, "add", dies)
-        with pytest.raises(KeyboardInterrupt):
-            build()
-        patch.setattr(ShardWriter, "add", lambda self, number, *rest: (built.append(number), add(self, number, *rest)))
-        return build(), built

@@ -10,7 +10,6 @@ authors' own random split cannot be rebuilt.
 """
 
 import hashlib
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
@@ -27,7 +26,7 @@ from ifqa.formats.causalqa_datasets import PUBLISHERS
 from ifqa.formats.causalqa_files import Candidates, CausalTest, DatasetFile, Details, FileReader, list_files
 from ifqa.progress import bar
 from ifqa.settings import check_shape
-from ifqa.storage.artifacts import MANIFEST, Artifact, compute_fingerprint, damaged_files, read_manifest
+from ifqa.storage.artifacts import MANIFEST, Artifact, compute_fingerprint, read_manifest
 from ifqa.storage.download import download_file
 from ifqa.storage.files import atomic_write, cached_sha256, json_line, read_json, write_bytes, write_json
 
@@ -94,7 +93,7 @@ def build_causalqa(root: Path, folder: Path | None, rules: str = "notebook", see
             for name, source in sources.items():
                 key = compute_fingerprint({**common, "dataset": source.inputs})
                 state = draft.folder / f"{name}{STATE}"
-                facts = _read_state(state, key) or _copy_finished(place, draft.folder, name, key)
+                facts = _read_state(state, key)
                 if facts is None:
                     state.unlink(missing_ok=True)
                     facts = _write_dataset(draft.folder, name, source, key, rules, seed)
@@ -148,19 +147,6 @@ def _read_state(state: Path, key: str) -> DatasetFacts | None:
     """The facts of a dataset that an earlier attempt completed from the same inputs; None if there are none."""
     facts = check_shape(DatasetFacts, read_json(state), str(state), "remove it") if state.exists() else None
     return facts if facts and facts["key"] == key else None
-
-
-def _copy_finished(finished: Path, folder: Path, name: str, key: str) -> DatasetFacts | None:
-    """Copy a dataset's files from the finished corpus and return its facts; None if its inputs changed or a file is damaged."""
-    manifest, facts = read_manifest(finished), read_facts(finished).get(name)
-    if manifest is None or facts is None or facts["key"] != key:
-        return None
-    if any(path.endswith(f"/{name}.jsonl") for path in damaged_files(finished, manifest)):
-        return None
-    for split in SPLITS:
-        (folder / split).mkdir(exist_ok=True)
-        shutil.copyfile(finished / split / f"{name}.jsonl", folder / split / f"{name}.jsonl")
-    return facts
 
 
 def _write_dataset(folder: Path, name: str, source: DatasetSource, key: str, rules: str, seed: int) -> DatasetFacts:

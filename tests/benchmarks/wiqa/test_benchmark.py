@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ifqa.benchmarks.wiqa.benchmark import SPLITS, TOPICS
+from ifqa.benchmarks.wiqa.benchmark import PHENOMENA, SPLITS, TOPICS, find_phenomena
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.records import Prediction
@@ -114,3 +114,20 @@ def test_an_answer_that_is_not_a_choice_is_wrong():
     counts = {name: part["questions"] for kind in ("subsets", "groups") for name, part in scores[kind].items()}
     expected = {"in_para": 22, "out_of_para": 20, "no_effect": 20, "1_hop": 18, "2_hops": 16, "3_hops": 8}
     assert counts.items() >= (expected | {"dune": 31, "muscle": 31}).items()
+
+
+STEPS = ["The magma cools", "The magma solidifies", "Rain falls on the ground", ""]
+
+
+def test_the_phenomena_of_changes():
+    phenomena = {
+        "the sun shines": (), "hotter water": ("qualitative",), "more magma cools": ("qualitative", "lexical match"),
+        "MORE rain falling on grounds": ("qualitative", "lexical match"), "magma and rain": (),
+        "there is no magma": ("lexical match", "negation"), "the magma doesn't cool": ("lexical match", "negation"),
+        "a note about nothing": ("negation",), "the knot is another one": (), "more": ("qualitative",),
+        "less of an increase in heat": ("qualitative", "juxtaposed"),
+    }  # fmt: skip
+    assert {change: find_phenomena(change, STEPS, True) for change in phenomena} == phenomena
+    assert find_phenomena("the magma cools", STEPS, False) == (), "only a change in the paragraph matches its words"
+    assert find_phenomena("the magma cools", STEPS, True) == ("lexical match",)
+    assert list(PHENOMENA) == ["qualitative", "lexical match", "negation", "juxtaposed"]

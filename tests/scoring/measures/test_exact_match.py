@@ -1,9 +1,7 @@
 """Answer scores, case by case and against torchmetrics' SQuAD."""
 
-import json
 import random
 import unicodedata
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,7 +19,6 @@ SEEDS = [
     *("co-operation", "Beyoncé", "50%", "World War II", "Anna and the King", "theatre", "Tyrannosaurus rex", "№ 5"),
     *("½ mile", "—", "H₂O"),
 ]
-RELEASE = Path(__file__).parents[3] / "data/ifqa"  # where `ifqa data` puts it in a checkout
 
 
 def mutate(text, rng):
@@ -53,12 +50,9 @@ def test_agrees_with_torchmetrics_on_mutated_answers():
     from torchmetrics.functional.text import squad
 
     rng = random.Random(20231206)
-    seeds = list(SEEDS)
-    for file in sorted(RELEASE.glob("*/*.json")):  # the real answers too, where the release lies beside the repository
-        seeds += {answer for row in json.loads(file.read_text(encoding="utf-8")) for answer in row["answers"]}
     seen = set()
     for number in range(1_000):
-        golds = rng.sample(seeds, rng.choice([1, 1, 2, 3]))
+        golds = rng.sample(SEEDS, rng.choice([1, 1, 2, 3]))
         answer = mutate(rng.choice(golds), rng)
         answer = answer if number % 9 else mutate(answer, rng)
         target = {"id": "0", "answers": {"text": golds, "answer_start": [0] * len(golds)}}
