@@ -149,15 +149,12 @@ class Reader(Trainable):
     language: str = ""  # the only one that it answers in by default, as ISO 639-1; empty for any
 
     def answer(
-        self,
-        questions: Sequence[Question],
-        passages: Sequence[Sequence[Passage]],
-        advance: ProgressCallback = no_progress,
+        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
         """One prediction per question, in order; `passages` has a list for each question, best first."""
         raise NotImplementedError
 
-    def requests(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Request]:
+    def requests(self, questions: Sequence[Question], passages: RankedPassages) -> list[Request]:
         """All requests that `answer` will send to a language model, for an estimate."""
         return []
 
@@ -324,7 +321,7 @@ class TrainingData:
     """The questions of a split, and passages retrieved for each. A trainer skips questions that lack what it needs."""
 
     questions: Sequence[Question] = ()
-    rankings: Sequence[Sequence[Passage]] = ()  # passages of each question, best first
+    rankings: RankedPassages = ()
     family: str = ""  # "ifqa/full" or "ifqa/few"; stored with the weights, because the families share questions
     sources: Mapping[str, str] = field(default_factory=dict)  # path -> SHA-256 of each file of questions
     scores: Sequence[Sequence[float]] = ()  # the retriever's scores of `rankings`; empty if the trainer needs none

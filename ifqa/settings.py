@@ -230,7 +230,7 @@ def _describe_schema(schema: Mapping[str, Any]) -> str:
         return " or ".join(dict.fromkeys(map(_describe_schema, options)))
     if choices := _list_choices(schema):
         return " or ".join(map(repr, choices))
-    kind = schema.get("type", "")
+    kind = schema.get("type", "object" if "$ref" in schema else "")
     if kind == "array":
         return "a list of texts" if schema["items"].get("type") == "string" else "a list"
     bounds = [f"{words} {schema[key]:.10g}" for key, words in _BOUNDS.items() if key in schema]

@@ -44,14 +44,6 @@ _CHOICE_RECORDS = [{"label": letter, "text": text} for letter, text in CHOICES.v
 Direction = Literal["more", "less"]
 
 
-class QuestionLine(StrictModel):
-    """A line of a file of questions."""
-
-    question: dict[str, object]
-    metadata: dict[str, object]
-    explanation: dict[str, object] | None = None
-
-
 class QuestionRecord(StrictModel):
     """`question` of a line."""
 
@@ -133,9 +125,11 @@ def read_wiqa_questions(path: Path) -> list[WiqaQuestion]:
 
 def parse_wiqa_question(record: Mapping[str, object], where: str) -> WiqaQuestion:
     """A question from a record in the released layout."""
-    line = parse_section(QuestionLine, record, where)
-    question = parse_section(QuestionRecord, line.question, f"{where}: question")
-    metadata = parse_section(MetadataRecord, line.metadata, f"{where}: metadata")
+    for key, model in (("question", QuestionRecord), ("metadata", MetadataRecord), ("explanation", ExplanationRecord)):
+        if record.get(key) is not None:
+            parse_section(model, record[key], f"{where}: {key}")  # names the key within it
+    line = parse_section(WiqaQuestion, record, where)
+    question, metadata, why = line.question, line.metadata, line.explanation
     try:
         split_stem(question.stem)
     except IfqaError as error:
@@ -151,13 +145,10 @@ def parse_wiqa_question(record: Mapping[str, object], where: str) -> WiqaQuestio
         raise FormatError(
             f"{where}: {metadata.question_type} has the label {label!r} and path_len {length}; wanted {wanted}"
         )
-    why = None
-    if line.explanation is not None:
-        why = parse_section(ExplanationRecord, line.explanation, f"{where}: explanation")
-        if not why.i <= why.j < (count := len(question.para_steps)):
-            place = f"sentences {why.i} and {why.j}"
-            raise FormatError(f"{where}: 'explanation' has the {place}; wanted 0 to {count - 1}, i not after j")
-    return WiqaQuestion(question=question, metadata=metadata, explanation=why)
+    if why is not None and not why.i <= why.j < (count := len(question.para_steps)):
+        place = f"sentences {why.i} and {why.j}"
+        raise FormatError(f"{where}: 'explanation' has the {place}; wanted 0 to {count - 1}, i not after j")
+    return line
 
 
 def check_label(question: WiqaQuestion, graphs: Mapping[str, Graph], where: str) -> bool:
