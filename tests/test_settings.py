@@ -1,3 +1,5 @@
+"""Settings that fit their annotations, and the one line that refuses others."""
+
 import inspect
 import json
 from pathlib import Path
@@ -10,7 +12,7 @@ from pydantic import Field
 from refusals import refused
 
 from ifqa.config.experiment import parse_experiment
-from ifqa.errors import IfqaError
+from ifqa.errors import IfqaError, unknown_name
 from ifqa.plugins import load_plugin
 from ifqa.protocols import INJECTED
 from ifqa.settings import (
@@ -181,3 +183,13 @@ def test_annotations_that_are_kept_as_text_are_checked():
     check_settings("setting", plugin["build"], {"k1": 1, "tensor": 3})
     with refused("'k1': wanted a number, found 'high'"):
         check_settings("setting", plugin["build"], {"k1": "high"})
+
+
+def test_all_of_few_known_names_and_the_nearest_five_of_many_are_listed():
+    names = [f"table3-{number}" for number in range(40)] + ["sample", "samples"]
+    message = str(unknown_name("experiment", "sampel", names))
+    assert message.startswith("unknown experiment 'sampel'; did you mean 'sample'? nearest of 42: sample, samples, ")
+    assert message.count(",") == 4
+    few = unknown_name("reader", "fud", ["llm", "fid"])
+    assert str(few) == "unknown reader 'fud'; did you mean 'fid'? known: fid, llm"
+    assert str(unknown_name("prompt", "x", [])) == "unknown prompt 'x'; known: none"

@@ -1,16 +1,23 @@
-"""WIQA's questions from files in the released layout and from the bundled graphs."""
+"""WIQA's questions from files in the released layout and from the bundled graphs; the published values of its tables."""
 
 import json
+from collections import Counter
 
 import pytest
 
-from ifqa.benchmarks.wiqa.benchmark import PHENOMENA, SPLITS, TOPICS, find_phenomena
+from ifqa.benchmarks.wiqa.benchmark import KINDS, PHENOMENA, SPLITS, TOPICS, find_phenomena
+from ifqa.benchmarks.wiqa.graphs import read_graphs
+from ifqa.benchmarks.wiqa.question_generation import FOLDER, make_complete_questions
+from ifqa.benchmarks.wiqa.release import read_wiqa_questions
+from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.records import Prediction
+from ifqa.report.stats.wiqa import PUBLISHED
 from ifqa.scoring.aggregation import aggregate_rows
 from ifqa.scoring.per_question import score_question
 from ifqa.scoring.scheme import load_scheme
+from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import BUNDLED
 
 SAMPLE = open_benchmark("sample-wiqa")
@@ -131,3 +138,51 @@ def test_the_phenomena_of_changes():
     assert find_phenomena("the magma cools", STEPS, False) == (), "only a change in the paragraph matches its words"
     assert find_phenomena("the magma cools", STEPS, True) == ("lexical match",)
     assert list(PHENOMENA) == ["qualitative", "lexical match", "negation", "juxtaposed"]
+
+
+ROWS = ("majority", "polarity", "adaboost", "decomp-attn", "choice-no-paragraph", "choice")
+
+
+def values(row):
+    experiment = load_experiment(f"wiqa-{row}")
+    assert (experiment.benchmark, experiment.split) == ("wiqa", "test")
+    return {row.measure: row.value for row in experiment.expected}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_has_the_values_of_its_tables_and_its_total_is_the_mean_over_the_types_questions(row):
+    published = values(row)
+    parts = [*(f"{kind}.accuracy" for kind in KINDS), "accuracy"]
+    parts += [f"{topic}.accuracy" for topic in TOPICS] if row.startswith("choice") else []
+    assert list(published) == parts
+    counts = {kind: PUBLISHED[kind][2] for kind in KINDS}
+    total = sum(published[f"{kind}.accuracy"] * count for kind, count in counts.items()) / sum(counts.values())
+    assert abs(published["accuracy"] - total) < 0.03  # values have two digits
+
+
+def test_only_the_reader_of_the_paragraph_gets_it():
+    assert [row for row in ROWS if load_experiment(f"wiqa-{row}").retriever] == ["choice"]
+    assert values("human") == {"accuracy": 96.33}
+
+
+PROCESSES = {record["para_id"]: record for _, record in read_jsonl(FOLDER / "processes.jsonl")}
+GRAPHS = read_graphs(FOLDER / "graphs.jsonl")
+
+
+def test_each_of_twelve_graphs_has_its_process_of_five_to_eight_sentences():
+    assert len(PROCESSES) == len(GRAPHS) == len({process["topic"] for process in PROCESSES.values()}) == 12
+    assert Counter(process["split"] for process in PROCESSES.values()) == {"train": 7, "test": 3, "dev": 2}
+    for graph in GRAPHS.values():
+        steps = PROCESSES[graph.paragraph_id]["steps"]
+        assert 5 <= len(steps) <= 8
+        assert graph.paragraph == ". ".join(steps) + "."
+        assert [len(phrasings) for phrasings in graph.nodes.values()] == [2, 2, 1, 2, 1, 2, 1, 1]
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_the_questions_are_those_of_the_graphs_and_some_have_an_explanation(split):
+    questions = read_wiqa_questions(FOLDER / f"{split}.jsonl")
+    assert any(question.explanation for question in questions)
+    graphs = [graph for graph in GRAPHS.values() if PROCESSES[graph.paragraph_id]["split"] == split]
+    plain = [question.model_copy(update={"explanation": None}) for question in questions]
+    assert plain == make_complete_questions(graphs, 0)
