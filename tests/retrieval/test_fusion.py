@@ -9,11 +9,12 @@ from ifqa.config.experiment import load_experiment, parse_experiment, retriever_
 from ifqa.config.overrides import override, write_resolved
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
-from ifqa.protocols import Retriever
-from ifqa.records import Hit, Question, SearchResult
+from ifqa.protocols import LanguageModel, Retriever
+from ifqa.records import Completion, Hit, Question, SearchResult
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.context import Gold
 from ifqa.retrieval.fusion import Fusion, fuse_by_rank, fuse_by_score, top_hits
+from ifqa.retrieval.genread import GenRead
 
 SEARCHES = []  # (text, k) of each question that Scripted got
 
@@ -118,6 +119,26 @@ def test_generated_passages_are_returned_once():
     for method in ("rrf", "weighted"):
         empty = Fusion(parts=[Part(Scripted(ranks=""), 5)] * 2, method=method)
         assert empty.search(questions[:1], 3) == [SearchResult([])]
+
+
+class Model(LanguageModel):
+    """Gives every request the same completion."""
+
+    def __init__(self, completion):
+        self.completion = completion
+
+    def complete(self, requests, advance=None):
+        return [self.completion for _ in requests]
+
+
+def test_the_usage_has_the_highest_count_of_any_part_and_questions_not_asked():
+    capped, answering = Model(Completion(error="not asked: the cap is reached")), Model(Completion("A mill."))
+    fused = Fusion(parts=[Part(GenRead(model), 1) for model in (capped, answering)])
+    [ranking] = fused.search([Question("q", "If so, who?")], 3)
+    assert [passage.text for passage in ranking.generated] == ["A mill."]
+    assert {key: fused.usage()[key] for key in ("retry", "not_asked", "too_long")} == {
+        "retry": 1, "not_asked": 1, "too_long": 0,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
