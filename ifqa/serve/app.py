@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from os.path import commonprefix
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +19,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ifqa.errors import MissingInput
+from ifqa.formatting import printable_line
 from ifqa.records import Answer
 from ifqa.report.html_page import COLOURS
 from ifqa.serve import html, schemas
@@ -113,30 +112,30 @@ def _add_documents(app: FastAPI, service: Service, guard: Guard) -> None:
     async def documents() -> Response:
         """The folder of documents that is searched, and the files left out, with the reason and what would help."""
         await service.look()
-        await service.look()
         return _json(await asyncio.to_thread(lambda: service.folder))
 
     @app.get("/documents/{passage_id:path}/original", response_class=Response, responses=_RESPONSES)
     async def original(passage_id: str) -> Response:
         """The file of a passage, as it was indexed: a PDF to open, any other as a download."""
-        file = await asyncio.to_thread(service.file, passage_id)
+        file = await asyncio.to_thread(service.file, passage_id, service.system)
         try:
             handle = await asyncio.to_thread(file.open)
         except MissingInput as error:
             raise HTTPException(409, str(error)) from error
-        is_pdf, name = file.name.lower().endswith(".pdf"), quote(os.fsencode(Path(file.name).name))
+        is_pdf, name = file.name.lower().endswith(".pdf"), quote(printable_line(Path(file.name).name))
         headers = {
             "Content-Length": str(file.record.bytes),
             "Content-Disposition": f"{'inline' if is_pdf else 'attachment'}; filename*=UTF-8''{name}",
             "Content-Security-Policy": "sandbox; default-src 'none'",
         }
         kind = "application/pdf" if is_pdf else "application/octet-stream"
-        return _OpenFile(handle, headers, kind)
+        return _OpenFile(handle, file.record.bytes, headers, kind)
 
     @app.get("/documents/{passage_id:path}", response_class=HTMLResponse, responses=_RESPONSES)
     async def document(passage_id: str) -> Response:
         """The text of a passage's file, as a page without a script; the passage has the anchor `here`."""
-        return _html(await asyncio.to_thread(lambda: html.document_page(service.file(passage_id), passage_id)))
+        system = service.system  # kept until the end: the files of its index leave with it
+        return _html(await asyncio.to_thread(lambda: html.document_page(service.file(passage_id, system), passage_id)))
 
     @app.get("/docs", include_in_schema=False)
     async def api(request: Request) -> Response:
@@ -147,13 +146,20 @@ def _add_documents(app: FastAPI, service: Service, guard: Guard) -> None:
 class _OpenFile(StreamingResponse):
     """Sends an open file, and closes it, also if the client leaves before the first byte."""
 
-    def __init__(self, file: BinaryIO, headers: Mapping[str, str], media_type: str) -> None:
-        super().__init__(iter(partial(file.read, 1 << 16), b""), headers=headers, media_type=media_type)
+    def __init__(self, file: BinaryIO, size: int, headers: Mapping[str, str], media_type: str) -> None:
+        super().__init__(_pieces(file, size), headers=headers, media_type=media_type)
         self.file = file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self.file:
             await super().__call__(scope, receive, send)
+
+
+def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
+    """The first `size` bytes of a file, which may grow meanwhile."""
+    while piece := file.read(min(size, 1 << 16)):
+        size -= len(piece)
+        yield piece
 
 
 def _html(text: str) -> Response:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ifqa.corpus.documents.chunking import encoded_name, parse_locator
 from ifqa.corpus.documents.indexed_file import IndexedFile
+from ifqa.formatting import printable_line
 from ifqa.serve.schemas import SourceForm
 
 POLICY = (
@@ -36,7 +37,7 @@ def document_page(file: IndexedFile, passage_id: str) -> str:
     part = "" if shown == passages else " Only a part of this long document is shown."
     lead = f"The text that answers are read from, without pictures and layout.{part}"
     sections.insert(0, f'<p class="lead">{lead} <a href="{original}">{verb} the original</a></p>')
-    return _PAGE.format(title=escape(file.name), body="\n".join(sections))
+    return _PAGE.format(title=escape(printable_line(file.name)), body="\n".join(sections))
 
 
 def api_page(schema: Mapping[str, Any], command: list[str], address: str) -> str:

@@ -113,6 +113,9 @@ class Middleware:
         request_id = client_id if _REQUEST_ID.fullmatch(client_id) else secrets.token_hex(8)
         _request_id.set(request_id)
 
+        # Uvicorn sends no body to HEAD
+        passed = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
@@ -127,9 +130,9 @@ class Middleware:
             if refusal := self._refusal(scope, headers):
                 await refusal(scope, receive, send_with_headers)
             else:
-                await self._pass_on(scope, headers, receive, send_with_headers)
+                await self._pass_on(passed, headers, receive, send_with_headers)
         finally:
-            self._log(scope, status, time.monotonic() - started)
+            self._log({**passed, "method": scope["method"]}, status, time.monotonic() - started)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         path, method = scope["path"], scope["method"]

@@ -169,17 +169,18 @@ class Service:
         source = schemas.SourceForm.of(passage_id, self.system.documents)
         return schemas.PassageForm.model_validate({**asdict(passage), "source": source})
 
-    def file(self, passage_id: str) -> IndexedFile:
-        """The document with a passage; NotFound if the id is unknown."""
-        file = self.system.documents.get(encoded_name(passage_id))
-        if file is None or self.system.passage(passage_id) is None:
+    def file(self, passage_id: str, system: System) -> IndexedFile:
+        """The document with a passage of a system; NotFound if the id is unknown."""
+        file = system.documents.get(encoded_name(passage_id))
+        if file is None or system.passage(passage_id) is None:
             raise NotFound(f"no document has a passage {passage_id!r:.80}")
         return file
 
     @property
     def folder(self) -> schemas.FolderForm:
         """The folder of documents with the files left out; NotFound for another corpus."""
-        documents, build = self.about.documents, self.system.run.corpus
+        system = self.system  # kept until the end: the files of its index leave with it
+        documents, build = self.about.documents, system.run.corpus
         if documents is None or build is None:
             raise NotFound("no folder of documents is searched; start the server with --docs FOLDER")
         bad = [file for file in read_bad_pages(build.artifact("passages").folder) if "kind" in file]

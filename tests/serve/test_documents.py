@@ -1,5 +1,6 @@
 """A folder of documents behind the server: sources in words with links, their text, their files, and those left out."""
 
+import io
 import os
 import urllib.error
 import urllib.request
@@ -12,6 +13,7 @@ from browser import CHROMIUM, browser
 from mixed_documents import pdf
 from serving_system import client, on_loopback, small, until
 
+from ifqa.corpus.documents.indexed_file import IndexedFile
 from ifqa.serve import html
 from ifqa.serve.security import Guard
 
@@ -93,10 +95,10 @@ def served(system):
         yield address, {passage_id.partition("#")[0]: passage_id for passage_id in served.ids}
 
 
-def fetch(address, headers=None):
+def fetch(address, headers=None, method="GET"):
     """Status, headers and text or bytes."""
     try:
-        with urllib.request.urlopen(urllib.request.Request(address, headers=headers or {})) as reply:
+        with urllib.request.urlopen(urllib.request.Request(address, headers=headers or {}, method=method)) as reply:
             return reply.status, reply.headers, reply.read()
     except urllib.error.HTTPError as error:
         return error.code, error.headers, error.read()
@@ -125,6 +127,34 @@ def test_a_pdf_opens_sandboxed_and_any_other_file_is_downloaded(served, docs):
         assert headers["Content-Security-Policy"] == "sandbox; default-src 'none'"
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert body == (docs / name.replace("%20", " ")).read_bytes()
+
+
+def test_a_head_request_has_the_headers_and_no_body(served):
+    address, ids = served
+    for path in (f"documents/{quote(ids['c.html'])}/original", f"documents/{quote(ids['c.html'])}", "v1/about", ""):
+        replies = [fetch(f"{address}/{path}", method=method) for method in ("GET", "HEAD")]
+        lengths = [headers["Content-Length"] for _, headers, _ in replies]
+        assert [status for status, _, _ in replies] == [200, 200], path
+        assert lengths[0] == lengths[1] == str(len(replies[0][2]))
+        assert replies[1][2] == b""
+
+
+def test_a_file_that_grows_while_it_is_sent_ends_where_it_did(served, docs, monkeypatch):
+    address, ids = served
+    text = (docs / "c.html").read_bytes()
+    monkeypatch.setattr(IndexedFile, "open", lambda _: io.BytesIO(text + b"more"))
+    assert fetch(f"{address}/documents/{quote(ids['c.html'])}/original")[::2] == (200, text)
+
+
+def test_a_name_with_hostile_bytes_is_utf_8_in_the_headers_and_plain_on_the_page(system, docs):
+    (docs / "\udcff\n\x1b\N{RIGHT-TO-LEFT OVERRIDE}fdp.txt").write_text("Millet is sown.")
+    with on_loopback(system) as (service, address):
+        ids = [passage.id for passage in service.system.retrieve(["x"], 99)[0].passages]
+        [url] = [f"{address}/documents/{quote(passage_id)}" for passage_id in ids if passage_id.startswith("%FF")]
+        _, headers, _ = fetch(f"{url}/original")
+        assert headers["Content-Disposition"] == "attachment; filename*=UTF-8''%EF%BF%BD%20%EF%BF%BD%EF%BF%BDfdp.txt"
+        _, _, page = fetch(url)
+        assert "<h1>\ufffd \ufffd\ufffdfdp.txt</h1>" in page.decode()
 
 
 def test_only_files_of_the_index_are_given_and_only_as_they_were(served, docs, tmp_path):

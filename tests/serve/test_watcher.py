@@ -6,6 +6,7 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import blocking_reader
 import pytest
@@ -15,7 +16,8 @@ from serving_system import client, on_loopback, small, until
 
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stages import build_corpus
-from ifqa.serve import watcher
+from ifqa.serve import html, watcher
+from ifqa.serve import service as served
 
 SOURCE = '[[passages.sources]]\nformat = "documents"\npath = "docs"\n'
 
@@ -87,8 +89,7 @@ def test_answers_come_from_the_old_index_until_the_new_one_is_complete(web, docs
     monkeypatch.setattr(watcher, "build_corpus", lambda run: (build_corpus(run), built.set(), go.wait(60)))
     before = evidence(web)
     write(docs / "mill.md", "The second mill is new")
-    web.get("/v1/about")
-    assert built.wait(60)  # the old files are replaced
+    look_until(web, lambda _: built.is_set())  # the old files are replaced
     assert web.service.watcher.updating
     assert evidence(web) == before
     blocking_reader.OPEN.clear()
@@ -101,6 +102,32 @@ def test_answers_come_from_the_old_index_until_the_new_one_is_complete(web, docs
     waiting.join(60)
     assert replies == [before]  # the old system's last question
     assert evidence(web) == ["The inn burned down", "The second mill is new"]
+
+
+@pytest.mark.parametrize("step", [(html, "document_page"), (served, "read_bad_pages")], ids=lambda step: step[1])
+def test_a_page_is_whole_although_its_index_is_replaced_meanwhile(web, docs, monkeypatch, step):
+    other, run = web.service.system, getattr(*step)
+    write(docs / "mill.md", "The second mill is new")
+    (docs / "old.doc").write_bytes(b"\xd0")
+    update(web)
+    [answer] = web.post("/v1/ask", json={"question": "If not, who built the mill?"}).json()["answers"]
+    page = quote(answer["evidence"][0]["source"]["url"])
+    paths = {
+        "document_page": (page, answer["evidence"][0]["text"][:20]),
+        "read_bad_pages": ("/v1/documents", "old.doc"),
+    }
+    path, text = paths[step[1]]
+    replaced = []
+
+    def late(*arguments):
+        web.service.system = web.service.watcher._system = other
+        gc.collect()
+        replaced.append(arguments)
+        return run(*arguments)
+
+    monkeypatch.setattr(*step, late)
+    assert text in web.get(path).text
+    assert replaced
 
 
 def test_a_vanished_or_emptied_folder_is_told_once_and_the_old_index_answers(web, docs, caplog, monkeypatch):

@@ -26,7 +26,7 @@ class FolderFile:
     path: str
     name: str  # its path relative to the folder, with slashes
     size: int = 0
-    modified: int = 0  # time of change (ns)
+    modified: int = 0  # time of change (ns), also of one that kept the modification time
     kind: str = ""  # "hidden", "link", "large", "other" (type), "closed" (no permission), "special" (a pipe, a device) or "ifqa"
     reason: str = ""
 
@@ -81,7 +81,7 @@ def scan_folder(top: Path, include: Sequence[str], exclude: Sequence[str], max_m
 
 def _folder_exclusion(path: str, name: str) -> tuple[str, str] | None:
     """Kind and reason of a folder to skip; None for one to enter."""
-    if Path(path).is_symlink():
+    if os.path.islink(path):  # noqa: PTH114 - Path's own raises an error for a path that is too long
         return "link", "a link; links are not followed"
     if name.startswith("."):
         return "hidden", "a hidden folder"
@@ -122,7 +122,7 @@ def _classify_file(path: str, name: str, max_mb: float, named: bool = False) -> 
         kind, reason = "closed", "no permission to read it"
     elif not suffix and is_binary(_first_bytes(path)):
         kind, reason = "other", "no kind of document that is read (no ending)"
-    return FolderFile(path, name, stat.st_size, stat.st_mtime_ns, kind, reason)
+    return FolderFile(path, name, stat.st_size, max(stat.st_mtime_ns, stat.st_ctime_ns), kind, reason)
 
 
 def _first_bytes(path: str) -> bytes:

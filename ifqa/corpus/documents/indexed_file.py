@@ -21,6 +21,7 @@ _MENDS = {
     "no text on": "a scan without text: ocrmypdf IN OUT adds it, or start with --ocr",
     "it needs a password": "save a copy without the password",
     "not a complete PDF": "open it and save it again, or fetch it again",
+    "cannot be read (File name too long": "give its folders shorter names",
     "large": "raise max_mb in the corpus file, indexes/NAME.toml",
     "closed": "allow your user to read it",
     "link": "put the file itself into the folder",

@@ -174,7 +174,7 @@ def read_notebook(text: str) -> Iterator[TextRun]:
             for lines in pieces:
                 yield from (TextRun(line, number, not n, level) for n, line in enumerate(lines))
     except (ValueError, RecursionError, AttributeError, IndexError, KeyError, TypeError) as error:
-        raise UnreadableFile(f"no Jupyter notebook ({error!r})") from error
+        raise UnreadableFile(f"no Jupyter notebook{f' ({error})' if isinstance(error, ValueError) else ''}") from error
 
 
 def _joined(text: str | list[str]) -> str:

@@ -44,6 +44,8 @@ class Archive:
     """A zip archive in memory; raises UnreadableFile if it is damaged, or a file is missing or too large."""
 
     def __init__(self, content: bytes) -> None:
+        if content.startswith(b"\xd0\xcf\x11\xe0"):  # how Office packs an encrypted document, and its older kinds
+            raise UnreadableFile("it needs a password, or is of a version of Office before 2007")
         try:
             self._zip = ZipFile(BytesIO(content))
         except BROKEN as error:

@@ -1,7 +1,7 @@
 """Reads a document as passages, with a reader for each suffix."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -103,16 +103,23 @@ def suffix_of(name: str) -> str:
 def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, int], bytes]:
     """Read the passages of a document, in the process of `WORKER`; a request has a name, a suffix and a `Chunking`'s fields."""
     unit, reader = READERS[request["suffix"]]
-    lines, words, read = list[bytes](), 0, 0
-    runs = reader(content, tuple(request["columns"]))
+    lines, words = list[bytes](), 0
+    runs = _tell_shares(reader(content, tuple(request["columns"])), len(content))
     for passage in chunk_document(request["name"], runs, unit, request["words"], request["overlap"]):
         lines.append(passage_line(passage.id, passage.title, passage.text))
         words += len(passage.text.split())
-        read += len(passage.text)
-        tell_share(min(read / len(content), 1))
     if not lines:
         raise UnreadableFile("no text in it")
     return {"passages": len(lines), "words": words}, b"".join(lines)
+
+
+def _tell_shares(runs: Iterable[TextRun], size: int) -> Iterator[TextRun]:
+    """The runs of a file of `size` bytes, telling the share that is read; a section without a passage yet may be long."""
+    read = 0
+    for run in runs:
+        yield run
+        read += len(run.text)
+        tell_share(min(read / size, 1))
 
 
 WORKER = Worker(f"{__name__}:{read_request.__name__}")

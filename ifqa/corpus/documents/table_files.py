@@ -124,7 +124,9 @@ def read_json(text: str, columns: Sequence[str]) -> Iterator[TextRun]:
     """An array of objects as rows, whose keys are the columns; any other JSON as a paragraph "key: value" for each value."""
     try:
         content = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise UnreadableFile("not JSON that can be read: its values are nested too deeply") from error
+    except ValueError as error:
         raise UnreadableFile(f"not JSON ({error})") from error
     if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
         yield from _json_values(text)

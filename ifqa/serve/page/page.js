@@ -67,7 +67,7 @@ async function ask(question, remember) {
   if (remember && new URLSearchParams(location.search).get("q") !== question) history.pushState(null, "", address(question));
   document.title = `${question} · ifqa`;
   document.body.classList.add("answered");
-  if (matchMedia("(pointer: coarse)").matches) box.blur(); // its keyboard would cover the answer
+  rest();
   problem.replaceChildren();
   place.hidden = true;
   announcer.textContent = "";
@@ -103,6 +103,12 @@ async function ask(question, remember) {
       look();
     }
   }
+}
+
+/** Have the focus where the next question is typed, because the focused link or button may leave. */
+function rest() {
+  if (matchMedia("(pointer: coarse)").matches) box.blur(); // its keyboard would cover the answer
+  else box.focus({ preventScroll: true });
 }
 
 function show(answer) {
@@ -282,7 +288,7 @@ function follow(fresh = false) {
   for (const node of [place, progress, stop]) node.hidden = true;
   problem.replaceChildren();
   if (kept) show(kept);
-  else box.focus();
+  rest();
 }
 
 const start = () => introduce().then(() => {

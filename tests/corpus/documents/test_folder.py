@@ -14,6 +14,7 @@ from ifqa.config.corpus import load_corpus
 from ifqa.corpus import shards
 from ifqa.corpus.documents import readers, source
 from ifqa.corpus.documents.folder import require_documents
+from ifqa.corpus.documents.indexed_file import mend
 from ifqa.corpus.documents.source import Documents
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import IfqaError
@@ -88,6 +89,28 @@ def test_only_changed_and_new_files_are_read_again_and_the_bytes_are_those_of_a_
     assert len([*Path("indexes/other/passages").glob("passages-*.jsonl")]) > 3
     for path in set(Path("indexes/mine/passages").iterdir()) - {Path("indexes/mine/passages/manifest.json")}:
         assert path.read_bytes() == Path("indexes/other/passages", path.name).read_bytes()
+
+
+def test_an_edit_that_keeps_size_and_modification_time_is_read(docs):
+    page = docs / "notes/log03.txt"
+    page.write_text("The lamp is lit.\n")
+    build(docs)
+    before = page.stat()
+    page.write_text("The lamp is out.\n")
+    os.utime(page, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert build(docs)["notes/log03.txt#0:line=1"].text == "The lamp is out."
+
+
+def test_a_path_too_long_for_the_system_is_left_out_with_its_reason(docs, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.chdir(docs)
+        for _ in range(22):
+            os.mkdir("d" * 200)
+            os.chdir("d" * 200)
+    assert "stars.csv#0:line=2" in build(docs)
+    [(name, reason)] = [(name, reason) for name, reason in skipped_files().items() if len(name) > 3000]
+    assert reason == "cannot be read (File name too long)"
+    assert mend({"kind": "closed", "id": name, "reason": reason}) == "give its folders shorter names"
 
 
 def test_files_are_read_again_for_damaged_passages_other_settings_and_later_readers(docs, monkeypatch):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mixed_documents import HANDBOOK, docx, epub, pdf
 
-from ifqa.corpus.documents import markup, office, worker
+from ifqa.corpus.documents import markup, office, readers, worker
 from ifqa.corpus.documents import pdf as pdf_reader
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import UnreadableFile, clean_text, decode_text
@@ -159,6 +159,7 @@ def test_the_text_around_a_table_of_contents_and_rows_of_numbers_at_the_edge_of_
         (".pdf", b"%PDF-1.4 no", "not a complete PDF"),
         (".pdf", pdf([[], []]), "no text on its 2 pages: if they were scanned"),
         (".docx", b"PK no", "not a complete zip archive"),
+        (".docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 EncryptedPackage", "it needs a password"),
         (".docx", word(paragraph("x"), zipfile.ZIP_BZIP2), "is packed by another method than a document's"),
         (".docx", word(paragraph("x"), zipfile.ZIP_LZMA), "is packed by another method than a document's"),
         (".docx", word(paragraph("x"), before='<!DOCTYPE x [<!ENTITY b "c">]>'), "declares a document type"),
@@ -279,3 +280,13 @@ def test_the_docs_state_the_limits():
         "depth of lists and quotations in Markdown": f"{markup.DEEPEST}",
     }
     assert all(f"| {limit} | {amount} |" in table for limit, amount in limits.items())
+
+
+def test_a_long_table_tells_its_share_before_its_first_passage(monkeypatch):
+    shares, told = [], []
+    monkeypatch.setattr(readers, "tell_share", shares.append)
+    monkeypatch.setattr(readers, "passage_line", lambda *passage: told.append(len(shares)) or b"{}\n")
+    rows = "name,town\n" + "Ole,Nordvik\n" * 500
+    readers.read_request({"name": "a.csv", "suffix": ".csv", "columns": [], "words": 100, "overlap": 0}, rows.encode())
+    assert told[0] == len(shares) == 1000
+    assert shares == sorted(shares)

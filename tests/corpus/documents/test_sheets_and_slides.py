@@ -163,7 +163,7 @@ def test_a_notebook_has_markdown_code_and_short_outputs():
         (1, 2, "Old")
     ]
     for broken in ("[1]", '{"cells": [1]}', '{"cells": [{"cell_type": "code", "source": [1]}]}', "{}", "["):
-        with pytest.raises(UnreadableFile, match="no Jupyter notebook"):
+        with pytest.raises(UnreadableFile, match=r"no Jupyter notebook($| \(Expecting)"):
             runs(".ipynb", broken)
 
 
@@ -178,8 +178,8 @@ def test_json_is_rows_or_keys_with_their_lines():
     assert runs(".json", '"alone"') == [(1, 0, "alone.")]
     with pytest.raises(UnreadableFile, match="no column 'c'"):
         runs(".json", '[{"a": 1}]', ("c",))
-    for broken in ("[" * 100_000, "{", "[1 2]"):
-        with pytest.raises(UnreadableFile, match="not JSON"):
+    for broken, reason in (("[" * 100_000, "nested too deeply$"), ("{", "not JSON"), ("[1 2]", "not JSON")):
+        with pytest.raises(UnreadableFile, match=reason):
             runs(".json", broken)
 
 

@@ -338,6 +338,18 @@ def test_the_session_keeps_its_questions_and_answers(page, server):
     assert chromium.complaints == []
 
 
+def test_the_focus_is_where_the_next_question_is_typed(page):
+    chromium = page()
+    chromium.value("sessionStorage.clear()")
+    chromium = page()
+    asked(chromium, "If plain, who?")
+    for link in ("#history a", ".foot button:last-of-type"):
+        chromium.value(f"document.querySelector('{link}').focus()")
+        chromium.press("Enter")
+        until(chromium, "!document.querySelector('#answer').hidden")
+        assert chromium.value("document.activeElement.id") == "question"
+
+
 def test_an_answer_is_copied_and_the_session_exported(page, server, tmp_path):
     server.folder = FOLDER_STATE
     chromium = page()
