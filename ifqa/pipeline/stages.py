@@ -215,10 +215,10 @@ def build_corpus(run: Run) -> None:
         run.corpus = CorpusBuild(corpus, run.questions_of)
 
 
-def open_system(run: Run, session: Session | None = None) -> System:
+def open_system(run: Run) -> System:
     """Build an experiment's corpus if it is missing, and open its retriever and reader."""
     prepare(run)
-    return System(run, session)
+    return System(run)
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def fetch_hint(path: str) -> str:
     return f"fetch it with: ifqa data {names[-1]}" if names else "put it there or name another in the corpus file"
 
 
-def fetch_source(name: str, date: str = "", url: str = "", root: Path = Path()) -> Iterator[str]:
+def fetch_source(name: str, date: str = "", url: str = "") -> Iterator[str]:
     """Download a wiki's dump or DPR's passages into `data/NAME/`, which is created once all files are complete and checked.
 
     An interrupted download stays in `data/.NAME.partial/`, and the next one resumes it. Yields lines for the user.
@@ -70,32 +70,31 @@ def fetch_source(name: str, date: str = "", url: str = "", root: Path = Path()) 
         name: a wiki's name ("enwiki"), or "psgs_w100".
         date: the date of the dump, YYYYMMDD; empty for that of an interrupted download, or else of the newest finished dump.
         url: a mirror with the publisher's layout; for psgs_w100 the folder of the file.
-        root: the parent of `data/`.
     """
     if url and not re.match(r"https?://\S+$", url):
         raise ConfigError(f"--url {url}: wanted an address that begins with https:// or http://")
     if date and not re.fullmatch(r"\d{8}", date):
         raise ConfigError(f"--date {date}: wanted the date of a dump as YYYYMMDD, such as 20260801")
     if name != PASSAGES:
-        yield from _fetch_dump(name, date, url.rstrip("/"), root)
+        yield from _fetch_dump(name, date, url.rstrip("/"))
     elif date:
         raise ConfigError(f"--date is for a wiki's dump, and {PASSAGES} has only one date; leave it out")
     else:
-        yield from _fetch_passages(url.rstrip("/"), root)
-    missing = not find_resource(f"indexes/{name}.toml", root)
+        yield from _fetch_passages(url.rstrip("/"))
+    missing = not find_resource(f"indexes/{name}.toml")
     step = f'write indexes/{name}.toml with path = "data/{name}" (docs/wikipedia.md), then: ' if missing else ""
     yield f"next: {step}ifqa passages {name}"
 
 
-def _fetch_passages(url: str, root: Path) -> Iterator[str]:
-    path = root / "data" / PASSAGES / _PSGS.path
+def _fetch_passages(url: str) -> Iterator[str]:
+    path = Path("data") / PASSAGES / _PSGS.path
     existed = path.exists()
-    download_all([replace(_PSGS, url=f"{url}/{_PSGS.path}" if url else _PSGS.url, path=path)], root / "data")
+    download_all([replace(_PSGS, url=f"{url}/{_PSGS.path}" if url else _PSGS.url, path=path)], Path("data"))
     yield f"{path}: {'there already' if existed else 'verified by the SHA-256 of Hugging Face datasets'}"
 
 
-def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
-    folder = root / "data" / wiki
+def _fetch_dump(wiki: str, date: str, url: str) -> Iterator[str]:
+    folder = Path("data") / wiki
     refuse_links(folder)
     draft, existed = partial_folder(folder), folder.is_dir() and any(folder.iterdir())
     if existed and not (folder / RECORD).exists():
@@ -114,7 +113,7 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
     total = sum(file.size for _, file in listed)
     logger.info(f"{wiki} of {dump.date}: {pluralize(len(files), 'file')}, {total:,} bytes, from {base}")
     try:
-        download_all(files, root / "data")
+        download_all(files, Path("data"))
     except DownloadError as error:
         if error.status != 404:
             raise
