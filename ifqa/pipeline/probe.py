@@ -97,7 +97,7 @@ PROBES: Mapping[str, Callable[[Pairs, int], Pairs]] = {
 }
 
 
-def probe(run: Run, session: Session | None = None, workers: Workers | None = None) -> list[Loss]:
+def probe(run: Run, workers: Workers | None = None) -> list[Loss]:
     """Read the questions of a finished experiment again under each probe; the results are kept in `probe/`.
 
     A finished probe is not read again, and an interrupted one resumes. A language model's caps hold for all probes together.
@@ -105,7 +105,7 @@ def probe(run: Run, session: Session | None = None, workers: Workers | None = No
     """
     experiment, depth = run.experiment, run.reader["passages"]
     run.inputs("score")  # raises if an earlier stage is missing or stale
-    session = session or Session()
+    session = Session()
     with lock(experiment.folder):
         rankings = rankings_of(experiment, run.questions)
         usual: Pairs = [(question, ranking[:depth]) for question, ranking in zip(run.questions, rankings, strict=True)]
