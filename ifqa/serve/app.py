@@ -229,7 +229,7 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
         """Counts in Prometheus's text format."""
         return Response(service.metrics.text(service.gauges), media_type="text/plain; version=0.0.4")
 
-    @app.post("/v1/session", status_code=204)
+    @app.post("/v1/session", status_code=204, responses=_RESPONSES)
     async def sign_in(form: schemas.TokenForm, request: Request) -> Response:
         """Exchange the token for a session cookie."""
         if not guard.is_token(form.token):

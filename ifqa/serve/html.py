@@ -1,6 +1,7 @@
 """Pages without a script: the text of a document, and the API's description."""
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from html import escape
@@ -26,7 +27,7 @@ def document_page(file: IndexedFile, passage_id: str) -> str:
     shown = passages[max(cited - _AROUND, 0) : cited + _AROUND + 1]
     for passage in shown:
         locator, (_, _, headings) = parse_locator(passage.id), passage.title.partition(" › ")
-        place = [str(locator).removeprefix(f"{locator.file}, ")] if locator else []
+        place = [locator.place] if locator else []
         heading, text, here = escape(" · ".join([*place, headings] if headings else place)), escape(passage.text), ""
         if passage.id == passage_id:  # without a script, and without #here in the address, `autofocus` scrolls to it
             text, here = f"<mark>{text}</mark>", ' id="here" tabindex="-1" autofocus'
@@ -48,7 +49,7 @@ def api_page(schema: Mapping[str, Any], command: list[str], address: str) -> str
     ]
     for path, methods in schema["paths"].items():
         for method, operation in methods.items():
-            example, lines = [*command, address + path], [escape(operation["description"])]
+            example, lines = [*command, address + path], [_prose(operation["description"])]
             for parameter in operation.get("parameters", ()):
                 lines.append(
                     f"Parameter <code>{parameter['name']}</code>: {_type(parameter['schema'])}, percent-encoded"
@@ -65,12 +66,17 @@ def api_page(schema: Mapping[str, Any], command: list[str], address: str) -> str
             parts.append(f"<section>{title}{texts}<pre>{escape(shlex.join(example))}</pre></section>")
     for name, shape in objects.items():
         rows = [
-            f"<tr><th scope=row>{field}</th><td>{_type(facts)}</td><td>{escape(facts.get('description', ''))}</td></tr>"
+            f"<tr><th scope=row>{field}</th><td>{_type(facts)}</td><td>{_prose(facts.get('description', ''))}</td></tr>"
             for field, facts in shape.get("properties", {}).items()
         ]
-        about = escape(shape.get("description", ""))
+        about = _prose(shape.get("description", ""))
         parts.append(f'<section id="{name}"><h2>{name}</h2><p>{about}</p><table>{"".join(rows)}</table></section>')
     return _PAGE.format(title="API", body="\n".join(parts))
+
+
+def _prose(text: str) -> str:
+    """A description as HTML; what stands between backticks is code."""
+    return re.sub("`([^`]*)`", r"<code>\1</code>", escape(text))
 
 
 def _type(field: Mapping[str, Any]) -> str:

@@ -224,6 +224,8 @@ def test_the_api_is_described_on_a_page(web):
     assert '<th scope=row>source</th><td><a href="#SourceForm">SourceForm</a> or null</td>' in page
     assert "curl -s http://localhost/v1/ask -H &#x27;Content-Type: application/json&#x27; -d" in page
     assert "<script" not in page
+    assert "has the anchor <code>here</code>." in page
+    assert "HTTPValidationError" not in page  # every error is a problem
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH")

@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from ifqa.corpus.documents.decoding import TextRun, clean_text
 from ifqa.corpus.sentences import split_sentences
+from ifqa.formatting import printable_line
 from ifqa.records import Passage
 
 _UNITS = "page|line|paragraph|part|row|slide|cell|message"
@@ -126,9 +127,14 @@ class Locator:
     sheet: str = ""  # of a workbook
 
     def __str__(self) -> str:
+        return f"{printable_line(self.file)}, {self.place}"  # a name with a line break must not forge a line
+
+    @property
+    def place(self) -> str:
+        """The sheet, and the pages, lines or the like, in words."""
         unit, units = ("p.", "pp.") if self.unit == "page" else (self.unit, f"{self.unit}s")
         where = f"{unit} {self.first}" if self.first == self.last else f"{units} {self.first}-{self.last}"
-        return f"{self.file}, sheet {self.sheet}, {where}" if self.sheet else f"{self.file}, {where}"
+        return f"sheet {printable_line(self.sheet)}, {where}" if self.sheet else where
 
 
 def passage_id(file: str, number: int, unit: str, places: Sequence[tuple[int, int]], sheet: str = "") -> str:

@@ -70,6 +70,7 @@ def test_a_name_that_is_not_utf8_has_a_unique_id_and_can_be_shown():
     names = [os.fsdecode(b"caf\xe9.txt"), os.fsdecode(b"caf\xe8.txt")]
     ids = [passage_id(name, 0, "line", [(1, 0)]) for name in names]
     assert ids == ["caf%E9.txt#0:line=1", "caf%E8.txt#0:line=1"]
+    assert str(parse_locator(passage_id("a\n\x1b.txt", 0, "row", [(1, 0)], "b\nc"))) == "a \ufffd.txt, sheet b c, row 1"
     assert str(parse_locator(ids[0])) == "caf\ufffd.txt, line 1"
 
 
