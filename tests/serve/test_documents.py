@@ -229,6 +229,16 @@ def test_the_api_is_described_on_a_page(web):
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH")
+def test_the_api_page_fits_a_telephone_with_whole_names(served):
+    with browser() as chromium:
+        chromium.open(f"{served[0]}/docs", width=400)
+        rows = "(range => (range.selectNodeContents(name), range.getClientRects().length))(document.createRange())"
+        broken = f"[...document.querySelectorAll('th, td a')].filter(name => {rows} > 1).map(name => name.innerText)"
+        assert chromium.value(broken) == []
+        assert chromium.value("document.documentElement.scrollWidth") == 400
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH")
 def test_in_a_browser_nothing_of_a_document_runs_and_the_passage_is_in_view(served, docs, tmp_path):
     address, ids = served
     with browser() as chromium:
