@@ -81,6 +81,9 @@ class Trainable(Plugin):
     """The base of retrievers, readers and language models, which may be trained on questions."""
 
     trained_verb: ClassVar[str] = "was trained on"  # how a message says that it has seen the family's questions
+    #: Settings of the constructor, or of an index's `build`, that name a model -> the model's name if they are empty. What the
+    #: models have seen is looked up in the ledger (`ifqa.models.ledger`).
+    model_settings: ClassVar[Mapping[str, str]] = {}
     family: str = ""  # the split family of its training questions, as `Benchmark.family` returns it
     trained_on: Collection[str] = ()  # SHA-256 of the files with its training questions
     question_ids: Collection[str] = ()  # in the plugin's file of answers or rankings; all must be in the split

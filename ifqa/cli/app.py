@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer import Argument, Exit, Option
@@ -272,28 +272,53 @@ def convert(
 
 @app.command(rich_help_panel=_RUN)
 def compare(
-    first: Annotated[str, Argument(help="A scored experiment.")],
+    first: Annotated[str, Argument(help="A scored experiment; for --fail-if-worse also a copy of a score folder.")],
     others: Annotated[list[str], Argument(help="Other experiments, scored on the same questions; see --common.")],
     measure: Annotated[str, Option(help="Measure for --show (else the headline); with several others, show it.")] = "",
     show: Annotated[int | None, Option(min=0, help="With one other: show N questions.", show_default="10")] = None,
     common: Annotated[bool, Option("--common", help="Compare over the questions that all experiments share.")] = False,
+    fail_if_worse: Annotated[
+        bool, Option("--fail-if-worse", help="Exit with 1 if the second scores significantly lower (in --measure).")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Compare experiments with the first by paired tests.
 
-    With two experiments, it also shows the questions on which they differ most.
+    With two experiments, it also shows the questions on which they differ most. With --fail-if-worse it is a regression gate: it
+    fails only if a measure fell significantly, and refuses scores whose questions, labels or corpus changed in between.
     """
     from rich.console import Console
 
     from ifqa.config.experiment import load_experiment
     from ifqa.report.compare import compare_pair, compare_to_first
 
+    if fail_if_worse:
+        _gate(first, others, measure, show, common, json)
     if len(others) > 1 and show:
         raise ConfigError(f"--show {show} is for two experiments; found {len(others) + 1}")
     a, b, *more = (load_experiment(name) for name in (first, *others))
     count = 10 if show is None else show
     deltas = compare_to_first(a, [b, *more], measure, common) if more else compare_pair(a, b, measure, count, common)
     options.print_json(deltas.to_dict()) if json else deltas.show(Console(highlight=False))
+
+
+def _gate(first: str, others: list[str], measure: str, show: int | None, common: bool, json: bool) -> NoReturn:
+    """Exit with 1 if the second system is worse, else with 0."""
+    from rich.console import Console
+
+    from ifqa.config.experiment import load_experiment
+    from ifqa.report.gate import check_gate
+
+    if len(others) > 1 or common:
+        problem = "--common" if common else f"{len(others) + 1} experiments"
+        raise ConfigError(f"--fail-if-worse is for two experiments over the same questions; found {problem}")
+    earlier = Path(first) if "/" in first or (Path(first) / "manifest.json").is_file() else load_experiment(first)
+    gate = check_gate(earlier, load_experiment(others[0]), measure)
+    if json:
+        options.print_json(gate.to_dict())
+    else:
+        gate.show(Console(highlight=False), 10 if show is None else show)
+    raise Exit(int(bool(gate.failed)))
 
 
 @app.command(rich_help_panel=_RUN)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ifqa.errors import ConfigError, FormatError, IfqaError, MissingInput
 from ifqa.llms.cache import CompletionCache, RequestBatch, check_store, sum_tokens
@@ -61,6 +61,7 @@ class HF(LanguageModel):
 
     version = 1
     streams = True
+    model_settings: ClassVar = {"model": ""}
     runtime_only = ("device", "batch_tokens", "store")
 
     @check_arguments("setting of llm 'hf'")

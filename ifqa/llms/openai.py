@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -55,6 +55,7 @@ class OpenAI(LanguageModel):
     version = 1
     concurrent = True
     streams = True
+    model_settings: ClassVar = {"model": ""}
     runtime_only = (
         "base_url", "concurrency", "requests_per_minute", "timeout", "retries", "max_cost", "max_total_tokens", "store",
     )  # fmt: skip

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -31,6 +31,7 @@ class Cascade(Reader):
     version = 1
     chunk = 128  # questions: large enough for batches of a model in this process
     trained_verb = "was trained on, or shows,"
+    model_settings: ClassVar = {"weights": "ifqa-extractive"}
 
     @check_arguments("setting of reader 'cascade'")
     def __init__(

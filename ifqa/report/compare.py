@@ -1,15 +1,16 @@
 """Compares experiments over the same questions: the difference in each measure with its interval and p-value."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
+from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from ifqa.config.experiment import Experiment
-from ifqa.errors import ConfigError, MissingInput, unknown_name
+from ifqa.errors import ConfigError, DamagedArtifact, MissingInput, unknown_name
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import predictions_of
 from ifqa.records import Prediction, Question
@@ -18,6 +19,7 @@ from ifqa.scoring.aggregation import QuestionSample, aggregate_rows
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.score_files import QuestionRow, read_rows, row_score
 from ifqa.scoring.statistics import holm_correction
+from ifqa.storage.artifacts import Artifact
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,9 +171,9 @@ def compare_pair(
 
     With `common`, compare over the questions that both have; otherwise their questions must be the same.
     """
-    a, b = _ScoredExperiment(first), _ScoredExperiment(second)
+    a, b = ScoredExperiment(first), ScoredExperiment(second)
     questions = _comparable_questions(a, b, common)
-    differences = _differences(a, b, questions)
+    differences = measure_differences(a, b, questions)
     of_questions = [difference.measure for difference in differences if difference.won is not None]
     measure = measure or first.scheme.headline(of_questions)
     largest = _largest_differences(a, b, questions, measure, count) if measure else []
@@ -189,9 +191,9 @@ def compare_to_first(
     if duplicate := next((name for name in names if names.count(name) > 1), ""):
         raise ConfigError(f"experiment {duplicate} is named twice; name different experiments")
     differences: dict[str, dict[str, Difference]] = {}
-    a = _ScoredExperiment(first)
-    for b in map(_ScoredExperiment, others):
-        for difference in _differences(a, b, _comparable_questions(a, b, common)):
+    a = ScoredExperiment(first)
+    for b in map(ScoredExperiment, others):
+        for difference in measure_differences(a, b, _comparable_questions(a, b, common)):
             differences.setdefault(difference.measure, {})[b.experiment.name] = difference
     if measure and measure not in differences:
         raise unknown_name("measure of these experiments", measure, [*differences])
@@ -203,28 +205,58 @@ def compare_to_first(
     return Comparisons(first.name, first.scheme, corrected)
 
 
-class _ScoredExperiment:
+class ScoredExperiment:
+    """An experiment with the rows of its questions; IfqaError if it was not scored, or its settings or inputs changed since."""
+
     def __init__(self, experiment: Experiment) -> None:
         self.run, self.experiment, command = Run(experiment), experiment, f"ifqa run {experiment.name}"
         scores = self.run.artifact("score")
-        scores.require(command)
-        if not scores.is_current_for(self.run.inputs("score")):
-            stale = f"{scores.folder} is older than the settings or inputs of {experiment.name}"
-            raise MissingInput(f"{stale}; run it again: {command}")
-        self.rows = {row["id"]: row for row in read_rows(scores.folder)}
+        self.inputs = scores.require(command, self.run.inputs("score"))["inputs"]
+        if not scores.is_current_for(self.inputs):
+            raise MissingInput(f"{scores.folder}: some questions have no complete answer; run it again: {command}")
+        self.name, self.rows = experiment.name, {row["id"]: row for row in read_rows(scores.folder)}
 
-    def sample(self, questions: Sequence[Question], scheme: ScoringScheme, reads: bool) -> QuestionSample:
-        """The scores of some questions; `reads`: whether measures of sets get the answers."""
-        predictions: list[Prediction] = []
-        if scheme.sets and reads:
-            answers = predictions_of(self.experiment, self.run.questions)
-            by_id = {prediction.question_id: prediction for prediction in answers}
-            predictions = [by_id[question.id] for question in questions]
-        rows = [self.rows[question.id] for question in questions]
-        return aggregate_rows(rows, questions, scheme, None, predictions).sample()
+    @property
+    def reads(self) -> bool:
+        return self.experiment.reader is not None
+
+    def predictions(self) -> Iterable[Prediction]:
+        return predictions_of(self.experiment, self.run.questions)
 
 
-def _comparable_questions(a: _ScoredExperiment, b: _ScoredExperiment, common: bool) -> list[Question]:
+class StoredScores:
+    """A copy of an experiment's score folder, such as one from an earlier commit, to hold an experiment against."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read the folder, or its `score`; IfqaError if it holds no scores, or they were changed."""
+        scores = Artifact(folder / "score" if (folder / "score").is_dir() else folder)
+        if scores.manifest is None or scores.manifest["inputs"].get("stage") != "score":
+            raise MissingInput(f"{folder} has no scores; wanted a copy of experiments/NAME/score")
+        if scores.damage:
+            raise DamagedArtifact(f"{folder}: {scores.damage} is missing or was changed; copy the score folder again")
+        self.inputs = scores.manifest["inputs"]
+        self.name, self.rows = str(folder), {row["id"]: row for row in read_rows(scores.folder)}
+
+    @property
+    def reads(self) -> bool:
+        return any("answer" in row for row in self.rows.values())
+
+    def predictions(self) -> Iterable[Prediction]:
+        return [Prediction(row["id"], row.get("answer", "")) for row in self.rows.values()]
+
+
+def _sample(
+    scored: ScoredExperiment | StoredScores, questions: Sequence[Question], scheme: ScoringScheme, reads: bool
+) -> QuestionSample:
+    """The scores of some questions; `reads`: whether measures of sets get the answers."""
+    by_id = {prediction.question_id: prediction for prediction in scored.predictions()} if scheme.sets and reads else {}
+    predictions = [by_id[question.id] for question in questions] if by_id else []
+    return aggregate_rows(
+        [scored.rows[question.id] for question in questions], questions, scheme, None, predictions
+    ).sample()
+
+
+def _comparable_questions(a: ScoredExperiment, b: ScoredExperiment, common: bool) -> list[Question]:
     """The questions that both have, in the first's order; questions that share only an id do not count."""
     by_id = {question.id: question for question in b.run.questions}
     questions = [question for question in a.run.questions if by_id.get(question.id) == question]
@@ -238,24 +270,26 @@ def _comparable_questions(a: _ScoredExperiment, b: _ScoredExperiment, common: bo
     return questions
 
 
-def _differences(a: _ScoredExperiment, b: _ScoredExperiment, questions: Sequence[Question]) -> list[Difference]:
+def measure_differences(
+    a: ScoredExperiment | StoredScores, b: ScoredExperiment, questions: Sequence[Question]
+) -> list[Difference]:
     """The difference in every shared measure, in display order."""
-    first, second, scheme = a.experiment, b.experiment, a.experiment.scheme
-    reads = bool(first.reader and second.reader)
-    first_sample, second_sample = (scored.sample(questions, scheme, reads) for scored in (a, b))
-    keys = scheme.keys(second.scheme.keys(first_sample.keys()))
+    first = b.experiment if isinstance(a, StoredScores) else a.experiment
+    scheme, reads = first.scheme, a.reads and b.reads
+    first_sample, second_sample = (_sample(scored, questions, scheme, reads) for scored in (a, b))
+    keys = scheme.keys(b.experiment.scheme.keys(first_sample.keys()))
     differences = []
     for key, _, paired in first_sample.differences(second_sample, keys, first.seed):
         score, other, delta, low, high = paired.percents()
         differences.append(Difference(key, score, other, delta, low, high, paired.p, *(paired.counts or (None,) * 3)))
     if not differences:
-        names = f"{first.name} and {second.name}"
+        names = f"{a.name} and {b.name}"
         raise ConfigError(f"{names} have no measure in common; compare two with readers, or two without")
     return differences
 
 
 def _largest_differences(
-    a: _ScoredExperiment, b: _ScoredExperiment, questions: Sequence[Question], measure: str, count: int
+    a: ScoredExperiment, b: ScoredExperiment, questions: Sequence[Question], measure: str, count: int
 ) -> list[tuple[Question, QuestionRow, QuestionRow]]:
     """The questions with the largest differences in a measure, with both rows; ties are in the questions' order."""
     pairs = [(question, a.rows[question.id], b.rows[question.id]) for question in questions]

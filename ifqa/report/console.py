@@ -18,6 +18,7 @@ from ifqa.plugins import open_benchmark, plugin_names
 from ifqa.progress import write_line
 from ifqa.records import StageUsage
 from ifqa.report.answers import show_answer
+from ifqa.report.exposure import exposure_mark
 from ifqa.report.scores import Scores, score_cell
 from ifqa.report.table import Table, sanitize
 from ifqa.scoring.scheme import GOLD_READ, ScoringScheme
@@ -58,6 +59,7 @@ def show_scores(run: Run, folder: Path) -> int:
                 lines.append("The reader was trained on these questions: its scores say nothing about other questions.")
             if stage == "read" and (label := record.get("label")):
                 lines.append(f"{sanitize(label)}.")
+    lines += [f"Models: {sanitize(mark)}."] if (mark := exposure_mark(experiment)) else []
     for line in (*lines, f"{sanitize(str(folder))}/per_question.jsonl has every question."):
         console.print(line, soft_wrap=True)
     return exit_code(experiment, scores)

@@ -159,7 +159,10 @@ def _source_note(entries: Sequence[Entry]) -> str:
 
 
 def verdict_cell(entry: Entry) -> str:
-    """The worst verdict on the scores, the part of the split they cover, and the reader's label; or why there are no scores."""
+    """The worst verdict on the scores, the part of the split they cover, the reader's label and the ledger's mark.
+
+    Without scores, the reason for that.
+    """
     if entry.stale:
         return f"{STALE}: {entry.stale}"
     scores = entry.scores
@@ -169,7 +172,7 @@ def verdict_cell(entry: Entry) -> str:
     worst = next((each for each in (OFF, NEAR, OK, RETIRED) if each in verdicts), "")
     failed = f"{scores['n_failed']:,} failed" if scores["n_failed"] else ""
     abstained = f"{scores['n_abstained']:,} abstained" if "n_abstained" in scores else ""
-    notes = (worst, score_files.partial_notice(scores), failed, abstained, entry.facts.get("label", ""))
+    notes = (worst, score_files.partial_notice(scores), failed, abstained, entry.facts.get("label", ""), entry.mark)
     return "; ".join(filter(None, notes))
 
 

@@ -24,9 +24,11 @@ from ifqa.corpus import work_units
 from ifqa.corpus.sources import FORMATS, question_splits, source_class
 from ifqa.errors import DamagedArtifact, IfqaError, MissingInput, PluginError
 from ifqa.models.hub import SMOLLM2, is_packaged
+from ifqa.models.ledger import ModelFacts
 from ifqa.pipeline.run import Run, identity_settings
 from ifqa.plugins import Plugins, code_fingerprint, source_file
 from ifqa.records import fingerprint_questions
+from ifqa.report.exposure import collect_models, exposure_mark
 from ifqa.retrieval import queries
 from ifqa.scoring.per_question import VERSION
 from ifqa.scoring.score_files import ScoresJson, parse_scores, read_scores
@@ -69,6 +71,7 @@ class RunFacts(TypedDict, total=False):
     tokens: Natural  # of all answers
     label: str
     trained_on_them: bool
+    models: dict[str, ModelFacts]  # what their files say of the models that the settings name
 
 
 class Record(TypedDict):
@@ -95,6 +98,11 @@ class Entry:
     stale: str = ""  # why its run is out of date
     needs: tuple[str, ...] = ()  # the requirements of an experiment that was not run
     run: Run | None = field(default=None, compare=False, repr=False)  # the local run, if the scores are from it
+
+    @property
+    def mark(self) -> str:
+        """What its models have seen of the benchmark, by today's ledger; empty without scores."""
+        return exposure_mark(self.experiment, self.facts.get("models")) if self.scores else ""
 
 
 def gather_entries(records: Mapping[str, Record], root: Path = Path()) -> list[Entry]:
@@ -282,6 +290,8 @@ def collect_facts(run: Run) -> RunFacts:
         facts["model"] = model
     if servers := [record["server"] for record in stages.values() if "server" in record]:
         facts["server"] = " and ".join(dict.fromkeys(servers))
+    if models := collect_models(experiment):
+        facts["models"] = models
     if "read" in stages and (label := stages["read"].get("label")):
         facts["label"] = label
     if any(record.get("trained_on_them") for record in stages.values()):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.filesize import decimal
 
@@ -38,6 +38,7 @@ class Dense(IndexedRetriever):
     version = 1
     runtime_only = ("device", "engine", "workers", "memory_gb")
     resumes = True
+    model_settings: ClassVar = {"model": hub.MINILM, "query_model": ""}
     _searcher: vector_index.FaissIndex | FlatIndex
 
     @check_arguments("setting of retriever 'dense'")

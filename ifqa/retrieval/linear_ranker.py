@@ -69,6 +69,7 @@ class Ranker(SinglePart):
 
     version = 2
     default_parts: ClassVar = composition.DEFAULT_FIRST_STAGE
+    model_settings: ClassVar = {"model": "ifqa-ranker"}
 
     @check_arguments("setting of retriever 'ranker'")
     def __init__(self, *, parts: Sequence[Part], passages: FetchPassages, model: PathSetting = BUNDLED_MODEL) -> None:

@@ -45,6 +45,7 @@ class Rerank(SinglePart):
     version = 1
     runtime_only = ("device",)
     default_parts: ClassVar[list[dict[str, str]]] = [{"name": "fusion"}]
+    model_settings: ClassVar = {"model": "ifqa-rerank"}
 
     @check_arguments("setting of retriever 'rerank'")
     def __init__(

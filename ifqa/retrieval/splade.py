@@ -8,7 +8,7 @@ which may encode questions by table look-up alone.
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,7 @@ class Splade(IndexedRetriever):
     version = 1
     runtime_only = ("device",)
     resumes = True
+    model_settings: ClassVar = {"model": ""}
 
     @check_arguments("setting of retriever 'splade'")
     def __init__(self, index: Path, *, device: str = "auto") -> None:

@@ -116,6 +116,7 @@ class ClassifierReader(OptionReader):
     """Scores the classes of its training questions from the question's text; a question that offers none of them fails."""
 
     weights: ClassVar[str]  # the file of the weights
+    model_settings: ClassVar = {"checkpoint": ""}
     manifest: ChoiceManifest
 
     def _read_manifest(self, checkpoint: str) -> None:

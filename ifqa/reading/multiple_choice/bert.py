@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ifqa.errors import ConfigError
 from ifqa.models import hub
@@ -45,6 +45,7 @@ class Choice(OptionReader):
     """
 
     name = "choice"
+    model_settings: ClassVar = {"checkpoint": ""}
     version = 1
     runtime_only = ("device", "batch_tokens")
 

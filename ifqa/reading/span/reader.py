@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ifqa.corpus.documents.chunking import parse_locator
 from ifqa.corpus.sentences import sentence_span
@@ -68,6 +68,7 @@ class Extractive(Reader):
 
     version = 4
     runtime_only = ("device", "batch_tokens", "encoder")
+    model_settings: ClassVar = {"weights": "ifqa-extractive"}
 
     @check_arguments("setting of reader 'extractive'")
     def __init__(

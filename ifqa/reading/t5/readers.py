@@ -121,6 +121,7 @@ class Fid(T5Reader):
 
     name = "fid"
     version = 1
+    model_settings: ClassVar = {"checkpoint": DEFAULT_CHECKPOINTS["fid"]}  # also of "rag"
 
     @check_arguments("setting of reader 'fid'")
     def __init__(
@@ -258,6 +259,7 @@ class UnifiedQA(T5Reader):
 
     name = "unifiedqa"
     version = 1
+    model_settings: ClassVar = {"checkpoint": DEFAULT_CHECKPOINTS["unifiedqa"]}
     chunk = 64  # decoded together
 
     @check_arguments("setting of reader 'unifiedqa'")

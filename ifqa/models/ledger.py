@@ -1,0 +1,114 @@
+"""The ledger: which questions of which benchmark a model was trained on, by published evidence or by its own manifest."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from ifqa.models.hub import MODELS
+from ifqa.settings import StrictModel, Text, parse_section
+from ifqa.storage.files import cached_sha256, read_json, read_toml
+from ifqa.storage.resources import BUNDLED
+
+LEDGER = "ledger.toml"
+#: Files of a model's folder, and the keys in them that name the model or the model that it started from.
+_NAMING_FILES = ("manifest.json", "adapter_config.json", "config.json")
+_NAMING_KEYS = ("base_model_name_or_path", "_name_or_path", "name", "model")
+
+
+class Exposure(StrictModel):
+    """Questions that a model was trained on."""
+
+    benchmark: Text
+    questions: Text
+    evidence: Text
+
+
+class _Listed(StrictModel):
+    names: list[Text]
+    seen: list[Exposure] = Field(default_factory=list)
+
+
+class _Ledger(StrictModel):
+    model: list[_Listed] = Field(default_factory=list)
+
+
+class ModelFacts(TypedDict):
+    """What a model's files say of it, kept with the scores, because the ledger may be read when the files are gone."""
+
+    names: list[str]  # its name, and those of the models that it started from, without local paths
+    trained_on: dict[str, list[str]]  # split family -> files of questions
+
+
+def read_model_facts(name: str, root: Path = Path()) -> ModelFacts:
+    """The names and the training of a model: a name on the hub or at a server, a file, or a folder of weights or an adapter."""
+    names, trained_on, queue = dict[str, None](), dict[str, list[str]](), [name]
+    while queue:
+        if (current := queue.pop()) in names:
+            continue
+        names[current] = None
+        path = root / current
+        if len(current) < 1000 and path.is_file():
+            names |= dict.fromkeys(model.name for model in MODELS.values() if model.sha256 == cached_sha256(path))
+        for file in _NAMING_FILES if len(current) < 1000 else ():
+            content = read_json(path / file) if (path / file).is_file() else {}
+            queue += _names_in(content)
+            if isinstance(content, Mapping) and (sources := content.get("sources")):
+                trained_on.setdefault(content.get("family") or "", []).extend(Path(file).name for file in sources)
+    portable = dict.fromkeys(Path(each).name if Path(each).is_absolute() else each for each in names)
+    return {"names": [*portable], "trained_on": trained_on}
+
+
+def _names_in(content: object) -> Iterator[str]:
+    """The models that a manifest or configuration names, at any depth."""
+    if isinstance(content, Mapping):
+        yield from (content[key] for key in _NAMING_KEYS if isinstance(content.get(key), str) and content[key])
+        for part in content.values():
+            yield from _names_in(part)
+
+
+def describe_exposure(models: Mapping[str, ModelFacts], benchmark: str, root: Path = Path()) -> str:
+    """The mark of scores on a benchmark: what of it the models have seen, and of which that is unknown; empty if nothing.
+
+    A benchmark that the ledger never names, such as the bundled sample, has only the marks of models with a manifest.
+    """
+    ledger, seen, unknown = _read_ledger(root), list[str](), list[str]()
+    for name, facts in models.items():
+        listed = [
+            model for model in ledger if any(_matches(part, base) for part in model.names for base in facts["names"])
+        ]
+        questions = [
+            exposure.questions for model in listed for exposure in model.seen if exposure.benchmark == benchmark
+        ]
+        for family, files in facts["trained_on"].items():
+            if family.partition("/")[0] == benchmark:
+                questions.append(f"{family}: {', '.join(files)}")
+        if questions:
+            seen.append(f"{name} has seen {'; '.join(questions)}")
+        elif not listed and not facts["trained_on"]:
+            unknown.append(name)
+    if unknown and any(exposure.benchmark == benchmark for model in ledger for exposure in model.seen):
+        seen.append(f"unknown what {' and '.join(unknown)} has seen")
+    return "; ".join(seen)
+
+
+def _matches(listed: str, name: str) -> bool:
+    """Whether a name is the listed one, after "=", or has it as a part."""
+    if listed.startswith("="):
+        return name == listed[1:]
+    part, whole = (f"-{re.sub('[^a-z0-9]+', '-', text.lower())}-" for text in (listed, name))
+    return part in whole
+
+
+def _read_ledger(root: Path) -> list[_Listed]:
+    """The models of the package's ledger, and of one below `root`."""
+    paths = [path for path in (BUNDLED / LEDGER, root / LEDGER) if path.is_file()]
+    return [model for path in paths for model in _parse_ledger(path.absolute(), path.stat().st_mtime_ns)]
+
+
+@cache
+def _parse_ledger(path: Path, _changed: int) -> list[_Listed]:
+    return parse_section(_Ledger, read_toml(path), str(path)).model
