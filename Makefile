@@ -1,15 +1,24 @@
 # Two commands: `make demo` answers the bundled questions, `make test` runs the tests. Both start from a bare Python.
-# Beside them: `make grid` measures every reader on the bundled benchmarks; `make test-fast` for while you work, `make lint`,
-# `make docs`, `make clean`.
+# Beside them: `make gate` holds the demo's scores against the committed ones; `make grid` measures every reader on the bundled
+# benchmarks; `make test-fast` for while you work, `make lint`, `make docs`, `make clean`.
 
 PYTHON := $(shell for p in $(PYTHON) python3 python3.11 python3.12 python3.13; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && { echo "$$p"; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo grid test test-fast lint docs clean
+.PHONY: demo gate baselines grid test test-fast lint docs clean
 
 demo: .venv/demo
 	$(BIN)/ifqa run sample sample-hard --show 4
+
+# Fails if a bundled experiment scores significantly lower than the committed scores; `make baselines` commits new ones.
+BASELINES := $(notdir $(wildcard baselines/*))
+
+gate: demo
+	for name in $(BASELINES); do $(BIN)/ifqa compare baselines/$$name $$name --fail-if-worse || exit; done
+
+baselines: demo
+	for name in $(BASELINES); do cp experiments/$$name/score/*.json* baselines/$$name/; done
 
 # The bundled experiments that need nothing but this package; with SmolLM2 (`ifqa data smollm2`) those that it answers too.
 GRID := $(filter-out %-propara.toml $(if $(wildcard models/smollm2),,experiments/sample-smollm2%),$(wildcard experiments/sample*.toml))

@@ -2,8 +2,8 @@
 
     python bench/gate.py A B [--pairs 200] [--loss 3]
 
-A and B are two scored experiments over the same questions. A pair of equal systems swaps their answers to each question by chance,
-so that neither is better. For the loss, some of the second's right answers become wrong.
+A and B are two scored experiments over the same questions. A pair of equal systems swaps their answers to each question by
+chance, so that neither is better. For the loss, some of the second's right answers become wrong.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def lose(scored, share, measure, rng):
     worse = copy.copy(scored)
     right = [question_id for question_id, row in scored.rows.items() if row[measure] == 1]
     lost = set(rng.sample(right, round(share * len(scored.rows))))
-    zero = {key: 0.0 for key in ("EM", "F1", "contains")}
+    zero = dict.fromkeys(("EM", "F1", "contains"), 0.0)
     worse.rows = {key: row | zero if key in lost else row for key, row in scored.rows.items()}
     return worse
 

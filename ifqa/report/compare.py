@@ -14,6 +14,7 @@ from ifqa.errors import ConfigError, DamagedArtifact, MissingInput, unknown_name
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import predictions_of
 from ifqa.records import Prediction, Question
+from ifqa.report.exposure import exposure_mark
 from ifqa.report.table import Table, make_frame, p_cell, render_text, sanitize
 from ifqa.scoring.aggregation import QuestionSample, aggregate_rows
 from ifqa.scoring.scheme import ScoringScheme
@@ -68,6 +69,7 @@ class Comparison:
         measure: the measure by which `largest` was chosen; empty if no measure scores single questions.
         largest: questions, each with both experiments' rows of `per_question.jsonl`.
         sizes: the number of questions in each experiment.
+        marks: what each experiment's models have seen of the benchmark (`ifqa.models.ledger`); empty for nothing.
     """
 
     first: str
@@ -78,6 +80,7 @@ class Comparison:
     measure: str
     largest: list[tuple[Question, QuestionRow, QuestionRow]]
     sizes: tuple[int, int]
+    marks: tuple[str, str] = ("", "")
 
     def __getitem__(self, measure: str) -> Difference:
         known = {difference.measure: difference for difference in self.differences}
@@ -94,6 +97,7 @@ class Comparison:
             "questions": {"compared": self.questions, "a": self.sizes[0], "b": self.sizes[1]},
             "measures": [difference.to_dict() for difference in self.differences],
             "largest": {"measure": self.measure, "questions": largest},
+            "seen": dict(zip("ab", self.marks, strict=True)),
         }
 
     def to_frame(self) -> "pd.DataFrame":
@@ -113,6 +117,9 @@ class Comparison:
         shared = "" if of_a == of_b == self.questions else f" that both have (A has {of_a:,}, B has {of_b:,})"
         note = f"{self.questions:,} questions{shared}; p from a paired randomisation test, intervals by bootstrap."
         console.print(note, soft_wrap=True)
+        for letter, mark in zip("AB", self.marks, strict=True):
+            if mark:
+                console.print(f"{letter}: {sanitize(mark)}.", soft_wrap=True)
         for question, row, other in self.largest:
             gold = f"[dim]{sanitize(question.id)}, wanted: {sanitize(' / '.join(question.answers))}[/dim]"
             console.print(f"\n{sanitize(question.text)}  {gold}", soft_wrap=True)
@@ -177,8 +184,10 @@ def compare_pair(
     of_questions = [difference.measure for difference in differences if difference.won is not None]
     measure = measure or first.scheme.headline(of_questions)
     largest = _largest_differences(a, b, questions, measure, count) if measure else []
-    sizes = len(a.run.questions), len(b.run.questions)
-    return Comparison(first.name, second.name, first.scheme, len(questions), differences, measure, largest, sizes)
+    sizes, marks = (len(a.run.questions), len(b.run.questions)), (exposure_mark(first), exposure_mark(second))
+    return Comparison(
+        first.name, second.name, first.scheme, len(questions), differences, measure, largest, sizes, marks
+    )
 
 
 def compare_to_first(
@@ -211,6 +220,7 @@ class ScoredExperiment:
     def __init__(self, experiment: Experiment) -> None:
         self.run, self.experiment, command = Run(experiment), experiment, f"ifqa run {experiment.name}"
         scores = self.run.artifact("score")
+        scores.require(command)
         self.inputs = scores.require(command, self.run.inputs("score"))["inputs"]
         if not scores.is_current_for(self.inputs):
             raise MissingInput(f"{scores.folder}: some questions have no complete answer; run it again: {command}")

@@ -12,6 +12,7 @@ from rich.console import Console
 from ifqa.config.expected import find_score
 from ifqa.config.experiment import Experiment
 from ifqa.errors import unknown_name
+from ifqa.report.exposure import exposure_mark
 from ifqa.report.table import Table, make_frame, render_text, sanitize
 from ifqa.scoring import score_files
 from ifqa.scoring.error_types import classify_outcome
@@ -48,12 +49,14 @@ class Scores:
         content: the scores as in `scores.json`.
         rows: a row for each question, in the questions' order, as in `per_question.jsonl`: "id", "subsets", and each defined
             measure, from 0 to 1; with a reader also "failed" and "answer".
+        mark: what the experiment's models have seen of the benchmark (`ifqa.models.ledger`); empty for nothing.
     """
 
     name: str
     scheme: ScoringScheme
     content: ScoresJson
     rows: Sequence[QuestionRow] = field(default=(), repr=False)
+    mark: str = ""
 
     def __getitem__(self, measure: str) -> Score:
         mean = find_score(self.content, measure)
@@ -95,7 +98,7 @@ class Scores:
 
     def to_dict(self) -> dict[str, object]:
         """A copy of the scores as plain data."""
-        return {"name": self.name, **deepcopy(self.content)}
+        return {"name": self.name, **deepcopy(self.content)} | ({"seen": self.mark} if self.mark else {})
 
     def to_frame(self) -> "pd.DataFrame":
         """A pandas data frame with a row for each measure over all questions, each subset and each group."""
@@ -124,7 +127,8 @@ class Scores:
 
     def _counts(self) -> str:
         abstained = f", {self.n_abstained:,} abstained" if self.n_abstained else ""
-        return f"{self.questions:,} questions, {self.n_failed:,} failed{abstained}"
+        mark = f"; {sanitize(self.mark)}" if self.mark else ""
+        return f"{self.questions:,} questions, {self.n_failed:,} failed{abstained}{mark}"
 
     def _parts(self) -> Iterator[tuple[str, ScoreIntervals]]:
         """The measures of all questions, each subset, each group, and the mean over groups."""
@@ -136,7 +140,8 @@ class Scores:
 
 
 def load_scores(experiment: Experiment, folder: Path) -> Scores:
-    return Scores(experiment.name, experiment.scheme, score_files.read_scores(folder), score_files.read_rows(folder))
+    content, rows = score_files.read_scores(folder), score_files.read_rows(folder)
+    return Scores(experiment.name, experiment.scheme, content, rows, exposure_mark(experiment))
 
 
 def _tables(scores: ScoresJson, scheme: ScoringScheme) -> Iterator[Table]:

@@ -137,7 +137,7 @@ def test_scores_older_than_their_experiment_are_refused(two, stale, limit, tmp_p
 
 def test_scores_of_an_older_scorer_are_refused(two, monkeypatch):
     monkeypatch.setattr(per_question, "VERSION", per_question.VERSION + 1)
-    with pytest.raises(IfqaError, match="is older than the settings or inputs of a; run it again: ifqa run a"):
+    with pytest.raises(IfqaError, match=r"made from other inputs \(changed: version\); make it again: ifqa run a"):
         compare_pair(*two)
 
 

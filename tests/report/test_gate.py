@@ -1,0 +1,125 @@
+"""The regression gate: fails on a significant loss only, and refuses scores of other questions, labels or passages."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from prediction_files import run_answers
+from scored_experiments import write
+from typer.testing import CliRunner
+
+from ifqa.cli.app import app
+from ifqa.config.experiment import load_experiment
+from ifqa.errors import IfqaError
+from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
+from ifqa.plugins import open_benchmark
+from ifqa.report.gate import check_gate
+
+
+@pytest.fixture
+def good():
+    return run_answers("good", range(60), wrong="[bold]never[/bold]")
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["compare", *arguments, "--fail-if-worse"])
+
+
+def test_a_significant_loss_fails_and_lists_the_questions_that_fell(good):
+    worse = run_answers("worse", range(40), wrong="[bold]never[/bold]")
+    gate = check_gate(good, worse)
+    assert gate.failed == ["EM", "F1"]
+    assert [question.id for question, _, _ in gate.measures[0].fell] == [f"sample/dev/{n}" for n in range(40, 60)]
+    result = run("good", "worse", "--show", "1")
+    assert result.exit_code == 1
+    assert "EM, F1 fell on 20 questions" in result.output
+    assert "EM 100 -> 0, F1 100 -> 0" in result.output
+    assert "-> [bold]never[/bold]" in result.output
+    assert "and 19 more" in result.output
+    assert check_gate(worse, good).failed == []
+    assert run("worse", "good").exit_code == 0
+
+
+def test_a_loss_within_chance_passes(good):
+    other = run_answers("other", [*range(57), *range(60, 62)])
+    gate = check_gate(good, other, "EM")
+    assert (gate.failed, gate.measures[0].difference.lost, len(gate.measures[0].fell)) == ([], 3, 3)
+    content = json.loads(run("good", "other", "--json", "--measure", "EM").output)
+    assert (content["failed"], [row["measure"] for row in content["measures"]]) == ([], ["EM"])
+    assert content["measures"][0]["p"] > 0.05
+    assert 0 < content["measures"][0]["noticed"] < 15
+
+
+def test_a_measure_is_corrected_for_the_others(good):
+    other = run_answers("other", range(55))  # one-sided p of 5 losses without a win is 1/32 = .031
+    assert check_gate(good, other, "EM").failed == ["EM"]
+    assert check_gate(good, other).failed == []
+
+
+def test_a_copy_of_the_scores_is_compared_and_its_changes_are_refused(good):
+    shutil.copytree("experiments/good/score", "stored")
+    worse = run_answers("worse", range(40))
+    assert check_gate(Path("stored"), worse).failed == ["EM", "F1"]
+    assert run("./stored", "good").exit_code == 0
+    write("stored/per_question.jsonl", Path("stored/per_question.jsonl").read_text().replace('"EM": 1.0', '"EM": 0.5'))
+    with pytest.raises(
+        IfqaError, match=r"stored: per_question\.jsonl is missing or was changed; copy the score folder again"
+    ):
+        check_gate(Path("stored"), worse)
+    with pytest.raises(IfqaError, match="empty has no scores; wanted a copy of experiments/NAME/score"):
+        check_gate(Path("empty"), worse)
+
+
+def questions_file(answers):
+    write(
+        "q.csv",
+        "question,answers\n" + "".join(f'"If so, who was {name}?",{answer}\n' for name, answer in answers.items()),
+    )
+    ids = [question.id for question in open_benchmark("file").questions("q.csv")]
+    write("mine.jsonl", "".join(json.dumps({"question_id": question_id, "answer": "x"}) + "\n" for question_id in ids))
+    write(
+        "experiments/mine.toml",
+        'benchmark = "file"\nsplit = "q.csv"\n[reader]\nname = "predictions"\npath = "mine.jsonl"\n',
+    )
+    stages.run(Run(load_experiment("mine")))
+    return load_experiment("mine")
+
+
+def test_changed_labels_and_questions_are_refused_with_the_reason():
+    questions_file({"a": "x", "b": "y"})
+    shutil.copytree("experiments/mine/score", "stored")
+    labels = questions_file({"a": "x", "b": "z"})
+    with pytest.raises(IfqaError, match="the texts or labels of their questions changed"):
+        check_gate(Path("stored"), labels)
+    more = questions_file({"a": "x", "b": "y", "c": "z"})
+    with pytest.raises(IfqaError, match="1 questions are not in both"):
+        check_gate(Path("stored"), more)
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [("passages", "the passages of the corpus changed"), ("version", "different versions of the scorer")],
+)
+def test_another_corpus_and_another_scorer_are_refused_with_the_reason(good, key, reason):
+    shutil.copytree("experiments/good/score", "stored")
+    manifest = json.loads(Path("stored/manifest.json").read_text())
+    manifest["inputs"][key] = "another"
+    Path("stored/manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(IfqaError, match=reason):
+        check_gate(Path("stored"), good)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("good", "good", "good"), "found 3 experiments"),
+        (("good", "good", "--common"), "found --common"),
+        (("good", "nix"), "nix"),
+    ],
+)
+def test_what_the_gate_cannot_test_is_refused(good, arguments, problem):
+    result = run(*arguments)
+    assert isinstance(result.exception, IfqaError)
+    assert problem in str(result.exception)
