@@ -85,9 +85,9 @@ def describe_exposure(models: Mapping[str, ModelFacts], benchmark: str, root: Pa
         ]
         for family, files in facts["trained_on"].items():
             if family.partition("/")[0] == benchmark:
-                questions.append(f"{family}: {', '.join(files)}")
+                questions.append(" ".join(filter(None, [family.partition("/")[2], *files])))
         if questions:
-            seen.append(f"{name} has seen {'; '.join(questions)}")
+            seen.append(f"{name} has seen {benchmark}: {'; '.join(questions)}")
         elif not listed and not facts["trained_on"]:
             unknown.append(name)
     if unknown and any(exposure.benchmark == benchmark for model in ledger for exposure in model.seen):

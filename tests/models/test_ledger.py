@@ -9,7 +9,7 @@ from ifqa.models import hub
 from ifqa.models.ledger import describe_exposure, read_model_facts
 from ifqa.storage.files import sha256
 
-FLAN = "{} has seen train"
+FLAN = "{} has seen wiqa: train"
 
 
 def mark(name, benchmark="wiqa", root=None, **others):
@@ -55,7 +55,7 @@ def test_a_model_trained_here_names_the_files_of_its_questions(tmp_path):
     folder.mkdir()
     manifest = {"family": "ifqa/full", "sources": {"data/ifqa/full_split/train.json": "ab"}}
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    assert mark("mine", "ifqa", tmp_path) == "mine has seen ifqa/full: train.json"
+    assert mark("mine", "ifqa", tmp_path) == "mine has seen ifqa: full train.json"
     assert mark("mine", "wiqa", tmp_path) == ""  # known, and not of WIQA
 
 
@@ -70,7 +70,7 @@ def test_a_copied_file_is_recognised_by_its_hash(tmp_path, monkeypatch):
 def test_a_ledger_in_the_working_directory_adds_models(tmp_path):
     evidence = 'benchmark = "wiqa"\nquestions = "test"\nevidence = "its README"\n'
     (tmp_path / "ledger.toml").write_text(f'[[model]]\nnames = ["=mine"]\n[[model.seen]]\n{evidence}')
-    assert mark("mine", "wiqa", tmp_path) == "mine has seen test"
+    assert mark("mine", "wiqa", tmp_path) == "mine has seen wiqa: test"
     assert mark("mine-2", "wiqa", tmp_path) == "unknown what mine-2 has seen"
     assert mark("flan-t5", "wiqa", tmp_path) == FLAN.format("flan-t5")
     (tmp_path / "ledger.toml").write_text('[[model]]\nname = ["mine"]\n')

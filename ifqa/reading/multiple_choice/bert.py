@@ -62,7 +62,6 @@ class Choice(OptionReader):
         self._format = replace(form, **{key: switch == "yes" for key, switch in switches.items() if switch != "auto"})
         if manifest:
             self.family, self.trained_on = manifest.family, frozenset(manifest.sources.values())
-        self.label = "" if manifest else f"{checkpoint} was not trained by ifqa and may have seen these questions"
         self._budget = batch_tokens or BATCH_TOKENS[self._device]
         self._encoder.model.to(self._device, resolve_precision(precision, self._device))
 

@@ -273,8 +273,6 @@ class UnifiedQA(T5Reader):
         folders = [checkpoint_folder(name, self.name) for name in self._folders.values()]
         sources = [load_t5_manifest(folder, self.name).sources.values() for folder in folders]
         self.trained_on = frozenset(chain.from_iterable(sources))
-        unknown = f"{checkpoint or DEFAULT_CHECKPOINTS['unifiedqa']} was not trained by ifqa and may have seen these questions"
-        self.label = "" if all(sources) else unknown
         self._open = partial(
             T5Generator, "unifiedqa", tokenizer=tokenizer, max_tokens=max_tokens, titles=titles, beams=beams,
             max_answer_tokens=max_answer_tokens, device=device, precision=precision, batch_tokens=batch_tokens,
