@@ -132,7 +132,7 @@ def _parse_question(row: dict[str, object], number: str, where: str, prefix: str
         raise FormatError(f"{where}: no answer; wanted at least one text under 'answers'")
     if invalid := next((label for label in labels if label in _RESERVED or set(label) & set(".@")), ""):
         reserved = ", ".join(sorted(_RESERVED))
-        raise FormatError(f"{where}: label {invalid!r}: wanted a label without '.' and '@' that is not {reserved}")
+        raise FormatError(f"{where}: label {invalid!r}: wanted a label without '.' or '@' that is not {reserved}")
     texts = {name: text_field(row, name, where).strip() for name in ("context", "group", *_ORIGIN) if name in row}
     text, context = text_field(row, "question", where).strip(), texts.get("context", "")
     digest = hashlib.sha256(json.dumps([text, context, *choices]).encode()).hexdigest()

@@ -7,7 +7,9 @@ from typer import Argument, Option, Typer
 
 from ifqa.cli.options import CorpusName, Json, OfBenchmark, Processes, Repeated, Splits, print_json, show_help
 
-stats = Typer(help="Show counts of a corpus, benchmark or questions.", invoke_without_command=True, callback=show_help)
+stats = Typer(
+    help="Show counts for a corpus, a benchmark or a set of questions.", invoke_without_command=True, callback=show_help
+)
 
 
 @stats.command("passages")
@@ -31,10 +33,15 @@ def stats_passages(
 @stats.command("questions")
 def stats_questions(
     benchmark: OfBenchmark = "ifqa",
-    splits: Annotated[Repeated, Option("--split", help="A split: full-dev ... Repeatable.", show_default="all")] = None,
+    splits: Annotated[
+        Repeated, Option("--split", help="A split, such as full-dev. Repeatable.", show_default="all")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Count questions by length, kind of answer and question word, and those that splits share; with the paper's values."""
+    """Count a benchmark's questions by length, kind of answer and question word, and the questions that splits share.
+
+    For IfQA, the tables also show the paper's values.
+    """
     from ifqa.report.stats import questions, show_tables
 
     counts = questions.measure(benchmark, splits or ())

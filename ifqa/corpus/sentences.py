@@ -1,4 +1,7 @@
-"""Splits a text into sentences. A passage of 100 words may begin and end within a sentence."""
+"""Splits a text into sentences.
+
+The text need not consist of whole sentences: a 100-word passage may begin or end mid-sentence.
+"""
 
 import re
 
@@ -10,7 +13,7 @@ _FEWEST_WORDS = 4  # a part with fewer, such as a heading, joins the next senten
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, each with the white space after it, so that joined they give the text."""
+    """The sentences of a text, each with the white space after it, so that joining them restores the text."""
     parts, start = [], 0
     for end in (*(match.end() for match in _END.finditer(text)), len(text)):
         if len(text[start:end].split()) >= _FEWEST_WORDS:

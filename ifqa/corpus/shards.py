@@ -1,7 +1,8 @@
 """Writes the shards of a passages folder, and a log from which an interrupted build resumes.
 
-`blocks.jsonl` gets a line after each shard: number and input hash of its block, hash and counts of the shard. A resumed build
-makes only the blocks without a line and those whose input hash differs, such as after a truncated input was fetched again.
+A block is the input of one shard. After each shard, `blocks.jsonl` gets a line with the block's number and input hash and the
+shard's hash and counts. A resumed build makes only the blocks without a line and those whose input hash differs, for example
+because a truncated input was downloaded again.
 """
 
 import hashlib
@@ -127,5 +128,6 @@ def read_file_records(folder: Path) -> dict[str, FileRecord]:
 def _read_log(path: Path) -> Iterator[_Block]:
     """The logged blocks; malformed lines are ignored, so their blocks are built again."""
     for line in path.read_bytes().splitlines() if path.exists() else ():
-        with suppress(ValueError):  # from json or pydantic; pydantic's own parser refuses file names that are not UTF-8
+        # json and pydantic raise ValueError. json.loads is used because pydantic's parser refuses file names that are not UTF-8.
+        with suppress(ValueError):
             yield _Block.model_validate(json.loads(line), strict=False)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _TOKENIZER = "tokenizer.json"
 _OFFICIAL = {WEIGHTS_SHA256: MINILM, MPNET.sha256: MPNET.hub}
-_MEND = f"wanted a folder with an encoder, or {MPNET.name}, which this fetches: ifqa data {MPNET.name}"
+_MEND = f"wanted a folder with an encoder, or {MPNET.name} (to fetch it: ifqa data {MPNET.name})"
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ class Difference:
     """The difference between two experiments in a measure, over the questions that both scored.
 
     `first`, `second`, `delta` (second - first) and the ends `low` and `high` of its 95% bootstrap interval are in percent. `p` is
-    the two-sided p-value of a paired randomisation test. Both resample the measure's units. `won`, `lost` and `tied` count the
-    questions on which the second is better, worse and equally good; None for a measure of sets.
+    the two-sided p-value of a paired randomisation test. The bootstrap and the test both resample the measure's units. `won`,
+    `lost` and `tied` count the questions on which the second is better, worse and equally good; None for a measure of sets.
     """
 
     measure: str
@@ -167,7 +167,7 @@ class Comparisons:
             "p from a paired randomisation test, corrected by Holm's method over the experiments of a measure; "
             "intervals by bootstrap, not corrected."
         )
-        columns = ("measure", "", "score", "less A", "95% interval", "p", "won", "lost", "tied")
+        columns = ("measure", "", "score", "minus A", "95% interval", "p", "won", "lost", "tied")
         Table(title, note, columns, tuple(rows), left=(0, 1)).show(console)
 
 
@@ -272,10 +272,10 @@ def _comparable_questions(a: ScoredExperiment, b: ScoredExperiment, common: bool
     questions = [question for question in a.run.questions if by_id.get(question.id) == question]
     same, sizes = len(questions), (len(a.rows), len(b.rows))
     if not same or not (common or {same} == {*sizes}):
-        hint = ", or those that both have: --common" if same else ""
+        hint = ", or compare only the shared ones: --common" if same else ""
         raise ConfigError(
-            f"{a.experiment.name} has {sizes[0]:,} questions, {b.experiment.name} {sizes[1]:,}, {same:,} of them the same; "
-            f"compare two experiments over the same questions{hint}"
+            f"{a.experiment.name} has {sizes[0]:,} questions and {b.experiment.name} has {sizes[1]:,}; they share {same:,}. "
+            f"Compare experiments over the same questions{hint}"
         )
     return questions
 

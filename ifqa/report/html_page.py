@@ -206,7 +206,7 @@ def _details(title: str, inner: str, attributes: str = "") -> str:
 
 
 def draw_figures(entries: Sequence[Entry]) -> Iterator[str]:
-    """Recall curves of runs over the same split and passages, and confidence curves by split; whole splits only."""
+    """For complete splits only: recall curves of runs over the same passages, confidence curves, and training losses."""
     splits: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.scores and not partial_notice(entry.scores):
@@ -251,12 +251,12 @@ def _confidence_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def _loss_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:
-    """The losses of the trainings whose folders the experiments' settings name, from their logs."""
+    """Loss curves from the training logs in the folders that the experiments' settings name."""
     curves: dict[str, Curve] = {}
     for experiment in (entry.experiment for entry in entries):
         for name in dict.fromkeys(_texts([experiment.retriever, experiment.reader, experiment.llm])):
             log = experiment.root / name / TRAINING_LOG
-            with suppress(OSError, ValueError, FormatError):  # not the name of a folder, or not the log of a training
+            with suppress(OSError, ValueError, FormatError):  # not a folder's name, or not a training log
                 if name not in curves and log.is_file() and (points := _loss_points(log)):
                     curves[name] = Curve(name, points)
     if curves:
@@ -274,7 +274,7 @@ def _texts(settings: object) -> Iterator[str]:
 
 
 def _loss_points(log: Path) -> tuple[Point, ...]:
-    """Step and loss of a training's log, averaged over at most 40 stretches."""
+    """A training log as at most 40 points: the last step and mean loss of each stretch."""
     numbers = [(line.get("step"), line.get("loss")) for _, line in read_jsonl(log)]
     pairs = [(step, loss) for step, loss in numbers if isinstance(step, int) and isinstance(loss, int | float)]
     size = max(1, math.ceil(len(pairs) / 40))

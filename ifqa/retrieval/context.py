@@ -31,8 +31,8 @@ class Context(Retriever):
     """Ranks the context of a question, whole or split into passages in text order. It needs no corpus.
 
     `words` is the length of a passage; 0 for the unchanged context as a single passage. A question without a context gets no
-    passages. Readers truncate long passages: the span reader reads about 170 words, so split long contexts into passages of 100
-    words, and set its `rank_weight = 0`, because their order carries no relevance.
+    passages. Readers truncate long passages (the span reader reads about 170 words), so split long contexts into passages of 100
+    words. Then set the span reader's `rank_weight = 0`, because the passages' order says nothing about relevance.
     """
 
     version = 1

@@ -1,8 +1,8 @@
 """Reranks the passages of another retriever with a learned linear model of lexical match features.
 
-The `FEATURES` are computed from what question and passage share (words, names, numbers, pairs and triples of words) and from the
-passage's score and rank. None describes the passage alone: no length, title, position in the article, or words that the question
-lacks. The ranker takes milliseconds per question and needs no index. `ifqa train ranker` trains it.
+The `FEATURES` are computed from what the question and the passage share (words, names, numbers, pairs and triples of words) and
+from the passage's score and rank. None describes the passage alone: no length, title, position in the article, or words that
+the question lacks. The ranker takes milliseconds per question and needs no index. `ifqa train ranker` trains it.
 """
 
 import math
@@ -38,7 +38,7 @@ FEATURES = (
 )  # fmt: skip
 _WORD = re.compile(r"\w+")
 _WINDOW = 25  # words; about a sentence
-_COMMON_WEIGHT = 0.25  # pairs with no heavier word are ignored: "of the"
+_COMMON_WEIGHT = 0.25  # pairs and triples without a heavier word, such as "of the", are ignored
 
 WordWeight = Callable[[str], float]
 
@@ -56,7 +56,9 @@ def read_ranker(model: str) -> RankerWeights:
     path, remedy = _model_path(model), "train it again: ifqa train ranker"
     ranker = parse_stored(RankerWeights, read_json(path), str(path), remedy)
     if different := ", ".join(sorted(set(ranker.weights) ^ set(FEATURES))):
-        raise ConfigError(f"{path}: its features differ from this version in {different}; {remedy}")
+        raise ConfigError(
+            f"{path}: its features are not those of this version of ifqa (they differ in {different}); {remedy}"
+        )
     return ranker
 
 
@@ -134,7 +136,7 @@ def compute_features(
 ) -> "NDArray[np.float64]":
     """A row of `FEATURES` for each passage of a ranking, float64 [passages, features].
 
-    `weigh` is a word's weight, from 0 for the most common word to 1; scores and texts are the ranking's, best first.
+    `weigh` gives a word's weight, from almost 0 for the most common word to 1; scores and texts are the ranking's, best first.
     """
     import numpy as np
 

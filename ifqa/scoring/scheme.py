@@ -28,7 +28,7 @@ _Kind = TypeVar("_Kind", bound=AnyMeasure)
 class ScoringScheme:
     """The measures, subsets and groups of an experiment."""
 
-    measures: tuple[AnyMeasure, ...]  # in display order, but measures of rankings come first; names are unique
+    measures: tuple[AnyMeasure, ...]  # in display order, but ranking measures are displayed first; names are unique
     subsets: tuple[Subset, ...] = ()
     groups: str = ""  # what `Question.group` means, such as "subject"
 
@@ -113,7 +113,7 @@ def load_scheme(
 def _check_names(benchmark: str, kind: str, names: Sequence[str], taken: Collection[str] = ()) -> None:
     for index, name in enumerate(names):
         if not name or set(name) & set(".@"):
-            raise PluginError(f"benchmark {benchmark!r}: {kind} {name!r}: wanted a name without '.' and '@'")
+            raise PluginError(f"benchmark {benchmark!r}: {kind} {name!r}: wanted a name without '.' or '@'")
         if name in taken or name in names[:index]:
             raise ConfigError(f"benchmark {benchmark!r}: the name of {kind} {name!r} is taken; choose another")
 

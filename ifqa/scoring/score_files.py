@@ -20,7 +20,7 @@ class QuestionRow(TypedDict):
     id: Text
     subsets: list[str]
     gold_read: NotRequired[bool]  # whether the passages given to the reader include a gold passage
-    answer_read: NotRequired[bool]  # whether they hold an answer
+    answer_read: NotRequired[bool]  # whether the passages given to the reader hold an answer
     failed: NotRequired[Share]
     abstained: NotRequired[Share]  # always 1; absent if the reader answered
     confidence: NotRequired[Share]  # the probability that the answer, or the candidate, is right

@@ -61,8 +61,8 @@ class StageRecord(StageUsage):
     sources: NotRequired[dict[str, Annotated[list[int | str], Field(min_length=3, max_length=3)]]]
     questions: NotRequired[Natural]
     hits: NotRequired[Natural]
-    made: NotRequired[dict[str, Natural]]  # generated questions by rule
-    kept: NotRequired[dict[str, Natural]]  # those that passed the reader's check
+    made: NotRequired[dict[str, Natural]]  # rule -> number of generated questions
+    kept: NotRequired[dict[str, Natural]]  # rule -> number of generated questions that passed the reader's check
     label: NotRequired[str]
     trained_on_them: NotRequired[bool]
 
@@ -126,7 +126,7 @@ class Artifact:
 
     @cached_property
     def damage(self) -> str:
-        """The name of a missing or changed file, see `damaged_files`; empty if there is none."""
+        """The name of a missing or changed file (see `damaged_files`); empty if there is none."""
         return next(damaged_files(self.folder, self.manifest), "") if self.manifest else ""
 
     def reread(self) -> None:
@@ -244,8 +244,8 @@ class Artifact:
 def lock(folder: Path, wait: bool = False) -> Iterator[None]:
     """Lock a folder, created if missing, against other processes; the lock ends with its process.
 
-    If another process holds the lock, raises IfqaError, or waits if `wait` is set, which is logged after a second. A read-only
-    file system is not locked: its artifacts can be read, and none can be built.
+    If another process holds the lock, raises IfqaError; with `wait`, waits instead and logs that after a second. A read-only file
+    system is not locked: its artifacts can be read, and none can be built.
     """
     guard = FileLock(folder / ".lock", timeout=0, is_singleton=True)
     try:

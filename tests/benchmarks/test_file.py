@@ -82,7 +82,7 @@ def test_an_id_depends_on_its_question():
         ("id,question,answers\na b,If?,x\n", "id 'a b' holds white space, which separates fields in rankings; use - or _"),
         ("id,question,answers\na,If?,x\na,Or?,x\n", "mine.csv:3: another question has the id 'a'"),
         ("question,answers,group\nIf?,x,g\nOr?,x,\n", "mine.csv: some questions have a 'group', others have none"),
-        ("question,answers,label\nIf?,x,v1.0\n", "label 'v1.0': wanted a label without '.' and '@'"),
+        ("question,answers,label\nIf?,x,v1.0\n", "label 'v1.0': wanted a label without '.' or '@'"),
         ("question,answers,label\nIf?,x,macro\n", "label 'macro': wanted a label"),
         ('question,answers\nIf?,"[""x"", 7"\n', "'answers' starts like a list but is not"),
         ('question,answers\nIf?,"[""x"", 7]"\n', "'answers' must be str, found int"),

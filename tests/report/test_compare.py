@@ -79,7 +79,7 @@ def test_incomparable_experiments_are_refused(two, tmp_path):
         compare_pair(two[0], load_experiment("gold"))
     few = override(two[0], {"limit": 5})
     stages.run(Run(few))
-    with pytest.raises(IfqaError, match=r"83 questions, .* 5, 5 of them the same; .* both have: --common"):
+    with pytest.raises(IfqaError, match=r"83 questions and .* has 5; they share 5\. .* the shared ones: --common"):
         compare_pair(two[0], few)
     with pytest.raises(IfqaError, match="did you mean 'EM'"):
         compare_pair(*two, "EMM", 3)
@@ -115,10 +115,10 @@ def test_other_questions_under_the_same_ids_are_not_compared():
         write(f"{name}/q.csv", "question,answers\n" + "".join(f'"{text}",x\n' for text in texts))
     first = {name: open_benchmark("file").questions(f"{name}/q.csv")[0] for name in questions}
     a, b, c = (answer_file(name, "file", f"{name}/q.csv", {first[name].id: "x"}) for name in questions)
-    with pytest.raises(IfqaError, match="a has 2 questions, b 2, 1 of them the same"):
+    with pytest.raises(IfqaError, match=r"a has 2 questions and b has 2; they share 1\. "):
         compare_pair(a, b)
     assert compare_pair(a, b, common=True).questions == 1
-    with pytest.raises(IfqaError, match=r"0 of them the same; compare two experiments over the same questions$"):
+    with pytest.raises(IfqaError, match=r"they share 0\. Compare experiments over the same questions$"):
         compare_pair(a, c, common=True)
 
 

@@ -56,7 +56,7 @@ def test_an_experiment_adds_measures_and_merging_takes_all():
     [
         ("[Measure('x', float), Measure('x', bool)]", "()", "the name of measure 'x' is taken"),
         ("[Measure('answer', float)]", "()", "the name of measure 'answer' is taken"),
-        ("[Measure('a.b', float)]", "()", "'a.b': wanted a name without '.' and '@'"),
+        ("[Measure('a.b', float)]", "()", "'a.b': wanted a name without '.' or '@'"),
         ("[Measure('', float)]", "()", "wanted a name"),
         ("()", "[Subset('macro', bool)]", "the name of subset 'macro' is taken"),
         ("()", "[Subset('x', bool), Subset('x', bool)]", "the name of subset 'x' is taken"),

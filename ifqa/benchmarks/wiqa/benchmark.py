@@ -60,16 +60,16 @@ KINDS = {
 }
 HOPS = {
     "1_hop": "the questions whose effect is one step from the change",
-    "2_hops": "those whose effect is two steps from it",
-    "3_hops": "those whose effect is three steps from it",
+    "2_hops": "the questions whose effect is two steps from the change",
+    "3_hops": "the questions whose effect is three steps from the change",
 }
 #: What makes a change hard (the paper's section 5.4), by rules over its words; docs/wiqa.md has the rules. A direction word that
 #: is also in the paragraph, such as "cools" in a text on rocks, does not count, unless it is in _AMOUNTS.
 PHENOMENA = {
-    "qualitative": "whose change has a word that says more or less",
+    "qualitative": "whose change has a word for an increase or a decrease",
     "lexical match": "whose change is in the paragraph, and one of its sentences has the words of the change",
     "negation": "whose change is negated",
-    "juxtaposed": "whose change has words that say more and words that say less",
+    "juxtaposed": "whose change has words for both an increase and a decrease",
 }
 _NEGATION = re.compile(
     r"\b(no|not|never|none|nothing|nobody|nowhere|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE

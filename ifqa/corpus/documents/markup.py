@@ -1,6 +1,6 @@
 """Reads plain text, reStructuredText and Markdown (CommonMark with tables and strikethrough) as lines, without markup.
 
-Also notebooks of Jupyter, whose cells are Markdown or code.
+It also reads Jupyter notebooks, whose cells are Markdown or code.
 """
 
 import json
@@ -21,7 +21,7 @@ _RULE = re.compile(r"\s*([=\-~^\"'`#*+.:_<>])\1{2,}\s*")
 _LINE = {"txt": "=-~", "rst": "=-~^\"'`#*+.:_<>"}
 _LONGEST_HEADING = 200  # characters
 _TAG_NAME = re.compile(r"</?([a-zA-Z][\w-]*)")
-_OUTPUT_LINES, _OUTPUT_LINE = 20, 300  # of an output of a notebook, and their characters
+_OUTPUT_LINES, _OUTPUT_LINE = 20, 300  # limits on a notebook's output: its lines, and the characters of a line
 
 _TABLE_RULE = re.compile(r"(?=[^|]*\|)[\s|:+=-]*|\s*\+[-=+]+\+\s*")
 _DIRECTIVE = re.compile(r"\s*\.\.\s+([\w:-]+)::\s*(.*)")
@@ -158,9 +158,8 @@ def read_notebook(text: str) -> Iterator[TextRun]:
     """The cells of a Jupyter notebook, counted from 1: Markdown, code, and the first lines of outputs that are text."""
     try:
         notebook = json.loads(text)
-        cells = (
-            notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
-        )  # of the format before 4
+        # worksheets: notebook format 3 and earlier
+        cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
         for number, cell in enumerate(cells, start=1):
             source = _joined(cell.get("source", cell.get("input", "")))
             if cell["cell_type"] == "markdown":
@@ -174,7 +173,9 @@ def read_notebook(text: str) -> Iterator[TextRun]:
             for lines in pieces:
                 yield from (TextRun(line, number, not n, level) for n, line in enumerate(lines))
     except (ValueError, RecursionError, AttributeError, IndexError, KeyError, TypeError) as error:
-        raise UnreadableFile(f"no Jupyter notebook{f' ({error})' if isinstance(error, ValueError) else ''}") from error
+        raise UnreadableFile(
+            f"not a Jupyter notebook{f' ({error})' if isinstance(error, ValueError) else ''}"
+        ) from error
 
 
 def _joined(text: str | list[str]) -> str:

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 NAN_ERROR = "the reader's probabilities are not numbers (NaN): its checkpoint's weights are damaged"
 _WIDTH = 8  # lengths are padded to a multiple of this, which makes attention kernels faster
 _DECODED = 8  # tokens attended to in a decoding batch, per token in an encoding batch
-_TOGETHER = 64  # most questions decoded at a time: the logits of all their tokens are kept
+_TOGETHER = 64  # maximum number of questions decoded at once, because the logits of all their tokens are kept
 _SHARE = 0.4  # share of a GPU's free memory for the keys and values of cross-attention
 
 
@@ -199,7 +199,7 @@ def generate_in_batches(
             continue
         if full:  # raised outside the handler, whose traceback would keep the memory in use
             problem = f"a question with {counts[group[0]]} passages does not fit into the memory of {model.device}"
-            raise IfqaError(f"{problem}; read fewer passages, use a smaller checkpoint, or another device")
+            raise IfqaError(f"{problem}; read fewer passages, or use a smaller checkpoint or another device")
         tokens = len(group) * sizes[group[0]]
         limits.encoded, limits.decoded = (max(1, min(size, tokens) // 2) for size in (limits.encoded, limits.decoded))
         if model.device.type == "cuda":

@@ -1,4 +1,4 @@
-"""RAG on T5: likelihoods of answers marginalised over passages, training on them, and decoding (Lewis et al. 2020).
+"""RAG on T5: answer likelihoods marginalised over passages, training that maximises them, and decoding (Lewis et al. 2020).
 
 A passage's probability p(z|x) is the softmax of the retrieval scores, divided by a temperature, over the passages of its
 question. The network gives log p(y_i|x,z,y_1..i-1), from each passage alone (section 2.1). Mode "token" decodes with one beam
@@ -30,8 +30,9 @@ from ifqa.reading.t5.model import (
     generate_in_batches,
 )
 
-_TOGETHER = 1024  # most positions for which probabilities over the whole vocabulary are kept at a time
-_Hypothesis = tuple[tuple[int, ...], float]  # token ids, with `</s>` unless it is cut off, and their log-probability
+_TOGETHER = 1024  # maximum number of positions whose probabilities over the whole vocabulary are held at once
+# Token ids, ending in `</s>` unless the hypothesis was cut off, and their log-probability.
+_Hypothesis = tuple[tuple[int, ...], float]
 
 
 def log_priors(scores: Tensor, counts: Sequence[int], temperature: Tensor | float = 1.0) -> Tensor:
@@ -42,10 +43,12 @@ def log_priors(scores: Tensor, counts: Sequence[int], temperature: Tensor | floa
 def marginalize(log_probabilities: Tensor, priors: Tensor, counts: Sequence[int]) -> Tensor:
     """The log, [questions, ...], of probabilities averaged over each question's passages with the priors as weights.
 
-    `log_probabilities` are [passages, ...], `priors` log p(z|x), [passages], and `counts` the passages of each question.
+    `log_probabilities` is [passages, ...]; `priors` is log p(z|x), [passages]; `counts` is the number of passages of each
+    question.
     """
     weighted = log_probabilities + priors.view(-1, *[1] * (log_probabilities.dim() - 1))
-    if len(set(counts)) == 1:  # a single operation; a beam search may have a group for each passage
+    # One operation suffices; this matters in a beam search, where every passage may be a group of its own.
+    if len(set(counts)) == 1:
         return weighted.view(-1, counts[0], *weighted.shape[1:]).logsumexp(1)
     return torch.stack([part.logsumexp(0) for part in torch.split(weighted, list(counts))])
 
@@ -262,7 +265,8 @@ def _step(
     model: FusionInDecoder, ids: Tensor, mask: Tensor, cache: EncoderDecoderCache, states: Tensor | None = None
 ) -> Tensor:
     """Float32 log-probabilities after each token, [rows, tokens, vocabulary]; only an empty cache needs the hidden `states`."""
-    if states is None:  # their keys and values are in the cache; T5 uses only their shape
+    if states is None:
+        # The keys and values of the encoder states are in the cache; T5 needs only a tensor of the states' shape.
         states = torch.empty(1, 1, 1, dtype=model.dtype, device=ids.device).expand(*mask.shape, model.config.d_model)
     encoded = BaseModelOutput(last_hidden_state=states)
     outputs = model(

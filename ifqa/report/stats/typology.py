@@ -19,18 +19,19 @@ Aspects = dict[str, dict[QuestionKey, str]]  # aspect -> question -> class; "" f
 
 @dataclass
 class AnnotationCounts:
-    """The classes that the annotator and the labeller gave the questions."""
+    """How many questions the annotator and the labeller put in each class, and how well they agree."""
 
     classes: dict[str, dict[str, dict[str, int]]]  # "annotator" or "labeller" -> aspect -> class -> questions
     labeller: dict[str, dict[str, LabellerScore]] = field(
         default_factory=dict
-    )  # aspect -> class, or "all" -> its counts
+    )  # aspect -> class (or "all") -> the labeller's counts
 
 
 def measure(annotated: Path | None, questions: Path | None = None) -> AnnotationCounts:
-    """Count a file of annotations, and judge the labeller against it.
+    """Count the annotations in a file, and judge the labeller by them.
 
-    The labeller reads the texts in the file `questions`; None leaves it out. Without annotations, only its classes are counted.
+    The labeller reads the texts in the file `questions`; if that is None, the labeller is left out. Without annotations, only the
+    labeller's classes are counted.
     """
     if not (annotated or questions):
         raise ConfigError("wanted a file of annotations, or --questions FILE; found neither")
@@ -101,5 +102,5 @@ def tables(counts: AnnotationCounts) -> Iterator[Table]:
             rows.append((title, *cells, interval_cell(coverage), interval_cell(precision)))
     if rows:
         columns = ("", "annotated", "given", "right", "coverage", "precision")
-        note = "coverage: questions that the labeller gives a class. In brackets: 95% intervals."
+        note = "coverage: the share of questions to which the labeller gives a class. In brackets: 95% intervals."
         yield Table("The labeller, judged by the annotations", note, columns, tuple(rows))

@@ -92,9 +92,11 @@ def tables(counts: Counts, published: bool) -> Iterator[Table]:
     if published:
         for n, split in enumerate(_SPLITS):
             columns[f"paper {split}"] = {name: row[n] for name, row in PUBLISHED.items()}
-        notes.append("paper: Table 1 of Tandon et al., 2019. The released test split has 3,003.")
+        notes.append("paper: Table 1 of Tandon et al., 2019. The released test split has 3,003 questions.")
     if any("located" in column for column in columns.values()):
-        notes.append("located: the question's nodes are in its graph; no label contradicts its path.")
+        notes.append(
+            "located: questions whose nodes are in their graph; each label agrees with the path between the nodes."
+        )
     names = dict.fromkeys(name for column in columns.values() for name in ("topics", *column))
     rows = [(name, *(f"{column[name]:,}" if name in column else "-" for column in columns.values())) for name in names]
     yield Table("", "\n".join(notes), ("", *columns), tuple(rows))

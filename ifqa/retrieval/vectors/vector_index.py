@@ -1,7 +1,7 @@
 """Nearest-neighbour search by inner product: exactly, or with FAISS.
 
-A FAISS index may exceed the memory: each part, `faiss-00000.index` and so on, has the vectors of consecutive shards, and
-`faiss.json` lists the parts.
+A FAISS index may be larger than memory, so it is split: each part, `faiss-00000.index` and so on, holds the vectors of
+consecutive shards, and `faiss.json` lists the parts.
 """
 
 import logging
@@ -144,7 +144,8 @@ class FaissIndex:
     ) -> None:  # fmt: skip
         """Open an index from `build_index`.
 
-        Raises IfqaError if FAISS or the GPU is missing, the index is damaged or of other vectors, or a setting does not apply.
+        Raises IfqaError if FAISS or the GPU is missing, the index is damaged or was built from other vectors, or a setting does
+        not apply.
 
         Args:
             shape: number and dimension of the indexed vectors.
@@ -170,7 +171,7 @@ class FaissIndex:
         """Scores and rows, both [questions, min(k, vectors)], best first; missing hits have row -1 and score -inf.
 
         Scores are those of the compressed vectors. Ties are in row order. Search all questions in one call, because an index that
-        exceeds the memory is read in each call.
+        does not fit in memory is read again in every call.
         """
         scores, rows = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
         for number, part in enumerate(self._parts):
@@ -198,7 +199,9 @@ class FaissIndex:
             if self._device != "cpu":
                 index = load_faiss().index_cpu_to_all_gpus(index)
         except RuntimeError as error:
-            raise ConfigError(f'{path} cannot go to a GPU ({_error_reason(error)}); set device = "cpu"') from error
+            raise ConfigError(
+                f'{path} cannot be moved to a GPU ({_error_reason(error)}); set device = "cpu"'
+            ) from error
         return index
 
     def _tune(self, index: "faiss.Index") -> None:
@@ -222,7 +225,7 @@ def _free_memory(device: str) -> float:
 def load_faiss() -> Any:
     """The module `faiss`; raises MissingInput if it is not installed."""
     if sys.platform == "darwin":
-        import torch  # noqa: F401 - both load a libomp, which only works with torch first
+        import torch  # noqa: F401 - torch and faiss each load a libomp; that works only if torch is imported first
     try:
         import faiss
     except ImportError as error:
@@ -255,7 +258,10 @@ def _split_parts(shards: Shards, size: int) -> list[tuple[int, int]]:
 
 
 def sample_vectors(shards: Shards, size: int, seed: int) -> NDArray[np.float32]:
-    """Vectors [size, dimension], sampled without replacement and in proportion from each shard; a seed always gives the same."""
+    """Vectors [size, dimension], sampled without replacement and in proportion from each shard.
+
+    The same seed always gives the same sample.
+    """
     rng, sample = np.random.default_rng(seed), np.empty((size, shards.dimension()), np.float32)
     for first, vectors in shards.vectors():
         start, stop = (row * size // len(shards) for row in (first, first + len(vectors)))

@@ -1,6 +1,7 @@
 """Gold recall: whether any, or all, of a question's gold passages were retrieved.
 
-A passage covers a gold passage if they share word 5-grams, because dumps and passage boundaries differ.
+A passage covers a gold passage if it has at least 40% of its word 5-grams. Texts are not compared exactly, because Wikipedia
+dumps and passage boundaries differ.
 """
 
 import html
@@ -13,7 +14,8 @@ from functools import lru_cache
 from ifqa.protocols import RankingMeasure
 from ifqa.records import Question
 
-#: Share of a gold passage's 5-grams: wherever 100 words are cut in two, the larger part has at least 46 of the 96.
+#: The share of a gold passage's 5-grams that a passage must have to cover it. However 100 words are cut in two, the larger part
+#: has at least 46 of the 96 5-grams.
 COVERED_SHARE = 0.4
 GRAM_WORDS = 5
 
@@ -65,7 +67,7 @@ def _long_grams(text: str) -> frozenset[tuple[str, ...]]:
 class GoldGrams:
     """An index of gold passages by their word 5-grams; about 40 KB of memory for each gold passage of 100 words.
 
-    It is for millions of passages, whose comparison with thousands of gold passages pair by pair would take years.
+    It is meant for millions of passages: comparing each with thousands of gold passages one by one would take years.
     """
 
     def __init__(self, golds: Sequence[str]) -> None:
@@ -79,7 +81,10 @@ class GoldGrams:
         self._short = {len(gram) for gram in self._golds} - {GRAM_WORDS}  # sizes of shorter gold passages' grams
 
     def shares(self, passage: str) -> dict[int, float]:
-        """Index of a gold passage -> the share of its 5-grams in the passage, if above 0; from COVERED_SHARE on, it `covers`."""
+        """Index of a gold passage -> the share of its 5-grams in the passage, if above 0.
+
+        At COVERED_SHARE or more, the passage covers the gold passage.
+        """
         shared = self._known & word_grams(passage)
         for size in self._short:
             shared |= self._known & word_grams(passage, size)

@@ -163,7 +163,7 @@ def test_a_notebook_has_markdown_code_and_short_outputs():
         (1, 2, "Old")
     ]
     for broken in ("[1]", '{"cells": [1]}', '{"cells": [{"cell_type": "code", "source": [1]}]}', "{}", "["):
-        with pytest.raises(UnreadableFile, match=r"no Jupyter notebook($| \(Expecting)"):
+        with pytest.raises(UnreadableFile, match=r"not a Jupyter notebook($| \(Expecting)"):
             runs(".ipynb", broken)
 
 
