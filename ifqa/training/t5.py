@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean, pstdev
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ifqa.errors import ConfigError
 from ifqa.models.devices import Features, resolve_device
 from ifqa.models.hub import model_fingerprint
-from ifqa.protocols import NO_DATA, Recipe, TrainerFlag, TrainingData
+from ifqa.protocols import NO_DATA, Recipe, TrainingData
 from ifqa.reading.t5 import checkpoint as t5
 from ifqa.reading.t5.readers import first_answer, input_scores, input_text, passage_inputs
 from ifqa.records import Passage, Question
@@ -184,9 +184,6 @@ class Rag(Fid):
     reader = "rag"
     scored = True
 
-    mode: Annotated[t5.Mode, TrainerFlag("sequence (a passage per answer) or token (a passage per token).")] = (
-        "sequence"
-    )
     passages: Positive = 10  # 5 or 10 in the paper (section 3); an included gold passage gets the score of the last
     temperature: NotNegative = 0.0  # the initial one; 0 for the mean standard deviation of a question's scores
     temperature_rate: NotNegative = 0.01  # learning rate of its logarithm; 0 keeps the temperature
@@ -194,7 +191,7 @@ class Rag(Fid):
     def network(self, model: "FusionInDecoder", scores: Sequence[Sequence[float]]) -> "FusionInDecoder":
         from ifqa.reading.t5.rag_model import convert_to_marginal
 
-        return convert_to_marginal(model, self.mode, self.temperature or mean_score_spread(scores, self.passages))
+        return convert_to_marginal(model, self.temperature or mean_score_spread(scores, self.passages))
 
     def rates(self) -> Mapping[str, float]:
         return {"log_temperature": self.temperature_rate}
@@ -202,16 +199,17 @@ class Rag(Fid):
     def decode(
         self, model: "FusionInDecoder", features: Features, counts: list[int], scores: list[float]
     ) -> "list[GeneratedAnswer]":
-        from ifqa.reading.t5.rag_model import Mixture, generate_rag_answers
+        from ifqa.reading.t5.rag_model import generate_rag_answers
 
-        mixture = Mixture(self.mode, temperature=float(model.log_temperature.detach().exp()))
-        most = self.max_answer
-        return generate_rag_answers(model, features, counts, scores=scores, mixture=mixture, max_answer_tokens=most)
+        temperature, most = float(model.log_temperature.detach().exp()), self.max_answer
+        return generate_rag_answers(
+            model, features, counts, scores=scores, temperature=temperature, max_answer_tokens=most
+        )
 
     def finish(self, model: "FusionInDecoder") -> dict[str, object]:
         from ifqa.reading.t5.rag_model import restore_t5
 
-        return {"rag": {"mode": self.mode, "temperature": restore_t5(model)}}
+        return {"rag": {"temperature": restore_t5(model)}}
 
 
 def mean_score_spread(scores: Sequence[Sequence[float]], passages: int) -> float:

@@ -28,7 +28,6 @@ QUESTIONS = [
 ]
 RANKED = [PASSAGES, PASSAGES[1:], []]
 SCORES = [[21.5, 20.0, 3.25], [1.0, 0.5], []]
-WAYS = [{"mode": "sequence"}, {"mode": "sequence", "decoding": "fast"}, {"mode": "token"}]
 words = functools.cache(tokenizer)
 near = functools.partial(pytest.approx, rel=1e-4, abs=1e-4)
 
@@ -141,24 +140,22 @@ def test_the_fingerprint_covers_weights_conventions_and_tokenizer(tmp_path):
     assert len(set(prints)) == 5
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("beams", [1, 2])
-def test_rags_passage_scores_are_shares(folder, way, beams):
+def test_rags_passage_scores_are_shares(folder, beams):
     done = []
-    predictions = rag(folder, **way, beams=beams).answer(QUESTIONS, RANKED, done.append, scores=SCORES)
+    predictions = rag(folder, beams=beams).answer(QUESTIONS, RANKED, done.append, scores=SCORES)
     assert_valid(predictions)
     assert [sum(prediction.passage_scores) for prediction in predictions] == near([1.0, 1.0, 0.0])
     assert sum(done) == 3
 
 
 def test_rag_reads_the_best_passage_alone_if_the_others_score_far_below(folder):
-    for way in WAYS:
-        for place, passage in enumerate(PASSAGES):
-            scores = [[900.0 * (n == place) for n in range(3)]]
-            [prediction] = rag(folder, **way).answer(QUESTIONS[:1], [PASSAGES], scores=scores)
-            [expected] = fid(folder, max_answer_tokens=8).answer(QUESTIONS[:1], [[passage]])
-            assert (prediction.answer, prediction.passage_ids[0]) == (expected.answer, passage.id)
-            assert prediction.score == near(expected.score)
+    for place, passage in enumerate(PASSAGES):
+        scores = [[900.0 * (n == place) for n in range(3)]]
+        [prediction] = rag(folder).answer(QUESTIONS[:1], [PASSAGES], scores=scores)
+        [expected] = fid(folder, max_answer_tokens=8).answer(QUESTIONS[:1], [[passage]])
+        assert (prediction.answer, prediction.passage_ids[0]) == (expected.answer, passage.id)
+        assert prediction.score == near(expected.score)
 
 
 def test_rag_divides_scores_by_the_temperature_and_needs_none(folder):
@@ -166,7 +163,7 @@ def test_rag_divides_scores_by_the_temperature_and_needs_none(folder):
     tempered = rag(folder, temperature=2.0).answer(QUESTIONS, RANKED, scores=SCORES)
     expected = rag(folder).answer(QUESTIONS, RANKED, scores=halved)
     assert [prediction.score for prediction in tempered] == near([prediction.score for prediction in expected])
-    equal, plain = [[7.0] * len(passages) for passages in RANKED], rag(folder, mode="token")
+    equal, plain = [[7.0] * len(passages) for passages in RANKED], rag(folder)
     assert plain.answer(QUESTIONS, RANKED) == plain.answer(QUESTIONS, RANKED, scores=equal)
     assert plain.answer(QUESTIONS, RANKED)[0].score != plain.answer(QUESTIONS, RANKED, scores=SCORES)[0].score
     assert plain.answer([], [], scores=[]) == []
@@ -179,21 +176,22 @@ def test_an_input_beyond_the_retrieved_passages_gets_the_last_score():
     assert input_scores([], 1) == [0.0]
 
 
-def test_settings_override_a_checkpoints_mode_and_temperature(folder, tmp_path):
-    plain = rag(folder).mixture
-    assert (plain.mode, plain.decoding, plain.temperature) == ("sequence", "thorough", 1.0)
+def test_a_setting_overrides_a_checkpoints_temperature(folder, tmp_path):
+    assert rag(folder).temperature == 1.0
     trained = save(tmp_path / "trained")
-    manifest = {"family": "ifqa/few", "sources": {"train": "ab"}, "rag": {"mode": "token", "temperature": 3.5}}
+    manifest = {"family": "ifqa/few", "sources": {"train": "ab"}, "rag": {"temperature": 3.5}}
     (trained / "manifest.json").write_text(json.dumps(manifest))
     stored = rag(trained)
-    assert (stored.mixture.mode, stored.mixture.temperature) == ("token", 3.5)
+    assert (stored.temperature, rag(trained, temperature=2.0).temperature) == (3.5, 2.0)
     assert stored.family == Rag.training_family(str(trained)) == "ifqa/few"
-    other = rag(trained, mode="sequence", decoding="fast", temperature=2.0).mixture
-    assert (other.mode, other.decoding, other.temperature) == ("sequence", "fast", 2.0)
-    with refused("decoding = 'fast' needs mode 'sequence', but the mode is 'token'"):
-        rag(trained, decoding="fast")
-    for learned in ({"mode": "words", "temperature": 1.0}, {"mode": "token", "temperature": 0.0}, {"temperature": "1"}, [1], "token",
-                    {"mode": ["token"]}, {"mode": "token", "temperature": True}, {"mode": "token", "temperature": math.inf}):  # fmt: skip
+    for learned in (
+        {"temperature": 0.0},
+        {"temperature": "1"},
+        [1],
+        "token",
+        {"temperature": True},
+        {"temperature": math.inf},
+    ):
         (trained / "manifest.json").write_text(json.dumps({"rag": learned}))
         with refused(r"manifest.json: not as ifqa writes it \(rag.*ifqa train rag"):
             load_t5_manifest(trained, "rag")
@@ -201,7 +199,7 @@ def test_settings_override_a_checkpoints_mode_and_temperature(folder, tmp_path):
 
 def test_settings_out_of_range_and_a_missing_checkpoint_are_refused(folder, tmp_path):
     wrong = {
-        "mode": "both", "decoding": "slow", "temperature": -1.0, "beams": 0, "max_tokens": 15, "device": "abacus", "titles": "maybe",
+        "temperature": -1.0, "beams": 0, "max_tokens": 15, "device": "abacus", "titles": "maybe",
         "encoder_eos": "", "precision": "float16", "max_answer_tokens": 1, "batch_tokens": -1,
     }  # fmt: skip
     for name, setting in wrong.items():

@@ -6,7 +6,7 @@ import math
 
 import torch
 from tiny_t5 import plain
-from transformers import DPRConfig, DPRQuestionEncoder, RagConfig, RagSequenceForGeneration, RagTokenForGeneration
+from transformers import DPRConfig, DPRQuestionEncoder, RagConfig, RagSequenceForGeneration
 from transformers.modeling_outputs import BaseModelOutput
 
 PAD, EOS = 0, 1
@@ -25,26 +25,15 @@ def log_prior(scores, temperature=1.0):
     return [math.log(weight / sum(weights)) for weight in weights]
 
 
-def likelihood(tables, priors, mode):
+def likelihood(tables, priors):
     """p(y|x) from the log-probabilities of the answer's tokens, a list for each passage."""
-    if mode == "sequence":
-        return sum(math.exp(prior + sum(table)) for prior, table in zip(priors, tables, strict=True))
-    return math.prod(
-        sum(math.exp(prior + log) for prior, log in zip(priors, column, strict=True))
-        for column in zip(*tables, strict=True)
-    )
+    return sum(math.exp(prior + sum(table)) for prior, table in zip(priors, tables, strict=True))
 
 
-def posterior(tables, priors, mode):
-    """p(z|x,y), or the share of the answer's tokens that were drawn from each passage."""
-    if mode == "sequence":
-        joint = [math.exp(prior + sum(table)) for prior, table in zip(priors, tables, strict=True)]
-        return [probability / sum(joint) for probability in joint]
-    columns = [
-        [math.exp(prior + log) for prior, log in zip(priors, column, strict=True)]
-        for column in zip(*tables, strict=True)
-    ]
-    return [sum(column[z] / sum(column) for column in columns) / len(columns) for z in range(len(priors))]
+def posterior(tables, priors):
+    """p(z|x,y)."""
+    joint = [math.exp(prior + sum(table)) for prior, table in zip(priors, tables, strict=True)]
+    return [probability / sum(joint) for probability in joint]
 
 
 def all_answers(vocabulary, most):
@@ -71,13 +60,14 @@ def tables_of_all(t5, question, answers):
     return tables
 
 
-def transformers_rag(network, mode, passages):
+def transformers_rag(network, passages):
     """transformers' RAG with the same generator, which is given the passages of each question and their scores."""
     encoder = DPRConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
     t5 = plain(network)
     config = RagConfig.from_question_encoder_generator_configs(encoder, t5.config, n_docs=passages)
     config.generator.bos_token_id = None  # T5 has none, and RAG asks for it
-    kind = RagSequenceForGeneration if mode == "sequence" else RagTokenForGeneration
-    rag = kind(config=config, question_encoder=DPRQuestionEncoder(encoder), generator=copy.deepcopy(t5)).eval()
+    rag = RagSequenceForGeneration(
+        config=config, question_encoder=DPRQuestionEncoder(encoder), generator=copy.deepcopy(t5)
+    ).eval()
     rag.rag.generator = t5  # the constructor ties the generator's head to its embeddings
     return rag

@@ -21,9 +21,8 @@ SCORES = [[12.0, 9.5, 3.0][: len(ranking)] for ranking in RANKINGS]
 SAME = [Question(f"a/{n}", "If so, where?", (town,)) for n, town in enumerate(TOWNS)]
 
 
-def mode_and_temperature(folder):
-    manifest = load_t5_manifest(folder, "rag").rag
-    return manifest.mode, manifest.temperature
+def temperature(folder):
+    return load_t5_manifest(folder, "rag").rag.temperature
 
 
 def train(folder, start, scores=SCORES, dev=NO_DATA, **changes):
@@ -35,7 +34,6 @@ def train(folder, start, scores=SCORES, dev=NO_DATA, **changes):
 def test_a_killed_training_goes_on_to_the_same_weights_and_temperature(tmp_path, start):
     settings = {
         "dev": TrainingData(QUESTIONS[:2], RANKINGS[:2], scores=SCORES[:2]),
-        "mode": "token",
         "temperature_rate": 0.1,
     }
     whole = train(tmp_path / "whole", start, **settings)
@@ -45,9 +43,9 @@ def test_a_killed_training_goes_on_to_the_same_weights_and_temperature(tmp_path,
         Rag(str(tmp_path / "cut"))
     cut = train(tmp_path / "cut", start, **settings)
     assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
-    assert mode_and_temperature(cut) == mode_and_temperature(whole) == ("token", pytest.approx(4.0, rel=0.5))
+    assert temperature(cut) == temperature(whole) == pytest.approx(4.0, rel=0.5)
     with refused(r"another training \(changed: settings\)"):
-        train(cut, start, **settings | {"mode": "sequence"})
+        train(cut, start, **settings | {"temperature_rate": 0.2})
     with refused(r"another training \(changed: questions\)"):
         train(cut, start, scores=[[score + n for n, score in enumerate(scores)] for scores in SCORES], **settings)
 
@@ -79,9 +77,8 @@ def test_the_temperature_falls_if_the_best_scored_passage_is_the_right_one(tmp_p
         Trainer, model=able, temperature=1.0, temperature_rate=0.1, learning_rate=0.0, steps=8, batch=6, device_batch=6,
         recompute=False, max_tokens=90, evaluate_every=8, device="cpu",
     ).train(dataset, tmp_path / "rag", dataset)  # fmt: skip
-    mode, temperature = mode_and_temperature(tmp_path / "rag")
-    assert mode == "sequence"
-    assert (temperature < 0.8) if cooler else (temperature > 1.2)
+    learned = temperature(tmp_path / "rag")
+    assert (learned < 0.8) if cooler else (learned > 1.2)
     reader = Rag(str(tmp_path / "rag"), device="cpu")
     predictions = reader.answer(SAME, rankings, scores=scores)
     count = sum(exact_match(p.answer, q.answers) for p, q in zip(predictions, SAME, strict=True))
@@ -98,9 +95,9 @@ def test_the_temperature_starts_from_the_spread_of_scores_and_may_be_kept(tmp_pa
     assert mean_score_spread([[1.0, 3.0, 900.0]], 2) == 1.0
     assert mean_score_spread([[2.0, 2.0], []], 5) == 1.0
     kept = train(tmp_path / "kept", start, temperature_rate=0.0, steps=1)
-    assert mode_and_temperature(kept)[1] == pytest.approx(mean_score_spread(SCORES, 3))
+    assert temperature(kept) == pytest.approx(mean_score_spread(SCORES, 3))
     warmer = train(tmp_path / "warmer", start, temperature_rate=0.0, temperature=2.0, steps=1)
-    assert mode_and_temperature(warmer)[1] == pytest.approx(2.0)
+    assert temperature(warmer) == pytest.approx(2.0)
 
 
 def test_an_included_gold_passage_gets_the_score_of_the_one_it_replaces(start):

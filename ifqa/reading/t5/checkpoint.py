@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -32,8 +32,6 @@ TOKENIZER = "google-t5/t5-base"  # the tokenizer of all T5 models of version 1 (
 _CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 _TOKENIZER_FILES = ("tokenizer.json", "spiece.model")
 
-Mode = Literal["sequence", "token"]  # RAG's modes (see `ifqa.reading.t5.rag_model.log_likelihoods`)
-
 
 @dataclass(frozen=True)
 class Conventions:
@@ -59,7 +57,6 @@ class _StoredConventions(StrictModel):
 
 
 class _StoredRag(StoredModel):
-    mode: Mode = "sequence"
     temperature: Annotated[float, Field(gt=0)] = 1.0
 
 

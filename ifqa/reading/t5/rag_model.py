@@ -1,25 +1,25 @@
 """RAG on T5: answer likelihoods marginalised over passages, training that maximises them, and decoding (Lewis et al. 2020).
 
 A passage's probability p(z|x) is the softmax of the retrieval scores, divided by a temperature, over the passages of its
-question. The network gives log p(y_i|x,z,y_1..i-1), from each passage alone (section 2.1). Mode "token" decodes with one beam
-search over the mixture; mode "sequence" with one per passage, and takes the answer that is likeliest over all passages.
+question. The network gives log p(y_i|x,z,y_1..i-1), from each passage alone. One passage is drawn for the whole answer
+(RAG-Sequence, section 2.1). Each passage has a beam search of its own, and the answer is the hypothesis that is likeliest over
+all passages ("thorough decoding", section 2.5).
 """
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import DynamicCache, EncoderDecoderCache
+from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import Features
-from ifqa.reading.t5.checkpoint import Mode, pad_ids
+from ifqa.reading.t5.checkpoint import pad_ids
 from ifqa.reading.t5.model import (
     NAN_ERROR,
     BatchLimits,
@@ -31,8 +31,6 @@ from ifqa.reading.t5.model import (
 )
 
 _TOGETHER = 1024  # maximum number of positions whose probabilities over the whole vocabulary are held at once
-# Token ids, ending in `</s>` unless the hypothesis was cut off, and their log-probability.
-_Hypothesis = tuple[tuple[int, ...], float]
 
 
 def log_priors(scores: Tensor, counts: Sequence[int], temperature: Tensor | float = 1.0) -> Tensor:
@@ -47,39 +45,20 @@ def marginalize(log_probabilities: Tensor, priors: Tensor, counts: Sequence[int]
     question.
     """
     weighted = log_probabilities + priors.view(-1, *[1] * (log_probabilities.dim() - 1))
-    # One operation suffices; this matters in a beam search, where every passage may be a group of its own.
-    if len(set(counts)) == 1:
-        return weighted.view(-1, counts[0], *weighted.shape[1:]).logsumexp(1)
     return torch.stack([part.logsumexp(0) for part in torch.split(weighted, list(counts))])
 
 
-def log_likelihoods(tokens: Tensor, priors: Tensor, counts: Sequence[int], mode: Mode) -> Tensor:
-    """The log-likelihood log p(y|x) of an answer to each question, [questions] or [questions, answers].
+def log_likelihoods(tokens: Tensor, priors: Tensor, counts: Sequence[int]) -> Tensor:
+    """The log-likelihood of an answer to each question, log sum_z p(z|x) prod_i p(y_i|x,z,y_1..i-1), [questions, ...].
 
-    "sequence": one passage is drawn for the whole answer, sum_z p(z|x) prod_i p(y_i|x,z,y_1..i-1). "token": a passage is drawn
-    for each token, prod_i sum_z p(z|x) p(y_i|x,z,y_1..i-1). `tokens` are log p(y_i|x,z,y_1..i-1) of the answer's tokens, 0 at
-    padding, [passages, tokens] or [passages, answers, tokens].
+    `tokens` are log p(y_i|x,z,y_1..i-1) of the answer's tokens, 0 at padding, [passages, tokens] or [passages, answers, tokens].
     """
-    if mode == "sequence":
-        return marginalize(tokens.sum(-1), priors, counts)
-    return marginalize(tokens, priors, counts).sum(-1)
-
-
-def posteriors(tokens: Tensor, priors: Tensor, mode: Mode) -> Tensor:
-    """Each passage's share in its question's answer, [passages]; the sum is 1.
-
-    "sequence": p(z|x,y). "token": the share of the answer's tokens drawn from the passage, the mean over tokens of
-    p(z|x,y_1..i). `tokens` are log p(y_i|x,z,y_1..i-1) of the answer's tokens, without padding, [passages, tokens].
-    """
-    if mode == "sequence":
-        return (tokens.sum(1) + priors).softmax(0)
-    return (tokens + priors[:, None]).softmax(0).mean(1)
+    return marginalize(tokens.sum(-1), priors, counts)
 
 
 class MarginalT5(FusionInDecoder):
     """A T5 in training for RAG: its loss is the answers' negative log-likelihood, and it learns the log of the temperature."""
 
-    mode: Mode
     log_temperature: torch.nn.Parameter
 
     def forward(self, passage_ids: Tensor | None = None, encoder_outputs: Any = None, **inputs: Any) -> Any:
@@ -92,7 +71,7 @@ class MarginalT5(FusionInDecoder):
         counts, labels = inputs["counts"], inputs["labels"]
         tokens = self._tokens(passage_ids, inputs["passage_mask"], labels.repeat_interleave(counts, 0))
         priors = log_priors(inputs["scores"], counts.tolist(), self.log_temperature.exp())
-        return Seq2SeqLMOutput(loss=-log_likelihoods(tokens, priors, counts.tolist(), self.mode).mean())
+        return Seq2SeqLMOutput(loss=-log_likelihoods(tokens, priors, counts.tolist()).mean())
 
     def _tokens(self, ids: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
         """Log-probabilities log p(y_i|x,z,y_1..i-1), 0 at padding, [passages, tokens]."""
@@ -102,11 +81,10 @@ class MarginalT5(FusionInDecoder):
         return -F.cross_entropy(outputs.logits.float().transpose(1, 2), labels, reduction="none")
 
 
-def convert_to_marginal(model: FusionInDecoder, mode: Mode, temperature: float) -> MarginalT5:
+def convert_to_marginal(model: FusionInDecoder, temperature: float) -> MarginalT5:
     """Turn the network into one that trains for RAG, starting at this temperature."""
     model.__class__ = MarginalT5
     assert isinstance(model, MarginalT5)
-    model.mode = mode
     model.log_temperature = torch.nn.Parameter(torch.tensor(float(temperature)).log())
     return model
 
@@ -119,64 +97,67 @@ def restore_t5(model: FusionInDecoder) -> float:
     return temperature
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """How passages are marginalised.
-
-    In mode "sequence", "thorough" decoding computes each hypothesis's probability from every passage; "fast" sets it to 0 for
-    passages whose beam lacks the hypothesis (Lewis et al. 2020, section 2.5).
-    """
-
-    mode: Mode = "sequence"
-    decoding: Literal["thorough", "fast"] = "thorough"
-    temperature: float = 1.0  # divides the retrieval scores
-
-
 def generate_rag_answers(
-    model: FusionInDecoder, features: Features, counts: Sequence[int], *, scores: Sequence[float], mixture: Mixture,
+    model: FusionInDecoder, features: Features, counts: Sequence[int], *, scores: Sequence[float], temperature: float,
     max_answer_tokens: int, beams: int = 1, limits: BatchLimits | None = None,
 ) -> list[GeneratedAnswer]:  # fmt: skip
     """Answers to questions, in their order; batching changes no answer. Arguments as in `ifqa.reading.t5.model.generate_answers`.
 
     `scores` are the retriever's scores of all questions' passages, in order. `beams` is the number of hypotheses kept for each
-    passage, or in mode "token" for each question. An answer's `score` is log p(y|x), from which "fast" omits terms; its
-    `passage_scores` are `posteriors`.
+    passage. An answer's `score` is log p(y|x); its `passage_scores` are p(z|x,y), whose sum is 1.
     """
     limits = limits or batch_limits(model, beams)
-    priors = log_priors(torch.tensor(list(scores), dtype=torch.float32), counts, mixture.temperature)
-    generate = partial(_generate_batch, model, mixture, max_answer_tokens, beams, limits)
+    priors = log_priors(torch.tensor(list(scores), dtype=torch.float32), counts, temperature)
+    generate = partial(_generate_batch, model, max_answer_tokens, beams, limits)
     together = max(1, _TOGETHER // (beams * max(counts, default=1)))
     return generate_in_batches(model, features | {"priors": priors}, counts, limits, generate, together)
 
 
 def _generate_batch(
-    model: FusionInDecoder, mixture: Mixture, most: int, beams: int, limits: BatchLimits, features: Features,
-    counts: Sequence[int],
-) -> list[GeneratedAnswer]:  # fmt: skip
+    model: FusionInDecoder, most: int, beams: int, limits: BatchLimits, features: Features, counts: Sequence[int]
+) -> list[GeneratedAnswer]:
     priors = features.pop("priors").to(model.device)
-    alone, by_token = [1] * len(priors), mixture.mode == "token"
-    states, mask, _ = encode_passages(model, features, alone, limits.encoded)
-    groups, weights = (counts, priors) if by_token else (alone, torch.zeros_like(priors))
-    hypotheses = beam_search(model, states, mask, groups, weights, beams, most)
+    states, mask, _ = encode_passages(model, features, [1] * len(priors), limits.encoded)
+    hypotheses = beam_search(model, states, mask, beams, most)
     generated, start = [], 0
-    for number, count in enumerate(counts):
+    for count in counts:
         rows = slice(start, start + count)
         start += count
-        passage_beams = [hypotheses[number][:1]] if by_token else hypotheses[rows]
-        answers = list(dict.fromkeys(tokens for beam in passage_beams for tokens, _ in beam))
-        if mixture.decoding == "fast" and not by_token:
-            scores = priors.new_full((count, len(answers), 1), -torch.inf)
-            for passage, beam in enumerate(passage_beams):
-                for tokens, score in beam:
-                    scores[passage, answers.index(tokens)] = score
-        else:
-            scores = token_scores(model, states[rows], mask[rows], answers, limits)
-        totals = log_likelihoods(scores, priors[rows], [count], mixture.mode)[0]
+        answers = list(dict.fromkeys(answer for beam in hypotheses[rows] for answer in beam))
+        scores = token_scores(model, states[rows], mask[rows], answers, limits)
+        totals = log_likelihoods(scores, priors[rows], [count])[0]
+        if totals.isnan().any():
+            raise IfqaError(NAN_ERROR)
         best = int(totals.argmax())
-        score = passage_beams[0][0][1] if by_token else float(totals[best])
-        shares = posteriors(scores[:, best], priors[rows], mixture.mode)
-        generated.append(GeneratedAnswer(list(answers[best]), score, shares.tolist()))
+        shares = (scores[:, best].sum(1) + priors[rows]).softmax(0)
+        generated.append(GeneratedAnswer(list(answers[best]), float(totals[best]), shares.tolist()))
     return generated
+
+
+def beam_search(
+    model: FusionInDecoder, states: Tensor, mask: Tensor, beams: int, most: int
+) -> list[list[tuple[int, ...]]]:
+    """Up to `beams` hypotheses of each passage; a hypothesis ends with `</s>`, or is cut off before `most` tokens.
+
+    Lengths are not normalised. `states` and `mask` are the passages', [passages, tokens, ...].
+    """
+    config = model.config
+    settings = GenerationConfig(
+        max_length=most, num_beams=beams, num_return_sequences=beams, do_sample=False, use_cache=True,
+        bos_token_id=config.decoder_start_token_id, eos_token_id=config.eos_token_id,
+        decoder_start_token_id=config.decoder_start_token_id, pad_token_id=config.pad_token_id,
+        **({"length_penalty": 0.0, "early_stopping": "never"} if beams > 1 else {}),
+    )  # fmt: skip
+    sequences = model.generate(
+        encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, generation_config=settings,
+        # generate's own cache would have as many layers as the encoder, not the decoder
+        past_key_values=EncoderDecoderCache(DynamicCache(), DynamicCache()),
+    )  # fmt: skip
+    tokens = sequences[:, 1:]
+    ended = torch.isin(tokens, torch.tensor(config.eos_token_id, device=tokens.device)).cumsum(1)
+    lengths = (ended == 0).sum(1) + 1  # the padding after the end depends on the other passages
+    answers = [tuple(ids[:length]) for ids, length in zip(tokens.tolist(), lengths.tolist(), strict=True)]
+    return [answers[first : first + beams] for first in range(0, len(answers), beams)]
 
 
 def token_scores(
@@ -201,57 +182,6 @@ def token_scores(
             logs = torch.cat([logs, _step(model, rows[:, :-1], mask.repeat_interleave(len(batch), 0), known)], 1)
         scores.append(logs.gather(2, rows[..., None])[..., 0].view(len(states), len(batch), longest))
     return torch.cat(scores, 1).masked_fill(~unpadded, 0.0)
-
-
-def beam_search(
-    model: FusionInDecoder, states: Tensor, mask: Tensor, counts: Sequence[int], priors: Tensor, beams: int, most: int
-) -> list[list[_Hypothesis]]:
-    """Up to `beams` answers of each group of passages, best first, from the mixture of its passages.
-
-    The next token's probability is the mean over the group's passages, weighted by the priors; with one passage per group, this
-    is T5's own beam search. A hypothesis ends with `</s>`, or is cut off at `most` tokens. As in transformers, `</s>` counts only
-    among the `beams` best continuations. Lengths are not normalised: the search ends when no live hypothesis can still displace
-    one of the best ended ones. `states` and `mask` are the passages'; `counts` and `priors` as in `marginalize`.
-    """
-    groups, device = len(counts), states.device
-    owners = torch.repeat_interleave(torch.arange(groups), torch.tensor(counts)).to(device)
-    ends = torch.tensor(model.config.eos_token_id, device=device)
-    step, cache = _first_step(model, states, mask)
-    cache.batch_repeat_interleave(beams)  # rows are passages x beams
-    mask = mask.repeat_interleave(beams, 0)
-    live = torch.full((groups, beams), -torch.inf, device=device)
-    live[:, 0] = 0.0  # all beams start from one hypothesis
-    tokens = torch.zeros(groups, beams, 0, dtype=torch.long, device=device)
-    step = step[:, None].expand(-1, beams, -1)  # [passages, beams, vocabulary]
-    ended: list[list[_Hypothesis]] = [[] for _ in counts]
-
-    def keep(ids: Tensor, scores: Tensor, chosen: Tensor) -> None:
-        """Add the chosen hypotheses, a mask [groups, hypotheses], to the best of each group; ties keep their order."""
-        rows = zip(ended, ids.tolist(), scores.tolist(), (chosen & (scores > -torch.inf)).tolist(), strict=True)
-        for best, answers, logs, mask_row in rows:
-            best += [(tuple(answer), log) for answer, log, kept in zip(answers, logs, mask_row, strict=True) if kept]
-            best.sort(key=lambda hypothesis: -hypothesis[1])
-            del best[beams:]
-
-    for length in range(1, most):
-        following = live[..., None] + marginalize(step, priors, counts)
-        best = following.flatten(1).topk(min(2 * beams, following[0].numel()))
-        if best.values.isnan().any():
-            raise IfqaError(NAN_ERROR)
-        sources, ids = best.indices // following.shape[2], best.indices % following.shape[2]
-        stops = torch.isin(ids, ends)
-        tokens = torch.cat([tokens.gather(1, sources[..., None].expand(-1, -1, length - 1)), ids[..., None]], 2)
-        keep(tokens[:, :beams], best.values[:, :beams], stops[:, :beams])
-        live, places = best.values.masked_fill(stops, -torch.inf).topk(beams)
-        sources, tokens = sources.gather(1, places), tokens.gather(1, places[..., None].expand(-1, -1, length))
-        least = [best_ended[-1][1] if len(best_ended) == beams else -torch.inf for best_ended in ended]
-        if length == most - 1 or all(top <= low for top, low in zip(live[:, 0].tolist(), least, strict=True)):
-            keep(tokens, live, torch.ones_like(live, dtype=torch.bool))  # cut off
-            break
-        rows = sources[owners] + beams * torch.arange(len(owners), device=device)[:, None]
-        cache.self_attention_cache.reorder_cache(rows.flatten())
-        step = _step(model, tokens[owners, :, -1].reshape(-1, 1), mask, cache).view(len(owners), beams, -1)
-    return ended
 
 
 def _first_step(model: FusionInDecoder, states: Tensor, mask: Tensor) -> tuple[Tensor, EncoderDecoderCache]:

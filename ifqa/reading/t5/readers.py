@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -177,19 +177,14 @@ class Rag(Fid):
     """RAG (Lewis et al. 2020) with any retriever: answers from each passage alone, and averages the probabilities p(y|x,z).
 
     A passage's weight p(z|x) is the softmax, over the passages read, of the retrieval scores divided by the temperature. A
-    prediction's `score` is log p(y|x). Its `passage_scores`, whose sum is 1, are p(z|x,y) in mode "sequence", and in mode "token"
-    the share of the answer's tokens that come from the passage.
+    prediction's `score` is log p(y|x). Its `passage_scores`, whose sum is 1, are p(z|x,y). This is RAG-Sequence: the whole answer
+    comes from one passage.
 
     Args:
         checkpoint: a folder that `ifqa train rag` or `ifqa train fid` made, or a T5 of the hub; empty for google/flan-t5-base,
             which is not trained on IfQA.
-        mode: "sequence": the whole answer comes from one passage; "token": each token may come from a different passage; "auto"
-            for the checkpoint's own (sequence).
-        decoding: in mode "sequence", "thorough" scores each hypothesis from every passage; "fast" sets its probability to 0 for
-            passages whose beam lacks it (section 2.5).
         temperature: divides the scores; 0 for the checkpoint's own, or 1 if it was not trained by `ifqa train rag`.
-        beams: hypotheses kept per passage, or in mode "token" per question; 1 for greedy decoding, as in the paper for question
-            answering (its appendix A).
+        beams: hypotheses kept per passage; 1 for greedy decoding, as in the paper for question answering (its appendix A).
         tokenizer, max_tokens, titles, encoder_eos, max_answer_tokens, device, precision, batch_tokens: as in `Fid`.
     """
 
@@ -200,18 +195,12 @@ class Rag(Fid):
     @check_arguments("setting of reader 'rag'")
     def __init__(
         self, checkpoint: PathSetting = "", tokenizer: PathSetting = "",
-        mode: Literal["auto", "sequence", "token"] = "auto", decoding: Literal["thorough", "fast"] = "thorough",
         temperature: NotNegative = 0.0, max_tokens: Natural = 0, titles: YesNo = "auto", encoder_eos: YesNo = "auto",
         max_answer_tokens: _Answer = 50, beams: Positive = 1, device: str = "auto", precision: Precision = "auto",
         batch_tokens: Natural = 0,
     ) -> None:  # fmt: skip
-        from ifqa.reading.t5.rag_model import Mixture
-
         trained = load_t5_manifest(checkpoint_folder(checkpoint, "rag"), "rag").rag
-        self.mixture = Mixture(trained.mode if mode == "auto" else mode, decoding, temperature or trained.temperature)
-        if decoding == "fast" and self.mixture.mode == "token":
-            problem = "decoding = 'fast' needs mode 'sequence', but the mode is 'token'"
-            raise ConfigError(f"setting of reader 'rag': {problem}; leave decoding out, or set mode = 'sequence'")
+        self.temperature = temperature or trained.temperature
         super().__init__(
             checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
             max_answer_tokens=max_answer_tokens, beams=beams, device=device, precision=precision,
@@ -231,7 +220,7 @@ class Rag(Fid):
             if count != len(row):
                 raise PluginError(f"question {question.id}: {count} passages, {len(row)} scores; give one per passage")
             flat += input_scores(row, max(1, count))
-        return partial(generate_rag_answers, scores=flat, mixture=self.mixture)
+        return partial(generate_rag_answers, scores=flat, temperature=self.temperature)
 
 
 def input_scores(scores: Sequence[float], inputs: int) -> list[float]:

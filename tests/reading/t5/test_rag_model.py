@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from refusals import refused
 from tiny_t5 import SHAPES, flat, plain, questions_of_ids, small
 from torch.nn.utils.rnn import pad_sequence
-from transformers import DynamicCache, EncoderDecoderCache
 
 from ifqa.reading.t5.model import BatchLimits, FusionInDecoder
-from ifqa.reading.t5.rag_model import Mixture, convert_to_marginal, generate_rag_answers, restore_t5
+from ifqa.reading.t5.rag_model import convert_to_marginal, generate_rag_answers, restore_t5
 
-MODES = ["sequence", "token"]
 QUESTIONS = [[[5, 6, 7, 8], [9], [12, 13]], [[10, 11, 12], [13, 14], [15, 16, 17, 18]], [[3], [30, 31], [9, 9, 9]]]
 UNPADDED = [
     [[5, 6, 7], [9, 8, 7], [12, 13, 4]],
@@ -27,7 +25,6 @@ UNPADDED = [
     [[3, 30, 31], [9, 9, 9], [20, 3, 4]],
 ]
 SCORES = [[1.0, 2.0, 0.5], [0.3, 0.1, 1.0], [0.0, 0.0, 0.0]]
-WAYS = [("sequence", "thorough"), ("sequence", "fast"), ("token", "thorough")]
 MOST = 6
 
 
@@ -42,12 +39,12 @@ def model(shape="T5", seed=0, vocabulary=40, longer=1.5):
     return network
 
 
-def answers(network, questions, scores, way, most=MOST, encoded=64, decoded=64, width=0, beams=1, temperature=1.0):
+def answers(network, questions, scores, most=MOST, encoded=64, decoded=64, width=0, beams=1, temperature=1.0):
     ids, mask = flat(questions, width)
     features = {"input_ids": ids % network.config.vocab_size, "attention_mask": mask}
     return generate_rag_answers(
         network, features, [len(question) for question in questions], scores=[*chain.from_iterable(scores)], beams=beams,
-        mixture=Mixture(*way, temperature), max_answer_tokens=most, limits=BatchLimits(encoded, decoded),
+        temperature=temperature, max_answer_tokens=most, limits=BatchLimits(encoded, decoded),
     )  # fmt: skip
 
 
@@ -62,58 +59,50 @@ small_questions = st.lists(
 
 
 @settings(max_examples=8)
-@given(small_questions, st.sampled_from(MODES), st.integers(0, 2), st.floats(0.5, 3), st.randoms())
-def test_beams_for_all_answers_find_the_best_answer(questions, mode, seed, temperature, chance):
+@given(small_questions, st.integers(0, 2), st.floats(0.5, 3), st.randoms())
+def test_beams_for_all_answers_find_the_best_answer(questions, seed, temperature, chance):
     network, every = model("T5", seed, vocabulary=5), enumerated_rag.all_answers(5, 3)
     scores = draw_scores(chance, questions)
-    best = answers(network, questions, scores, (mode, "thorough"), 4, beams=len(every), temperature=temperature)
+    best = answers(network, questions, scores, 4, beams=len(every), temperature=temperature)
     for answer, question, row in zip(best, questions, scores, strict=True):
         with torch.no_grad():
             tables = enumerated_rag.tables_of_all(plain(network), question, every)
         priors, tokens = enumerated_rag.log_prior(row, temperature), tuple(answer.tokens)
-        totals = {tokens: enumerated_rag.likelihood(tables[tokens], priors, mode) for tokens in every}
+        totals = {tokens: enumerated_rag.likelihood(tables[tokens], priors) for tokens in every}
         assert answer.score == near(math.log(max(totals.values())))
         assert totals[tokens] == near(max(totals.values()))
-        assert answer.passage_scores == near(enumerated_rag.posterior(tables[tokens], priors, mode))
+        assert answer.passage_scores == near(enumerated_rag.posterior(tables[tokens], priors))
 
 
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("beams", [1, 2, 3])
-def test_answers_are_those_of_transformers(mode, beams):
+def test_answers_are_those_of_transformers(beams):
     # transformers' RAG-Sequence scores the `</s>` with which its beams pad ended hypotheses, so here none ends
-    network = model("untied head", longer=0.0 if mode == "sequence" else 1.5)
-    rag, lengths = enumerated_rag.transformers_rag(network, mode, 3), set()
+    network = model("untied head", longer=0.0)
+    rag = enumerated_rag.transformers_rag(network, 3)
     options = {"num_beams": beams, "max_length": MOST, "do_sample": False, "pad_token_id": 0, "eos_token_id": 1}
     options |= {"length_penalty": 0.0, "early_stopping": "never"} if beams > 1 else {}
-    options |= {"decoder_start_token_id": 0, "bos_token_id": 0} if mode == "token" else {}
     for question, row in zip(UNPADDED, SCORES, strict=True):  # transformers' beams of RAG-Sequence read padding too
         ids, mask = flat([question])
-        # RAG's own caches are for the layers of the question's encoder
-        caches = {"past_key_values": EncoderDecoderCache(DynamicCache(), DynamicCache())} if mode == "token" else {}
         expected = rag.generate(
             context_input_ids=ids * mask, context_attention_mask=mask.long(), doc_scores=torch.tensor([row]), n_docs=3,
-            use_cache=mode == "token", **caches, **options,
+            use_cache=False, **options,
         )[0, 1:].tolist()  # fmt: skip
-        expected = expected[: expected.index(1) + 1] if 1 in expected else expected
-        assert 0 not in expected  # transformers would treat it as padding
-        [answer] = answers(network, [question], [row], (mode, "thorough"), beams=beams)
+        [answer] = answers(network, [question], [row], beams=beams)
         assert answer.tokens == expected
-        lengths.add(len(expected))
-    assert len(lengths) == {"sequence": 1, "token": 2}[mode]
 
 
 @settings(max_examples=10)
 @given(
-    st.sampled_from(list(SHAPES)), questions_of_ids, st.sampled_from(WAYS), st.integers(1, 3), st.integers(0, 20),
+    st.sampled_from(list(SHAPES)), questions_of_ids, st.integers(1, 3), st.integers(0, 20),
     st.integers(1, 80), st.integers(1, 80), st.randoms(),
 )  # fmt: skip
-def test_padding_and_batching_change_nothing(shape, questions, way, beams, width, encoded, decoded, chance):
+def test_padding_and_batching_change_nothing(shape, questions, beams, width, encoded, decoded, chance):
     network, scores = model(shape), draw_scores(chance, questions)
     rows = zip(questions, scores, strict=True)
-    alone = [answers(network, [question], [row], way, beams=beams)[0] for question, row in rows]
+    alone = [answers(network, [question], [row], beams=beams)[0] for question, row in rows]
     order = chance.sample(range(len(questions)), len(questions))
     shuffled = answers(
-        network, [questions[n] for n in order], [scores[n] for n in order], way, encoded=encoded, decoded=decoded,
+        network, [questions[n] for n in order], [scores[n] for n in order], encoded=encoded, decoded=decoded,
         width=width, beams=beams,
     )  # fmt: skip
     for answer, n in zip(shuffled, order, strict=True):
@@ -122,34 +111,12 @@ def test_padding_and_batching_change_nothing(shape, questions, way, beams, width
         assert answer.passage_scores == near(alone[n].passage_scores)
 
 
-@settings(max_examples=8)
-@given(questions_of_ids, st.integers(1, 3), st.integers(0, 2), st.randoms())
-def test_fast_decoding_counts_only_passages_whose_beam_has_the_answer(questions, beams, seed, chance):
-    network, t5 = model("T5", seed), plain(model("T5", seed))
-    options = {"num_beams": beams, "num_return_sequences": beams, "max_length": MOST, "do_sample": False}
-    options |= {"length_penalty": 0.0, "early_stopping": "never"} if beams > 1 else {}
-    for question, row in zip(questions, draw_scores(chance, questions), strict=True):
-        [answer] = answers(network, [question], [row], ("sequence", "fast"), beams=beams)
-        priors, totals = enumerated_rag.log_prior(row), {}
-        for place, passage in enumerate(question):
-            for ids in t5.generate(torch.tensor([passage]), use_cache=False, **options)[:, 1:].tolist():
-                tokens = tuple(ids[: ids.index(1) + 1] if 1 in ids else ids)
-                logs = enumerated_rag.logs(t5, passage, tokens)
-                totals.setdefault(tokens, {})[place] = priors[place] + float(logs.detach().sum())
-        sums = {tokens: sum(map(math.exp, logs.values())) for tokens, logs in totals.items()}
-        best = max(sums, key=sums.get)
-        assert tuple(answer.tokens) == best
-        assert answer.score == near(math.log(sums[best]))
-        assert sum(share > 0 for share in answer.passage_scores) == len(totals[best])
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_nan_weights_are_refused(way):
+def test_nan_weights_are_refused():
     network = small()
     with torch.no_grad():
         network.shared.weight[5] = torch.nan
     with refused("not numbers"):
-        answers(network, QUESTIONS, SCORES, way)
+        answers(network, QUESTIONS, SCORES)
 
 
 TRAIN, LABELS, TEMPERATURE = QUESTIONS[:2], [[5, 6, 1], [7, 1]], 0.7
@@ -166,34 +133,30 @@ def batch(questions, labels, scores):
 
 
 @settings(max_examples=10)
-@given(st.sampled_from(list(SHAPES)), questions_of_ids, st.sampled_from(MODES), st.floats(0.2, 5), st.randoms())
-def test_the_loss_equals_enumeration_of_passages(shape, questions, mode, temperature, chance):
+@given(st.sampled_from(list(SHAPES)), questions_of_ids, st.floats(0.2, 5), st.randoms())
+def test_the_loss_equals_enumeration_of_passages(shape, questions, temperature, chance):
     labels = [[*(chance.randrange(2, 40) for _ in range(chance.randrange(4))), 1] for _ in questions]
     scores = draw_scores(chance, questions, 3)
-    network = convert_to_marginal(copy.deepcopy(small_of(shape)), mode, temperature)
+    network = convert_to_marginal(copy.deepcopy(small_of(shape)), temperature)
     t5, losses = plain(small_of(shape)), []
     with torch.no_grad():
         loss = float(network(**batch(questions, labels, scores)).loss)
         for question, label, row in zip(questions, labels, scores, strict=True):
             logs = [enumerated_rag.logs(t5, passage, label).tolist() for passage in question]
             priors = enumerated_rag.log_prior(row, temperature)
-            losses.append(-math.log(enumerated_rag.likelihood(logs, priors, mode)))
+            losses.append(-math.log(enumerated_rag.likelihood(logs, priors)))
     assert loss == near(sum(losses) / len(losses))
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_gradients_equal_enumeration_of_passages(mode):
-    network = convert_to_marginal(copy.deepcopy(small_of("untied head")), mode, TEMPERATURE).train()
+def test_gradients_equal_enumeration_of_passages():
+    network = convert_to_marginal(copy.deepcopy(small_of("untied head")), TEMPERATURE).train()
     network(**batch(TRAIN, LABELS, SCORES[:2])).loss.backward()
     t5, losses = plain(small_of("untied head")), []
     temperature = torch.tensor(TEMPERATURE, requires_grad=True)
     for question, label, row in zip(TRAIN, LABELS, SCORES[:2], strict=True):
         weights = (torch.tensor(row) / temperature).softmax(0)
         probabilities = torch.stack([enumerated_rag.logs(t5, passage, label) for passage in question]).exp()
-        if mode == "sequence":
-            losses.append(-(weights @ probabilities.prod(1)).log())
-        else:
-            losses.append(-(weights @ probabilities).log().sum())
+        losses.append(-(weights @ probabilities.prod(1)).log())
     (sum(losses) / len(losses)).backward()
     gradients = {name: weight.grad for name, weight in network.named_parameters()}
     assert float(gradients.pop("log_temperature")) == near(float(temperature.grad) * TEMPERATURE)
@@ -202,24 +165,23 @@ def test_gradients_equal_enumeration_of_passages(mode):
     assert max(float(gradient.abs().max()) for gradient in gradients.values()) > 0.1
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_the_loss_equals_transformers(mode):
+def test_the_loss_equals_transformers():
     network = small(0, **SHAPES["untied head"])
     ids, mask = flat(TRAIN)
     labels = torch.tensor([[0, *label, *[0] * (3 - len(label))] for label in LABELS])  # they start with padding too
     with torch.no_grad():
-        expected = enumerated_rag.transformers_rag(network, mode, 3)(
+        expected = enumerated_rag.transformers_rag(network, 3)(
             context_input_ids=ids * mask, context_attention_mask=mask.long(), doc_scores=torch.tensor(SCORES[:2]),
             labels=labels, n_docs=3,
         ).loss.mean()  # fmt: skip
-        loss = convert_to_marginal(network, mode, 1.0)(**batch(TRAIN, LABELS, SCORES[:2])).loss
+        loss = convert_to_marginal(network, 1.0)(**batch(TRAIN, LABELS, SCORES[:2])).loss
     assert float(loss) == near(float(expected))
 
 
 def test_a_trained_network_is_saved_as_a_plain_t5(tmp_path):
     network = small()
     names = set(network.state_dict())
-    assert restore_t5(convert_to_marginal(network, "token", 2.5)) == near(2.5)
+    assert restore_t5(convert_to_marginal(network, 2.5)) == near(2.5)
     assert type(network) is FusionInDecoder
     assert set(network.state_dict()) == names
     network.save_pretrained(tmp_path)
