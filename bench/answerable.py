@@ -27,9 +27,9 @@ from ifqa.pipeline.stages import open_system
 from ifqa.pipeline.system import System
 from ifqa.progress import bar
 from ifqa.records import Passage, Question
+from ifqa.scoring.gold_overlap import covers, overlaps
 from ifqa.scoring.measures.confidence import AUROC
 from ifqa.scoring.measures.exact_match import exact_match
-from ifqa.scoring.measures.gold_recall import covers, overlaps
 from ifqa.scoring.statistics import ColumnStatistic, mean_interval
 from ifqa.storage.artifacts import Artifact
 from ifqa.storage.files import write_jsonl

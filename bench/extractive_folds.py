@@ -25,7 +25,7 @@ from ifqa.protocols import TrainingData
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
 from ifqa.retrieval.bm25 import BM25
-from ifqa.retrieval.context import Gold
+from ifqa.retrieval.question_texts import Gold
 from ifqa.scoring.measures.exact_match import exact_match, f1
 from ifqa.scoring.statistics import count_wins, mean_interval, paired_randomization
 from ifqa.storage.files import read_json, read_jsonl, sha256, write_jsonl

@@ -49,7 +49,7 @@ import fid_ways as ways
 import torch
 import transformers
 
-from ifqa.reading.t5.model import batch_limits
+from ifqa.reading.t5.fusion_in_decoder import batch_limits
 
 
 def main(flags: Sequence[str] | None = None) -> None:

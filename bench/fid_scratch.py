@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import T5Config, T5Tokenizer
 
 from ifqa.corpus.passage_store import PassageStore
-from ifqa.reading.t5.model import FusionInDecoder
+from ifqa.reading.t5.fusion_in_decoder import FusionInDecoder
 
 SHAPES = {
     "tiny": {"d_model": 256, "d_kv": 64, "d_ff": 1024, "num_layers": 4, "num_heads": 4},

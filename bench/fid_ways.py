@@ -21,7 +21,13 @@ from transformers.modeling_outputs import BaseModelOutput
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from ifqa.reading.t5.checkpoint import pad_ids
-from ifqa.reading.t5.model import BatchLimits, FusionInDecoder, encode_passages, fuse_passages, generate_answers
+from ifqa.reading.t5.fusion_in_decoder import (
+    BatchLimits,
+    FusionInDecoder,
+    encode_passages,
+    fuse_passages,
+    generate_answers,
+)
 
 LENGTH = 250  # tokens that a passage is padded to
 SHAPES = {  # T5 version 1: d_model, d_ff, layers, heads of 64
@@ -101,7 +107,7 @@ def ours(
     cache: bool = True,
     scores: bool = False,
 ) -> list[Any]:
-    """ifqa.reading.t5.model.generate_answers; without `cache` it recomputes each step."""
+    """ifqa.reading.t5.fusion_in_decoder.generate_answers; without `cache` it recomputes each step."""
 
     def generate(**inputs: Any) -> Any:
         inputs["generation_config"].use_cache = False

@@ -26,8 +26,8 @@ from ifqa.pipeline.probe import FOLDER
 from ifqa.pipeline.stage_outputs import read_predictions
 from ifqa.scoring.error_types import classify_outcome
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.scoring.score_files import QuestionRow
 from ifqa.scoring.statistics import mean_interval
+from ifqa.scoring.stored_scores import QuestionRow
 
 PROBE, REAL_WORLD = "no-supposition", "answered the real world"
 

@@ -36,7 +36,7 @@ from ifqa.records import GOLD, Hit, Passage, Question
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.fusion import Fusion, fuse_by_rank, fuse_by_score, top_hits
 from ifqa.retrieval.rerank import BUNDLED_MODEL, MODEL_WEIGHT, CrossEncoder, reorder_hits
-from ifqa.scoring.measures.gold_recall import covers
+from ifqa.scoring.gold_overlap import covers
 from ifqa.scoring.statistics import mean_interval, paired_randomization
 
 CUTOFFS = (1, 5, 20, 100)

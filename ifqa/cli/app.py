@@ -408,7 +408,7 @@ def _print_artifact(folder: Path, json: bool) -> int:
 def _print_scores(run: "Run", folder: Path, json: bool) -> int:
     """Print an experiment's scores; returns the exit code."""
     from ifqa.report.console import exit_code, scores_json, show_scores
-    from ifqa.scoring.score_files import read_scores
+    from ifqa.scoring.stored_scores import read_scores
 
     if not json:
         return show_scores(run, folder)

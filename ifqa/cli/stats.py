@@ -80,10 +80,10 @@ def stats_typology(
     json: Json = False,
 ) -> None:
     """Count annotations by the typology of causal questions, and judge the rule-based labeller by them."""
-    from ifqa.report.stats import show_tables, typology
+    from ifqa.report.stats import causal_typology, show_tables
 
-    counts = typology.measure(file, questions)
-    print_json(typology.stats_json(counts)) if json else show_tables(typology.tables(counts))
+    counts = causal_typology.measure(file, questions)
+    print_json(causal_typology.stats_json(counts)) if json else show_tables(causal_typology.tables(counts))
 
 
 @stats.command("wiqa")

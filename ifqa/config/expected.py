@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 
 from ifqa.errors import ConfigError, unknown_name
 from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
-from ifqa.scoring.score_files import MacroScores, ScoreInterval, ScoresJson, SubsetScores
+from ifqa.scoring.stored_scores import MacroScores, ScoreInterval, ScoresJson, SubsetScores
 from ifqa.settings import NotNegative, check_settings
 
 OK, NEAR, OFF, RETIRED = "OK", "near", "off", "model retired"

@@ -23,7 +23,7 @@ from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_outputs import passages_of, predictions_of, rankings_of
 from ifqa.plugins import open_benchmark, plugin_names
 from ifqa.records import Hit, Question, gold_id
-from ifqa.scoring.measures.gold_recall import covers
+from ifqa.scoring.gold_overlap import covers
 from ifqa.storage.files import require_file
 
 logger = logging.getLogger(__name__)

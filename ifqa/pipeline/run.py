@@ -24,7 +24,7 @@ from ifqa.config.experiment import (
 from ifqa.corpus import work_units
 from ifqa.corpus.languages import ENGLISH
 from ifqa.corpus.passage_store import PassageStore
-from ifqa.corpus.shards import read_file_records
+from ifqa.corpus.shard_writer import read_file_records
 from ifqa.corpus.sources import open_source
 from ifqa.corpus.work_units import FileRecord, KnownFiles, Source
 from ifqa.errors import ConfigError, IfqaError

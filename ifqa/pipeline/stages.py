@@ -17,7 +17,7 @@ from ifqa.config.corpus import CorpusConfig, build_settings
 from ifqa.config.overrides import write_resolved
 from ifqa.corpus.languages import LANGUAGE_SAMPLE, majority_language
 from ifqa.corpus.passage_store import PassageStore, write_id_index
-from ifqa.corpus.shards import BAD, CorpusWriter, read_bad_pages, read_file_records
+from ifqa.corpus.shard_writer import BAD, CorpusWriter, read_bad_pages, read_file_records
 from ifqa.corpus.sources import require_room, total_size, user_folders
 from ifqa.corpus.work_units import BuildReport, make_shard
 from ifqa.errors import DamagedArtifact, MissingInput
@@ -31,7 +31,7 @@ from ifqa.progress import bar
 from ifqa.records import Prediction
 from ifqa.scoring import per_question
 from ifqa.scoring.aggregation import Aggregator
-from ifqa.scoring.score_files import QuestionRow
+from ifqa.scoring.stored_scores import QuestionRow
 from ifqa.storage.artifacts import Draft, lock
 from ifqa.storage.files import write_json, write_jsonl
 from ifqa.workers.pool import Workers, map_tasks

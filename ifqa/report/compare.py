@@ -18,8 +18,8 @@ from ifqa.report.exposure import exposure_mark
 from ifqa.report.table import Table, make_frame, p_cell, render_text, sanitize
 from ifqa.scoring.aggregation import QuestionSample, aggregate_rows
 from ifqa.scoring.scheme import ScoringScheme
-from ifqa.scoring.score_files import QuestionRow, read_rows, row_score
 from ifqa.scoring.statistics import holm_correction
+from ifqa.scoring.stored_scores import QuestionRow, read_rows, row_score
 from ifqa.storage.artifacts import Artifact
 
 if TYPE_CHECKING:

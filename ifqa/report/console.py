@@ -22,7 +22,7 @@ from ifqa.report.exposure import exposure_mark
 from ifqa.report.scores import Scores, score_cell
 from ifqa.report.table import Table, sanitize
 from ifqa.scoring.scheme import GOLD_READ, ScoringScheme
-from ifqa.scoring.score_files import QuestionRow, ScoresJson, partial_notice, read_rows, read_scores, row_score
+from ifqa.scoring.stored_scores import QuestionRow, ScoresJson, partial_notice, read_rows, read_scores, row_score
 from ifqa.storage.artifacts import MANIFEST
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources

@@ -14,8 +14,8 @@ from ifqa.records import Question
 from ifqa.report.compare import Difference, ScoredExperiment, StoredScores, measure_differences
 from ifqa.report.table import Table, p_cell, sanitize
 from ifqa.scoring.scheme import ScoringScheme
-from ifqa.scoring.score_files import QuestionRow, row_score
 from ifqa.scoring.statistics import holm_correction
+from ifqa.scoring.stored_scores import QuestionRow, row_score
 
 LEVEL = 0.05  # the most that the chance of a false alarm is, over all measures of a gate
 #: Inputs of scores -> what changed between two scores that differ in it.

@@ -26,7 +26,7 @@ from ifqa.report.results_log import Entry, gather_entries, read_records
 from ifqa.report.svg import RECALL, RELIABILITY, RISK, Curve, Point, curves_svg, loss_axis
 from ifqa.report.table import NOT_RUN, Table, select_rows
 from ifqa.scoring.scheme import merge_schemes
-from ifqa.scoring.score_files import partial_notice
+from ifqa.scoring.stored_scores import partial_notice
 from ifqa.storage.files import read_jsonl
 from ifqa.training.checkpoints import LOG as TRAINING_LOG
 

@@ -30,9 +30,10 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import passages_of, predictions_of, rankings_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.retrieval.queries import split_question
-from ifqa.scoring.measures.gold_recall import GOLD_ANY, covers
+from ifqa.scoring.gold_overlap import covers
+from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.scheme import ScoringScheme, merge_schemes
-from ifqa.scoring.score_files import read_rows, row_score
+from ifqa.scoring.stored_scores import read_rows, row_score
 from ifqa.storage.artifacts import read_manifest
 
 PASSAGES_SHOWN = 5  # passages shown for an experiment without a reader

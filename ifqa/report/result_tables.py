@@ -11,9 +11,9 @@ from ifqa.pipeline.probe import Loss
 from ifqa.protocols import RankingMeasure
 from ifqa.report.results_log import Entry
 from ifqa.report.table import NOT_RUN, STALE, Table, p_cell
-from ifqa.scoring import score_files
+from ifqa.scoring import stored_scores
 from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
-from ifqa.scoring.score_files import ScoreInterval
+from ifqa.scoring.stored_scores import ScoreInterval
 
 Cell = Callable[[Entry], str]
 
@@ -172,7 +172,7 @@ def verdict_cell(entry: Entry) -> str:
     worst = next((each for each in (OFF, NEAR, OK, RETIRED) if each in verdicts), "")
     failed = f"{scores['n_failed']:,} failed" if scores["n_failed"] else ""
     abstained = f"{scores['n_abstained']:,} abstained" if "n_abstained" in scores else ""
-    notes = (worst, score_files.partial_notice(scores), failed, abstained, entry.facts.get("label", ""), entry.mark)
+    notes = (worst, stored_scores.partial_notice(scores), failed, abstained, entry.facts.get("label", ""), entry.mark)
     return "; ".join(filter(None, notes))
 
 
@@ -343,7 +343,7 @@ def reader_tables(entries: Sequence[Entry]) -> list[Table]:
 
 
 def _partial_notice(entry: Entry) -> str:
-    return score_files.partial_notice(entry.scores) if entry.scores else ""
+    return stored_scores.partial_notice(entry.scores) if entry.scores else ""
 
 
 def _format_score(mean: ScoreInterval) -> str:

@@ -31,7 +31,7 @@ from ifqa.records import fingerprint_questions
 from ifqa.report.exposure import collect_models, exposure_mark
 from ifqa.retrieval import queries
 from ifqa.scoring.per_question import VERSION
-from ifqa.scoring.score_files import ScoresJson, parse_scores, read_scores
+from ifqa.scoring.stored_scores import ScoresJson, parse_scores, read_scores
 from ifqa.settings import Natural, NotNegative, check_shape, coerce_floats, default_settings
 from ifqa.storage.artifacts import Artifact, StageRecord, compute_fingerprint
 from ifqa.storage.files import json_line, read_jsonl, read_toml, sha256, text_field, unicode_text

@@ -14,10 +14,10 @@ from ifqa.config.experiment import Experiment
 from ifqa.errors import unknown_name
 from ifqa.report.exposure import exposure_mark
 from ifqa.report.table import Table, make_frame, render_text, sanitize
-from ifqa.scoring import score_files
+from ifqa.scoring import stored_scores
 from ifqa.scoring.error_types import classify_outcome
 from ifqa.scoring.scheme import ScoringScheme
-from ifqa.scoring.score_files import QuestionRow, ScoreInterval, ScoreIntervals, ScoresJson, SubsetScores
+from ifqa.scoring.stored_scores import QuestionRow, ScoreInterval, ScoreIntervals, ScoresJson, SubsetScores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,14 +115,14 @@ class Scores:
         return render_text(self._show)
 
     def _show(self, console: Console) -> None:
-        console.print(f"{sanitize(self.name)}  {score_files.partial_notice(self.content)}".rstrip(), soft_wrap=True)
+        console.print(f"{sanitize(self.name)}  {stored_scores.partial_notice(self.content)}".rstrip(), soft_wrap=True)
         for table in self.tables():
             table.show(console)
         console.print(self._counts(), soft_wrap=True)
 
     def _repr_html_(self) -> str:
         tables = "".join(table._repr_html_() for table in self.tables())
-        note = f"{self._counts()} {score_files.partial_notice(self.content)}"
+        note = f"{self._counts()} {stored_scores.partial_notice(self.content)}"
         return f"<p>{escape(self.name)}</p>{tables}<p>{escape(note)}</p>"
 
     def _counts(self) -> str:
@@ -140,7 +140,7 @@ class Scores:
 
 
 def load_scores(experiment: Experiment, folder: Path) -> Scores:
-    content, rows = score_files.read_scores(folder), score_files.read_rows(folder)
+    content, rows = stored_scores.read_scores(folder), stored_scores.read_rows(folder)
     return Scores(experiment.name, experiment.scheme, content, rows, exposure_mark(experiment))
 
 

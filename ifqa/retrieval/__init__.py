@@ -2,11 +2,11 @@
 
 PLUGINS = {
     "bm25": "ifqa.retrieval.bm25:BM25",
-    "context": "ifqa.retrieval.context:Context",
+    "context": "ifqa.retrieval.question_texts:Context",
     "dense": "ifqa.retrieval.dense:Dense",
     "fusion": "ifqa.retrieval.fusion:Fusion",
     "genread": "ifqa.retrieval.genread:GenRead",
-    "gold": "ifqa.retrieval.context:Gold",
+    "gold": "ifqa.retrieval.question_texts:Gold",
     "ranker": "ifqa.retrieval.linear_ranker:Ranker",
     "rerank": "ifqa.retrieval.rerank:Rerank",
     "run": "ifqa.retrieval.run_file:RunFile",

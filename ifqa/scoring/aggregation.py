@@ -15,7 +15,6 @@ from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.answer_recall import ANSWER, ceiling, chance_floor
 from ifqa.scoring.measures.confidence import CONFIDENCE_COLUMNS, calibration_curves
 from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
-from ifqa.scoring.score_files import QuestionRow, ScoreInterval, ScoreIntervals, ScoresJson, SubsetScores, row_score
 from ifqa.scoring.statistics import (
     ColumnStatistic,
     Counts,
@@ -27,6 +26,7 @@ from ifqa.scoring.statistics import (
     Statistic,
     indexes_by_name,
 )
+from ifqa.scoring.stored_scores import QuestionRow, ScoreInterval, ScoreIntervals, ScoresJson, SubsetScores, row_score
 
 
 class Aggregator:

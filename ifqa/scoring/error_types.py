@@ -2,7 +2,7 @@
 
 from ifqa.errors import FormatError
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.scoring.score_files import QuestionRow, row_score
+from ifqa.scoring.stored_scores import QuestionRow, row_score
 
 #: A question has the first outcome that applies:
 #: right: the score is 1, even if the answer is also true in the real world or no gold passage was read.

@@ -9,7 +9,7 @@ from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.answer_recall import ANSWER
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.scheme import GOLD_READ, ScoringScheme
-from ifqa.scoring.score_files import QuestionRow
+from ifqa.scoring.stored_scores import QuestionRow
 from ifqa.settings import check_shape
 
 VERSION = 5  # increment when a measure changes, so that experiments are scored again

@@ -17,7 +17,7 @@ from ifqa.scoring.measures.confidence import CONFIDENCE
 from ifqa.scoring.measures.exact_match import CONTAINS, EM, F1
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
-from ifqa.scoring.score_files import QuestionRow
+from ifqa.scoring.stored_scores import QuestionRow
 
 GOLD_READ: Final = "gold_read"  # a subset that no benchmark declares
 MACRO: Final = "macro"

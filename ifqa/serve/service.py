@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ifqa.corpus.documents.chunking import encoded_name
 from ifqa.corpus.documents.indexed_file import IndexedFile, mend
-from ifqa.corpus.shards import read_bad_pages
+from ifqa.corpus.shard_writer import read_bad_pages
 from ifqa.errors import IfqaError
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark

@@ -21,9 +21,9 @@ from ifqa.reading.span.calibration import CALIBRATION_FILE, VERSION, Calibration
 from ifqa.reading.span.reader import Extractive as Reader
 from ifqa.reading.span.weights import fingerprint_weights, resolve_encoder
 from ifqa.records import Passage, Prediction, Question
+from ifqa.scoring.gold_overlap import overlaps
 from ifqa.scoring.measures.confidence import AUROC, BRIER, ECE, EM_50
 from ifqa.scoring.measures.exact_match import exact_match, normalize
-from ifqa.scoring.measures.gold_recall import overlaps
 from ifqa.scoring.statistics import ColumnStatistic
 from ifqa.settings import Natural, Positive, Share
 from ifqa.storage.files import read_json, write_json

@@ -16,7 +16,7 @@ from ifqa.errors import ConfigError
 from ifqa.models.hub import MINILM, model_folder, report_load_errors, weights_fingerprint
 from ifqa.protocols import NO_DATA, Recipe, TrainingData
 from ifqa.records import Passage, Question
-from ifqa.scoring.measures.gold_recall import covers, word_grams
+from ifqa.scoring.gold_overlap import covers, word_grams
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import read_json
 from ifqa.training import checkpoints

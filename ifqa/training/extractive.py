@@ -14,8 +14,8 @@ from pydantic import Field
 
 from ifqa.errors import ConfigError, FormatError
 from ifqa.formats.questions import read_questions
-from ifqa.models.encoders import EncoderFiles, find_encoder
 from ifqa.models.hub import MINILM
+from ifqa.models.span_encoder import EncoderFiles, find_encoder
 from ifqa.protocols import NO_DATA, PathSetting, TrainerFlag, TrainingData
 from ifqa.reading.span.reader import BUNDLED_WEIGHTS
 from ifqa.reading.span.weights import fingerprint_weights, load_span_manifest, load_weights, resolve_encoder
@@ -40,7 +40,7 @@ class Extractive(EpochTrainer):
     """Train the span reader on all-MiniLM-L6-v2, or on another encoder: --set encoder=all-mpnet-base-v2.
 
     Attributes:
-        encoder: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder with a BERT or an MPNet (`ifqa.models.encoders`).
+        encoder: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder with a BERT or an MPNet (`ifqa.models.span_encoder`).
         reading: files of reading questions for `ifqa.formats.questions.read_questions`, each with a passage and an answer in it.
             They come first and train all of the encoder's layers; the result stays in the folder `reading`.
         start: such a folder, to start from instead, or "shipped": the weights that ship with ifqa. Questions without a split

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ifqa.models.devices import half_precision
-from ifqa.models.encoders import EncoderFiles, open_encoder
+from ifqa.models.span_encoder import EncoderFiles, open_encoder
 from ifqa.progress import bar
 from ifqa.reading.span.network import MAX_SPAN, EncodedPair, SpanModel, encode_pair, token_span
 from ifqa.reading.span.numbers import DIGITS, find_numbers, format_answer

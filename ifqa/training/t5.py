@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import Seq2SeqTrainer
 
-    from ifqa.reading.t5.model import FusionInDecoder, GeneratedAnswer
+    from ifqa.reading.t5.fusion_in_decoder import FusionInDecoder, GeneratedAnswer
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class T5Trainer(DataclassTrainer):
     def decode(
         self, model: "FusionInDecoder", features: Features, counts: list[int], scores: list[float]
     ) -> "list[GeneratedAnswer]":
-        from ifqa.reading.t5.model import generate_answers
+        from ifqa.reading.t5.fusion_in_decoder import generate_answers
 
         return generate_answers(model, features, counts, max_answer_tokens=self.max_answer)
 

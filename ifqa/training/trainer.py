@@ -14,9 +14,9 @@ from ifqa.errors import ConfigError, unknown_name
 from ifqa.models.devices import resolve_device
 from ifqa.protocols import Requirement, Trainer, TrainingData
 from ifqa.records import Passage, Question, gold_id
+from ifqa.scoring.gold_overlap import covers
 from ifqa.scoring.measures.answer_recall import has_answer
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.scoring.measures.gold_recall import covers
 from ifqa.settings import Natural, NotNegative, Positive, check_settings
 
 _Trainer = TypeVar("_Trainer", bound=Trainer)

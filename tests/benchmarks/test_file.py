@@ -13,7 +13,7 @@ from ifqa.benchmarks.file import File
 from ifqa.plugins import open_benchmark
 from ifqa.records import Question
 from ifqa.scoring.scheme import load_scheme
-from ifqa.scoring.score_files import read_scores
+from ifqa.scoring.stored_scores import read_scores
 
 CSV = """\ufeffid,question,answers,passages,group,label
 a,"If so, who?",Ada | Ada Lovelace,"One | two, said she.",people,easy

@@ -9,8 +9,8 @@ from ifqa.benchmarks.ifqa import Sample
 from ifqa.corpus.sources import open_source
 from ifqa.records import Passage
 from ifqa.report.stats.questions import measure
+from ifqa.scoring.gold_overlap import covers
 from ifqa.scoring.measures.answer_recall import has_answer
-from ifqa.scoring.measures.gold_recall import covers
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from tiny_mpnet import tiny_mpnet
 from transformers import MPNetModel
 from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
-from ifqa.models.encoders import open_encoder, special_token_ids
 from ifqa.models.hub import minilm_folder
+from ifqa.models.span_encoder import open_encoder, special_token_ids
 from ifqa.models.transformer import MPNet, load_tokenizer, position_buckets
 
 WORDS = "if ada had lost , who won ? ada rowed for brill and bo for kent ."

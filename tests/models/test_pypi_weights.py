@@ -10,9 +10,9 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.models import install
-from ifqa.models.encoders import find_encoder
 from ifqa.models.hub import MPNET, WEIGHTS
 from ifqa.models.install import install_model
+from ifqa.models.span_encoder import find_encoder
 
 PLACE, SHORT = MPNET.folder, MPNET.name
 

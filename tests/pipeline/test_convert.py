@@ -21,7 +21,7 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import passages_of
 from ifqa.plugins import open_benchmark
 from ifqa.records import gold_id
-from ifqa.scoring.measures.gold_recall import covers
+from ifqa.scoring.gold_overlap import covers
 from ifqa.scoring.per_question import score_ranking
 
 GOLD = 'benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n'

@@ -20,7 +20,7 @@ from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.plugins import load_plugin
 from ifqa.reading.predictions import Predictions
 from ifqa.retrieval import queries
-from ifqa.retrieval.context import Gold
+from ifqa.retrieval.question_texts import Gold
 from ifqa.scoring import per_question
 from ifqa.storage.artifacts import compute_fingerprint
 

@@ -16,7 +16,7 @@ from ifqa.pipeline.stage_outputs import prediction_line, predictions_of, ranking
 from ifqa.pipeline.system import System, refuse_other_families
 from ifqa.plugins import open_benchmark
 from ifqa.records import Calculation, Explanation, Hit, Prediction, Question, Term
-from ifqa.scoring.score_files import read_scores
+from ifqa.scoring.stored_scores import read_scores
 from ifqa.storage.files import write_jsonl
 from ifqa.storage.resources import list_resources
 

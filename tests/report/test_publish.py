@@ -20,7 +20,7 @@ from ifqa.report import results_log
 from ifqa.report.html_page import draw_figures, render_results
 from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, publish
 from ifqa.report.results_log import RECORDS, Entry
-from ifqa.scoring.score_files import read_scores
+from ifqa.scoring.stored_scores import read_scores
 from ifqa.storage.resources import list_resources
 
 README = f"# Mine\n\n{BEGIN}\nsomething stale\n{END}\n\nmore\n"

@@ -12,9 +12,9 @@ from ifqa.pipeline.system import System
 from ifqa.protocols import LanguageModel, Retriever
 from ifqa.records import Completion, Hit, Question, SearchResult
 from ifqa.retrieval.composition import Part
-from ifqa.retrieval.context import Gold
 from ifqa.retrieval.fusion import Fusion, fuse_by_rank, fuse_by_score, top_hits
 from ifqa.retrieval.genread import GenRead
+from ifqa.retrieval.question_texts import Gold
 
 SEARCHES = []  # (text, k) of each question that Scripted got
 

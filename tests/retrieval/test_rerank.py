@@ -17,7 +17,7 @@ from ifqa.pipeline.system import System
 from ifqa.records import Hit, Question
 from ifqa.retrieval import rerank as module
 from ifqa.retrieval.composition import Part
-from ifqa.retrieval.context import Gold
+from ifqa.retrieval.question_texts import Gold
 from ifqa.retrieval.rerank import Rerank, reorder_hits
 
 QUESTIONS = [Question("q/0", "If Ada Lind had not won the cup, who would have?"), Question("q/1", "If so, where?")]

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import T5Config, T5ForConditionalGeneration, T5Tokenizer
 from transformers.modeling_outputs import BaseModelOutput
 
-from ifqa.reading.t5.model import FusionInDecoder
+from ifqa.reading.t5.fusion_in_decoder import FusionInDecoder
 
 TEXTS = [
     "question: If the bridge had been built in 1890, who would have opened it? title: Old Bridge context: The bridge",

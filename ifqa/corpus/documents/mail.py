@@ -11,7 +11,7 @@ from email.utils import getaddresses, parsedate_to_datetime
 
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, clean_text, decode_as, decode_text, split_lines
 from ifqa.corpus.documents.html import html_runs
-from ifqa.corpus.documents.markup import read_text
+from ifqa.corpus.documents.text_files import read_text
 
 #: The line before each message of a mailbox.
 _POSTMARK = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From \S[^\n]*\d\d:\d\d:\d\d[^\n]*\n")

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ifqa.corpus.documents import html, mail, markup, ocr, office, pdf, table_files
+from ifqa.corpus.documents import html, mail, ocr, office, pdf, table_files, text_files
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text, is_binary
 from ifqa.corpus.documents.worker import Worker, tell_share
@@ -26,14 +26,14 @@ def _of_text(read: Callable[[str], Iterable[TextRun]]) -> _Reader:
 def _read_plain(content: bytes, _: tuple[str, ...]) -> Iterable[TextRun]:
     if is_binary(content):
         raise UnreadableFile("not a text file: it contains control characters")
-    return markup.read_text(decode_text(content))
+    return text_files.read_text(decode_text(content))
 
 
 #: Suffix -> the unit of its places, and the reader of its bytes and the named columns.
 READERS: Mapping[str, tuple[str, _Reader]] = {
-    **dict.fromkeys((".txt", ".text", ".log"), ("line", _of_text(markup.read_text))),
-    **dict.fromkeys((".md", ".markdown"), ("line", _of_text(markup.read_markdown))),
-    ".rst": ("line", _of_text(markup.read_rst)),
+    **dict.fromkeys((".txt", ".text", ".log"), ("line", _of_text(text_files.read_text))),
+    **dict.fromkeys((".md", ".markdown"), ("line", _of_text(text_files.read_markdown))),
+    ".rst": ("line", _of_text(text_files.read_rst)),
     **dict.fromkeys((".html", ".htm", ".xhtml"), ("line", lambda content, _: html.read_html(content))),
     ".pdf": ("page", lambda content, _: pdf.read_pdf(content)),
     ".docx": ("paragraph", lambda content, _: office.read_docx(content)),
@@ -46,7 +46,7 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
     ".jsonl": ("line", lambda content, columns: table_files.read_jsonl(decode_text(content), columns)),
     ".json": ("line", lambda content, columns: table_files.read_json(decode_text(content), columns)),
     ".xlsx": ("row", lambda content, columns: table_files.read_xlsx(content, columns)),
-    ".ipynb": ("cell", _of_text(markup.read_notebook)),
+    ".ipynb": ("cell", _of_text(text_files.read_notebook)),
     ".eml": ("message", lambda content, _: mail.read_mail(content)),
     ".mbox": ("message", lambda content, _: mail.read_mbox(content)),
     "": ("line", _read_plain),

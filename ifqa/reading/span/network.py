@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ifqa.errors import ConfigError
-from ifqa.models.encoders import special_token_ids
+from ifqa.models.span_encoder import special_token_ids
 from ifqa.models.transformer import Encoder, load_tokenizer
 from ifqa.reading.span.arithmetic import StepResults, compute_answers, compute_list, compute_two
 from ifqa.reading.span.numbers import IMPLICIT_ONE, Number, find_lists, find_numbers, format_answer, is_boundary

@@ -77,7 +77,7 @@ class Extractive(Reader):
     ) -> None:  # fmt: skip
         import torch
 
-        from ifqa.models.encoders import open_encoder
+        from ifqa.models.span_encoder import open_encoder
         from ifqa.reading.span.network import SpanModel
 
         self.folder = Path(weights) if weights else BUNDLED_WEIGHTS

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import ConfigError, DamagedArtifact
-from ifqa.models.encoders import EncoderFiles, find_encoder
+from ifqa.models.span_encoder import EncoderFiles, find_encoder
 from ifqa.storage.files import atomic_write, read_json, require_file, sha256, write_bytes
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def load_span_manifest(folder: Path) -> dict[str, Any]:
 def resolve_encoder(folder: Path, encoder: str = "", root: Path = Path()) -> EncoderFiles:
     """The encoder that a folder's weights were trained on, checked by SHA-256.
 
-    `encoder` is a name or folder as `ifqa.models.encoders.find_encoder` takes it; empty for the name in the manifest.
+    `encoder` is a name or folder as `ifqa.models.span_encoder.find_encoder` takes it; empty for the name in the manifest.
     """
     trained = load_span_manifest(folder)["encoder"]
     files = find_encoder(encoder or trained["name"], root)
@@ -92,7 +92,7 @@ def load_weights(model: "SpanModel", *folders: Path) -> None:
 def _adapter(encoder: "Encoder", rank: int) -> dict[str, "Tensor"]:
     import torch
 
-    from ifqa.models.encoders import open_encoder
+    from ifqa.models.span_encoder import open_encoder
 
     original, trained = open_encoder(encoder.folder), encoder.layer_tensors()
     linear = {f"{name}.weight" for name in original.layer_names()}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedTokenizerBase
 
-    from ifqa.reading.t5.model import FusionInDecoder
+    from ifqa.reading.t5.fusion_in_decoder import FusionInDecoder
 
 #: Reader -> its default model. UnifiedQA's default is CausalQA's (coling22-benchmark-for-causal-question-answering
 #: finetuning/train_unifiedqa.py:11).
@@ -137,7 +137,7 @@ def _load(folder: Path, mend: str) -> tuple["FusionInDecoder", bool]:
     import torch
     from transformers import GenerationConfig, T5Config
 
-    from ifqa.reading.t5.model import FusionInDecoder
+    from ifqa.reading.t5.fusion_in_decoder import FusionInDecoder
 
     with hub.report_load_errors(str(folder), "a T5", mend):
         config = T5Config.from_pretrained(str(folder))

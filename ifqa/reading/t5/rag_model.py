@@ -20,7 +20,7 @@ from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from ifqa.errors import IfqaError
 from ifqa.models.devices import Features
 from ifqa.reading.t5.checkpoint import pad_ids
-from ifqa.reading.t5.model import (
+from ifqa.reading.t5.fusion_in_decoder import (
     NAN_ERROR,
     BatchLimits,
     FusionInDecoder,
@@ -101,7 +101,7 @@ def generate_rag_answers(
     model: FusionInDecoder, features: Features, counts: Sequence[int], *, scores: Sequence[float], temperature: float,
     max_answer_tokens: int, beams: int = 1, limits: BatchLimits | None = None,
 ) -> list[GeneratedAnswer]:  # fmt: skip
-    """Answers to questions, in their order; batching changes no answer. Arguments as in `ifqa.reading.t5.model.generate_answers`.
+    """Answers to questions, in their order; batching changes no answer. Arguments as in `fusion_in_decoder.generate_answers`.
 
     `scores` are the retriever's scores of all questions' passages, in order. `beams` is the number of hypotheses kept for each
     passage. An answer's `score` is log p(y|x); its `passage_scores` are p(z|x,y), whose sum is 1.

@@ -27,12 +27,14 @@ from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, NotNegative, Positive, Precision, YesNo, check_arguments
 
 if TYPE_CHECKING:
-    from ifqa.reading.t5.model import GeneratedAnswer
+    from ifqa.reading.t5.fusion_in_decoder import GeneratedAnswer
 
 GROUP = "{group}"
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _Answer = Annotated[int, Field(ge=2)]  # most tokens of an answer, including the token that starts decoding
-_Decoder = Callable[..., list["GeneratedAnswer"]]  # takes the arguments of `ifqa.reading.t5.model.generate_answers`
+_Decoder = Callable[
+    ..., list["GeneratedAnswer"]
+]  # takes the arguments of `ifqa.reading.t5.fusion_in_decoder.generate_answers`
 
 
 class T5Generator:
@@ -42,7 +44,7 @@ class T5Generator:
         self, reader: str, checkpoint: str, tokenizer: str, *, max_tokens: int, titles: YesNo, max_answer_tokens: int,
         beams: int, device: str, precision: str, batch_tokens: int, encoder_eos: YesNo = "auto",
     ) -> None:  # fmt: skip
-        from ifqa.reading.t5.model import batch_limits
+        from ifqa.reading.t5.fusion_in_decoder import batch_limits
 
         device = resolve_device(device)
         stored = checkpoints.open_checkpoint(checkpoint, tokenizer, reader)
@@ -58,7 +60,7 @@ class T5Generator:
         self, texts: Sequence[Sequence[str]], decode: _Decoder | None = None
     ) -> list[tuple["GeneratedAnswer", str]]:
         """The decoder's output for each question, and its text; `texts` has one or more inputs for each question."""
-        from ifqa.reading.t5.model import generate_answers
+        from ifqa.reading.t5.fusion_in_decoder import generate_answers
 
         if not texts:  # batch_decode gives one text for an empty batch
             return []

@@ -18,7 +18,7 @@ from ifqa.progress import bar
 from ifqa.records import GOLD, Question
 from ifqa.report.stats import percent_cell, summary
 from ifqa.report.table import Table
-from ifqa.scoring.measures.gold_recall import COVERED_SHARE, GoldGrams
+from ifqa.scoring.gold_overlap import COVERED_SHARE, GoldGrams
 from ifqa.storage.files import read_jsonl, typed_field
 from ifqa.workers.pool import map_tasks
 

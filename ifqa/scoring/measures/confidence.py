@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 
 from ifqa.protocols import ColumnMeasure
-from ifqa.scoring.score_files import CalibrationCurves
 from ifqa.scoring.statistics import Numbers, interval_ends, resample
+from ifqa.scoring.stored_scores import CalibrationCurves
 
 BINS = 15
 COVERAGES = tuple(range(5, 101, 5))  # percent

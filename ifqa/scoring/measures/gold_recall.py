@@ -1,117 +1,22 @@
-"""Gold recall: whether any, or all, of a question's gold passages were retrieved.
+"""Gold recall: whether any, or all, of a question's gold passages were retrieved, by their overlap with the ranked passages."""
 
-A passage covers a gold passage if it has at least 40% of its word 5-grams. Texts are not compared exactly, because Wikipedia
-dumps and passage boundaries differ.
-"""
-
-import html
-import math
-import string
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 from ifqa.protocols import RankingMeasure
 from ifqa.records import Question
-
-#: The share of a gold passage's 5-grams that a passage must have to cover it. However 100 words are cut in two, the larger part
-#: has at least 46 of the 96 5-grams.
-COVERED_SHARE = 0.4
-GRAM_WORDS = 5
-
-_EDGE_MARKS = string.punctuation + "–—−‘’“”„«»…·•′″"
-
-
-def covers(passage_text: str, gold_text: str) -> bool:
-    """Whether the passage holds at least 40% of the gold passage's distinct word 5-grams.
-
-    A gold passage of fewer than five words must be in the passage as a whole; a gold passage without words is never covered.
-    """
-    return _covers_grams(_split_words(passage_text), _gold_grams(gold_text))
-
-
-def word_grams(text: str, size: int = GRAM_WORDS) -> frozenset[tuple[str, ...]]:
-    """The distinct n-grams of `size` words in a text; a shorter text is a single gram."""
-    words = _split_words(text)
-    size = min(size, len(words))
-    return frozenset(zip(*(words[start:] for start in range(size)), strict=False))
-
-
-_gold_grams = lru_cache(maxsize=1_024)(word_grams)  # a gold passage is compared with all passages of a ranking
-
-
-def _split_words(text: str) -> list[str]:
-    """Lower-cased words without punctuation at their ends; HTML entities are resolved (the IfQA release writes "A&amp;M")."""
-    return [bare for word in html.unescape(text).lower().split() if (bare := word.strip(_EDGE_MARKS))]
-
-
-def _covers_grams(words: list[str], gold: frozenset[tuple[str, ...]]) -> bool:
-    if not gold:
-        return False
-    size = len(next(iter(gold)))
-    shared = gold.intersection(zip(*(words[start:] for start in range(size)), strict=False))
-    return len(shared) / len(gold) >= COVERED_SHARE
-
-
-def overlaps(passage_text: str, gold_text: str) -> bool:
-    """Whether the passage covers the gold passage or shares 12 consecutive words with it, and so may hold the answer."""
-    return covers(passage_text, gold_text) or not _long_grams(passage_text).isdisjoint(_long_grams(gold_text))
-
-
-@lru_cache(maxsize=4_096)
-def _long_grams(text: str) -> frozenset[tuple[str, ...]]:
-    words = _split_words(text)
-    return frozenset(zip(*(words[start:] for start in range(12)), strict=False))
-
-
-class GoldGrams:
-    """An index of gold passages by their word 5-grams; about 40 KB of memory for each gold passage of 100 words.
-
-    It is meant for millions of passages: comparing each with thousands of gold passages one by one would take years.
-    """
-
-    def __init__(self, golds: Sequence[str]) -> None:
-        grams = [word_grams(gold) for gold in golds]
-        self._sizes = [len(gold) for gold in grams]
-        self._golds: dict[tuple[str, ...], list[int]] = {}
-        for number, gold in enumerate(grams):
-            for gram in gold:
-                self._golds.setdefault(gram, []).append(number)
-        self._known = frozenset(self._golds)
-        self._short = {len(gram) for gram in self._golds} - {GRAM_WORDS}  # sizes of shorter gold passages' grams
-
-    def shares(self, passage: str) -> dict[int, float]:
-        """Index of a gold passage -> the share of its 5-grams in the passage, if above 0.
-
-        At COVERED_SHARE or more, the passage covers the gold passage.
-        """
-        shared = self._known & word_grams(passage)
-        for size in self._short:
-            shared |= self._known & word_grams(passage, size)
-        counts = Counter(number for gram in shared for number in self._golds[gram])
-        return {number: count / self._sizes[number] for number, count in counts.items()}
+from ifqa.scoring.gold_overlap import first_ranks
 
 
 def gold_any(question: Question, texts: Sequence[str], depths: Sequence[int]) -> Mapping[int, float]:
     """1.0 for each depth K if one of the first K texts covers a gold passage, else 0.0; empty without gold passages."""
-    firsts = _first_ranks(question.gold_passages, tuple(texts[: max(depths, default=0)]))
+    firsts = first_ranks(question.gold_passages, tuple(texts[: max(depths, default=0)]))
     return {k: float(min(firsts) <= k) for k in depths if firsts}
 
 
 def gold_all(question: Question, texts: Sequence[str], depths: Sequence[int]) -> Mapping[int, float]:
     """1.0 for each depth K if the first K texts cover every gold passage, else 0.0; empty without gold passages."""
-    firsts = _first_ranks(question.gold_passages, tuple(texts[: max(depths, default=0)]))
+    firsts = first_ranks(question.gold_passages, tuple(texts[: max(depths, default=0)]))
     return {k: float(max(firsts) <= k) for k in depths if firsts}
-
-
-@lru_cache(maxsize=4)  # both measures score the same ranking, one after the other
-def _first_ranks(golds: tuple[str, ...], texts: tuple[str, ...]) -> list[float]:
-    """The rank, from 1, of the first text that covers each gold passage; infinity if none does."""
-    passages = [_split_words(text) for text in texts] if golds else []
-    return [
-        next((rank for rank, words in enumerate(passages, start=1) if _covers_grams(words, grams)), math.inf)
-        for grams in map(_gold_grams, golds)
-    ]
 
 
 _ABOUT = "a gold passage is among the first K"

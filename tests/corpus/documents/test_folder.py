@@ -11,7 +11,7 @@ import pytest
 from mixed_documents import make
 
 from ifqa.config.corpus import load_corpus
-from ifqa.corpus import shards
+from ifqa.corpus import shard_writer
 from ifqa.corpus.documents import readers, source
 from ifqa.corpus.documents.folder import require_documents
 from ifqa.corpus.documents.indexed_file import mend
@@ -47,7 +47,7 @@ def files_read(monkeypatch):
 
 
 def skipped_files():
-    return {file["id"]: file["reason"] for file in shards.read_bad_pages(Path("indexes/mine/passages"))}
+    return {file["id"]: file["reason"] for file in shard_writer.read_bad_pages(Path("indexes/mine/passages"))}
 
 
 def test_documents_are_read_and_other_files_listed_and_the_folder_is_unchanged(docs, capsys):
@@ -210,7 +210,7 @@ def test_output_of_ifqa_in_the_folder_is_no_document(docs, monkeypatch, capsys):
         (docs / "experiments" / name).write_text("The keeper is Ada.")
     after = build(docs)
     assert after.keys() - before.keys() == {"experiments/mine.md#0:line=1"}
-    ours = {file["id"] for file in shards.read_bad_pages(Path("indexes/mine/passages")) if file["kind"] == "ifqa"}
+    ours = {file["id"] for file in shard_writer.read_bad_pages(Path("indexes/mine/passages")) if file["kind"] == "ifqa"}
     assert ours == {"indexes/mine/passages", "notes/another/indexes/mine/passages", "experiments/RESULTS.md"}
     capsys.readouterr()
     build(docs)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mixed_documents import HANDBOOK, docx, epub, pdf
 
-from ifqa.corpus.documents import markup, office, readers, worker
+from ifqa.corpus.documents import office, readers, text_files, worker
 from ifqa.corpus.documents import pdf as pdf_reader
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import UnreadableFile, clean_text, decode_text
@@ -277,7 +277,7 @@ def test_the_docs_state_the_limits():
         "one part of a document of Word, PowerPoint or OpenDocument, or of an `.epub`, unpacked": f"{office.LARGEST_PART / 1e6:.1f} MB",
         "all unpacked parts, also of an `.xlsx`": f"{office.LARGEST / 1e6:.0f} MB",
         "text of a PDF": f"{pdf_reader.LARGEST_TEXT / 1e6:.0f} million characters",
-        "depth of lists and quotations in Markdown": f"{markup.DEEPEST}",
+        "depth of lists and quotations in Markdown": f"{text_files.DEEPEST}",
     }
     assert all(f"| {limit} | {amount} |" in table for limit, amount in limits.items())
 

@@ -5,8 +5,8 @@ import torch
 from refusals import refused
 from tiny_mpnet import tiny_mpnet
 
-from ifqa.models.encoders import open_encoder
 from ifqa.models.hub import minilm_folder
+from ifqa.models.span_encoder import open_encoder
 from ifqa.reading.span.network import SpanModel, encode_pair
 from ifqa.reading.span.weights import ADAPTER, load_weights, save_weights
 

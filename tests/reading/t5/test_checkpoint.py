@@ -19,7 +19,7 @@ from transformers import BertConfig, BertForMaskedLM, ByT5Tokenizer
 
 from ifqa.errors import IfqaError
 from ifqa.reading.t5.checkpoint import Conventions, open_checkpoint, tokenizer_folder
-from ifqa.reading.t5.model import BatchLimits, generate_answers
+from ifqa.reading.t5.fusion_in_decoder import BatchLimits, generate_answers
 from ifqa.reading.t5.readers import Fid
 from ifqa.records import Passage, Question
 

@@ -15,7 +15,7 @@ from refusals import refused
 from tiny_t5 import SHAPES, flat, plain, questions_of_ids, small
 from torch.nn.utils.rnn import pad_sequence
 
-from ifqa.reading.t5.model import BatchLimits, FusionInDecoder
+from ifqa.reading.t5.fusion_in_decoder import BatchLimits, FusionInDecoder
 from ifqa.reading.t5.rag_model import convert_to_marginal, generate_rag_answers, restore_t5
 
 QUESTIONS = [[[5, 6, 7, 8], [9], [12, 13]], [[10, 11, 12], [13, 14], [15, 16, 17, 18]], [[3], [30, 31], [9, 9, 9]]]

@@ -16,7 +16,7 @@ from ifqa.pipeline.run import CorpusBuild
 from ifqa.records import Question
 from ifqa.report.stats import show_tables
 from ifqa.report.stats.passages import compute_coverage, measure, stats_json, tables
-from ifqa.scoring.measures.gold_recall import COVERED_SHARE, GoldGrams, covers
+from ifqa.scoring.gold_overlap import COVERED_SHARE, GoldGrams, covers
 from ifqa.storage import artifacts
 from ifqa.storage.files import write_jsonl
 

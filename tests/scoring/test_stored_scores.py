@@ -6,7 +6,7 @@ import pytest
 from prediction_files import run_answers
 
 from ifqa.errors import IfqaError
-from ifqa.scoring.score_files import parse_scores, read_rows, read_scores
+from ifqa.scoring.stored_scores import parse_scores, read_rows, read_scores
 
 MEAN = {"value": 50.0, "low": 40.0, "high": 60}
 SUBSETS = {"numeric": {"questions": 1, "measures": {"EM": MEAN}}}

@@ -3,7 +3,7 @@
 import hashlib
 
 from ifqa.records import Question
-from ifqa.retrieval.context import Context, Gold
+from ifqa.retrieval.question_texts import Context, Gold
 
 LONG = " ".join(f"w{n}" for n in range(250))
 

@@ -12,7 +12,7 @@ from tiny_t5 import SHAPES, flat, padded_forward, padded_states, plain, question
 from transformers import GenerationConfig
 from transformers.modeling_outputs import BaseModelOutput
 
-from ifqa.reading.t5.model import BatchLimits, GeneratedAnswer, generate_answers
+from ifqa.reading.t5.fusion_in_decoder import BatchLimits, GeneratedAnswer, generate_answers
 
 EOS = 1
 QUESTIONS = [

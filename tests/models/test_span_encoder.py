@@ -6,8 +6,8 @@ import pytest
 from tiny_mpnet import tiny_mpnet
 
 from ifqa.errors import IfqaError
-from ifqa.models.encoders import find_encoder, open_encoder, special_token_ids
 from ifqa.models.hub import MINILM, WEIGHTS_SHA256, minilm_folder, model_requirement
+from ifqa.models.span_encoder import find_encoder, open_encoder, special_token_ids
 from ifqa.reading.span.network import SpanModel
 
 
