@@ -83,22 +83,6 @@ def _wiqa(
     _print_lines(write_questions(Path(), graphs, seed or 0))
 
 
-def _synthetic(
-    corpus: Annotated[str, Option("--from", metavar="CORPUS", help="Corpus that the questions are about.")],
-    seed: _Seed = 0,
-    passages: Annotated[int | None, Option(min=1, help="Passages to choose.", show_default="all")] = None,
-    unchecked: Annotated[bool, Option("--unchecked", help="Keep all questions, whatever the reader answers.")] = False,
-) -> None:
-    """Make counterfactual questions about a corpus by rule.
-
-    The answers are computed. Questions that the span reader answers wrongly are
-    dropped. The others go to data/synthetic/CORPUS-SEED/questions.jsonl.
-    """
-    from ifqa.pipeline.synthetic import make_synthetic
-
-    _print_lines(make_synthetic(Path(), corpus, seed, passages or 0, not unchecked))
-
-
 def _psgs_w100(url: Annotated[str, Option(help="A mirror: the address of a folder with the file.")] = "") -> None:
     """Fetch the 21 million passages of DPR."""
     fetch_wiki("psgs_w100", url=url)
@@ -149,7 +133,6 @@ _COMMANDS: dict[str, tuple[str, Callable[..., None]]] = {
     "ifqa": (_QUESTIONS, _ifqa),
     "causalqa": (_QUESTIONS, _causalqa),
     "wiqa": (_QUESTIONS, _wiqa),
-    "synthetic": (_QUESTIONS, _synthetic),
     "enwiki": (_TEXTS, _wiki_command("enwiki")),
     "psgs_w100": (_TEXTS, _psgs_w100),
     **{name: (_MODELS, _model_command(name)) for name in _MODEL_HELP},

@@ -54,11 +54,10 @@ def tune(folder, start, **changes):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, start):
-    """The folders of two finished tunings: on answers, and on preferences from the first one on."""
-    folders = {name: tmp_path_factory.mktemp(name) for name in ("sft", "dpo")}
-    tune(folders["sft"], start)
-    tune(folders["dpo"], str(folders["sft"]), method="dpo")
-    return folders
+    """The folder of a finished tuning."""
+    folder = tmp_path_factory.mktemp("whole")
+    tune(folder, start)
+    return folder
 
 
 @pytest.mark.parametrize("chat", [True, False])
@@ -68,7 +67,7 @@ def test_a_row_is_the_readers_prompt_the_answer_and_the_end(tmp_path, chat):
     row = PromptTokenizer(model, load_prompt("short"), 400).row(QUESTIONS[0], RANKINGS[0], "Bath")
     [request] = Llm(model, prompt="short").requests(QUESTIONS[:1], RANKINGS[:1])
     assert row["prompt"] == model.ids(request)
-    [answer] = row["answers"]
+    answer = row["answer"]
     assert answer[-1] == model.tokenizer.eos_token_id
     end = "assistant\nAnswer: Bath" if chat else "where?\nAnswer: Bath"
     assert model.tokenizer.decode(row["prompt"] + answer[:-1]).endswith(end)
@@ -79,13 +78,13 @@ def test_a_row_is_the_readers_prompt_the_answer_and_the_end(tmp_path, chat):
 def test_prompts_mix_gold_passages_alone_with_retrieved_ones(start, tmp_path):
     model = open_model(start, tmp_path)
     tokenizer = PromptTokenizer(model, load_prompt("short"), 400)
-    shown = [model.tokenizer.decode(row["prompt"]) for row in TRAINER.answer_rows(DATASET, tokenizer)]
+    shown = [model.tokenizer.decode(row["prompt"]) for row in TRAINER.prompt_rows(DATASET, tokenizer)]
     assert len(shown) == 3 * len(QUESTIONS)
     assert {sum(text in prompt for text in TEXTS) for prompt in shown} == {1, 2}
     gold = {question.text: question.gold_passages[0] for question in QUESTIONS}
     assert all(any(text in prompt and gold[text] in prompt for text in gold) for prompt in shown)
     for share, count in ((0.0, 2), (1.0, 1)):
-        rows = replace(TRAINER, alone=share).answer_rows(DATASET, tokenizer)
+        rows = replace(TRAINER, alone=share).prompt_rows(DATASET, tokenizer)
         assert {sum(text in model.tokenizer.decode(row["prompt"]) for text in TEXTS) for row in rows} == {count}
 
 
@@ -96,41 +95,22 @@ def logits_of(network, ids):
 def test_the_loss_is_that_of_each_answer_alone(start, tmp_path):
     tokenizer = PromptTokenizer(open_model(start, tmp_path), load_prompt("short"), 400)
     network = AutoModelForCausalLM.from_pretrained(start)
-    rows = TRAINER.answer_rows(DATASET, tokenizer)[:3]
+    rows = TRAINER.prompt_rows(DATASET, tokenizer)[:3]
     expected = []
     for row in rows:
-        [answer] = row["answers"]
-        logits = logits_of(network, row["prompt"] + answer)[len(row["prompt"]) - 1 : -1]
-        expected.append(F.cross_entropy(logits, torch.tensor(answer)))
-    loss = batch_loss(network, collate(rows, 0), 0.1).item()
+        logits = logits_of(network, row["prompt"] + row["answer"])[len(row["prompt"]) - 1 : -1]
+        expected.append(F.cross_entropy(logits, torch.tensor(row["answer"])))
+    loss = batch_loss(network, collate(rows, 0)).item()
     assert loss == pytest.approx(torch.stack(expected).mean().item(), rel=1e-4)
 
 
-def test_the_preference_loss_is_the_published_formula(start, tmp_path):
-    tokenizer = PromptTokenizer(open_model(start, tmp_path), load_prompt("short"), 400)
-    network = AutoModelForCausalLM.from_pretrained(start)
-    rows = TRAINER.preference_rows(DATASET, tokenizer)[:3]
-    expected = []
-    for n, row in enumerate(rows):
-        row["reference"] = [-3.0 - n, -4.0]
-        gains = []
-        for answer, before in zip(row["answers"], row["reference"], strict=True):
-            logits = logits_of(network, row["prompt"] + answer)[len(row["prompt"]) - 1 : -1]
-            gains.append(-F.cross_entropy(logits, torch.tensor(answer), reduction="sum").item() - before)
-        expected.append(-F.logsigmoid(torch.tensor(0.3 * (gains[0] - gains[1]))))
-    loss = batch_loss(network, collate(rows, 0), 0.3).item()
-    assert loss == pytest.approx(torch.stack(expected).mean().item(), rel=1e-4)
-
-
-@pytest.mark.parametrize("method", ["sft", "dpo"])
-def test_a_killed_tuning_goes_on_to_the_same_weights(whole, start, tmp_path, method):
-    model = start if method == "sft" else str(whole["sft"])
+def test_a_killed_tuning_goes_on_to_the_same_weights(whole, start, tmp_path):
     with ended_at(4), pytest.raises(Killed):
-        tune(tmp_path / "cut", model, method=method)
+        tune(tmp_path / "cut", start)
     assert (tmp_path / "cut" / "checkpoints" / "checkpoint-2").exists()
-    cut = tune(tmp_path / "cut", model, method=method)
-    assert cut["adapter_model.safetensors"] == (whole[method] / "adapter_model.safetensors").read_bytes()
-    assert cut.keys() == {path.name for path in whole[method].iterdir()} == FILES | {"log.jsonl"}
+    cut = tune(tmp_path / "cut", start)
+    assert cut["adapter_model.safetensors"] == (whole / "adapter_model.safetensors").read_bytes()
+    assert cut.keys() == {path.name for path in whole.iterdir()} == FILES | {"log.jsonl"}
 
 
 def test_an_adapter_reads_as_peft_does_and_answers_what_it_learnt(start, tmp_path):
@@ -150,20 +130,21 @@ def test_an_adapter_reads_as_peft_does_and_answers_what_it_learnt(start, tmp_pat
     assert open_model(start, tmp_path).name != model.name
 
 
-def test_the_manifest_says_what_was_tuned_on_what(whole, start):
-    sft, dpo = (json.loads((whole[name] / "manifest.json").read_text()) for name in ("sft", "dpo"))
-    assert (sft["family"], sft["start"], sft["settings"]["learning_rate"]) == ("ifqa/full", {}, 1e-2)
-    assert sft["base"] == dpo["base"] == {"name": start, "sha256": find_causal_lm(start).fingerprint}
-    assert dpo["start"] == {"name": str(whole["sft"]), "sha256": find_causal_lm(str(whole["sft"])).fingerprint}
-    assert (sft["record"]["steps"], set(sft["record"]["files"])) == (4, FILES - {"manifest.json"})
-    modules = json.loads((whole["sft"] / "adapter_config.json").read_text())["target_modules"]
+def test_the_manifest_says_what_was_tuned_on_what(whole, start, tmp_path):
+    tune(tmp_path / "further", str(whole), epochs=1)
+    first, further = (json.loads((folder / "manifest.json").read_text()) for folder in (whole, tmp_path / "further"))
+    assert (first["family"], first["start"], first["settings"]["learning_rate"]) == ("ifqa/full", {}, 1e-2)
+    assert first["base"] == further["base"] == {"name": start, "sha256": find_causal_lm(start).fingerprint}
+    assert further["start"] == {"name": str(whole), "sha256": find_causal_lm(str(whole)).fingerprint}
+    assert (first["record"]["steps"], set(first["record"]["files"])) == (4, FILES - {"manifest.json"})
+    modules = json.loads((whole / "adapter_config.json").read_text())["target_modules"]
     assert modules == sorted(modules) != []
 
 
 def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(whole, tmp_path, monkeypatch):
     sections = {
         "benchmark": "ifqa", "split": "few-dev", "reader": {"name": "llm", "prompt": "closed-book"},
-        "llm": {"name": "hf", "model": str(whole["sft"]), "device": "cpu"},
+        "llm": {"name": "hf", "model": str(whole), "device": "cpu"},
     }  # fmt: skip
     few, full = (parse_experiment("x", sections | {"split": split}, "x", tmp_path) for split in ("few-dev", "full-dev"))
     for use in (refuse_other_families, lambda run: System(run).reader):
@@ -175,14 +156,14 @@ def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(whole, tmp_path, 
     monkeypatch.setattr(type(open_benchmark("ifqa", tmp_path)), "files", lambda *_: [Path("train.json")])
     assert opening.was_trained_on(System(Run(full)).reader, Run(full))
     with refused("was trained on ifqa/full and may not be trained further on ifqa/few"):
-        configure_trainer(Trainer, model=str(whole["sft"])).train(replace(DATASET, family="ifqa/few"), tmp_path / "new")
+        configure_trainer(Trainer, model=str(whole)).train(replace(DATASET, family="ifqa/few"), tmp_path / "new")
 
 
 def test_an_adapter_on_another_model_is_refused(whole, start, tmp_path):
     folder = tmp_path / "moved"
     folder.mkdir()
     for name in FILES:
-        (folder / name).write_bytes((whole["sft"] / name).read_bytes())
+        (folder / name).write_bytes((whole / name).read_bytes())
     other = tiny_chat.save(tmp_path / "other", seed=1)
     settings = json.loads((folder / "adapter_config.json").read_text())
     (folder / "adapter_config.json").write_text(json.dumps(settings | {"base_model_name_or_path": str(other)}))
@@ -197,7 +178,7 @@ def test_an_adapter_on_another_model_is_refused(whole, start, tmp_path):
     ("changes", "message"),
     [
         ({"prompt": "counterfactual"}, "prompt 'counterfactual' shows reasoning"), ({"batch": 3}, "wanted a multiple of device_batch"),
-        ({"method": "ppo"}, "'method': unknown value 'ppo'"), ({"model": "smollm2"}, "smollm2 is not installed; fetch it with: ifqa data smollm2"),
+        ({"model": "smollm2"}, "smollm2 is not installed; fetch it with: ifqa data smollm2"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_tuned_is_refused_before_anything_is_written(start, tmp_path, monkeypatch, changes, message):
@@ -205,9 +186,6 @@ def test_what_cannot_be_tuned_is_refused_before_anything_is_written(start, tmp_p
     with refused(message):
         tune(tmp_path / "adapter", start, **changes)
     assert not (tmp_path / "adapter").exists()
-    bare = [Question("t/0", "If?")], [Question("t/0", "If?", ("nothing much",), TEXTS[:1])]
-    ends = "none of 1 training questions has an answer", "has an answer that is a name or a number in its gold passage"
-    for questions, method, end in zip(bare, ("sft", "dpo"), ends, strict=True):
-        with refused(end):
-            trainer = configure_trainer(Trainer, model=start, method=method)
-            trainer.train(TrainingData(questions, [[]]), tmp_path / "adapter")
+    with refused("none of 1 training questions has an answer"):
+        bare = TrainingData([Question("t/0", "If?")], [[]])
+        configure_trainer(Trainer, model=start).train(bare, tmp_path / "adapter")
