@@ -84,6 +84,8 @@ class Llm(EpochTrainer):
             "base": {"name": base, "sha256": CausalLMFiles(source.folder).fingerprint},
             "start": {"name": self.model, "sha256": source.fingerprint} if source.adapter else {},
         }
+        # adapters of earlier versions were trained with these settings of preference tuning, since removed
+        inputs["settings"] |= {"method": "sft", "beta": 0.1}
         if not checkpoints.begin_training(folder, inputs):
             return
         reader = HF(model=str(source.folder), device=self.device)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from peft import PeftModel
-from short_trainings import Killed, ended_at
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from ifqa.models.hub import minilm_folder
@@ -31,39 +30,16 @@ RANKINGS = [[Passage(f"p{n}", "", text) for n, text in enumerate(TEXTS)]] * len(
 DATASET = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
 SETTINGS = {"epochs": 2, "batch": 2, "rank": 2, "negatives": 2, "checkpoint_every": 2, "learning_rate": 1e-2}
 
-FILES = {"adapter_model.safetensors", "adapter_config.json", "manifest.json"}
-
-
-def train(folder, **changes):
-    configure_trainer(Rerank, **{**SETTINGS, **changes}).train(DATASET, folder)
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """The folder of a finished training of four steps."""
-    folder = tmp_path_factory.mktemp("whole")
-    train(folder)
-    return folder
-
-
-def test_a_killed_training_goes_on_to_the_same_weights(whole, tmp_path):
-    with ended_at(3), pytest.raises(Killed):
-        train(tmp_path / "cut")
-    assert (tmp_path / "cut" / "checkpoints" / "checkpoint-2").exists()
-    cut = train(tmp_path / "cut")
-    assert cut["adapter_model.safetensors"] == (whole / "adapter_model.safetensors").read_bytes()
-    assert cut.keys() == {path.name for path in whole.iterdir()} == FILES | {"log.jsonl"}
-
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # peft's
-def test_the_adapter_merged_scores_as_peft_does(whole, monkeypatch):
+def test_the_adapter_merged_scores_as_peft_does(tmp_path, monkeypatch):
+    configure_trainer(Rerank, **SETTINGS).train(DATASET, tmp_path)
     pairs = [(question.text, text) for question in QUESTIONS for text in TEXTS]
     monkeypatch.setattr(rerank, "half_precision", lambda device: torch.float32)
-    ours = CrossEncoder(str(whole), device="cpu")
+    ours = CrossEncoder(str(tmp_path), device="cpu")
     torch.manual_seed(1)  # the base's classifier is random, and must not matter
     base = AutoModelForSequenceClassification.from_pretrained(minilm_folder(), num_labels=1)
-    network = PeftModel.from_pretrained(base, whole).eval()
+    network = PeftModel.from_pretrained(base, tmp_path).eval()
     texts = map(list, zip(*pairs, strict=True))
     tokens = AutoTokenizer.from_pretrained(minilm_folder())(*texts, padding=True, return_tensors="pt")
     with torch.inference_mode():
