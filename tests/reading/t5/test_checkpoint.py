@@ -193,6 +193,9 @@ def test_an_untied_lm_head_stays_untied_from_the_embeddings(tmp_path):
     network.save_pretrained(tmp_path / "again")
     tokenizer().save_pretrained(tmp_path / "again")
     assert torch.equal(logits_of(open_checkpoint(str(tmp_path / "again")).model, started), logits)
+    torch.save(tensors, folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    assert torch.equal(logits_of(open_checkpoint(str(folder)).model, started), logits)
 
 
 @pytest.mark.parametrize("file", ["generation_config.json", "config.json"])
