@@ -1,12 +1,8 @@
 """A scripted server that speaks OpenAI's API over loopback, and keeps its own count of requests and tokens.
 
-    python tests/stand_ins/openai_server.py [--latency 0.2]
-
-As a script it prints its port and answers until it is killed; GET /count gives its counts as JSON. In a test, `serving`
-runs it in a thread; a plan gives its reply to the n-th request of a prompt.
+`serving` runs it in a thread; a plan gives its reply to the n-th request of a prompt.
 """
 
-import argparse
 import asyncio
 import json
 import re
@@ -54,11 +50,11 @@ class Server:
     def requests(self):
         return sum(self.asked.values())
 
-    async def serve(self, ready):
+    async def serve(self, up):
         server = await asyncio.start_server(self.talk, "127.0.0.1", 0, limit=2**24, backlog=512)
         self.port = server.sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/v1"
-        ready(self)
+        up.set()
         async with server:
             await server.serve_forever()
 
@@ -68,12 +64,9 @@ class Server:
                 first, *lines = head.decode().split("\r\n")
                 headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines if line)}
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
-                if first.startswith("GET /count"):
-                    reply = Reply(body={"requests": self.requests, "tokens": self.tokens, "asked": dict(self.asked)})
-                else:
-                    self.headers = headers
-                    self.keys.add(headers.get("authorization", ""))
-                    reply = await self.answer(first.split()[1], json.loads(body))
+                self.headers = headers
+                self.keys.add(headers.get("authorization", ""))
+                reply = await self.answer(first.split()[1], json.loads(body))
                 content = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
                 lines = {"content-type": "application/json", **reply.headers}
                 if reply.pieces is not None:
@@ -155,7 +148,7 @@ def serving(plan=None, latency=0.0):
 
     def work():
         asyncio.set_event_loop(loop)
-        task = loop.create_task(server.serve(lambda server: up.set()))
+        task = loop.create_task(server.serve(up))
         server.stop = lambda: loop.call_soon_threadsafe(task.cancel)
         try:
             loop.run_until_complete(task)
@@ -176,14 +169,3 @@ def serving(plan=None, latency=0.0):
     finally:
         server.stop()
         thread.join(10)
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--latency", type=float, default=0.0)
-    server = Server(latency=parser.parse_args().latency)
-    asyncio.run(server.serve(lambda server: print(server.port, flush=True)))
-
-
-if __name__ == "__main__":
-    main()
