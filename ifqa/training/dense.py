@@ -40,7 +40,6 @@ class Dense(EpochTrainer):
     included (dpr/models/biencoder.py:254-290). Unlike in DPR, no batch has a passage that is gold for another of its questions.
     """
 
-    runtime_only = ("micro_batch", *EpochTrainer.runtime_only)
     libraries = ("datasets", "accelerate")
     retrieved = 100
     recipes: ClassVar = {
@@ -66,7 +65,6 @@ class Dense(EpochTrainer):
     weight_decay: NotNegative = 0.01
     clip: NotNegative = 1.0  # norm that gradients are clipped to
     max_tokens: Positive = 256  # most tokens of a question, or of a passage with its title
-    micro_batch: Natural = 0  # texts per forward pass, to save memory (Gao et al. 2021); 0 for the whole batch
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -173,10 +171,9 @@ class Dense(EpochTrainer):
         from torch import distributed
 
         gather = distributed.is_available() and distributed.is_initialized()  # as in DPR (train_dense_encoder.py:622)
-        settings: dict[str, Any] = {"scale": self.scale, "similarity_fct": dot_score, "gather_across_devices": gather}
-        if self.micro_batch:
-            return losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=self.micro_batch, **settings)
-        return losses.MultipleNegativesRankingLoss(model, **settings)
+        return losses.MultipleNegativesRankingLoss(
+            model, scale=self.scale, similarity_fct=dot_score, gather_across_devices=gather
+        )
 
 
 def _gold_passages(question: Question, ranking: Sequence[Passage]) -> list[Passage]:
