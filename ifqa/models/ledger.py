@@ -56,8 +56,9 @@ def read_model_facts(name: str, root: Path = Path()) -> ModelFacts:
         for file in _NAMING_FILES if len(current) < 1000 else ():
             content = read_json(path / file) if (path / file).is_file() else {}
             queue += _names_in(content)
-            if isinstance(content, Mapping) and (sources := content.get("sources")):
-                trained_on.setdefault(content.get("family") or "", []).extend(Path(file).name for file in sources)
+            if isinstance(content, Mapping) and isinstance(sources := content.get("sources"), Mapping):
+                files = trained_on.setdefault(str(content.get("family", "")), [])
+                files += [Path(source).name for source in sources]
     portable = dict.fromkeys(Path(each).name if Path(each).is_absolute() else each for each in names)
     return {"names": [*portable], "trained_on": trained_on}
 
