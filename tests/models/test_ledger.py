@@ -59,7 +59,9 @@ def test_a_model_trained_here_names_the_files_of_its_questions(tmp_path):
     assert mark("mine", "wiqa", tmp_path) == ""  # known, and not of WIQA
 
 
-@pytest.mark.parametrize("content", [[], {"sources": [1]}, {"sources": {"a": 1}, "family": 3}, {"model": 7, "name": ""}])
+@pytest.mark.parametrize(
+    "content", [[], {"sources": [1]}, {"sources": {"a": 1}, "family": 3}, {"model": 7, "name": ""}]
+)
 def test_a_manifest_of_another_shape_names_nothing(tmp_path, content):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/manifest.json").write_text(json.dumps(content))
