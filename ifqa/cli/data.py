@@ -14,7 +14,6 @@ from ifqa.errors import ConfigError
 from ifqa.progress import hide_progress
 
 _From = Annotated[Path | None, Option("--from", help="Take the files from this folder, offline.", metavar="FOLDER")]
-_Seed = Annotated[int, Option(min=0, help="Seed of the random choices.")]
 _QUESTIONS, _TEXTS, _MODELS = "Questions", "Passages", "Models"
 
 
@@ -45,18 +44,17 @@ def _ifqa(source: _From = None) -> None:
 
 def _causalqa(
     source: Annotated[
-        Path | None, Option("--from", metavar="FOLDER", help="The authors' release, or a folder of dataset folders.")
+        Path | None, Option("--from", metavar="FOLDER", help="Folder of the authors' release and the folder eli5.")
     ] = None,
-    rules: Annotated[str, Option(help="Rules for causal questions: notebook, table3 or fixed.")] = "notebook",
-    seed: _Seed = 0,
 ) -> None:
-    """Build Webis-CausalQA from its ten datasets.
+    """Build Webis-CausalQA from the authors' release.
 
-    Without --from, the authors' release is fetched. Each dataset's folder has its publisher's layout.
+    Without --from, the release is fetched. It has only ids of ELI5: the folder
+    eli5 beside it holds ELI5's own file, train_eli5.jsonl or eli5-train-kilt.jsonl.
     """
     from ifqa.benchmarks.causalqa.builder import build_causalqa
 
-    _print_lines(build_causalqa(Path(), source, rules, seed))
+    _print_lines(build_causalqa(Path(), source))
 
 
 def _wiqa(

@@ -66,7 +66,7 @@ def stats_causal(
 
 @stats.command("causal-corpus")
 def stats_causal_corpus(json: Json = False) -> None:
-    """Count the questions, causal questions and words of data/causalqa by dataset and split, beside the paper's tables."""
+    """Count the causal questions and words of data/causalqa by dataset and split, beside the paper's tables."""
     from ifqa.report.stats import causal, show_tables
 
     counts = causal.measure_corpus(Path("data/causalqa"))

@@ -33,11 +33,11 @@ def test_a_kind_is_listed_whole():
 
 @pytest.mark.parametrize(
     ("name", "option"),
-    [("ifqa", "--from"), ("causalqa", "--rules"), ("wiqa", "--questions-from"), ("dewiki", "--date"), ("psgs_w100", "--url"),
-     ("smollm2", "ifqa[gguf]")],
+    [("ifqa", "--from"), ("causalqa", "eli5-train-kilt.jsonl"), ("wiqa", "--questions-from"), ("dewiki", "--date"),
+     ("psgs_w100", "--url"), ("smollm2", "ifqa[gguf]")],
 )  # fmt: skip
 def test_each_job_of_data_has_its_own_help(name, option):
-    others = {"--rules", "--questions-from", "--date"} - {option}
+    others = {"--questions-from", "--date"} - {option}
     text = output("data", name, "--help")
     assert option in text
     assert [other for other in others if other in text] == []

@@ -1,4 +1,4 @@
-"""The authors' release of Webis-CausalQA-22: its address, its layout, and the paper's counts.
+"""The authors' release of Webis-CausalQA-22: its address, its layout, its questions, and the paper's counts.
 
 The archive (zenodo.org/record/7186761) holds inputs and trained models. It has a file for each dataset, part and split
 (finetuning/README.md, finetuning/reproduce_evaluation.sh and finetuning/train_unifiedqa.py in
@@ -8,25 +8,36 @@ github.com/webis-de/coling22-benchmark-for-causal-question-answering at fc72cfd8
     Webis-CausalQA-22-v-1.0/input/random-splits/squad2_valid_random_split.csv
 
 The columns are `id`, `question`, `question_processed`, `context`, `context_processed` and `answer`; tabs separate the gold
-answers in a cell. ELI5, whose texts may not be hosted, has only ids.
+answers in a cell. ELI5 (Fan et al., ACL 2019), whose texts may not be hosted, has only ids. The authors used Hugging Face's copy
+of it (a line of `train_eli5.jsonl`, saved with `to_json`), which is now hard to get; KILT has the same questions (a line of
+`eli5-train-kilt.jsonl`, github.com/facebookresearch/KILT):
 
-Zenodo's MD5 of the archive was not accessible, so it is not checked; the manifest keeps the SHA-256. The seed of the authors'
-random split is not published, so only this release has that split.
+    {"q_id": "5lchat", "title": "...", "selftext": "", "answers": {"text": ["..."], ...}, ...}
+    {"id": "5lchat", "input": "...", "output": [{"answer": "...", "meta": {"score": 7}}, {"provenance": [...]}]}
+
+Zenodo's MD5 of the archive was not accessible, so it is not checked; the manifest keeps the SHA-256.
 """
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from io import BufferedReader
+from pathlib import Path
 from typing import NamedTuple
 
+from ifqa.benchmarks.causalqa.benchmark import DATASETS
 from ifqa.errors import FormatError
-from ifqa.formats import causalqa_files
-from ifqa.formats.causalqa_files import Candidate, CausalTest, DatasetFile, Details, FileReader
+from ifqa.formats.tables import objects_field
+from ifqa.storage.files import LONGEST_LINE, read_jsonl, read_lines, typed_field
 
 URL = "https://zenodo.org/record/7186761/files/Webis-CausalQA-22-v-1.0.zip"
 NAME = "Webis-CausalQA-22"
-_FILE = re.compile(r"(?P<family>original|random)-splits/(?P<dataset>\w+?)_(?P<part>train|valid)_(?P=family)_split\.csv")
+ELI5 = "eli5"
+_FILE = re.compile(
+    r"(?:.*/)?input/(original|random)-splits/(?P<dataset>\w+?)_(?P<part>train|valid)_(?P<family>\1)_split\.csv"
+)
 
 
 class PublishedCounts(NamedTuple):
@@ -56,65 +67,138 @@ PUBLISHED = {
 ALL = PublishedCounts(72_205_274, 1_079_436, 1.5, 12.0, 22.5, 0, 0)  # the paper does not sum the validation parts
 
 
-def find_release(folder: Path) -> dict[str, list[DatasetFile]]:
-    """Dataset -> files of the release in a folder: the archive, the unpacked release, or the folder itself."""
-    places = [path for path in folder.iterdir() if path.name.startswith(NAME) and path.suffix in ("", ".zip", ".0")]
-    places.sort(key=lambda path: (path.is_file(), path))  # unpacked first
-    if (folder / "input").is_dir():
-        places = [folder]
-    datasets: dict[str, list[DatasetFile]] = {}
-    for place in places[:1]:
-        for part in causalqa_files.list_files(place / "input" if (place / "input").is_dir() else place):
-            if match := _match_name(part):
-                datasets.setdefault(match["dataset"], []).append(part)
+class ReleaseFile(NamedTuple):
+    """A CSV file of the release: `path`, or the member `name` of the archive `path`."""
+
+    path: Path
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}/{self.name}" if self.name else str(self.path)
+
+    @contextmanager
+    def rows(self) -> Iterator["csv.DictReader[str]"]:
+        """The file's rows. Raises FormatError if the file is no CSV, or the archive is damaged or cannot be unpacked."""
+        csv.field_size_limit(LONGEST_LINE)
+        try:
+            with ExitStack() as stack:
+                lines = read_lines(Path(str(self)), self._open(stack))
+                rows = csv.DictReader(f"{line}\n" for _, line in lines)
+                yield rows
+        except csv.Error as error:
+            raise FormatError(f"{self}:{rows.line_num}: invalid CSV ({error})") from error
+        except zipfile.BadZipFile as error:
+            raise FormatError(f"{self}: the archive is damaged ({error}); fetch it again") from error
+
+    def _open(self, stack: ExitStack) -> BufferedReader:
+        if not self.name:
+            return stack.enter_context(open(self.path, "rb"))
+        archive = stack.enter_context(zipfile.ZipFile(self.path))
+        try:
+            return BufferedReader(stack.enter_context(archive.open(self.name)))  # type: ignore[arg-type]
+        except (RuntimeError, NotImplementedError) as error:  # encrypted, or an unknown compression
+            raise FormatError(f"{self}: cannot be read ({error}); extract the archive and remove it") from error
+
+
+class CausalQuestion(NamedTuple):
+    """A question with its context and its gold answers."""
+
+    id: str
+    question: str
+    context: str
+    answers: Sequence[str]
+
+
+def find_release(folder: Path) -> dict[str, dict[str, ReleaseFile]]:
+    """Dataset -> split -> file of the release in a folder: the folder itself, the unpacked release, or else the archive."""
+    places = [folder, *sorted(folder.glob(f"{NAME}*"))]
+    unpacked = next((place for place in places if (place / "input").is_dir()), None)
+    archive = next((place for place in places if place.suffix == ".zip" and place.is_file()), None)
+    files: list[ReleaseFile] = []
+    if unpacked:
+        files = [ReleaseFile(path) for path in sorted(unpacked.glob("input/*/*.csv"))]
+    elif archive:
+        try:
+            with zipfile.ZipFile(archive) as opened:
+                files = [ReleaseFile(archive, name) for name in opened.namelist()]
+        except (zipfile.BadZipFile, OSError) as error:
+            raise FormatError(f"{archive}: not a readable zip archive ({error}); fetch it again") from error
+    datasets: dict[str, dict[str, ReleaseFile]] = {}
+    for file in files:
+        match = _FILE.fullmatch(file.name or file.path.as_posix())
+        if match and match["dataset"] in DATASETS:
+            datasets.setdefault(match["dataset"], {})[f"{match['family']}-{match['part']}"] = file
     return datasets
 
 
-def _match_name(part: DatasetFile) -> re.Match[str] | None:
-    return _FILE.fullmatch("/".join(PurePosixPath(part.name).parts[-2:]))
+def read_questions(dataset: str, file: ReleaseFile) -> Iterator[CausalQuestion]:
+    """The questions of a file. An id that is repeated within the file gets its row's number as a suffix."""
+    with file.rows() as rows:
+        columns = [_find_column(rows.fieldnames or (), name, file) for name in ("question", "context", "answer")]
+        seen: set[str] = set()
+        for number, row in enumerate(rows):
+            name = row.get("id") or str(number)
+            if dataset == "paq" or name in seen:  # PAQ's ids are passage ids, and a passage has several questions
+                name = f"{name}.{number}"
+            else:
+                seen.add(name)
+            question, context, answer = (row.get(column) for column in columns)
+            if None in row or question is None or answer is None:
+                count = "more" if None in row else "fewer"
+                raise FormatError(f"{file}:{rows.line_num}: found {count} cells than columns; wanted a cell for each")
+            yield CausalQuestion(name, question, context or "", answer.split("\t"))
 
 
-def has_texts(chosen: Sequence[DatasetFile]) -> bool:
-    """Whether a dataset's files have questions; ELI5's have only ids."""
-    with FileReader() as reader:
-        for part in chosen:
-            for _, header in reader.lines(part):
-                return any(column.startswith("question") for column in next(csv.reader([header]), []))
-    raise FormatError(f"{chosen[0]} is empty; fetch the release again")
-
-
-def read_candidates(
-    dataset: str, reader: FileReader, chosen: Sequence[DatasetFile], causal: CausalTest
-) -> causalqa_files.Candidates:
-    """The questions of a dataset's files. An id that is repeated within a file gets its row's number as a suffix."""
-    for part, match in ((part, match) for part in chosen if (match := _match_name(part))):
-        with reader.table(part) as rows:
-            columns = [_find_column(rows.fieldnames or (), name, part) for name in ("question", "context", "answer")]
-            seen: set[str] = set()
-            for number, row in enumerate(rows):
-                name = row.get("id") or str(number)
-                if dataset == "paq" or name in seen:  # PAQ's ids are passage ids, and a passage has several questions
-                    name = f"{name}.{number}"
-                else:
-                    seen.add(name)
-                split = f"{match['family']}-{match['part']}"
-                yield _parse_candidate(row, name, columns, split, f"{part}:{rows.line_num}")
-
-
-def _find_column(columns: Sequence[str], name: str, part: DatasetFile) -> str:
+def _find_column(columns: Sequence[str], name: str, file: ReleaseFile) -> str:
     """The column `name`, else NAME_processed, its lower-case version; empty for a context that has neither."""
     column = next((column for column in (name, f"{name}_processed") if column in columns), "")
     if not column and name != "context":
-        raise FormatError(f"{part}:1: column {name!r} is missing; found {', '.join(columns)[:80]}")
+        raise FormatError(f"{file}:1: column {name!r} is missing; found {', '.join(columns)[:80]}")
     return column
 
 
-def _parse_candidate(
-    row: Mapping[str | None, str | None], name: str, columns: Sequence[str], split: str, where: str
-) -> Candidate:
-    question, context, answer = (row.get(column) for column in columns)
-    if None in row or question is None or answer is None:
-        raise FormatError(
-            f"{where}: found {'more' if None in row else 'fewer'} cells than columns; wanted a cell for each"
-        )
-    return Candidate(question, lambda: Details(name, context or "", answer.split("\t"), split))
+def read_ids(files: Mapping[str, ReleaseFile]) -> dict[str, list[str]]:
+    """Id -> splits, from files of ids (split -> file)."""
+    ids: dict[str, list[str]] = {}
+    for split, file in files.items():
+        with file.rows() as rows:
+            column = _find_column(rows.fieldnames or (), "id", file)
+            for name in dict.fromkeys(row[column] for row in rows):
+                ids.setdefault(name, []).append(split)
+    return ids
+
+
+def find_eli5(folder: Path) -> Path | None:
+    """ELI5's file in a folder; None if there is no such folder."""
+    if not folder.is_dir():
+        return None
+    files = sorted(folder.glob("*.jsonl*"))
+    if len(files) != 1:
+        names = ", ".join(path.name for path in files[:5]) or "none"
+        raise FormatError(f"{folder}: wanted one file, train_eli5.jsonl or eli5-train-kilt.jsonl; found {names}")
+    return files[0]
+
+
+def read_eli5(path: Path, ids: dict[str, list[str]]) -> Iterator[tuple[list[str], CausalQuestion]]:
+    """The questions of ELI5's file that are in `ids`, with their splits; removes them from `ids`, so the missing ones stay."""
+    for number, record in read_jsonl(path):
+        where = f"{path}:{number}"
+        name = typed_field(record, "id" if "input" in record else "q_id", str, where)
+        if (splits := ids.pop(name, None)) is not None:
+            yield splits, CausalQuestion(name, _eli5_question(record, where), "", _eli5_answers(record, where))
+
+
+def _eli5_question(record: Mapping[str, object], where: str) -> str:
+    """The title with the text below it: titles alone are shorter than the paper's 32.5 words."""
+    if "input" in record:
+        return typed_field(record, "input", str, where)
+    texts = (typed_field({"selftext": "", **record}, key, str, where).strip() for key in ("title", "selftext"))
+    return " ".join(filter(None, texts))
+
+
+def _eli5_answers(record: Mapping[str, object], where: str) -> list[str]:
+    if "input" in record:
+        outputs = objects_field(record, "output", where)
+        return [typed_field(output, "answer", str, where) for output in outputs if "answer" in output]
+    texts = typed_field(typed_field(record, "answers", dict, where), "text", list, where)
+    return [typed_field({"text": text}, "text", str, where) for text in texts]

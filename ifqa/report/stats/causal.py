@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ifqa.benchmarks.causalqa.benchmark import SPLITS
+from ifqa.benchmarks.causalqa.benchmark import DATASETS, SPLITS
 from ifqa.benchmarks.causalqa.builder import DatasetFacts, read_facts
 from ifqa.benchmarks.causalqa.release import ALL, PUBLISHED
 from ifqa.benchmarks.causalqa.rules import RULES, TABLE, match_rules
 from ifqa.errors import MissingInput, unknown_name
-from ifqa.formats.causalqa_datasets import PUBLISHERS
 from ifqa.formats.questions import iter_questions
 from ifqa.formats.tables import unpacked_suffix
 from ifqa.formatting import pluralize
@@ -183,8 +182,8 @@ def measure_corpus(folder: Path) -> dict[str, DatasetFacts]:
     """Dataset -> counts of a finished corpus of causal questions, from its manifest, in the paper's order."""
     facts = read_facts(folder)
     if not facts:
-        raise MissingInput(f"no corpus in {folder}; run: ifqa data causalqa --from FOLDER")
-    return {name: facts[name] for name in PUBLISHERS if name in facts}
+        raise MissingInput(f"no corpus in {folder}; run: ifqa data causalqa")
+    return {name: facts[name] for name in DATASETS if name in facts}
 
 
 def corpus_json(facts: Mapping[str, DatasetFacts]) -> dict[str, object]:
@@ -194,20 +193,16 @@ def corpus_json(facts: Mapping[str, DatasetFacts]) -> dict[str, object]:
 def _corpus_counts(*facts: DatasetFacts) -> dict[str, object]:
     """The counts of one or more datasets; all questions count equally, as in the paper.
 
-    "questions" are those the rules were applied to (None if some came from the authors' release), and "share" is the percentage
-    of them that are causal and have an answer, as in the paper. Words are split at white space.
+    Words are split at white space.
     """
     splits: dict[str, list[int]] = {}
     for split in SPLITS:
         splits[split] = [sum(column) for column in zip(*(counts["splits"][split] for counts in facts), strict=True)]
     causal, words, answer_words = (sum(splits[f"random-{part}"][n] for part in ("train", "valid")) for n in range(3))
-    read = None if any(not counts["questions"] for counts in facts) else sum(counts["questions"] for counts in facts)
     keys = ("questions", "question_words", "answer_words")
     return {
-        "questions": read,
         "causal": causal,
         "unanswered": sum(counts["unanswered"] for counts in facts),
-        "share": 100 * causal / read if read else None,
         "question_words": words / causal if causal else None,
         "answer_words": answer_words / causal if causal else None,
         "splits": {split: dict(zip(keys, counts, strict=True)) for split, counts in splits.items()},
@@ -217,13 +212,14 @@ def _corpus_counts(*facts: DatasetFacts) -> dict[str, object]:
 def corpus_tables(facts: Mapping[str, DatasetFacts]) -> Iterator[Table]:
     """The counts by dataset and by split, with the paper's values in the line below each dataset's."""
     groups = [((counts,), PUBLISHED[name], name) for name, counts in facts.items()]
-    whole = [(tuple(facts.values()), ALL, "all")] if len(facts) == len(PUBLISHERS) else []
+    whole = [(tuple(facts.values()), ALL, "all")] if len(facts) == len(DATASETS) else []
     rows: list[tuple[str, ...]] = []
     for datasets, paper, name in [*groups, *whole]:
         for title, counts in ((name, _corpus_counts(*datasets)), ("  paper", paper._asdict())):
             rows.append((title, *(_corpus_cell(key, counts.get(key)) for key in _CORPUS_COLUMNS)))
     note = (
-        "no answer: causal, but left out. question, answer: mean words of a causal\nquestion, and of its first answer."
+        "The release has only causal questions. no answer: left out. question, answer:\n"
+        "mean words of a causal question, and of its first answer."
     )
     title = "Questions, and the causal ones (the paper: Tables 1 and 2)"
     yield Table(title, note, ("", *_CORPUS_COLUMNS.values()), tuple(rows), published="paper")
@@ -231,7 +227,7 @@ def corpus_tables(facts: Mapping[str, DatasetFacts]) -> Iterator[Table]:
     for (dataset,), paper, name in groups:
         rows.append((name, *(f"{dataset['splits'][split][0]:,}" for split in SPLITS)))
         rows.append(("  paper", "-", f"{paper.original:,}", "-", f"{paper.random:,}"))
-    absent = [name for name in PUBLISHERS if name not in facts]
+    absent = [name for name in DATASETS if name not in facts]
     note = f"Absent: {', '.join(absent)}." if absent else ""
     title = "Causal questions by split (the paper: the N of Table 4)"
     yield Table(title, note, ("", *SPLITS), tuple(rows), published="paper")

@@ -1,146 +1,169 @@
-"""The corpus of causal questions: the random split, interrupted builds, absent datasets, the authors' release."""
+"""The corpus of causal questions: the authors' release and ELI5's file, interrupted builds, damaged and hostile files."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
-from causal_publishers import WRITERS, write_publishers, write_release
+from causal_release import write_eli5, write_release
 from command_line import ifqa_here
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ifqa.benchmarks.causalqa import builder
-from ifqa.benchmarks.causalqa.benchmark import CausalQA
-from ifqa.benchmarks.causalqa.builder import build_causalqa, question_splits
+from ifqa.benchmarks.causalqa.benchmark import DATASETS, SPLITS, CausalQA
+from ifqa.benchmarks.causalqa.builder import build_causalqa
 from ifqa.errors import IfqaError
-from ifqa.formats.causalqa_files import Details
+
+ARCHIVE = "Webis-CausalQA-22-v-1.0.zip"
+SQUAD = "Webis-CausalQA-22-v-1.0/input/original-splits/squad2_train_original_split.csv"
 
 
 def read_corpus(root):
-    """The corpus's files, and the inputs and counts of its manifest."""
+    """The corpus's files, and the counts of its manifest."""
     place = root / "data/causalqa"
     manifest = json.loads((place / "manifest.json").read_text())
     files = {path.relative_to(place).as_posix(): path.read_bytes() for path in place.glob("*/*")}
-    return files, manifest["inputs"], manifest["record"]["datasets"]
+    return files, manifest["record"]["datasets"]
 
 
-def random_part(number, dataset="paq", seed=0):
-    return question_splits(Details(str(number), "", (), ""), dataset, seed)[0]
+def parse(content):
+    return [json.loads(line) for line in content.splitlines()]
 
 
-@given(st.text("ab0 é\n", min_size=1), st.sampled_from(["train", "valid", "both", ""]), st.integers(0, 9))
-def test_a_question_is_in_one_random_part_and_in_its_original_one(number, split, seed):
-    splits = question_splits(Details(number, "", ["x"], split), "paq", seed)
-    [part] = [name.removeprefix("random-") for name in splits if name.startswith("random-")]
-    original = [name for name in splits if name.startswith("original-")]
-    assert original == {"": [], "both": [f"original-{part}"]}.get(split, [f"original-{split}"])
-    assert question_splits(Details(number, "other", ["y"], split), "paq", seed) == splits, (
-        "by id, dataset and seed only"
+def refused(folder, message):
+    with pytest.raises(IfqaError, match=message) as error:
+        list(build_causalqa(folder / "out", folder))
+    assert "\n" not in str(error.value)
+    assert not (folder / "out/data/causalqa").exists()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_authors_release_keeps_its_splits(packed, tmp_path):
+    write_release(tmp_path / "release", packed)
+    lines = list(build_causalqa(tmp_path, tmp_path / "release"))
+    files, facts = read_corpus(tmp_path)
+    assert [line.split(":")[0] for line in lines] == list(DATASETS)
+    assert (
+        f"eli5: absent, the release has only its ids; put train_eli5.jsonl or eli5-train-kilt.jsonl into {tmp_path}"
+        in lines[4]
     )
+    assert lines[1] == "gooaq: absent, the release has no file of it"
+    assert lines[0].startswith("paq: 8 causal, 0 left out without an answer; original-train 4,")
+    assert lines[6].startswith("squad2: 6 causal, 2 left out without an answer")
+    assert parse(files["random-valid/squad2.jsonl"])[1] == {
+        "id": "1", "question": "Why, valid 1?", "context": 'A "lamp",\nhot.', "answers": ["hot", "hot 1"], "rules": ["R1"],
+    }  # fmt: skip
+    assert [row["id"] for row in parse(files["original-train/paq.jsonl"])] == ["0.0", "0.1", "1.2", "1.3"]
+    assert facts["squad2"]["splits"]["original-train"] == [3, 9, 3]
 
 
-def test_a_tenth_is_for_validation_with_any_seed():
-    for seed in range(3):
-        parts = [random_part(n, seed=seed) for n in range(20_000)]
-        assert 1850 < parts.count("random-valid") < 2150  # 2,000 with a standard deviation of 42
-    first, second, eli5 = ([random_part(n, **kw) for n in range(999)] for kw in ({}, {"seed": 1}, {"dataset": "eli5"}))
-    assert first not in (second, eli5)
+@pytest.mark.parametrize("kilt", [False, True])
+def test_eli5s_file_gives_the_questions_of_the_releases_ids_in_its_splits(kilt, tmp_path):
+    write_release(tmp_path)
+    write_eli5(
+        tmp_path / "eli5", kilt, **({"input": "why \ud83d\t?"} if kilt else {"title": "why \ud83d", "selftext": " ? "})
+    )
+    lines = list(build_causalqa(tmp_path, tmp_path))
+    assert lines[4].startswith("eli5: 3 causal, 1 left out without an answer; original-train 2,")
+    files, _ = read_corpus(tmp_path)
+    for family in ("original", "random"):
+        train, valid = (parse(files[f"{family}-{part}/eli5.jsonl"]) for part in ("train", "valid"))
+        assert [row["id"] for row in (*train, *valid)] == ["q0", "q3", "q6"]
+        answers = ["heat 3", "it burns"]
+        assert train[1] == {"id": "q3", "question": "why ? ?", "context": "", "answers": answers, "rules": ["R1"]}
+    table = tmp_path / SQUAD.replace("squad2_train", "eli5_train")
+    table.write_text(table.read_text() + "q77\nq78\nq78\n")
+    assert "without an answer, 2 ids not in its file; " in list(build_causalqa(tmp_path, tmp_path))[4]
 
 
-@pytest.fixture(scope="module")
-def publishers(tmp_path_factory):
-    return write_publishers(tmp_path_factory.mktemp("publishers"))
+def test_a_repeated_id_becomes_unique(tmp_path):
+    write_release(tmp_path)
+    path = tmp_path / SQUAD
+    path.write_text(path.read_text() + "1,Why again?,why,c,c,hot\n")
+    list(build_causalqa(tmp_path, tmp_path))
+    questions = CausalQA(tmp_path).questions("original-train/squad2")
+    assert [question.id.rpartition("/")[2] for question in questions] == ["0", "1", "2", "1.4"]
 
 
 def test_a_resumed_build_does_not_read_a_complete_dataset_again(tmp_path, monkeypatch):
-    write_publishers(tmp_path, "paq", "eli5")
+    write_release(tmp_path)
+    write_eli5(tmp_path / "eli5")
     list(build_causalqa(tmp_path / "whole", tmp_path))
     parsed, match = [], builder.match_rules
 
-    def interrupt(question, rules):
+    def interrupt(question):
         parsed.append(question)
-        if len(parsed) == 14:  # the fourth question of the second dataset
+        if len(parsed) == 16 + 2:  # the second question of the second dataset
             raise KeyboardInterrupt
-        return match(question, rules)
+        return match(question)
 
     monkeypatch.setattr(builder, "match_rules", interrupt)
     with pytest.raises(KeyboardInterrupt):
         list(build_causalqa(tmp_path, tmp_path))
     assert not (tmp_path / "data/causalqa").exists()
     lines = list(build_causalqa(tmp_path, tmp_path))
-    assert len(parsed) == 10 + 4 + 10  # the interrupted dataset starts again
+    assert len(parsed) == 16 + 2 + 3 + 12  # the interrupted dataset starts again
     assert read_corpus(tmp_path) == read_corpus(tmp_path / "whole")
-    assert lines[0].startswith("paq: 10 questions, 4 causal")
-    assert lines[4].startswith("eli5: 10 questions, 3 causal, 1 left out without an answer")
-    write_publishers(tmp_path, "triviaqa")
-    path = tmp_path / "triviaqa/unfiltered-web-dev.json"
-    whole = path.read_text()
-    path.write_text("{")
-    with pytest.raises(IfqaError, match=r"unfiltered-web-dev.json:1: the JSON ends too early"):
+    assert sorted(path.name for path in (tmp_path / "data/causalqa").iterdir()) == ["manifest.json", *SPLITS]
+    assert list(build_causalqa(tmp_path, tmp_path)) == lines
+    assert len(parsed) == 33, "nothing to do"
+
+
+def test_an_interrupted_build_of_other_files_is_not_reused(tmp_path, monkeypatch):
+    write_release(tmp_path)
+    path = tmp_path / SQUAD
+    content = path.read_text()
+    path.write_text(content + "4,why\n")
+    with pytest.raises(IfqaError, match="fewer cells"):
         list(build_causalqa(tmp_path, tmp_path))
-    path.write_text(whole.replace("lamp 6", "lamp 60"))
-    list(build_causalqa(tmp_path, tmp_path))  # the partial output of another file is not reused
-    assert b"why does lamp 60 glow" in read_corpus(tmp_path)[0]["original-valid/triviaqa.jsonl"]
-
-
-def test_a_dataset_is_added_and_removed_with_its_folder(tmp_path):
-    write_publishers(tmp_path, "paq", "squad2")
+    path.write_text(content)
+    paq = path.with_name("paq_train_original_split.csv")
+    paq.write_text(paq.read_text().replace("why train 0", "why other 0"))
     list(build_causalqa(tmp_path, tmp_path))
-    before, _, _ = read_corpus(tmp_path)
-    write_publishers(tmp_path, "eli5")
-    lines = list(build_causalqa(tmp_path, tmp_path))
-    after, _, facts = read_corpus(tmp_path)
-    assert before.items() < after.items()
-    assert facts["paq"]["questions"] == 10
-    assert lines == list(build_causalqa(tmp_path, tmp_path))  # nothing to do
-    list(build_causalqa(tmp_path, tmp_path, seed=1))
-    assert read_corpus(tmp_path)[0].keys() == after.keys()
-    assert read_corpus(tmp_path)[0] != after
-    write_publishers(tmp_path / "one", "squad2")
-    lines = list(build_causalqa(tmp_path, tmp_path / "one"))
-    assert {Path(name).name for name in read_corpus(tmp_path)[0]} == {"squad2.jsonl"}
-    assert f"eli5: absent, {tmp_path / 'one/eli5'} is missing; wanted in it: train_eli5.jsonl" in lines[4]
-    (tmp_path / "none/squad2").mkdir(parents=True)
-    (tmp_path / "none/squad2/train.tar.gz").write_bytes(b"")
-    with pytest.raises(IfqaError, match=r"squad2: wanted train-v2.0.json and dev-v2.0.json; found train.tar$"):
-        list(build_causalqa(tmp_path, tmp_path / "none"))
+    assert b"why other 0" in read_corpus(tmp_path)[0]["original-train/paq.jsonl"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["causalqa", "--from", "nowhere"], "--from nowhere: no such folder"),
-        (["causalqa", "--from", "."], "--from .: wanted folders named paq, gooaq, msmarco"),
-        (["causalqa", "--from", ".", "--rules", "notebok"], "unknown reading of the rules 'notebok'; did you mean 'notebook'?"),
-        (["sample", "--rules", "fixed"], "No such option: --rules"),
+        (
+            ["causalqa", "--from", "."],
+            "--from .: wanted Webis-CausalQA-22-v-1.0, or its .zip, with the files of a dataset; found none",
+        ),
         (["ifqa", "--seed", "3"], "No such option: --seed"),
     ],
-)  # fmt: skip
+)
 def test_an_invalid_command_is_refused(arguments, message, tmp_path):
     process = ifqa_here("data", *arguments, folder=tmp_path)
     assert (process.returncode, process.stdout) == (2, "")
     assert message in process.stderr
 
 
-def test_the_rules_select_the_questions_and_absent_datasets_are_named(tmp_path):
-    questions = ["Who was affected?", "Whyalla is in which state?", "Why?", "Who?", "why \ud83d"]
-    (tmp_path / "gooaq").mkdir()
-    records = [{"id": n, "question": question, "answer": "a\tb"} for n, question in enumerate(questions)]
-    (tmp_path / "gooaq/gooaq.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    selected = {}
-    for rules in ("notebook", "fixed"):
-        process = ifqa_here("data", "causalqa", "--from", ".", "--rules", rules, folder=tmp_path)
-        assert process.returncode == 0, process.stderr
-        files, _, _ = read_corpus(tmp_path)
-        lines = b"".join(files[f"random-{part}/gooaq.jsonl"] for part in ("train", "valid")).splitlines()
-        selected[rules] = {int(record["id"]): record for record in map(json.loads, lines)}
-    assert [set(records) for records in selected.values()] == [{1, 2, 4}, {0, 2, 4}]
-    assert selected["fixed"][4] == {"id": "4", "question": "why ?", "context": "", "answers": ["a b"], "rules": ["R1"]}
-    assert [line.split(":")[0] for line in process.stdout.splitlines()] == list(WRITERS)
-    assert process.stdout.count(": absent, ") == 9
+def test_the_statistics_are_those_of_the_files_next_to_the_papers(tmp_path):
+    process = ifqa_here("stats", "causal-corpus", folder=tmp_path)
+    assert (process.returncode, "run: ifqa data causalqa" in process.stderr) == (2, True)
+    write_release(tmp_path)
+    write_eli5(tmp_path / "eli5")
+    list(build_causalqa(tmp_path, tmp_path))
+    files, facts = read_corpus(tmp_path)
+    for name, fact in facts.items():
+        for split in SPLITS:
+            records = parse(files[f"{split}/{name}.jsonl"])
+            words = [(len(record["question"].split()), len(record["answers"][0].split())) for record in records]
+            assert fact["splits"][split] == [len(records), sum(q for q, _ in words), sum(a for _, a in words)]
+    process = ifqa_here("stats", "causal-corpus", folder=tmp_path)
+    assert process.returncode == 0, process.stderr
+    rows = [line.split() for line in process.stdout.splitlines()]
+    for row in (
+        "eli5 - 3 1 - 5.0 2.0", "paper 64,875,601 769,606 - 1.2% 9.6 2.7", "squad2 3 3 3 3", "paper - 252 - 321",
+    ):  # fmt: skip
+        assert row.split() in rows
+    squad2 = json.loads(ifqa_here("stats", "causal-corpus", "--json", folder=tmp_path).stdout)["squad2"]
+    assert squad2["splits"]["original-valid"] == {"questions": 3, "question_words": 9, "answer_words": 3}
+    assert squad2["paper"]["original"] == 252
     path = tmp_path / "data/causalqa/manifest.json"
     manifest = json.loads(path.read_text())
-    assert manifest["record"]["absent"].keys() == WRITERS.keys() - {"gooaq"}
+    assert manifest["record"]["absent"].keys() == set(DATASETS) - {"paq", "squad2", "eli5"}
     manifest["record"]["datasets"] = {"gooaq": 3}
     path.write_text(json.dumps(manifest))
     process = ifqa_here("stats", "causal-corpus", folder=tmp_path)
@@ -148,76 +171,87 @@ def test_the_rules_select_the_questions_and_absent_datasets_are_named(tmp_path):
     assert "manifest.json: 'record': not as ifqa writes it (datasets.gooaq" in process.stderr
 
 
-def test_the_statistics_are_those_of_the_files_next_to_the_papers(publishers, tmp_path):
-    process = ifqa_here("stats", "causal-corpus", folder=tmp_path)
-    assert (process.returncode, "run: ifqa data causalqa --from FOLDER" in process.stderr) == (2, True)
-    list(build_causalqa(tmp_path, publishers))
-    files, _, facts = read_corpus(tmp_path)
-    for name, fact in facts.items():
-        for split in builder.SPLITS:
-            records = [json.loads(line) for line in files[f"{split}/{name}.jsonl"].splitlines()]
-            words = [(len(record["question"].split()), len(record["answers"][0].split())) for record in records]
-            assert fact["splits"][split] == [len(records), sum(q for q, _ in words), sum(a for _, a in words)]
-    process = ifqa_here("stats", "causal-corpus", folder=tmp_path)
-    assert process.returncode == 0, process.stderr
-    rows = [line.split() for line in process.stdout.splitlines()]
-    for row in (
-        "eli5 10 3 1 30.0% 6.0 2.0", "paper 64,875,601 769,606 - 1.2% 9.6 2.7", "all 103 35 8 34.0% 5.1 2.0",
-        "squad2 2 1 2 1", "paper - 252 - 321",
-    ):  # fmt: skip
-        assert row.split() in rows
-    newsqa = json.loads(ifqa_here("stats", "causal-corpus", "--json", folder=tmp_path).stdout)["newsqa"]
-    assert newsqa["splits"]["original-valid"] == {"questions": 1, "question_words": 5, "answer_words": 2}
-    assert newsqa["paper"]["original"] == 29
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_the_authors_release_keeps_its_splits(packed, tmp_path):
-    write_release(tmp_path / "release", packed)
-    lines = list(build_causalqa(tmp_path, tmp_path / "release"))
-    place = tmp_path / "data/causalqa"
-    facts = json.loads((place / "manifest.json").read_text())["record"]["datasets"]
-    assert "eli5: absent, the release has only its ids" in lines[4]
-    assert lines[0].startswith("paq: from the release, 8 causal, 0 left out without an answer")
-    assert lines[6].startswith("squad2: from the release, 6 causal, 2 left out without an answer")
-    records = [json.loads(line) for line in (place / "random-valid/squad2.jsonl").read_bytes().splitlines()]
-    assert records[1] == {
-        "id": "1", "question": "Why, valid 1?", "context": 'A "lamp",\nhot.', "answers": ["hot", "hot 1"], "rules": ["R1"],
-    }  # fmt: skip
-    lines = (place / "original-train/paq.jsonl").read_bytes().splitlines()
-    assert [json.loads(line)["id"] for line in lines] == ["0.0", "0.1", "1.2", "1.3"]
-    assert facts["squad2"]["splits"]["original-train"] == [3, 9, 3]
-
-
-def test_a_publishers_dataset_replaces_the_releases_and_duplicate_ids_become_unique(tmp_path):
-    write_release(tmp_path)
-    path = tmp_path / "Webis-CausalQA-22-v-1.0/input/random-splits/squad2_train_random_split.csv"
-    path.write_text(path.read_text() + "1,Why again?,why,c,c,hot\n")
-    write_publishers(tmp_path, "eli5", "paq")
-    lines = list(build_causalqa(tmp_path, tmp_path))
-    assert lines[0].startswith("paq: 10 questions, 4 causal")
-    assert lines[4].startswith("eli5: 10 questions, 3 causal")
-    assert lines[6].startswith("squad2: from the release")
-    questions = CausalQA(tmp_path).questions("random-train/squad2")
-    assert [question.id.rpartition("/")[2] for question in questions] == ["0", "1", "2", "1.4"]
-
-
-def test_a_release_with_other_columns_is_refused(tmp_path):
-    write_release(tmp_path)
-    path = tmp_path / "Webis-CausalQA-22-v-1.0/input/original-splits/squad2_train_original_split.csv"
-    text, short = path.read_text(), "split.csv:9: found fewer cells than columns"
-    renamed = "squad2_train_original_split.csv:1: column 'answer' is missing; found id, question"
-    for changed, message in {text.replace("answer", "gold"): renamed, text + "4,why\n": short}.items():
-        path.write_text(changed)
-        with pytest.raises(IfqaError, match=message):
-            list(build_causalqa(tmp_path, tmp_path))
-
-
 def test_the_release_is_fetched_once(tmp_path, monkeypatch):
     write_release(tmp_path / "server", packed=True)
-    monkeypatch.setattr(builder.release, "URL", (tmp_path / "server/Webis-CausalQA-22-v-1.0.zip").as_uri())
+    monkeypatch.setattr(builder.release, "URL", (tmp_path / "server" / ARCHIVE).as_uri())
     lines = list(build_causalqa(tmp_path, None))
-    assert lines[6].startswith("squad2: from the release, 6 causal")
-    assert (tmp_path / "data/causalqa-release/Webis-CausalQA-22-v-1.0.zip").is_file()
+    assert lines[6].startswith("squad2: 6 causal")
+    assert (tmp_path / "data/causalqa-release" / ARCHIVE).is_file()
     monkeypatch.setattr(builder.release, "URL", "file:///nowhere.zip")
     assert list(build_causalqa(tmp_path, None)) == lines
+
+
+WRONG_TABLES = {
+    "renamed": (lambda text: text.replace("answer", "gold"), "original_split.csv:1: column 'answer' is missing; found id, question"),
+    "short": (lambda text: text + "4,why\n", "original_split.csv:9: found fewer cells than columns"),
+    "long": (lambda text: text + "4,why,why,c,c,a,b\n", "original_split.csv:9: found more cells than columns"),
+    "empty": (lambda text: "", "original_split.csv:1: column 'question' is missing"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", WRONG_TABLES)
+def test_an_invalid_table_of_the_release_is_refused(fault, tmp_path):
+    change, message = WRONG_TABLES[fault]
+    write_release(tmp_path)
+    path = tmp_path / SQUAD
+    path.write_text(change(path.read_text()))
+    refused(tmp_path, message)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"answers": ["x"]}, "train_eli5.jsonl.bz2:4: 'answers' must be dict, found list"),
+        ({"answers": {"text": [3]}}, "train_eli5.jsonl.bz2:4: 'text' must be str, found int"),
+        ({"title": None}, "train_eli5.jsonl.bz2:4: 'title' must be str, found NoneType"),
+        ({"input": "why", "id": "q3", "output": [3]}, "'output' must be a list of objects, found int in it"),
+    ],
+)
+def test_an_invalid_record_of_eli5_is_refused(changed, message, tmp_path):
+    write_release(tmp_path)
+    write_eli5(tmp_path / "eli5", **changed)
+    refused(tmp_path, message)
+
+
+def test_another_file_than_eli5s_is_refused(tmp_path):
+    write_release(tmp_path)
+    place = tmp_path / "eli5"
+    place.mkdir()
+    refused(tmp_path, "eli5: wanted one file, train_eli5.jsonl or eli5-train-kilt.jsonl; found none")
+    (place / "validation.jsonl").write_text('{"q_id": "v1"}\n')
+    refused(tmp_path, r"validation.jsonl: has none of the release's 4 ids; wanted the training questions of ELI5")
+    write_eli5(place)
+    refused(tmp_path, "found train_eli5.jsonl.bz2, validation.jsonl")
+
+
+def test_a_damaged_or_hostile_archive_is_refused(tmp_path):
+    write_release(tmp_path, packed=True)
+    path = tmp_path / ARCHIVE
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"Why, train 0?", b"Why, trEin 0?"))
+    refused(tmp_path, rf"{ARCHIVE}/{SQUAD}: the archive is damaged")
+    path.write_bytes(content[:-9])
+    refused(tmp_path, rf"{ARCHIVE}: not a readable zip archive")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(SQUAD, "why " * 99)
+    packed = bytearray(path.read_bytes())
+    packed[30 + len(SQUAD)] = 0xFF  # no kind of block has this number
+    path.write_bytes(packed)
+    refused(tmp_path, rf"{ARCHIVE}/{SQUAD}: the compressed data is truncated or damaged")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(SQUAD, "x" * (1 << 25))  # 33 kB that unpack to 34 MB
+    refused(tmp_path, rf"{ARCHIVE}/{SQUAD}:1: a line of more than")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(SQUAD, "id\n")
+    packed = bytearray(path.read_bytes())
+    packed[6] |= 1  # encrypted, in the member's header
+    packed[packed.index(b"PK\1\2") + 8] |= 1  # and in the archive's list
+    path.write_bytes(packed)
+    refused(tmp_path, "cannot be read .*encrypted.*; extract the archive and remove it")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("../../input/random-splits/../paq_train_random_split.csv", "id\n")
+        archive.writestr("input/random-splits/squad2_train_original_split.csv", "id\n")
+        archive.writestr("input/random-splits/other_train_random_split.csv", "id\n")
+        archive.writestr("input/random-splits/eli5_train_random_split.csv", "id\n")  # the ids alone are no dataset
+    refused(tmp_path, "wanted Webis-CausalQA-22-v-1.0, or its .zip")
+    assert not Path(tmp_path / "input").exists()
