@@ -285,7 +285,7 @@ def compare(
     """Compare experiments with the first by paired tests.
 
     With two experiments, it also shows the questions on which they differ most. With --fail-if-worse it is a regression gate: it
-    fails only if a measure fell significantly, and refuses scores whose questions, labels or corpus changed in between.
+    fails only if a measure got significantly worse, and refuses scores whose questions, labels or corpus changed in between.
     """
     from rich.console import Console
 

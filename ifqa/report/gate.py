@@ -34,7 +34,7 @@ class GateMeasure:
     difference: Difference
     p: float
     noticed: float | None  # the loss that is noticed 4 times in 5, in percent; None without a spread
-    fell: list[tuple[Question, QuestionRow, QuestionRow]]  # questions on which the second scores lower, with both rows
+    worse: list[tuple[Question, QuestionRow, QuestionRow]]  # questions on which the second is worse, with both rows
 
     @property
     def failed(self) -> bool:
@@ -43,7 +43,7 @@ class GateMeasure:
 
 @dataclass(frozen=True)
 class Gate:
-    """The verdict on a second system: it fails if any measure fell significantly."""
+    """The verdict on a second system: it fails if any measure got significantly worse."""
 
     first: str
     second: str
@@ -53,7 +53,7 @@ class Gate:
 
     @property
     def failed(self) -> list[str]:
-        """The measures that fell significantly."""
+        """The measures that got significantly worse."""
         return [measure.difference.measure for measure in self.measures if measure.failed]
 
     def to_dict(self) -> dict[str, object]:
@@ -61,7 +61,7 @@ class Gate:
         rows = []
         for measure in self.measures:
             row = measure.difference.to_dict() | {"p": measure.p, "noticed": measure.noticed, "failed": measure.failed}
-            rows.append(row | {"fell": [question.id for question, _, _ in measure.fell]})
+            rows.append(row | {"worse": [question.id for question, _, _ in measure.worse]})
         p = "one-sided, for a loss, corrected by Holm's method"
         return {
             "a": self.first,
@@ -73,12 +73,12 @@ class Gate:
         }
 
     def show(self, console: Console, count: int) -> None:
-        """Print the table and, for each measure that fell, `count` of the questions that lost most."""
+        """Print the table and, for each measure that got worse, `count` of the questions that lost most."""
         rows = []
         for measure in self.measures:
             first, second, delta, interval, _, _, lost, _ = measure.difference.cells()
             noticed = "-" if measure.noticed is None else f"{measure.noticed:.1f}"
-            verdict = "FELL" if measure.failed else "ok"
+            verdict = "WORSE" if measure.failed else "ok"
             name = self.scheme.display_name(measure.difference.measure)
             rows.append((name, first, second, delta, interval, p_cell(measure.p), lost, noticed, verdict))
         columns = ("measure", "A", "B", "B - A", "95% interval", "p", "lost", "noticed", "")
@@ -88,17 +88,19 @@ class Gate:
             f"{len(rows)} measure{'s' * (len(rows) > 1)}. A loss as large as 'noticed' fails the gate 4 times in 5."
         )
         console.print(note, soft_wrap=True)
-        fell = {question.id: rows for measure in self.measures if measure.failed for question, *rows in measure.fell}
-        if fell:
-            console.print(f"\n{', '.join(self.failed)} fell on {len(fell):,} questions, A -> B:", soft_wrap=True)
-        for question_id, (row, other) in list(fell.items())[:count]:
+        worse = {question.id: rows for measure in self.measures if measure.failed for question, *rows in measure.worse}
+        if worse:
+            console.print(f"\n{', '.join(self.failed)} got worse on {len(worse):,} questions, A -> B:", soft_wrap=True)
+        for question_id, (row, other) in list(worse.items())[:count]:
             scores = [f"{key} {_percent(row, key)} -> {_percent(other, key)}" for key in self.failed]
             answers = [str(each["answer"]) or "(none)" for each in (row, other) if "answer" in each]
             console.print(sanitize(f"  {question_id}  {', '.join(scores)}  {' -> '.join(answers)}"), soft_wrap=True)
-        if len(fell) > count:
-            console.print(f"  and {len(fell) - count:,} more; --show {len(fell)} prints all", soft_wrap=True)
+        if len(worse) > count:
+            console.print(f"  and {len(worse) - count:,} more; --show {len(worse)} prints all", soft_wrap=True)
         console.print(
-            f"FAILED: {', '.join(self.failed)} fell" if self.failed else "passed: no measure fell significantly"
+            f"FAILED: {', '.join(self.failed)} got worse"
+            if self.failed
+            else "passed: no measure got significantly worse"
         )
 
 
@@ -132,9 +134,9 @@ def judge(a: ScoredExperiment | StoredScores, b: ScoredExperiment, measure: str 
     measures = []
     for key, p in zip(keys, holm_correction(ps), strict=True):
         changes = _changes(a, b, questions, key, -1 if low[key] else 1)
-        fell = [entry for change, entry in changes if change < 0]
+        worse = [entry for change, entry in changes if change < 0]
         noticed = _noticed_loss([change for change, _ in changes], LEVEL / len(keys))
-        measures.append(GateMeasure(differences[key], p, noticed, fell))
+        measures.append(GateMeasure(differences[key], p, noticed, worse))
     return Gate(a.name, b.name, scheme, len(questions), measures)
 
 

@@ -27,14 +27,14 @@ def run(*arguments):
     return CliRunner().invoke(app, ["compare", *arguments, "--fail-if-worse"])
 
 
-def test_a_significant_loss_fails_and_lists_the_questions_that_fell(good):
+def test_a_significant_loss_fails_and_lists_the_questions_that_got_worse(good):
     worse = run_answers("worse", range(40), wrong="[bold]never[/bold]")
     gate = check_gate(good, worse)
     assert gate.failed == ["EM", "F1"]
-    assert [question.id for question, _, _ in gate.measures[0].fell] == [f"sample/dev/{n}" for n in range(40, 60)]
+    assert [question.id for question, _, _ in gate.measures[0].worse] == [f"sample/dev/{n}" for n in range(40, 60)]
     result = run("good", "worse", "--show", "1")
     assert result.exit_code == 1
-    assert "EM, F1 fell on 20 questions" in result.output
+    assert "EM, F1 got worse on 20 questions" in result.output
     assert "EM 100 -> 0, F1 100 -> 0" in result.output
     assert "-> [bold]never[/bold]" in result.output
     assert "and 19 more" in result.output
@@ -45,7 +45,7 @@ def test_a_significant_loss_fails_and_lists_the_questions_that_fell(good):
 def test_a_loss_within_chance_passes(good):
     other = run_answers("other", [*range(57), *range(60, 62)])
     gate = check_gate(good, other, "EM")
-    assert (gate.failed, gate.measures[0].difference.lost, len(gate.measures[0].fell)) == ([], 3, 3)
+    assert (gate.failed, gate.measures[0].difference.lost, len(gate.measures[0].worse)) == ([], 3, 3)
     content = json.loads(run("good", "other", "--json", "--measure", "EM").output)
     assert (content["failed"], [row["measure"] for row in content["measures"]]) == ([], ["EM"])
     assert content["measures"][0]["p"] > 0.05
