@@ -105,7 +105,7 @@ def run(
         ['gold_any@1', 'gold_any@5']
     """
     chosen = _load_run(experiment, root, settings, changes)
-    return load_scores(chosen.experiment, stages.run(chosen))
+    return load_scores(chosen, stages.run(chosen))
 
 
 def evaluate(

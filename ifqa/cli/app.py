@@ -413,7 +413,7 @@ def _print_scores(run: "Run", folder: Path, json: bool) -> int:
     if not json:
         return show_scores(run, folder)
     scores = read_scores(folder)
-    options.print_json(scores_json(run.experiment, folder, scores))
+    options.print_json(scores_json(run, folder, scores))
     return exit_code(run.experiment, scores)
 
 

@@ -184,7 +184,7 @@ def compare_pair(
     of_questions = [difference.measure for difference in differences if difference.won is not None]
     measure = measure or first.scheme.headline(of_questions)
     largest = _largest_differences(a, b, questions, measure, count) if measure else []
-    sizes, marks = (len(a.run.questions), len(b.run.questions)), (exposure_mark(first), exposure_mark(second))
+    sizes, marks = (len(a.run.questions), len(b.run.questions)), (exposure_mark(a.run), exposure_mark(b.run))
     return Comparison(
         first.name, second.name, first.scheme, len(questions), differences, measure, largest, sizes, marks
     )

@@ -59,7 +59,7 @@ def show_scores(run: Run, folder: Path) -> int:
                 lines.append("The reader was trained on these questions: its scores say nothing about other questions.")
             if stage == "read" and (label := record.get("label")):
                 lines.append(f"{sanitize(label)}.")
-    lines += [f"{sanitize(mark)}."] if (mark := exposure_mark(experiment)) else []
+    lines += [f"{sanitize(mark)}."] if (mark := exposure_mark(run)) else []
     for line in (*lines, f"{sanitize(str(folder))}/per_question.jsonl has every question."):
         console.print(line, soft_wrap=True)
     return exit_code(experiment, scores)
@@ -81,13 +81,14 @@ def all_failed(record: Mapping[str, object]) -> bool:
     return failed
 
 
-def scores_json(experiment: Experiment, folder: Path, scores: ScoresJson) -> dict[str, object]:
+def scores_json(run: Run, folder: Path, scores: ScoresJson) -> dict[str, object]:
+    experiment = run.experiment
     expected: list[dict[str, object]] = []
     for score in experiment.expected:
         content = {"measure": score.measure, "value": score.value, "tolerance": score.tolerance}
         expected.append(content | {"verdict": verdict(scores, score)})
     head = {"experiment": experiment.name, "benchmark": experiment.benchmark, "split": experiment.split}
-    return head | {"folder": str(folder), "scores": scores, "expected": expected, "seen": exposure_mark(experiment)}
+    return head | {"folder": str(folder), "scores": scores, "expected": expected, "seen": exposure_mark(run)}
 
 
 def _usage_lines(stage: str, record: StageUsage) -> Iterator[str]:

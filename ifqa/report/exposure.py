@@ -2,34 +2,32 @@
 
 from collections.abc import Iterator, Mapping
 
-from ifqa.config.corpus import build_settings, load_corpus
-from ifqa.config.experiment import Experiment, retriever_sections, search_settings
+from ifqa.config.corpus import build_settings
+from ifqa.config.experiment import retriever_sections, search_settings
 from ifqa.models.ledger import ModelFacts, describe_exposure, read_model_facts
-from ifqa.plugins import Plugins
+from ifqa.pipeline.run import Run
 from ifqa.protocols import IndexedRetriever, Trainable
 
 
-def collect_models(experiment: Experiment) -> dict[str, ModelFacts]:
+def collect_models(run: Run) -> dict[str, ModelFacts]:
     """The models that an experiment's settings name, and what their files say of them."""
-    return {name: read_model_facts(name, experiment.root) for name in dict.fromkeys(_model_names(experiment))}
+    return {name: read_model_facts(name, run.experiment.root) for name in dict.fromkeys(_model_names(run))}
 
 
-def exposure_mark(experiment: Experiment, models: Mapping[str, ModelFacts] | None = None) -> str:
+def exposure_mark(run: Run, models: Mapping[str, ModelFacts] | None = None) -> str:
     """What the models have seen of the experiment's benchmark; `models` as they were when it was run."""
-    return describe_exposure(
-        collect_models(experiment) if models is None else models, experiment.benchmark, experiment.root
-    )
+    facts = collect_models(run) if models is None else models
+    return describe_exposure(facts, run.experiment.benchmark, run.experiment.root)
 
 
-def _model_names(experiment: Experiment) -> Iterator[str]:
-    plugins = Plugins()
+def _model_names(run: Run) -> Iterator[str]:
+    experiment, plugins = run.experiment, run.plugins
     if experiment.retriever:
-        corpus = load_corpus(experiment.corpus, experiment.root) if experiment.corpus else None
+        indexes = run.corpus.corpus.indexes if run.corpus else {}
         for section in retriever_sections(experiment.retriever):
-            retriever = plugins.retriever(section["name"])
-            index = corpus.indexes.get(section.get("index", "")) if corpus else None
-            built = index is not None and issubclass(retriever, IndexedRetriever)
-            yield from _names(retriever, build_settings(index) if index and built else search_settings(section))
+            retriever, built = plugins.retriever(section["name"]), indexes.get(section.get("index", ""))
+            is_built = built and issubclass(retriever, IndexedRetriever)
+            yield from _names(retriever, build_settings(built) if built and is_built else search_settings(section))
     if experiment.reader:
         yield from _names(plugins.reader(experiment.reader["name"]), experiment.reader_settings)
     if experiment.llm:

@@ -102,7 +102,7 @@ class Entry:
     @property
     def mark(self) -> str:
         """What its models have seen of the benchmark, by today's ledger; empty without scores."""
-        return exposure_mark(self.experiment, self.facts.get("models")) if self.scores else ""
+        return exposure_mark(self.run or Run(self.experiment), self.facts.get("models")) if self.scores else ""
 
 
 def gather_entries(records: Mapping[str, Record], root: Path = Path()) -> list[Entry]:
@@ -290,7 +290,7 @@ def collect_facts(run: Run) -> RunFacts:
         facts["model"] = model
     if servers := [record["server"] for record in stages.values() if "server" in record]:
         facts["server"] = " and ".join(dict.fromkeys(servers))
-    if models := collect_models(experiment):
+    if models := collect_models(run):
         facts["models"] = models
     if "read" in stages and (label := stages["read"].get("label")):
         facts["label"] = label

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.console import Console
 
 from ifqa.config.expected import find_score
-from ifqa.config.experiment import Experiment
 from ifqa.errors import unknown_name
+from ifqa.pipeline.run import Run
 from ifqa.report.exposure import exposure_mark
 from ifqa.report.table import Table, make_frame, render_text, sanitize
 from ifqa.scoring import stored_scores
@@ -139,9 +139,10 @@ class Scores:
             yield "macro", self.content["macro"]["measures"]
 
 
-def load_scores(experiment: Experiment, folder: Path) -> Scores:
+def load_scores(run: Run, folder: Path) -> Scores:
+    experiment = run.experiment
     content, rows = stored_scores.read_scores(folder), stored_scores.read_rows(folder)
-    return Scores(experiment.name, experiment.scheme, content, rows, exposure_mark(experiment))
+    return Scores(experiment.name, experiment.scheme, content, rows, exposure_mark(run))
 
 
 def _tables(scores: ScoresJson, scheme: ScoringScheme) -> Iterator[Table]:

@@ -80,7 +80,7 @@ def test_scores_are_shown_with_few_subsets_as_columns_and_failures_counted(capsy
     assert first == "measure  all (83) 95% interval numeric (28) other (55) no_overlap (74)"
     assert [row.split()[0] for row in rows] == ["EM", "F1", "contains", "83", f"{folder}/per_question.jsonl"]
     assert rows[3] == "83 questions, 0 failed (a failure scores 0), 4 abstained (also 0)"
-    scores = load_scores(experiment, folder)
+    scores = load_scores(Run(experiment), folder)
     assert "83 questions, 0 failed, 4 abstained" in str(scores)
     del scores.content["subsets"]["no_overlap"]  # as scored before it was declared
     assert "other (55)\n" in str(scores)
