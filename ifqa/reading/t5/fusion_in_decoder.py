@@ -212,31 +212,42 @@ def _generate_batch(
     model: FusionInDecoder, max_answer_tokens: int, beams: int, limits: BatchLimits, features: Features, counts: Sequence[int]
 ) -> list[GeneratedAnswer]:  # fmt: skip
     states, mask, means = encode_passages(model, features, counts, limits.encoded)
-    config = model.config
-    settings = GenerationConfig(
-        max_length=max_answer_tokens, num_beams=beams, do_sample=False, use_cache=True, output_scores=True,
-        return_dict_in_generate=True, bos_token_id=config.decoder_start_token_id, eos_token_id=config.eos_token_id,
-        decoder_start_token_id=config.decoder_start_token_id, pad_token_id=config.pad_token_id,
-    )  # fmt: skip
     with _first_position(model) as first:
-        generated = model.generate(
-            encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, generation_config=settings,
-            # generate's own cache would have as many layers as the encoder, not the decoder
-            past_key_values=EncoderDecoderCache(DynamicCache(), DynamicCache()),
-        )  # fmt: skip
+        generated, tokens, lengths = decode(model, states, mask, max_answer_tokens, beams, output_scores=True)
     # [questions, tokens]: greedy scores are logits and need normalising; beam scores are log-probabilities
     steps = model.compute_transition_scores(
         generated.sequences, generated.scores, generated.get("beam_indices"), normalize_logits=beams == 1
     ).float()
-    tokens = generated.sequences[:, 1:]
-    ended = torch.isin(tokens, torch.tensor(config.eos_token_id, device=tokens.device)).cumsum(1)
-    lengths = (ended == 0).sum(1) + 1  # the padding after the end depends on the other questions of the batch
     steps = steps.masked_fill(torch.arange(tokens.shape[1], device=tokens.device) >= lengths[:, None], 0.0)
     scores = model.passage_scores([hidden[::beams] for hidden in first], means)
     if steps.isnan().any() or scores.isnan().any():
         raise IfqaError(NAN_ERROR)
     rows = zip(tokens.tolist(), lengths.tolist(), steps.sum(1).tolist(), scores.tolist(), counts, strict=True)
     return [GeneratedAnswer(ids[:length], score, shares[:count]) for ids, length, score, shares, count in rows]
+
+
+def decode(
+    model: FusionInDecoder, states: Tensor, mask: Tensor, most: int, beams: int, **settings: Any
+) -> tuple[Any, Tensor, Tensor]:
+    """Decode from hidden states, without sampling; `settings` are more of transformers' `GenerationConfig`.
+
+    Returns what `generate` does; the tokens after the first, [rows, tokens]; and the number of each row's tokens up to `</s>`,
+    [rows]. The padding after the end depends on the other rows.
+    """
+    config = model.config
+    generation = GenerationConfig(
+        max_length=most, num_beams=beams, do_sample=False, use_cache=True, return_dict_in_generate=True,
+        bos_token_id=config.decoder_start_token_id, eos_token_id=config.eos_token_id,
+        decoder_start_token_id=config.decoder_start_token_id, pad_token_id=config.pad_token_id, **settings,
+    )  # fmt: skip
+    generated = model.generate(
+        encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, generation_config=generation,
+        # generate's own cache would have as many layers as the encoder, not the decoder
+        past_key_values=EncoderDecoderCache(DynamicCache(), DynamicCache()),
+    )  # fmt: skip
+    tokens = generated.sequences[:, 1:]
+    ended = torch.isin(tokens, torch.tensor(config.eos_token_id, device=tokens.device)).cumsum(1)
+    return generated, tokens, (ended == 0).sum(1) + 1
 
 
 def encode_passages(

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig
+from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 
 from ifqa.errors import IfqaError
@@ -26,6 +26,7 @@ from ifqa.reading.t5.fusion_in_decoder import (
     FusionInDecoder,
     GeneratedAnswer,
     batch_limits,
+    decode,
     encode_passages,
     generate_in_batches,
 )
@@ -141,21 +142,8 @@ def beam_search(
 
     Lengths are not normalised. `states` and `mask` are the passages', [passages, tokens, ...].
     """
-    config = model.config
-    settings = GenerationConfig(
-        max_length=most, num_beams=beams, num_return_sequences=beams, do_sample=False, use_cache=True,
-        bos_token_id=config.decoder_start_token_id, eos_token_id=config.eos_token_id,
-        decoder_start_token_id=config.decoder_start_token_id, pad_token_id=config.pad_token_id,
-        **({"length_penalty": 0.0, "early_stopping": "never"} if beams > 1 else {}),
-    )  # fmt: skip
-    sequences = model.generate(
-        encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, generation_config=settings,
-        # generate's own cache would have as many layers as the encoder, not the decoder
-        past_key_values=EncoderDecoderCache(DynamicCache(), DynamicCache()),
-    )  # fmt: skip
-    tokens = sequences[:, 1:]
-    ended = torch.isin(tokens, torch.tensor(config.eos_token_id, device=tokens.device)).cumsum(1)
-    lengths = (ended == 0).sum(1) + 1  # the padding after the end depends on the other passages
+    lengths_as_they_are = {"length_penalty": 0.0, "early_stopping": "never"} if beams > 1 else {}
+    _, tokens, lengths = decode(model, states, mask, most, beams, num_return_sequences=beams, **lengths_as_they_are)
     answers = [tuple(ids[:length]) for ids, length in zip(tokens.tolist(), lengths.tolist(), strict=True)]
     return [answers[first : first + beams] for first in range(0, len(answers), beams)]
 
