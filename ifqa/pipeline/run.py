@@ -29,7 +29,7 @@ from ifqa.corpus.sources import open_source
 from ifqa.corpus.work_units import FileRecord, KnownFiles, Source
 from ifqa.errors import ConfigError, IfqaError
 from ifqa.plugins import accepted_arguments, code_fingerprint, resolve_paths, source_file
-from ifqa.protocols import Benchmark, Plugin
+from ifqa.protocols import Benchmark, IndexedRetriever, Plugin, Trainable
 from ifqa.records import Question, fingerprint_questions
 from ifqa.retrieval import queries
 from ifqa.scoring import per_question
@@ -249,6 +249,26 @@ class Run(_ArtifactFolder):
         """Whether a stage that uses a language model still has to run."""
         asking = [stage for stage in self.experiment.stages if self.experiment.asks_llm(LLM_STAGES[stage])]
         return bool(self.experiment.llm) and not all(map(self.is_current, asking))
+
+    def trainables(self) -> Iterator[tuple[str, type[Trainable], Callable[..., object], dict[str, object]]]:
+        """The experiment's retrievers, reader and language model: name for messages, class, and the function and its settings.
+
+        The function is the constructor, or `build` for a retriever with an index, whose settings then name the model.
+        """
+        experiment = self.experiment
+        indexes = self.corpus.corpus.indexes if self.corpus else {}
+        for table in retriever_sections(self.retriever) if experiment.retriever else ():
+            retriever, built = self.plugins.retriever(table["name"]), indexes.get(table.get("index", ""))
+            if built and issubclass(retriever, IndexedRetriever):
+                yield f"retriever {table['name']!r}", retriever, retriever.build, build_settings(built)
+            else:
+                yield f"retriever {table['name']!r}", retriever, retriever.__init__, search_settings(table)
+        if experiment.reader:
+            reader = self.plugins.reader(self.reader["name"])
+            yield f"reader {self.reader['name']!r}", reader, reader.__init__, experiment.reader_settings
+        if experiment.llm:
+            model = self.plugins.llm(self.llm["name"])
+            yield f"language model {self.llm['name']!r}", model, model.__init__, experiment.llm_settings
 
     def fingerprint(self, kind: Kind) -> dict[str, object]:
         """What determines the output of the retriever or reader: its settings, its code, and hashes of its files."""

@@ -3,7 +3,7 @@
 import logging
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
@@ -11,8 +11,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Self, TypeVar
 
-from ifqa.config.corpus import build_settings
-from ifqa.config.experiment import RetrieverSettings, retriever_sections, search_settings
+from ifqa.config.experiment import RetrieverSettings, search_settings
 from ifqa.corpus.documents.indexed_file import IndexedFile, indexed_files
 from ifqa.corpus.languages import NAMES, detect_language
 from ifqa.corpus.passage_store import PassageStore, get_passages
@@ -25,7 +24,6 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import answer_of, valid_prediction
 from ifqa.plugins import accepted_arguments, resolve_paths
 from ifqa.protocols import (
-    IndexedRetriever,
     LanguageModel,
     Plugin,
     ProgressCallback,
@@ -382,25 +380,10 @@ def log_label(reader: str, label: str) -> None:
 
 def refuse_other_families(run: Run) -> None:
     """Refuse weights of another split family before anything is built; a `System` checks again when it opens them."""
-    experiment, root = run.experiment, run.experiment.root
-
-    def check(name: str, plugin: type[Trainable], function: Callable[..., object], table: Mapping[str, object]) -> None:
-        arguments = accepted_arguments(plugin.training_family, root=root) | resolve_paths(function, table, root)
+    for name, plugin, function, settings in run.trainables():
+        root = run.experiment.root
+        arguments = accepted_arguments(plugin.training_family, root=root) | resolve_paths(function, settings, root)
         _refuse_other_family(f"{name} {plugin.trained_verb}", plugin.training_family(**arguments), run)
-
-    if experiment.llm:
-        model = run.plugins.llm(run.llm["name"])
-        check(f"language model {run.llm['name']!r}", model, model.__init__, experiment.llm_settings)
-    if experiment.reader:
-        reader = run.plugins.reader(run.reader["name"])
-        check(f"reader {run.reader['name']!r}", reader, reader.__init__, experiment.reader_settings)
-    indexes = run.corpus.corpus.indexes if run.corpus else {}
-    for table in retriever_sections(run.retriever) if experiment.retriever else ():
-        retriever, built = run.plugins.retriever(table["name"]), indexes.get(table.get("index", ""))
-        if built and issubclass(retriever, IndexedRetriever):
-            check(f"retriever {table['name']!r}", retriever, retriever.build, build_settings(built))
-        else:
-            check(f"retriever {table['name']!r}", retriever, retriever.__init__, search_settings(table))
 
 
 def _refuse_other_family(what: str, trained: str, run: Run) -> None:
