@@ -298,17 +298,26 @@ def measure_differences(
     return differences
 
 
+def question_changes(
+    a: ScoredExperiment | StoredScores, b: ScoredExperiment, questions: Sequence[Question], measure: str
+) -> list[tuple[float, tuple[Question, QuestionRow, QuestionRow]]]:
+    """By how much each question's score in a measure rose, with both rows; questions without a score are left out."""
+    changes = []
+    for question in questions:
+        rows = a.rows[question.id], b.rows[question.id]
+        first, second = (row_score(row, measure) for row in rows)
+        if first is not None and second is not None:
+            changes.append((second - first, (question, *rows)))
+    return changes
+
+
 def _largest_differences(
     a: ScoredExperiment, b: ScoredExperiment, questions: Sequence[Question], measure: str, count: int
 ) -> list[tuple[Question, QuestionRow, QuestionRow]]:
     """The questions with the largest differences in a measure, with both rows; ties are in the questions' order."""
-    pairs = [(question, a.rows[question.id], b.rows[question.id]) for question in questions]
-    keys = {key for _, row, _ in pairs for key in row} & {key for _, _, row in pairs for key in row}
+    keys = {key for question in questions for key in a.rows[question.id]}
+    keys &= {key for question in questions for key in b.rows[question.id]}
     if measure not in (known := a.experiment.scheme.keys(keys)):
         raise unknown_name("measure of both experiments", measure, known)
-    ranked = []
-    for pair in pairs:
-        first, second = row_score(pair[1], measure), row_score(pair[2], measure)
-        if first is not None and second is not None and first != second:
-            ranked.append((abs(second - first), pair))
-    return [pair for _, pair in sorted(ranked, key=lambda ranked: -ranked[0])[:count]]
+    changes = [change for change in question_changes(a, b, questions, measure) if change[0]]
+    return [entry for _, entry in sorted(changes, key=lambda change: -abs(change[0]))[:count]]

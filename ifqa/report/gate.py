@@ -11,7 +11,7 @@ from rich.console import Console
 from ifqa.config.experiment import Experiment
 from ifqa.errors import ConfigError, unknown_name
 from ifqa.records import Question
-from ifqa.report.compare import Difference, ScoredExperiment, StoredScores, measure_differences
+from ifqa.report.compare import Difference, ScoredExperiment, StoredScores, measure_differences, question_changes
 from ifqa.report.table import Table, p_cell, sanitize
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.statistics import holm_correction
@@ -128,15 +128,15 @@ def judge(a: ScoredExperiment | StoredScores, b: ScoredExperiment, measure: str 
     if measure and measure not in differences:
         raise unknown_name("measure of both", measure, [*differences])
     keys = [measure] if measure else _table_keys(scheme, [*differences])
-    low = {key: scheme.best_value(key) == 0 for key in keys}
-    losses = {key: differences[key].delta * (1 if low[key] else -1) for key in keys}
-    ps = [differences[key].p / 2 if losses[key] > 0 else 1 - differences[key].p / 2 for key in keys]
+    signs = {key: 1 if scheme.best_value(key) else -1 for key in keys}  # of a gain
+    halves = {key: differences[key].p / 2 for key in keys}
+    ps = [halves[key] if signs[key] * differences[key].delta < 0 else 1 - halves[key] for key in keys]
     measures = []
     for key, p in zip(keys, holm_correction(ps), strict=True):
-        changes = _changes(a, b, questions, key, -1 if low[key] else 1)
-        worse = [entry for change, entry in changes if change < 0]
-        noticed = _noticed_loss([change for change, _ in changes], LEVEL / len(keys))
-        measures.append(GateMeasure(differences[key], p, noticed, worse))
+        changes = question_changes(a, b, questions, key)
+        gains = sorted(((signs[key] * change, entry) for change, entry in changes), key=lambda gain: gain[0])
+        noticed = _noticed_loss([gain for gain, _ in gains], LEVEL / len(keys))
+        measures.append(GateMeasure(differences[key], p, noticed, [entry for gain, entry in gains if gain < 0]))
     return Gate(a.name, b.name, scheme, len(questions), measures)
 
 
@@ -157,19 +157,6 @@ def _table_keys(scheme: ScoringScheme, known: Sequence[str]) -> list[str]:
     """The measures of answers that tables show; for systems without a reader, those of rankings."""
     rankings = [f"{measure.name}@{depth}" for measure in scheme.rankings for depth in measure.tables]
     return scheme.table_keys(known) or [key for key in rankings if key in known] or list(known)
-
-
-def _changes(
-    a: ScoredExperiment | StoredScores, b: ScoredExperiment, questions: Sequence[Question], key: str, sign: int
-) -> list[tuple[float, tuple[Question, QuestionRow, QuestionRow]]]:
-    """By how much each question's score rose, with both rows; the largest loss first. Questions without a score are left out."""
-    changes = []
-    for question in questions:
-        row, other = a.rows[question.id], b.rows[question.id]
-        first, second = row_score(row, key), row_score(other, key)
-        if first is not None and second is not None:
-            changes.append((sign * (second - first), (question, row, other)))
-    return sorted(changes, key=lambda change: change[0])
 
 
 def _noticed_loss(changes: Sequence[float], level: float) -> float | None:
