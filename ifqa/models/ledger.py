@@ -1,5 +1,6 @@
 """The ledger: which questions of which benchmark a model was trained on, by published evidence or by its own manifest."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -51,10 +52,10 @@ def read_model_facts(name: str, root: Path = Path()) -> ModelFacts:
             continue
         names[current] = None
         path = root / current
-        if len(current) < 1000 and path.is_file():
+        if os.path.isfile(path):  # noqa: PTH113 - Path's own raises an error for a name that is too long
             names |= dict.fromkeys(model.name for model in MODELS.values() if model.sha256 == cached_sha256(path))
-        for file in _NAMING_FILES if len(current) < 1000 else ():
-            content = read_json(path / file) if (path / file).is_file() else {}
+        for file in _NAMING_FILES:
+            content = read_json(path / file) if os.path.isfile(path / file) else {}  # noqa: PTH113
             queue += _names_in(content)
             if isinstance(content, Mapping) and isinstance(sources := content.get("sources"), Mapping):
                 files = trained_on.setdefault(str(content.get("family", "")), [])

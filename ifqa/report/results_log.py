@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, NotRequired, Required
 
@@ -99,7 +100,7 @@ class Entry:
     needs: tuple[str, ...] = ()  # the requirements of an experiment that was not run
     run: Run | None = field(default=None, compare=False, repr=False)  # the local run, if the scores are from it
 
-    @property
+    @cached_property  # several tables show it
     def mark(self) -> str:
         """What its models have seen of the benchmark, by today's ledger; empty without scores."""
         return exposure_mark(self.run or Run(self.experiment), self.facts.get("models")) if self.scores else ""

@@ -101,14 +101,12 @@ class Watcher:
         build_corpus(run)
         system = System(run, self._system.session)
         system.reader = self._system.reader
-        self._link(system)
-        assert system.run.corpus is not None
-        self.changed = _differences(before, _hashes(system.run.corpus))  # also what changed between scan and build
+        self.changed = _differences(before, _hashes(self._link(system)))  # also what changed between scan and build
         self._publish(system.open())
         self._system, self.updated = system, datetime.now(UTC).isoformat(timespec="seconds")
         logger.info("updated")
 
-    def _link(self, system: System) -> None:
+    def _link(self, system: System) -> CorpusBuild:
         """Have a system that is not open search links of the index as it is now; they leave with the system."""
         run, folder = system.run, self._links / str(next(self._numbers))
         assert run.corpus
@@ -119,6 +117,7 @@ class Watcher:
         run.corpus = CorpusBuild(corpus, run.questions_of, folder)
         _ = system.documents  # while the folder is there
         finalize(system, shutil.rmtree, folder, ignore_errors=True)
+        return run.corpus
 
 
 def _inputs(build: CorpusBuild, parts: list[str]) -> list[Mapping[str, object]]:
