@@ -17,13 +17,25 @@ if TYPE_CHECKING:
     from ifqa.api import Corpus, answers, ask, compare, evaluate, open, questions, run
     from ifqa.errors import IfqaError
     from ifqa.pipeline.system import System
-    from ifqa.records import Answer, Calculation, Explanation, Hit, Passage, Prediction, Question, Ranking, Term
+    from ifqa.records import (
+        Ablation,
+        Answer,
+        Calculation,
+        Explanation,
+        Hit,
+        Passage,
+        Prediction,
+        Question,
+        Ranking,
+        Term,
+    )
     from ifqa.report.compare import Comparison
     from ifqa.report.scores import Scores
 
 __all__ = [
-    "Answer", "Calculation", "Comparison", "Corpus", "Explanation", "Hit", "IfqaError", "Passage", "Prediction", "Question",
-    "Ranking", "Scores", "System", "Term", "__version__", "answers", "ask", "compare", "evaluate", "open", "questions", "run",
+    "Ablation", "Answer", "Calculation", "Comparison", "Corpus", "Explanation", "Hit", "IfqaError", "Passage", "Prediction",
+    "Question", "Ranking", "Scores", "System", "Term", "__version__", "answers", "ask", "compare", "evaluate",
+    "open", "questions", "run",
 ]  # fmt: skip
 
 _HOMES = {
@@ -31,19 +43,11 @@ _HOMES = {
     "ifqa.errors": ("IfqaError",),
     "ifqa.pipeline.system": ("System",),
     "ifqa.records": (
-        "Answer",
-        "Calculation",
-        "Explanation",
-        "Hit",
-        "Passage",
-        "Prediction",
-        "Question",
-        "Ranking",
-        "Term",
+        "Ablation", "Answer", "Calculation", "Explanation", "Hit", "Passage", "Prediction", "Question", "Ranking", "Term",
     ),
     "ifqa.report.compare": ("Comparison",),
     "ifqa.report.scores": ("Scores",),
-}
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

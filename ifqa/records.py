@@ -231,6 +231,17 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
+class Ablation:
+    """What a question's answer becomes if a passage, or a sentence of the supporting passage, is left out."""
+
+    passage: Passage
+    sentence: str  # empty if the whole passage is left out
+    answer: str  # empty if there is none
+    confidence: float | None
+    same: bool  # whether it is still the same answer
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """An opened system's answer to a question; attributes that `Prediction` also has are described there.
 

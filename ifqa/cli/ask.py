@@ -28,17 +28,22 @@ def ask(
     questions: Annotated[Path | None, Option(help="Answer the questions of this file: .txt, .csv or .jsonl.")] = None,
     out: Annotated[Path | None, Option(help="With --questions: the file of the answers: .jsonl, .csv or .txt.")] = None,
     threshold: Annotated[float | None, Option(min=0, max=1, help="Abstain below this confidence; 0: never.")] = None,
+    why: Annotated[
+        bool, Option("--why", help="Show the answer without each passage, and without each sentence of its source.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Answer a question or a file of questions, and show the evidence."""
     if (questions is None) != (out is None) or (question and questions is not None):
         raise ConfigError("wanted one question, or --questions FILE --out FILE")
+    if why and questions is not None:
+        raise ConfigError("--why is for one question; leave out --questions")
     if not question and questions is None and not (sys.stdin and sys.stdin.isatty()):
         mend = 'ifqa ask "If ..., ...?", or --questions FILE'
         raise ConfigError(f"no question, and no terminal to ask for one; wanted: {mend}")
     from ifqa.pipeline.stages import open_system
     from ifqa.pipeline.system import as_questions
-    from ifqa.report.answers import answer_json, show_answer
+    from ifqa.report.answers import ablation_json, answer_json, show_ablations, show_answer
 
     _ = run.reader  # raises without a reader
     if questions is not None and out is not None:
@@ -59,14 +64,18 @@ def ask(
 
         def show(answer: "Answer") -> int:
             least = system.threshold(threshold)
+            ablations = system.why(answer, threshold) if why else []
             if json:
-                print_json({**answer_json(answer, searched), "reader": reader, "threshold": least})
+                reasons = {"why": [*map(ablation_json, ablations)]} if why else {}
+                print_json({**answer_json(answer, searched), "reader": reader, "threshold": least, **reasons})
             else:
                 show_answer(
                     answer,
                     searched,
                     refusal=f"by the reader {reader} below {least:.0%}; to see its answer: --threshold 0",
                 )
+                if ablations:
+                    show_ablations(ablations)
             return int(bool(answer.error))
 
         if question:

@@ -15,6 +15,7 @@ from ifqa.config.experiment import RetrieverSettings, search_settings
 from ifqa.corpus.documents.indexed_file import IndexedFile, indexed_files
 from ifqa.corpus.languages import NAMES, detect_language
 from ifqa.corpus.passage_store import PassageStore, get_passages
+from ifqa.corpus.sentences import split_sentences
 from ifqa.corpus.sources import user_folders
 from ifqa.errors import ConfigError, IfqaError, PluginError
 from ifqa.formatting import pluralize
@@ -32,9 +33,10 @@ from ifqa.protocols import (
     Trainable,
     no_progress,
 )
-from ifqa.records import Answer, Explanation, Hit, Passage, Prediction, Question, Ranking, SearchResult
+from ifqa.records import Ablation, Answer, Explanation, Hit, Passage, Prediction, Question, Ranking, SearchResult
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.queries import rewrite_questions
+from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import is_share
 from ifqa.storage.files import json_line, sha256, unicode_text
 
@@ -224,6 +226,36 @@ class System:
         self, question: str | Question, threshold: float | None = None, on_text: TextCallback | None = None
     ) -> Answer:
         return self.answer([question], threshold, on_text)[0]
+
+    def why(self, answer: Answer, threshold: float | None = None) -> list[Ablation]:
+        """What an answer becomes without each passage in turn, and without each sentence of the passage that supports it.
+
+        Only a reader that names the supporting passage has sentences left out. `threshold` is as in `answer`. Without an answer
+        or a retriever there is nothing to leave out.
+        """
+        if not (self.experiment.retriever and answer.text):
+            return []
+        question = answer.question
+        with self._searching:
+            ranking = self.search([question])[0][: self.run.reader["passages"]]
+            [passages] = self._passages([ranking])
+        without = [(passage, "", [other for other in passages if other is not passage]) for passage in passages]
+        for passage in passages:
+            sentences = split_sentences(passage.text)
+            if answer.how and passage.id == answer.how.passage_id and len(sentences) > 1:
+                for n, sentence in enumerate(sentences):
+                    rest = replace(passage, text="".join(sentences[:n] + sentences[n + 1 :]))
+                    left = [rest if other is passage else other for other in passages]
+                    without.append((passage, sentence.strip(), left))
+        score = {hit.passage_id: hit.score for hit in ranking}
+        rows = [left for _, _, left in without]
+        predictions = self.read([question] * len(rows), rows, [[score[part.id] for part in left] for left in rows])
+        least, ablations = self.threshold(threshold), []
+        for (passage, sentence, _), prediction in zip(without, predictions, strict=True):
+            text = prediction.abstain_below(least).answer
+            same = normalize(text) == normalize(answer.text)
+            ablations.append(Ablation(passage, sentence, text, prediction.confidence, same))
+        return ablations
 
     def passage(self, passage_id: str) -> Passage | None:
         """The corpus's passage with an id; None if there is no such passage or no corpus."""

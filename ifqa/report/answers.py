@@ -21,7 +21,7 @@ from ifqa.formatting import pluralize, printable_line
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import CorpusSummary, System
 from ifqa.progress import bar
-from ifqa.records import Answer, Passage, Question, fingerprint_questions
+from ifqa.records import Ablation, Answer, Passage, Question, fingerprint_questions
 from ifqa.report.table import sanitize
 from ifqa.storage import artifacts
 from ifqa.storage.append_log import truncate_log
@@ -126,6 +126,25 @@ def show_answer(
         _print_field(console, "", mark_parts(excerpt(answer.highlights(passage), answer.question.text), styled))
     if searched:
         _print_field(console, "Searched", f"[dim]{sanitize(str(searched))}[/dim]")
+    console.print()
+
+
+def ablation_json(ablation: Ablation) -> dict[str, object]:
+    """An ablation as JSON data; the passage by its id and its source."""
+    passage = ablation.passage
+    return asdict(ablation) | {"passage": passage.id, "source": passage_source(passage)}
+
+
+def show_ablations(ablations: Sequence[Ablation]) -> None:
+    """Print what an answer becomes without each passage, and without each sentence of the supporting passage."""
+    console = Console(highlight=False)
+    for number, ablation in enumerate(ablations):
+        left_out = f"“{ablation.sentence}”" if ablation.sentence else passage_source(ablation.passage)
+        sure = "" if ablation.confidence is None or not ablation.answer else f" ({ablation.confidence:.0%})"
+        becomes = "the same answer" if ablation.same else ablation.answer or "no answer"
+        style = "dim" if ablation.same else "bold"
+        text = f"[dim]{sanitize(left_out)}[/dim] → [{style}]{sanitize(becomes)}[/{style}]{sure}"
+        _print_field(console, "" if number else "Without", text)
     console.print()
 
 

@@ -90,6 +90,11 @@ def _add_api(app: FastAPI, service: Service) -> None:
         stream = _events(service, service.ask(form.records, form.threshold, watched=True))
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
+    @app.post("/v1/why", response_model=schemas.Whys, responses=_RESPONSES)
+    async def why(form: schemas.AskForm) -> Response:
+        """What the answers become without each passage, and without each sentence of the supporting passage."""
+        return _json(schemas.Whys(answers=await service.reasons(service.why(form.records, form.threshold))))
+
     @app.post("/v1/retrieve", response_model=schemas.Rankings, responses=_RESPONSES)
     async def retrieve(form: schemas.RetrieveForm) -> Response:
         """Rank the passages for one or more questions."""

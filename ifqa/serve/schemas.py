@@ -11,7 +11,7 @@ from urllib.parse import quote
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
 
 from ifqa.corpus.documents.chunking import encoded_name, parse_locator
-from ifqa.records import Answer, Question, Ranking, Term
+from ifqa.records import Ablation, Answer, Question, Ranking, Term
 from ifqa.retrieval.queries import split_question
 from ifqa.serve.limits import MAX_BODY, MAX_CHOICES, MAX_CONTEXT, MAX_ID, MAX_K, MAX_KEYS, MAX_QUESTION, MAX_QUESTIONS
 from ifqa.version import __version__
@@ -280,6 +280,36 @@ class Rankings(Reply):
     """The rankings, in the order of the questions."""
 
     rankings: list[RankingForm]
+
+
+class AblationForm(Reply):
+    """What the answer becomes without a passage, or without a sentence of it; `sentence` is empty for the whole passage."""
+
+    passage: PassageForm
+    sentence: str
+    answer: str
+    confidence: float | None
+    same: bool
+
+    @classmethod
+    def of(cls, ablation: Ablation, files: Collection[str]) -> Self:
+        source = SourceForm.of(ablation.passage.id, files)
+        record = asdict(ablation)
+        return cls.model_validate(record | {"passage": {**record["passage"], "source": source}})
+
+
+class WhyForm(Reply):
+    """A question's answer, and what it becomes without each passage and each sentence of the supporting passage."""
+
+    id: str
+    answer: str
+    ablations: list[AblationForm]
+
+
+class Whys(Reply):
+    """The reasons, in the order of the questions."""
+
+    answers: list[WhyForm]
 
 
 class CorpusForm(Reply):

@@ -16,7 +16,7 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import LanguageModel
-from ifqa.records import Answer, Question, Ranking
+from ifqa.records import Ablation, Answer, Question, Ranking
 from ifqa.serve import limits as sizes
 from ifqa.serve import schemas
 from ifqa.serve.batch_queue import BatchQueue, Pending
@@ -78,6 +78,7 @@ class Service:
         self.asking = BatchQueue[Answer](
             lambda *batch: self.system.answer(*batch), limits.waiting, batch, threads, pool
         )
+        self.explaining = BatchQueue[tuple[Answer, list[Ablation]]](self._explain, limits.waiting, 1, threads, pool)
         self.retrieving = BatchQueue[Ranking](
             lambda questions, k, _: self.system.retrieve(questions, int(k or 0)), limits.waiting, sizes.BATCH
         )
@@ -87,8 +88,8 @@ class Service:
 
     def open(self) -> None:
         """Start to take questions."""
-        self.asking.open()
-        self.retrieving.open()
+        for queue in (self.asking, self.explaining, self.retrieving):
+            queue.open()
 
     def _take(self, system: System) -> None:
         """Answer from another system, on a newer index of the same folder."""
@@ -106,19 +107,19 @@ class Service:
         """Take no more questions."""
         if self.watcher:
             self.watcher.close()
-        await self.asking.close()
-        await self.retrieving.close()
+        for queue in (self.asking, self.explaining, self.retrieving):
+            await queue.close()
 
     @property
     def alive(self) -> bool:
         """Whether the service takes questions."""
-        return self.asking.alive and self.retrieving.alive
+        return self.asking.alive and self.explaining.alive and self.retrieving.alive
 
     @property
     def gauges(self) -> Mapping[str, float]:
         """The queue lengths, and the language model's cost and requests."""
         gauges: dict[str, float] = {}
-        for name, queue in (("ask", self.asking), ("retrieve", self.retrieving)):
+        for name, queue in (("ask", self.asking), ("why", self.explaining), ("retrieve", self.retrieving)):
             gauges[f'ifqa_waiting{{queue="{name}"}}'] = len(queue)
             gauges[f'ifqa_working{{queue="{name}"}}'] = queue.busy
         if self._llm:
@@ -131,9 +132,25 @@ class Service:
         """Queue questions to answer; `threshold` as in `System.ask`. Raises QueueFull, or NotFound without a reader."""
         if self.watcher:
             self.watcher.look()
+        self._require_reader()
+        return self.asking.put(self._number(questions), threshold, watched)
+
+    def why(
+        self, questions: Sequence[Question], threshold: float | None = None
+    ) -> list[Pending[tuple[Answer, list[Ablation]]]]:
+        """Queue questions to answer again without each passage, as `System.why`; raises as `ask`."""
+        self._require_reader()
+        return self.explaining.put(self._number(questions), threshold)
+
+    def _require_reader(self) -> None:
         if self.about.reader is None:
             raise NotFound(f"experiment {self.about.name} has no reader; ask /v1/retrieve for passages")
-        return self.asking.put(self._number(questions), threshold, watched)
+
+    def _explain(
+        self, questions: Sequence[Question], threshold: float | None, _: object
+    ) -> list[tuple[Answer, list[Ablation]]]:
+        system = self.system
+        return [(answer, system.why(answer, threshold)) for answer in system.answer(questions, threshold)]
 
     def retrieve(self, questions: Sequence[Question], k: int = 0) -> list[Pending[Ranking]]:
         """Queue questions to retrieve for. Raises QueueFull, or NotFound without a retriever."""
@@ -158,6 +175,17 @@ class Service:
     async def rankings(self, batch: Sequence[Pending[Ranking]]) -> list[schemas.RankingForm]:
         """Wait for all rankings, as `answers`."""
         return [schemas.RankingForm.of(ranking, self.system.documents) for ranking in await self._results(batch)]
+
+    async def reasons(self, batch: Sequence[Pending[tuple[Answer, list[Ablation]]]]) -> list[schemas.WhyForm]:
+        """Wait for all ablations, as `answers`."""
+        files = self.system.documents
+        return [
+            schemas.WhyForm(
+                id=answer.question.id, answer=answer.text,
+                ablations=[schemas.AblationForm.of(ablation, files) for ablation in ablations],
+            )
+            for answer, ablations in await self._results(batch)
+        ]  # fmt: skip
 
     async def passage(self, passage_id: str) -> schemas.PassageForm:
         """A passage of the corpus; NotFound if the id is unknown."""

@@ -54,6 +54,22 @@ def test_the_answers_are_those_of_the_opened_system(experiment, web):
     assert web.get("/v1/passages/p%2F3").json() == asdict(passage) | {"source": None}
 
 
+def test_why_tells_what_the_answer_becomes_without_each_passage_and_sentence(web):
+    [plain, unsure] = web.post("/v1/why", json={"questions": [PLAIN, UNSURE]}).json()["answers"]
+    assert (plain["answer"], unsure["answer"], unsure["ablations"]) == ("Ada Stone", "", [])
+    first, second, whole, fact = plain["ablations"]
+    assert [first["passage"]["id"], second["passage"]["id"], fact["passage"]["id"]] == ["p/0", "p/1", "p/0"]
+    assert [first["sentence"], whole["sentence"][-11:], fact["sentence"][:11]] == [
+        "",
+        "Mill 0 is old."[-11:],
+        "It was fini",
+    ]
+    assert [each["answer"] for each in plain["ablations"]] == ["Ada Stone"] * 3 + [""]
+    assert [each["same"] for each in plain["ablations"]] == [True, True, True, False]
+    assert (fact["confidence"], first["confidence"]) == (None, 0.9)
+    assert web.post("/v1/why", json={"question": "If a bug, who?"}).status_code == 500
+
+
 def test_an_answer_has_its_parts_marked_and_markup_stays_text(web):
     [answer] = ask(web, question=LATER).json()["answers"]
     assert [len(passage["pieces"]) for passage in answer["evidence"]] == [3, 1]

@@ -35,6 +35,8 @@ class BlockingReader:
 
     def predict(self, question, passages):
         first, ids = passages[0], tuple(passage.id for passage in passages)
+        if FACT not in first.text:
+            return Prediction(question.id, "", passage_ids=ids, error="nothing was found")
         year, name = first.text.index("1849"), first.text.index("Ada Stone")
         sentence = (first.text.index("It was"), first.text.index("Stone.") + len("Stone."))
         if "bug" in question.text:

@@ -25,15 +25,16 @@ function track(share) {
 
 /**
  * The nodes of an answer.
- * `about` is the response of /v1/about, `retrieve` fetches a question's ranking, `change` lets the user edit a question, `again` asks it.
+ * `about` is the response of /v1/about, `retrieve` and `why` fetch a question's ranking and its ablations, `change` lets the user edit a question, `again` asks it.
  */
-export function renderAnswer(answer, about, { retrieve, change, again }) {
+export function renderAnswer(answer, about, { retrieve, why, change, again }) {
   const worlds = [imagined(answer, answer.note ? null : about.reader?.abstains_below), inFact(answer)].filter(Boolean);
   return [
     questionBlock(answer.question, answer.supposed ? marked(answer.supposed.pieces, "supposed") : answer.question, change),
     answer.note ? make("p", { class: "why", role: "note" }, answer.note) : null,
     make("div", { class: worlds.length > 1 ? "worlds" : "worlds alone" }, worlds),
     evidence(answer),
+    about.retriever === null || answer.outcome !== "answered" ? null : ablations(answer, why),
     about.retriever === null ? null : ranking(answer, retrieve),
     foot(answer, about.reader?.model || about.reader?.name, again),
   ].filter(Boolean);
@@ -167,16 +168,29 @@ function withSentence(pieces, [start, end]) {
 
 /** The ranking, fetched when it is unfolded. */
 function ranking(answer, retrieve) {
-  const list = make("ol", { class: "ranking" }), note = make("p", { class: "why", role: "status" });
-  const node = make("details", {}, make("summary", {}, "The ranking, with scores"), note, list);
   const read = new Set(answer.evidence.map((passage) => passage.id));
+  return unfolded("The ranking, with scores", "Searching …", "ranking", async () => ranks((await retrieve(answer.question)).passages, read));
+}
+
+/** What the answer becomes without each passage and each sentence, fetched when it is unfolded. */
+function ablations(answer, why) {
+  return unfolded("Why this answer: what it becomes without each source", "Reading again …", "ablations", async () =>
+    (await why(answer.question)).map(({ passage, sentence, answer: text, confidence, same }) => make("li", { class: same ? "" : "changed" },
+      make("span", { class: "left" }, sentence ? `Without “${sentence}”` : `Without ${nameOf(passage)}`),
+      make("span", { class: "becomes" }, same ? "the same answer" : text || "no answer", text && confidence !== null ? ` · ${percent(confidence)}` : null))));
+}
+
+/** A list that is fetched when it is unfolded. */
+function unfolded(title, waiting, kind, items) {
+  const list = make("ol", { class: kind }), note = make("p", { class: "why", role: "status" });
+  const node = make("details", {}, make("summary", {}, title), note, list);
   let requested = false;
   node.addEventListener("toggle", async () => {
     if (!node.open || requested) return;
     requested = true;
-    note.textContent = "Searching …";
+    note.textContent = waiting;
     try {
-      list.replaceChildren(...ranks((await retrieve(answer.question)).passages, read));
+      list.replaceChildren(...(await items()));
       note.textContent = "";
     } catch (trouble) {
       requested = false; // unfolding it again tries again

@@ -112,7 +112,7 @@ function rest() {
 }
 
 function show(answer) {
-  place.replaceChildren(...renderAnswer(answer, about, { retrieve, change, again: (question) => ask(question, false) }));
+  place.replaceChildren(...renderAnswer(answer, about, { retrieve, why, change, again: (question) => ask(question, false) }));
   reveal(answer.question);
   announcer.textContent = announcement(answer);
 }
@@ -144,6 +144,7 @@ function change(question) {
   box.focus();
 }
 
+const why = async (question) => (await json("/v1/why", { question })).answers[0].ablations;
 const retrieve = async (question) => (await json("/v1/retrieve", { question })).rankings[0];
 
 const TITLES = { 503: "The queue is full", 504: "It took too long", 422: "This cannot be asked", 413: "This is too long" };

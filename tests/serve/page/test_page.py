@@ -105,6 +105,10 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/v1/retrieve":
             passages = [LOVELL | {"rank": 1, "score": 12.93}, OTHER | {"rank": 2, "score": 3.5, "title": NASTY}]
             self.give(200, {"rankings": [{"question": request["question"], "passages": passages}]})
+        elif self.path == "/v1/why":
+            without = {"passage": LOVELL, "sentence": "", "answer": "Jim Lovell", "confidence": 0.5, "same": True}
+            cut = without | {"sentence": NASTY, "answer": "", "confidence": None, "same": False}
+            self.give(200, {"answers": [{"ablations": [without, cut]}]})
         else:
             self.answer(request["question"])
 
@@ -198,6 +202,10 @@ def test_an_example_is_answered_and_its_address_asks_again(page, server):
     chromium.value("[...document.querySelectorAll('.part > details')].at(-1).open = true")
     assert text(chromium, ".ranking summary").split("\n") == ["1", "Apollo 11 · read", "12.9"]
     assert chromium.value("document.querySelectorAll('.ranking img').length") == 0
+    chromium.value("[...document.querySelectorAll('.part > details')].at(-2).open = true")
+    until(chromium, "document.querySelector('.ablations li')")
+    lines = ["Without Apollo 11", "the same answer · 50%", f"Without “{NASTY}”", "no answer"]
+    assert every(chromium, ".ablations span") == lines
     address = chromium.value("location.href")
     assert address == f"{server.url}?q=If%20plain%2C%20who%3F"
     assert chromium.complaints == []
