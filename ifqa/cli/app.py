@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from ifqa.cli import options
-from ifqa.cli.ask import ask
+from ifqa.cli.ask import ask, calibrate
 from ifqa.cli.data import data
 from ifqa.cli.options import CorpusName, Engine, ExperimentName, Json, OfBenchmark, Processes, Quiet, Repeated, Splits
 from ifqa.cli.process import run_each, run_process
@@ -54,6 +54,7 @@ class Verbs(TyperGroup):
 
 app = typer.Typer(cls=Verbs, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
 app.command(rich_help_panel=_ASK)(ask)
+app.command(rich_help_panel=_ASK)(calibrate)
 
 
 @app.command(rich_help_panel=_RUN)

@@ -1,5 +1,6 @@
 """`ifqa ask`: a question, a file of questions, or a prompt; over an experiment's corpus or a folder of documents."""
 
+import math
 import os
 import re
 import sys
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from ifqa.cli.options import Json, print_json, with_search
+from ifqa.cli.options import Json, print_json, print_line, with_search
 from ifqa.cli.process import error_message, print_error
 from ifqa.errors import ConfigError, IfqaError
+from ifqa.formatting import pluralize
 
 if TYPE_CHECKING:
     from ifqa.pipeline.run import Run
@@ -103,3 +105,58 @@ def _prompt(ask_one: Callable[[str], "Answer"], show: Callable[["Answer"], objec
                     show(answers[-1])
             except (IfqaError, OSError) as error:
                 print_error(error_message(error))
+
+
+@with_search(Annotated[str, Option("--experiment", "-e", help="Experiment whose retriever and reader answer.")])
+def calibrate(
+    run: "Run",
+    changed: list[str],
+    questions: Annotated[Path, Argument(help="Your questions with their answers; none if no passage has the answer.")],
+    error: Annotated[float, Option(min=0, max=1, help="The share of wrong answers to allow.")] = 0.1,
+    json: Json = False,
+) -> None:
+    """Fit the reader's threshold on your own questions.
+
+    It is the lowest confidence at which at most this share of the answers is
+    wrong. Any answer to a question without one is wrong.
+    """
+    from ifqa.formats.questions import read_questions
+    from ifqa.pipeline.stages import open_system
+    from ifqa.scoring.measures.confidence import fit_threshold
+    from ifqa.scoring.measures.exact_match import exact_match
+    from ifqa.scoring.statistics import wilson_interval
+
+    _ = run.reader  # raises without a reader
+    parsed = read_questions(questions)
+    with open_system(run) as system:
+        answers = [answer for answer in system.answer(parsed, 0) if answer.text]
+    if any(answer.confidence is None for answer in answers):
+        raise ConfigError(
+            f"reader {run.reader['name']!r} gives no confidence; wanted one that does, such as extractive"
+        )
+    sure = [math.floor(10_000 * (answer.confidence or 0.0)) / 10_000 for answer in answers]  # as they are printed
+    right = [
+        bool(answer.question.answers) and exact_match(answer.text, answer.question.answers) > 0 for answer in answers
+    ]
+    threshold = fit_threshold(sure, right, error)
+    kept = [n for n, confidence in enumerate(sure) if threshold is not None and confidence >= threshold]
+    wrong = sum(not right[n] for n in kept)
+    unanswerable = sum(not question.answers for question in parsed)
+    refused = unanswerable - sum(not answers[n].question.answers for n in kept)
+    interval = wilson_interval(wrong, len(kept))
+    if json:
+        print_json({
+            "threshold": threshold, "questions": len(parsed), "answered": len(kept), "wrong": wrong,
+            "wrong_interval": interval, "without_answer": unanswerable, "refused": refused,
+        })  # fmt: skip
+    elif interval is None or threshold is None:
+        print_line(f"no threshold keeps wrong answers to {error:.0%}: the most confident answers are wrong more often")
+    else:
+        share, low, high = interval
+        print_line(
+            f"threshold {threshold:.4f}: {pluralize(len(kept), 'answer')} to {pluralize(len(parsed), 'question')}"
+        )
+        print_line(f"{wrong} of them wrong: {share:.0%} [{low:.0%}, {high:.0%}]")
+        print_line(f"{refused} of {pluralize(unanswerable, 'question')} without an answer get none")
+        print_line(f"use it with: --threshold {threshold:.4f}, or in an experiment: reader.threshold = {threshold:.4f}")
+    raise typer.Exit(int(threshold is None))

@@ -147,3 +147,30 @@ def test_the_prompt_saves_its_answers_as_markdown_and_overwrites_only_its_own_fi
     ]
     assert sections[0].splitlines()[2].startswith("- Answer: team1 is led by captain1")
     assert any(line.startswith("- Source: ") for line in sections[0].splitlines())
+
+
+def test_a_threshold_is_fitted_on_ones_own_questions(docs):
+    """The reader answers "captain0", with confidences 0.9, 0.7, 0.5, 0.3, 0.1 for team0 to team4."""
+    rows = [
+        f'"If team{n} had won, who would lead?",{answer}'
+        for n, answer in enumerate(["Captain0", "Ada", "captain0", "", ""])
+    ]
+    Path("own.csv").write_text("\n".join(["question,answers", *rows]))
+    Path("experiments/mine.toml").write_text(EXPERIMENT.replace("outside_of_stages:Last", "outside_of_stages:Unsure"))
+
+    def calibrate(*arguments):
+        return ifqa_here("calibrate", "own.csv", "-e", "mine", *arguments, folder=".")
+
+    facts = json.loads(calibrate("--error", "0.4", "--json").stdout)
+    assert facts.pop("wrong_interval") == pytest.approx([1 / 3, 0.06, 0.79], abs=0.01)
+    assert facts == {"threshold": 0.5, "questions": 5, "answered": 3, "wrong": 1, "without_answer": 2, "refused": 2}
+    assert calibrate("--error", "0.4").stdout.splitlines() == [
+        "threshold 0.5000: 3 answers to 5 questions", "1 of them wrong: 33% [6%, 79%]",
+        "2 of 2 questions without an answer get none", "use it with: --threshold 0.5000, or in an experiment: reader.threshold = 0.5000",
+    ]  # fmt: skip
+    assert json.loads(calibrate("--json").stdout)["threshold"] == 0.9
+    Path("own.csv").write_text("question,answers\n" + rows[1])
+    none = calibrate()
+    assert (none.returncode, none.stdout[:34]) == (1, "no threshold keeps wrong answers t")
+    Path("experiments/mine.toml").write_text(EXPERIMENT)
+    assert "gives no confidence" in calibrate().stderr

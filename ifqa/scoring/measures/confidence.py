@@ -6,7 +6,7 @@ the ties' mean. A question without a confidence, such as a failed one, has confi
 measures are undefined.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -166,3 +166,15 @@ def _bins(groups: _ConfidenceGroups) -> Numbers:
 
 def _percent(share: float) -> float:
     return round(100 * min(max(float(share), 0.0), 1.0), 2)
+
+
+def fit_threshold(confidences: Sequence[float], right: Sequence[bool], error: float) -> float | None:
+    """The lowest confidence from which on at most `error` of the answers are wrong; None if there is none."""
+    ranked = sorted(zip(confidences, right, strict=True), reverse=True)
+    wrong, fitted = 0, None
+    for count, (confidence, is_right) in enumerate(ranked, start=1):
+        wrong += not is_right
+        last_of_ties = count == len(ranked) or ranked[count][0] < confidence
+        if last_of_ties and wrong <= error * count:
+            fitted = confidence
+    return fitted

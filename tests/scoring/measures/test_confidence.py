@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.scoring.measures.confidence import AURC, AUROC, BRIER, CONFIDENCE, ECE, EM_50, EM_80
+from ifqa.scoring.measures.confidence import AURC, AUROC, BRIER, CONFIDENCE, ECE, EM_50, EM_80, fit_threshold
 from ifqa.scoring.statistics import ColumnStatistic
 
 
@@ -94,3 +94,13 @@ def test_a_question_without_a_confidence_has_confidence_0_and_one_without_a_labe
         assert value_of(measure, numbers(some)) == value_of(measure, numbers(none))
         assert value_of(measure, numbers([(np.nan, 1.0), (np.nan, 0.0)])) is None
     assert value_of(AUROC, numbers([(0.9, 1), (0.8, np.nan), (0.7, 0), (0.95, 0)])) == 0.5
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.5, 0.9]), st.booleans())), st.floats(0, 1))
+def test_a_fitted_threshold_is_the_lowest_that_keeps_the_error(answers, error):
+    fits = {}
+    for threshold in {confidence for confidence, _ in answers}:
+        kept = [right for confidence, right in answers if confidence >= threshold]
+        fits[threshold] = kept.count(False) <= error * len(kept)
+    lowest = min((threshold for threshold, keeps in fits.items() if keeps), default=None)
+    assert fit_threshold([c for c, _ in answers], [right for _, right in answers], error) == lowest
