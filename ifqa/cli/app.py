@@ -19,7 +19,7 @@ from typer.main import get_command
 from ifqa.cli import options
 from ifqa.cli.ask import ask, calibrate
 from ifqa.cli.data import data
-from ifqa.cli.options import CorpusName, Engine, ExperimentName, Json, OfBenchmark, Processes, Quiet, Repeated, Splits
+from ifqa.cli.options import CorpusName, Engine, ExperimentName, Json, Processes, Quiet, Repeated
 from ifqa.cli.process import run_each, run_process
 from ifqa.cli.setup import doctor, init
 from ifqa.cli.stats import stats
@@ -214,58 +214,18 @@ app.command(rich_help_panel=_LOOK)(doctor)
 
 
 @app.command(rich_help_panel=_DATA)
-def screen(
-    corpus: CorpusName,
-    to: Annotated[Path | None, Option(help="File for Label Studio's tasks: .json; its interface becomes .xml.")] = None,
-    number: Annotated[int, Option(min=1, help="Kept passages to choose for questions.")] = 1000,
-    seed: Annotated[int, Option(min=0, help="Seed of the random choice.")] = 0,
-    splits: Splits = None,
-    benchmark: OfBenchmark = "ifqa",
-    show: Annotated[int, Option(min=0, help="Show this many kept passages, and as many others.")] = 0,
-    workers: Processes = None,
-    force: _Force = False,
-    json: Json = False,
-) -> None:
-    """Pick passages to write questions about, as the IfQA paper did.
-
-    A passage is kept if a sentence in the past tense has a causal keyword ("lead to", "cause", "because", "due to", "originally",
-    "initially"). `ifqa convert TASKS --to FILE --format verification` turns the written questions into tasks for the second and
-    third workers; `ifqa convert VOTES --to FILE --format file` makes a benchmark of the questions that the votes keep.
-    """
-    from ifqa.config.corpus import load_corpus
-    from ifqa.formats.annotations import refuse_existing
-    from ifqa.pipeline.annotation import screen_corpus, screen_gold, write_annotation
-    from ifqa.plugins import open_benchmark
-    from ifqa.report.console import screening_json, show_screening
-
-    if to:
-        refuse_existing(to, force)
-    source = open_benchmark(benchmark) if splits else None
-    gold = {split: screen_gold(source.questions(split)) for split in splits or () if source}
-    drawn = screen_corpus(load_corpus(corpus), max(number, show), show, seed, workers or 0)
-    options.print_json(screening_json(drawn, gold, show)) if json else show_screening(corpus, drawn, gold, show)
-    if to:
-        drawn.kept = drawn.kept[:number]
-        files = write_annotation(drawn, to, force)
-        logger.info(f"{len(drawn.kept):,} passages to annotate: {', '.join(map(str, files))}")
-
-
-@app.command(rich_help_panel=_DATA)
 def convert(
     source: Annotated[
         str,
-        Argument(help="An experiment, a split (ifqa:full-dev), or questions or tasks as JSON, CSV or parquet."),
+        Argument(help="An experiment, a split (ifqa:full-dev), or questions as JSON, CSV or parquet."),
     ],
     to: Annotated[Path, Option(help="File to write: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file).")],
-    form: Annotated[str, Option("--format", help="One of ctxs, trec, qrels, topics, file and verification.")] = "",
+    form: Annotated[str, Option("--format", help="One of ctxs, trec, qrels, topics and file.")] = "",
     k: Annotated[int | None, Option(help="Only the first K passages of each question.")] = None,
     scores: Annotated[str, Option(help="run, or reader for the reader's scores of the passages that it read.")] = "run",
     force: _Force = False,
 ) -> None:
-    """Write runs, questions and qrels in other tools' formats.
-
-    Annotated tasks become a benchmark, or tasks for the workers who verify them.
-    """
+    """Write runs, questions and qrels in other tools' formats."""
     from ifqa.pipeline.convert import convert as convert_file
 
     options.print_line(convert_file(source, to, k, force, scores, form))

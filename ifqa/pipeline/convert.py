@@ -1,8 +1,7 @@
 """`ifqa convert`: runs, questions and judgements in the formats of other tools.
 
 An experiment's run becomes the ctxs JSON of DPR and FiD, a TREC run, or TREC qrels. Questions (of an experiment, a split or a
-file) become Pyserini's topics, or a file of the benchmark `file`. Annotated questions (`ifqa.formats.annotations`) become both,
-or tasks for verifiers. The retriever `run` reads runs of other tools.
+file) become Pyserini's topics, or a file of the benchmark `file`. The retriever `run` reads runs of other tools.
 """
 
 import logging
@@ -14,7 +13,6 @@ from ifqa.benchmarks.file import write_questions
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.errors import ConfigError, IfqaError, MissingInput, unknown_name
-from ifqa.formats.annotations import VERIFICATION_FIELDS, holds_tasks, read_annotated, verification_tasks, write_tasks
 from ifqa.formats.ctxs import write_ctxs
 from ifqa.formats.questions import read_questions, write_topics
 from ifqa.formats.runs import write_qrels, write_run
@@ -31,10 +29,8 @@ logger = logging.getLogger(__name__)
 # Each writes questions and returns how many it wrote
 WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {"topics": write_topics, "file": write_questions}
 RUNS = ("ctxs", "trec", "qrels")
-VERIFICATION = "verification"
-_VERIFIERS = 2  # number of further workers, who vote on a question
 _BY_SUFFIX = {".json": "ctxs", ".trec": "trec", ".qrels": "qrels", ".tsv": "topics", ".jsonl": "file"}
-_FORMATS = (*RUNS, *WRITERS, VERIFICATION)
+_FORMATS = (*RUNS, *WRITERS)
 
 
 def convert(
@@ -48,7 +44,7 @@ def convert(
         k: keep the first `k` passages of each question; None keeps all.
         scores: "run" for the experiment's ranking; "reader" for the passages ranked by the reader's scores, as in FiD's
             `dataset_wscores.json`, from which a retriever is distilled (FiD src/util.py:187-209).
-        form: one of `RUNS`, a key of `WRITERS`, or "verification".
+        form: one of `RUNS`, or a key of `WRITERS`.
     """
     path = Path(source)
     is_split = source.find(":") > 1 and not path.exists()  # not 1: a Windows path begins with "C:"
@@ -74,13 +70,7 @@ def convert(
     to = to.resolve() if to.is_symlink() else to  # so that a link stays a link
     if is_file:
         require_file(path, "file")
-    if form == VERIFICATION:
-        if not is_file or not holds_tasks(path):
-            raise ConfigError(f"{source}: wanted a file of questions written about `ifqa screen`'s tasks")
-        tasks = verification_tasks(path)
-        write_tasks(to, tasks, VERIFICATION_FIELDS, force=force)
-        logger.info(f"{to}: {len(tasks):,} questions to be verified, each by {_VERIFIERS} workers")
-    elif form in WRITERS:
+    if form in WRITERS:
         questions = _questions(source, is_file)
         written = WRITERS[form](to, questions)
         left_out = f"; {len(questions) - written:,} left out: no answer" if written < len(questions) else ""
@@ -91,10 +81,6 @@ def convert(
 
 
 def _questions(source: str, is_file: bool) -> list[Question]:
-    if is_file and holds_tasks(Path(source)):
-        annotated = read_annotated(Path(source))
-        logger.info(f"{source}: {annotated.summary}")
-        return annotated.questions
     if is_file:
         return read_questions(Path(source))
     if ":" not in source:

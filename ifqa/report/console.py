@@ -1,16 +1,13 @@
 """What the command line prints: scores, and lists of experiments, corpora and plugins."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from math import isnan
 from pathlib import Path
 
 from rich.console import Console
 
 from ifqa.config.expected import NEAR, OFF, find_score, verdict
 from ifqa.config.experiment import Experiment, load_experiment
-from ifqa.corpus.passage_filter import KEYWORDS, PassageSample
 from ifqa.errors import IfqaError
-from ifqa.pipeline.annotation import GoldSample
 from ifqa.pipeline.check import requirements
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import answers_of, predictions_of
@@ -20,7 +17,7 @@ from ifqa.records import StageUsage
 from ifqa.report.answers import show_answer
 from ifqa.report.exposure import exposure_mark
 from ifqa.report.scores import Scores, score_cell
-from ifqa.report.table import Table, sanitize
+from ifqa.report.table import sanitize
 from ifqa.scoring.scheme import GOLD_READ, ScoringScheme
 from ifqa.scoring.stored_scores import QuestionRow, ScoresJson, partial_notice, read_rows, read_scores, row_score
 from ifqa.storage.artifacts import MANIFEST
@@ -30,7 +27,6 @@ from ifqa.storage.resources import list_resources
 RIGHT, WRONG, PARTLY, ABSTAINED, NONE = "right", "wrong", "partly right", "abstained", "no answer"
 _COMPUTED = "computed"  # whether right or wrong
 KINDS = (RIGHT, WRONG, _COMPUTED, ABSTAINED, PARTLY, NONE)  # `ifqa run --show N` shows questions of each kind in turn
-_LONGEST = 300  # characters shown of a passage that `ifqa screen` leaves out
 
 
 def show_scores(run: Run, folder: Path) -> int:
@@ -209,48 +205,3 @@ def choose_examples(
             if first is not None and len(chosen) < count:
                 chosen[first] = kinds[first]
     return chosen
-
-
-def screening_json(sample: PassageSample, gold: Mapping[str, GoldSample], examples: int) -> dict[str, object]:
-    kept, judged = sample.keywords.total(), dict[str, dict[str, object]]()
-    for split, part in gold.items():
-        share = None if isnan(part.share) else part.share
-        judged[split] = {"passages": len(part.kept) + len(part.left), "kept": len(part.kept), "share": share}
-    return {
-        "passages": sample.passages,
-        "kept": kept,
-        "share": kept / sample.passages,
-        "keywords": {name: sample.keywords[name] for name in KEYWORDS},
-        "gold": judged,
-        "kept_examples": [
-            {"id": passage.id, "keyword": reason.keyword, "sentence": reason.sentence}
-            for _, passage, reason in sample.kept[:examples]
-        ],
-        "left_examples": [{"id": passage.id, "text": passage.text} for _, passage in sample.left[:examples]],
-    }
-
-
-def show_screening(name: str, sample: PassageSample, gold: Mapping[str, GoldSample], examples: int) -> None:
-    """Print the share of passages that `ifqa screen` keeps, in all, by keyword and among gold passages; and examples."""
-    console = Console(highlight=False)
-    kept, total = sample.keywords.total(), sample.passages
-    rows = [(name, f"{total:,}", f"{kept:,}", f"{100 * kept / total:.1f}")]
-    for keyword in KEYWORDS:
-        count = sample.keywords[keyword]
-        rows.append((f"  {keyword}", "", f"{count:,}", f"{100 * count / total:.1f}"))
-    for split, part in gold.items():
-        counts = (f"{len(part.kept) + len(part.left):,}", f"{len(part.kept):,}")
-        rows.append((f"gold of {split}", *counts, f"{100 * part.share:.1f}"))
-    Table("", "", ("", "passages", "kept", "%"), tuple(rows)).show(console, gap=2)
-    if not examples:
-        return
-    console.print("\n[italic]kept: keyword, sentence[/italic]")
-    for _, passage, reason in sample.kept[:examples]:
-        marked = f"[bold]{reason.keyword}[/bold]  {sanitize(reason.sentence)}"
-        console.print(f"{sanitize(passage.id)}  {marked}", soft_wrap=True)
-    left = {"left out": [f"{passage.id}  {passage.text}" for _, passage in sample.left[:examples]]}
-    left |= {f"gold passages of {split} that are left out": [*part.left[:examples]] for split, part in gold.items()}
-    for title, texts in left.items():
-        console.print(f"\n[italic]{sanitize(title)}[/italic]")
-        for text in texts:
-            console.print(f"{sanitize(text[:_LONGEST])} …", soft_wrap=True)

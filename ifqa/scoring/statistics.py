@@ -8,8 +8,7 @@ answers or of columns is recomputed for each resample, which is slow, so it has 
 
 import math
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from numbers import Real
@@ -126,24 +125,6 @@ def count_wins(a: Values, b: Values) -> tuple[int, int, int]:
     _require_pairs(a, b)
     won, lost = (sum(bool(x > y) for x, y in zip(*pair, strict=True)) for pair in ((a, b), (b, a)))
     return won, lost, len(a) - won - lost
-
-
-def krippendorff_alpha(units: Sequence[Sequence[Hashable]]) -> float | None:
-    """Krippendorff's alpha of unordered classes, 1 - observed / expected disagreement; 1 is full agreement, 0 chance agreement.
-
-    As in "Computing Krippendorff's Alpha-Reliability" (2011), sections C and D. `units` has the classes that annotators gave each
-    unit, in any order; units with fewer than two classes are left out. None if no unit has two, or if all classes are the same.
-    """
-    paired = [Counter(classes) for classes in units if len(classes) > 1]
-    total: Counter[Hashable] = sum(paired, Counter())
-    size = total.total()
-    expected = size * size - sum(count * count for count in total.values())
-    if not expected:
-        return None
-    observed = 0.0
-    for counts in paired:
-        observed += (counts.total() ** 2 - sum(count * count for count in counts.values())) / (counts.total() - 1)
-    return 1 - (size - 1) * observed / expected
 
 
 def _resampled_means(rng: np.random.Generator, values: Values, units: Sequence[str], resamples: int) -> Numbers:

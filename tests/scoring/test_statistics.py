@@ -1,7 +1,6 @@
 """Intervals and paired tests, against scipy; Krippendorff's alpha, against published worked examples and Scott's pi."""
 
 import random
-from collections import Counter
 from itertools import chain, product
 
 import pytest
@@ -13,7 +12,6 @@ from ifqa.scoring import statistics
 from ifqa.scoring.statistics import (
     count_wins,
     holm_correction,
-    krippendorff_alpha,
     mean_interval,
     paired_randomization,
     wilson_interval,
@@ -202,28 +200,3 @@ def test_the_interval_of_a_share_agrees_with_scipy(hits, of):
     ends = binomtest(hits, of).proportion_ci(method="wilson")
     assert wilson_interval(hits, of) == pytest.approx((hits / of, ends.low, ends.high))
     assert wilson_interval(0, 0) is None
-
-
-#: Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011): B, two observers, and C, four who leave units out.
-TWO = ("0100000010", "1110010000")
-FOUR = ("123321412...", "1233224125.3", ".3332342251.", "12332441251.")
-
-
-def test_alpha_agrees_with_the_published_examples_and_is_undefined_without_two_classes():
-    for annotators, alpha in ((TWO, 0.095), (FOUR, 0.743)):
-        units = [[label for label in column if label != "."] for column in zip(*annotators, strict=True)]
-        assert krippendorff_alpha(units) == pytest.approx(alpha, abs=0.0005)
-    for units in ([], [["a"]], [["a", "a"], ["a", "a"]], [["a", "a"], ["b"]]):
-        assert krippendorff_alpha(units) is None
-
-
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1))
-def test_alpha_of_two_annotators_is_scotts_pi_with_its_correction(pairs):
-    counts = Counter(chain(*pairs))
-    number = 2 * len(pairs)
-    chance = sum((count / number) ** 2 for count in counts.values())
-    if chance == 1:
-        assert krippendorff_alpha(pairs) is None
-        return
-    scott = (sum(first == second for first, second in pairs) / len(pairs) - chance) / (1 - chance)
-    assert krippendorff_alpha(pairs) == pytest.approx(1 - (1 - scott) * (1 - 1 / number))
