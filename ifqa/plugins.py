@@ -34,9 +34,12 @@ _ROLES: dict[str, tuple[type[roles.Plugin], str, set[str]]] = {
     "trainer": (roles.Trainer, "train", set()),
 }
 _EXTRAS = {
-    "faiss": "cpu", "ray": "ray", "peft": "train", "datasets": "train", "accelerate": "train", "nbclient": "notebooks",
+    "faiss": "cpu",
+    "ray": "ray",
+    "datasets": "train",
+    "nbclient": "notebooks",
     "matplotlib": "notebooks",
-}  # fmt: skip
+}
 
 
 def plugin_names(kind: str) -> dict[str, str]:

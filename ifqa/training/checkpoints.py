@@ -257,6 +257,26 @@ def save_tensors(path: Path, tensors: "Mapping[str, Tensor]") -> None:
         write_bytes(handle, save(on_cpu, {"format": "pt"}))
 
 
+def add_adapter(
+    model: Any, rank: int, seed: int, adapter: Path | None, base: Path, task: str | None = None
+) -> "PeftModel":
+    """A model with an adapter (LoRA) to train on all linear layers but the output's: a fresh one, or that in `adapter`.
+
+    `base` is the model's folder, and `task` peft's name of its kind.
+    """
+    from peft import LoraConfig, PeftModel, get_peft_model
+    from transformers import set_seed
+
+    set_seed(seed)
+    model.config.use_cache = False
+    if adapter:
+        network = PeftModel.from_pretrained(model, str(adapter), is_trainable=True, local_files_only=True)
+        # peft reads the vocabulary from here at each checkpoint; given a name, it would ask the hub
+        network.peft_config["default"].base_model_name_or_path = str(base)
+        return network
+    return get_peft_model(model, LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear", task_type=task))
+
+
 def save_adapter(network: "PeftModel", folder: Path, base: str) -> None:
     """Write a network's adapter in half precision and peft's configuration of it; `base` is the base model's name."""
     from safetensors.torch import load_file

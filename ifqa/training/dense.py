@@ -40,7 +40,7 @@ class Dense(EpochTrainer):
     included (dpr/models/biencoder.py:254-290). Unlike in DPR, no batch has a passage that is gold for another of its questions.
     """
 
-    libraries = ("datasets", "accelerate")
+    libraries = ("datasets",)
     retrieved = 100
     recipes: ClassVar = {
         "small": Recipe("one encoder, fits a CPU"),

@@ -40,7 +40,6 @@ class Llm(EpochTrainer):
     """Tune a language model for the reader 'llm', as an adapter: --model FOLDER then reads with it."""
 
     runtime_only = ("model", "device_batch", *EpochTrainer.runtime_only)
-    libraries = ("peft", "accelerate")
     retrieved = DEPTH
 
     model: Annotated[str, TrainerFlag("Start: smollm2, a GGUF file, a folder, a name on the hub, or an adapter.")] = (
@@ -92,7 +91,9 @@ class Llm(EpochTrainer):
         tokenizer = PromptTokenizer(reader, load_prompt(self.prompt), self.max_tokens)
         rows = self.prompt_rows(dataset, tokenizer)
         logger.info(f"{folder}: {len(rows):,} prompts with answers")
-        network = add_adapter(reader, source, self.rank, self.seed)
+        network = checkpoints.add_adapter(
+            reader.model, self.rank, self.seed, source.adapter, source.folder, task="CAUSAL_LM"
+        )
         with disable_input_dtype_casting(network):  # autocast would undo peft's casts to float32
             record = checkpoints.train_with_loss(
                 batch_loss, network, rows, partial(collate, pad=tokenizer.pad), folder, seed=self.seed,
@@ -119,22 +120,6 @@ class Llm(EpochTrainer):
             batches = shuffle_batches(fitting, self.batch, f"{self.seed} {epoch}", lambda row: len(row["prompt"]))
             rows += [row for batch in batches for row in batch]
         return rows
-
-
-def add_adapter(reader: HF, files: CausalLMFiles, rank: int, seed: int) -> "PeftModel":
-    """The model with an adapter to train: a fresh adapter, or an earlier tuning's."""
-    from peft import LoraConfig, PeftModel, get_peft_model
-    from transformers import set_seed
-
-    set_seed(seed)
-    reader.model.config.use_cache = False
-    if files.adapter:
-        network = PeftModel.from_pretrained(reader.model, str(files.adapter), is_trainable=True, local_files_only=True)
-        # peft reads the vocabulary from here at each checkpoint; given a name, it would ask the hub
-        network.peft_config["default"].base_model_name_or_path = str(files.folder)
-        return network
-    lora = LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear", task_type="CAUSAL_LM")
-    return get_peft_model(reader.model, lora)
 
 
 class PromptRow(TypedDict):

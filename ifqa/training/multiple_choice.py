@@ -93,7 +93,6 @@ def export_trees(boosted: "AdaBoostClassifier") -> list[baselines.Tree]:
 
 @dataclass(kw_only=True)
 class ChoiceTrainer(EpochTrainer):
-    libraries = ("accelerate",)
     benchmark = "wiqa"
     split = "train"
     corpus = None

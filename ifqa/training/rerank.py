@@ -25,7 +25,7 @@ class Rerank(EpochTrainer):
     The loss is softmax cross-entropy of a gold passage against hard negatives (ListNet, Cao et al. 2007).
     """
 
-    libraries = ("peft", "datasets", "accelerate")
+    libraries = ("datasets",)
     retrieved = 20
 
     epochs: Positive = 2

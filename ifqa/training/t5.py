@@ -9,8 +9,9 @@ from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ifqa.errors import ConfigError
+from ifqa.models.causal_lm import base_model
 from ifqa.models.devices import Features, resolve_device
-from ifqa.models.hub import model_fingerprint
+from ifqa.models.hub import weights_fingerprint
 from ifqa.protocols import NO_DATA, Recipe, TrainingData
 from ifqa.reading.t5 import checkpoint as t5
 from ifqa.reading.t5.readers import first_answer, input_scores, input_text, passage_inputs
@@ -37,7 +38,6 @@ STEPS, SHORT = 60_000, 6_000  # from Bondarenko et al. (COLING 2022); their code
 class T5Trainer(DataclassTrainer):
     """A trainer of a T5; a subclass defines the inputs and the targets."""
 
-    libraries = ("accelerate",)
     runtime_only = ("device", "device_batch", "recompute")
     corpus = "ifqa-gold"
     dev = "full-dev"
@@ -49,6 +49,7 @@ class T5Trainer(DataclassTrainer):
     by_token: ClassVar[bool] = False
     # a subclass may make these settings
     max_target = 0  # most tokens of a target; 0 for no limit
+    rank = 0
     gold = "retrieved"
 
     model: str = "google/flan-t5-base"  # the start: a T5 on the hub, or a checkpoint of the reader
@@ -118,18 +119,24 @@ class T5Trainer(DataclassTrainer):
         import torch
 
         self.check_data(dataset, folder)
-        start = t5.open_checkpoint(self.model, reader=self.reader, mend=_MEND)
+        start = t5.open_checkpoint(self.model, reader=self.reader, mend=_MEND, merged=not self.rank)
         inputs = self.inputs(dataset) | {
             "recipe": self.recipe,
             "dev": fingerprint_questions(dev, self.scored),
-            "start": {"name": self.model, "sha256": model_fingerprint(self.model)},
+            "start": {"name": self.model, "sha256": start.fingerprint},
         }
+        if self.rank:
+            base = base_model(start.adapter) if start.adapter else self.model
+            inputs["base"] = {"name": base, "sha256": weights_fingerprint(start.weights, only_weights=True)}
         if not checkpoints.begin_training(folder, inputs):
             return
         conventions = t5.Conventions(self.max_tokens, self.titles, start.conventions.encoder_eos)
         usable = dataset.select([n for n, question in enumerate(dataset.questions) if self.targets(question)])
         rows = TrainingRows(self, usable, start.tokenizer, conventions)
-        trainer = _trainer(self, rows, dev, start.model, folder)
+        network: Any = start.model
+        if self.rank:
+            network = checkpoints.add_adapter(network, self.rank, self.seed, start.adapter, start.weights)
+        trainer = _trainer(self, rows, dev, network, folder)
         try:
             record = checkpoints.run_trainer(trainer, folder)
         except torch.OutOfMemoryError as error:
@@ -144,9 +151,13 @@ class T5Trainer(DataclassTrainer):
                 record |= {"best_step": step, "dev_EM": em}
                 logger.info(f"{folder}: keeping the weights of step {step}, EM {em:.1f} on dev")
             inputs |= {"conventions": asdict(conventions)} | self.finish(trainer.model)
-            trainer.model.save_pretrained(folder)
-            start.tokenizer.save_pretrained(folder)
-            checkpoints.finish_training(folder, inputs, record | {"device": self.device}, ["model*.safetensors"])
+            if self.rank:
+                checkpoints.save_adapter(trainer.model, folder, base)
+            else:
+                trainer.model.save_pretrained(folder)
+                start.tokenizer.save_pretrained(folder)
+            weights = ["model*.safetensors", "adapter_*"]
+            checkpoints.finish_training(folder, inputs, record | {"device": self.device}, weights)
 
 
 @dataclass(kw_only=True)
@@ -169,21 +180,23 @@ class Fid(T5Trainer):
 
     gold: Literal["retrieved", "included"] = "retrieved"
     steps: Positive = 1000
+    rank: Natural = 0  # of adapters (LoRA) on the layers, the only weights trained then; 0 to train all weights
 
 
 @dataclass(kw_only=True)
-class Rag(Fid):
+class Rag(T5Trainer):
     """Train RAG: a T5, and the temperature of the retrieval scores, by the marginal likelihood of the answers.
 
     Lewis et al. (2020, section 2.4) also train the question encoder. Here the retriever is fixed, and the likelihood trains the
     temperature of its scores' softmax. Dev questions are answered greedily. The settings are not tuned.
     """
 
-    recipes: ClassVar = {}
     recipe = "ifqa"
     reader = "rag"
     scored = True
 
+    gold: Literal["retrieved", "included"] = "retrieved"
+    steps: Positive = 1000
     passages: Positive = 10  # 5 or 10 in the paper (section 3); an included gold passage gets the score of the last
     temperature: NotNegative = 0.0  # the initial one; 0 for the mean standard deviation of a question's scores
     temperature_rate: NotNegative = 0.01  # learning rate of its logarithm; 0 keeps the temperature
@@ -372,7 +385,8 @@ def _trainer(settings: T5Trainer, rows: TrainingRows, dev: TrainingData, start: 
             features = {"input_ids": inputs["passage_ids"].cpu(), "attention_mask": inputs["passage_mask"].cpu()}
             with torch.autocast(settings.device, torch.bfloat16, enabled=half):
                 passage_scores = inputs["scores"].tolist() if settings.scored else []
-                answers = settings.decode(self.model, features, inputs["counts"].tolist(), passage_scores)
+                network = self.model.get_base_model() if settings.rank else self.model
+                answers = settings.decode(network, features, inputs["counts"].tolist(), passage_scores)
             tokens = [answer.tokens + [padding] * (settings.max_answer - len(answer.tokens)) for answer in answers]
             return None, torch.tensor(tokens, device=self.args.device), inputs["labels"]
 

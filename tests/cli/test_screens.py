@@ -34,7 +34,7 @@ def test_a_kind_is_listed_whole():
 @pytest.mark.parametrize(
     ("name", "option"),
     [("ifqa", "--from"), ("causalqa", "eli5-train-kilt.jsonl"), ("wiqa", "--questions-from"), ("dewiki", "--date"),
-     ("psgs_w100", "--url"), ("smollm2", "ifqa[gguf]")],
+     ("psgs_w100", "--url"), ("smollm2", "--from")],
 )  # fmt: skip
 def test_each_job_of_data_has_its_own_help(name, option):
     others = {"--questions-from", "--date"} - {option}

@@ -10,6 +10,7 @@ import pytest
 import tiny_t5
 import torch
 from refusals import refused
+from safetensors.torch import load_file, save_file
 from short_trainings import QUESTIONS, RANKINGS, SETTINGS, TEXTS, Killed, ended_at
 
 from ifqa.config.experiment import parse_experiment
@@ -81,6 +82,36 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, start):
     assert json.loads((tmp_path / "cut/manifest.json").read_text())["record"]["best_step"] in (2, 4)
     cut, whole = ({path.name for path in (tmp_path / name).iterdir()} for name in ("cut", "whole"))
     assert cut == whole
+
+
+def test_an_adapter_is_trained_alone_resumed_after_a_kill_and_trained_further(tmp_path):
+    base = str(
+        tiny_t5.save(tmp_path / "base", texts=[*TEXTS, *(q.text for q in QUESTIONS)], gated=True, dropout_rate=0.1)
+    )
+    file = tmp_path / "base/model.safetensors"
+    tensors = load_file(file)
+    save_file(tensors | {"lm_head.weight": torch.randn_like(tensors["shared.weight"])}, file, metadata={"format": "pt"})
+    before = open_checkpoint(base).model.state_dict()
+    whole = train(tmp_path / "whole", base, rank=2, dev=DATASET.select([0, 1]))
+    changed = {name for name, weight in whole.items() if not torch.equal(weight, before[name])}
+    assert changed == {
+        name for name, weight in before.items() if weight.dim() == 2 and ".layer." in name and "bias" not in name
+    }
+    assert sorted(path.name for path in (tmp_path / "whole").glob("*.safetensors")) == ["adapter_model.safetensors"]
+    with ended_at(8), pytest.raises(Killed):
+        train(tmp_path / "cut", base, rank=2, dev=DATASET.select([0, 1]))
+    assert distance(train(tmp_path / "cut", base, rank=2, dev=DATASET.select([0, 1])), whole) == 0
+    further = train(tmp_path / "further", str(tmp_path / "whole"), rank=2)
+    assert distance(further, whole) > 0
+    assert json.loads((tmp_path / "further/adapter_config.json").read_text())["base_model_name_or_path"] == base
+    every = train(tmp_path / "every", str(tmp_path / "whole"), steps=1, learning_rate=0.0)
+    assert distance(every, whole) < 1e-6 * distance(whole, before)
+    assert (tmp_path / "every/model.safetensors").exists()
+    reader = Fid(str(tmp_path / "whole"), device="cpu")
+    assert (reader.family, reader.label) == ("ifqa/full", "")
+    save_file(tensors, file, metadata={"format": "pt"})
+    with refused("whole was trained on a different .*base .SHA-256"):
+        Fid(str(tmp_path / "whole"))
 
 
 def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path):

@@ -4,15 +4,17 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from ifqa.errors import ConfigError, FormatError, IfqaError, MissingInput
+from ifqa.errors import ConfigError, DamagedArtifact, FormatError, IfqaError, MissingInput
 from ifqa.models import hub
+from ifqa.models.causal_lm import base_model, is_adapter
 from ifqa.models.devices import CHUNK, Features
 from ifqa.settings import StoredModel, StrictModel, parse_stored
 from ifqa.storage.files import read_json
+from ifqa.storage.resources import BUNDLED
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,11 +22,11 @@ if TYPE_CHECKING:
 
     from ifqa.reading.t5.fusion_in_decoder import FusionInDecoder
 
-#: Reader -> its default model. UnifiedQA's default is CausalQA's (coling22-benchmark-for-causal-question-answering
-#: finetuning/train_unifiedqa.py:11).
+#: Reader -> its default checkpoint. FiD's and RAG's is the adapter in this package. UnifiedQA's is CausalQA's
+#: (coling22-benchmark-for-causal-question-answering finetuning/train_unifiedqa.py:11).
 DEFAULT_CHECKPOINTS = {
-    "fid": "google/flan-t5-base",
-    "rag": "google/flan-t5-base",
+    "fid": str(BUNDLED / "weights" / "fid"),
+    "rag": str(BUNDLED / "weights" / "fid"),
     "unifiedqa": "allenai/unifiedqa-v2-t5-base-1363200",
 }
 MAX_TOKENS = 250  # most tokens of question and passage, as in training FiD's published readers (FiD README:121)
@@ -60,6 +62,10 @@ class _StoredRag(StoredModel):
     temperature: Annotated[float, Field(gt=0)] = 1.0
 
 
+class _StoredBase(StoredModel):
+    sha256: str = ""  # of the weights that an adapter was trained on
+
+
 class T5Manifest(StoredModel):
     """The manifest of `ifqa train`; the defaults are for a checkpoint from elsewhere."""
 
@@ -67,6 +73,7 @@ class T5Manifest(StoredModel):
     sources: dict[str, str] = Field(default_factory=dict)  # question file -> SHA-256
     conventions: _StoredConventions = Field(default_factory=_StoredConventions)
     rag: _StoredRag = Field(default_factory=_StoredRag)  # with the learned temperature
+    base: _StoredBase = Field(default_factory=_StoredBase)
 
 
 def load_t5_manifest(folder: Path, reader: str) -> T5Manifest:
@@ -83,10 +90,21 @@ class Checkpoint:
     tokenizer: "PreTrainedTokenizerBase"
     conventions: Conventions
     manifest: T5Manifest
+    folder: Path  # of the checkpoint
+    weights: Path  # the same folder, or that of an adapter's base model
+
+    @property
+    def adapter(self) -> Path | None:
+        return self.folder if self.folder != self.weights else None
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the weights, settings and tokenizer."""
+        return _fingerprint(self.folder, self.weights)
 
 
 def checkpoint_folder(name: str, reader: str = "fid", mend: str = "") -> Path:
-    """The folder of a checkpoint; `name` is a folder or a model of the hub, or empty for the reader's default.
+    """The folder of a checkpoint or an adapter; `name` is a folder or a model of the hub, or empty for the reader's default.
 
     `mend` says in messages how to name another checkpoint; empty for the text of `suggest_checkpoint`.
     """
@@ -94,12 +112,30 @@ def checkpoint_folder(name: str, reader: str = "fid", mend: str = "") -> Path:
         raise MissingInput(f"{name} holds an unfinished training; run the same `ifqa train {reader}` again")
     mend = mend or suggest_checkpoint(reader)
     default = f"reader {reader!r} uses this model if no checkpoint is named: {mend}"
+    if is_adapter(adapter := Path(name or DEFAULT_CHECKPOINTS[reader])):
+        weights_folder(adapter, reader, mend)
+        return adapter
     folder = hub.model_folder(name or DEFAULT_CHECKPOINTS[reader], mend if name else default)
     config = read_json(folder / "config.json")
     kind = config.get("model_type") if isinstance(config, dict) else None
     if kind != "t5":
         raise ConfigError(f"{folder} is not a checkpoint of reader {reader!r}: wanted type t5, found {kind}; {mend}")
     return folder
+
+
+def weights_folder(folder: Path, reader: str = "fid", mend: str = "") -> Path:
+    """The folder of a checkpoint's weights: the folder itself, or that of an adapter's base model, whose weights are verified."""
+    if not is_adapter(folder):
+        return folder
+    name = base_model(folder)
+    if is_adapter(Path(name)):
+        raise ConfigError(f"{folder}: its base model {name} is an adapter; wanted an adapter of a complete T5")
+    base = checkpoint_folder(name, reader, mend)
+    trained_on = load_t5_manifest(folder, reader).base.sha256
+    if trained_on and trained_on != (sha256 := hub.weights_fingerprint(base, only_weights=True)):
+        problem = f"{folder} was trained on a different {name} (SHA-256 {trained_on[:8]}..., found {sha256[:8]}...)"
+        raise DamagedArtifact(f"{problem}; train it again, or restore that model")
+    return base
 
 
 def suggest_checkpoint(reader: str) -> str:
@@ -109,27 +145,38 @@ def suggest_checkpoint(reader: str) -> str:
 
 def fingerprint_checkpoint(folder: Path, tokenizer: str = "") -> str:
     """SHA-256 over the files of a checkpoint, and of its tokenizer if that is in another folder."""
-    folders = dict.fromkeys((folder, tokenizer_folder(folder, tokenizer)))
-    return hashlib.sha256("".join(map(hub.weights_fingerprint, folders)).encode()).hexdigest()
+    weights = weights_folder(folder)
+    return _fingerprint(folder, weights, tokenizer_folder(weights, tokenizer))
 
 
-def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid", mend: str = "") -> Checkpoint:
+def _fingerprint(*folders: Path) -> str:
+    return hashlib.sha256("".join(map(hub.weights_fingerprint, dict.fromkeys(folders))).encode()).hexdigest()
+
+
+def open_checkpoint(
+    name: str, tokenizer: str = "", reader: str = "fid", mend: str = "", merged: bool = True
+) -> Checkpoint:
     """Load a checkpoint without running any code from it; the default model and conventions are the reader's.
 
     `tokenizer` is a folder or a model of the hub; empty for the checkpoint's own, or for T5's if it has none (as with FiD's
-    published readers). `name` and `mend` are as in `checkpoint_folder`.
+    published readers). `name` and `mend` are as in `checkpoint_folder`. Unless `merged`, an adapter is not added to its base.
     """
     hub.silence_transformers()
     folder = checkpoint_folder(name, reader, mend)
     manifest = load_t5_manifest(folder, reader)
     stored = manifest.conventions.model_dump(exclude_unset=True)
-    model, published = _load(folder, mend or suggest_checkpoint(reader))
+    weights = weights_folder(folder, reader, mend)
+    model, published = _load(weights, mend or suggest_checkpoint(reader))
+    if merged and weights != folder:
+        model = _merge_adapter(model, folder)
     conventions = replace(CONVENTIONS[reader], **{"encoder_eos": not published} | stored)
-    opened = hub.open_tokenizer(tokenizer_folder(folder, tokenizer))
+    opened = hub.open_tokenizer(tokenizer_folder(weights, tokenizer))
     if len(opened) > model.config.vocab_size:
-        problem = f"the tokenizer of {folder} has {len(opened):,} tokens and the model {model.config.vocab_size:,}"
+        problem = f"the tokenizer of {weights} has {len(opened):,} tokens and the model {model.config.vocab_size:,}"
         raise ConfigError(f"{problem}; name the model's own tokenizer: --set reader.tokenizer=NAME")
-    return Checkpoint(model=model, tokenizer=opened, conventions=conventions, manifest=manifest)
+    return Checkpoint(
+        model=model, tokenizer=opened, conventions=conventions, manifest=manifest, folder=folder, weights=weights
+    )
 
 
 def _load(folder: Path, mend: str) -> tuple["FusionInDecoder", bool]:
@@ -159,6 +206,17 @@ def _load(folder: Path, mend: str) -> tuple["FusionInDecoder", bool]:
     tokens = ("decoder_start_token_id", "eos_token_id", "pad_token_id")
     model.generation_config = GenerationConfig(**{name: getattr(config, name) for name in tokens})
     return model.eval(), published
+
+
+def _merge_adapter(model: "FusionInDecoder", adapter: Path) -> "FusionInDecoder":
+    from peft import PeftModel
+
+    if model.lm_head.weight is not model.shared.weight:
+        model.config.tie_word_embeddings = False  # transformers sets it for every T5, and peft would warn
+    with hub.report_load_errors(str(adapter), "an adapter of a T5", "train it again"):
+        network: Any = PeftModel.from_pretrained(model, str(adapter), local_files_only=True)
+        merged: FusionInDecoder = network.merge_and_unload()
+    return merged.eval()
 
 
 def _pickled(folder: Path) -> dict[str, "Tensor"]:

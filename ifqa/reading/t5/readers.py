@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from ifqa.errors import ConfigError, IfqaError, MissingInput, PluginError
+from ifqa.models.causal_lm import base_model, download_hint, is_adapter
 from ifqa.models.devices import resolve_device, resolve_precision
-from ifqa.models.hub import model_requirement
 from ifqa.protocols import PathSetting, ProgressCallback, RankedPassages, Reader, Requirement, no_progress
 from ifqa.reading.t5 import checkpoint as checkpoints
 from ifqa.reading.t5.checkpoint import DEFAULT_CHECKPOINTS, checkpoint_folder, load_t5_manifest
@@ -83,9 +83,11 @@ class T5Reader(Reader):
     def requirements(cls, *, checkpoint: str = "", root: Path = Path(), **_: object) -> list[Requirement]:
         name = checkpoint or DEFAULT_CHECKPOINTS[cls.name]
         try:
-            folders = group_folders(name, root).values()
-            here = all(model_requirement(folder, root).present for folder in folders)
-            return [Requirement(f"the checkpoint {name}", "" if here else checkpoints.suggest_checkpoint(cls.name))]
+            missing = [folder for folder in group_folders(name, root).values() if download_hint(folder, root)]
+            remedy = checkpoints.suggest_checkpoint(cls.name) if missing else ""
+            if missing and is_adapter(root / missing[0]):
+                remedy = f"its base model {base_model(root / missing[0])}: {download_hint(missing[0], root)}"
+            return [Requirement(f"the checkpoint {name}", remedy)]
         except IfqaError as error:
             return [Requirement(f"the checkpoint {name}", str(error).removeprefix(f"checkpoint {name}: "))]
 
@@ -109,7 +111,7 @@ class Fid(T5Reader):
 
     Args:
         checkpoint: a folder that `ifqa train fid` made, one of facebookresearch/FiD's (`nq_reader_base`), or a T5 of the hub;
-            empty for google/flan-t5-base, which is not trained on IfQA.
+            empty for the adapter in this package, on flan-t5-small.
         tokenizer: a folder or a model of the hub; empty for the checkpoint's own, or T5's if it has none.
         max_tokens: most tokens of question and passage together; 0 for the checkpoint's own limit (by default 250, as published).
         titles, encoder_eos: whether passages' titles are read, and whether inputs end in `</s>`: "yes", "no", or "auto" for the
@@ -183,8 +185,7 @@ class Rag(Fid):
     comes from one passage.
 
     Args:
-        checkpoint: a folder that `ifqa train rag` or `ifqa train fid` made, or a T5 of the hub; empty for google/flan-t5-base,
-            which is not trained on IfQA.
+        checkpoint: a folder that `ifqa train rag` or `ifqa train fid` made, or a T5 of the hub; empty for the adapter of `fid`.
         temperature: divides the scores; 0 for the checkpoint's own, or 1 if it was not trained by `ifqa train rag`.
         beams: hypotheses kept per passage; 1 for greedy decoding, as in the paper for question answering (its appendix A).
         tokenizer, max_tokens, titles, encoder_eos, max_answer_tokens, device, precision, batch_tokens: as in `Fid`.

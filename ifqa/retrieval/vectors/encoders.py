@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict
 
@@ -273,8 +272,8 @@ def load_report(folder: Path, transformer: "nn.Module") -> Mapping[str, Sequence
     network: Any = getattr(transformer, "model", None)
     if not hasattr(network, "from_pretrained"):  # word vectors load completely or fail
         return {"missing_keys": (), "mismatched_keys": ()}
-    meta = {"device_map": "meta"} if find_spec("accelerate") else {}  # the meta device needs accelerate
-    _, report = type(network).from_pretrained(folder, output_loading_info=True, local_files_only=True, **meta)
+    options = {"output_loading_info": True, "local_files_only": True, "device_map": "meta"}
+    _, report = type(network).from_pretrained(folder, **options)
     return dict(report)
 
 

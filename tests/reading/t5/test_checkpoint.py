@@ -236,10 +236,10 @@ def offline(monkeypatch):
 
 
 def test_a_missing_unfinished_or_other_model_is_refused_with_a_remedy(tmp_path, offline):
-    for name in (tmp_path / "nowhere", "nobody/has-this", ""):
-        message = assert_refused(name, "--checkpoint", "ifqa train fid")
-        assert ("uses this model if no checkpoint is named" in message) == (name == "")
-    assert_refused("", "google/flan-t5-base")
+    for name in (tmp_path / "nowhere", "nobody/has-this"):
+        assert_refused(name, "--checkpoint", "ifqa train fid")
+    message = assert_refused("", "allenai/unifiedqa-v2", "ifqa train unifiedqa", reader="unifiedqa")
+    assert "uses this model if no checkpoint is named" in message
     assert_refused(tmp_path, "config.json", "--checkpoint", "ifqa train fid")
     small = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, vocab_size=50)
     BertForMaskedLM(small).save_pretrained(tmp_path / "bert")
