@@ -24,7 +24,7 @@ from ifqa.config.overrides import as_sections
 from ifqa.corpus import work_units
 from ifqa.corpus.sources import FORMATS, question_splits, source_class
 from ifqa.errors import DamagedArtifact, IfqaError, MissingInput, PluginError
-from ifqa.models.hub import SMOLLM2, is_packaged
+from ifqa.models.hub import FLAN_T5, SMOLLM2, is_packaged
 from ifqa.models.ledger import ModelFacts
 from ifqa.pipeline.run import Run, identity_settings
 from ifqa.plugins import Plugins, code_fingerprint, source_file
@@ -208,9 +208,11 @@ def list_needs(experiment: Experiment) -> tuple[str, ...]:
     small = llm.get("model") == SMOLLM2.name
     needs += ["a model of the hub"] if hub or (llm.get("name") == "hf" and not small) else []
     needs += [f"SmolLM2 (ifqa data {SMOLLM2.name})"] if small else []
-    reader = experiment.reader["name"] if experiment.reader else ""
-    needs += [_WEIGHTS[reader]] if reader in _WEIGHTS else []
-    needs += ["a GPU"] if hub or reader in _ON_GPU else []
+    reader: Mapping[str, object] = experiment.reader or {}
+    kind = str(reader.get("name", ""))
+    shipped = kind == "fid" and not reader.get("checkpoint")
+    needs += [f"Flan-T5-small (ifqa data {FLAN_T5.name})"] if shipped else [_WEIGHTS[kind]] if kind in _WEIGHTS else []
+    needs += ["a GPU"] if hub or (kind in _ON_GPU and not shipped) else []
     if llm.get("name") == "openai":
         needs.append("a language model's server" if llm.get("base_url") else "a key")
     return tuple(needs)

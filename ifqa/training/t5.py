@@ -123,7 +123,7 @@ class T5Trainer(DataclassTrainer):
         inputs = self.inputs(dataset) | {
             "recipe": self.recipe,
             "dev": fingerprint_questions(dev, self.scored),
-            "start": {"name": self.model, "sha256": start.fingerprint},
+            "start": {"name": self.model, "sha256": start.fingerprint} | start.training,
         }
         if self.rank:
             base = base_model(start.adapter) if start.adapter else self.model

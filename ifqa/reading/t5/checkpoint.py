@@ -102,6 +102,13 @@ class Checkpoint:
         """SHA-256 of the weights, settings and tokenizer."""
         return _fingerprint(self.folder, self.weights)
 
+    @property
+    def training(self) -> dict[str, object]:
+        """What its manifest says of how it was trained, for the manifest of a training that starts from it."""
+        path = self.folder / "manifest.json"
+        manifest = read_json(path) if path.exists() else {}
+        return {"trained": {key: value for key, value in manifest.items() if key != "record"}} if manifest else {}
+
 
 def checkpoint_folder(name: str, reader: str = "fid", mend: str = "") -> Path:
     """The folder of a checkpoint or an adapter; `name` is a folder or a model of the hub, or empty for the reader's default.
@@ -215,8 +222,8 @@ def _merge_adapter(model: "FusionInDecoder", adapter: Path) -> "FusionInDecoder"
         model.config.tie_word_embeddings = False  # transformers sets it for every T5, and peft would warn
     with hub.report_load_errors(str(adapter), "an adapter of a T5", "train it again"):
         network: Any = PeftModel.from_pretrained(model, str(adapter), local_files_only=True)
-        merged: FusionInDecoder = network.merge_and_unload()
-    return merged.eval()
+        merged: FusionInDecoder = network.merge_and_unload().eval()
+    return merged
 
 
 def _pickled(folder: Path) -> dict[str, "Tensor"]:
