@@ -208,3 +208,16 @@ def test_settings_out_of_range_and_a_missing_checkpoint_are_refused(folder, tmp_
     with refused("train one with: ifqa train rag"):
         Rag(str(tmp_path / "none"))
     assert (load_plugin("reader", "rag"), Rag.takes_scores, Fid.takes_scores) == (Rag, True, False)
+
+
+@pytest.mark.parametrize("reader", [Fid, Rag])
+def test_the_shipped_adapter_is_the_default_and_says_what_to_fetch(reader, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with refused("flan-t5-small is not installed; fetch it with: ifqa data flan-t5-small"):
+        reader()
+    [requirement] = reader.requirements(root=tmp_path)
+    assert requirement.remedy == "its base model flan-t5-small: fetch it with: ifqa data flan-t5-small"
+    shutil.copytree(save(tmp_path / "t5"), tmp_path / "models/flan-t5-small")
+    assert reader.requirements(root=tmp_path)[0].present
+    with refused("weights/fid was trained on a different flan-t5-small"):
+        reader()

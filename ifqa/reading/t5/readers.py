@@ -125,7 +125,7 @@ class Fid(T5Reader):
 
     name = "fid"
     version = 1
-    model_settings: ClassVar = {"checkpoint": DEFAULT_CHECKPOINTS["fid"]}  # also of "rag"
+    model_settings: ClassVar = {"checkpoint": "ifqa-fid"}  # also of "rag"
 
     @check_arguments("setting of reader 'fid'")
     def __init__(
