@@ -66,8 +66,10 @@ def main() -> None:
             )  # fmt: skip
             seconds = time.perf_counter() - start
             scores[f"{name} {shots}"] = run
-            against = next((key for key in (f"{rival} {shots}", f"{name} 0") if key in scores and scores[key] is not run), "")
-            print(f"| {name} | {shots} | {format_row(run)} | {format_test(run, scores.get(against), against)} | {seconds:.0f} |", flush=True)
+            rivals = [f"{rival} {shots}", f"{name} 0"]
+            against = next((key for key in rivals if key in scores and scores[key] is not run), "")
+            cells = format_row(run), format_test(run, scores.get(against), against), f"{seconds:.0f}"
+            print(f"| {name} | {shots} | {' | '.join(cells)} |", flush=True)
 
 
 def format_row(run: Scores) -> str:
