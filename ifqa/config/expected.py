@@ -7,7 +7,7 @@ from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
 from ifqa.scoring.stored_scores import MacroScores, ScoreInterval, ScoresJson, SubsetScores
 from ifqa.settings import NotNegative, check_settings
 
-OK, NEAR, OFF, RETIRED = "OK", "near", "off", "model retired"
+OK, NEAR, OFF, RETIRED, OTHER_SET = "OK", "near", "off", "model retired", "another test set"
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,8 @@ class Expected:
 
     `measure` is a name such as "EM" or "gold_any@20"; for a part of the questions, "numeric.EM" or "gold_read.EM". A part is a
     subset of the benchmark, "gold_read", or, for a benchmark with groups, a group or "macro". `retired` names the language model
-    of a published score if the model is no longer available; there is then no verdict.
+    of a published score if the model is no longer available, and `other_set` its test set if that is not the split; there is then
+    no verdict.
     """
 
     measure: str
@@ -24,6 +25,12 @@ class Expected:
     tolerance: NotNegative = 0.0
     source: str = ""
     retired: str = ""
+    other_set: str = ""
+
+    @property
+    def differs(self) -> str:
+        """The retired model and the other test set, which leave it without a verdict; else empty."""
+        return ", ".join(filter(None, (self.retired, self.other_set)))
 
 
 def parse_expected(value: object, where: str, scheme: ScoringScheme) -> tuple[Expected, ...]:
@@ -74,10 +81,10 @@ def part_scores(scores: ScoresJson, part: str) -> ScoresJson | SubsetScores | Ma
 
 
 def verdict(scores: ScoresJson, expected: Expected) -> str:
-    """OK within the tolerance; near if the 95% interval contains the expected value; else off; or retired."""
+    """OK within the tolerance; near if the 95% interval contains the expected value; else off; or why there is none."""
     score = find_score(scores, expected.measure)
-    if expected.retired:
-        return RETIRED
+    if expected.differs:
+        return RETIRED if expected.retired else OTHER_SET
     if score is None:
         return OFF
     if abs(score["value"] - expected.value) <= expected.tolerance:

@@ -41,6 +41,7 @@ _VERDICTS = {
     "near": ("near", "the score is outside the tolerance, but the value lies in the score's interval"),
     "off": ("off", "the score is outside the tolerance, and the value outside the score's interval"),
     "model retired": ("absent", "the published value's model is no longer available, so there is no verdict"),
+    "another test set": ("absent", "the published value is over other questions, so there is no verdict"),
     "stale": ("off", "the results are older than their settings, corpus or code"),
     "PARTIAL": ("absent", "only some questions of the split were asked"),
 }

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from ifqa.config.expected import NEAR, OFF, OK, RETIRED, find_score, part_scores, verdict
+from ifqa.config.expected import NEAR, OFF, OK, OTHER_SET, RETIRED, find_score, part_scores, verdict
 from ifqa.config.experiment import base_experiments
 from ifqa.formatting import format_duration
 from ifqa.pipeline.probe import Loss
@@ -43,7 +43,8 @@ intervals; if every question scores the same, the interval has zero width.
 {legend}
 
 The verdict compares a score with a value published or measured before: **OK**, within the tolerance; **near**, the expected value
-lies in the interval; **off**, neither; **model retired**, no verdict, as the published value's model is no longer available.
+lies in the interval; **off**, neither; **model retired**, no verdict, as the published value's model is no longer available;
+**another test set**, no verdict, as the published value is over other questions.
 **PARTIAL**: only some questions of the split were asked. **Not run**: what a run needs is listed. **Stale**: the scores are
 older than their settings, corpus or code.
 """
@@ -169,7 +170,7 @@ def verdict_cell(entry: Entry) -> str:
     if scores is None:
         return f"{NOT_RUN}: needs {', '.join(entry.needs)}" if entry.needs else NOT_RUN
     verdicts = {verdict(scores, expected) for expected in entry.experiment.expected}
-    worst = next((each for each in (OFF, NEAR, OK, RETIRED) if each in verdicts), "")
+    worst = next((each for each in (OFF, NEAR, OK, RETIRED, OTHER_SET) if each in verdicts), "")
     failed = f"{scores['n_failed']:,} failed" if scores["n_failed"] else ""
     abstained = f"{scores['n_abstained']:,} abstained" if "n_abstained" in scores else ""
     notes = (worst, stored_scores.partial_notice(scores), failed, abstained, entry.facts.get("label", ""), entry.mark)
@@ -177,8 +178,8 @@ def verdict_cell(entry: Entry) -> str:
 
 
 def _expected_cell(entry: Entry) -> str:
-    """The expected values by model, with verdicts if there are several; those for groups may be left to the group table."""
-    models: dict[str, list[str]] = {}
+    """The expected values by what differs, with verdicts if several; those for groups may be left to the group table."""
+    values: dict[str, list[str]] = {}
     every = entry.experiment.expected
     groups = _groups(entry) if len(every) > _MAX_EXPECTED else []
     for expected in every:
@@ -187,10 +188,10 @@ def _expected_cell(entry: Entry) -> str:
             continue
         name = f"{measure} ({part.replace('_', ' ')})" if part else measure
         tolerance = f" ± {expected.tolerance:g}" if expected.tolerance else ""
-        is_judged = entry.scores and not expected.retired and len(every) > 1
+        is_judged = entry.scores and not expected.differs and len(every) > 1
         judgement = f" {verdict(entry.scores, expected)}" if entry.scores and is_judged else ""
-        models.setdefault(expected.retired, []).append(f"{name} {expected.value:g}{tolerance}{judgement}")
-    return "; ".join(", ".join(values) + (f" [{model}]" if model else "") for model, values in models.items())
+        values.setdefault(expected.differs, []).append(f"{name} {expected.value:g}{tolerance}{judgement}")
+    return "; ".join(", ".join(of) + (f" [{differs}]" if differs else "") for differs, of in values.items())
 
 
 def _passages_cell(entry: Entry) -> str:

@@ -11,7 +11,7 @@ from rich import markup
 from rich.console import Console
 from rich.table import Table as Drawing
 
-from ifqa.config.expected import NEAR, OFF, OK, RETIRED
+from ifqa.config.expected import NEAR, OFF, OK, OTHER_SET, RETIRED
 from ifqa.errors import MissingInput
 from ifqa.formatting import printable
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NOT_RUN, STALE = "not run", "stale"
 #: First word of a cell in the column "verdict" -> CSS class.
-VERDICTS = {OK: "ok", NEAR: "near", OFF: "off", STALE: "off", NOT_RUN: "absent", RETIRED: "absent"}
+VERDICTS = {OK: "ok", NEAR: "near", OFF: "off", STALE: "off"} | dict.fromkeys((NOT_RUN, RETIRED, OTHER_SET), "absent")
 
 _VERDICT = re.compile(rf"({'|'.join(VERDICTS)})(?![\w-])")
 _NUMBER = re.compile(r"(?!\d{4}-\d\d-\d\d)[^A-Za-z\d]*\d(?:[^A-Za-z]| of )*")  # a date is not a number

@@ -8,6 +8,7 @@ from ifqa.config.expected import (
     NEAR,
     OFF,
     OK,
+    OTHER_SET,
     RETIRED,
     Expected,
     expected_sections,
@@ -35,6 +36,9 @@ SCORES = {"measures": {"EM": EM}, "subsets": {"numeric": {"questions": 3, "measu
         (Expected("numeric.F1", 50.0, 99), OFF),
         (Expected("gold_read.EM", 50.0, 99), OFF),
         (Expected("F1", 90.0, 0, retired="text-davinci-003"), RETIRED),
+        (Expected("EM", 36.0, 0, retired="text-davinci-003", other_set="1,301 questions"), RETIRED),
+        (Expected("EM", 36.0, 0, other_set="3,993 questions"), OTHER_SET),
+        (Expected("EM", 90.0, 0, other_set="3,993 questions"), OTHER_SET),
     ],
 )
 def test_the_verdict_is_ok_in_tolerance_near_in_the_interval_else_off(expected, wanted):
@@ -42,7 +46,7 @@ def test_the_verdict_is_ok_in_tolerance_near_in_the_interval_else_off(expected, 
 
 
 @given(
-    st.lists(st.builds(Expected, st.sampled_from(["EM", "F1", "numeric.EM"]), NUMBERS, NUMBERS, st.text(), st.text()))
+    st.lists(st.builds(Expected, st.sampled_from(["EM", "F1", "numeric.EM"]), NUMBERS, NUMBERS, *[st.text()] * 3))
 )
 def test_expected_values_survive_the_way_into_a_file_and_back(expected):
     in_order = sorted(expected, key=lambda score: score.measure)

@@ -141,18 +141,18 @@ def test_json_in_a_page_is_the_same_data_and_ends_no_script(data):
 def test_a_table_has_its_verdicts_scores_and_what_was_not_run_folded(tmp_path):
     rows = [("a", "41.6 [38.0, 45.1] of 221", "OK", "EM 7.0 [1, 9]"), ("b", "", "not run: needs a GPU", "")]
     rows += [("c", "12 of [3]", "near; PARTIAL: 3 questions", ""), ("official", "1", "off", "offline-1")]
-    rows += [("d", "1", "model retired", "3"), ("e", "", "not run", "")]
+    rows += [("d", "1", "model retired", "3"), ("f", "1", "another test set", "3"), ("e", "", "not run", "")]
     path = written(tmp_path, [Table("Scores", "", ("experiment", "EM", "verdict", "EM, hard"), tuple(rows))])
     text, parsed = path.read_text(), Parsed(path)
     kinds = [attrs["class"].removeprefix("verdict ") for tag, attrs in parsed.elements if tag == "span"]
-    assert kinds == ["ok", "near", "off", "absent", "absent", "absent"]
-    assert parsed.texts["span"] == ["OK", "near", "off", "model retired", "not run", "not run"]
+    assert kinds == ["ok", "near", "off", "absent", "absent", "absent", "absent"]
+    assert parsed.texts["span"] == ["OK", "near", "off", "model retired", "another test set", "not run", "not run"]
     assert "<b>41.6</b> <small>[38.0, 45.1] of 221</small>" in text
     assert "<b>EM 7.0</b> <small>[1, 9]</small>" in text
     assert ">12 of [3]</td>" in text
     assert parsed.texts["summary"] == ["Legend", "2 not run"]
     columns = ["experiment", "EM", "verdict", "EM, hard"]
-    assert parsed.texts["th"] == [*columns, "a", "c", "official", "d", "experiment", "verdict", "b", "e"]
+    assert parsed.texts["th"] == [*columns, "a", "c", "official", "d", "f", "experiment", "verdict", "b", "e"]
 
 
 def test_columns_of_numbers_stand_at_the_right_and_odd_cells_take_no_time(tmp_path):

@@ -48,6 +48,7 @@ def cell(tables, name, column):
         ({"EM": {"value": 40.5, "tolerance": 1}}, "OK"), ({"EM": {"value": 43, "tolerance": 1}}, "near"),
         ({"EM": {"value": 50, "tolerance": 1}}, "off"), ({"EM": {"value": 40}, "F1": {"value": 90}}, "off"),
         ({"EM": {"value": 40}, "F1": {"value": 51}}, "near"), ({"EM": {"value": 90, "retired": "m"}}, "model retired"),
+        ({"EM": {"value": 90, "other_set": "all"}}, "another test set"),
         ({"EM": [{"value": 90, "retired": "m"}, {"value": 40}]}, "OK"), ({"numeric.EM": {"value": 31.5}}, "OK"),
         ({"gold_read.EM": {"value": 31.5}}, "off"), ({}, ""),
     ],
