@@ -45,9 +45,7 @@ def test_the_verdict_is_ok_in_tolerance_near_in_the_interval_else_off(expected, 
     assert verdict(SCORES, expected) == wanted
 
 
-@given(
-    st.lists(st.builds(Expected, st.sampled_from(["EM", "F1", "numeric.EM"]), NUMBERS, NUMBERS, *[st.text()] * 3))
-)
+@given(st.lists(st.builds(Expected, st.sampled_from(["EM", "F1", "numeric.EM"]), NUMBERS, NUMBERS, *[st.text()] * 3)))
 def test_expected_values_survive_the_way_into_a_file_and_back(expected):
     in_order = sorted(expected, key=lambda score: score.measure)
     assert parse_expected(expected_sections(tuple(in_order)), "x.toml", BY) == tuple(in_order)
