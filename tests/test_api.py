@@ -47,7 +47,7 @@ def test_importing_imports_nothing_else_until_it_is_used():
 
 def test_all_public_names_resolve_and_others_do_not():
     assert all(getattr(ifqa, name) is not None for name in ifqa.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'opne'; it has: Answer, "):
+    with pytest.raises(AttributeError, match="no attribute 'opne'; it has: Ablation, Answer, "):
         _ = ifqa.opne
 
 

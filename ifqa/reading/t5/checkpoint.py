@@ -120,7 +120,6 @@ def checkpoint_folder(name: str, reader: str = "fid", mend: str = "") -> Path:
     mend = mend or suggest_checkpoint(reader)
     default = f"reader {reader!r} uses this model if no checkpoint is named: {mend}"
     if is_adapter(adapter := Path(name or DEFAULT_CHECKPOINTS[reader])):
-        weights_folder(adapter, reader, mend)
         return adapter
     folder = hub.model_folder(name or DEFAULT_CHECKPOINTS[reader], mend if name else default)
     config = read_json(folder / "config.json")
