@@ -2,9 +2,9 @@
 
     python bench/prompts.py --model models/FILE.gguf [--only NAME ...] [--shots 0 2 4] [--set SETTING=VALUE ...]
 
-The questions are drawn by a seed, with full-dev's share of numeric ones, into data/ifqa-dev-200.jsonl. BM25 searches
-`ifqa-gold-articles`. Each run is an experiment of its own, which resumes. The demonstrations are prompts/demos/sample.jsonl.
-Seconds are those of the stage that reads, with GenRead's passages among them, and mean nothing for a resumed run.
+The questions are drawn by a seed, with full-dev's share of numeric ones, into data/ifqa-dev-COUNT.jsonl; a smaller draw is
+part of a larger. BM25 searches `ifqa-gold-articles`. Each run is an experiment of its own, which resumes. The demonstrations are
+prompts/demos/sample.jsonl. Seconds are those of the whole run, and mean nothing for a resumed one.
 """
 
 import argparse
@@ -14,56 +14,84 @@ from pathlib import Path
 
 import ifqa
 from ifqa.benchmarks.file import write_questions
+from ifqa.cli.options import settings_of_flags
 from ifqa.report.scores import Scores
 from ifqa.scoring.measures.numeric import is_numeric
 from ifqa.scoring.statistics import count_wins, paired_randomization
 
-QUESTIONS, COUNT, SEED = Path("data/ifqa-dev-200.jsonl"), 200, 23
-#: Row -> its experiment, its prompt, and the row that it is tested against.
+SEED = 23
+#: Row -> its retriever, its prompt, and the row that it is tested against.
 ROWS = {
-    "closed book": ("table3-full-qa-prompt", "closed-book", ""),
-    "closed book, chain of thought": ("table3-full-cot", "closed-book-cot", "closed book"),
-    "GenRead": ("table3-full-genread", "genread-read", "closed book"),
-    "BM25, five passages": ("ifqa-dev-bm25", "open-book", "closed book"),
-    "BM25, chain of thought": ("ifqa-dev-bm25", "open-book-cot", "BM25, five passages"),
-    "gold passages": ("ifqa-dev-gold", "open-book", "BM25, five passages"),
-    "gold passages, chain of thought": ("ifqa-dev-gold", "open-book-cot", "gold passages"),
-    "gold passages, three steps": ("ifqa-dev-gold", "counterfactual", "gold passages"),
-    "gold passages, calculator": ("ifqa-dev-gold", "counterfactual-calculator", "gold passages"),
+    "closed book": ("", "closed-book", ""),
+    "closed book, chain of thought": ("", "closed-book-cot", "closed book"),
+    "GenRead": ("genread", "genread-read", "closed book"),
+    "BM25, five passages": ("bm25", "open-book", "closed book"),
+    "BM25, chain of thought": ("bm25", "open-book-cot", "BM25, five passages"),
+    "gold passages": ("gold", "open-book", "BM25, five passages"),
+    "gold passages, chain of thought": ("gold", "open-book-cot", "gold passages"),
+    "gold passages, three steps": ("gold", "counterfactual", "gold passages"),
+    "gold passages, calculator": ("gold", "counterfactual-calculator", "gold passages"),
 }
+EXPERIMENT = """about = "{about}"
+benchmark = "file"
+split = "{split}"
+{corpus}
+[reader]
+name = "llm"
+prompt = "{prompt}"
+{passages}
+[llm]
+name = "hf"
+model = "smollm2"
+{retriever}"""
 
 
-def draw_questions() -> None:
+def draw_questions(path: Path, count: int) -> None:
     questions = ifqa.questions("ifqa", "full-dev")
     numeric = [question for question in questions if is_numeric(question.answers)]
     other = [question for question in questions if not is_numeric(question.answers)]
-    share, draw = round(COUNT * len(numeric) / len(questions)), random.Random(SEED)
-    drawn = {question.id for question in draw.sample(numeric, share) + draw.sample(other, COUNT - share)}
-    write_questions(QUESTIONS, [question for question in questions if question.id in drawn])
+    share, draw = round(count * len(numeric) / len(questions)), random.Random(SEED)
+    draw.shuffle(numeric)
+    draw.shuffle(other)
+    drawn = {question.id for question in numeric[:share] + other[: count - share]}
+    write_questions(path, [question for question in questions if question.id in drawn])
+
+
+def write_experiment(row: str, questions: Path) -> str:
+    """Write `experiments/NAME.toml` for a row; returns NAME."""
+    retriever, prompt, _ = ROWS[row]
+    name = "-".join(part for part in (questions.stem, retriever, prompt) if part)
+    corpus = 'corpus = "ifqa-gold-articles"\n' if retriever == "bm25" else ""
+    section = f'\n[retriever]\nname = "{retriever}"\nk = {1 if retriever == "genread" else 5}\n' if retriever else ""
+    passages = "passages = 5\n" if retriever else ""
+    parts = {"corpus": corpus, "prompt": prompt, "passages": passages, "retriever": section}
+    text = EXPERIMENT.format(about=row, split=questions, **parts)
+    Path("experiments").mkdir(exist_ok=True)
+    (Path("experiments") / f"{name}.toml").write_text(text)
+    return name
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True)
+    parser.add_argument("--count", type=int, default=200, help="questions")
     parser.add_argument("--only", nargs="*", default=list(ROWS), choices=ROWS, metavar="NAME")
     parser.add_argument("--shots", nargs="*", type=int, default=[0])
     parser.add_argument("--set", nargs="*", default=[], metavar="SETTING=VALUE")
     arguments = parser.parse_args()
-    if not QUESTIONS.exists():
-        draw_questions()
-    settings: dict[str, object] = dict(pair.split("=", 1) for pair in arguments.set)
+    path = Path(f"data/ifqa-dev-{arguments.count}.jsonl")
+    if not path.exists():
+        draw_questions(path, arguments.count)
+    settings = settings_of_flags(arguments.set)
     scores: dict[str, Scores] = {}
     print("| prompt | shots | EM | F1 | numeric EM | other EM | failed | against | EM | p | won, lost | seconds |")
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for shots in arguments.shots:
         for name in arguments.only:
-            experiment, prompt, rival = ROWS[name]
+            rival = ROWS[name][2]
             shown: dict[str, object] = {"reader.demos": "sample", "reader.shots": shots} if shots else {}
             start = time.perf_counter()
-            run = ifqa.run(
-                experiment, benchmark="file", split=str(QUESTIONS), reader="llm", prompt=prompt, model=arguments.model,
-                settings=settings | shown | ({"reader.passages": 5} if name.startswith("BM25") else {}),
-            )  # fmt: skip
+            run = ifqa.run(write_experiment(name, path), model=arguments.model, settings=settings | shown)
             seconds = time.perf_counter() - start
             scores[f"{name} {shots}"] = run
             rivals = [f"{rival} {shots}", f"{name} 0"]

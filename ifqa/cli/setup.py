@@ -28,6 +28,7 @@ _PACKAGES = (  # name, purpose, the extra that installs it
     ("faiss-gpu", "approximate search on a GPU", "gpu"),
     ("datasets", "training rerankers and dense retrievers", "train"),
     ("pyarrow", "articles in Parquet files", "parquet"),
+    ("xllamacpp", "GGUF files", "llama-cpp"),
     ("ray", "scale-out", "ray"),
     ("jupyter", "the notebooks", "notebooks"),
 )

@@ -10,7 +10,7 @@ from typing import Any
 from ifqa.config.expected import expected_sections
 from ifqa.config.experiment import Experiment, parse_experiment
 from ifqa.errors import ConfigError, IfqaError, unknown_name
-from ifqa.models.causal_lm import is_local_model
+from ifqa.models.causal_lm import is_local_model, local_llm
 from ifqa.storage.files import atomic_write, write_bytes
 
 NO_READER = "none"  # as a reader's name: no reader; only the retrieved passages are scored
@@ -91,7 +91,7 @@ def _apply_changes(experiment: Experiment, changes: Mapping[str, object]) -> Exp
     names_server = llm.get("name", "openai") != "openai" or llm.get("base_url") or {"llm", "llm.name"} & changes.keys()
     if "llm.model" in changes and not names_server and is_local_model(str(llm["model"]), experiment.root):
         settings = {key.removeprefix("llm."): value for key, value in changes.items() if key.startswith("llm.")}
-        sections["llm"] = {"name": "hf", **settings}
+        sections["llm"] = {"name": local_llm(str(llm["model"]), experiment.root), **settings}
     if sections.get("reader") and not sections["reader"].get("passages") and "reader.passages" not in changes:
         sections["reader"] = {key: value for key, value in sections["reader"].items() if key != "passages"}
     where = f"experiment {experiment.name}"

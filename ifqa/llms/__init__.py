@@ -3,5 +3,6 @@
 PLUGINS = {
     "openai": "ifqa.llms.openai:OpenAI",
     "hf": "ifqa.llms.hf:HF",
+    "llama-cpp": "ifqa.llms.llama_cpp:LlamaCpp",
     "replay": "ifqa.llms.replay:Replay",
 }

@@ -74,6 +74,11 @@ def cache_key(model: str, request: Request) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+def request_seed(request: Request) -> int:
+    """The seed of a request's sample: 63 bits of the SHA-256 of its content and sample number."""
+    return int(cache_key("", request)[:16], 16) >> 1
+
+
 def format_record(model: str, request: Request, completion: Completion) -> str:
     """A completion and its request as one line of JSON, in the cache and in a recording."""
     if completion.error:

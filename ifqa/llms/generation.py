@@ -14,7 +14,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from ifqa.errors import DamagedArtifact
-from ifqa.llms.cache import cache_key, truncate_completion
+from ifqa.llms.cache import request_seed, truncate_completion
 from ifqa.llms.streaming import TextCallback
 from ifqa.records import Completion, Request
 
@@ -186,8 +186,3 @@ class TokenSampler:
             scores[self._rows] = torch.full_like(cumulative, float("-inf")).scatter(1, tokens, 0.0)
         self._step += 1
         return scores
-
-
-def request_seed(request: Request) -> int:
-    """The seed of a request's sample: 63 bits of the SHA-256 of its content and sample number."""
-    return int(cache_key("", request)[:16], 16) >> 1

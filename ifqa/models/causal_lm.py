@@ -1,14 +1,16 @@
 """Finds a causal language model by name: SmolLM2, a GGUF file, an adapter, a folder, or a model of the hub."""
 
 import hashlib
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
-from ifqa.errors import ConfigError, DamagedArtifact, FormatError
+from ifqa.errors import ConfigError, DamagedArtifact, FormatError, MissingInput
 from ifqa.models.hub import MODELS, model_folder, model_requirement, weights_fingerprint
 from ifqa.models.install import dequantise, gguf_folder, is_gguf
 from ifqa.storage.files import cached_sha256, read_json, typed_field
 
+LLAMA_CPP = "xllamacpp"  # the package: llama.cpp and its server, in wheels
 ADAPTER, SETTINGS, MANIFEST = "adapter_model.safetensors", "adapter_config.json", "manifest.json"
 
 
@@ -33,11 +35,26 @@ class CausalLMFiles:
 
 def find_causal_lm(name: str, root: Path = Path()) -> CausalLMFiles:
     """A fetched model, a GGUF file (dequantised once), a folder with a model or an adapter, or a model on the hub."""
-    if is_gguf(name):
-        folder = gguf_folder(root / name, root)
-        dequantise(root / name, folder)
+    if file := gguf_file(name, root):
+        folder = gguf_folder(file, root)
+        dequantise(file, folder)
         return CausalLMFiles(folder)
     return _find_adapter(root / name, root) if is_adapter(root / name) else CausalLMFiles(model_folder(name, root=root))
+
+
+def gguf_file(name: str, root: Path = Path()) -> Path | None:
+    """The GGUF file of this name, or that of a fetched model; None for other models."""
+    model = MODELS.get(name)
+    file = root / (model.folder / model.files[0] if model else name)
+    return file if is_gguf(file.name) and (file.is_file() or not model) else None
+
+
+def find_gguf(name: str, root: Path = Path()) -> Path:
+    """The GGUF file of this name, or that of a fetched model."""
+    if (file := gguf_file(name, root)) and file.is_file():
+        return file
+    hint = f"; {MODELS[name].fetch_hint}" if name in MODELS and is_gguf(MODELS[name].files[0]) else ""
+    raise MissingInput(f"{name}: file not found; wanted a GGUF file{hint}")
 
 
 def is_adapter(folder: Path) -> bool:
@@ -49,6 +66,11 @@ def is_local_model(name: str, root: Path = Path()) -> bool:
     if is_gguf(name) or ((model := MODELS.get(name)) and is_gguf(model.files[0])):
         return True
     return len(name) < 1000 and any((root / name / file).is_file() for file in ("config.json", SETTINGS))
+
+
+def local_llm(name: str, root: Path = Path()) -> str:
+    """The name of the language model class that runs a local model: "llama-cpp" for a GGUF file if it is installed, else "hf"."""
+    return "llama-cpp" if gguf_file(name, root) and importlib.util.find_spec(LLAMA_CPP) else "hf"
 
 
 def download_hint(name: str, root: Path = Path()) -> str:

@@ -47,17 +47,18 @@ def install_model(model: FetchedModel, root: Path = Path(), source: Path | None 
             if source is None:
                 _download(model, downloads)
             members = _extract(model, source or downloads, downloads)
-        if (whole := whole or members[0]).suffix == ".gguf":
-            if cached_sha256(whole) != model.sha256:
-                raise DamagedArtifact(
-                    f"{whole} is not the published file (SHA-256 {model.sha256[:12]}…); fetch it again"
-                )
+        if (whole := whole or members[0]).suffix == ".gguf" and cached_sha256(whole) != model.sha256:
+            raise DamagedArtifact(f"{whole} is not the published file (SHA-256 {model.sha256[:12]}…); fetch it again")
+        if whole.suffix == ".gguf" and not model.page:
             dequantise(whole, folder)
         else:
             refuse_links(folder)
             draft = partial_folder(folder)
             shutil.rmtree(draft, ignore_errors=True)
-            if whole.suffix == ".onnx":
+            if whole.suffix == ".gguf":  # kept for llama.cpp; `hf` dequantises it
+                draft.mkdir(parents=True)
+                shutil.copyfile(whole, draft / whole.name)
+            elif whole.suffix == ".onnx":
                 convert_t5(members, draft)
                 if (sha256 := cached_sha256(draft / model.files[0])) != model.sha256:
                     problem = f"its weights have SHA-256 {sha256[:12]}…, wanted {model.sha256[:12]}…"

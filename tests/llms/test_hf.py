@@ -17,8 +17,8 @@ from tiny_t5 import save as save_t5
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
 from ifqa.errors import IfqaError
-from ifqa.llms.cache import CompletionCache
-from ifqa.llms.generation import PrefixCaches, TokenSampler, request_seed
+from ifqa.llms.cache import CompletionCache, request_seed
+from ifqa.llms.generation import PrefixCaches, TokenSampler
 from ifqa.llms.hf import HF
 from ifqa.records import Estimate, Request, TokenUsage
 

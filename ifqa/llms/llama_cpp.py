@@ -1,0 +1,189 @@
+"""Runs a GGUF file in this process with llama.cpp, on its quantised weights, several prompts at a time."""
+
+import importlib.util
+import json
+import secrets
+import urllib.request
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ifqa.errors import ConfigError, FormatError, IfqaError, MissingInput
+from ifqa.llms.cache import CompletionCache, RequestBatch, check_store, request_seed, sum_tokens, truncate_completion
+from ifqa.llms.streaming import TextCallback, text_callback
+from ifqa.llms.token_counts import count_prompt_tokens, estimate_tokens
+from ifqa.models.causal_lm import LLAMA_CPP, download_hint, find_gguf
+from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, Requirement, no_progress
+from ifqa.records import Completion, Estimate, Request, TokenUsage
+from ifqa.settings import Natural, Positive, check_arguments
+from ifqa.storage.files import cached_sha256
+from ifqa.workers.hardware import cores
+
+if TYPE_CHECKING:
+    from xllamacpp import Server
+
+INSTALL = "install it with: pip install 'ifqa[llama-cpp]'"
+WINDOW = 8192  # tokens; the default for a model whose own window is larger
+_TOO_LONG = "exceed_context_size_error"
+# The model's distribution as it is, as in `hf`; Qwen3: no thinking
+_SAMPLING = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "chat_template_kwargs": {"enable_thinking": False}}
+
+
+class LlamaCpp(LanguageModel):
+    """A causal language model in a GGUF file, run by llama.cpp. Temperature 0 takes the likeliest token at each step.
+
+    The weights stay quantised and activations are quantised too, so answers can differ from those of `hf`, which computes with
+    the dequantised weights. Which prompts are answered together changes rounding. Sampling is seeded by each request. A file
+    without a chat template gets ChatML's.
+
+    Args:
+        model: the GGUF file, or a fetched model that keeps one (`ifqa data qwen2.5-coder-1.5b`).
+        slots: prompts that are answered together.
+        threads: threads that compute; 0 for one per core.
+        window: tokens of prompt and answer together; 0 for the model's own, at most 8,192. Memory for slots times window is
+            allocated at the start.
+        store: the folder for completions, below `root`.
+
+    Attributes:
+        name: the file and a hash of it; completions are stored under it.
+    """
+
+    version = 1
+    streams = True
+    _stopped = False
+    model_settings: ClassVar = {"model": ""}
+    runtime_only = ("slots", "threads", "store")
+
+    @check_arguments("setting of llm 'llama-cpp'")
+    def __init__(
+        self, *, model: PathSetting, slots: Positive = 4, threads: Natural = 0, window: Natural = 0,
+        store: str = "completions", root: Path = Path(),
+    ) -> None:  # fmt: skip
+        file = find_gguf(model, root)
+        self.name = f"{file.name}@{cached_sha256(file)[:16]}"
+        self._server, self.window = start_server(file, slots, window or WINDOW, threads or cores())
+        if window > self.window:
+            raise ConfigError(f"llama-cpp: window is {window:,}, but {model} has only {self.window:,} positions")
+        self._slots = slots
+        self._cache = CompletionCache(root / store)
+        self._calls, self._cached, self._tokens = 0, 0, (0, 0)
+
+    @property
+    def spent(self) -> TokenUsage:
+        return TokenUsage(self._calls, self._cached, *self._tokens, 0.0)
+
+    def count(self, text: str) -> int:
+        """An upper estimate of a text's number of tokens."""
+        return estimate_tokens(text)
+
+    def estimate(self, requests: Sequence[Request]) -> Estimate:
+        """The tokens that the requests would take; stored and repeated requests take none."""
+        missing = self._cache.missing(self.name, requests)
+        prompt = sum(count_prompt_tokens(request, self.count) for request in missing)
+        return Estimate(len(missing), prompt, sum(request.max_tokens for request in missing), 0.0)
+
+    def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
+        """The completions of the requests, in order; each is stored as soon as it is there.
+
+        Stored completions are not computed again, and equal requests are computed once. A completion has `error` if prompt and
+        answer exceed the window. `advance` is called with the number of requests done.
+        """
+        batch = RequestBatch(self._cache, self.name, requests, advance)
+        on_text = text_callback()  # of this thread
+        with ThreadPoolExecutor(self._slots) as pool:
+            try:
+                futures = {
+                    pool.submit(self._generate, request, on_text if request == requests[0] else None): request
+                    for request in batch.missing
+                }
+                for future in as_completed(futures):
+                    request, completion = futures[future], future.result()
+                    if not completion.error:
+                        self._cache.put(self.name, {request: completion})
+                        self._calls += 1
+                        self._tokens = sum_tokens([completion], self._tokens)
+                    batch.settle(request, completion)
+            finally:
+                self._stopped = True
+                pool.shutdown(cancel_futures=True)
+                self._stopped = False
+                self._cached += batch.cached
+        return batch.completions()
+
+    def _generate(self, request: Request, on_text: TextCallback | None) -> Completion:
+        """A request's completion, from any thread; `on_text` is called with the text after each of its tokens."""
+        text, finish, usage = "", "", {"prompt_tokens": 0, "completion_tokens": 0}
+        error: dict[str, Any] = {}
+
+        def take(chunk: dict[str, Any]) -> bool:
+            """Take a part of the answer; returns whether to stop."""
+            nonlocal text, finish, usage, error
+            error, usage = chunk.get("error", error), chunk.get("usage", usage)
+            for choice in chunk.get("choices", ()):
+                text += choice.get("text") or choice.get("delta", {}).get("content") or ""
+                finish = choice["finish_reason"] or finish
+            if on_text:
+                on_text(text)
+            return self._stopped
+
+        generate = self._server.handle_chat_completions if request.messages else self._server.handle_completions
+        generate(server_arguments(request), take)
+        if error.get("type") == _TOO_LONG:
+            tokens = f"a prompt of {error['n_prompt_tokens']:,} tokens"
+            return Completion(error=f"{tokens} does not fit into the model's window of {self.window:,}")
+        if error or not finish:
+            raise IfqaError(f"{self.name}: llama.cpp did not answer: {error.get('message', 'it was stopped')}")
+        return truncate_completion(Completion(text, usage["prompt_tokens"], usage["completion_tokens"], finish))
+
+    @classmethod
+    def refuse_settings(cls, *, store: str = "", **_: object) -> None:
+        check_store(store)
+
+    @classmethod
+    def requirements(cls, *, model: str, root: Path = Path(), **_: object) -> list[Requirement]:
+        missing = "" if importlib.util.find_spec(LLAMA_CPP) else INSTALL
+        return [Requirement(model, download_hint(model, root)), Requirement(LLAMA_CPP, missing)]
+
+    @classmethod
+    def fingerprint(cls, model: str, root: Path = Path(), **_: object) -> str:
+        """SHA-256 of the file."""
+        return cached_sha256(find_gguf(model, root))
+
+
+def start_server(file: Path, slots: int, window: int, threads: int) -> tuple["Server", int]:
+    """llama.cpp's server for a file, and its window in tokens, at most the model's own.
+
+    It also listens at an address of this machine, where it answers to a random key only.
+    """
+    try:
+        from xllamacpp import CommonParams, Server
+    except ImportError as error:
+        raise MissingInput(f"{LLAMA_CPP} is missing; {INSTALL}") from error
+    settings, key = CommonParams(), secrets.token_hex()
+    settings.model.path, settings.api_keys = str(file), [key]
+    settings.n_parallel, settings.n_ctx = slots, slots * window
+    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
+    settings.cache_ram_mib, settings.fit_params, settings.ui, settings.warmup = 0, False, False, False
+    settings.verbosity = -1
+    try:
+        server = Server(settings)
+    except RuntimeError as error:
+        raise FormatError(f"{file}: llama.cpp cannot load it; wanted a GGUF file of a causal language model") from error
+    request = urllib.request.Request(f"{server.listening_address}/props", headers={"Authorization": f"Bearer {key}"})
+    with urllib.request.urlopen(request) as reply:
+        return server, int(json.load(reply)["default_generation_settings"]["n_ctx"])
+
+
+def server_arguments(request: Request) -> dict[str, object]:
+    """The arguments of llama.cpp's server for a request."""
+    prompt: dict[str, object] = {"prompt": request.text}
+    if request.messages:
+        prompt = {"messages": [{"role": role, "content": content} for role, content in request.messages]}
+    sampled = {
+        "temperature": request.temperature,
+        "seed": request_seed(request) % 2**32,
+        "max_tokens": request.max_tokens,
+    }
+    streamed = {"stream": True, "stream_options": {"include_usage": True}}
+    return prompt | sampled | _SAMPLING | streamed | ({"stop": list(request.stop)} if request.stop else {})
