@@ -35,7 +35,8 @@ class CausalLMFiles:
 
 def find_causal_lm(name: str, root: Path = Path()) -> CausalLMFiles:
     """A fetched model, a GGUF file (dequantised once), a folder with a model or an adapter, or a model on the hub."""
-    if file := gguf_file(name, root):
+    if gguf_file(name, root):
+        file = find_gguf(name, root)
         folder = gguf_folder(file, root)
         dequantise(file, folder)
         return CausalLMFiles(folder)
@@ -45,15 +46,17 @@ def find_causal_lm(name: str, root: Path = Path()) -> CausalLMFiles:
 def gguf_file(name: str, root: Path = Path()) -> Path | None:
     """The GGUF file of this name, or that of a fetched model; None for other models."""
     model = MODELS.get(name)
+    if model and (not model.page or (root / model.folder / "config.json").is_file()):  # dequantised when it was fetched
+        return None
     file = root / (model.folder / model.files[0] if model else name)
-    return file if is_gguf(file.name) and (file.is_file() or not model) else None
+    return file if is_gguf(file.name) else None
 
 
 def find_gguf(name: str, root: Path = Path()) -> Path:
     """The GGUF file of this name, or that of a fetched model."""
     if (file := gguf_file(name, root)) and file.is_file():
         return file
-    hint = f"; {MODELS[name].fetch_hint}" if name in MODELS and is_gguf(MODELS[name].files[0]) else ""
+    hint = f"; {MODELS[name].fetch_hint}" if name in MODELS else ""
     raise MissingInput(f"{name}: file not found; wanted a GGUF file{hint}")
 
 

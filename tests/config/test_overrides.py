@@ -215,7 +215,7 @@ def test_a_model_on_this_machine_is_asked_here_unless_a_server_is_named(tmp_path
 
     for name in ("smollm2", "a/b.gguf", "made"):
         llm = llm_of(CLOSED, model=name, window=99)
-        assert (llm["name"], llm["model"], llm["window"]) == ("hf", name, 99)
+        assert (llm["name"], llm["model"], llm["window"]) == ("llama-cpp" if "gguf" in name else "hf", name, 99)
         assert llm_of(CLOSED, model=name, base_url="http://localhost:8000/v1")["name"] == "openai"
         assert llm_of(CLOSED, model=name, name="openai")["name"] == "openai"
     for name in ("gpt-4.1", "else", "nowhere", "x" * 5000):

@@ -132,7 +132,7 @@ def test_flan_t5_is_made_from_its_wheel_and_other_weights_are_refused(files, tmp
 def test_qwen_comes_from_its_page_else_from_its_parts_and_an_altered_file_is_refused(tmp_path, monkeypatch):
     import huggingface_hub
 
-    whole, installed = b"one two", []
+    whole = b"one two"
     packages = []
     for number, piece in enumerate((whole[:3], whole[3:]), 1):
         package = replace(hub.QWEN.packages[number - 1], sha256="")
@@ -141,7 +141,6 @@ def test_qwen_comes_from_its_page_else_from_its_parts_and_an_altered_file_is_ref
         packages.append(replace(package, sha256=cached_sha256(tmp_path / package.file)))
     (tmp_path / "whole").write_bytes(whole)
     model = replace(hub.QWEN, packages=tuple(packages), sha256=cached_sha256(tmp_path / "whole"))
-    monkeypatch.setattr(install, "dequantise", lambda file, folder: installed.append(file.read_bytes()))
 
     def page(name, file, local_dir):
         assert (name, file) == ("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf")
@@ -169,7 +168,9 @@ def test_qwen_comes_from_its_page_else_from_its_parts_and_an_altered_file_is_ref
     )
     list(install_model(model, tmp_path / "b"))
     list(install_model(model, tmp_path / "c", tmp_path))
-    assert installed == [whole] * 3
+    kept = [(tmp_path / run / model.folder / model.files[0]).read_bytes() for run in "abc"]
+    assert kept == [whole] * 3
+    assert list(install_model(model, tmp_path / "c", tmp_path)) == [f"{tmp_path / 'c' / model.folder}: already there"]
     assert not [*tmp_path.glob("?/models/.*.wheels")]
     (tmp_path / model.files[0]).write_bytes(b"altered")
     with pytest.raises(IfqaError, match=r"-q4_k_m\.gguf is not the published file"):
