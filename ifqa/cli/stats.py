@@ -1,33 +1,15 @@
-"""`ifqa stats`: counts for a corpus, a benchmark's questions, causal questions, their annotations, and WIQA."""
+"""`ifqa stats`: counts for a benchmark's questions, causal questions, their annotations, and WIQA."""
 
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option, Typer
 
-from ifqa.cli.options import CorpusName, Json, OfBenchmark, Processes, Repeated, Splits, print_json, show_help
+from ifqa.cli.options import Json, OfBenchmark, Repeated, print_json, show_help
 
 stats = Typer(
-    help="Show counts for a corpus, a benchmark or a set of questions.", invoke_without_command=True, callback=show_help
+    help="Show counts for a benchmark or a set of questions.", invoke_without_command=True, callback=show_help
 )
-
-
-@stats.command("passages")
-def stats_passages(
-    corpus: CorpusName,
-    splits: Splits = None,
-    benchmark: OfBenchmark = "ifqa",
-    json: Json = False,
-    workers: Processes = None,
-) -> None:
-    """Count a corpus's passages and their words, and a benchmark's gold passages in it."""
-    from ifqa.config.corpus import load_corpus
-    from ifqa.plugins import open_benchmark
-    from ifqa.report.stats import passages, show_tables
-
-    gold = {split: open_benchmark(benchmark).questions(split) for split in splits or []}
-    counts = passages.measure(load_corpus(corpus), gold, workers or 0)
-    print_json(passages.stats_json(counts)) if json else show_tables(passages.tables(corpus, counts))
 
 
 @stats.command("questions")

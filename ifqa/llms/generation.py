@@ -1,8 +1,4 @@
-"""Arguments for transformers' `generate`: a key-value cache with a shared prefix, a sampler, and a stopping criterion.
-
-The prompts of a run share a prefix, the system message and the demonstrations, which is often most of a prompt. Its keys and
-values are computed once. Rows of a batch are sampled and stopped independently.
-"""
+"""Arguments for transformers' `generate`: a sampler and a stopping criterion, which treat the rows of a batch independently."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -10,8 +6,6 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache, PreTrainedModel
-from transformers.cache_utils import DynamicLayer
 
 from ifqa.errors import DamagedArtifact
 from ifqa.llms.cache import request_seed, truncate_completion
@@ -19,7 +13,6 @@ from ifqa.llms.streaming import TextCallback
 from ifqa.records import Completion, Request
 
 _GROUPED_VARIABLE = "TRANSFORMERS_SDPA_FORCE_GQA"
-_MIN_PREFIX = 16  # tokens; a shorter prefix is not worth a separate pass
 _MIN_TEMPERATURE = 1e-4  # lower temperatures draw the same tokens, but overflow float32
 
 
@@ -35,78 +28,6 @@ def enable_grouped_attention(device: str) -> Iterator[None]:
         os.environ.pop(_GROUPED_VARIABLE, None)
         if before is not None:
             os.environ[_GROUPED_VARIABLE] = before
-
-
-def shared_prefix_length(prompts: Sequence[list[int]]) -> int:
-    """Length of the longest common prefix in tokens; at least one token of each prompt is left for generation."""
-    first, last = min(prompts), max(prompts)  # all others lie between them
-    length = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
-    return min(length, min(map(len, prompts)) - 1)
-
-
-class PreallocatedLayer(DynamicLayer):  # type: ignore[misc]  # transformers' classes are not typed
-    """A layer's keys and values, [rows, heads, tokens, size], allocated at once for `tokens`, so that no step copies them."""
-
-    def __init__(self, tokens: int) -> None:
-        super().__init__()
-        self._capacity, self._length = tokens, 0
-
-    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        super().lazy_initialization(key_states, value_states)
-        rows, heads = key_states.shape[:2]
-        self._keys = key_states.new_empty((rows, heads, self._capacity, key_states.shape[-1]))
-        self._values = value_states.new_empty((rows, heads, self._capacity, value_states.shape[-1]))
-
-    def update(self, key_states: Tensor, value_states: Tensor, *_: object, **__: object) -> tuple[Tensor, Tensor]:
-        """Append the keys and values of new tokens; returns those of all tokens."""
-        if not self.is_initialized:
-            self.lazy_initialization(key_states, value_states)
-        end = self._length + key_states.shape[-2]
-        self._keys[:, :, self._length : end], self._values[:, :, self._length : end] = key_states, value_states
-        self._length = end
-        self.keys, self.values = self._keys[:, :, :end], self._values[:, :, :end]
-        return self.keys, self.values
-
-
-class PrefixCaches:
-    """Makes the caches of a call's batches, each filled with the first `shared` tokens, which all prompts have."""
-
-    def __init__(self, model: PreTrainedModel, prompts: Sequence[list[int]]) -> None:
-        # `PreallocatedLayer` cannot replace other layers, such as those of a sliding window or a recurrence
-        plain = all(type(layer) is DynamicLayer for layer in DynamicCache(config=model.config).layers)
-        length = shared_prefix_length(prompts) if plain and len(prompts) > 1 else 0
-        self.shared = length if length >= _MIN_PREFIX else 0
-        self._model, self._ids, self._plain = model, list(prompts[0][: self.shared]) if prompts else [], plain
-        self._layers: list[tuple[Tensor, Tensor]] = []
-
-    def pad_batch(self, prompts: Sequence[list[int]], pad: int) -> tuple[Tensor, Tensor]:
-        """The token ids of a batch and their mask, [rows, tokens]; padding comes after the shared prefix."""
-        width, prefix, device = max(map(len, prompts)), self.shared, self._model.device
-        padding = [width - len(ids) for ids in prompts]
-        padded = [ids[:prefix] + [pad] * n + ids[prefix:] for n, ids in zip(padding, prompts, strict=True)]
-        mask = [[1] * prefix + [0] * n + [1] * (width - prefix - n) for n in padding]
-        return torch.tensor(padded, device=device), torch.tensor(mask, device=device)
-
-    def cache(self, rows: int, tokens: int) -> DynamicCache | None:
-        """A cache for a batch of `rows` with up to `tokens` each; None for a model with other kinds of layers."""
-        if not self._plain:
-            return None
-        if self._ids and not self._layers:
-            self._layers = self._compute_prefix()
-        cache = DynamicCache()
-        count = self._model.config.get_text_config(decoder=True).num_hidden_layers
-        cache.layers = [PreallocatedLayer(tokens) for _ in range(count)]
-        for layer, (keys, values) in zip(cache.layers, self._layers, strict=False):
-            layer.update(keys.expand(rows, -1, -1, -1), values.expand(rows, -1, -1, -1))
-        return cache
-
-    def _compute_prefix(self) -> list[tuple[Tensor, Tensor]]:
-        """The keys and values of the prefix in each layer, [1, heads, tokens, size]."""
-        cache = DynamicCache(config=self._model.config)
-        ids = torch.tensor([self._ids], device=self._model.device)
-        with torch.inference_mode():
-            self._model.base_model(input_ids=ids, past_key_values=cache, use_cache=True)
-        return [(layer.keys, layer.values) for layer in cache.layers]
 
 
 class BatchStopping:

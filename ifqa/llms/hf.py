@@ -19,8 +19,6 @@ from ifqa.settings import Natural, Precision, check_arguments
 if TYPE_CHECKING:
     from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-    from ifqa.llms.generation import PrefixCaches
-
 logger = logging.getLogger(__name__)
 
 MEND = "wanted a causal language model, such as Qwen/Qwen2.5-1.5B-Instruct"
@@ -113,8 +111,6 @@ class HF(LanguageModel):
         answer exceed the window or the memory. `advance` is called with the number of requests done. IfqaError if a request has
         messages and the model has no chat template, or if the model's weights are damaged.
         """
-        from ifqa.llms.generation import PrefixCaches  # loads transformers
-
         batch = RequestBatch(self._cache, self.name, requests, advance)
         todo: list[tuple[Request, list[int]]] = []
         try:
@@ -125,10 +121,9 @@ class HF(LanguageModel):
                 else:
                     todo.append((request, ids))
             todo.sort(key=lambda prompt: -len(prompt[1]) - prompt[0].max_tokens)
-            caches = PrefixCaches(self.model, [ids for _, ids in todo])
             while todo:
                 group = todo[: self._next_batch_size(todo)]
-                answers = self._generate(group, caches, text_callback() if group[0][0] == requests[0] else None)
+                answers = self._generate(group, text_callback() if group[0][0] == requests[0] else None)
                 self._cache.put(self.name, {request: answer for request, answer in answers.items() if not answer.error})
                 self._calls += sum(not completion.error for completion in answers.values())
                 self._tokens = sum_tokens(answers.values(), self._tokens)
@@ -192,7 +187,7 @@ class HF(LanguageModel):
         return -(-len(todo) // -(-len(todo) // fits))
 
     def _generate(
-        self, group: Sequence[tuple[Request, list[int]]], caches: "PrefixCaches", on_text: TextCallback | None
+        self, group: Sequence[tuple[Request, list[int]]], on_text: TextCallback | None
     ) -> dict[Request, Completion]:
         """A batch's completions, the first one streamed; empty, before a smaller batch, if several prompts exceed the memory."""
         import torch
@@ -202,20 +197,22 @@ class HF(LanguageModel):
         width, max_tokens = max(len(ids) for _, ids in group), max(request.max_tokens for request, _ in group)
         device = self.model.device
         requests = [request for request, _ in group]
-        rows = BatchStopping(requests, self._ends, self._decode, on_text)
-        padded, mask = caches.pad_batch([ids for _, ids in group], self._pad)
+        stopping = BatchStopping(requests, self._ends, self._decode, on_text)
+        padding = [width - len(ids) for _, ids in group]
+        rows = [[self._pad] * count + ids for count, (_, ids) in zip(padding, group, strict=True)]
+        mask = [[0] * count + [1] * (width - count) for count in padding]
         try:
             with torch.inference_mode(), enable_grouped_attention(device.type):
                 self.model.generate(
-                    input_ids=padded, attention_mask=mask, past_key_values=caches.cache(len(group), width + max_tokens),
+                    input_ids=torch.tensor(rows, device=device), attention_mask=torch.tensor(mask, device=device),
                     generation_config=self._settings(max_new_tokens=max_tokens),
-                    logits_processor=[TokenSampler(requests, str(device))], stopping_criteria=[rows],
+                    logits_processor=[TokenSampler(requests, str(device))], stopping_criteria=[stopping],
                 )  # fmt: skip
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
         else:
-            return {request: rows.completion(row, len(ids)) for row, (request, ids) in enumerate(group)}
+            return {request: stopping.completion(row, len(ids)) for row, (request, ids) in enumerate(group)}
         if device.type == "cuda":  # outside the handler, whose traceback holds the memory
             torch.cuda.empty_cache()
         if len(group) == 1:

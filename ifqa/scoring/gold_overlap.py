@@ -7,8 +7,6 @@ dumps and passage boundaries differ.
 import html
 import math
 import string
-from collections import Counter
-from collections.abc import Sequence
 from functools import lru_cache
 
 #: The share of a gold passage's 5-grams that a passage must have to cover it. However 100 words are cut in two, the larger part
@@ -69,31 +67,3 @@ def first_ranks(golds: tuple[str, ...], texts: tuple[str, ...]) -> list[float]:
         next((rank for rank, words in enumerate(passages, start=1) if _covers_grams(words, grams)), math.inf)
         for grams in map(_gold_grams, golds)
     ]
-
-
-class GoldGrams:
-    """An index of gold passages by their word 5-grams; about 40 KB of memory for each gold passage of 100 words.
-
-    It is meant for millions of passages: comparing each with thousands of gold passages one by one would take years.
-    """
-
-    def __init__(self, golds: Sequence[str]) -> None:
-        grams = [word_grams(gold) for gold in golds]
-        self._sizes = [len(gold) for gold in grams]
-        self._golds: dict[tuple[str, ...], list[int]] = {}
-        for number, gold in enumerate(grams):
-            for gram in gold:
-                self._golds.setdefault(gram, []).append(number)
-        self._known = frozenset(self._golds)
-        self._short = {len(gram) for gram in self._golds} - {GRAM_WORDS}  # sizes of shorter gold passages' grams
-
-    def shares(self, passage: str) -> dict[int, float]:
-        """Index of a gold passage -> the share of its 5-grams in the passage, if above 0.
-
-        At COVERED_SHARE or more, the passage covers the gold passage.
-        """
-        shared = self._known & word_grams(passage)
-        for size in self._short:
-            shared |= self._known & word_grams(passage, size)
-        counts = Counter(number for gram in shared for number in self._golds[gram])
-        return {number: count / self._sizes[number] for number, count in counts.items()}

@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LM
 
 from ifqa.errors import IfqaError
 from ifqa.llms.cache import CompletionCache, request_seed
-from ifqa.llms.generation import PrefixCaches, TokenSampler
+from ifqa.llms.generation import TokenSampler
 from ifqa.llms.hf import HF
 from ifqa.records import Estimate, Request, TokenUsage
 
@@ -96,33 +96,6 @@ def test_batches_answer_as_transformers_does_one_at_a_time(open_model, folder, b
         assert completions == references(folder, requests)
         assert len({text for text, *_ in completions}) > len(requests) // 2
     assert {finish for *_, finish in completions} == {"stop", "length"}
-
-
-def test_the_shared_prefix_is_computed_once_for_all_batches(open_model, monkeypatch):
-    model, shapes = open_model(batch_tokens=300), []
-    forward = model.model.base_model.forward
-
-    def counted(*_, **settings):
-        shapes.append(tuple(settings["input_ids"].shape))
-        return forward(**settings)
-
-    monkeypatch.setattr(model.model.base_model, "forward", counted)
-    model.complete(SHARING)
-    lengths = [len(model.ids(request)) for request in SHARING]
-    shared = max(width for rows, width in shapes if rows == 1)
-    assert shared > min(lengths) // 2
-    rest = [width for rows, width in shapes if width > 1 and (rows, width) != (1, shared)]
-    assert len(rest) > 1
-    assert max(rest) <= max(lengths) - shared
-
-
-def test_a_model_with_a_sliding_window_keeps_its_own_cache():
-    config = Qwen2Config(
-        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, vocab_size=9, max_window_layers=1,
-        num_key_value_heads=2, use_sliding_window=True, sliding_window=8,
-    )  # fmt: skip
-    caches = PrefixCaches(Qwen2ForCausalLM(config), [[1] * 40, [1] * 50])
-    assert (caches.shared, caches.cache(2, 60)) == (0, None)
 
 
 def test_a_model_with_absolute_positions_and_no_chat_template_continues_a_text(tmp_path):
