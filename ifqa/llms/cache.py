@@ -116,8 +116,7 @@ class CacheRecord(StoredModel):
 class CompletionCache:
     """The completions of a folder, by the SHA-256 of their requests.
 
-    The first completion creates the file, which only its owner can read. Files of earlier versions (`ab/abcdef….json`, one per
-    completion, named by the same key) are read too, and left as they are.
+    The first completion creates the file, which only its owner can read.
     """
 
     def __init__(self, folder: Path = Path("completions")) -> None:
@@ -127,7 +126,7 @@ class CompletionCache:
     def has_completions(self) -> bool:
         with self.reading() as connection:
             stored = connection and connection.execute("SELECT 1 FROM completions LIMIT 1").fetchone()
-        return bool(stored) or any(self.folder.glob("??/*.json"))
+        return bool(stored)
 
     def get(self, model: str, requests: Iterable[Request]) -> dict[Request, Completion]:
         """The stored completions of the requests. A damaged record is logged and ignored."""
@@ -154,17 +153,15 @@ class CompletionCache:
     def read_completion(
         self, connection: sqlite3.Connection | None, model: str, request: Request, quiet: bool = False
     ) -> Completion | None:
-        """A request's completion, from the database or from a file of an earlier version; None if there is none."""
+        """A request's stored completion; None if there is none."""
         key = cache_key(model, request)
         row = connection and connection.execute("SELECT record FROM completions WHERE key = ?", (key,)).fetchone()
-        path = self.folder / key[:2] / f"{key}.json"
-        try:
-            record = row[0] if row else path.read_bytes()
-        except FileNotFoundError:
+        if not row:
             return None
-        completion, where = _parse_record(record, request_json(model, request)), f"{self.path}: {key}" if row else path
+        completion = _parse_record(row[0], request_json(model, request))
         if completion is None and not quiet:
-            logger.info(f"{where}: the record does not belong to its request; the completion will be requested again")
+            mend = "the completion will be requested again"
+            logger.info(f"{self.path}: {key}: the record does not belong to its request; {mend}")
         return truncate_completion(completion) if completion else None
 
     @contextmanager

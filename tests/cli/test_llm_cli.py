@@ -8,9 +8,10 @@ from command_line import ifqa_here
 from openai_server import Reply, error, serving
 
 from ifqa.errors import IfqaError
+from ifqa.llms.cache import CompletionCache
 from ifqa.llms.replay import Replay
 from ifqa.reading.llm import Llm
-from ifqa.records import Hit, Passage, Question, SearchResult
+from ifqa.records import Completion, Hit, Passage, Question, Request, SearchResult
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.fusion import Fusion
 from ifqa.storage.files import read_json
@@ -191,9 +192,7 @@ def test_a_missing_key_is_noticed_before_the_retrieval(tmp_path, monkeypatch):
     write(tmp_path, "mine", '[retriever]\nname = "gold"\nk = 1\n[reader]\nname = "llm"\npassages = 1', "")
     assert "OPENAI_API_KEY is not set" in only_line(ifqa("run", "mine"))
     assert not (tmp_path / "experiments/mine").exists()
-    kept = tmp_path / "completions/ab/cd.json"
-    kept.parent.mkdir(parents=True)
-    kept.write_text("{}")
+    CompletionCache(tmp_path / "completions").put("m", {Request(text="x"): Completion("y")})
     code, _, err = ifqa("run", "mine")
     assert (code, "completions stored in completions need no key" in " ".join(err.split())) == (2, True)
 

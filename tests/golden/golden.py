@@ -225,7 +225,7 @@ def trainings(out: Path) -> None:
 
 
 def completions(out: Path) -> None:
-    """The keys of the completions of each prompt for two questions, as the paths that an earlier version stored them at."""
+    """The keys of the completions of each prompt for two questions, as paths."""
     from ifqa.llms.cache import cache_key
     from ifqa.plugins import open_benchmark
     from ifqa.prompting.demonstrations import load_demos

