@@ -1,4 +1,4 @@
-"""Write the generated parts of the docs: the tree in inside.md, command-line.md, and the grid of readers in readers.md.
+"""Write the generated parts of the docs: the tree in inside.md, command-line.md, reference.md, and the grid in readers.md.
 
     python docs/write.py            write them
     python docs/write.py --check    write nothing; list stale pages, and exit with 1
@@ -7,13 +7,18 @@
 """
 
 import ast
+import json
 import re
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 END = "<!-- until here -->"
+BENCHMARKS = {"ifqa": "IfQA", "wiqa": "WIQA", "causalqa": "CausalQA"}
+MEASURES = ("gold_any@20", "EM", "F1", "accuracy", "ROUGE-L")  # of the tables in reference.md
+OURS = "this project"
 
 
 def tree(package: Path) -> str:
@@ -91,12 +96,77 @@ def section(page: Path, title: str) -> str:
     return after.partition("\n## ")[0].strip()
 
 
-def marked(page: Path, mark: str, block: str) -> str:
-    """A page's text with a new block between its mark and END."""
+def marked(page: Path, mark: str, block: str, text: str = "") -> str:
+    """A page's text, or `text`, with a new block between its mark and END."""
     begin = f"<!-- written by docs/write.py: {mark} -->"
-    text = page.read_text(encoding="utf-8")
+    text = text or page.read_text(encoding="utf-8")
     assert begin in text, f"{page} has lost its mark {begin!r}"
     return re.sub(f"{re.escape(begin)}.*?{re.escape(END)}", lambda _: f"{begin}\n{block}\n{END}", text, flags=re.DOTALL)
+
+
+def reference() -> str:
+    """The page of published values, with the log of measurements."""
+    page = ROOT / "docs/reference.md"
+    records = tomllib.loads((ROOT / "docs/reference.toml").read_text(encoding="utf-8"))
+    published, text = [*_expected(), *records.get("published", [])], ""
+    for benchmark in BENCHMARKS.values():
+        rows = [row for row in published if row["benchmark"] == benchmark]
+        text = marked(page, benchmark, f"\n{_table(rows, 'source', 'compare')}\n", text)
+    text = marked(page, "log", f"\n{_table(_measured(), 'date', 'commit', 'by')}\n", text)
+    systems = records.get("system", [])
+    columns = ("experiment", "predictions", "sha256", "date", "commit", "by")
+    return marked(page, "systems", f"\n{_table(systems, *columns) if systems else 'None yet.'}\n", text)
+
+
+def _expected() -> Iterator[dict[str, object]]:
+    """The published values that experiments hold, a row for each model that has some."""
+    for path in sorted((ROOT / "experiments").glob("*.toml")):
+        settings, rows = tomllib.loads(path.read_text(encoding="utf-8")), {}
+        for measure in MEASURES:
+            entries = settings.get("expected", {}).get(measure, [])
+            for entry in entries if isinstance(entries, list) else [entries]:
+                if not entry["source"].startswith(OURS):
+                    about, model = settings["about"].partition(": ")[2].rstrip("."), entry.get("retired")
+                    row = rows.setdefault(
+                        model, {"benchmark": BENCHMARKS[settings["benchmark"]], measure: entry["value"]}
+                    )
+                    row |= {"system": f"{about} ({model})" if model else about, "source": entry["source"]}
+                    other = f" ({entry['other_set']})" if "other_set" in entry else ""
+                    row |= {
+                        "questions": settings["split"] + other,
+                        "compare": f"`{path.stem}`",
+                        measure: entry["value"],
+                    }
+        yield from rows.values()
+
+
+def _measured() -> list[dict[str, object]]:
+    """The recorded scores of experiments on the three benchmarks, the latest first."""
+    lines = (ROOT / "experiments/RESULTS.jsonl").read_text(encoding="utf-8").splitlines()
+    records = sorted(map(json.loads, lines), key=lambda record: record["made"]["at"], reverse=True)
+    rows = []
+    for record in (record for record in records if record["tables"]["benchmark"] in BENCHMARKS):
+        tables, made, measures = (record[key] for key in ("tables", "made", "scores"))
+        values = {name: value["value"] for name, value in measures["measures"].items() if name in MEASURES}
+        questions = f"{BENCHMARKS[tables['benchmark']]} {tables['split']}"
+        row = {
+            "system": f"`ifqa run {record['experiment']}`",
+            "questions": questions,
+            "date": made["at"][:10],
+            "by": OURS,
+        }
+        rows.append(row | values | {"commit": made.get("commit", "")})
+    return rows
+
+
+def _table(rows: Sequence[Mapping[str, object]], *columns: str) -> str:
+    """Rows as a table of Markdown: the system, its questions, the measures that any row has, and further columns."""
+    measures = [measure for measure in MEASURES if any(measure in row for row in rows)]
+    lines = [["system", "questions", *measures, *columns], ["---"] * (2 + len(measures) + len(columns))]
+    for row in rows:
+        second_hand = {"source": f"{row['source']}, second-hand"} if row.get("second_hand") else {}
+        lines.append([str({**row, **second_hand}.get(column, "-")) for column in lines[0]])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def written() -> dict[Path, str]:
@@ -108,6 +178,7 @@ def written() -> dict[Path, str]:
         inside: marked(inside, "tree", tree(ROOT / "ifqa")),
         readers: marked(readers, "grid", f"\n{section(ROOT / 'experiments/RESULTS.md', READERS)}\n"),
         ROOT / "docs/command-line.md": command_line(),
+        ROOT / "docs/reference.md": reference(),
     }
 
 

@@ -251,7 +251,7 @@ class Run(_ArtifactFolder):
         return bool(self.experiment.llm) and not all(map(self.is_current, asking))
 
     def trainables(self) -> Iterator[tuple[str, type[Trainable], Callable[..., object], dict[str, object]]]:
-        """The experiment's retrievers, reader and language model: name for messages, class, and the function and its settings.
+        """The experiment's retrievers, reader and language model, if one is used: name for messages, class, and the function and its settings.
 
         The function is the constructor, or `build` for a retriever with an index, whose settings then name the model.
         """
@@ -266,7 +266,7 @@ class Run(_ArtifactFolder):
         if experiment.reader:
             reader = self.plugins.reader(self.reader["name"])
             yield f"reader {self.reader['name']!r}", reader, reader.__init__, experiment.reader_settings
-        if experiment.llm:
+        if experiment.llm and any(map(experiment.asks_llm, LLM_STAGES.values())):
             model = self.plugins.llm(self.llm["name"])
             yield f"language model {self.llm['name']!r}", model, model.__init__, experiment.llm_settings
 

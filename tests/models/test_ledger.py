@@ -4,9 +4,13 @@ import json
 
 import pytest
 
+from ifqa.config.experiment import load_experiment
+from ifqa.config.overrides import override
 from ifqa.errors import ConfigError
 from ifqa.models import hub
 from ifqa.models.ledger import describe_exposure, read_model_facts
+from ifqa.pipeline.run import Run
+from ifqa.report.exposure import collect_models
 from ifqa.storage.files import sha256
 
 FLAN = "{} has seen wiqa: train"
@@ -85,3 +89,10 @@ def test_a_ledger_in_the_working_directory_adds_models(tmp_path):
     (tmp_path / "ledger.toml").write_text('[[model]]\nname = ["mine"]\n')
     with pytest.raises(ConfigError, match=r"ledger\.toml"):
         mark("mine", "wiqa", tmp_path)
+
+
+def test_a_language_model_that_nothing_asks_is_not_named():
+    experiment = load_experiment("table3-full-qa-prompt")
+    assert list(collect_models(Run(experiment))) == ["gpt-4.1-mini"]
+    other = {"reader": "predictions", "reader.path": "answers.jsonl"}
+    assert collect_models(Run(override(experiment, other))) == {}
