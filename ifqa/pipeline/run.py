@@ -251,7 +251,7 @@ class Run(_ArtifactFolder):
         return bool(self.experiment.llm) and not all(map(self.is_current, asking))
 
     def trainables(self) -> Iterator[tuple[str, type[Trainable], Callable[..., object], dict[str, object]]]:
-        """The experiment's retrievers, reader and language model, if one is used: name for messages, class, and the function and its settings.
+        """The retrievers, the reader, and a language model if they ask it: name for messages, class, function and settings.
 
         The function is the constructor, or `build` for a retriever with an index, whose settings then name the model.
         """
