@@ -1,12 +1,12 @@
 # Two commands: `make demo` answers the bundled questions, `make test` runs the tests. Both start from a bare Python.
 # Beside them: `make gate` holds the demo's scores against the committed ones; `make grid` measures every reader on the bundled
-# benchmarks; `make test-fast` for while you work, `make lint`, `make docs`, `make clean`.
+# benchmarks; `make test-fast` for while you work, `make lint`, `make docs`, `make release VERSION=0.2.0`, `make clean`.
 
 PYTHON := $(shell for p in $(PYTHON) python3 python3.11 python3.12 python3.13; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && { echo "$$p"; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo gate baselines grid test test-fast lint docs clean
+.PHONY: demo gate baselines grid test test-fast lint docs release clean
 
 demo: .venv/demo
 	$(BIN)/ifqa run sample sample-hard --show 4
@@ -53,6 +53,9 @@ docs: .venv/dev
 
 lint: .venv/dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+release: .venv/dev
+	$(BIN)/python .ci/release $(VERSION)
 
 .venv/demo: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "ifqa needs Python 3.11, 3.12 or 3.13; name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 2; }
