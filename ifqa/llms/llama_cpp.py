@@ -171,7 +171,8 @@ def start_server(file: Path, slots: int, window: int, threads: int) -> tuple["Se
     except RuntimeError as error:
         raise FormatError(f"{file}: llama.cpp cannot load it; wanted a GGUF file of a causal language model") from error
     request = urllib.request.Request(f"{server.listening_address}/props", headers={"Authorization": f"Bearer {key}"})
-    with urllib.request.urlopen(request) as reply:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # not through the environment's proxy
+    with direct.open(request) as reply:
         return server, int(json.load(reply)["default_generation_settings"]["n_ctx"])
 
 

@@ -97,13 +97,14 @@ def test_other_files_are_refused_in_one_line(tmp_path):
         start("bert-base", tmp_path)
 
 
-def test_its_server_answers_to_its_own_key_only(file, tmp_path):
+def test_its_server_answers_to_its_own_key_only_and_needs_no_proxy(file, tmp_path, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     model = start(file, tmp_path)
     body = urllib.request.Request(
         f"{model._server.listening_address}/completion", b'{"prompt": "x"}', {"Content-Type": "application/json"}
     )
     with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(body)
+        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(body)
 
 
 def test_a_gguf_file_runs_on_llama_cpp_where_it_is_installed(file, monkeypatch):
