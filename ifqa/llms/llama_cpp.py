@@ -172,7 +172,7 @@ def start_server(file: Path, slots: int, window: int, threads: int) -> tuple["Se
         raise FormatError(f"{file}: llama.cpp cannot load it; wanted a GGUF file of a causal language model") from error
     request = urllib.request.Request(f"{server.listening_address}/props", headers={"Authorization": f"Bearer {key}"})
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # not through the environment's proxy
-    with direct.open(request) as reply:
+    with direct.open(request, timeout=60) as reply:
         return server, int(json.load(reply)["default_generation_settings"]["n_ctx"])
 
 

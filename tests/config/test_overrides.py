@@ -204,7 +204,8 @@ def test_a_variant_is_written_again_only_if_it_differs():
     assert file.read_text() == written
 
 
-def test_a_model_on_this_machine_is_asked_here_unless_a_server_is_named(tmp_path):
+def test_a_model_on_this_machine_is_asked_here_unless_a_server_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("ifqa.models.causal_lm.importlib.util.find_spec", lambda name: name)
     for name in ("made", "else"):
         (tmp_path / name).mkdir()
     (tmp_path / "made" / "adapter_config.json").write_text("{}")
@@ -220,3 +221,5 @@ def test_a_model_on_this_machine_is_asked_here_unless_a_server_is_named(tmp_path
         assert llm_of(CLOSED, model=name, name="openai")["name"] == "openai"
     for name in ("gpt-4.1", "else", "nowhere", "x" * 5000):
         assert llm_of(CLOSED, model=name)["name"] == "openai"
+    monkeypatch.setattr("ifqa.models.causal_lm.importlib.util.find_spec", lambda name: None)
+    assert llm_of(CLOSED, model="a/b.gguf")["name"] == "hf"

@@ -7,14 +7,13 @@ import pytest
 import tiny_chat
 import tiny_gguf
 
-from ifqa.config.experiment import load_experiment
-from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.llms.hf import HF
 from ifqa.llms.llama_cpp import LlamaCpp
 from ifqa.llms.streaming import streaming
 from ifqa.records import Request
 
+pytest.importorskip("xllamacpp", reason="llama.cpp is not installed; install it with: pip install 'ifqa[llama-cpp]'")
 WORDS = tiny_chat.tokenizer()
 
 
@@ -105,10 +104,3 @@ def test_its_server_answers_to_its_own_key_only_and_needs_no_proxy(file, tmp_pat
     )
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.build_opener(urllib.request.ProxyHandler({})).open(body)
-
-
-def test_a_gguf_file_runs_on_llama_cpp_where_it_is_installed(file, monkeypatch):
-    changes = {"reader": "llm", "reader.prompt": "open-book", "llm.model": str(file)}
-    assert override(load_experiment("sample"), changes).llm["name"] == "llama-cpp"
-    monkeypatch.setattr("ifqa.models.causal_lm.importlib.util.find_spec", lambda name: None)
-    assert override(load_experiment("sample"), changes).llm["name"] == "hf"
