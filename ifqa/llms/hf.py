@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from ifqa.errors import ConfigError, FormatError, IfqaError, MissingInput
-from ifqa.llms.cache import CompletionCache, RequestBatch, check_store, sum_tokens
+from ifqa.llms.cache import RequestBatch
+from ifqa.llms.local_model import LocalModel
 from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.models.causal_lm import download_hint, find_causal_lm, is_adapter
 from ifqa.models.devices import is_out_of_memory, resolve_device, resolve_precision
 from ifqa.models.hub import config_number, open_tokenizer, refuse_missing, report_load_errors, silence_transformers
-from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, Requirement, no_progress
-from ifqa.records import Completion, Estimate, Request, TokenUsage
+from ifqa.protocols import PathSetting, ProgressCallback, Requirement, no_progress
+from ifqa.records import Completion, Estimate, Request
 from ifqa.settings import Natural, Precision, check_arguments
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _MAX_BATCH = 256  # prompts in a batch, as the logits of all are in memory
 _TEMPLATE = {"add_generation_prompt": True, "tokenize": False, "enable_thinking": False, "date_string": "26 Jul 2024"}
 
 
-class HF(LanguageModel):
+class HF(LocalModel):
     """A causal language model from the hub or a folder, run here. Temperature 0 takes the likeliest token at each step.
 
     Penalties, top_k and top_p in the model's folder are ignored. Sampling is seeded by each request, so other requests and their
@@ -86,12 +87,7 @@ class HF(LanguageModel):
         self._ends = end_tokens(self.model, self.tokenizer)
         self._pad: int = self.tokenizer.pad_token_id or 0
         self.model.generation_config = self._settings()  # the model's own would set defaults of `generate`
-        self._cache = CompletionCache(root / store)
-        self._calls, self._cached, self._tokens = 0, 0, (0, 0)
-
-    @property
-    def spent(self) -> TokenUsage:
-        return TokenUsage(self._calls, self._cached, *self._tokens, 0.0)
+        self._open_cache(root / store)
 
     def count(self, text: str) -> int:
         """Tokens of a text, including special tokens."""
@@ -124,11 +120,7 @@ class HF(LanguageModel):
             while todo:
                 group = todo[: self._next_batch_size(todo)]
                 answers = self._generate(group, text_callback() if group[0][0] == requests[0] else None)
-                self._cache.put(self.name, {request: answer for request, answer in answers.items() if not answer.error})
-                self._calls += sum(not completion.error for completion in answers.values())
-                self._tokens = sum_tokens(answers.values(), self._tokens)
-                for request, completion in answers.items():
-                    batch.settle(request, completion)
+                self._keep(batch, answers)
                 todo = todo[len(answers) :]
         finally:
             self._cached += batch.cached
@@ -232,10 +224,6 @@ class HF(LanguageModel):
     def _decode(self, tokens: Sequence[int]) -> str:
         kept = [token for token in tokens if token not in self._ends]
         return str(self.tokenizer.decode(kept, skip_special_tokens=True))
-
-    @classmethod
-    def refuse_settings(cls, *, store: str = "", **_: object) -> None:
-        check_store(store)
 
     @classmethod
     def requirements(cls, *, model: str, root: Path = Path(), **_: object) -> list[Requirement]:

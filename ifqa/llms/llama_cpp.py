@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ifqa.errors import ConfigError, FormatError, IfqaError, MissingInput
-from ifqa.llms.cache import CompletionCache, RequestBatch, check_store, request_seed, sum_tokens, truncate_completion
+from ifqa.llms.cache import RequestBatch, request_seed, truncate_completion
+from ifqa.llms.local_model import LocalModel
 from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.llms.token_counts import count_prompt_tokens, estimate_tokens
 from ifqa.models.causal_lm import LLAMA_CPP, download_hint, find_gguf
-from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, Requirement, no_progress
-from ifqa.records import Completion, Estimate, Request, TokenUsage
+from ifqa.protocols import PathSetting, ProgressCallback, Requirement, no_progress
+from ifqa.records import Completion, Estimate, Request
 from ifqa.settings import Natural, Positive, check_arguments
 from ifqa.storage.files import cached_sha256
 from ifqa.workers.hardware import cores
@@ -30,7 +31,7 @@ _TOO_LONG = "exceed_context_size_error"
 _SAMPLING = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "chat_template_kwargs": {"enable_thinking": False}}
 
 
-class LlamaCpp(LanguageModel):
+class LlamaCpp(LocalModel):
     """A causal language model in a GGUF file, run by llama.cpp. Temperature 0 takes the likeliest token at each step.
 
     The weights stay quantised and activations are quantised too, so answers can differ from those of `hf`, which computes with
@@ -66,12 +67,7 @@ class LlamaCpp(LanguageModel):
         if window > self.window:
             raise ConfigError(f"llama-cpp: window is {window:,}, but {model} has only {self.window:,} positions")
         self._slots = slots
-        self._cache = CompletionCache(root / store)
-        self._calls, self._cached, self._tokens = 0, 0, (0, 0)
-
-    @property
-    def spent(self) -> TokenUsage:
-        return TokenUsage(self._calls, self._cached, *self._tokens, 0.0)
+        self._open_cache(root / store)
 
     def count(self, text: str) -> int:
         """An upper estimate of a text's number of tokens."""
@@ -91,24 +87,19 @@ class LlamaCpp(LanguageModel):
         """
         batch = RequestBatch(self._cache, self.name, requests, advance)
         on_text = text_callback()  # of this thread
-        with ThreadPoolExecutor(self._slots) as pool:
-            try:
-                futures = {
-                    pool.submit(self._generate, request, on_text if request == requests[0] else None): request
-                    for request in batch.missing
-                }
-                for future in as_completed(futures):
-                    request, completion = futures[future], future.result()
-                    if not completion.error:
-                        self._cache.put(self.name, {request: completion})
-                        self._calls += 1
-                        self._tokens = sum_tokens([completion], self._tokens)
-                    batch.settle(request, completion)
-            finally:
-                self._stopped = True
-                pool.shutdown(cancel_futures=True)
-                self._stopped = False
-                self._cached += batch.cached
+        pool = ThreadPoolExecutor(self._slots)
+        try:
+            futures = {
+                pool.submit(self._generate, request, on_text if request == requests[0] else None): request
+                for request in batch.missing
+            }
+            for future in as_completed(futures):
+                self._keep(batch, {futures[future]: future.result()})
+        finally:
+            self._stopped = True
+            pool.shutdown(cancel_futures=True)
+            self._stopped = False
+            self._cached += batch.cached
         return batch.completions()
 
     def _generate(self, request: Request, on_text: TextCallback | None) -> Completion:
@@ -135,10 +126,6 @@ class LlamaCpp(LanguageModel):
         if error or not finish:
             raise IfqaError(f"{self.name}: llama.cpp did not answer: {error.get('message', 'it was stopped')}")
         return truncate_completion(Completion(text, usage["prompt_tokens"], usage["completion_tokens"], finish))
-
-    @classmethod
-    def refuse_settings(cls, *, store: str = "", **_: object) -> None:
-        check_store(store)
 
     @classmethod
     def requirements(cls, *, model: str, root: Path = Path(), **_: object) -> list[Requirement]:

@@ -147,8 +147,6 @@ def is_gguf(name: str) -> bool:
 
 def gguf_folder(file: Path, root: Path) -> Path:
     """The folder below `models` for a dequantised GGUF file, named after the file and its SHA-256."""
-    if not file.is_file():
-        raise MissingInput(f"{file}: file not found; wanted a GGUF file")
     return root / "models" / f"{file.stem}-{cached_sha256(file)[:12]}"
 
 

@@ -1,0 +1,33 @@
+"""The base of language models that run in this process: the store of their completions, and the count of what they computed."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ifqa.llms.cache import CompletionCache, RequestBatch, check_store, sum_tokens
+from ifqa.protocols import LanguageModel
+from ifqa.records import Completion, Request, TokenUsage
+
+
+class LocalModel(LanguageModel):
+    """A language model in this process. Its completions are stored under its name and cost no money."""
+
+    def _open_cache(self, folder: Path) -> None:
+        self._cache = CompletionCache(folder)
+        self._calls, self._cached, self._tokens = 0, 0, (0, 0)
+
+    @property
+    def spent(self) -> TokenUsage:
+        return TokenUsage(self._calls, self._cached, *self._tokens, 0.0)
+
+    def _keep(self, batch: RequestBatch, completions: Mapping[Request, Completion]) -> None:
+        """Store computed completions, count them, and settle their requests. A failed completion is not stored."""
+        computed = {request: completion for request, completion in completions.items() if not completion.error}
+        self._cache.put(self.name, computed)
+        self._calls += len(computed)
+        self._tokens = sum_tokens(computed.values(), self._tokens)
+        for request, completion in completions.items():
+            batch.settle(request, completion)
+
+    @classmethod
+    def refuse_settings(cls, *, store: str = "", **_: object) -> None:
+        check_store(store)
