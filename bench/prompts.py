@@ -12,6 +12,8 @@ import random
 import time
 from pathlib import Path
 
+import tomli_w
+
 import ifqa
 from ifqa.benchmarks.file import write_questions
 from ifqa.cli.options import settings_of_flags
@@ -32,18 +34,6 @@ ROWS = {
     "gold passages, three steps": ("gold", "counterfactual", "gold passages"),
     "gold passages, calculator": ("gold", "counterfactual-calculator", "gold passages"),
 }
-EXPERIMENT = """about = "{about}"
-benchmark = "file"
-split = "{split}"
-{corpus}
-[reader]
-name = "llm"
-prompt = "{prompt}"
-{passages}
-[llm]
-name = "hf"
-model = "smollm2"
-{retriever}"""
 
 
 def draw_questions(path: Path, count: int) -> None:
@@ -60,14 +50,16 @@ def draw_questions(path: Path, count: int) -> None:
 def write_experiment(row: str, questions: Path) -> str:
     """Write `experiments/NAME.toml` for a row; returns NAME."""
     retriever, prompt, _ = ROWS[row]
+    sections: dict[str, object] = {"about": row, "benchmark": "file", "split": str(questions)}
+    sections["reader"] = {"name": "llm", "prompt": prompt} | ({"passages": 5} if retriever else {})
+    sections["llm"] = {"name": "openai", "model": "unset"}  # --model sets it, and with it the class
+    if retriever:
+        sections["retriever"] = {"name": retriever, "k": 1 if retriever == "genread" else 5}
+    if retriever == "bm25":
+        sections["corpus"] = "ifqa-gold-articles"
     name = "-".join(part for part in (questions.stem, retriever, prompt) if part)
-    corpus = 'corpus = "ifqa-gold-articles"\n' if retriever == "bm25" else ""
-    section = f'\n[retriever]\nname = "{retriever}"\nk = {1 if retriever == "genread" else 5}\n' if retriever else ""
-    passages = "passages = 5\n" if retriever else ""
-    parts = {"corpus": corpus, "prompt": prompt, "passages": passages, "retriever": section}
-    text = EXPERIMENT.format(about=row, split=questions, **parts)
     Path("experiments").mkdir(exist_ok=True)
-    (Path("experiments") / f"{name}.toml").write_text(text)
+    Path(f"experiments/{name}.toml").write_text(tomli_w.dumps(sections))
     return name
 
 
