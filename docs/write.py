@@ -96,47 +96,48 @@ def section(page: Path, title: str) -> str:
     return after.partition("\n## ")[0].strip()
 
 
-def marked(page: Path, mark: str, block: str, text: str = "") -> str:
-    """A page's text, or `text`, with a new block between its mark and END."""
-    begin = f"<!-- written by docs/write.py: {mark} -->"
-    text = text or page.read_text(encoding="utf-8")
-    assert begin in text, f"{page} has lost its mark {begin!r}"
-    return re.sub(f"{re.escape(begin)}.*?{re.escape(END)}", lambda _: f"{begin}\n{block}\n{END}", text, flags=re.DOTALL)
+def marked(page: Path, blocks: Mapping[str, str]) -> str:
+    """A page's text with a new block between each mark and END."""
+    text = page.read_text(encoding="utf-8")
+    for mark, block in blocks.items():
+        begin = f"<!-- written by docs/write.py: {mark} -->"
+        assert begin in text, f"{page} has lost its mark {begin!r}"
+        new = f"{begin}\n{block}\n{END}"
+        text = re.sub(f"{re.escape(begin)}.*?{re.escape(END)}", lambda _, new=new: new, text, flags=re.DOTALL)
+    return text
 
 
-def reference() -> str:
+def reference(page: Path) -> str:
     """The page of published values, with the log of measurements."""
-    page = ROOT / "docs/reference.md"
     records = tomllib.loads((ROOT / "docs/reference.toml").read_text(encoding="utf-8"))
-    published, text = [*_expected(), *records.get("published", [])], ""
-    for benchmark in BENCHMARKS.values():
-        rows = [row for row in published if row["benchmark"] == benchmark]
-        text = marked(page, benchmark, f"\n{_table(rows, 'source', 'compare')}\n", text)
-    text = marked(page, "log", f"\n{_table(_measured(), 'date', 'commit', 'by')}\n", text)
-    systems = records.get("system", [])
-    columns = ("experiment", "predictions", "sha256", "date", "commit", "by")
-    return marked(page, "systems", f"\n{_table(systems, *columns) if systems else 'None yet.'}\n", text)
+    published, systems = [*_expected(), *records.get("published", [])], records.get("system", [])
+    blocks = {
+        benchmark: _table([row for row in published if row["benchmark"] == benchmark], "source", "compare")
+        for benchmark in BENCHMARKS.values()
+    }
+    blocks["log"] = _table(_measured(), "date", "commit", "by")
+    added = _table(systems, "experiment", "predictions", "sha256", "date", "commit", "by")
+    blocks["systems"] = added if systems else "None yet."
+    return marked(page, {mark: f"\n{block}\n" for mark, block in blocks.items()})
 
 
 def _expected() -> Iterator[dict[str, object]]:
     """The published values that experiments hold, a row for each model that has some."""
     for path in sorted((ROOT / "experiments").glob("*.toml")):
         settings, rows = tomllib.loads(path.read_text(encoding="utf-8")), {}
+        about, named = settings["about"].partition(": ")[2].rstrip("."), settings.get("questions", ())
         for measure in MEASURES:
             entries = settings.get("expected", {}).get(measure, [])
             for entry in entries if isinstance(entries, list) else [entries]:
-                if not entry["source"].startswith(OURS):
-                    about, model = settings["about"].partition(": ")[2].rstrip("."), entry.get("retired")
-                    row = rows.setdefault(
-                        model, {"benchmark": BENCHMARKS[settings["benchmark"]], measure: entry["value"]}
-                    )
-                    row |= {"system": f"{about} ({model})" if model else about, "source": entry["source"]}
-                    other = f" ({entry['other_set']})" if "other_set" in entry else ""
-                    row |= {
-                        "questions": settings["split"] + other,
-                        "compare": f"`{path.stem}`",
-                        measure: entry["value"],
-                    }
+                if entry["source"].startswith(OURS):
+                    continue
+                model, others = entry.get("retired"), entry.get("other_set") or ", ".join(named)
+                row = rows.setdefault(
+                    model, {"benchmark": BENCHMARKS[settings["benchmark"]], "compare": f"`{path.stem}`"}
+                )
+                row["system"] = f"{about} ({model})" if model else about
+                row["questions"] = f"{settings['split']} ({others})" if others else settings["split"]
+                row |= {"source": entry["source"], measure: entry["value"]}
         yield from rows.values()
 
 
@@ -173,12 +174,12 @@ def written() -> dict[Path, str]:
     """Path -> the text it should have."""
     from ifqa.report.result_tables import READERS
 
-    inside, readers = ROOT / "docs/inside.md", ROOT / "docs/readers.md"
+    inside, readers, published = (ROOT / f"docs/{name}.md" for name in ("inside", "readers", "reference"))
     return {
-        inside: marked(inside, "tree", tree(ROOT / "ifqa")),
-        readers: marked(readers, "grid", f"\n{section(ROOT / 'experiments/RESULTS.md', READERS)}\n"),
+        inside: marked(inside, {"tree": tree(ROOT / "ifqa")}),
+        readers: marked(readers, {"grid": f"\n{section(ROOT / 'experiments/RESULTS.md', READERS)}\n"}),
         ROOT / "docs/command-line.md": command_line(),
-        ROOT / "docs/reference.md": reference(),
+        published: reference(published),
     }
 
 
