@@ -12,7 +12,14 @@ from ifqa.llms.local_model import LocalModel
 from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.models.causal_lm import download_hint, find_causal_lm, is_adapter
 from ifqa.models.devices import is_out_of_memory, resolve_device, resolve_precision
-from ifqa.models.hub import config_number, open_tokenizer, refuse_missing, report_load_errors, silence_transformers
+from ifqa.models.hub import (
+    MODELS,
+    config_number,
+    open_tokenizer,
+    refuse_missing,
+    report_load_errors,
+    silence_transformers,
+)
 from ifqa.protocols import PathSetting, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request
 from ifqa.settings import Natural, Precision, check_arguments
@@ -72,6 +79,8 @@ class HF(LocalModel):
             raise ConfigError(f"hf: model is empty; {MEND}")
         silence_transformers()
         files = find_causal_lm(model, root)
+        if (fetched := MODELS.get(model)) and fetched.caution:
+            logger.warning(f"{model}: {fetched.caution}")
         self.family, self.trained_on = files.family, files.sources
         self.model = load_model(files.folder, device, precision, files.adapter)
         self.tokenizer = load_tokenizer(files.folder, self.model)

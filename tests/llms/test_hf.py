@@ -199,6 +199,16 @@ class Command:
         return print, ("run",)
 
 
+def test_a_model_that_answers_badly_says_so_before_it_starts(folder, open_model, tmp_path, caplog):
+    shutil.copytree(folder, tmp_path / "models/smollm2")
+    open_model(model="smollm2", root=tmp_path)
+    assert "answered none of 100 questions" in caplog.text
+    assert "qwen2.5-coder-1.5b" in caplog.text
+    caplog.clear()
+    open_model(model="models/smollm2", root=tmp_path)
+    assert not caplog.text
+
+
 def test_pickled_weights_are_read_as_tensors_only(folder, open_model, tmp_path, capsys):
     other = shutil.copytree(folder, tmp_path / "tiny")
     weights = load_file(other / "model.safetensors")
