@@ -1,5 +1,8 @@
 """Reads questions from the formats of other tools, and writes them as Pyserini topics."""
 
+import ast
+import csv
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +15,7 @@ from ifqa.records import Question
 from ifqa.storage.files import atomic_write, text_field, texts_field, typed_field, unicode_text, write_bytes
 
 _ORIGIN_KEYS = ("source", "licence")  # kept as labels, for the manifests of models trained on the questions
+_DPR_ANSWERS = re.compile(r"""^[^\t]*\t"?\[['"].*\]"?\s*$""")
 _CAUSAL_LABELS = {"": "", "true": "true", "1": "true", "false": "false", "0": "false"}
 _ANSWER_KEYS = ("answers", "answer", "target")  # SQuAD and DPR, nq_open, lm-eval tasks
 
@@ -29,7 +33,8 @@ def iter_questions(path: Path) -> Iterator[Question]:
     """Each question of a file: its text, id, dataset (as `group`) and label "causal" ("true" or "false").
 
     A row has `question`, and may have `id` (or `idx`, `qid`, `question_id`; without one, its number from 1), `dataset` and
-    `causal`. A .tsv or .txt without a header has `id TAB question` (Pyserini topics), or one question per line.
+    `causal`. A table without a header has `id TAB question` (Pyserini topics), `question TAB ['answer', ...]` (DPR), or one
+    question per line.
     """
     return _parse_file(path, _parse_brief)
 
@@ -64,7 +69,9 @@ def check_unique_ids(path: Path, questions: list[Question]) -> list[Question]:
 def _parse_file(path: Path, parse: Callable[[dict[str, object], str, int], Question]) -> Iterator[Question]:
     kind, number = unpacked_suffix(path), 0
     first, lines = tables.read_first_line(path) if kind in tables.TABLE_SUFFIXES else ("", iter(()))
-    if kind in (".tsv", ".txt") and "question" not in tables.parse_header(first, kind):
+    if kind in tables.TABLE_SUFFIXES and _DPR_ANSWERS.search(first):
+        questions = _parse_dpr(path, lines)
+    elif kind in (".tsv", ".txt") and "question" not in tables.parse_header(first, kind):
         questions = _parse_headerless(path, lines, "\t" in first)
     else:
         rows = enumerate(read_rows(path, "question"), start=1)
@@ -85,6 +92,22 @@ def _parse_headerless(path: Path, lines: Iterable[tuple[int, str]], are_topics: 
             layout = "'id TAB question', without white space in the id," if are_topics else "a question"
             raise FormatError(f"{path}:{number}: wanted {layout} as in the first line; found {line[:80]!r}")
         yield Question(name.strip(), text)
+
+
+def _parse_dpr(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[Question]:
+    """The questions of a file of DPR, also Anserini's topics of it: the answers are a list of Python."""
+    for number, line in lines:
+        if not line.strip():
+            continue
+        text, *cells = next(csv.reader([line.strip()], delimiter="\t"))
+        try:
+            [answers] = map(ast.literal_eval, cells)
+        except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+            layout = "\"question TAB ['answer', ...]\""
+            raise FormatError(f"{path}:{number}: wanted {layout} as in the first line; found {line[:80]!r}") from error
+        record = {"question": text, "answers": answers}
+        where = f"{path}:{number}"
+        yield Question(str(number), text_field(record, "question", where), texts_field(record, "answers", where))
 
 
 def _parse_brief(row: dict[str, object], where: str, number: int) -> Question:

@@ -43,6 +43,20 @@ def test_each_layout_is_read_compressed_or_not(tmp_path, name, end, pack):
     assert [(question.id, question.text.strip()) for question in iter_questions(path)] == questions
 
 
+@pytest.mark.parametrize("name", ["topics.dpr.nq.dev.txt", "nq-dev.qa.csv"])
+def test_the_questions_of_dpr_are_read_with_their_answers(tmp_path, name):
+    rows = [
+        ("who, where", ["Linda Davis"]),
+        ("What's Poland's dish?", ["Gentleman's", 'the "Bigos"']),
+        ('"If"', ["1\t2"]),
+    ]
+    with (tmp_path / name).open("w", newline="") as handle:
+        csv.writer(handle, delimiter="\t").writerows((text, repr(answers)) for text, answers in rows)
+    expected = [Question(str(n), text, tuple(answers)) for n, (text, answers) in enumerate(rows, 1)]
+    assert read_questions(tmp_path / name) == expected
+    assert list(iter_questions(tmp_path / name)) == expected
+
+
 @pytest.mark.parametrize(
     "record",
     [
@@ -105,6 +119,8 @@ WRONG = {  # name -> (text, message); only iter_questions refuses "brief", only 
     "open.tsv": ('id\tquestion\n1\t"Why\n2\tWho\n', "a cell spans several lines"),
     "blank.tsv": ("a b\tq\n", ":1: wanted 'id TAB question'"),
     "topics.tsv": ("1\tWhy?\tb\n", "wanted 'id TAB question', without white space in the id, as in the first line"),
+    "dpr.txt": ("Why?\t['a']\nWho?\t['a'\n", """:2: wanted "question TAB ['answer', ...]" as in the first line"""),
+    "dpr numbers.txt": ("Why?\t['a']\nWho?\t[1]\n", ":2: 'answers'"),
     "mixed.txt": ("Why?\n2\tWho?\n", ":2: wanted a question as in the first line"),
 }
 

@@ -25,6 +25,21 @@ def test_a_form_is_the_first_match_of_its_example(forms, place):
     assert classify_question(forms[place].example)[forms is PRAGMATIC_FORMS] == forms[place].label
 
 
+@pytest.mark.parametrize(
+    ("question", "classes"),
+    [
+        ("when there is thunder what causes the sound?", ("cause", "knowledge")),
+        ("why was the lhc made?", ("purpose", "knowledge")),
+        ("Why is the sparrow successful where it has been introduced?", ("cause", "knowledge")),
+        ("where do you think glaciers can be found today", ("none", None)),
+        ("Why did the king get rid of the monasteries?", ("cause", "knowledge")),
+        ("how to get rid of ants", (None, "solution")),
+    ],
+)
+def test_a_phrase_alone_does_not_decide(question, classes):
+    assert classify_question(question) == classes
+
+
 def test_exactly_the_classes_have_forms():
     for aspect, forms in (("semantic", SEMANTIC_FORMS), ("pragmatic", PRAGMATIC_FORMS)):
         assert {form.label for form in forms} - {None} == {*ASPECTS[aspect]}
