@@ -7,6 +7,7 @@ PLUGINS = {
     "decomp-attn": "ifqa.reading.multiple_choice.baselines:DecompAttn",
     "extractive": "ifqa.reading.span.reader:Extractive",
     "fid": "ifqa.reading.t5.readers:Fid",
+    "graph": "ifqa.reading.multiple_choice.graph:Graph",
     "llm": "ifqa.reading.llm:Llm",
     "majority": "ifqa.reading.multiple_choice.baselines:Majority",
     "polarity": "ifqa.reading.multiple_choice.baselines:Polarity",
