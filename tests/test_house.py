@@ -22,7 +22,7 @@ LAYERS = [
     ["corpus", "scoring", "prompting", "models", "formats"],
     ["plugins", "storage", "workers"],
     ["protocols", "settings"],
-    ["records", "errors", "formatting", "progress", "version"],
+    ["records", "errors", "formatting", "progress", "tracing", "version"],
 ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from ifqa.errors import ConfigError, FormatError, IfqaError, MissingInput
-from ifqa.llms.cache import RequestBatch
+from ifqa.llms.cache import RequestBatch, sum_tokens
 from ifqa.llms.local_model import LocalModel
 from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.models.causal_lm import download_hint, find_causal_lm, is_adapter
@@ -23,6 +23,7 @@ from ifqa.models.hub import (
 from ifqa.protocols import PathSetting, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request
 from ifqa.settings import Natural, Precision, check_arguments
+from ifqa.tracing import model_span
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -128,7 +129,9 @@ class HF(LocalModel):
             todo.sort(key=lambda prompt: -len(prompt[1]) - prompt[0].max_tokens)
             while todo:
                 group = todo[: self._next_batch_size(todo)]
-                answers = self._generate(group, text_callback() if group[0][0] == requests[0] else None)
+                with model_span(self.name, "transformers", group[0][0]) as finish:  # one for a batch
+                    answers = self._generate(group, text_callback() if group[0][0] == requests[0] else None)
+                    finish(Completion("", *sum_tokens(answers.values())) if answers else None)
                 self._keep(batch, answers)
                 todo = todo[len(answers) :]
         finally:

@@ -6,6 +6,7 @@ import secrets
 import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +20,7 @@ from ifqa.protocols import PathSetting, ProgressCallback, Requirement, no_progre
 from ifqa.records import Completion, Estimate, Request
 from ifqa.settings import Natural, Positive, check_arguments
 from ifqa.storage.files import cached_sha256
+from ifqa.tracing import model_span
 from ifqa.workers.hardware import cores
 
 if TYPE_CHECKING:
@@ -90,7 +92,9 @@ class LlamaCpp(LocalModel):
         pool = ThreadPoolExecutor(self._slots)
         try:
             futures = {
-                pool.submit(self._generate, request, on_text if request == requests[0] else None): request
+                pool.submit(
+                    copy_context().run, self._generate, request, on_text if request == requests[0] else None
+                ): request
                 for request in batch.missing
             }
             for future in as_completed(futures):
@@ -119,7 +123,11 @@ class LlamaCpp(LocalModel):
             return self._stopped
 
         generate = self._server.handle_chat_completions if request.messages else self._server.handle_completions
-        generate(server_arguments(request), take)
+        with model_span(self.name, "llama.cpp", request) as finished:
+            generate(server_arguments(request), take)
+            finished(
+                Completion(text, usage["prompt_tokens"], usage["completion_tokens"], finish, error.get("message", ""))
+            )
         if error.get("type") == _TOO_LONG:
             tokens = f"a prompt of {error['n_prompt_tokens']:,} tokens"
             return Completion(error=f"{tokens} does not fit into the model's window of {self.window:,}")

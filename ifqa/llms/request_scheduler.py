@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from ifqa.llms.http_client import Failure, open_client, send
 from ifqa.llms.streaming import TextCallback, cancellation
 from ifqa.llms.token_counts import bound_prompt_tokens, estimate_tokens, token_counter
 from ifqa.records import Completion, Request
+from ifqa.tracing import model_span
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +104,9 @@ class RequestScheduler:
 
     async def _work(self, client: openai.AsyncOpenAI) -> None:
         while request := await self._next():
-            completion = await self._complete(client, request)
+            with model_span(self._model.model, "openai", request, self._model.url) as finish:
+                completion = await self._complete(client, request)
+                finish(completion)
             if completion is None:
                 return
             if completion.error:
@@ -229,7 +233,7 @@ def run(coroutine: Coroutine[object, object, None]) -> None:
         asyncio.run(run_task())
         return
     with ThreadPoolExecutor(1, "asking") as thread:
-        future = thread.submit(asyncio.run, run_task())
+        future = thread.submit(copy_context().run, asyncio.run, run_task())
         try:
             while not wait([future], timeout=0.2).done:  # a wait without timeout would ignore interrupts on Windows
                 pass

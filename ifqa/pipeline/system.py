@@ -39,6 +39,7 @@ from ifqa.retrieval.queries import rewrite_questions
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import is_share
 from ifqa.storage.files import json_line, sha256, unicode_text
+from ifqa.tracing import span
 
 logger = logging.getLogger(__name__)
 
@@ -147,8 +148,14 @@ class System:
             raise ConfigError(f"k: wanted a whole number of passages, or 0 for the experiment's k; found {k!r:.80}")
         with self._searching:
             retriever, table = self.retriever, self.run.retriever
-            depth = k or table["k"]
-            rankings = retriever.search(rewrite_questions(questions, table.get("query", "question")), depth)
+            depth, corpus = k or table["k"], self.experiment.corpus
+            attributes = {
+                "gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": corpus or None, "gen_ai.retrieval.top_k": depth,
+                "ifqa.retriever": table["name"], "ifqa.questions": len(questions),
+            }  # fmt: skip
+            texts = {"gen_ai.retrieval.query.text": "\n".join(question.text for question in questions)}
+            with span(f"retrieval {corpus or table['name']}", attributes, texts):
+                rankings = retriever.search(rewrite_questions(questions, table.get("query", "question")), depth)
             check_rankings(table["name"], questions, depth, rankings)
         return rankings
 
@@ -161,7 +168,9 @@ class System:
             reader = self.reader
         with nullcontext() if reader.concurrent else self._reading:
             weights = {"scores": scores} if reader.takes_scores else {}
-            predictions = reader.answer(questions, passages, advance=advance, **weights)
+            name = self.run.reader["name"]
+            with span(f"read {name}", {"ifqa.reader": name, "ifqa.questions": len(questions)}):
+                predictions = reader.answer(questions, passages, advance=advance, **weights)
         check_predictions(self.run.reader["name"], questions, passages, predictions)
         return predictions
 
@@ -187,12 +196,13 @@ class System:
             raise ConfigError(f"threshold: wanted a confidence from 0 to 1, or None; found {threshold!r:.80}")
         parsed = as_questions(questions)
         depth = self.run.reader["passages"]
-        with self._searching:
-            rankings = self.search(parsed) if self.experiment.retriever else [SearchResult(()) for _ in parsed]
-            top = [ranking[:depth] for ranking in rankings]
-            passages = self._passages(top)
-        with streaming(on_text):
-            predictions = self.read(parsed, passages, [[hit.score for hit in ranking] for ranking in top])
+        with span(f"answer {self.experiment.name}", {"ifqa.questions": len(parsed)}):
+            with self._searching:
+                rankings = self.search(parsed) if self.experiment.retriever else [SearchResult(()) for _ in parsed]
+                top = [ranking[:depth] for ranking in rankings]
+                passages = self._passages(top)
+            with streaming(on_text):
+                predictions = self.read(parsed, passages, [[hit.score for hit in ranking] for ranking in top])
         least, answers = self.threshold(threshold), []
         for question, prediction, texts in zip(parsed, predictions, passages, strict=True):
             by_id = {passage.id: passage for passage in texts}

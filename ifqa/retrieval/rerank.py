@@ -24,6 +24,7 @@ from ifqa.retrieval.queries import rewrite_questions
 from ifqa.settings import Natural, Positive, StoredModel, check_arguments, parse_stored
 from ifqa.storage.files import read_json
 from ifqa.storage.resources import BUNDLED
+from ifqa.tracing import span
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,7 +66,7 @@ class Rerank(SinglePart):
         """
         super().__init__("rerank", parts)
         self._fetch, self._reads, self._weight = passages, reads, model_weight
-        self._depth = depth or self._part.k
+        self._depth, self._model = depth or self._part.k, model
         rewrite_questions([], reads)
         self._relevance: Callable[[Sequence[tuple[str, str]]], Sequence[float] | NDArray[np.float32]]
         if model == SPAN_READER:
@@ -106,7 +107,8 @@ class Rerank(SinglePart):
         pairs: list[tuple[str, str]] = []
         for question, head in zip(rewrite_questions(questions, self._reads), heads, strict=True):
             pairs += [(question.text, passage.text) for passage in look_up_passages(head, self._fetch)]
-        scores = iter(map(float, self._relevance(pairs)))
+        with span(f"rerank {self._model}", {"ifqa.reranker": self._model, "ifqa.passages": len(pairs)}):
+            scores = iter(map(float, self._relevance(pairs)))
         reordered = []
         for ranking, head in zip(rankings, heads, strict=True):
             hits = reorder_hits(ranking, list(islice(scores, len(head))), self._weight)
