@@ -5,7 +5,7 @@
     {"id": "56e7692a00c9c71400d770e1", "question": "why ...?", "context": "...", "answers": ["..."], "rules": ["R1"]}
 
 `rules` are the rules that match the question. `context` may be empty or missing. Your own file data/causalqa/NAME.jsonl is the
-split NAME; its lines also name their "dataset".
+split NAME; its lines also name their "dataset", and may have "answer" with one text in place of "answers".
 """
 
 from collections.abc import Iterator
@@ -107,7 +107,7 @@ def _parse_questions(path: Path, prefix: str, dataset: str) -> Iterator[Question
         name = text_field(record, "id", where)
         if name.split() != [name]:
             raise FormatError(f"{where}: 'id' is {name!r}; wanted an id without white space")
-        answers = texts_field(record, "answers", where)
+        answers = (text_field(record, "answer", where),) if "answer" in record else texts_field(record, "answers", where)
         if not answers:
             raise FormatError(f"{where}: 'answers' is empty; wanted at least one answer")
         rules = texts_field({"rules": [], **record}, "rules", where)

@@ -63,10 +63,10 @@ def test_all_missing_and_empty_datasets_are_named():
 
 
 def test_a_users_file_names_each_lines_dataset():
-    line = {"id": "7", "question": "why?", "answers": ["a", "b"]}
-    write("mine.jsonl", line | {"dataset": "gooaq"}, line | {"dataset": "paq"})
+    line = {"id": "7", "question": "why?"}
+    write("mine.jsonl", line | {"dataset": "gooaq", "answers": ["a", "b"]}, line | {"dataset": "paq", "answer": "a"})
     questions = {question.id: (question.group, question.answers) for question in CausalQA().questions("mine")}
-    assert questions == {f"causalqa/mine/{name}/7": (name, ("a", "b")) for name in ("gooaq", "paq")}
+    assert questions == {"causalqa/mine/gooaq/7": ("gooaq", ("a", "b")), "causalqa/mine/paq/7": ("paq", ("a",))}
     splits = CausalQA().splits
     assert len(splits) == 4 + 4 * 10 + 1
     assert {"original-valid", "random-train/triviaqa", "mine"} <= set(splits)
