@@ -107,7 +107,9 @@ def _parse_questions(path: Path, prefix: str, dataset: str) -> Iterator[Question
         name = text_field(record, "id", where)
         if name.split() != [name]:
             raise FormatError(f"{where}: 'id' is {name!r}; wanted an id without white space")
-        answers = (text_field(record, "answer", where),) if "answer" in record else texts_field(record, "answers", where)
+        answers = (
+            (text_field(record, "answer", where),) if "answer" in record else texts_field(record, "answers", where)
+        )
         if not answers:
             raise FormatError(f"{where}: 'answers' is empty; wanted at least one answer")
         rules = texts_field({"rules": [], **record}, "rules", where)
