@@ -1,14 +1,13 @@
 """Compares the program's outputs with golden files from before a change: `python tests/golden/golden.py compare`.
 
-    make       write all golden files again (give the reason in the commit)
+    make       write all golden files again
     compare    produce everything in a temporary folder and list differences; exit code 1 if there are any
 
-Both take names of parts to limit them. Digits depend on the processor and on torch's version, so compare only on the machine
-that made the files; the parts that `tests/golden/test_golden.py` runs are the same everywhere.
+Both take names of parts to limit them. A difference means that users' artifacts are made again, or that completions are asked for
+again: give the reason in the commit.
 """
 
 import argparse
-import contextlib
 import hashlib
 import json
 import os
@@ -26,8 +25,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "stand_ins"))
 
 EXPERIMENTS = ("sample", "sample-hard", "sample-hybrid", "sample-llm")
-STEPS = 20
-SINCE = ("root", "measures", "plugins", "scheme")  # fields added after the golden files were made; no file sets them
+DERIVED = ("root", "measures", "plugins", "scheme")  # fields that no experiment file sets
 
 
 def sha(content: bytes) -> str:
@@ -37,45 +35,6 @@ def sha(content: bytes) -> str:
 def write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
-
-
-def as_before(scores: dict[str, Any]) -> dict[str, Any]:
-    """Scores in the layout up to version 3: subsets were among the other keys, and "no_overlap" did not exist."""
-    scores = scores | {"subsets": {name: part for name, part in scores["subsets"].items() if name != "no_overlap"}}
-    flat: dict[str, Any] = {}
-    for key, part_or_score in scores.items():
-        flat |= part_or_score if key == "subsets" else {key: part_or_score}
-    return flat
-
-
-def run_experiment(name: str, out: Path) -> None:
-    """The run, predictions and scores of an experiment, and the identity of each stage."""
-    from ifqa.config.experiment import load_experiment
-    from ifqa.pipeline import stages
-    from ifqa.pipeline.run import Run
-    from ifqa.storage.artifacts import compute_fingerprint, read_manifest
-    from ifqa.storage.files import read_json
-    from ifqa.storage.files import write_json as write_scores
-
-    experiment = load_experiment(name)
-    stages.run(Run(experiment))
-    out.mkdir(parents=True, exist_ok=True)
-    for file in ("retrieve/run.trec", "read/predictions.jsonl"):
-        shutil.copy(experiment.folder / file, out / Path(file).name)
-    write_scores(out / "scores.json", as_before(read_json(experiment.folder / "score" / "scores.json")))
-    identities = {}
-    for stage in (*experiment.stages, "score"):
-        manifest = read_manifest(experiment.folder / stage)
-        assert manifest is not None
-        wanted = {key: value for key, value in manifest["inputs"].items() if key != "training"}
-        # after the golden files were made, the layout of scores changed and a subset was added
-        identities[stage] = compute_fingerprint(wanted | ({"version": 3} if stage == "score" else {}))
-    write_json(out / "identities.json", identities)
-
-
-def experiments(out: Path) -> None:
-    for name in EXPERIMENTS:
-        run_experiment(name, out / name)
 
 
 def identities(out: Path) -> None:
@@ -99,7 +58,7 @@ def identities(out: Path) -> None:
     write_json(out / "fingerprints.json", plugins)
     settings = {}
     for path in sorted((ROOT / "experiments").glob("*.toml")):
-        resolved = {key: value for key, value in asdict(load_experiment(path.stem)).items() if key not in SINCE}
+        resolved = {key: value for key, value in asdict(load_experiment(path.stem)).items() if key not in DERIVED}
         settings[path.stem] = sha(json.dumps(resolved, sort_keys=True, default=str).encode())
     write_json(out / "experiments.json", settings)
 
@@ -118,31 +77,6 @@ def passages(out: Path) -> None:
             (out / f"{name}.{profile}.txt").write_text("\n".join(kept) + "\n", encoding="utf-8")
 
 
-def vectors(out: Path) -> None:
-    """MiniLM's vectors of 50 passages in both precisions, and the passages that FAISS finds for ten questions."""
-    import faiss
-    import numpy as np
-
-    from ifqa.plugins import open_benchmark
-    from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
-
-    some = list(islice(sample_passages(), 50))
-    questions = [question.text for question in open_benchmark("sample").questions("hard")[:10]]
-    digits = {}
-    for precision in ("float32", "bfloat16"):
-        encoder = open_encoder(EncoderSettings("all-MiniLM-L6-v2", precision=precision, device="cpu"))
-        encoded = np.asarray(encoder.encode_passages(some), np.float32)
-        queries = np.asarray(encoder.encode_queries(questions), np.float32)
-        index = faiss.IndexFlatIP(encoded.shape[1])
-        index.add(encoded)
-        digits[precision] = {
-            "passages": [[sha(row.tobytes()), *(round(float(number), 5) for number in row[:4])] for row in encoded],
-            "questions": [sha(row.tobytes()) for row in queries],
-            "faiss_ids": index.search(queries, 5)[1].tolist(),
-        }
-    write_json(out / "vectors.json", digits)
-
-
 def sample_passages() -> Iterator[Any]:
     from ifqa.corpus.sources import open_source
     from ifqa.records import Passage
@@ -151,77 +85,6 @@ def sample_passages() -> Iterator[Any]:
         for line in unit.make_shard().lines.splitlines():
             record = json.loads(line)
             yield Passage(record["id"], record["title"], record["contents"])
-
-
-@contextlib.contextmanager
-def every_loss() -> Iterator[list[float]]:
-    """Collect the loss of each step of a training with one of transformers' trainers."""
-    from ifqa.training import checkpoints
-
-    losses: list[float] = []
-    fit = checkpoints.run_trainer
-
-    def fit_and_keep(trainer: Any, folder: Path) -> Any:
-        trainer.args.logging_steps = 1
-        output = fit(trainer, folder)
-        losses.extend(float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry)
-        return output
-
-    checkpoints.run_trainer = fit_and_keep
-    try:
-        yield losses
-    finally:
-        checkpoints.run_trainer = fit
-
-
-def weights_of(folder: Path) -> dict[str, str]:
-    return {path.name: sha(path.read_bytes()) for path in sorted(folder.glob("*.safetensors"))}
-
-
-def trainings(out: Path) -> None:
-    """The losses of 20 steps of each trainer, and the SHA-256 of the final weights."""
-    import tiny_t5
-
-    from ifqa.plugins import open_benchmark
-    from ifqa.protocols import TrainingData
-    from ifqa.training import extractive_loop
-    from ifqa.training.dense import Dense
-    from ifqa.training.extractive import Extractive
-    from ifqa.training.rerank import Rerank
-    from ifqa.training.t5 import Fid
-    from ifqa.training.trainer import configure_trainer
-
-    every = open_benchmark("sample").questions("hard")[:40]
-    pool = list(sample_passages())
-    rankings = [pool[7 * n : 7 * n + 12] for n in range(len(every))]  # any passages will do as negatives
-    data, seed = TrainingData(every, rankings, "ifqa/full"), 3
-    results: dict[str, Any] = {}
-
-    def keep(name: str, losses: list[float]) -> None:
-        assert len(losses) >= STEPS, f"{name}: {len(losses)} steps"
-        results[name] = {"losses": losses, "weights": weights_of(Path(name))}
-
-    losses: list[float] = []
-    step = extractive_loop._step
-    extractive_loop._step = lambda *args: losses.append(step(*args)) or losses[-1]  # type: ignore[func-returns-value]
-    try:
-        configure_trainer(Extractive, seed=seed, epochs=4, practice=1, batch=8, rank=4).train(data, Path("extractive"))
-    finally:
-        extractive_loop._step = step
-    keep("extractive", losses)
-    with every_loss() as losses:
-        configure_trainer(Rerank, seed=seed, epochs=2, batch=4, rank=4).train(data, Path("rerank"))
-    keep("rerank", losses)
-    with every_loss() as losses:
-        configure_trainer(Dense, seed=seed, epochs=2, batch=4, max_tokens=64).train(data, Path("dense"))
-    keep("dense", losses)
-    tiny_t5.save("t5", texts=[*tiny_t5.TEXTS, *(question.text for question in every)])
-    with every_loss() as losses:
-        small = {"passages": 3, "steps": STEPS, "batch": 4, "max_tokens": 64}
-        configure_trainer(Fid, seed=seed, model="t5", device="cpu", **small).train(data, Path("fid"))
-    keep("fid", losses)
-    for name, training in results.items():
-        write_json(out / f"{name}.json", training)
 
 
 def completions(out: Path) -> None:
@@ -251,9 +114,7 @@ def completions(out: Path) -> None:
     write_json(out / "completions.json", kept)
 
 
-_WRITERS = (passages, completions, identities, experiments, vectors, trainings)
-PARTS: dict[str, Callable[[Path], None]] = {writer.__name__: writer for writer in _WRITERS}
-PORTABLE = ("passages", "completions", "identities")  # their digits do not depend on the processor
+PARTS: dict[str, Callable[[Path], None]] = {writer.__name__: writer for writer in (passages, completions, identities)}
 
 
 def produce(part: str, out: Path, work: Path) -> None:
