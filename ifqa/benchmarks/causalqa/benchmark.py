@@ -5,7 +5,8 @@
     {"id": "56e7692a00c9c71400d770e1", "question": "why ...?", "context": "...", "answers": ["..."], "rules": ["R1"]}
 
 `rules` are the rules that match the question. `context` may be empty or missing. Your own file data/causalqa/NAME.jsonl is the
-split NAME; its lines also name their "dataset", and may have "answer" with one text in place of "answers".
+split NAME; its lines also name their "dataset", and may have "answer" in place of "answers": one text with tabs between the
+answers, as in the authors' release.
 """
 
 from collections.abc import Iterator
@@ -107,9 +108,9 @@ def _parse_questions(path: Path, prefix: str, dataset: str) -> Iterator[Question
         name = text_field(record, "id", where)
         if name.split() != [name]:
             raise FormatError(f"{where}: 'id' is {name!r}; wanted an id without white space")
-        answers = (
-            (text_field(record, "answer", where),) if "answer" in record else texts_field(record, "answers", where)
-        )
+        if "answer" in record:
+            record = {**record, "answers": list(filter(str.strip, text_field(record, "answer", where).split("\t")))}
+        answers = texts_field(record, "answers", where)
         if not answers:
             raise FormatError(f"{where}: 'answers' is empty; wanted at least one answer")
         rules = texts_field({"rules": [], **record}, "rules", where)

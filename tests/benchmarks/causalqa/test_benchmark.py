@@ -64,9 +64,11 @@ def test_all_missing_and_empty_datasets_are_named():
 
 def test_a_users_file_names_each_lines_dataset():
     line = {"id": "7", "question": "why?"}
-    write("mine.jsonl", line | {"dataset": "gooaq", "answers": ["a", "b"]}, line | {"dataset": "paq", "answer": "a"})
+    write(
+        "mine.jsonl", line | {"dataset": "gooaq", "answers": ["a", "b"]}, line | {"dataset": "paq", "answer": "a\tb c"}
+    )
     questions = {question.id: (question.group, question.answers) for question in CausalQA().questions("mine")}
-    assert questions == {"causalqa/mine/gooaq/7": ("gooaq", ("a", "b")), "causalqa/mine/paq/7": ("paq", ("a",))}
+    assert questions == {"causalqa/mine/gooaq/7": ("gooaq", ("a", "b")), "causalqa/mine/paq/7": ("paq", ("a", "b c"))}
     splits = CausalQA().splits
     assert len(splits) == 4 + 4 * 10 + 1
     assert {"original-valid", "random-train/triviaqa", "mine"} <= set(splits)
