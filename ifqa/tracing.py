@@ -29,15 +29,12 @@ Attributes = Mapping[str, _Attribute]
 
 @contextmanager
 def span(
-    name: str,
-    attributes: Attributes,
-    content: Attributes | None = None,
-    kind: Literal["internal", "client"] = "internal",
+    name: str, attributes: Attributes, kind: Literal["internal", "client"] = "internal"
 ) -> Iterator[MutableMapping[str, _Attribute]]:
     """Trace the body of a `with` statement; attributes that are None are left out.
 
-    `content` has texts that are only traced if asked for. The mapping that the statement gives takes attributes that are known at
-    the end. An error is traced by its class, because its message may quote a text.
+    The mapping that the statement gives takes attributes that are known at the end. An error is traced by its class, because its
+    message may quote a text.
     """
     results: dict[str, _Attribute] = {}
     tracer = _tracer() if os.environ.get(ENDPOINT) else None
@@ -46,9 +43,8 @@ def span(
         return
     from opentelemetry.trace import SpanKind, StatusCode
 
-    texts = content if content and captures_content() else {}
     with tracer.start_as_current_span(
-        name, kind=SpanKind[kind.upper()], attributes=_known({**attributes, **texts}),
+        name, kind=SpanKind[kind.upper()], attributes=_known(attributes),
         record_exception=False, set_status_on_exception=False,
     ) as current:  # fmt: skip
         try:
@@ -72,9 +68,9 @@ def model_span(
     attributes: Attributes = {
         "gen_ai.operation.name": operation, "gen_ai.provider.name": provider, "gen_ai.request.model": model,
         "gen_ai.request.max_tokens": request.max_tokens, "gen_ai.request.temperature": request.temperature,
-        "server.address": server.hostname, "server.port": server.port,
+        "server.address": server.hostname, "server.port": server.port, "gen_ai.input.messages": _messages(messages),
     }  # fmt: skip
-    with span(f"{operation} {model}", attributes, {"gen_ai.input.messages": _messages(messages)}, "client") as results:
+    with span(f"{operation} {model}", attributes, "client") as results:
 
         def finish(completion: Completion | None) -> None:
             if completion is None or completion.error:
@@ -83,8 +79,7 @@ def model_span(
             results["gen_ai.usage.input_tokens"] = completion.prompt_tokens
             results["gen_ai.usage.output_tokens"] = completion.completion_tokens
             results["gen_ai.response.finish_reasons"] = [completion.finish] if completion.finish else None
-            if captures_content():
-                results["gen_ai.output.messages"] = _messages((("assistant", completion.text),))
+            results["gen_ai.output.messages"] = _messages((("assistant", completion.text),))
 
         yield finish
 
@@ -93,8 +88,10 @@ def captures_content() -> bool:
     return os.environ.get(CONTENT, "").lower() == "true"
 
 
-def _messages(messages: Sequence[tuple[str, str]]) -> str:
-    """Messages as the conventions write them, in JSON."""
+def _messages(messages: Sequence[tuple[str, str]]) -> str | None:
+    """Messages as the conventions write them, in JSON; None if texts are left out."""
+    if not captures_content():
+        return None
     return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in messages])
 
 

@@ -39,7 +39,7 @@ from ifqa.retrieval.queries import rewrite_questions
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import is_share
 from ifqa.storage.files import json_line, sha256, unicode_text
-from ifqa.tracing import span
+from ifqa.tracing import captures_content, span
 
 logger = logging.getLogger(__name__)
 
@@ -153,8 +153,9 @@ class System:
                 "gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": corpus or None, "gen_ai.retrieval.top_k": depth,
                 "ifqa.retriever": table["name"], "ifqa.questions": len(questions),
             }  # fmt: skip
-            texts = {"gen_ai.retrieval.query.text": "\n".join(question.text for question in questions)}
-            with span(f"retrieval {corpus or table['name']}", attributes, texts):
+            if captures_content():
+                attributes["gen_ai.retrieval.query.text"] = "\n".join(question.text for question in questions)
+            with span(f"retrieval {corpus or table['name']}", attributes):
                 rankings = retriever.search(rewrite_questions(questions, table.get("query", "question")), depth)
             check_rankings(table["name"], questions, depth, rankings)
         return rankings
