@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from ifqa.benchmarks.wiqa.direction_lexicon import direction, polarity
 from ifqa.benchmarks.wiqa.release import CHOICES
 from ifqa.corpus.sentences import split_sentences
-from ifqa.errors import ConfigError
 from ifqa.models.devices import resolve_device
 from ifqa.models.hub import MINILM, minilm_folder, silence_transformers, weights_fingerprint
 from ifqa.protocols import ProgressCallback, RankedPassages, Requirement, no_progress
@@ -27,13 +26,14 @@ _AMOUNTS = frozenset("more less fewer most least much little many few".split())
 _FORM = re.compile(
     r"\s*suppose (.+?)(?: happens)?,? how (?:will|would) (?:it|this|that) affect (.+?)[.?!]*\s*", re.I | re.S
 )
+_WANTED = "suppose CHANGE happens, how will it affect EFFECT."
 
 
 class CausalPath(NamedTuple):
     """The two steps of a passage that a question is about."""
 
     passage: Passage
-    similarity: float  # of the passage with the change, a cosine
+    similarity: float  # of the change, the mean of the cosines with the passage and with the nearest step
     change: tuple[int, int]  # start and end of the step nearest to the change, in characters
     effect: tuple[int, int]
 
@@ -41,13 +41,14 @@ class CausalPath(NamedTuple):
 class Graph(OptionReader):
     """Answers "suppose CHANGE happens, how will it affect EFFECT." with more, less or no effect.
 
-    It takes the passage that is nearest to change and effect together, by the cosine of all-MiniLM-L6-v2. If the change is not
-    about that passage, the answer is "no effect". Otherwise the sentence nearest to the change and the one nearest to the effect
-    are the ends of a path, which is the explanation. The answer is "more" if change and effect both say more than the passage
-    does, or both less, by the lexicon of the reader 'polarity'; a description without a direction says more.
+    It takes the passage that is nearest to change and effect together, by the cosine of all-MiniLM-L6-v2 with the passage and
+    with its nearest sentence. If the change is not about that passage, the answer is "no effect". Otherwise the sentence nearest
+    to the change and the one nearest to the effect are the ends of a path, which is the explanation. The answer is "more" if
+    change and effect both say more than the passage does, or both less, by the lexicon of the reader 'polarity'; a description
+    without a direction says more.
 
     Args:
-        least: the cosine of change and passage from which there is an effect; the default fits the bundled training questions.
+        least: the mean of the two cosines from which a change has an effect; the default fits the bundled training questions.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
     """
 
@@ -66,12 +67,9 @@ class Graph(OptionReader):
     def answer(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
-        """As `OptionReader.answer`; a question of this form that offers no choices is given "more", "less" and "no effect"."""
+        """As `OptionReader.answer`; a question that offers no choices is given "more", "less" and "no effect"."""
         offered = tuple(text for _, text in CHOICES.values())
-        asked = [
-            question if question.choices or not _FORM.fullmatch(question.text) else replace(question, choices=offered)
-            for question in questions
-        ]
+        asked = [question if question.choices else replace(question, choices=offered) for question in questions]
         return super().answer(asked, passages, advance)
 
     def _choose(self, questions: Sequence[Question], passages: RankedPassages) -> list[Prediction]:
@@ -80,11 +78,10 @@ class Graph(OptionReader):
     def _follow(self, question: Question, passages: Sequence[Passage]) -> Prediction:
         form, by_direction = _FORM.fullmatch(question.text), {direction(choice): choice for choice in question.choices}
         if not form:
-            wanted = "suppose CHANGE happens, how will it affect EFFECT."
-            raise ConfigError(f"question {question.id or question.text[:60]!r} has another form; wanted: {wanted}")
+            return Prediction(question.id, "", error=f"reader 'graph' wants: {_WANTED}")
         if by_direction.keys() != {1, 0, -1}:
             return Prediction(question.id, "", error="the choices do not offer more, less and no effect")
-        path = self._path(form[1], form[2], passages)
+        path = self._path(form.groups(), passages)
         if path is None:
             return Prediction(question.id, "", error="there is no passage to read")
         signs = [_polarity_beside(path.passage.text, description) for description in form.groups()]
@@ -97,17 +94,18 @@ class Graph(OptionReader):
             how=Explanation(path.passage.id, steps, path.effect),
         )
 
-    def _path(self, change: str, effect: str, passages: Sequence[Passage]) -> CausalPath | None:
+    def _path(self, ends: Sequence[str], passages: Sequence[Passage]) -> CausalPath | None:
         paths = []
         for passage in passages:
             sentences = split_sentences(passage.text)
             starts = accumulate(map(len, sentences), initial=0)
             spans = [(start, start + len(text.rstrip())) for start, text in zip(starts, sentences, strict=False)]
             if spans:
-                vectors = self._encode([change, effect, passage.text, *sentences])
+                vectors = self._encode([*ends, passage.text, *sentences])
                 similarity = vectors[:2] @ vectors[2:].T  # [change and effect, passage and its sentences]
                 first, last = (spans[int(row.argmax())] for row in similarity[:, 1:])
-                paths.append((float(similarity[:, 0].sum()), CausalPath(passage, float(similarity[0, 0]), first, last)))
+                change, effect = (similarity[:, 0] + similarity[:, 1:].max(1)) / 2
+                paths.append((float(change + effect), CausalPath(passage, float(change), first, last)))
         return max(paths, key=lambda path: path[0])[1] if paths else None
 
     def _encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":

@@ -1,7 +1,6 @@
 """Reader 'graph': the passage and the sentences that a change and an effect are about, and the sign between them."""
 
 import pytest
-from refusals import refused
 from tiny_choice import worded
 
 from ifqa.reading.multiple_choice.graph import Graph
@@ -43,20 +42,20 @@ def test_the_explanation_goes_from_the_step_of_the_change_to_that_of_the_effect(
 
 
 def test_a_question_without_choices_is_given_them_and_may_be_worded_shortly(reader):
-    texts = ["Suppose less hot air flows, how would that affect the loss of water?", "Who washes the bicycle?"]
-    assert reader.answer([Question("1", texts[0])], [[ROASTING]])[0].answer == "less"
-    with refused("'1' offers no choices"):
-        reader.answer([Question("1", texts[1])], [[ROASTING]])
-    with refused("'1' has another form; wanted: suppose CHANGE happens, how will it affect EFFECT."):
-        reader.answer([Question("1", texts[1], choices=CHOICES)], [[ROASTING]])
+    question = Question("1", "Suppose less hot air flows, how would that affect the loss of water?")
+    assert reader.answer([question], [[ROASTING]])[0].answer == "less"
 
 
 def test_what_cannot_be_answered_fails_alone(reader):
+    stem = worded("more rain", "more mud")
     questions = [
-        Question(name, worded("more rain", "more mud"), choices=choices)
-        for name, choices in (("a", ("red", "more")), ("b", CHOICES))
+        Question("a", stem, choices=("red", "more")),
+        Question("b", stem),
+        Question("c", "Who washes it?"),
+        Question("d", stem),
     ]
-    predictions = reader.answer(questions, [[ROASTING], []])
+    predictions = reader.answer(questions, [[ROASTING], [], [ROASTING], [ROASTING]])
     assert [prediction.error for prediction in predictions] == [
         "the choices do not offer more, less and no effect", "there is no passage to read",
+        "reader 'graph' wants: suppose CHANGE happens, how will it affect EFFECT.", "",
     ]  # fmt: skip
