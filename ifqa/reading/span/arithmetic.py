@@ -18,12 +18,14 @@ from ifqa.reading.span.numbers import (
     UNITS,
     Number,
     counted_kind,
+    is_measure,
     unit_of,
     unit_ratio,
 )
 
 StepResults = list[str | None]  # [sum or product, difference] as text; None where the operation makes no sense
 
+_MANY = 100  # "not said" is one of fewer than these
 _DECIMALS = 3  # most decimals of a step after conversion into another unit
 _DAYS = {"day": 1, "week": 7, "fortnight": 14}
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, **{unit: days * 86_400 for unit, days in _DAYS.items()}}
@@ -39,7 +41,8 @@ def _words(alternatives: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{alternatives})\b", re.IGNORECASE)
 
 
-_NEGATED = re.compile(r"\b(?:not|never|without)\b|n't\b", re.IGNORECASE)
+#: Outside quotation marks: the song "Never Say Die" negates nothing.
+_NEGATED = re.compile(r"(?:\b(?:not|never|without)\b|n't\b)(?=[^\"]*+(?:\"[^\"]*+\"[^\"]*+)*+$)", re.IGNORECASE)
 _DIFFERENCE = _words(
     r"how (?:many|much) (?:\w+ )?(?:more|fewer|less|additional|earlier|later|longer|shorter|older|younger|ahead)"
 )
@@ -62,6 +65,23 @@ _MAIN = re.compile(
     r"|(?P<age>how old|(?:what|which) age)\b|how (?P<length>far|high|tall|deep|wide)\b|(?P<count>how many)\b)",
     re.IGNORECASE,
 )
+#: What else a question without a word of `_MAIN` asks for: "what would have been its new price?".
+_KIND = re.compile(
+    r"\b(?:what|which) (?:would|will) (?:have been |be )?(?:the|its|his|her|their)"
+    r"(?: (?!(?:that|this|each|per|of|in)\b)[\w-]+){0,3} (?:(?P<moment>year|date|decade|month)"
+    r"|(?P<money>price|cost|budget|revenue|salary|fee|fine)"
+    r"|(?P<measure>amount|size|length|height|distance|area|weight|age|population|duration|score|capacity|speed|temperature))\b"
+    r"(?! (?:length|count|range))",
+    re.IGNORECASE,
+)
+_CHOICE = re.compile(
+    r"(?:^|,)\s*(?:then\s+)?(?:would|could|should|might|will|can|did|does|do|is|are|was)\b", re.IGNORECASE
+)
+_WH = _words("who|whom|whose|what|which|when|where|why|how")
+_SUPPOSITION = re.compile(
+    r"\b(?:if|suppos(?:e|ing)|assum(?:e|ing)|imagine|unless|without)\b|^\W*(?:had|were|should)\b", re.IGNORECASE
+)
+_WEEKDAY = _words("day of the week|weekday")
 
 
 @lru_cache(maxsize=256)
@@ -87,7 +107,8 @@ def compute_answers(passage: Number, question: Number, question_text: str) -> St
     """Answers computed from two numbers: [sum, difference], or [product, None] if the question's number is a factor.
 
     None where the step makes no sense: a date plus two goals, or the sum if the question says "earlier". The difference of two
-    years, months or dates is the time between them, if the question asks for it.
+    years, months or dates is the time between them, if the question asks for it. A moment plus a step answers no question for an
+    amount.
     """
     if not _fits_question_word(passage, question_text):
         return [None, None]
@@ -99,6 +120,32 @@ def compute_answers(passage: Number, question: Number, question_text: str) -> St
     answers = _results(passage, question, question_text)
     if question.unit == "calendar year":
         return [None, answers[1] if passage.unit == "calendar year" and _seen(_AMOUNT, question_text) else None]
+    if passage.unit in _MOMENTS and _asks_amount(question_text):
+        return [None, None]
+    return _directed(answers, passage, question, question_text)
+
+
+def has_supposition(question_text: str) -> bool:
+    """Whether a question supposes something, so that a number may be more or less than the passage says."""
+    return _seen(_SUPPOSITION, question_text) is not None
+
+
+def _is_choice(question_text: str) -> bool:
+    """Whether a question asks for yes or no, or for one of two: "would it be larger or smaller?"."""
+    return bool(_seen(_CHOICE, question_text)) and not _seen(_WH, question_text)
+
+
+def _asks_amount(question_text: str) -> bool:
+    if question_word := _seen(_MAIN, question_text):
+        return bool(question_word["count"] or question_word["age"])
+    kind = _seen(_KIND, question_text)
+    return bool(kind and not kind["moment"])
+
+
+def _directed(answers: StepResults, passage: Number, question: Number, question_text: str) -> StepResults:
+    """The answers without those against the direction that the question gives."""
+    if not question.factor and question != IMPLICIT_ONE and _seen(_DIFFERENCE, question_text):
+        return [None, answers[1]]
     if question.factor or _seen(_DIFFERENCE, question_text) or _seen(_NEGATED, question_text):
         return answers
     directions = [(down, up) for down, up, fits in _DIRECTIONS if fits(passage)]
@@ -108,12 +155,20 @@ def compute_answers(passage: Number, question: Number, question_text: str) -> St
 
 def _fits_question_word(passage: Number, question_text: str) -> bool:
     """Whether a number is of the kind that the question asks for; true if the question does not tell."""
+    if _is_choice(question_text) or _seen(_WEEKDAY, question_text):
+        return False
     question_word = _seen(_MAIN, question_text)
-    if question_word is None:
-        return True
     is_moment, is_period = passage.unit in _MOMENTS, passage.unit in _TIME_UNITS
+    if question_word is None:
+        kind = _seen(_KIND, question_text)
+        if kind is None or kind["measure"]:
+            return kind is None or passage.unit not in _PLACES
+        is_money = passage.unit in ("", *SCALES) and (
+            not passage.counts or (is_measure(passage.counts) and passage.counts not in UNITS)
+        )
+        return is_moment if kind["moment"] else is_money
     if question_word["no_number"]:
-        return passage.unit in _PLACES  # "where?": fifth
+        return question_word["no_number"].lower() == "where" and passage.unit in _PLACES  # "where?": fifth
     if question_word["moment"]:
         return is_moment
     if question_word["age"]:
@@ -141,12 +196,14 @@ def compute_two(first: Number, second: Number, questions: Sequence[Number], ques
 
 def compute_list(items: Number, questions: Sequence[Number], question_text: str) -> list[StepResults]:
     """Answers computed from a list: for IMPLICIT_ONE [items, items - 1]; for each other number [sum, difference]."""
-    if not _seen(_COUNT, question_text) or _seen(_PERIOD, question_text):
+    if not _seen(_COUNT, question_text) or _seen(_PERIOD, question_text) or _is_choice(question_text):
         return [[None, None] for _ in questions]
     steps: list[StepResults] = [[_written(items, question_text), str(int(items.value) - 1)]]
     for other in questions[1:]:
         fits = not other.factor and not other.unit and other.value < 10
-        steps.append(_results(items, other, question_text) if fits else [None, None])
+        nothing: StepResults = [None, None]
+        answers = _results(items, other, question_text) if fits else nothing
+        steps.append(_directed(answers, items, other, question_text))
     return steps
 
 
@@ -228,7 +285,17 @@ def _in_one_unit(passage: Number, question: Number) -> tuple[Number, float] | No
         return None if is_exact else (passage, passage.value * step / 100)
     if is_label or (question.unit in _PLACES and passage.unit not in _PLACES):
         return None
-    if question == IMPLICIT_ONE and passage.before + passage.behind:  # "€5" changes only by an explicit step
+    # "€5", "1.5", "40%" and "3 weeks" change only by an explicit step
+    if question == IMPLICIT_ONE and (
+        passage.before + passage.behind
+        or (
+            unit not in _PLACES
+            and unit != "calendar year"
+            and (unit not in ("", "list") or passage.value >= _MANY or passage.value % 1)
+        )
+    ):
+        return None
+    if not passage.counts and unit == "" and is_measure(question.counts):  # no price: an "Atari 7800" less $14.95
         return None
     if passage.of and question.of and passage.of != question.of:
         return None
@@ -252,7 +319,7 @@ def _moved_date(when: Number, step: float, unit: str, question: str) -> str | No
     try:
         if unit in _DAYS:
             moved = start + timedelta(days=step * _DAYS[unit])
-        elif unit in _MONTHS:
+        elif unit == "month" or (unit in _MONTHS and when.unit == "date"):
             year, month = divmod(start.year * 12 + start.month - 1 + int(step * _MONTHS[unit]), 12)
             moved = start.replace(year=year, month=month + 1, day=min(start.day, monthrange(year, month + 1)[1]))
         else:
@@ -270,9 +337,10 @@ def _moved_date(when: Number, step: float, unit: str, question: str) -> str | No
 
 
 def _moved_month(when: Number, step: float, unit: str, question: str) -> str | None:
-    if unit not in _MONTHS:
+    has_year = when.unit == "month of year"
+    if unit not in _MONTHS or not (has_year or _MONTHS[unit] == 1):  # "May" is May in another year
         return None
-    (year, month), has_year = divmod(int(when.value + step * _MONTHS[unit]), 12), when.unit == "month of year"
+    year, month = divmod(int(when.value + step * _MONTHS[unit]), 12)
     if has_year and _seen(_YEAR, question):
         return str(year)
     return MONTH_NAMES[month] + f" {year}" * (has_year and not _seen(_MONTH, question))

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from ifqa.errors import ConfigError
 from ifqa.models.span_encoder import special_token_ids
 from ifqa.models.transformer import Encoder, load_tokenizer
-from ifqa.reading.span.arithmetic import StepResults, compute_answers, compute_list, compute_two
-from ifqa.reading.span.numbers import IMPLICIT_ONE, Number, find_lists, find_numbers, format_answer, is_boundary
+from ifqa.reading.span.arithmetic import StepResults, compute_answers, compute_list, compute_two, has_supposition
+from ifqa.reading.span.numbers import DATED, IMPLICIT_ONE, Number, find_lists, find_numbers, format_answer, is_boundary
 
 MAX_SPAN = 24  # tokens in an answer
 MAX_QUESTION = 80  # tokens of the question that are read
@@ -82,12 +82,23 @@ def encode_pair(folder: Path, question: str, text: str, as_written: bool = False
         ((items,), (first, last), compute_list(items, steps, question))
         for items, first, last in _anchored(find_lists(read_text), offsets, start)
     ]
+    singles = [[compute_answers(left, right, question) for right in steps] for left, *_ in numbers]
+    if not has_supposition(question):  # nothing is supposed to be more or less than it was
+        nothing: StepResults = [None, None]
+        singles = [
+            [answers if step.unit in DATED else nothing for step, answers in zip(steps, row, strict=True)]
+            for row in singles
+        ]
+        doubles = [
+            (operands, anchors, [rows[0] if len(operands) == 2 else [rows[0][0], None], *(nothing for _ in steps[1:])])
+            for operands, anchors, rows in doubles
+        ]
     doubles = [double for double in doubles if any(map(any, double[2]))]
     return EncodedPair(
         question, text, [*before, *question_ids, *between, *passage_ids, *after], start, offsets,
         [*((number,) for number, *_ in numbers), *(operands for operands, *_ in doubles)], steps,
         [anchor for _, anchor, _ in numbers], [anchors for _, anchors, _ in doubles], [anchor for _, anchor, _ in places],
-        [*([compute_answers(left, right, question) for right in steps] for left, *_ in numbers), *(rows for *_, rows in doubles)],
+        [*singles, *(rows for *_, rows in doubles)],
         as_written,
     )  # fmt: skip
 

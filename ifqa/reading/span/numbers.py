@@ -18,15 +18,23 @@ UNITS: dict[str, tuple[str, float]] = {
     "gram": ("mass", 0.001), "kilogram": ("mass", 1), "tonne": ("mass", 1000), "ounce": ("mass", 0.028349523125),
     "pound": ("mass", 0.45359237), "millilitre": ("volume", 0.001), "litre": ("volume", 1), "pint": ("volume", 0.473176473),
     "gallon": ("volume", 3.785411784), "acre": ("area", 4046.8564224), "hectare": ("area", 10_000),
+    "kilobyte": ("memory", 10**3), "megabyte": ("memory", 10**6), "gigabyte": ("memory", 10**9), "terabyte": ("memory", 10**12),
+    "watt": ("power", 1), "kilowatt": ("power", 1000), "megawatt": ("power", 10**6), "volt": ("voltage", 1),
+    "hertz": ("frequency", 1), "kilohertz": ("frequency", 1000), "megahertz": ("frequency", 10**6),
 }  # fmt: skip
 _SPELLED = {
     "mm": "millimetre", "cm": "centimetre", "m": "metre", "km": "kilometre", "kilometer": "kilometre", "meter": "metre",
     "centimeter": "centimetre", "millimeter": "millimetre", "feet": "foot", "ft": "foot", "inches": "inch", "mi": "mile",
     "yd": "yard", "g": "gram", "kg": "kilogram", "kilo": "kilogram", "ton": "tonne", "lb": "pound", "lbs": "pound", "oz": "ounce",
+    "kb": "kilobyte", "mb": "megabyte", "gb": "gigabyte", "tb": "terabyte", "kw": "kilowatt", "mw": "megawatt",
+    "hz": "hertz", "khz": "kilohertz", "mhz": "megahertz",
     "l": "litre", "liter": "litre", "ml": "millilitre", "milliliter": "millilitre", "ha": "hectare",
 }  # fmt: skip
-_CURRENCIES = {"dollar": "$", "euro": "€", "rupee": "₹", "yen": "¥", "yuan": "¥"}
-CURRENCY = re.compile(r"(?:US|A|C|NZ|HK)?[$£€¥₹₩₽]\s?$")
+_CURRENCIES = {"dollar": "$", "euro": "€", "rupee": "₹", "yen": "¥", "yuan": "¥", "franc": "CHF",
+               **dict.fromkeys(("kr", "krone", "kroner", "krona", "kronor"), "kr")}  # fmt: skip
+_CODES = {"USD": "$", "EUR": "€", "GBP": "£", "INR": "₹", "JPY": "¥", "CNY": "¥", "CHF": "CHF",
+          **dict.fromkeys(("NOK", "SEK", "DKK", "kr", "kr."), "kr")}  # fmt: skip
+CURRENCY = re.compile(r"(?:(?:US|A|C|NZ|HK)?[$£€¥₹₩₽]|\b(?:USD|EUR|GBP|INR|JPY|CNY|CHF|NOK|SEK|DKK|kr\.?)(?=\s))\s?$")
 #: Words between a number and what it counts.
 _MODIFIERS = frozenset(
     """more fewer less additional extra other further different new older younger longer shorter larger smaller higher lower
@@ -40,7 +48,7 @@ _STOPS = frozenset(
     the their them then there these they this those through to together too under until up was we well were what when
     where which while who whole whom whose will with within without would yet you""".split()
 )
-_WORD = re.compile(r"[ -]([^\W\d_]+(?:'s)?)")
+_WORD = re.compile(r"[ \xa0\u202f-]([^\W\d_]+(?:'s)?)")
 _LABEL = re.compile(
     r"\b(?:room|page|pages|chapter|section|no\.?|number|nr\.?|flight|route|highway|road|gate|platform|apartment|volume|figure|table"
     r"|line|track|channel|pp?\.|act|scene|bus|building|house|box|cell|ward|lot|plate|verse|psalm|class|type|model|mark|unit|grade)"
@@ -96,6 +104,11 @@ def unit_of(word: str) -> str:
     return name if name in UNITS else _CURRENCIES.get(stem, "")
 
 
+def is_measure(counts: str) -> bool:
+    """Whether a number that counts this is an amount of money or in a unit of `UNITS`."""
+    return counts in UNITS or counts in _CODES.values() or (len(counts) == 1 and bool(CURRENCY.match(counts)))
+
+
 def counted_kind(text: str, start: int, end: int) -> str:
     """What the number at `start` to `end` (including "million") counts.
 
@@ -103,7 +116,7 @@ def counted_kind(text: str, start: int, end: int) -> str:
     """
     before = text[max(start - 16, 0) : start]
     if prefix := CURRENCY.search(before):
-        return prefix[0].strip()[-1]
+        return _CODES.get(prefix[0].strip(), prefix[0].strip()[-1])
     if _AGE.search(before):
         return "age"
     if _LABEL.search(before) and not _NUMBER_OF.search(before):
@@ -219,6 +232,7 @@ class Number:
     of: str = ""  # the substance of an amount in a unit: "sugar" in "200 g of sugar"
 
 
+DATED = {"calendar year", "date", "month of year"}  # units of moments with a year
 #: The implicit step of a question: "had not won the 2007 title" means one title fewer.
 IMPLICIT_ONE = Number(0, 0, 1.0)
 
@@ -279,10 +293,12 @@ def _plain(text: str, in_question: bool) -> Iterator[Number]:
         elif word[0].isdigit():
             number = _with_unit(text, start, end, float(word.replace(",", "")))
             if number.value < _EXACT:
-                year = not number.unit and _YEAR.fullmatch(word) and not CURRENCY.search(text, max(start - 5, 0), start)
+                year = not number.unit and _YEAR.fullmatch(word) and not CURRENCY.search(text, max(start - 6, 0), start)
                 yield replace(number, unit="calendar year") if year else number
         elif word in _NTH_VALUES:
             yield _nth(text, start, end, float(_NTH_VALUES[word]), "ordinal")
+        elif word == "one" and not in_question and text.startswith(" of ", end):
+            continue  # one of several, not how many
         elif word == "dozen" and _COUNTED_DOZEN.search(text, max(start - 12, 0), start):
             continue  # "three dozen" was read with its "three"
         elif word in values:
@@ -331,10 +347,10 @@ def _with_unit(text: str, start: int, end: int, value: float) -> Number:
     last = match.end() if match else end
     counts = counted_kind(text, start, last)
     substance = _OF.match(text, last) if counts in UNITS else None
-    sign, word = CURRENCY.search(text, max(start - 5, 0), start), _WORD.match(text, last)
-    before = sign[0].strip()[-1] if sign else ""
+    sign, word = CURRENCY.search(text, max(start - 6, 0), start), _WORD.match(text, last)
+    before = (sign[0] if sign[0].strip() in _CODES else sign[0].strip()[-1]) if sign else ""
     is_unit = word and unit_of(word[1]) and word[0][0] != "-"  # not "an 8350-ft runway"
-    behind = word[0] if word and is_unit and not sign else ""
+    behind = f" {word[1]}" if word and is_unit and not sign else ""
     of = substance[1].lower() if substance else ""
     return Number(start, end, value, unit=unit, counts=counts, before=before, behind=behind, of=of)
 

@@ -66,7 +66,7 @@ class Extractive(Reader):
             name in their manifest. Any other encoder is refused.
     """
 
-    version = 4
+    version = 5
     runtime_only = ("device", "batch_tokens", "encoder")
     model_settings: ClassVar = {"weights": "ifqa-extractive"}
 
