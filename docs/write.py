@@ -151,12 +151,12 @@ def _measured() -> list[dict[str, object]]:
         values = {name: value["value"] for name, value in measures["measures"].items() if name in MEASURES}
         questions = f"{BENCHMARKS[tables['benchmark']]} {tables['split']}"
         row = {
-            "system": f"`ifqa run {record['experiment']}`",
+            "system": f"`{record['experiment']}`",
             "questions": questions,
             "date": made["at"][:10],
             "by": OURS,
         }
-        rows.append(row | values | {"commit": made.get("commit", "")})
+        rows.append(row | values | {"commit": made.get("commit") or "-"})
     return rows
 
 
