@@ -32,4 +32,4 @@ EXPOSE 8017
 # Reading the documents for the first time may take minutes.
 HEALTHCHECK --start-period=10m CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8017/readyz', timeout=5)"]
 ENTRYPOINT ["ifqa"]
-CMD ["serve", "--docs", "/documents", "--host", "0.0.0.0", "--token-file", "/run/secrets/ifqa-token"]
+CMD ["serve", "--docs", "/documents", "--host", "0.0.0.0", "--allow-host", "localhost", "--token-file", "/run/secrets/ifqa-token"]
