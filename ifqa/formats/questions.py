@@ -99,14 +99,14 @@ def _parse_dpr(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[Questio
     for number, line in lines:
         if not line.strip():
             continue
+        where = f"{path}:{number}"
         text, *cells = next(csv.reader([line.strip()], delimiter="\t"))
         try:
             [answers] = map(ast.literal_eval, cells)
         except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
             layout = "\"question TAB ['answer', ...]\""
-            raise FormatError(f"{path}:{number}: wanted {layout} as in the first line; found {line[:80]!r}") from error
+            raise FormatError(f"{where}: wanted {layout} as in the first line; found {line[:80]!r}") from error
         record = {"question": text, "answers": answers}
-        where = f"{path}:{number}"
         yield Question(str(number), text_field(record, "question", where), texts_field(record, "answers", where))
 
 

@@ -69,8 +69,8 @@ class Graph(OptionReader):
     ) -> list[Prediction]:
         """As `OptionReader.answer`; a question that offers no choices is given "more", "less" and "no effect"."""
         offered = tuple(text for _, text in CHOICES.values())
-        asked = [question if question.choices else replace(question, choices=offered) for question in questions]
-        return super().answer(asked, passages, advance)
+        questions = [question if question.choices else replace(question, choices=offered) for question in questions]
+        return super().answer(questions, passages, advance)
 
     def _choose(self, questions: Sequence[Question], passages: RankedPassages) -> list[Prediction]:
         return [self._follow(question, ranking) for question, ranking in zip(questions, passages, strict=True)]
@@ -95,14 +95,14 @@ class Graph(OptionReader):
         )
 
     def _path(self, ends: Sequence[str], passages: Sequence[Passage]) -> CausalPath | None:
-        paths = []
+        paths, end_vectors = [], self._encode(ends)
         for passage in passages:
             sentences = split_sentences(passage.text)
             starts = accumulate(map(len, sentences), initial=0)
             spans = [(start, start + len(text.rstrip())) for start, text in zip(starts, sentences, strict=False)]
             if spans:
-                vectors = self._encode([*ends, passage.text, *sentences])
-                similarity = vectors[:2] @ vectors[2:].T  # [change and effect, passage and its sentences]
+                # [change and effect, passage and its sentences]
+                similarity = end_vectors @ self._encode([passage.text, *sentences]).T
                 first, last = (spans[int(row.argmax())] for row in similarity[:, 1:])
                 change, effect = (similarity[:, 0] + similarity[:, 1:].max(1)) / 2
                 paths.append((float(change + effect), CausalPath(passage, float(change), first, last)))

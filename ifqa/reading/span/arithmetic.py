@@ -201,8 +201,7 @@ def compute_list(items: Number, questions: Sequence[Number], question_text: str)
     steps: list[StepResults] = [[_written(items, question_text), str(int(items.value) - 1)]]
     for other in questions[1:]:
         fits = not other.factor and not other.unit and other.value < 10
-        nothing: StepResults = [None, None]
-        answers = _results(items, other, question_text) if fits else nothing
+        answers: StepResults = _results(items, other, question_text) if fits else [None, None]
         steps.append(_directed(answers, items, other, question_text))
     return steps
 

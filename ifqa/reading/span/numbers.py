@@ -34,7 +34,7 @@ _CURRENCIES = {"dollar": "$", "euro": "€", "rupee": "₹", "yen": "¥", "yuan"
                **dict.fromkeys(("kr", "krone", "kroner", "krona", "kronor"), "kr")}  # fmt: skip
 _CODES = {"USD": "$", "EUR": "€", "GBP": "£", "INR": "₹", "JPY": "¥", "CNY": "¥", "CHF": "CHF",
           **dict.fromkeys(("NOK", "SEK", "DKK", "kr", "kr."), "kr")}  # fmt: skip
-CURRENCY = re.compile(r"(?:(?:US|A|C|NZ|HK)?[$£€¥₹₩₽]|\b(?:USD|EUR|GBP|INR|JPY|CNY|CHF|NOK|SEK|DKK|kr\.?)(?=\s))\s?$")
+CURRENCY = re.compile(rf"(?:(?:US|A|C|NZ|HK)?[$£€¥₹₩₽]|\b(?:{'|'.join(map(re.escape, _CODES))})(?=\s))\s?$")
 #: Words between a number and what it counts.
 _MODIFIERS = frozenset(
     """more fewer less additional extra other further different new older younger longer shorter larger smaller higher lower
