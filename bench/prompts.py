@@ -32,7 +32,6 @@ ROWS = {
     "gold passages": ("gold", "open-book", "BM25, five passages"),
     "gold passages, chain of thought": ("gold", "open-book-cot", "gold passages"),
     "gold passages, three steps": ("gold", "counterfactual", "gold passages"),
-    "gold passages, calculator": ("gold", "counterfactual-calculator", "gold passages"),
 }
 
 

@@ -3,8 +3,8 @@
 In `prompts/demos/NAME.jsonl` the first line describes the file; each further line is a demonstration:
 
     {"about": "…", "source": "this project", "family": "sample"}
-    {"question": "If …?", "answer": "1865", "factual": "1869", "expression": "[[1859 + 6]]",
-     "steps": {"reasoning": "…"}, "passages": [{"id": "176-1", "title": "Suez Canal", "text": "…"}]}
+    {"question": "If …?", "answer": "1865", "factual": "1869", "steps": {"reasoning": "…"},
+     "passages": [{"id": "176-1", "title": "Suez Canal", "text": "…"}]}
 
 A multiple-choice question also has `"choices": ["more", "less"]`. `family` is `Benchmark.family` of the questions' split, ""
 for none. IfQA's split families share questions, so demonstrations from one family may not be used for the other.
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import ConfigError, FormatError
-from ifqa.prompting.calculator import CalculatorError, compute_brackets
 from ifqa.records import Passage, Question, gold_id
 from ifqa.settings import StrictModel, Text, check_settings, parse_section
 from ifqa.storage.files import read_jsonl
@@ -41,7 +40,6 @@ class Demo:
     passages: tuple[Passage, ...] = ()  # they contain the answer, best first
     steps: Mapping[str, str] = field(default_factory=dict)  # the reasoning, by names of steps in prompts
     factual: str = ""  # the answer in the real world
-    expression: str = ""  # computes the answer, such as "[[1859 + 6]]"
     choices: tuple[str, ...] = ()  # the choices that the question offers
 
 
@@ -108,11 +106,4 @@ def _parse_demo(record: dict[str, Any], where: str) -> Demo:
     if not all(isinstance(step, str) for step in record.get("steps", {}).values()):
         raise FormatError(f"{where}: key 'steps': wanted a text for each step's name, found {record['steps']}")
     choices = tuple(record.get("choices", ()))
-    demo = Demo(**record | {"passages": tuple(Passage(**passage) for passage in passages), "choices": choices})
-    try:
-        computed = compute_brackets(demo.expression)
-    except CalculatorError as error:
-        raise FormatError(f"{where}: 'expression': {error}") from error
-    if computed and computed != demo.answer:
-        raise FormatError(f"{where}: 'expression' is {computed!r}, but the answer {demo.answer!r}; make them agree")
-    return demo
+    return Demo(**record | {"passages": tuple(Passage(**passage) for passage in passages), "choices": choices})

@@ -17,7 +17,6 @@ from functools import cache
 from itertools import dropwhile
 from typing import Literal
 
-from ifqa.prompting.calculator import CalculatorError, compute_brackets
 from ifqa.settings import StrictModel
 
 Rule = Literal["first line", "last marker", "whole"]
@@ -45,10 +44,10 @@ class AnswerParser(StrictModel):
     answer: str = ""
     factual: str = ""
 
-    def parse(self, completion: str, labels: tuple[str, ...] = (), calculator: bool = False) -> ParsedAnswer:
+    def parse(self, completion: str, labels: tuple[str, ...] = ()) -> ParsedAnswer:
         """The answer in a completion; if there is none, `answer` is "" and `problem` says why in one line.
 
-        `labels` begin lines of the prompt's user template: "Question:". `calculator` computes "[[1859 + 6]]" in an answer.
+        `labels` begin lines of the prompt's user template: "Question:".
         """
         *reasoning, text = completion.split("</think>")
         if not reasoning and completion.lstrip().startswith("<think>"):
@@ -59,7 +58,7 @@ class AnswerParser(StrictModel):
         if self.rule == "whole":
             background = " ".join(" ".join(self._from_first(lines)).split())
             return ParsedAnswer(background, problem="" if background else "empty")
-        factual, _ = _compute_answer(self._marked(lines, self.factual) or "", calculator)
+        factual = clean_answer(self._marked(lines, self.factual) or "")
         if self.rule == "first line":
             answer_line = next((line for line in self._from_first(lines) if not _NOTHING.fullmatch(line)), "")
             missing = "empty"
@@ -67,8 +66,8 @@ class AnswerParser(StrictModel):
             marked = self._marked(lines, self.answer)
             answer_line = marked or ""
             missing = f"no line {self.answer!r}" if marked is None else f"nothing after {self.answer!r}"
-        answer, problem = _compute_answer(answer_line, calculator)
-        return ParsedAnswer(answer, factual, problem or ("" if answer else missing))
+        answer = clean_answer(answer_line)
+        return ParsedAnswer(answer, factual, "" if answer else missing)
 
     def _answer_lines(self, text: str, labels: tuple[str, ...]) -> list[str]:
         """The lines up to the answer, before the model continues with another question."""
@@ -95,15 +94,6 @@ class AnswerParser(StrictModel):
             elif marked == "" and not any(_after(other, line) is not None for other in (self.answer, self.factual)):
                 marked = "" if _NOTHING.fullmatch(line) else line
         return marked
-
-
-def _compute_answer(text: str, calculator: bool) -> tuple[str, str]:
-    """The cleaned answer with its expressions computed, and the reason if that failed, else ""."""
-    answer = clean_answer(text)
-    try:
-        return compute_brackets(answer) if calculator else answer, ""
-    except CalculatorError as error:
-        return "", f"calculator: {error}"
 
 
 def label_choices(choices: Sequence[str]) -> list[tuple[str, str]]:

@@ -59,7 +59,6 @@ class Prompt(StrictModel):
     passage: _Stripped = ""
     no_passages: _Stripped = ""
     steps: list[str] = Field(default_factory=list)  # names of the reasoning steps that a demonstration must have
-    calculator: bool = False  # computes expressions in double brackets in the answer
     _name: str = PrivateAttr("")
     _parser: AnswerParser = PrivateAttr()
     _labels: tuple[str, ...] = PrivateAttr(())
@@ -83,8 +82,7 @@ class Prompt(StrictModel):
     def show(self, demo: Demo) -> str:
         """The completion that a demonstration shows."""
         background = " ".join(passage.text for passage in demo.passages)
-        answer = demo.expression if self.calculator and demo.expression else demo.answer
-        values = {"answer": answer, "factual": demo.factual, "background": background, **demo.steps}
+        values = {"answer": demo.answer, "factual": demo.factual, "background": background, **demo.steps}
         for placeholder in _placeholders(self.assistant):
             if not values.get(placeholder, "").strip():
                 raise ConfigError(
@@ -95,7 +93,7 @@ class Prompt(StrictModel):
 
     def parse(self, completion: str, choices: Sequence[str] = ()) -> ParsedAnswer:
         """The answer in a completion of either form, or a `problem`; if the prompt shows choices, one of `choices`."""
-        parsed = self._parser.parse(completion, self._labels, self.calculator)
+        parsed = self._parser.parse(completion, self._labels)
         return match_choice(parsed, choices) if self.shows_choices and choices else parsed
 
     @property

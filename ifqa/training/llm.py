@@ -65,7 +65,7 @@ class Llm(EpochTrainer):
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         require_any(dataset, has_gold_answer, "an answer")
         prompt = load_prompt(self.prompt)
-        if prompt.steps or prompt.calculator:
+        if prompt.steps:
             raise ConfigError(
                 f"prompt {self.prompt!r} shows reasoning, which questions lack; wanted one such as 'short'"
             )

@@ -188,20 +188,17 @@ def test_a_completion_without_an_answer_gives_a_problem():
         ("open-book-cot", "So the answer: 1865", "no line 'Answer:'"),
         ("open-book-cot", "Answer: 3\nWait.\nAnswer:", "nothing after 'Answer:'"),
         ("counterfactual", "x\nAnswer:\nFactual answer: 3", "nothing after 'Answer:'"),
-        ("counterfactual-calculator", "x\nAnswer: [[1/0]]", "calculator: division by zero"),
     ]:  # fmt: skip
         parsed = load_prompt(prompt).parse(completion)
         assert (parsed.answer, parsed.problem) == ("", problem)
 
 
-def test_factual_and_computed_answers_and_a_background_are_parsed():
+def test_factual_answers_and_a_background_are_parsed():
     for prompt, completion, *expected in [
         ("counterfactual", " x\nFactual answer: 1869\nAnswer: 1865", "1865", "1869"),
         ("counterfactual", " x\n**Factual answer:** 1869.\n**Answer:** 1865.", "1865", "1869"),
         ("counterfactual", " x\nAnswer: 1865", "1865"),
         ("counterfactual", " x\nFactual answer: 1869\n", "", "1869", "no line 'Answer:'"),
-        ("counterfactual-calculator", " x [[1/0]]\nFactual answer: 1869\nAnswer: £[[140 - 110]].", "£30", "1869"),
-        ("counterfactual-calculator", "Answer: [[October 2, 1955 + 2 years]]", "October 2, 1957"),
         ("genread-generate", " The mill\nburned.\n\nIt stood.\n\nQuestion: If?\nBackground: x", "The mill burned. It stood."),
         ("genread-generate", "**Background:** The mill.\n", "The mill."),
     ]:  # fmt: skip
@@ -265,8 +262,6 @@ DEMO = {"question": "If?", "answer": "2"}
         ([HEAD, DEMO | {"steps": {"fact": 3}}], "'steps': wanted a text for each step's name, found {'fact': 3}"),
         ([HEAD, DEMO | {"passages": [{"id": "1", "title": "x", "txt": "y"}]}], "did you mean 'text'"),
         ([HEAD, DEMO | {"passages": ["y"]}], "passages: wanted an object, found 'y'"),
-        ([HEAD, DEMO | {"expression": "[[1 + 2]]"}], "'expression' is '3', but the answer '2'"),
-        ([HEAD, DEMO | {"expression": "[[1 +]]"}], "'expression': wanted a number or a date, found 'the end'"),
     ],
 )
 def test_a_wrong_file_of_demonstrations_is_refused_by_line(lines, message, tmp_path):
