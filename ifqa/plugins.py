@@ -35,6 +35,8 @@ _ROLES: dict[str, tuple[type[roles.Plugin], str, set[str]]] = {
 }
 _EXTRAS = {
     "faiss": "cpu",
+    "milvus_lite": "milvus",
+    "pymilvus": "milvus",
     "ray": "ray",
     "datasets": "train",
     "nbclient": "notebooks",

@@ -70,18 +70,22 @@ def passages(corpus: CorpusName, workers: Processes = None, engine: Engine = Non
 def index(
     corpus: CorpusName,
     name: Annotated[str | None, Option("--index", help="Build only this index.")] = None,
+    workers: Processes = None,
+    engine: Engine = None,
     json: Json = False,
 ) -> None:
     """Build a corpus's indexes, and its passages if they are missing."""
     from ifqa.config.corpus import load_corpus
     from ifqa.pipeline import stages
+    from ifqa.workers.pool import Workers
 
-    loaded = load_corpus(corpus)
+    loaded = load_corpus(corpus, engine=engine, workers=workers)
     if not loaded.indexes:
         raise ConfigError(f"corpus {corpus} has no [index.NAME] to build; its passages: ifqa passages {corpus}")
     stages.build_passages(loaded)
+    chosen = None if engine is None and workers is None else Workers(loaded.workers, loaded.engine)
     for part in loaded.indexes if name is None else [name]:
-        _print_artifact(stages.build_index(loaded, part), json)
+        _print_artifact(stages.build_index(loaded, part, chosen), json)
 
 
 @app.command(rich_help_panel=_RUN)
@@ -168,11 +172,12 @@ def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
 def check(
     names: Annotated[list[str], Argument(help="Experiments or corpora.", autocompletion=options.complete_experiments)],
     changes: dict[str, object],
+    engine: Engine = None,
     json: Json = False,
 ) -> None:
     """Dry run: check settings and files; estimate time and cost.
 
-    It also lists what is missing, and estimates disk and memory.
+    It also lists what is missing, and estimates disk and memory. With --engine ray it lists what each node of the cluster lacks.
     """
     from ifqa.pipeline.check import Finding, findings_json
     from ifqa.pipeline.check import check as check_all
@@ -181,7 +186,7 @@ def check(
         findings: list[Finding] = []
         problem: IfqaError | None = None
         try:
-            for finding in check_all(name, changes):
+            for finding in check_all(name, changes, engine=engine):
                 findings.append(finding)
                 if not json:
                     options.print_line(finding)  # at once, because sampling a dump takes a while

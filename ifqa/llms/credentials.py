@@ -46,13 +46,16 @@ def remove_key(text: str, key: str) -> str:
     return text
 
 
-def check_address(address: str, what: str = "base_url") -> None:
-    """Refuse an invalid address, and one with a key in it; the message calls it `what` and does not repeat the key."""
+def check_address(address: str, what: str = "openai: base_url", example: str = OPENAI, variable: str = KEY) -> None:
+    """Refuse an invalid address, and one with a key in it; the message calls it `what` and does not repeat the key.
+
+    `variable` is the environment variable for the key.
+    """
     try:
         parts = urlsplit(address)
         port = parts.port
     except ValueError as error:
-        raise ConfigError(f"openai: {what} is not an address; wanted one like {OPENAI}") from error
+        raise ConfigError(f"{what} is not an address; wanted one like {example}") from error
     plain = address
     while (unquoted := unquote(plain)) != plain:  # it may be quoted more than once
         plain = unquoted
@@ -60,20 +63,18 @@ def check_address(address: str, what: str = "base_url") -> None:
     secret = "@" in parts.netloc or _KEY_IN_ADDRESS.search(plain) or _LONG_PART.search(path)
     if secret or parts.query or parts.fragment or ";" in plain:
         raise ConfigError(
-            f"openai: {what} contains a password, what looks like a key, or text after '?', '#' or ';'; wanted the "
-            f"address alone; put the key into {KEY}"
+            f"{what} contains a password, what looks like a key, or text after '?', '#' or ';'; wanted the "
+            f"address alone; put the key into {variable}"
         )
     wrong = address and (parts.scheme not in ("http", "https") or not parts.hostname or port == 0)
     if wrong or re.search(r"[\s\\%]", parts.netloc) or re.search(r"[\x00-\x20\x7f]", address):
-        raise ConfigError(
-            f"openai: {what} must begin with http:// or https:// and a host, found {redact(address, '')!r}"
-        )
+        raise ConfigError(f"{what} must begin with http:// or https:// and a host, found {redact(address, '')!r}")
 
 
 def resolve_address(base_url: str) -> str:
     """The server's address: `base_url`, else the environment's OPENAI_BASE_URL, else OpenAI's."""
     check_address(base_url)
-    check_address(os.environ.get(ADDRESS, ""), f"environment variable {ADDRESS}")
+    check_address(os.environ.get(ADDRESS, ""), f"openai: environment variable {ADDRESS}")
     return base_url or os.environ.get(ADDRESS, "") or OPENAI
 
 

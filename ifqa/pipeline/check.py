@@ -4,12 +4,14 @@ The number of passages is estimated from a sample of the sources: about a dozen 
 passages. The other rates were measured on a corpus of 410,612 passages on two cores; they only tell minutes from days.
 """
 
+import os
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import cast
 
 from rich.filesize import decimal
 
@@ -28,8 +30,9 @@ from ifqa.records import Passage, Request
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.settings import default_settings
-from ifqa.storage.resources import find_resource
+from ifqa.storage.resources import describe_environment, find_resource
 from ifqa.workers.hardware import cores, total_memory
+from ifqa.workers.pool import Engine, Workers, ask_nodes
 
 
 @dataclass(frozen=True)
@@ -79,20 +82,23 @@ def requirement_json(need: Requirement) -> dict[str, object]:
     return {"what": need.name, "here": need.present, "how": need.remedy}
 
 
-def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), root: Path = Path()) -> Iterator[Finding]:
+def check(
+    name: str, changes: Mapping[str, object] = MappingProxyType({}), root: Path = Path(), engine: str | None = None
+) -> Iterator[Finding]:
     """Check an experiment or a corpus; yields its estimates and requirements, and writes nothing.
 
-    `changes` change an experiment's settings, as in `override`. IfqaError if the name is unknown; or, after all other checks, if
-    something is missing, wrong or too large for this machine.
+    `changes` change an experiment's settings, as in `override`. With `engine` "ray", the requirements are those of each node of
+    the cluster, and differences of its versions from this machine's. IfqaError if the name is unknown; or, after all other
+    checks, if something is missing, wrong or too large for this machine.
     """
     parts: list[Callable[[], Iterable[Finding]]]
-    if find_resource(f"indexes/{name}.toml", root) and not find_resource(f"experiments/{name}.toml", root):
+    if _is_corpus(name, root):
         if changes:
             raise ConfigError(f"{min(changes)} belongs to an experiment; {name} is a corpus: edit indexes/{name}.toml")
         build = CorpusBuild(load_corpus(name, root))
         corpus = build.corpus
         yield f"corpus {name}"
-        parts = [partial(_check_corpus, build, corpus.indexes), partial(_corpus_requirements, corpus, corpus.indexes)]
+        parts = [partial(_check_corpus, build, corpus.indexes)]
     else:
         run = Run(override(load_experiment(name, root), changes))
         experiment = run.experiment
@@ -100,7 +106,9 @@ def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), root:
         system = System(run)
         parts = [partial(_check_corpus, run.corpus, experiment.indexes)] if run.corpus else []
         parts += [partial(part, run, system) for part in (_check_retrieval, _check_reading, _check_scoring)]
-        parts.append(partial(requirements, run))
+    Workers(engine=cast("Engine", engine or "local"))  # raises for an unknown engine
+    here = partial(_requirements_of, name, changes, root)
+    parts.append(partial(_node_requirements, name, changes, root.absolute()) if engine == "ray" else here)
     problems: list[str] = []
     for part in parts:
         try:
@@ -210,6 +218,44 @@ def estimate_requests(run: Run, system: System, requests: Sequence[Request], ask
         return Work(what, **estimate._asdict())
     note = f"{pluralize(len(requests), 'completion is', 'completions are')} in the cache"
     return Work(what, True, calls=0, prompt_tokens=0, completion_tokens=0, cost=0.0, note=note)
+
+
+def _is_corpus(name: str, root: Path) -> bool:
+    """Whether a name is a corpus's; an experiment of the same name goes first."""
+    return bool(find_resource(f"indexes/{name}.toml", root) and not find_resource(f"experiments/{name}.toml", root))
+
+
+def _requirements_of(name: str, changes: Mapping[str, object], root: Path) -> list[Requirement]:
+    if _is_corpus(name, root):
+        corpus = load_corpus(name, root)
+        return _corpus_requirements(corpus, corpus.indexes)
+    return requirements(Run(override(load_experiment(name, root), changes)))
+
+
+def _inspect(task: tuple[str, Mapping[str, object], Path]) -> tuple[list[Requirement], dict[str, object]]:
+    """The requirements on the machine that runs this, and its versions."""
+    name, changes, root = task
+    try:
+        os.chdir(root)
+        needs = _requirements_of(name, changes, Path())
+    except (IfqaError, OSError) as error:
+        needs = [Requirement(str(root), f"{error}; every node must see this folder under this path")]
+    versions = describe_environment(0)
+    return needs, {key: versions[key] for key in ("ifqa", "commit", "python", "libraries")}
+
+
+def _node_requirements(name: str, changes: Mapping[str, object], root: Path) -> Iterator[Requirement]:
+    """Those of each node of the Ray cluster."""
+    task = (name, changes, root)
+    _, mine = _inspect(task)
+    for node, answer in ask_nodes(_inspect, task):
+        if isinstance(answer, str):
+            yield Requirement(f"node {node}", f"{answer}; install the same ifqa there as here")
+            continue
+        needs, versions = answer
+        yield from (Requirement(f"node {node}: {need.name}", need.remedy) for need in needs)
+        differing = [f"{key} {versions[key]}, here {mine[key]}" for key in mine if versions[key] != mine[key]]
+        yield Requirement(f"node {node}: the same versions as here", "; ".join(differing))
 
 
 def requirements(run: Run) -> list[Requirement]:

@@ -32,6 +32,7 @@ from ifqa.records import Prediction
 from ifqa.scoring import per_question
 from ifqa.scoring.aggregation import Aggregator
 from ifqa.scoring.stored_scores import QuestionRow
+from ifqa.settings import default_settings
 from ifqa.storage.artifacts import Draft, lock
 from ifqa.storage.files import write_json, write_jsonl
 from ifqa.workers.pool import Workers, map_tasks
@@ -96,8 +97,11 @@ def _detect(folder: Path, count: int) -> str | None:
     return majority_language(passage.text for passage in islice(PassageStore(folder), 0, None, step))
 
 
-def build_index(corpus: CorpusConfig, name: str) -> Path:
-    """Build an index of the corpus's passages, `indexes/NAME/INDEX/`."""
+def build_index(corpus: CorpusConfig, name: str, workers: Workers | None = None) -> Path:
+    """Build an index of the corpus's passages, `indexes/NAME/INDEX/`.
+
+    `workers` replace the index's settings `engine` and `workers`; an index without these is built by this process.
+    """
     build = CorpusBuild(corpus)
     build.require_index(name)
     artifact, table = build.artifact(name), corpus.indexes[name]
@@ -107,6 +111,8 @@ def build_index(corpus: CorpusConfig, name: str) -> Path:
         if draft is None:
             return artifact.folder
         settings = resolve_paths(plugin.build, build.language_of(name) | build_settings(table), corpus.root)
+        if workers and {"engine", "workers"} <= default_settings(plugin.build).keys():
+            settings |= {"engine": workers.engine, "workers": workers.number}
         plugin.build(build.artifact("passages").folder, draft.folder, **settings)
         draft.record["passages"] = build.passages["record"]["passages"]
     logger.info(f"{artifact.folder}: {pluralize(draft.record['passages'], 'passage')} indexed")

@@ -7,6 +7,7 @@ PLUGINS = {
     "fusion": "ifqa.retrieval.fusion:Fusion",
     "genread": "ifqa.retrieval.genread:GenRead",
     "gold": "ifqa.retrieval.question_texts:Gold",
+    "milvus": "ifqa.retrieval.milvus:Milvus",
     "ranker": "ifqa.retrieval.linear_ranker:Ranker",
     "rerank": "ifqa.retrieval.rerank:Rerank",
     "run": "ifqa.retrieval.run_file:RunFile",

@@ -143,19 +143,35 @@ class InvertedLists:
         return np.bincount(self._rows[positions], products, minlength=self._count).astype(np.float32)
 
 
-def query_weights(model: "SparseEncoder", texts: Sequence[str]) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """The words of each question (numbers in the vocabulary, ascending), and their weights."""
-    if not texts:
-        return []
-    numbers, words, weights = _encode_sparse(model.encode_query, texts, model)
-    cuts = np.cumsum(np.bincount(numbers, minlength=len(texts)))[:-1]
+#: The words of a text (numbers in the vocabulary, ascending), and their weights.
+Weights = tuple[NDArray[np.int64], NDArray[np.float32]]
+
+
+def query_weights(model: "SparseEncoder", texts: Sequence[str]) -> list[Weights]:
+    """The weights of each question."""
+    return _split_texts(len(texts), *_encode_sparse(model.encode_query, texts, model)) if texts else []
+
+
+def passage_weights(model: "SparseEncoder", titles: bool, passages: Sequence[Passage]) -> list[Weights]:
+    """The weights of each passage; with `titles`, of its title and text."""
+    texts = _passage_texts(titles, passages)
+    return _split_texts(len(texts), *_encode_sparse(model.encode_document, texts, model))
+
+
+def _passage_texts(titles: bool, passages: Sequence[Passage]) -> list[str]:
+    return [f"{passage.title} {passage.text}" if titles and passage.title else passage.text for passage in passages]
+
+
+def _split_texts(
+    count: int, numbers: NDArray[np.int64], words: NDArray[np.int64], weights: NDArray[np.float32]
+) -> list[Weights]:
+    cuts = np.cumsum(np.bincount(numbers, minlength=count))[:-1]
     return list(zip(np.split(words, cuts), np.split(weights, cuts), strict=True))
 
 
 def _encode_passages(model: "SparseEncoder", titles: bool, passages: Sequence[Passage]) -> Arrays:
     """The inverted lists of passages: starts, rows and weights."""
-    texts = [f"{passage.title} {passage.text}" if titles and passage.title else passage.text for passage in passages]
-    rows, words, weights = _encode_sparse(model.encode_document, texts, model)
+    rows, words, weights = _encode_sparse(model.encode_document, _passage_texts(titles, passages), model)
     order = np.argsort(words, kind="stable")  # rows stay ascending within a word
     counts = np.bincount(words, minlength=model.get_embedding_dimension() or 0)
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)

@@ -5,6 +5,7 @@ workers' number and machines, nor on their deaths.
 """
 
 import ctypes
+import logging
 import multiprocessing
 import os
 import signal
@@ -22,11 +23,14 @@ from ifqa import progress
 from ifqa.errors import ConfigError, IfqaError, MissingInput, ServiceError, unknown_name
 from ifqa.workers.hardware import cores
 
+logger = logging.getLogger(__name__)
+
 Engine = Literal["local", "ray"]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 ATTEMPTS = 2  # tries of a task whose worker dies
+_NODE_SECONDS = 120  # until a node must have answered; its worker imports torch first
 _SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTERM")  # Ray replaces their handlers
 _SIGACTION_BYTES = 1024  # more than the size of struct sigaction on any system
 
@@ -216,21 +220,12 @@ def _worker_death_error(task: str, code: int | str) -> Exception:
 def _map_on_ray(
     function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int, name: Callable[[Task], str]
 ) -> Iterator[tuple[Task, Result]]:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray sends usage statistics by default
-    try:
-        import ray
-    except ModuleNotFoundError as error:
-        raise MissingInput("engine 'ray' needs ray; install it with: pip install 'ifqa[ray]'") from error
-    started = not ray.is_initialized()
-    if started:
-        with _restore_handlers():
-            _join_cluster(ray)
-    remote = ray.remote(max_retries=ATTEMPTS - 1, num_gpus=1 if gpus else 0)(function)
-    capacity = workers or 2 * int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
-    running: dict[ray.ObjectRef[Result], Task] = {}
     failure: Exception | None = None
     has_more = True
-    try:
+    with _open_cluster() as ray:
+        remote = ray.remote(max_retries=ATTEMPTS - 1, num_gpus=1 if gpus else 0)(function)
+        capacity = workers or 2 * int(ray.cluster_resources().get("CPU", 1))
+        running: dict[Any, Task] = {}
         while running or (has_more and not failure):
             if has_more and not failure and len(running) < capacity:
                 batch = list(islice(tasks, 1))
@@ -247,12 +242,46 @@ def _map_on_ray(
                 failure = failure or error.cause
             except ray.exceptions.RayError as error:
                 failure = failure or _worker_death_error(name(finished), type(error).__name__)
+    if failure:
+        raise failure
+
+
+def ask_nodes(function: Callable[[Task], Result], task: Task) -> list[tuple[str, Result | str]]:
+    """Each node of the Ray cluster by host name and address, with the result of `function(task)` there, or why there is none."""
+    answers: list[tuple[str, Result | str]] = []
+    with _open_cluster() as ray:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as OnNode
+
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        pinned = (OnNode(node["NodeID"], soft=False) for node in nodes)
+        asked = [ray.remote(num_cpus=0, scheduling_strategy=place)(function).remote(task) for place in pinned]
+        for node, answer in zip(nodes, asked, strict=True):
+            name = f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']}:{node['NodeManagerPort']})"
+            try:
+                answers.append((name, ray.get(answer, timeout=_NODE_SECONDS)))
+            except ray.exceptions.RayError as error:  # ifqa cannot be imported there, or the node died
+                answers.append((name, str(error).strip().splitlines()[-1]))
+    return answers
+
+
+@contextmanager
+def _open_cluster() -> Iterator[Any]:
+    """The module ray, connected to a cluster; at the end the connection is closed, unless the caller had opened it."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray sends usage statistics by default
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise MissingInput("engine 'ray' needs ray; install it with: pip install 'ifqa[ray]'") from error
+    started = not ray.is_initialized()
+    if started:
+        with _restore_handlers():
+            _join_cluster(ray)
+    try:
+        yield ray
     finally:
         if started:
             with _restore_handlers():
                 ray.shutdown()
-    if failure:
-        raise failure
 
 
 @contextmanager
@@ -283,7 +312,9 @@ def _join_cluster(ray: Any) -> None:
     try:
         if colon:  # Ray would retry for minutes
             socket.create_connection((host, int(port)), timeout=10).close()
-        ray.init(log_to_driver=False, include_dashboard=False, logging_level="ERROR")
+        context = ray.init(log_to_driver=False, include_dashboard=False, logging_level="ERROR")
+        if context.dashboard_url:  # a cluster started by `ray start` has one
+            logger.info(f"Ray's dashboard: http://{context.dashboard_url}")
     except (OSError, ValueError, RuntimeError) as error:
         wanted = "wanted the address of a running cluster, such as host:6379, or no RAY_ADDRESS to start a cluster here"
         raise ServiceError(f"Ray cannot be reached (RAY_ADDRESS={address!r}: {error}); {wanted}") from error

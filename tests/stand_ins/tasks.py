@@ -13,6 +13,11 @@ def square(n):
     return n * n
 
 
+def slow_square(n):
+    time.sleep(0.1)
+    return n * n
+
+
 def process(_):
     time.sleep(0.05)
     return os.getpid()

@@ -1,0 +1,377 @@
+"""Milvus: a collection of passages that several machines can hold and several people can share.
+
+A collection has a field for BM25, and by choice for dense vectors and for learned sparse weights; they are searched alone, or
+fused by the server. Without `uri` the collection is a file in the index's folder (Milvus Lite), which one process at a time can
+open. On a server, an alias names the collection in use: a changed corpus fills a new collection, and the alias moves when that is
+complete, so searchers see all of it or nothing.
+"""
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from ifqa.corpus.passage_store import count_passages, read_shard
+from ifqa.errors import ConfigError, DamagedArtifact, ServiceError
+from ifqa.llms.credentials import check_address, is_local, redact
+from ifqa.models import hub
+from ifqa.progress import bar
+from ifqa.protocols import IndexedRetriever, PathSetting, Requirement
+from ifqa.records import Hit, Passage, Question, SearchResult
+from ifqa.retrieval import splade
+from ifqa.retrieval.dense import read_training
+from ifqa.retrieval.vectors import encoders
+from ifqa.settings import Natural, Precision, StoredModel, Text, check_arguments, parse_stored
+from ifqa.storage.artifacts import compute_fingerprint
+from ifqa.storage.files import read_json, require_file, sha256, write_json
+
+if TYPE_CHECKING:
+    from pymilvus import CollectionSchema, MilvusClient
+    from pymilvus.milvus_client.index import IndexParams
+
+logger = logging.getLogger(__name__)
+
+VARIABLE = "MILVUS_TOKEN"  # the environment variable of "user:password", or of a key
+TRUSTED = "MILVUS_URI"  # that of the server which gets the token, beside those on this machine
+Field = Literal["bm25", "dense", "sparse"]
+_FACTS_FILE, _LITE_FILE = "milvus.json", "milvus.db"
+_INSERTED = 256  # passages of an insert; with 1,024 numbers each it stays below gRPC's limit of 4 MB
+_ASKED = 64  # questions of a search
+_SECONDS = 60.0  # after which a request fails
+_LONGEST = 65_535  # bytes of a text or an id; the most that Milvus takes
+_K1, _B = 0.9, 0.4  # of `ifqa.retrieval.bm25`
+
+
+class _MilvusFacts(StoredModel):
+    """milvus.json: where the passages are, and the encoders, each with the SHA-256 of its files as `weights`."""
+
+    uri: str
+    collection: Text
+    alias: str  # empty in a file
+    passages: Natural
+    dense: dict[str, Any]
+    sparse: dict[str, Any]
+    family: str
+    trained_on: list[str]
+
+
+class Milvus(IndexedRetriever):
+    """Searches a Milvus collection."""
+
+    version = 1
+    runtime_only = ("device",)
+    resumes = True
+    model_settings: ClassVar = {"model": "", "query_model": "", "sparse_model": ""}
+
+    @check_arguments("setting of retriever 'milvus'")
+    def __init__(
+        self, index: Path, *, fields: list[Field] | None = None, rrf_k: Natural = 60, device: str = "auto"
+    ) -> None:
+        """Open an index, and the encoders of its fields.
+
+        Raises IfqaError if the index or a model is missing, the server does not answer, or its collection is of another corpus.
+
+        Args:
+            fields: those to search; several are fused by their ranks. By default all of the index.
+            rrf_k: damps the lead of the first ranks, if fields are fused.
+            device: "cpu", "cuda", "mps" or "auto", for the encoders.
+        """
+        path = require_file(index / _FACTS_FILE, "milvus index")
+        facts = parse_stored(_MilvusFacts, read_json(path), str(path), "build it again: ifqa index CORPUS")
+        known = ["bm25", *(["dense"] if facts.dense else []), *(["sparse"] if facts.sparse else [])]
+        self._fields, self._rrf_k = list[str](fields or known), rrf_k
+        if missing := [field for field in self._fields if field not in known]:
+            raise ConfigError(f"{index} has no field {missing[0]!r}; known: {', '.join(known)}")
+        for field, stored in (("dense", facts.dense), ("sparse", facts.sparse)):
+            if field in self._fields:
+                weights = hub.model_fingerprint(stored["model"], stored.get("query_model", ""))
+                encoders.refuse_other_weights(index, stored["model"], stored["weights"], weights)
+        if "dense" in self._fields:
+            self._encoder = _open_encoder(facts.dense, device)
+        if "sparse" in self._fields:
+            self._sparse = splade.open_sparse_encoder(facts.sparse["model"], facts.sparse["precision"], device)
+        self.family, self.trained_on = facts.family, tuple(facts.trained_on)
+        self._uri, self._name, self._count = facts.uri, facts.alias or facts.collection, facts.passages
+        self._client = connect(facts.uri, index)
+        with report_errors(facts.uri):
+            collection = facts.collection
+            if facts.alias and self._client.has_collection(facts.alias):
+                collection = self._client.describe_alias(facts.alias)["collection_name"]
+            count = count_rows(self._client, collection) if self._client.has_collection(collection) else 0
+        if collection != facts.collection or count != facts.passages:
+            holds = f"{collection} with {count:,} passages, wanted {facts.collection} with {facts.passages:,}"
+            raise DamagedArtifact(f"{facts.uri or index} holds {holds}; remove the folder {index} and build it again")
+
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
+        """The `k` best passages of each question, best first; ties have the server's order."""
+        rankings: list[SearchResult] = []
+        for start in range(0, len(questions), _ASKED):
+            texts = [encoders.replace_surrogates(question.text) for question in questions[start : start + _ASKED]]
+            with report_errors(self._uri):
+                answers = self._ask(
+                    [(field, self._queries(field, texts)) for field in self._fields], min(k, self._count)
+                )
+            # Milvus Lite has BM25's scores with a minus
+            bm25 = self._fields == ["bm25"]
+            scored = [[(hit["id"], hit["distance"]) for hit in answer] for answer in answers]
+            rankings += [SearchResult([Hit(key, abs(n) if bm25 else n) for key, n in hits]) for hits in scored]
+        return rankings
+
+    def _queries(self, field: str, texts: Sequence[str]) -> list[Any]:
+        if field == "bm25":
+            return list(texts)
+        if field == "dense":
+            return list(self._encoder.encode_queries(texts))
+        return [_weights_by_word(*query) for query in splade.query_weights(self._sparse, texts)]
+
+    def _ask(self, queries: Sequence[tuple[str, list[Any]]], limit: int) -> Any:
+        from pymilvus import AnnSearchRequest, RRFRanker
+
+        options: dict[str, Any] = {"limit": limit, "output_fields": ["id"], "timeout": _SECONDS}
+        if len(queries) == 1:
+            [(field, texts)] = queries
+            return self._client.search(self._name, data=texts, anns_field=field, **options)
+        requests = [AnnSearchRequest(texts, field, {}, limit) for field, texts in queries]
+        return self._client.hybrid_search(self._name, requests, RRFRanker(self._rrf_k), **options)
+
+    @classmethod
+    @check_arguments("build setting of retriever 'milvus'", injected=["passages", "folder"])
+    def build(
+        cls, passages: Path, folder: Path, *, uri: str = "", collection: str = "", replace: bool = True,
+        analyzer: str = "standard", model: PathSetting = "", query_model: PathSetting = "", sparse_model: PathSetting = "",
+        titles: bool = False, precision: Precision = "auto", device: str = "auto",
+    ) -> None:  # fmt: skip
+        """Insert `passages-*.jsonl` into a collection; passages of an interrupted build are kept.
+
+        Raises IfqaError if there are no passages, a model is missing, or the server does not answer or refuses something.
+
+        Args:
+            uri: the server's address; empty for a file in the folder. See `VARIABLE` for its token.
+            collection: the alias on the server; by default ifqa_CORPUS_INDEX.
+            replace: whether a changed corpus fills a new collection; if False, the changed passages are inserted and deleted in
+                the collection that is being searched. A file is always made anew.
+            analyzer: of BM25's words: "standard", or one of the server's, such as "english". Milvus Lite has no stemming.
+            model, query_model: of the field "dense"; see `ifqa.retrieval.vectors.encoders.EncoderSettings`.
+            sparse_model: of the field "sparse"; see `ifqa.retrieval.splade.open_sparse_encoder`.
+            titles: encode a passage's title before its text. BM25 reads the text alone.
+            precision, device: of the encoders.
+        """
+        shards, count = count_passages(passages)
+        resolved = encoders.precision_name(precision, device)
+        dense: dict[str, Any] = {"model": model, "query_model": hub.question_model(model, query_model)} if model else {}
+        sparse: dict[str, Any] = {"model": sparse_model} if sparse_model else {}
+        for facts in (dense, sparse):
+            if facts:
+                facts["weights"] = hub.model_fingerprint(facts["model"], facts.get("query_model", ""))
+                facts |= {"titles": titles, "precision": resolved}
+        encoder = _open_encoder(dense, device) if dense else None
+        sparse_encoder = splade.open_sparse_encoder(sparse_model, resolved, device) if sparse else None
+
+        def rows(batch: Sequence[Passage]) -> list[dict[str, Any]]:
+            made: list[dict[str, Any]] = [{"id": item.id, "digest": _digest(item), "text": item.text} for item in batch]
+            if encoder:
+                for row, vector in zip(made, encoder.encode_passages(batch), strict=True):
+                    row["dense"] = vector
+            if sparse_encoder:
+                for row, weights in zip(made, splade.passage_weights(sparse_encoder, titles, batch), strict=True):
+                    row["sparse"] = _weights_by_word(*weights)
+            return made
+
+        shape = {"analyzer": analyzer, "dense": dense, "sparse": sparse, "version": cls.version}
+        if replace or not uri:
+            shape["passages"] = list(map(sha256, shards.values()))
+        alias = (
+            (collection or f"ifqa_{passages.parent.name}_{folder.name.strip('.').removesuffix('.partial')}")
+            if uri
+            else ""
+        )
+        alias = "".join(character if character.isalnum() and character.isascii() else "_" for character in alias)
+        name = f"{alias or 'passages'}_{compute_fingerprint(shape)[:12]}"
+        client = connect(uri, folder)
+        try:
+            with report_errors(uri):
+                if not client.has_collection(name):
+                    dimension = encoder.facts["dimension"] if encoder else None
+                    client.create_collection(
+                        name, schema=_schema(analyzer, dimension, bool(sparse)), consistency_level="Strong",
+                        index_params=_index_params(client, dimension, bool(sparse)), timeout=_SECONDS,
+                    )  # fmt: skip
+                _insert(client, name, chain.from_iterable(map(read_shard, shards.values())), count, rows)
+                former = _move_alias(client, alias, name) if alias else ""
+                if former not in ("", name):
+                    client.drop_collection(former)
+        finally:
+            close(client, uri, folder)
+        family, trained_on = read_training(model, query_model) if model else ("", [])
+        facts = {"uri": uri, "collection": name, "alias": alias, "passages": count, "dense": dense, "sparse": sparse}
+        write_json(folder / _FACTS_FILE, facts | {"family": family, "trained_on": trained_on})
+
+    @classmethod
+    def training_family(cls, model: str = "", **_: object) -> str:
+        """The split family that `ifqa train dense` trained the encoder on, or empty."""
+        return read_training(model)[0] if model and Path(model).is_dir() else ""
+
+    @classmethod
+    def build_requirements(
+        cls, index: Path, *, uri: str = "", model: str = "", query_model: str = "", sparse_model: str = "",
+        root: Path = Path(), **_: object,
+    ) -> list[Requirement]:  # fmt: skip
+        """The encoders, and a server that answers."""
+        needs = hub.encoder_requirements(model, root, query_model) if model else []
+        needs += hub.encoder_requirements(sparse_model, root) if sparse_model else []
+        if uri:
+            try:
+                connect(uri, index).close()
+                needs.append(Requirement(f"the Milvus server at {uri}"))
+            except (ConfigError, ServiceError) as error:
+                needs.append(Requirement(f"the Milvus server at {redact(uri, '')}", str(error)))
+        return needs
+
+    @classmethod
+    def build_fingerprint(cls, *, model: str = "", query_model: str = "", sparse_model: str = "", **_: object) -> str:
+        """SHA-256 of the model files that `build` uses."""
+        models = [model, hub.question_model(model, query_model) if model else "", sparse_model]
+        return hub.model_fingerprint(*filter(None, models)) if any(models) else ""
+
+
+def connect(uri: str, index: Path) -> "MilvusClient":
+    """A client of a server, or of the file in an index's folder.
+
+    Raises ConfigError for a wrong address or one that may not get the token, ServiceError if the server does not answer or
+    refuses the token, or another process has the file open.
+    """
+    from pymilvus import MilvusClient, MilvusException
+
+    logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs each error that it raises
+    logging.getLogger("milvus_lite").setLevel(logging.CRITICAL)
+    if not uri:
+        try:
+            return MilvusClient(str(index / _LITE_FILE))
+        except MilvusException as error:
+            fault = f"cannot open {index / _LITE_FILE}: another process has it open, or it is damaged"
+            raise ServiceError(f"{fault}; wait for that process, or share the index on a server (uri)") from error
+    check_address(uri, "milvus: uri", "http://localhost:19530", VARIABLE)
+    token = os.environ.get(VARIABLE, "")
+    if token and not is_local(uri) and uri != os.environ.get(TRUSTED, ""):
+        raise ConfigError(f"{VARIABLE} is not sent to {uri}; if you trust that server: export {TRUSTED}={uri}")
+    with report_errors(uri):
+        return MilvusClient(uri, token=token, timeout=_SECONDS)
+
+
+def close(client: "MilvusClient", uri: str, index: Path) -> None:
+    """Close a client; a file is closed too, so that its folder can be renamed."""
+    client.close()
+    if not uri:
+        from milvus_lite.server_manager import server_manager_instance
+
+        server_manager_instance.release_server(str(index / _LITE_FILE))
+
+
+@contextmanager
+def report_errors(uri: str) -> Iterator[None]:
+    """Turn the server's errors into ServiceError, in one line without the token."""
+    from pymilvus import MilvusException
+
+    try:
+        yield
+    except MilvusException as error:
+        details = getattr(error.__cause__, "details", lambda: "")()  # gRPC's, which a refused token has
+        message = redact(f"{error.message} {details}", os.environ.get(VARIABLE, ""))
+        raise ServiceError(f"milvus {uri or _LITE_FILE}: {message}; what was inserted is kept") from error
+
+
+def count_rows(client: "MilvusClient", collection: str) -> int:
+    """Load a collection for searching, and count its passages, without deleted ones."""
+    client.load_collection(collection, timeout=_SECONDS)
+    return int(client.query(collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
+
+
+def _open_encoder(facts: Mapping[str, Any], device: str) -> encoders.Encoder:
+    titles: Literal["yes", "no"] = "yes" if facts["titles"] else "no"
+    return encoders.cached_encoder(
+        encoders.EncoderSettings(
+            facts["model"], facts["query_model"], titles, precision=facts["precision"], device=device
+        )
+    )
+
+
+def _weights_by_word(words: Any, weights: Any) -> dict[int, float]:
+    return dict(zip(words.tolist(), weights.tolist(), strict=True))
+
+
+def _digest(passage: Passage) -> str:
+    """What tells a changed passage: a hash of title and text."""
+    return hashlib.sha256(f"{passage.title}\n{passage.text}".encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _schema(analyzer: str, dimension: int | None, sparse: bool) -> "CollectionSchema":
+    from pymilvus import DataType, Function, FunctionType, MilvusClient
+
+    schema = MilvusClient.create_schema(auto_id=False)
+    schema.add_field("id", DataType.VARCHAR, is_primary=True, max_length=_LONGEST)
+    schema.add_field("digest", DataType.VARCHAR, max_length=16)
+    words = {"enable_analyzer": True, "analyzer_params": {"type": analyzer}}
+    schema.add_field("text", DataType.VARCHAR, max_length=_LONGEST, **words)
+    schema.add_field("bm25", DataType.SPARSE_FLOAT_VECTOR)
+    schema.add_function(Function("bm25", FunctionType.BM25, input_field_names=["text"], output_field_names=["bm25"]))
+    if dimension:
+        schema.add_field("dense", DataType.FLOAT_VECTOR, dim=dimension)
+    if sparse:
+        schema.add_field("sparse", DataType.SPARSE_FLOAT_VECTOR)
+    return schema
+
+
+def _index_params(client: "MilvusClient", dimension: int | None, sparse: bool) -> "IndexParams":
+    params, inverted = client.prepare_index_params(), "SPARSE_INVERTED_INDEX"
+    params.add_index("bm25", index_type=inverted, metric_type="BM25", params={"bm25_k1": _K1, "bm25_b": _B})
+    if dimension:
+        params.add_index("dense", index_type="AUTOINDEX", metric_type="IP")
+    if sparse:
+        params.add_index("sparse", index_type=inverted, metric_type="IP")
+    return params
+
+
+def _insert(
+    client: "MilvusClient", name: str, passages: Iterator[Passage], count: int,
+    rows: Callable[[Sequence[Passage]], list[dict[str, Any]]],
+) -> None:  # fmt: skip
+    """Insert the passages that a collection lacks or has with another text, and delete those that the corpus lacks."""
+    before, kept, ids = count_rows(client, name), 0, set[str]()
+    with bar("milvus", count) as advance:
+        while batch := list(islice(passages, _INSERTED)):
+            digests: dict[str, str] = {}
+            if before:
+                ids.update(passage.id for passage in batch)
+                stored = client.get(name, ids=[passage.id for passage in batch], output_fields=["id", "digest"])
+                digests = {row["id"]: row["digest"] for row in stored}
+            changed = [passage for passage in batch if digests.get(passage.id) != _digest(passage)]
+            kept += len(batch) - len(changed)
+            if changed:
+                client.upsert(name, rows(changed), timeout=_SECONDS)
+            advance(len(batch))
+    if kept:
+        logger.info(f"{kept:,} passages kept from an earlier build")
+    client.flush(name, timeout=_SECONDS)
+    if before and count_rows(client, name) != count:
+        stored_ids = client.query_iterator(name, batch_size=_INSERTED, output_fields=["id"])
+        extra: list[str] = []
+        while page := stored_ids.next():
+            extra += [row["id"] for row in page if row["id"] not in ids]
+        for start in range(0, len(extra), _INSERTED):
+            client.delete(name, ids=extra[start : start + _INSERTED])
+        client.flush(name, timeout=_SECONDS)
+
+
+def _move_alias(client: "MilvusClient", alias: str, name: str) -> str:
+    """Point an alias to a collection; returns the collection it named before, if any."""
+    aliases = [known for other in client.list_collections() for known in client.list_aliases(other)["aliases"]]
+    if alias not in aliases:
+        client.create_alias(name, alias)
+        return ""
+    former = str(client.describe_alias(alias)["collection_name"])
+    client.alter_alias(name, alias)
+    return former

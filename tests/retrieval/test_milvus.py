@@ -1,0 +1,200 @@
+"""Milvus, as a file and behind a server of its own: what is found, resumed builds, changed corpora, and refusals."""
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent import futures
+from contextlib import closing
+
+import grpc
+import pytest
+from refusals import refused
+from tiny_encoder import WORDS, tiny, tiny_splade
+from vector_folder import write_passages
+
+from ifqa.records import Question
+from ifqa.retrieval import milvus
+from ifqa.retrieval.dense import Dense
+from ifqa.retrieval.fusion import fuse_by_rank
+from ifqa.retrieval.milvus import Milvus
+from ifqa.retrieval.splade import Splade
+
+TEXTS = [f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5) for n in range(60)]
+QUESTIONS = [Question(f"q/{n}", text) for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])]
+ANSWERS = {"precision": "float32", "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    return {"model": tiny(folder / "dense"), "sparse_model": tiny_splade(folder / "sparse")}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The address of Milvus Lite's own server, in a process of its own."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(tmp_path_factory.mktemp("milvus"))]
+    process = subprocess.Popen([*command, "--host", "127.0.0.1", "--port", str(port)], stdout=subprocess.DEVNULL)
+    for _ in range(600):
+        with closing(socket.socket()) as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                break
+        time.sleep(0.05)
+    yield f"http://127.0.0.1:{port}"
+    process.kill()
+    process.wait()
+
+
+def build(tmp_path, texts=TEXTS, name="index", **settings):
+    passages = tmp_path / f"passages of {name} {len(list(tmp_path.iterdir()))}"
+    write_passages(passages, texts)
+    (tmp_path / name).mkdir(exist_ok=True)
+    Milvus.build(passages, tmp_path / name, **ANSWERS, **settings)
+    return tmp_path / name
+
+
+def ids(rankings):
+    return [[hit.passage_id for hit in ranking] for ranking in rankings]
+
+
+def test_each_field_finds_what_its_own_index_finds_and_fields_are_fused_by_rank(models, tmp_path):
+    folder = build(tmp_path, **models)
+    passages = next(tmp_path.glob("passages*"))
+    Dense.build(passages, tmp_path / "dense", model=models["model"], **ANSWERS)
+    Splade.build(passages, tmp_path / "splade", model=models["sparse_model"], **ANSWERS)
+    alone = {}
+    for field, other in (("dense", Dense(tmp_path / "dense")), ("sparse", Splade(tmp_path / "splade"))):
+        alone[field] = Milvus(folder, fields=[field]).search(QUESTIONS, 60)
+        for found, expected in zip(alone[field], other.search(QUESTIONS, 60), strict=True):
+            assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], rel=2e-3)
+    fused = Milvus(folder, fields=["dense", "sparse"]).search(QUESTIONS, 10)
+    for number, ranking in enumerate(fused):
+        scores = fuse_by_rank([alone["dense"][number][:10], alone["sparse"][number][:10]], [1, 1])
+        assert [hit.score for hit in ranking] == pytest.approx(sorted(scores.values(), reverse=True)[:10], abs=1e-6)
+
+
+def test_bm25_ranks_passages_with_more_of_the_words_first(tmp_path):
+    index = Milvus(build(tmp_path, ["red moon", "red red moon moon", "a tree", "the moon and a tree"]))
+    assert ids(index.search([Question("q", "Red moon")], 9)) == [["p1", "p0", "p3"]]
+    assert all(hit.score > 0 for hit in index.search([Question("q", "moon")], 9)[0])
+    assert index.search([], 9) == []
+
+
+def test_a_killed_build_keeps_its_passages_and_ends_with_the_same_index(models, tmp_path, caplog):
+    whole = Milvus(build(tmp_path, name="whole", model=models["model"])).search(QUESTIONS, 60)
+    passages = next(tmp_path.glob("passages*"))
+    code = (
+        "import os, signal, sys; from pathlib import Path; from ifqa.retrieval import milvus; milvus._INSERTED = 10\n"
+        "from pymilvus import MilvusClient; upsert, calls = MilvusClient.upsert, []\n"
+        "def stop(*args, **options):\n"
+        "    calls.append(upsert(*args, **options))\n"
+        "    if len(calls) == 4: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "MilvusClient.upsert = stop; Path(sys.argv[2]).mkdir()\n"
+        "milvus.Milvus.build(Path(sys.argv[1]), Path(sys.argv[2]), model=sys.argv[3], precision='float32', device='cpu')"
+    )
+    folder = tmp_path / "killed"
+    command = [sys.executable, "-c", code, str(passages), str(folder), models["model"]]
+    assert subprocess.run(command).returncode == -signal.SIGKILL
+    with caplog.at_level("INFO"):
+        Milvus.build(passages, folder, model=models["model"], **ANSWERS)
+    assert "40 passages kept" in caplog.text
+    assert Milvus(folder).search(QUESTIONS, 60) == whole
+
+
+def test_those_who_search_see_the_old_corpus_or_the_new_one_while_the_alias_moves(tmp_path, server):
+    old, new = [f"moon old{n}" for n in range(40)], [f"moon new{n}" for n in range(40)]
+    index = Milvus(build(tmp_path, old, uri=server, collection="moved"))
+    question, seen, done = [Question("q", "moon")], [], threading.Event()
+
+    def search():
+        while not done.is_set():
+            answers = index._client.search("moved", data=["moon"], anns_field="bm25", limit=40, output_fields=["text"])
+            seen.append({hit["entity"]["text"].split()[1][:3] for hit in answers[0]})
+
+    with futures.ThreadPoolExecutor(8) as pool:
+        searches = [pool.submit(search) for _ in range(8)]
+        time.sleep(0.3)
+        build(tmp_path, new, uri=server, collection="moved")
+        time.sleep(0.3)
+        done.set()
+        for future in searches:
+            future.result()
+    assert {frozenset(kinds) for kinds in seen} == {frozenset({"old"}), frozenset({"new"})}
+    assert len(index.search(question, 40)[0]) == 40
+    assert len(index._client.list_collections()) == 1, "the old collection stays"
+
+
+def test_a_corpus_can_be_changed_in_place(tmp_path, server, caplog):
+    settings = {"uri": server, "collection": "in_place", "replace": False}
+    build(tmp_path, **settings)
+    with caplog.at_level("INFO"):
+        folder = build(tmp_path, ["zebra", *TEXTS[1:50]], **settings)
+    assert "49 passages kept" in caplog.text
+    index = Milvus(folder)
+    assert ids(index.search([Question("q", "zebra")], 5)) == [["p0"]]
+    assert milvus.count_rows(index._client, "in_place") == 50
+
+
+def test_a_file_serves_one_process_and_a_server_may_be_replaced_by_nothing(tmp_path, server):
+    folder = build(tmp_path)
+    Milvus(folder)
+    code = "import sys; from pathlib import Path; from ifqa.retrieval.milvus import Milvus; Milvus(Path(sys.argv[1]))"
+    other = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True)
+    assert "ServiceError: cannot open" in other.stderr
+    assert "another process has it open" in other.stderr.splitlines()[-1]
+    with refused("has no field 'dense'; known: bm25"):
+        Milvus(folder, fields=["dense"])
+    shared = build(tmp_path, name="shared", uri=server, collection="gone")
+    client = milvus.connect(server, folder)
+    client.drop_alias("gone")
+    [client.drop_collection(name) for name in client.list_collections() if name.startswith("gone")]
+    with refused("gone_.* with 0 passages, wanted gone_.* with 60"):
+        Milvus(shared)
+
+
+class _Refusing(grpc.GenericRpcHandler):
+    """A server that refuses the token, as Milvus does with authentication; or that never answers."""
+
+    def __init__(self, silent):
+        self.silent = silent
+
+    def service(self, _details):
+        def refuse(_request, context):
+            if self.silent:
+                time.sleep(5)
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "auth check failure, please check api key root:hidden-key")
+
+        return grpc.unary_unary_rpc_method_handler(refuse)
+
+
+@pytest.mark.parametrize(("silent", "message"), [(False, "auth check failure"), (True, "milvus http.*")])
+def test_a_refused_token_and_a_silent_server_are_one_line_without_the_token(silent, message, tmp_path, monkeypatch):
+    monkeypatch.setenv(milvus.VARIABLE, "root:hidden-key")
+    monkeypatch.setattr(milvus, "_SECONDS", 0.5)
+    server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[_Refusing(silent)])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with refused(message) as caught:
+            build(tmp_path, uri=f"http://127.0.0.1:{port}")
+    finally:
+        server.stop(None)
+    assert "hidden" not in str(caught.value)
+
+
+def test_addresses_that_do_not_answer_or_may_not_get_the_token_are_refused(tmp_path, monkeypatch):
+    [missing] = Milvus.build_requirements(tmp_path, uri="http://127.0.0.1:1")
+    assert "milvus http://127.0.0.1:1: Fail connecting" in missing.remedy
+    with refused("milvus: uri contains a password"):
+        milvus.connect("http://root:key@cluster:19530", tmp_path)
+    with refused("milvus: uri must begin with"):
+        milvus.connect("cluster", tmp_path)
+    monkeypatch.setenv(milvus.VARIABLE, "root:hidden-key")
+    with refused("MILVUS_TOKEN is not sent to http://cluster:19530; if you trust that server: export MILVUS_URI="):
+        milvus.connect("http://cluster:19530", tmp_path)
