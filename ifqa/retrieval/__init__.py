@@ -11,5 +11,4 @@ PLUGINS = {
     "ranker": "ifqa.retrieval.linear_ranker:Ranker",
     "rerank": "ifqa.retrieval.rerank:Rerank",
     "run": "ifqa.retrieval.run_file:RunFile",
-    "splade": "ifqa.retrieval.splade:Splade",
 }

@@ -137,7 +137,7 @@ class Dense(IndexedRetriever):
         workers = workers or (max(1, gpus) if engine == "local" else 0)
         encode = partial(encoders.encode_stored, settings)
         facts["passages"] = encode_corpus(
-            passages, folder, ("vectors",), fingerprint, encode, engine=engine, workers=workers, gpus=gpus
+            passages, folder, fingerprint, encode, engine=engine, workers=workers, gpus=gpus
         )
         if factory:
             shards = Shards(folder)

@@ -22,9 +22,8 @@ from ifqa.models import hub
 from ifqa.progress import bar
 from ifqa.protocols import IndexedRetriever, PathSetting, Requirement
 from ifqa.records import Hit, Passage, Question, SearchResult
-from ifqa.retrieval import splade
 from ifqa.retrieval.dense import read_training
-from ifqa.retrieval.vectors import encoders
+from ifqa.retrieval.vectors import encoders, sparse_encoder
 from ifqa.settings import Natural, Precision, StoredModel, Text, check_arguments, parse_stored
 from ifqa.storage.artifacts import compute_fingerprint
 from ifqa.storage.files import read_json, require_file, sha256, write_json
@@ -93,7 +92,7 @@ class Milvus(IndexedRetriever):
         if "dense" in self._fields:
             self._encoder = _open_encoder(facts.dense, device)
         if "sparse" in self._fields:
-            self._sparse = splade.open_sparse_encoder(facts.sparse["model"], facts.sparse["precision"], device)
+            self._sparse = sparse_encoder.open_sparse_encoder(facts.sparse["model"], facts.sparse["precision"], device)
         self.family, self.trained_on = facts.family, tuple(facts.trained_on)
         self._uri, self._name, self._count = facts.uri, facts.alias or facts.collection, facts.passages
         self._client = connect(facts.uri, index)
@@ -126,7 +125,7 @@ class Milvus(IndexedRetriever):
             return list(texts)
         if field == "dense":
             return list(self._encoder.encode_queries(texts))
-        return [_weights_by_word(*query) for query in splade.query_weights(self._sparse, texts)]
+        return list(sparse_encoder.query_weights(self._sparse, texts))
 
     def _ask(self, queries: Sequence[tuple[str, list[Any]]], limit: int) -> Any:
         from pymilvus import AnnSearchRequest, RRFRanker
@@ -156,7 +155,7 @@ class Milvus(IndexedRetriever):
                 the collection that is being searched. A file is always made anew.
             analyzer: of BM25's words: "standard", or one of the server's, such as "english". Milvus Lite has no stemming.
             model, query_model: of the field "dense"; see `ifqa.retrieval.vectors.encoders.EncoderSettings`.
-            sparse_model: of the field "sparse"; see `ifqa.retrieval.splade.open_sparse_encoder`.
+            sparse_model: of the field "sparse"; see `ifqa.retrieval.vectors.sparse_encoder.open_sparse_encoder`.
             titles: encode a passage's title before its text. BM25 reads the text alone.
             precision, device: of the encoders.
         """
@@ -169,16 +168,16 @@ class Milvus(IndexedRetriever):
                 facts["weights"] = hub.model_fingerprint(facts["model"], facts.get("query_model", ""))
                 facts |= {"titles": titles, "precision": resolved}
         encoder = _open_encoder(dense, device) if dense else None
-        sparse_encoder = splade.open_sparse_encoder(sparse_model, resolved, device) if sparse else None
+        weigher = sparse_encoder.open_sparse_encoder(sparse_model, resolved, device) if sparse else None
 
         def rows(batch: Sequence[Passage]) -> list[dict[str, Any]]:
             made: list[dict[str, Any]] = [{"id": item.id, "digest": _digest(item), "text": item.text} for item in batch]
             if encoder:
                 for row, vector in zip(made, encoder.encode_passages(batch), strict=True):
                     row["dense"] = vector
-            if sparse_encoder:
-                for row, weights in zip(made, splade.passage_weights(sparse_encoder, titles, batch), strict=True):
-                    row["sparse"] = _weights_by_word(*weights)
+            if weigher:
+                for row, weights in zip(made, sparse_encoder.passage_weights(weigher, titles, batch), strict=True):
+                    row["sparse"] = weights
             return made
 
         shape = {"analyzer": analyzer, "dense": dense, "sparse": sparse, "version": cls.version}
@@ -297,10 +296,6 @@ def _open_encoder(facts: Mapping[str, Any], device: str) -> encoders.Encoder:
             facts["model"], facts["query_model"], titles, precision=facts["precision"], device=device
         )
     )
-
-
-def _weights_by_word(words: Any, weights: Any) -> dict[int, float]:
-    return dict(zip(words.tolist(), weights.tolist(), strict=True))
 
 
 def _digest(passage: Passage) -> str:

@@ -12,6 +12,7 @@ from contextlib import closing
 import grpc
 import pytest
 from refusals import refused
+from sentence_transformers import SparseEncoder
 from tiny_encoder import WORDS, tiny, tiny_splade
 from vector_folder import write_passages
 
@@ -20,7 +21,6 @@ from ifqa.retrieval import milvus
 from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.fusion import fuse_by_rank
 from ifqa.retrieval.milvus import Milvus
-from ifqa.retrieval.splade import Splade
 
 TEXTS = [f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5) for n in range(60)]
 QUESTIONS = [Question(f"q/{n}", text) for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])]
@@ -67,12 +67,17 @@ def test_each_field_finds_what_its_own_index_finds_and_fields_are_fused_by_rank(
     folder = build(tmp_path, **models)
     passages = next(tmp_path.glob("passages*"))
     Dense.build(passages, tmp_path / "dense", model=models["model"], **ANSWERS)
-    Splade.build(passages, tmp_path / "splade", model=models["sparse_model"], **ANSWERS)
-    alone = {}
-    for field, other in (("dense", Dense(tmp_path / "dense")), ("sparse", Splade(tmp_path / "splade"))):
-        alone[field] = Milvus(folder, fields=[field]).search(QUESTIONS, 60)
-        for found, expected in zip(alone[field], other.search(QUESTIONS, 60), strict=True):
-            assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], rel=2e-3)
+    alone = {field: Milvus(folder, fields=[field]).search(QUESTIONS, 60) for field in ("dense", "sparse")}
+    for found, expected in zip(alone["dense"], Dense(tmp_path / "dense").search(QUESTIONS, 60), strict=True):
+        assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], rel=2e-3)
+    reference = SparseEncoder(models["sparse_model"], device="cpu")
+    texts = [question.text.encode("utf-8", "replace").decode() for question in QUESTIONS]
+    scores = reference.similarity(reference.encode_query(texts), reference.encode_document(TEXTS)).numpy()
+    for found, expected in zip(alone["sparse"], scores, strict=True):
+        assert [hit.score for hit in found] == pytest.approx(sorted(expected[expected > 0], reverse=True), rel=1e-4)
+        assert [expected[int(hit.passage_id[1:])] for hit in found] == pytest.approx(
+            [hit.score for hit in found], rel=1e-4
+        )
     fused = Milvus(folder, fields=["dense", "sparse"]).search(QUESTIONS, 10)
     for number, ranking in enumerate(fused):
         scores = fuse_by_rank([alone["dense"][number][:10], alone["sparse"][number][:10]], [1, 1])
@@ -86,8 +91,8 @@ def test_bm25_ranks_passages_with_more_of_the_words_first(tmp_path):
     assert index.search([], 9) == []
 
 
-def test_a_killed_build_keeps_its_passages_and_ends_with_the_same_index(models, tmp_path, caplog):
-    whole = Milvus(build(tmp_path, name="whole", model=models["model"])).search(QUESTIONS, 60)
+def test_a_killed_build_keeps_its_passages_and_ends_with_the_same_index(tmp_path, caplog):
+    whole = Milvus(build(tmp_path, name="whole")).search(QUESTIONS, 60)
     passages = next(tmp_path.glob("passages*"))
     code = (
         "import os, signal, sys; from pathlib import Path; from ifqa.retrieval import milvus; milvus._INSERTED = 10\n"
@@ -96,13 +101,13 @@ def test_a_killed_build_keeps_its_passages_and_ends_with_the_same_index(models, 
         "    calls.append(upsert(*args, **options))\n"
         "    if len(calls) == 4: os.kill(os.getpid(), signal.SIGKILL)\n"
         "MilvusClient.upsert = stop; Path(sys.argv[2]).mkdir()\n"
-        "milvus.Milvus.build(Path(sys.argv[1]), Path(sys.argv[2]), model=sys.argv[3], precision='float32', device='cpu')"
+        "milvus.Milvus.build(Path(sys.argv[1]), Path(sys.argv[2]))"
     )
     folder = tmp_path / "killed"
-    command = [sys.executable, "-c", code, str(passages), str(folder), models["model"]]
+    command = [sys.executable, "-c", code, str(passages), str(folder)]
     assert subprocess.run(command).returncode == -signal.SIGKILL
     with caplog.at_level("INFO"):
-        Milvus.build(passages, folder, model=models["model"], **ANSWERS)
+        Milvus.build(passages, folder)
     assert "40 passages kept" in caplog.text
     assert Milvus(folder).search(QUESTIONS, 60) == whole
 

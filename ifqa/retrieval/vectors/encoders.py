@@ -114,10 +114,10 @@ def _open_cached(settings: EncoderSettings, weights: str) -> Encoder:
     return open_encoder(settings)
 
 
-def encode_stored(settings: EncoderSettings, passages: Sequence[Passage]) -> tuple[NDArray[np.float16]]:
+def encode_stored(settings: EncoderSettings, passages: Sequence[Passage]) -> NDArray[np.float16]:
     """The vectors of passages in storage precision, float16 [passages, dimension]."""
     vectors = cached_encoder(settings).encode_passages(passages)
-    return (to_float16(vectors, [passage.id for passage in passages]),)
+    return to_float16(vectors, [passage.id for passage in passages])
 
 
 def open_encoder(settings: EncoderSettings) -> Encoder:

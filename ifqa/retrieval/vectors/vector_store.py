@@ -1,6 +1,6 @@
 """Passage vectors on disk, in shards, which searchers map into memory.
 
-`vectors-00000.npy` is a float16 array [passages, dimension]; other kinds of index have arrays with other names. `ids-00000.npy`
+`vectors-00000.npy` is a float16 array [passages, dimension]. `ids-00000.npy`
 has the passage ids as bytes, in the same order. `vectors.jsonl` has a line for each finished shard: a hash of its passages and of
 the encoder, and the SHA-256 of its files. An interrupted build reuses finished shards.
 """
@@ -36,14 +36,14 @@ SHARDS_FILE = "vectors.jsonl"
 SHARD_PASSAGES = 4096  # the most work that a kill loses; 6 MB at 768 dimensions
 ID_BYTES = 16  # bytes of a passage id on disk
 _MEND = "build the index again: ifqa index CORPUS"
+_KINDS = ("vectors", "ids")  # the arrays of a shard
 _SAMPLE_PASSAGES = 96  # passages encoded to measure the speed
 _LINE_BYTES = 2000  # bytes of a passage in memory: line, text and tokens
 _SENTENCE = (
     "the old bridge across the river was built in 1874 by an engineer who had come north from Leeds to find work"
 )
 
-Arrays = tuple[NDArray[Any], ...]
-Encode = Callable[[Sequence[Passage]], Arrays]
+Encode = Callable[[Sequence[Passage]], NDArray[np.float16]]
 
 
 class _ShardRecord(StoredModel):
@@ -122,10 +122,10 @@ class Shards:
 
 
 class ShardWriter:
-    """Writes a folder's shards, each with an array of ids and one for each of `kinds`; reuses those of an interrupted build."""
+    """Writes a folder's shards, each with an array of vectors and one of ids; reuses those of an interrupted build."""
 
-    def __init__(self, folder: Path, kinds: Sequence[str] = ("vectors",)) -> None:
-        self.folder, self._kinds = folder, (*kinds, "ids")
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         truncate_log(folder / SHARDS_FILE)
         self._records: dict[int, _ShardRecord] = {}
         for _, line in read_jsonl(folder / SHARDS_FILE) if (folder / SHARDS_FILE).exists() else ():
@@ -140,12 +140,12 @@ class ShardWriter:
             return None
         return record.passages if [sha256(path) for path in paths] == record.sha256 else None
 
-    def add(self, number: int, key: str, ids: Sequence[str], *arrays: NDArray[Any]) -> None:
+    def add(self, number: int, key: str, ids: Sequence[str], vectors: NDArray[np.float16]) -> None:
         """Write a shard's arrays, then its line in the list."""
         encoded = np.array([text.encode("utf-8", "surrogatepass") for text in ids], dtype=np.bytes_)
         if self._records.pop(number, None):  # else a kill could leave new arrays under the old key
             self._write_list()
-        for path, array in zip(self._paths(number), (*arrays, encoded), strict=True):
+        for path, array in zip(self._paths(number), (vectors, encoded), strict=True):
             with atomic_write(path) as handle:
                 np.save(handle, array, allow_pickle=False)
         hashes = [sha256(path) for path in self._paths(number)]
@@ -159,7 +159,7 @@ class ShardWriter:
         """Sort the list, remove the files of shards outside `keys`, and return the number of passages."""
         self._records = {number: self._records[number] for number in sorted(keys)}
         kept = {path for number in keys for path in self._paths(number)}
-        for path in {path for kind in self._kinds for path in self.folder.glob(f"{kind}-*.npy")} - kept:
+        for path in {path for kind in _KINDS for path in self.folder.glob(f"{kind}-*.npy")} - kept:
             path.unlink()
         self._write_list()
         return sum(record.passages for record in self._records.values())
@@ -168,7 +168,7 @@ class ShardWriter:
         write_jsonl(self.folder / SHARDS_FILE, [record.model_dump() for record in self._records.values()])
 
     def _paths(self, number: int) -> list[Path]:
-        return [array_path(self.folder, kind, number) for kind in self._kinds]
+        return [array_path(self.folder, kind, number) for kind in _KINDS]
 
 
 def to_float16(numbers: NDArray[np.float32], ids: Sequence[str] | NDArray[np.str_]) -> NDArray[np.float16]:
@@ -195,8 +195,8 @@ class EncodingTask:
         return self.where
 
 
-def encode_task(task: EncodingTask) -> tuple[list[str], Arrays]:
-    """The ids and arrays of a task's passages."""
+def encode_task(task: EncodingTask) -> tuple[list[str], NDArray[np.float16]]:
+    """The ids and vectors of a task's passages."""
     path, _, first = task.where.rpartition(":")
     lines = enumerate(task.lines.splitlines(), start=int(first))
     passages = [parse_passage(line, f"{path}:{number}") for number, line in lines if line.strip()]
@@ -204,7 +204,7 @@ def encode_task(task: EncodingTask) -> tuple[list[str], Arrays]:
 
 
 def encode_corpus(
-    passages: Path, folder: Path, kinds: Sequence[str], fingerprint: str, encode: Encode, *, engine: Engine = "local",
+    passages: Path, folder: Path, fingerprint: str, encode: Encode, *, engine: Engine = "local",
     workers: int = 1, gpus: int = 0,
 ) -> int:  # fmt: skip
     """Encode `passages-*.jsonl` into a folder of shards, and return the number of passages.
@@ -213,13 +213,12 @@ def encode_corpus(
 
     Args:
         passages, folder: the folders of the passages and of the shards.
-        kinds: the names of the arrays that `encode` returns.
         fingerprint: the model's and the settings'; shards with a different fingerprint are encoded again.
-        encode: returns the arrays of a shard; it must be picklable for several workers.
+        encode: returns the vectors of passages; it must be picklable for several workers.
         engine, workers, gpus: see `ifqa.workers.pool.map_tasks`.
     """
     shards, count = count_passages(passages)
-    writer, keys, reused = ShardWriter(folder, kinds), dict[int, str](), 0
+    writer, keys, reused = ShardWriter(folder), dict[int, str](), 0
     with bar("vectors", count) as advance:
 
         def unfinished_tasks() -> Iterator[EncodingTask]:
@@ -234,8 +233,8 @@ def encode_corpus(
                     advance(finished)
 
         tasks = unfinished_tasks()
-        for task, (ids, arrays) in map_tasks(encode_task, tasks, workers=workers, engine=engine, gpus=gpus):
-            writer.add(task.number, keys[task.number], ids, *arrays)
+        for task, (ids, vectors) in map_tasks(encode_task, tasks, workers=workers, engine=engine, gpus=gpus):
+            writer.add(task.number, keys[task.number], ids, vectors)
             advance(len(ids))
     if reused:
         logger.info(f"{reused:,} passages reused from an earlier build")
@@ -253,20 +252,15 @@ def _iter_tasks(shards: dict[int, Path], encode: Encode) -> Iterator[EncodingTas
                 yield EncodingTask(next(numbers), text, f"{path}:{batch[0][0]}", encode)
 
 
-def estimate_encoding(passages: int, encode: Encode, device: str, *, gpus: int = 1, fixed_arrays: int = 0) -> BuildCost:
-    """The cost of encoding passages on `gpus` GPUs in parallel, estimated by encoding a sample on a device.
-
-    `fixed_arrays` is how many of a shard's first arrays do not grow with its passages.
-    """
+def estimate_encoding(passages: int, encode: Encode, device: str, *, gpus: int = 1) -> BuildCost:
+    """The cost of encoding passages on `gpus` GPUs in parallel, estimated by encoding a sample on a device."""
     sample = sample_passages(device)
     encode(sample[:8])  # warm-up
     started = time.perf_counter()
-    arrays = encode(sample)
+    vectors = encode(sample)
     per_second = len(sample) / (time.perf_counter() - started) * gpus
-    sizes = [array.nbytes for array in arrays]
-    per_passage = sum(sizes[fixed_arrays:]) / len(sample)
-    shards = -(-passages // SHARD_PASSAGES)
-    disk = passages * (per_passage + ID_BYTES) + shards * sum(sizes[:fixed_arrays])
+    per_passage = vectors.nbytes / len(sample)
+    disk = passages * (per_passage + ID_BYTES)
     memory = _peak_memory() + 3 * SHARD_PASSAGES * (per_passage + _LINE_BYTES)
     about = f" at {per_second:,.0f} passages a second, measured now"
     return BuildCost(passages / per_second, disk, memory, about)
