@@ -145,7 +145,7 @@ class Dense(IndexedRetriever):
         obsolete = ("faiss*", "trained.index") if not factory else () if keep_vectors else ("vectors-*.npy",)
         for path in (path for pattern in obsolete for path in folder.glob(pattern)):
             path.unlink()
-        family, trained_on = read_training(model, hub.question_model(model, query_model))
+        family, trained_on = encoders.read_training(model, hub.question_model(model, query_model))
         write_json(folder / _FACTS_FILE, facts | {"factory": factory, "family": family, "trained_on": trained_on})
 
     @classmethod
@@ -167,7 +167,7 @@ class Dense(IndexedRetriever):
     @classmethod
     def training_family(cls, model: str = hub.MINILM, **_: object) -> str:
         """The split family that `ifqa train dense` trained a model on, or empty, without loading the model."""
-        return read_training(model)[0] if Path(model).is_dir() else ""
+        return encoders.read_training(model)[0] if Path(model).is_dir() else ""
 
     @classmethod
     def build_requirements(
@@ -205,12 +205,3 @@ class _DenseFacts(StoredModel):
     factory: str
     family: str
     trained_on: list[str]
-
-
-def read_training(*models: str) -> tuple[str, list[str]]:
-    """The split family that `ifqa train dense` trained a model on, and the SHA-256 of its question files; empty for others."""
-    folders = [hub.model_folder(model) for model in models if model]
-    for path in (parent / "manifest.json" for folder in folders for parent in (folder, folder.parent)):
-        if path.exists() and isinstance(manifest := read_json(path), dict) and "family" in manifest:
-            return manifest["family"], list(manifest.get("sources", {}).values())
-    return "", []

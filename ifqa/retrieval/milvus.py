@@ -22,7 +22,6 @@ from ifqa.models import hub
 from ifqa.progress import bar
 from ifqa.protocols import IndexedRetriever, PathSetting, Requirement
 from ifqa.records import Hit, Passage, Question, SearchResult
-from ifqa.retrieval.dense import read_training
 from ifqa.retrieval.vectors import encoders, sparse_encoder
 from ifqa.settings import Natural, Precision, StoredModel, Text, check_arguments, parse_stored
 from ifqa.storage.artifacts import compute_fingerprint
@@ -205,14 +204,14 @@ class Milvus(IndexedRetriever):
                     client.drop_collection(former)
         finally:
             close(client, uri, folder)
-        family, trained_on = read_training(model, query_model) if model else ("", [])
+        family, trained_on = encoders.read_training(model, query_model) if model else ("", [])
         facts = {"uri": uri, "collection": name, "alias": alias, "passages": count, "dense": dense, "sparse": sparse}
         write_json(folder / _FACTS_FILE, facts | {"family": family, "trained_on": trained_on})
 
     @classmethod
     def training_family(cls, model: str = "", **_: object) -> str:
         """The split family that `ifqa train dense` trained the encoder on, or empty."""
-        return read_training(model)[0] if model and Path(model).is_dir() else ""
+        return encoders.read_training(model)[0] if model and Path(model).is_dir() else ""
 
     @classmethod
     def build_requirements(

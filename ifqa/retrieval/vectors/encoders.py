@@ -283,3 +283,12 @@ def to_float32(_module: object, _inputs: object, features: Features) -> Features
 
     floats = {name for name, feature in features.items() if torch.is_tensor(feature) and feature.is_floating_point()}
     return {name: feature.float() if name in floats else feature for name, feature in features.items()}
+
+
+def read_training(*models: str) -> tuple[str, list[str]]:
+    """The split family that `ifqa train dense` trained a model on, and the SHA-256 of its question files; empty for others."""
+    folders = [hub.model_folder(model) for model in models if model]
+    for path in (parent / "manifest.json" for folder in folders for parent in (folder, folder.parent)):
+        if path.exists() and isinstance(manifest := read_json(path), dict) and "family" in manifest:
+            return manifest["family"], list(manifest.get("sources", {}).values())
+    return "", []
