@@ -32,10 +32,10 @@ FEW = 12  # questions; reading the whole sample with the span reader takes half 
 #: Test id -> (notebook, replaced parameters, expected output).
 RUNS = {
     "questions": ("questions", "", "sample: train, dev, hard"),
-    "closed_vs_open_book": ("closed_vs_open_book", "", "8 questions; closed book: sample-closed-book, open book: sample-llm"),
+    "closed_vs_open_book": ("closed_vs_open_book", "", "83 questions; closed book: sample-closed-book, open book: sample-llm"),
     "closed_vs_open_book of others": (
         "closed_vs_open_book",
-        'open_book = "sample-llm+limit=4"\nclosed_book = "sample-closed-book+limit=4"',
+        'open_book = "sample-llm+limit=4"\nclosed_book = "sample-closed-book+limit=4"\nfactual_of = ""',
         "4 questions; closed book: sample-closed-book+limit=4, open book: sample-llm+limit=4",
     ),
     "retrieval": ("retrieval", "", "83 questions; sample-hard, sample-hybrid"),
@@ -46,8 +46,8 @@ RUNS = {
     ),
     "errors of a part": (
         "errors",
-        f'experiment = "sample-hard+limit={FEW}"\nfactual_of = "sample-llm"\nexamples = 1',
-        f"sample-hard+limit={FEW}: {FEW} questions; the real world's answer is told of 7",
+        f'experiment = "sample-hard+limit={FEW}"\nfactual_of = "sample-llm-steps"\nexamples = 1',
+        f"sample-hard+limit={FEW}: {FEW} questions; the real world's answer is told of 81",
     ),
     "causalqa of a part": (
         "causalqa",

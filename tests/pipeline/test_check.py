@@ -287,7 +287,7 @@ def test_a_retrievers_requests_are_estimated_too():
 def test_recorded_completions_are_not_asked():
     lines, complaint = check_lines("sample-closed-book")
     assert complaint == ""
-    assert "done   llm replay of the reader: 8 completions are in the cache" in lines
+    assert "done   llm replay of the reader: 83 completions are in the cache" in lines
 
 
 def missing_for(experiment):
