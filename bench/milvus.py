@@ -113,15 +113,15 @@ def disk(folder: Path) -> int:
 def ask(search: Callable[..., Any], questions: Sequence[Question], clients: int) -> str:
     """The median milliseconds of a question, and questions per second, with clients that ask one after another."""
 
-    def one(question: Question) -> float:
+    def seconds(question: Question) -> float:
         started = time.monotonic()
         search([question], 20)
         return time.monotonic() - started
 
-    one(questions[0])
+    seconds(questions[0])
     started = time.monotonic()
     with ThreadPoolExecutor(clients) as pool:
-        times = list(pool.map(one, questions))
+        times = list(pool.map(seconds, questions))
     return f"{1000 * median(times):,.0f} ms, {len(times) / (time.monotonic() - started):,.1f} questions a second"
 
 

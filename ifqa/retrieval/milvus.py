@@ -9,6 +9,7 @@ complete, so searchers see all of it or nothing.
 import hashlib
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -33,14 +34,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-VARIABLE = "MILVUS_TOKEN"  # the environment variable of "user:password", or of a key
-TRUSTED = "MILVUS_URI"  # that of the server which gets the token, beside those on this machine
+KEY_VARIABLE = "MILVUS_TOKEN"  # the environment variable of "user:password", or of a key
+ADDRESS_VARIABLE = "MILVUS_URI"  # that of the server which gets the token, beside those on this machine
 Field = Literal["bm25", "dense", "sparse"]
 _FACTS_FILE, _LITE_FILE = "milvus.json", "milvus.db"
-_INSERTED = 256  # passages of an insert; with 1,024 numbers each it stays below gRPC's limit of 4 MB
-_ASKED = 64  # questions of a search
+_INSERT_PASSAGES = 256  # passages of an insert; with 1,024 numbers each it stays below gRPC's limit of 4 MB
+_SEARCH_QUESTIONS = 64  # questions of a search
 _SECONDS = 60.0  # after which a request fails
+_LOAD_SECONDS = 600.0
 _LONGEST = 65_535  # bytes of a text or an id; the most that Milvus takes
+_HASH = 12  # hex digits at the end of a collection's name: of its passages, encoders and analyzer
 _K1, _B = 0.9, 0.4  # of `ifqa.retrieval.bm25`
 
 
@@ -107,8 +110,10 @@ class Milvus(IndexedRetriever):
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first; ties have the server's order."""
         rankings: list[SearchResult] = []
-        for start in range(0, len(questions), _ASKED):
-            texts = [encoders.replace_surrogates(question.text) for question in questions[start : start + _ASKED]]
+        for start in range(0, len(questions), _SEARCH_QUESTIONS):
+            texts = [
+                encoders.replace_surrogates(question.text) for question in questions[start : start + _SEARCH_QUESTIONS]
+            ]
             with report_errors(self._uri):
                 answers = self._ask(
                     [(field, self._queries(field, texts)) for field in self._fields], min(k, self._count)
@@ -148,7 +153,7 @@ class Milvus(IndexedRetriever):
         Raises IfqaError if there are no passages, a model is missing, or the server does not answer or refuses something.
 
         Args:
-            uri: the server's address; empty for a file in the folder. See `VARIABLE` for its token.
+            uri: the server's address; empty for a file in the folder. See `KEY_VARIABLE` for its token.
             collection: the alias on the server; by default ifqa_CORPUS_INDEX.
             replace: whether a changed corpus fills a new collection; if False, the changed passages are inserted and deleted in
                 the collection that is being searched. A file is always made anew.
@@ -169,39 +174,41 @@ class Milvus(IndexedRetriever):
         encoder = _open_encoder(dense, device) if dense else None
         weigher = sparse_encoder.open_sparse_encoder(sparse_model, resolved, device) if sparse else None
 
-        def rows(batch: Sequence[Passage]) -> list[dict[str, Any]]:
-            made: list[dict[str, Any]] = [{"id": item.id, "digest": _digest(item), "text": item.text} for item in batch]
+        def to_records(batch: Sequence[Passage]) -> list[dict[str, Any]]:
+            records: list[dict[str, Any]] = [
+                {"id": item.id, "digest": _digest(item), "text": item.text} for item in batch
+            ]
             if encoder:
-                for row, vector in zip(made, encoder.encode_passages(batch), strict=True):
-                    row["dense"] = vector
+                for record, vector in zip(records, encoder.encode_passages(batch), strict=True):
+                    record["dense"] = vector
             if weigher:
-                for row, weights in zip(made, sparse_encoder.passage_weights(weigher, titles, batch), strict=True):
-                    row["sparse"] = weights
-            return made
+                for record, weights in zip(
+                    records, sparse_encoder.passage_weights(weigher, titles, batch), strict=True
+                ):
+                    record["sparse"] = weights
+            return records
 
         shape = {"analyzer": analyzer, "dense": dense, "sparse": sparse, "version": cls.version}
         if replace or not uri:
             shape["passages"] = list(map(sha256, shards.values()))
-        alias = (
-            (collection or f"ifqa_{passages.parent.name}_{folder.name.strip('.').removesuffix('.partial')}")
-            if uri
-            else ""
-        )
-        alias = "".join(character if character.isalnum() and character.isascii() else "_" for character in alias)
-        name = f"{alias or 'passages'}_{compute_fingerprint(shape)[:12]}"
+        index = folder.name.strip(".").removesuffix(".partial")
+        alias = re.sub(r"\W", "_", collection or f"ifqa_{passages.parent.name}_{index}", flags=re.ASCII) if uri else ""
+        name = f"{alias or 'passages'}_{compute_fingerprint(shape)[:_HASH]}"
         client = connect(uri, folder)
         try:
             with report_errors(uri):
+                former = _aliased_collection(client, alias) if alias else ""
                 if not client.has_collection(name):
                     dimension = encoder.facts["dimension"] if encoder else None
                     client.create_collection(
                         name, schema=_schema(analyzer, dimension, bool(sparse)), consistency_level="Strong",
                         index_params=_index_params(client, dimension, bool(sparse)), timeout=_SECONDS,
                     )  # fmt: skip
-                _insert(client, name, chain.from_iterable(map(read_shard, shards.values())), count, rows)
-                former = _move_alias(client, alias, name) if alias else ""
-                if former not in ("", name):
-                    client.drop_collection(former)
+                _insert(client, name, chain.from_iterable(map(read_shard, shards.values())), count, to_records)
+                if alias and former != name:
+                    (client.alter_alias if former else client.create_alias)(name, alias)
+                    if former:
+                        client.drop_collection(former)
         finally:
             close(client, uri, folder)
         family, trained_on = encoders.read_training(model, query_model) if model else ("", [])
@@ -252,10 +259,12 @@ def connect(uri: str, index: Path) -> "MilvusClient":
         except MilvusException as error:
             fault = f"cannot open {index / _LITE_FILE}: another process has it open, or it is damaged"
             raise ServiceError(f"{fault}; wait for that process, or share the index on a server (uri)") from error
-    check_address(uri, "milvus: uri", "http://localhost:19530", VARIABLE)
-    token = os.environ.get(VARIABLE, "")
-    if token and not is_local(uri) and uri != os.environ.get(TRUSTED, ""):
-        raise ConfigError(f"{VARIABLE} is not sent to {uri}; if you trust that server: export {TRUSTED}={uri}")
+    check_address(uri, "milvus: uri", "http://localhost:19530", KEY_VARIABLE)
+    token = os.environ.get(KEY_VARIABLE, "")
+    if token and not is_local(uri) and uri != os.environ.get(ADDRESS_VARIABLE, ""):
+        raise ConfigError(
+            f"{KEY_VARIABLE} is not sent to {uri}; if you trust that server: export {ADDRESS_VARIABLE}={uri}"
+        )
     with report_errors(uri):
         return MilvusClient(uri, token=token, timeout=_SECONDS)
 
@@ -278,13 +287,13 @@ def report_errors(uri: str) -> Iterator[None]:
         yield
     except MilvusException as error:
         details = getattr(error.__cause__, "details", lambda: "")()  # gRPC's, which a refused token has
-        message = redact(f"{error.message} {details}", os.environ.get(VARIABLE, ""))
+        message = redact(f"{error.message} {details}", os.environ.get(KEY_VARIABLE, ""))
         raise ServiceError(f"milvus {uri or _LITE_FILE}: {message}; what was inserted is kept") from error
 
 
 def count_rows(client: "MilvusClient", collection: str) -> int:
     """Load a collection for searching, and count its passages, without deleted ones."""
-    client.load_collection(collection, timeout=_SECONDS)
+    client.load_collection(collection, timeout=_LOAD_SECONDS)
     return int(client.query(collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
 
 
@@ -331,12 +340,12 @@ def _index_params(client: "MilvusClient", dimension: int | None, sparse: bool) -
 
 def _insert(
     client: "MilvusClient", name: str, passages: Iterator[Passage], count: int,
-    rows: Callable[[Sequence[Passage]], list[dict[str, Any]]],
+    to_records: Callable[[Sequence[Passage]], list[dict[str, Any]]],
 ) -> None:  # fmt: skip
     """Insert the passages that a collection lacks or has with another text, and delete those that the corpus lacks."""
     before, kept, ids = count_rows(client, name), 0, set[str]()
     with bar("milvus", count) as advance:
-        while batch := list(islice(passages, _INSERTED)):
+        while batch := list(islice(passages, _INSERT_PASSAGES)):
             digests: dict[str, str] = {}
             if before:
                 ids.update(passage.id for passage in batch)
@@ -345,27 +354,28 @@ def _insert(
             changed = [passage for passage in batch if digests.get(passage.id) != _digest(passage)]
             kept += len(batch) - len(changed)
             if changed:
-                client.upsert(name, rows(changed), timeout=_SECONDS)
+                client.upsert(name, to_records(changed), timeout=_SECONDS)
             advance(len(batch))
     if kept:
         logger.info(f"{kept:,} passages kept from an earlier build")
     client.flush(name, timeout=_SECONDS)
     if before and count_rows(client, name) != count:
-        stored_ids = client.query_iterator(name, batch_size=_INSERTED, output_fields=["id"])
+        stored_ids = client.query_iterator(name, batch_size=_INSERT_PASSAGES, output_fields=["id"])
         extra: list[str] = []
         while page := stored_ids.next():
             extra += [row["id"] for row in page if row["id"] not in ids]
-        for start in range(0, len(extra), _INSERTED):
-            client.delete(name, ids=extra[start : start + _INSERTED])
+        for start in range(0, len(extra), _INSERT_PASSAGES):
+            client.delete(name, ids=extra[start : start + _INSERT_PASSAGES])
         client.flush(name, timeout=_SECONDS)
 
 
-def _move_alias(client: "MilvusClient", alias: str, name: str) -> str:
-    """Point an alias to a collection; returns the collection it named before, if any."""
-    aliases = [known for other in client.list_collections() for known in client.list_aliases(other)["aliases"]]
-    if alias not in aliases:
-        client.create_alias(name, alias)
+def _aliased_collection(client: "MilvusClient", alias: str) -> str:
+    """The collection that an alias names, or empty. Raises ConfigError if ifqa did not make it, since it would be dropped."""
+    if not client.has_collection(alias):
         return ""
-    former = str(client.describe_alias(alias)["collection_name"])
-    client.alter_alias(name, alias)
-    return former
+    name = str(client.describe_alias(alias)["collection_name"])
+    if not re.fullmatch(rf"{alias}_[0-9a-f]{{{_HASH}}}", name):
+        raise ConfigError(
+            f"milvus: the alias {alias!r} names the collection {name!r}, which ifqa did not make; set `collection`"
+        )
+    return name

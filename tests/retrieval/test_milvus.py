@@ -68,15 +68,15 @@ def test_each_field_finds_what_its_own_index_finds_and_fields_are_fused_by_rank(
     passages = next(tmp_path.glob("passages*"))
     Dense.build(passages, tmp_path / "dense", model=models["model"], **ANSWERS)
     alone = {field: Milvus(folder, fields=[field]).search(QUESTIONS, 60) for field in ("dense", "sparse")}
-    for found, expected in zip(alone["dense"], Dense(tmp_path / "dense").search(QUESTIONS, 60), strict=True):
-        assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], rel=2e-3)
+    for ranking, expected in zip(alone["dense"], Dense(tmp_path / "dense").search(QUESTIONS, 60), strict=True):
+        assert [hit.score for hit in ranking] == pytest.approx([hit.score for hit in expected], rel=2e-3)
     reference = SparseEncoder(models["sparse_model"], device="cpu")
     texts = [question.text.encode("utf-8", "replace").decode() for question in QUESTIONS]
     scores = reference.similarity(reference.encode_query(texts), reference.encode_document(TEXTS)).numpy()
-    for found, expected in zip(alone["sparse"], scores, strict=True):
-        assert [hit.score for hit in found] == pytest.approx(sorted(expected[expected > 0], reverse=True), rel=1e-4)
-        assert [expected[int(hit.passage_id[1:])] for hit in found] == pytest.approx(
-            [hit.score for hit in found], rel=1e-4
+    for ranking, expected in zip(alone["sparse"], scores, strict=True):
+        assert [hit.score for hit in ranking] == pytest.approx(sorted(expected[expected > 0], reverse=True), rel=1e-4)
+        assert [expected[int(hit.passage_id[1:])] for hit in ranking] == pytest.approx(
+            [hit.score for hit in ranking], rel=1e-4
         )
     fused = Milvus(folder, fields=["dense", "sparse"]).search(QUESTIONS, 10)
     for number, ranking in enumerate(fused):
@@ -95,7 +95,7 @@ def test_a_killed_build_keeps_its_passages_and_ends_with_the_same_index(tmp_path
     whole = Milvus(build(tmp_path, name="whole")).search(QUESTIONS, 60)
     passages = next(tmp_path.glob("passages*"))
     code = (
-        "import os, signal, sys; from pathlib import Path; from ifqa.retrieval import milvus; milvus._INSERTED = 10\n"
+        "import os, signal, sys; from pathlib import Path; from ifqa.retrieval import milvus; milvus._INSERT_PASSAGES = 10\n"
         "from pymilvus import MilvusClient; upsert, calls = MilvusClient.upsert, []\n"
         "def stop(*args, **options):\n"
         "    calls.append(upsert(*args, **options))\n"
@@ -133,6 +133,16 @@ def test_those_who_search_see_the_old_corpus_or_the_new_one_while_the_alias_move
     assert {frozenset(kinds) for kinds in seen} == {frozenset({"old"}), frozenset({"new"})}
     assert len(index.search(question, 40)[0]) == 40
     assert len(index._client.list_collections()) == 1, "the old collection stays"
+
+
+def test_an_alias_of_somebody_elses_collection_is_refused(tmp_path, server):
+    client = milvus.connect(server, tmp_path)
+    client.create_collection("theirs", dimension=4)
+    client.create_alias("theirs", "taken")
+    for name in ("taken", "theirs"):
+        with refused("'theirs', which ifqa did not make; set `collection`|alias"):
+            build(tmp_path, uri=server, collection=name)
+    assert client.has_collection("theirs")
 
 
 def test_a_corpus_can_be_changed_in_place(tmp_path, server, caplog):
@@ -180,7 +190,7 @@ class _Refusing(grpc.GenericRpcHandler):
 
 @pytest.mark.parametrize(("silent", "message"), [(False, "auth check failure"), (True, "milvus http.*")])
 def test_a_refused_token_and_a_silent_server_are_one_line_without_the_token(silent, message, tmp_path, monkeypatch):
-    monkeypatch.setenv(milvus.VARIABLE, "root:hidden-key")
+    monkeypatch.setenv(milvus.KEY_VARIABLE, "root:hidden-key")
     monkeypatch.setattr(milvus, "_SECONDS", 0.5)
     server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[_Refusing(silent)])
     port = server.add_insecure_port("127.0.0.1:0")
@@ -200,6 +210,6 @@ def test_addresses_that_do_not_answer_or_may_not_get_the_token_are_refused(tmp_p
         milvus.connect("http://root:key@cluster:19530", tmp_path)
     with refused("milvus: uri must begin with"):
         milvus.connect("cluster", tmp_path)
-    monkeypatch.setenv(milvus.VARIABLE, "root:hidden-key")
+    monkeypatch.setenv(milvus.KEY_VARIABLE, "root:hidden-key")
     with refused("MILVUS_TOKEN is not sent to http://cluster:19530; if you trust that server: export MILVUS_URI="):
         milvus.connect("http://cluster:19530", tmp_path)
