@@ -249,6 +249,7 @@ def connect(uri: str, index: Path) -> "MilvusClient":
     Raises ConfigError for a wrong address or one that may not get the token, ServiceError if the server does not answer or
     refuses the token, or another process has the file open.
     """
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC prints that Milvus Lite answers its pings too late
     from pymilvus import MilvusClient, MilvusException
 
     logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs each error that it raises
