@@ -123,14 +123,18 @@ def accepted_arguments(function: Callable[..., object], **arguments: object) -> 
 
 
 def resolve_paths(function: Callable[..., object], settings: Mapping[str, object], root: Path) -> dict[str, object]:
-    """A plugin's settings, with each `PathSetting` joined to `root` if that file or folder exists."""
+    """A plugin's settings, with each `PathSetting` joined to `root` if that file or folder exists.
+
+    A default is not joined: it names what ships with ifqa, also where `root` has a folder of that name.
+    """
     if root == Path():
         return dict(settings)
     parameters = inspect.signature(function).parameters
     resolved = dict(settings)
     for name, path in settings.items():
         is_path = name in parameters and parameters[name].annotation == roles.PathSetting
-        if is_path and isinstance(path, str) and path and (root / path).exists():
+        is_default = is_path and path == parameters[name].default
+        if is_path and not is_default and isinstance(path, str) and path and (root / path).exists():
             resolved[name] = str(root / path)
     return resolved
 

@@ -175,3 +175,11 @@ def test_an_imported_file_is_logged_once(module, capsys):
         plugins.load_plugin("reader", f"{name}:Mine")
     plugins.load_plugin("reader", "predictions")
     assert capsys.readouterr().err == f"reader said_of_tests:Mine: imported {Path.cwd() / 'said_of_tests.py'}\n"
+
+
+def test_a_path_below_the_root_is_joined_and_a_default_name_is_not(tmp_path):
+    (tmp_path / "ifqa").mkdir()
+    (tmp_path / "ranker.json").touch()
+    build = plugins.load_plugin("retriever", "ranker").__init__
+    assert plugins.resolve_paths(build, {"model": "ifqa"}, tmp_path) == {"model": "ifqa"}
+    assert plugins.resolve_paths(build, {"model": "ranker.json"}, tmp_path) == {"model": str(tmp_path / "ranker.json")}
