@@ -93,11 +93,11 @@ def run(
         >>> import ifqa
         >>> scores = ifqa.run("sample-llm")
         >>> scores.questions, scores["EM"].value
-        (8, 75.0)
-        >>> scores.rows[0]["answer"], scores.rows[0]["EM"]
-        ('the Floridas', 1.0)
+        (83, 15.66)
+        >>> scores.rows[15]["answer"], scores.rows[15]["EM"]
+        ('Noel Odell', 1.0)
         >>> list(scores.outcomes().values()).count("reading miss")
-        1
+        38
 
         With the reader "none" only the retrieved passages are scored:
 
@@ -156,9 +156,9 @@ def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answe
     Examples:
         >>> import ifqa
         >>> _ = ifqa.run("sample-llm")
-        >>> answer = ifqa.answers("sample-llm")[2]
+        >>> answer = ifqa.answers("sample-llm")[15]
         >>> print(answer, "/", answer.question.answers[0], "/", answer.evidence[0].title)
-        stationary engines / stationary engines / Liverpool and Manchester Railway
+        Noel Odell / Noel Odell / Mount Everest
     """
     run = _load_run(experiment, root, None, {})
     _ = run.reader  # raises without a reader
@@ -177,7 +177,7 @@ def compare(
         >>> _ = ifqa.run("sample-closed-book"), ifqa.run("sample-llm")
         >>> difference = ifqa.compare("sample-closed-book", "sample-llm")["EM"]
         >>> difference.delta, difference.won, difference.lost
-        (62.5, 6, 1)
+        (14.46, 13, 1)
 
     It lists up to `count` questions that differ in `measure`, by default the headline measure. If the experiments' questions
     differ, `common` compares over those that both have.

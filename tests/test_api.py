@@ -64,10 +64,10 @@ def test_scores_print_and_become_plain_data_a_frame_and_html(workplace):
     assert "EM" in list(scores)
     assert f"{scores['EM']}" == "15.7 [8.4, 24.1]"
     assert "\nEM              15.7   8.4 - 24.1          3.2       23.1            16.2\n" in str(scores)
-    assert scores.to_dict()["measures"]["EM"]["value"] == pytest.approx(100 * 13 / 83)
+    assert scores.to_dict()["measures"]["EM"]["value"] == 15.66
     frame = scores.to_frame()
     numeric = frame[(frame.over == "numeric") & (frame.measure == "EM")]
-    assert numeric.value.item() == scores["numeric.EM"].value == pytest.approx(100 / 31)
+    assert numeric.value.item() == scores["numeric.EM"].value == pytest.approx(100 / 31, abs=0.005)
     assert "<td>EM</td><td>15.7</td>" in scores._repr_html_()
     scores.to_dict()["measures"].clear()
     assert "EM" in scores.content["measures"]
@@ -81,7 +81,7 @@ def test_scores_have_a_row_and_an_outcome_for_each_question(workplace):
     scores = ifqa.run("sample-llm")
     questions = ifqa.questions("sample", "hard")
     assert [row["id"] for row in scores.rows] == [question.id for question in questions]
-    assert sum(row["EM"] for row in scores.rows) / 83 == pytest.approx(scores["EM"].value / 100)
+    assert sum(row["EM"] for row in scores.rows) / 83 == pytest.approx(scores["EM"].value / 100, abs=5e-5)
     outcomes = scores.outcomes()
     wrong = {row["id"]: row["answer"] for row in scores.rows if not row["EM"]}
     assert {question_id for question_id, outcome in outcomes.items() if outcome != "right"} == wrong.keys()
