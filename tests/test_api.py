@@ -91,7 +91,7 @@ def test_scores_have_a_row_and_an_outcome_for_each_question(workplace):
     assert {outcome for question_id, outcome in factual.items() if wrong.get(question_id)} == {
         "answered the real world"
     }
-    gold = {question.id: question.answers[0] for question in questions}
+    gold = {question.id: question.answers[0] for question in questions[:8]}
     assert set(ifqa.evaluate(gold, split="hard").outcomes().values()) == {"right", "no answer"}
 
 
