@@ -232,6 +232,8 @@ def _describe_schema(schema: Mapping[str, Any]) -> str:
         return " or ".join(map(repr, choices))
     kind = schema.get("type", "object" if "$ref" in schema else "")
     if kind == "array":
+        if choices := _list_choices(schema["items"]):
+            return f"a list with {', '.join(map(repr, choices))}"
         return "a list of texts" if schema["items"].get("type") == "string" else "a list"
     bounds = [f"{words} {schema[key]:.10g}" for key, words in _BOUNDS.items() if key in schema]
     limits = ", ".join(bounds).replace(", at most", " to" if "minimum" in schema else ", at most")

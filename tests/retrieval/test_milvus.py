@@ -165,6 +165,8 @@ def test_a_file_serves_one_process_and_a_server_may_be_replaced_by_nothing(tmp_p
     assert "another process has it open" in other.stderr.splitlines()[-1]
     with refused("has no field 'dense'; known: bm25"):
         Milvus(folder, fields=["dense"])
+    with refused("'fields': wanted a list with 'bm25', 'dense', 'sparse', found \\['colbert'\\]"):
+        Milvus(folder, fields=["colbert"])
     shared = build(tmp_path, name="shared", uri=server, collection="gone")
     client = milvus.connect(server, folder)
     client.drop_alias("gone")
