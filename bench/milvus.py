@@ -9,20 +9,20 @@ the server's. `--kills` kills a build at random moments, and compares its rankin
 """
 
 import argparse
-import os
 import random
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "stand_ins"))
+import psutil
+from milvus_server import milvus_server
 from retrieval import Rows, judge, markdown, recall_table
 
 from ifqa.corpus.passage_store import PassageStore
@@ -57,42 +57,31 @@ def main() -> None:
         if arguments.kills:
             kill_builds(passages, folder, questions, arguments.kills)
             return
-        server, uri = start_server(folder / "data")
-        print(f"insert: {build_seconds(passages, folder / 'file'):,.0f} s into a file, BM25 alone")
-        print(f"insert: {build_seconds(passages, folder / 'served', uri=uri, **model):,.0f} s on the server, {model}")
-        print(f"server: {resident(server.pid) / 1e6:,.0f} MB, file: {disk(folder / 'file') / 1e6:,.0f} MB of disk")
-        for fields in (["bm25"], ["dense"], ["bm25", "dense"]) if model else (["bm25"],):
-            rows["milvus " + " + ".join(fields)] = Milvus(folder / "served", fields=fields).search(questions, K)
-        print(markdown(recall_table(rows, judge(rows, questions, PassageStore(passages)))))
-        retrievers = {"bm25": load_plugin("retriever", "bm25")(corpus / "bm25")}
-        retrievers |= {
-            "milvus, file": Milvus(folder / "file"),
-            "milvus, server": Milvus(folder / "served", fields=["bm25"]),
-        }
-        for title, retriever in retrievers.items():
-            for clients in arguments.clients:
-                print(f"{title}, {clients} clients: {ask(retriever.search, questions[:64], clients)}", flush=True)
-        print(f"server: {resident(server.pid) / 1e6:,.0f} MB")
-        server.kill()
+        with milvus_server(folder / "data") as (uri, server):
+            process = psutil.Process(server.pid)
+            print(f"insert: {build_seconds(passages, folder / 'file'):,.0f} s into a file, BM25 alone")
+            print(
+                f"insert: {build_seconds(passages, folder / 'served', uri=uri, **model):,.0f} s on the server, {model}"
+            )
+            print(
+                f"server: {process.memory_info().rss / 1e6:,.0f} MB, file: {disk(folder / 'file') / 1e6:,.0f} MB of disk"
+            )
+            for fields in (["bm25"], ["dense"], ["bm25", "dense"]) if model else (["bm25"],):
+                rows["milvus " + " + ".join(fields)] = Milvus(folder / "served", fields=fields).search(questions, K)
+            print(markdown(recall_table(rows, judge(rows, questions, PassageStore(passages)))))
+            retrievers = {"bm25": load_plugin("retriever", "bm25")(corpus / "bm25")}
+            retrievers |= {
+                "milvus, file": Milvus(folder / "file"),
+                "milvus, server": Milvus(folder / "served", fields=["bm25"]),
+            }
+            for title, retriever in retrievers.items():
+                for clients in arguments.clients:
+                    print(f"{title}, {clients} clients: {ask(retriever.search, questions[:64], clients)}", flush=True)
+            print(f"server: {process.memory_info().rss / 1e6:,.0f} MB")
 
 
 def fuse(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
     return [top_hits(fuse_by_rank(pair, [1.0, 1.0]), K) for pair in zip(first, second, strict=True)]
-
-
-def start_server(folder: Path) -> tuple["subprocess.Popen[bytes]", str]:
-    """Milvus Lite's own server on a free port, once it listens."""
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(folder), "--host", "127.0.0.1"]
-    process = subprocess.Popen([*words, "--port", str(port)], stdout=subprocess.DEVNULL)
-    for _ in range(1200):
-        with closing(socket.socket()) as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return process, f"http://127.0.0.1:{port}"
-        time.sleep(0.05)
-    raise SystemExit("Milvus Lite's server does not listen")
 
 
 def build_seconds(passages: Path, folder: Path, **settings: Any) -> float:
@@ -100,10 +89,6 @@ def build_seconds(passages: Path, folder: Path, **settings: Any) -> float:
     started = time.monotonic()
     Milvus.build(passages, folder, **settings)
     return time.monotonic() - started
-
-
-def resident(process: int) -> int:
-    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def disk(folder: Path) -> int:

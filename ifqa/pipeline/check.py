@@ -99,6 +99,7 @@ def check(
         corpus = build.corpus
         yield f"corpus {name}"
         parts = [partial(_check_corpus, build, corpus.indexes)]
+        here = partial(_corpus_requirements, corpus, corpus.indexes)
     else:
         run = Run(override(load_experiment(name, root), changes))
         experiment = run.experiment
@@ -106,8 +107,8 @@ def check(
         system = System(run)
         parts = [partial(_check_corpus, run.corpus, experiment.indexes)] if run.corpus else []
         parts += [partial(part, run, system) for part in (_check_retrieval, _check_reading, _check_scoring)]
+        here = partial(requirements, run)
     Workers(engine=cast("Engine", engine or "local"))  # raises for an unknown engine
-    here = partial(_requirements_of, name, changes, root)
     parts.append(partial(_node_requirements, name, changes, root.absolute()) if engine == "ray" else here)
     problems: list[str] = []
     for part in parts:
@@ -240,15 +241,18 @@ def _inspect(task: tuple[str, Mapping[str, object], Path]) -> tuple[list[Require
         needs = _requirements_of(name, changes, Path())
     except (IfqaError, OSError) as error:
         needs = [Requirement(str(root), f"{error}; every node must see this folder under this path")]
-    versions = describe_environment(0)
-    return needs, {key: versions[key] for key in ("ifqa", "commit", "python", "libraries")}
+    return needs, _versions()
+
+
+def _versions() -> dict[str, object]:
+    environment = describe_environment(0)
+    return {key: environment[key] for key in ("ifqa", "commit", "python", "libraries")}
 
 
 def _node_requirements(name: str, changes: Mapping[str, object], root: Path) -> Iterator[Requirement]:
     """Those of each node of the Ray cluster."""
-    task = (name, changes, root)
-    _, mine = _inspect(task)
-    for node, answer in ask_nodes(_inspect, task):
+    mine = _versions()
+    for node, answer in ask_nodes(_inspect, (name, changes, root)):
         if isinstance(answer, str):
             yield Requirement(f"node {node}", f"{answer}; install the same ifqa there as here")
             continue

@@ -118,20 +118,18 @@ class Milvus(IndexedRetriever):
                 answers = self._ask(
                     [(field, self._queries(field, texts)) for field in self._fields], min(k, self._count)
                 )
-            # Milvus Lite has BM25's scores with a minus
-            bm25 = self._fields == ["bm25"]
-            scored = [[(hit["id"], hit["distance"]) for hit in answer] for answer in answers]
-            rankings += [SearchResult([Hit(key, abs(n) if bm25 else n) for key, n in hits]) for hits in scored]
+            score = abs if self._fields == ["bm25"] else float  # Milvus Lite has BM25's scores with a minus
+            rankings += [SearchResult([Hit(hit["id"], score(hit["distance"])) for hit in answer]) for answer in answers]
         return rankings
 
-    def _queries(self, field: str, texts: Sequence[str]) -> list[Any]:
+    def _queries(self, field: str, texts: Sequence[str]) -> Sequence[Any]:
         if field == "bm25":
-            return list(texts)
+            return texts
         if field == "dense":
             return list(self._encoder.encode_queries(texts))
-        return list(sparse_encoder.query_weights(self._sparse, texts))
+        return sparse_encoder.query_weights(self._sparse, texts)
 
-    def _ask(self, queries: Sequence[tuple[str, list[Any]]], limit: int) -> Any:
+    def _ask(self, queries: Sequence[tuple[str, Sequence[Any]]], limit: int) -> Any:
         from pymilvus import AnnSearchRequest, RRFRanker
 
         options: dict[str, Any] = {"limit": limit, "output_fields": ["id"], "timeout": _SECONDS}
@@ -196,7 +194,7 @@ class Milvus(IndexedRetriever):
         name = f"{alias or 'passages'}_{compute_fingerprint(shape)[:_HASH]}"
         client = connect(uri, folder)
         try:
-            with report_errors(uri):
+            with report_errors(uri, "; what was inserted is kept"):
                 former = _aliased_collection(client, alias) if alias else ""
                 if not client.has_collection(name):
                     dimension = encoder.facts["dimension"] if encoder else None
@@ -211,7 +209,7 @@ class Milvus(IndexedRetriever):
                         client.drop_collection(former)
         finally:
             close(client, uri, folder)
-        family, trained_on = encoders.read_training(model, query_model) if model else ("", [])
+        family, trained_on = encoders.read_training(model, dense["query_model"]) if model else ("", [])
         facts = {"uri": uri, "collection": name, "alias": alias, "passages": count, "dense": dense, "sparse": sparse}
         write_json(folder / _FACTS_FILE, facts | {"family": family, "trained_on": trained_on})
 
@@ -239,8 +237,8 @@ class Milvus(IndexedRetriever):
     @classmethod
     def build_fingerprint(cls, *, model: str = "", query_model: str = "", sparse_model: str = "", **_: object) -> str:
         """SHA-256 of the model files that `build` uses."""
-        models = [model, hub.question_model(model, query_model) if model else "", sparse_model]
-        return hub.model_fingerprint(*filter(None, models)) if any(models) else ""
+        dense = hub.model_fingerprint(model, hub.question_model(model, query_model)) if model else ""
+        return dense + (hub.model_fingerprint(sparse_model) if sparse_model else "")
 
 
 def connect(uri: str, index: Path) -> "MilvusClient":
@@ -280,16 +278,16 @@ def close(client: "MilvusClient", uri: str, index: Path) -> None:
 
 
 @contextmanager
-def report_errors(uri: str) -> Iterator[None]:
-    """Turn the server's errors into ServiceError, in one line without the token."""
+def report_errors(uri: str, state: str = "") -> Iterator[None]:
+    """Turn the server's errors into ServiceError, in one line without the token; `state` says what is kept."""
     from pymilvus import MilvusException
 
     try:
         yield
     except MilvusException as error:
         details = getattr(error.__cause__, "details", lambda: "")()  # gRPC's, which a refused token has
-        message = redact(f"{error.message} {details}", os.environ.get(KEY_VARIABLE, ""))
-        raise ServiceError(f"milvus {uri or _LITE_FILE}: {message}; what was inserted is kept") from error
+        message = redact(f"{error.message}{details and f' ({details})'}", os.environ.get(KEY_VARIABLE, ""))
+        raise ServiceError(f"milvus {uri or _LITE_FILE}: {message}{state}") from error
 
 
 def count_rows(client: "MilvusClient", collection: str) -> int:

@@ -30,7 +30,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 ATTEMPTS = 2  # tries of a task whose worker dies
-_NODE_SECONDS = 120  # until a node must have answered; its worker imports torch first
+_NODE_SECONDS = 120  # until a node must have answered; its worker starts first
 _SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTERM")  # Ray replaces their handlers
 _SIGACTION_BYTES = 1024  # more than the size of struct sigaction on any system
 
@@ -254,8 +254,8 @@ def ask_nodes(function: Callable[[Task], Result], task: Task) -> list[tuple[str,
 
         nodes = [node for node in ray.nodes() if node["Alive"]]
         pinned = (OnNode(node["NodeID"], soft=False) for node in nodes)
-        asked = [ray.remote(num_cpus=0, scheduling_strategy=place)(function).remote(task) for place in pinned]
-        for node, answer in zip(nodes, asked, strict=True):
+        references = [ray.remote(num_cpus=0, scheduling_strategy=place)(function).remote(task) for place in pinned]
+        for node, answer in zip(nodes, references, strict=True):
             name = f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']}:{node['NodeManagerPort']})"
             try:
                 answers.append((name, ray.get(answer, timeout=_NODE_SECONDS)))

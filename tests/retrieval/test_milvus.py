@@ -1,19 +1,18 @@
 """Milvus, as a file and behind a server of its own: what is found, resumed builds, changed corpora, and refusals."""
 
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from concurrent import futures
-from contextlib import closing
 
 import grpc
 import pytest
+from milvus_server import milvus_server
 from refusals import refused
 from sentence_transformers import SparseEncoder
-from tiny_encoder import WORDS, tiny, tiny_splade
+from tiny_encoder import WORDS, tiny, tiny_dpr, tiny_splade
 from vector_folder import write_passages
 
 from ifqa.records import Question
@@ -24,7 +23,7 @@ from ifqa.retrieval.milvus import Milvus
 
 TEXTS = [f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5) for n in range(60)]
 QUESTIONS = [Question(f"q/{n}", text) for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])]
-ANSWERS = {"precision": "float32", "device": "cpu"}
+CPU = {"precision": "float32", "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
@@ -35,27 +34,15 @@ def models(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """The address of Milvus Lite's own server, in a process of its own."""
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(tmp_path_factory.mktemp("milvus"))]
-    process = subprocess.Popen([*command, "--host", "127.0.0.1", "--port", str(port)], stdout=subprocess.DEVNULL)
-    for _ in range(600):
-        with closing(socket.socket()) as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.05)
-    yield f"http://127.0.0.1:{port}"
-    process.kill()
-    process.wait()
+    with milvus_server(tmp_path_factory.mktemp("milvus")) as (address, _):
+        yield address
 
 
 def build(tmp_path, texts=TEXTS, name="index", **settings):
     passages = tmp_path / f"passages of {name} {len(list(tmp_path.iterdir()))}"
     write_passages(passages, texts)
     (tmp_path / name).mkdir(exist_ok=True)
-    Milvus.build(passages, tmp_path / name, **ANSWERS, **settings)
+    Milvus.build(passages, tmp_path / name, **CPU, **settings)
     return tmp_path / name
 
 
@@ -66,7 +53,7 @@ def ids(rankings):
 def test_each_field_finds_what_its_own_index_finds_and_fields_are_fused_by_rank(models, tmp_path):
     folder = build(tmp_path, **models)
     passages = next(tmp_path.glob("passages*"))
-    Dense.build(passages, tmp_path / "dense", model=models["model"], **ANSWERS)
+    Dense.build(passages, tmp_path / "dense", model=models["model"], **CPU)
     alone = {field: Milvus(folder, fields=[field]).search(QUESTIONS, 60) for field in ("dense", "sparse")}
     for ranking, expected in zip(alone["dense"], Dense(tmp_path / "dense").search(QUESTIONS, 60), strict=True):
         assert [hit.score for hit in ranking] == pytest.approx([hit.score for hit in expected], rel=2e-3)
@@ -82,6 +69,15 @@ def test_each_field_finds_what_its_own_index_finds_and_fields_are_fused_by_rank(
     for number, ranking in enumerate(fused):
         scores = fuse_by_rank([alone["dense"][number][:10], alone["sparse"][number][:10]], [1, 1])
         assert [hit.score for hit in ranking] == pytest.approx(sorted(scores.values(), reverse=True)[:10], abs=1e-6)
+
+
+def test_an_index_is_known_by_the_files_of_all_its_encoders(models, tmp_path):
+    context = tiny_dpr(tmp_path)
+    fingerprints = [Milvus.build_fingerprint(**settings) for settings in ({}, models, models | {"model": context})]
+    assert fingerprints[0] == ""
+    assert len(set(fingerprints)) == 3
+    fingerprints.append(Milvus.build_fingerprint(model=context))
+    assert len(set(fingerprints)) == 4
 
 
 def test_bm25_ranks_passages_with_more_of_the_words_first(tmp_path):
@@ -156,7 +152,7 @@ def test_a_corpus_can_be_changed_in_place(tmp_path, server, caplog):
     assert milvus.count_rows(index._client, "in_place") == 50
 
 
-def test_a_file_serves_one_process_and_a_server_may_be_replaced_by_nothing(tmp_path, server):
+def test_a_file_serves_one_process_and_a_lost_collection_is_refused(tmp_path, server):
     folder = build(tmp_path)
     Milvus(folder)
     code = "import sys; from pathlib import Path; from ifqa.retrieval.milvus import Milvus; Milvus(Path(sys.argv[1]))"

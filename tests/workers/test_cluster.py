@@ -10,6 +10,7 @@ from ray.cluster_utils import Cluster
 from ifqa.pipeline.check import _inspect, check
 from ifqa.workers.pool import map_tasks
 
+VERSIONS = ("ifqa", "commit", "python", "libraries")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -36,7 +37,7 @@ def test_a_node_that_dies_takes_no_result_with_it(nodes):
 
 
 def test_check_says_what_each_node_lacks(nodes, monkeypatch, tmp_path):
-    monkeypatch.setattr("ifqa.pipeline.check.describe_environment", lambda _: dict.fromkeys(LIBRARIES, "other"))
+    monkeypatch.setattr("ifqa.pipeline.check.describe_environment", lambda _: dict.fromkeys(VERSIONS, "other"))
     lines = [str(line) for line in check("sample", engine="ray")]
     here = [line for line in lines if line.startswith("  here     node ") and line.endswith(": sample dev")]
     assert len(set(here)) == 2
@@ -45,6 +46,3 @@ def test_check_says_what_each_node_lacks(nodes, monkeypatch, tmp_path):
     (missing,), _ = _inspect(("sample", {}, tmp_path / "elsewhere"))
     assert str(missing).startswith(f"  missing  {tmp_path}/elsewhere: ")
     assert "every node must see this folder under this path" in missing.remedy
-
-
-LIBRARIES = ("ifqa", "commit", "python", "libraries")

@@ -1,8 +1,8 @@
 """Passage vectors on disk, in shards, which searchers map into memory.
 
-`vectors-00000.npy` is a float16 array [passages, dimension]. `ids-00000.npy`
-has the passage ids as bytes, in the same order. `vectors.jsonl` has a line for each finished shard: a hash of its passages and of
-the encoder, and the SHA-256 of its files. An interrupted build reuses finished shards.
+`vectors-00000.npy` is a float16 array [passages, dimension]. `ids-00000.npy` has the passage ids as bytes, in the same order.
+`vectors.jsonl` has a line for each finished shard: a hash of its passages and of the encoder, and the SHA-256 of its files. An
+interrupted build reuses finished shards.
 """
 
 import hashlib
@@ -204,8 +204,8 @@ def encode_task(task: EncodingTask) -> tuple[list[str], NDArray[np.float16]]:
 
 
 def encode_corpus(
-    passages: Path, folder: Path, fingerprint: str, encode: Encode, *, engine: Engine = "local",
-    workers: int = 1, gpus: int = 0,
+    passages: Path, folder: Path, fingerprint: str, encode: Encode, *, engine: Engine = "local", workers: int = 1,
+    gpus: int = 0,
 ) -> int:  # fmt: skip
     """Encode `passages-*.jsonl` into a folder of shards, and return the number of passages.
 

@@ -54,8 +54,8 @@ def test_questions_and_passages_have_the_weights_of_sentence_transformers(models
     assert np.allclose(dense(passage_weights(model, True, passages), expected.shape[1]), expected, atol=1e-5)
     untitled = dense(passage_weights(model, False, passages), expected.shape[1])
     assert np.allclose(untitled, reference.encode_document(TEXTS).to_dense().numpy(), atol=1e-5)
-    asked = reference.encode_query(["wolf ?"]).to_dense().numpy()
-    assert np.allclose(dense(query_weights(model, ["wolf \udc80"]), expected.shape[1]), asked, atol=1e-5)
+    query = reference.encode_query(["wolf ?"]).to_dense().numpy()
+    assert np.allclose(dense(query_weights(model, ["wolf \udc80"]), expected.shape[1]), query, atol=1e-5)
     assert query_weights(model, []) == []
 
 
