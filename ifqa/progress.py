@@ -22,7 +22,7 @@ _DELAY = 0.5  # seconds of work before its bar appears
 _LONGEST_PAUSE = 60  # seconds between lines where there is no terminal; the first pauses are shorter
 
 _quiet = False
-_report: Report | None = None  # of the newest bar, or of the pool in a worker
+_reports: list[Report] = []  # of the bars that are shown, the newest last; in a worker, of the pool
 
 
 class StderrHandler(logging.Handler):
@@ -65,14 +65,13 @@ def is_quiet() -> bool:
 
 def report(name: str, done: float = 0, worker: object = None) -> None:
     """Tell the newest bar which file a task is at, and how much of the task is done; without a bar, do nothing."""
-    if _report:
-        _report(name, done, worker)
+    if _reports:
+        _reports[-1](name, done, worker)
 
 
 def send_reports(send: Report) -> None:
     """Send this process's reports to another process, which shows the bar."""
-    global _report
-    _report = send
+    _reports.append(send)
 
 
 @contextmanager
@@ -82,13 +81,12 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
     After half a second the bar shows amount, rate and ETA, and what `report` tells of the work within a task. If stderr is not
     a terminal, it prints lines instead: every few seconds at first, then once a minute. The unit "bytes" shows kB and MB.
     """
-    global _report
     display, ended, started = _display(), Event(), time.monotonic()
     task_id = display.add_task(printable_line(label), total=total, visible=False, unit=unit, state="")
     [task] = [task for task in display.tasks if task.id == task_id]
     display.update(task_id, state=_state(task))
     within: dict[object, float] = {}  # worker -> the work done in its task
-    finished, name, outer = 0.0, "", _report
+    finished, name = 0.0, ""
 
     def show() -> None:
         completed = max(task.completed, finished + sum(within.values()))  # a bar never goes back
@@ -104,8 +102,9 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
     def show_report(file: str, done: float, worker: object) -> None:
         nonlocal name
         name, within[worker] = printable_line(file), done
-        display.update(task_id, description=f"reading {name.rpartition('/')[2]}")
-        show()
+        with suppress(KeyError):  # the bar has ended in another thread
+            display.update(task_id, description=f"reading {name.rpartition('/')[2]}")
+            show()
 
     def watch() -> None:
         if display.console.is_interactive and not ended.wait(_DELAY):
@@ -121,12 +120,13 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
 
     watcher = Thread(target=watch, daemon=True)
     if not _quiet:
-        _report = show_report
+        _reports.append(show_report)
         watcher.start()
     try:
         yield advance
     finally:
-        _report = outer
+        if show_report in _reports:
+            _reports.remove(show_report)
         ended.set()
         if watcher.is_alive():
             watcher.join()

@@ -124,6 +124,17 @@ def test_work_of_less_than_half_a_second_shows_nothing(capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_bars_that_overlap_in_threads_leave_no_bar_for_later_reports():
+    first, second = bar("first", 1), bar("second", 1)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    progress.report("of-the-second.pdf", 1)
+    second.__exit__(None, None, None)
+    progress.report("of-none.pdf", 1)
+    assert progress._reports == []
+
+
 @pytest.mark.parametrize("redirect", ["2>/dev/full", "2>&-"])
 def test_a_full_or_closed_stderr_does_not_end_the_work(redirect):
     code = "import logging; from ifqa.progress import show_messages; show_messages(); log = logging.getLogger('ifqa'); log.info('first'); log.info('second'); print('done')"

@@ -37,7 +37,7 @@ def test_results_come_with_their_tasks_for_any_number_of_workers():
 
 def test_reports_of_running_tasks_reach_this_process_with_their_worker(monkeypatch):
     reports = []
-    monkeypatch.setattr(progress, "_report", lambda *report: reports.append(report))
+    monkeypatch.setattr(progress, "_reports", [lambda *report: reports.append(report)])
     assert {result for _, result in map_tasks(tasks.report, [1, 2, 3], workers=2)} == {1, 2, 3}
     assert sorted(report[:2] for report in reports) == [("file 1", 0.5), ("file 2", 0.5), ("file 3", 0.5)]
     assert None not in {worker for _, _, worker in reports}
