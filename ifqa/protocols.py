@@ -101,6 +101,7 @@ class Trainable(Plugin):
 class Retriever(Trainable):
     """Ranks passages."""
 
+    chunk: ClassVar[int] = 64  # questions per call of `search`; after each call their rankings are written to disk
     default_parts: ClassVar[Sequence[Mapping[str, object]]] = ()  # for a retriever over others if its section has none
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
@@ -170,6 +171,7 @@ class LanguageModel(Trainable):
     server: str = ""  # scheme, host and port of the server, for the manifest
     chat: bool = True  # whether it takes messages; else it continues a text
     concurrent: bool = False  # whether several threads may call `complete` at once
+    takes_schema: bool = False  # whether it keeps a completion to `Request.schema`
     streams: bool = False  # whether `ifqa.llms.streaming.text_callback()` gets the text while it is generated
     window: int = 4096  # tokens of prompt and completion together
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, NotRequired, overload
 
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict only from Python 3.12
 
@@ -347,6 +347,7 @@ class Request:
     temperature: float = 0.0  # 0: the most probable completion
     stop: tuple[str, ...] = ()  # strings that end the completion; it does not contain them
     sample: int = 0  # distinguishes requests with the same prompt
+    schema: str = ""  # a JSON schema that the server keeps the completion to; empty for free text
 
     def __post_init__(self) -> None:
         if bool(self.messages) == bool(self.text):
@@ -365,13 +366,15 @@ class Completion:
     finish: str = ""  # why the text ends: "stop", "length", ...
     error: str = ""  # one line if the request failed; the other attributes are then empty
     cached: bool = False  # whether it comes from the cache
+    cached_prompt_tokens: int = 0  # those of `prompt_tokens` that the server had read before; 0 for a stored completion
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
     """A model's usage: requests sent (with retries), cached completions, tokens, and US dollars.
 
-    If the server reports no tokens, their upper bound is counted. `cost` is None if the price is unknown.
+    If the server reports no tokens, their upper bound is counted. `cost` is None if the price is unknown. `cached_prompt_tokens`
+    are those of `prompt_tokens` that the server says it had read before.
     """
 
     calls: int = 0
@@ -379,6 +382,7 @@ class TokenUsage:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None
+    cached_prompt_tokens: int = 0
 
     def since(self, before: "TokenUsage") -> "TokenUsage":
         """The usage since an earlier state."""
@@ -386,6 +390,7 @@ class TokenUsage:
         return TokenUsage(
             self.calls - before.calls, self.cached - before.cached, self.prompt_tokens - before.prompt_tokens,
             self.completion_tokens - before.completion_tokens, cost,
+            self.cached_prompt_tokens - before.cached_prompt_tokens,
         )  # fmt: skip
 
 
@@ -403,6 +408,7 @@ class TokenUsageJson(TypedDict):
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
+    cached_prompt_tokens: NotRequired[int]  # manifests of earlier versions lack it
 
 
 class StageUsage(TypedDict, total=False):

@@ -31,13 +31,21 @@ class PriceFile(StrictModel):
 
 
 class Price(StrictModel):
-    """US dollars per million tokens of input and output."""
+    """US dollars per million tokens of input and output; `cached` is for input that the server had read before, if it differs."""
 
     input: Dollars
     output: Dollars
+    cached: Dollars | None = None
 
-    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        return (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
+    def cost(self, prompt_tokens: int, completion_tokens: int, cached_prompt_tokens: int = 0) -> float:
+        cached = self.input if self.cached is None else self.cached
+        prompt = (prompt_tokens - cached_prompt_tokens) * self.input + cached_prompt_tokens * cached
+        return (prompt + completion_tokens * self.output) / 1_000_000
+
+    def halved(self) -> "Price":
+        """The price in OpenAI's batch API."""
+        cached = None if self.cached is None else self.cached / 2
+        return Price(input=self.input / 2, output=self.output / 2, cached=cached)
 
 
 def find_price(model: str, url: str = OPENAI, root: Path = Path()) -> Price | None:
@@ -92,13 +100,13 @@ class Account:
         self.max_cost = max_cost
         self.max_tokens = max_tokens
         self.budget = budget or Budget()
-        self.calls = self.in_flight = self.extra = 0
+        self.calls = self.in_flight = self.extra = self.cached_prompt_tokens = 0
         self.spent = self.reserved = (0, 0)
         with self.budget.lock:
             self.budget.accounts.append(self)
 
-    def reserve(self, prompt_tokens: int, completion_tokens: int) -> Reservation | None:
-        """Reserve tokens for a request; None, with nothing reserved, if that would exceed a cap."""
+    def reserve(self, prompt_tokens: int, completion_tokens: int, sent: bool = False) -> Reservation | None:
+        """Reserve tokens for a request; None, with nothing reserved, if that would exceed a cap and it is not `sent` yet."""
         with self.budget.lock:
             reservation = Reservation(prompt_tokens + self.extra, completion_tokens, self.extra)
             before = self.reserved
@@ -107,31 +115,35 @@ class Account:
             tokens = sum(sum(account.spent) + sum(account.reserved) for account in accounts)
             cost = math.fsum(account.committed_cost for account in accounts)
             over_cost = self.max_cost and self.price and cost > self.max_cost
-            if over_cost or (self.max_tokens and tokens > self.max_tokens):
+            if not sent and (over_cost or (self.max_tokens and tokens > self.max_tokens)):
                 self.reserved = before
                 return None
             self.in_flight += 1
             return reservation
 
-    def settle(self, reservation: Reservation, used: tuple[int, int] | None) -> None:
-        """Release a reservation and count the tokens used; None (unknown) counts the whole reservation."""
+    def settle(self, reservation: Reservation, used: tuple[int, int] | None, cached: int = 0) -> None:
+        """Release a reservation and count the tokens used; None (unknown) counts the whole reservation.
+
+        `cached` are those of the prompt that the server had read before.
+        """
         used = (reservation.prompt, reservation.completion) if used is None else used
         with self.budget.lock:
             self.reserved = (self.reserved[0] - reservation.prompt, self.reserved[1] - reservation.completion)
             self.spent = (self.spent[0] + used[0], self.spent[1] + used[1])
+            self.cached_prompt_tokens += min(cached, used[0])
             self.in_flight -= 1
             self.extra = max(self.extra, reservation.extra + used[0] - reservation.prompt)
 
     @property
     def cost(self) -> float | None:
         """US dollars spent; None if the price is unknown."""
-        return None if self.price is None else self.price.cost(*self.spent)
+        return None if self.price is None else self.price.cost(*self.spent, self.cached_prompt_tokens)
 
     @property
     def committed_cost(self) -> float:
         """US dollars spent and reserved; 0 if the price is unknown."""
         prompt, completion = self.spent[0] + self.reserved[0], self.spent[1] + self.reserved[1]
-        return self.price.cost(prompt, completion) if self.price else 0.0
+        return self.price.cost(prompt, completion, self.cached_prompt_tokens) if self.price else 0.0
 
     @property
     def refusal(self) -> str:
@@ -168,6 +180,7 @@ class UsageMeter:
         usage["spent"] = {
             "calls": spent.calls, "cached": spent.cached, "prompt_tokens": spent.prompt_tokens,
             "completion_tokens": spent.completion_tokens, "cost": spent.cost,
+            "cached_prompt_tokens": spent.cached_prompt_tokens,
         }  # fmt: skip
         usage["took"] = self._tokens
         return usage

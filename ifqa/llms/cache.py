@@ -19,7 +19,7 @@ from dataclasses import replace
 from heapq import nlargest
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Self
+from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
@@ -65,7 +65,15 @@ def request_json(model: str, request: Request) -> dict[str, object]:
     messages = [list(message) for message in request.messages]
     prompt = {"messages": messages} if messages else {"text": request.text}
     parameters = {"max_tokens": request.max_tokens, "temperature": float(request.temperature)}
-    return {"model": model, **prompt, **parameters, "stop": list(request.stop), "sample": request.sample}
+    schema = {"schema": request.schema} if request.schema else {}  # requests of earlier versions lack the key
+    return {"model": model, **prompt, **parameters, "stop": list(request.stop), "sample": request.sample, **schema}
+
+
+def request_from_json(values: Mapping[str, Any]) -> Request:
+    """The request of `request_json`, whose keys may be missing; ValueError if it is none."""
+    messages = tuple((role, text) for role, text in values.get("messages", ()))
+    known = {key: value for key, value in values.items() if key != "model"}
+    return Request(**known | {"messages": messages, "stop": tuple(values.get("stop", ()))})
 
 
 def cache_key(model: str, request: Request) -> str:

@@ -71,11 +71,13 @@ def check_address(address: str, what: str = "openai: base_url", example: str = O
         raise ConfigError(f"{what} must begin with http:// or https:// and a host, found {redact(address, '')!r}")
 
 
-def resolve_address(base_url: str) -> str:
-    """The server's address: `base_url`, else the environment's OPENAI_BASE_URL, else OpenAI's."""
-    check_address(base_url)
+def resolve_addresses(base_url: str) -> list[str]:
+    """The servers' addresses, at least one: those in `base_url`, else the environment's OPENAI_BASE_URL, else OpenAI's."""
+    addresses = base_url.split()
+    for address in addresses:
+        check_address(address)
     check_address(os.environ.get(ADDRESS, ""), f"openai: environment variable {ADDRESS}")
-    return base_url or os.environ.get(ADDRESS, "") or OPENAI
+    return addresses or [os.environ.get(ADDRESS, "") or OPENAI]
 
 
 def server_origin(url: str) -> str:

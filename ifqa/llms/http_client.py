@@ -51,6 +51,7 @@ class Failure:
     wait: float | None = None  # seconds that the server asks to wait before a retry
     used: tuple[int, int] | None = (0, 0)  # tokens of prompt and answer used nevertheless; None if unknown
     unreachable: bool = False  # no connection was made
+    server_down: bool = False  # no connection, no answer, or HTTP 5xx: another server may do better
 
 
 def parse_response(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion | Failure:
@@ -82,7 +83,7 @@ def parse_response(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Complet
     end = min((text.index(string) for string in stop if string in text), default=len(text))
     if end < len(text):
         text, finish = text[:end], "stop"
-    return Completion(text, *(used or (0, 0)), finish)
+    return Completion(text, *(used or (0, 0)), finish, cached_prompt_tokens=_cached_tokens(answer.get("usage")))
 
 
 def _first_choice(answer: Mapping[str, object]) -> dict[str, Any]:
@@ -98,6 +99,13 @@ def _parse_usage(usage: object) -> tuple[int, int] | None:
     return (known[0], known[1]) if len(known) == 2 else None
 
 
+def _cached_tokens(usage: object) -> int:
+    """Tokens of the prompt that the server had read before; 0 if it reports no plausible number."""
+    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
+    count = details.get("cached_tokens") if isinstance(details, dict) else 0
+    return count if type(count) is int and 0 <= count <= _MOST_TOKENS else 0
+
+
 def _classify_status(error: openai.APIStatusError, key: str) -> Failure:
     """The failure of a response with a status other than 2xx.
 
@@ -105,14 +113,14 @@ def _classify_status(error: openai.APIStatusError, key: str) -> Failure:
     content. Every other status (a bad key, no such model, an unsupported parameter) stops all requests.
     """
     status = error.status_code
-    code, message = _parse_error_body(error.body)
+    code, message = parse_error_body(error.body)
     line = redact(f"HTTP {status}: {message}", key)
     if code in _QUOTA:
         return Failure("stop", f"{line} (the quota is used up; add credit, or wait for the next period)")
     if status in (408, 409, 429) or status >= 500:
         # A refusal is free; behind a gateway that timed out, the server may have done the work
         used = None if status >= 500 and status != 503 else (0, 0)
-        return Failure("retry", line, retry_after(error.response.headers), used)
+        return Failure("retry", line, retry_after(error.response.headers), used, server_down=status >= 500)
     if 300 <= status < 400:
         host = urlsplit(error.response.headers.get("location", "")).netloc or "another address"
         mend = "which is not followed; if you trust that host, set base_url to it"
@@ -122,7 +130,7 @@ def _classify_status(error: openai.APIStatusError, key: str) -> Failure:
     return Failure("stop", line + _HINTS.get(status, ""))
 
 
-def _parse_error_body(body: object) -> tuple[str, str]:
+def parse_error_body(body: object) -> tuple[str, str]:
     """Code and message of an error's body, in any of the common formats."""
     if not isinstance(body, Mapping):
         return "", str(body or "no message")
@@ -200,28 +208,33 @@ class _BodyRefused(httpx2.RequestError):  # a subclass, so that the library repo
 
 
 class _LimitedStream(httpx2.AsyncByteStream):
-    def __init__(self, response: httpx2.Response) -> None:
+    def __init__(self, response: httpx2.Response, longest: int) -> None:
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        self._stream = response.stream
+        self._stream, self._longest = response.stream, longest
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         async for chunk in self._stream:
             size += len(chunk)
-            if size > LONGEST_BODY:
-                raise _BodyRefused(f"the answer's body has more than {LONGEST_BODY:,} bytes")
+            if size > self._longest:
+                raise _BodyRefused(f"the answer's body has more than {self._longest:,} bytes")
             yield chunk
 
     async def aclose(self) -> None:
         await self._stream.aclose()
 
 
-async def _limit_body(response: httpx2.Response) -> None:
-    """Limit the size of a response's body. A compressed body is refused, as few bytes can expand to many."""
-    encoding = response.headers.get("content-encoding", "identity")
-    if encoding.lower() != "identity":
-        raise _BodyRefused(f"the answer's body is compressed ({encoding[:40]}), although plain bytes were requested")
-    response.stream = _LimitedStream(response)
+def _limit_body(longest: int) -> Callable[[httpx2.Response], Awaitable[None]]:
+    """A hook that limits the size of a response's body. A compressed body is refused, as few bytes can expand to many."""
+
+    async def limit(response: httpx2.Response) -> None:
+        encoding = response.headers.get("content-encoding", "identity")
+        if encoding.lower() != "identity":
+            what = f"the answer's body is compressed ({encoding[:40]})"
+            raise _BodyRefused(f"{what}, although plain bytes were requested")
+        response.stream = _LimitedStream(response, longest)
+
+    return limit
 
 
 def _strip_headers(key: str) -> Callable[[httpx2.Request], Awaitable[None]]:
@@ -235,11 +248,14 @@ def _strip_headers(key: str) -> Callable[[httpx2.Request], Awaitable[None]]:
     return strip
 
 
-def open_client(url: str, key: str, timeout: float) -> openai.AsyncOpenAI:
-    """A client that neither follows redirects nor retries. It uses the environment's proxy, except for local servers."""
+def open_client(url: str, key: str, timeout: float, longest: int = LONGEST_BODY) -> openai.AsyncOpenAI:
+    """A client that neither follows redirects nor retries. It uses the environment's proxy, except for local servers.
+
+    A response's body has up to `longest` bytes.
+    """
     http = openai.DefaultAsyncHttpxClient(
         trust_env=not is_local(url), follow_redirects=False, headers=_PLAIN,
-        event_hooks={"response": [_limit_body], "request": [] if is_trusted(url) else [_strip_headers(key)]},
+        event_hooks={"response": [_limit_body(longest)], "request": [] if is_trusted(url) else [_strip_headers(key)]},
     )  # fmt: skip
     limits = openai.Timeout(timeout, connect=min(timeout, CONNECT))
     client = openai.AsyncOpenAI(api_key=key, base_url=url, timeout=limits, max_retries=0, http_client=http)
@@ -253,21 +269,31 @@ async def send(
 ) -> Completion | Failure:
     """Send a request once, with the API's arguments; the answer is streamed if `on_text` is set."""
     key = "" if client.api_key == NO_KEY else client.api_key
-    searched = key if len(key) >= _SHORTEST_KEY else ""  # the key to remove from answers
     chat, stop = "messages" in arguments, arguments.get("stop")
     # The client's methods for these endpoints check types, which takes longer than everything else
     path = "/chat/completions" if chat else "/completions"
     try:
         async with asyncio.timeout(timeout):  # the library's own timeout restarts with every byte
             if on_text:
-                body = await _send_streaming(client, path, arguments, on_text, searched)
+                body = await _send_streaming(client, path, arguments, on_text, _searched(key))
             else:
                 body = (await client.post(path, body=arguments, cast_to=httpx2.Response)).content
         reply = parse_response(body, chat, stop if isinstance(stop, list) else ())
     except (openai.APIError, TimeoutError) as error:
-        reply = _classify_error(error, key, timeout)
+        reply = classify_error(error, key, timeout)
+    return remove_secrets(reply, key)
+
+
+def _searched(key: str) -> str:
+    """The key to remove from answers; none if it is so short that it may be a word."""
+    return key if len(key) >= _SHORTEST_KEY else ""
+
+
+def remove_secrets(reply: Completion | Failure, key: str) -> Completion | Failure:
+    """A reply without the key, cut to the longest text that is stored."""
     if isinstance(reply, Failure):
         return replace(reply, message=remove_key(reply.message, key)[: 2 * MAX_MESSAGE])
+    searched = _searched(key)
     text, finish = remove_key(reply.text, searched), redact(reply.finish, searched)
     return truncate_completion(replace(reply, text=text, finish=finish))
 
@@ -289,7 +315,8 @@ async def _send_streaming(
     return json.dumps(answer.to_response()).encode()
 
 
-def _classify_error(error: openai.APIError | TimeoutError, key: str, timeout: float) -> Failure:
+def classify_error(error: openai.APIError | TimeoutError, key: str, timeout: float) -> Failure:
+    """The failure that an error of the client means."""
     if isinstance(error, openai.APIStatusError):
         return _classify_status(error, key)
     if not isinstance(error, openai.APIConnectionError | TimeoutError):  # an error event within a stream
@@ -298,7 +325,8 @@ def _classify_error(error: openai.APIError | TimeoutError, key: str, timeout: fl
     if isinstance(cause, _BodyRefused):
         return Failure("fail", redact(str(cause), key), used=None)
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout):
-        return Failure("retry", redact(f"cannot connect ({cause})", key), unreachable=True)
+        return Failure("retry", redact(f"cannot connect ({cause})", key), unreachable=True, server_down=True)
     if isinstance(error, openai.APITimeoutError | TimeoutError):
-        return Failure("retry", f"no answer within {timeout:g} s", used=None)
-    return Failure("retry", redact(f"connection lost ({cause or type(cause).__name__})", key), used=None)
+        return Failure("retry", f"no answer within {timeout:g} s", used=None, server_down=True)
+    lost = redact(f"connection lost ({cause or type(cause).__name__})", key)
+    return Failure("retry", lost, used=None, server_down=True)

@@ -54,6 +54,7 @@ class LlamaCpp(LocalModel):
 
     version = 1
     streams = True
+    takes_schema = True
     _stopped = False
     model_settings: ClassVar = {"model": ""}
     runtime_only = ("slots", "threads", "store")
@@ -181,5 +182,8 @@ def server_arguments(request: Request) -> dict[str, object]:
         "seed": request_seed(request) % 2**32,
         "max_tokens": request.max_tokens,
     }
+    schema: dict[str, object] = {}
+    if request.schema:
+        schema = {"response_format": {"type": "json_schema", "json_schema": {"schema": json.loads(request.schema)}}}
     streamed = {"stream": True, "stream_options": {"include_usage": True}}
-    return prompt | sampled | _SAMPLING | streamed | ({"stop": list(request.stop)} if request.stop else {})
+    return prompt | sampled | _SAMPLING | schema | streamed | ({"stop": list(request.stop)} if request.stop else {})

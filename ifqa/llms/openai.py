@@ -1,5 +1,6 @@
 """Language models behind OpenAI's API or any server that speaks it: vLLM, Ollama, llama.cpp, `transformers serve`."""
 
+import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from pydantic import Field
 from ifqa.errors import ConfigError, IfqaError
 from ifqa.llms.budget import Account, Budget, find_price
 from ifqa.llms.cache import CacheWriter, CompletionCache, RequestBatch, check_store
-from ifqa.llms.credentials import check_address, is_local, is_openai, key_for, resolve_address, server_origin
+from ifqa.llms.credentials import check_address, is_local, is_openai, key_for, resolve_addresses, server_origin
 from ifqa.llms.streaming import text_callback
 from ifqa.llms.token_counts import WINDOW, count_prompt_tokens, find_window, token_counter
 from ifqa.protocols import LanguageModel, ProgressCallback, Requirement, no_progress
@@ -31,7 +32,10 @@ class OpenAI(LanguageModel):
 
     Args:
         model: the model's name at the server.
-        base_url: the server's address, up to "/v1"; "" for the environment's OPENAI_BASE_URL, or else OpenAI's.
+        base_url: the server's address, up to "/v1"; "" for the environment's OPENAI_BASE_URL, or else OpenAI's. Several
+            addresses, separated by spaces, are servers of the same model that get the requests in turn.
+        batch: send all requests of a stage as one file through the server's batch API, which OpenAI answers within a day at half
+            the price; only the first address gets it.
         concurrency: maximum number of requests in flight.
         requests_per_minute: rate limit; 0 for none.
         timeout: seconds until a request is retried.
@@ -47,29 +51,31 @@ class OpenAI(LanguageModel):
         budget: shared with other models, whose spending then counts towards the caps.
 
     Attributes:
-        name: the model, its effort if set, and its host if that is not OpenAI's; completions are stored under it.
-        server: scheme, host and port of the server.
+        name: the model, its effort if set, and its first host if that is not OpenAI's; completions are stored under it.
+        server: scheme, host and port of the first server.
         price: US dollars per million tokens; None if unknown.
     """
 
     version = 1
     concurrent = True
     streams = True
+    takes_schema = True
     model_settings: ClassVar = {"model": ""}
     runtime_only = (
-        "base_url", "concurrency", "requests_per_minute", "timeout", "retries", "max_cost", "max_total_tokens", "store",
+        "base_url", "batch", "concurrency", "requests_per_minute", "timeout", "retries", "max_cost", "max_total_tokens", "store",
     )  # fmt: skip
 
     @check_arguments("setting of llm 'openai'")
     def __init__(
         self, *, model: Annotated[str, Field(pattern=r"\S", description="its name at the server, such as 'gpt-4.1-mini'")],
-        base_url: str = "", concurrency: Positive = 8, requests_per_minute: Natural = 0,
+        base_url: str = "", batch: bool = False, concurrency: Positive = 8, requests_per_minute: Natural = 0,
         timeout: Annotated[float, Field(ge=0.001)] = 60.0, window: Natural = 0,
         form: Literal["auto", "chat", "completion"] = "auto", retries: Natural = 6, max_cost: NotNegative = 0.0,
         max_total_tokens: Natural = 0, effort: str = "", store: str = "completions", root: Path = Path(),
         budget: Budget | None = None,
     ) -> None:  # fmt: skip
-        self.url = resolve_address(base_url)
+        self.urls = resolve_addresses(base_url)
+        self.url = self.urls[0]
         self.server = server_origin(self.url)
         self.model = model
         self.name = f"{model} effort {effort}" if effort else model
@@ -80,6 +86,9 @@ class OpenAI(LanguageModel):
         if not window and not find_window(model):
             logger.info(f"{model}: its context window is unknown; assuming {WINDOW} tokens; set window to change that")
         self.price = find_price(model, self.url, root)
+        if batch and self.price and is_openai(self.url):
+            self.price = self.price.halved()
+        self.batch = batch
         if max_cost and self.price is None:
             at = "" if is_openai(self.url) else f" at {urlsplit(self.url).netloc}"
             raise ConfigError(
@@ -99,10 +108,11 @@ class OpenAI(LanguageModel):
     def requirements(cls, *, base_url: str = "", **_: object) -> list[Requirement]:
         """A key, unless the server is on this machine."""
         try:
-            address = resolve_address(base_url)
-            if is_local(address):
+            remote = [address for address in resolve_addresses(base_url) if not is_local(address)]
+            if not remote:
                 return []
-            key_for(address)
+            for address in remote:
+                key_for(address)
         except IfqaError as error:
             return [Requirement("an API key", str(error))]
         return [Requirement("an API key")]
@@ -113,7 +123,8 @@ class OpenAI(LanguageModel):
     ) -> None:
         """Require a key, unless completions are stored already."""
         try:
-            key_for(resolve_address(base_url))
+            for address in resolve_addresses(base_url):
+                key_for(address)
         except IfqaError as error:
             if not CompletionCache(root / store).has_completions():
                 raise
@@ -122,7 +133,8 @@ class OpenAI(LanguageModel):
     @classmethod
     def refuse_settings(cls, *, base_url: str = "", store: str = "", **_: object) -> None:
         """Refuse an address with a key in it, and a store outside of the working directory."""
-        check_address(base_url)
+        for address in base_url.split():
+            check_address(address)
         check_store(store)
 
     def count(self, text: str) -> int:
@@ -131,7 +143,8 @@ class OpenAI(LanguageModel):
 
     @property
     def spent(self) -> TokenUsage:
-        return TokenUsage(self.account.calls, self._cached, *self.account.spent, self.account.cost)
+        account = self.account
+        return TokenUsage(account.calls, self._cached, *account.spent, account.cost, account.cached_prompt_tokens)
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """The cost of the requests; stored and repeated requests cost nothing. Sends nothing."""
@@ -155,19 +168,25 @@ class OpenAI(LanguageModel):
         batch = RequestBatch(self._cache, self.name, requests, advance)
         try:
             if missing := batch.missing:
-                from ifqa.llms.request_scheduler import RequestScheduler, run  # loads OpenAI's client
+                # both load OpenAI's client
+                from ifqa.llms.batch_api import complete_batch
+                from ifqa.llms.request_scheduler import RequestScheduler, run
 
-                key = key_for(self.url)
+                keys = [key_for(url) for url in self.urls]
                 with CacheWriter(self._cache, self.name, missing, self.concurrency) as writer:
-                    on_text = text_callback() if missing[0] == requests[0] else None
-                    run(RequestScheduler(self, key, batch, writer, on_text).ask())
+                    if self.batch:
+                        complete_batch(self, keys[0], batch, writer, self._cache)
+                    else:
+                        on_text = text_callback() if missing[0] == requests[0] else None
+                        run(RequestScheduler(self, keys, batch, writer, on_text).ask())
         finally:
             with self.account.budget.lock:
                 self._cached += batch.cached
         return batch.completions()
 
     def check_ready(self) -> None:
-        key_for(self.url)
+        for url in self.urls:
+            key_for(url)
 
     def arguments(self, request: Request) -> dict[str, object]:
         """The API's arguments for a request.
@@ -186,6 +205,9 @@ class OpenAI(LanguageModel):
             arguments["temperature"] = request.temperature
         if request.stop:
             arguments["stop"] = list(request.stop)
+        if request.schema:
+            schema = {"name": "answer", "strict": True, "schema": json.loads(request.schema)}
+            arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
         if self._effort and request.messages:
             arguments["reasoning_effort"] = self._effort
         return arguments

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import FormatError, IfqaError, MissingInput, unknown_name
-from ifqa.llms.cache import VERSION, truncate_completion
+from ifqa.llms.cache import VERSION, request_from_json, truncate_completion
 from ifqa.llms.token_counts import estimate_tokens
 from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request, TokenUsage
@@ -14,7 +14,7 @@ from ifqa.storage.files import read_jsonl, sha256
 from ifqa.storage.resources import list_resources
 
 WINDOW = 1_000_000_000  # everything fits, unless `window` is set
-_NOT_RECORDED = ("error", "cached")  # fields of a completion that recordings lack
+_NOT_RECORDED = ("error", "cached", "cached_prompt_tokens")  # fields of a completion that recordings lack
 
 
 class RecordingLine(StrictModel):
@@ -38,6 +38,7 @@ class Replay(LanguageModel):
 
     version = 1
     concurrent = True
+    takes_schema = True
 
     @check_arguments("setting of llm 'replay'")
     def __init__(self, *, path: PathSetting, window: Natural = 0) -> None:
@@ -107,9 +108,7 @@ def _read_recording(path: Path) -> tuple[dict[Request, Completion], list[str]]:
         check_settings("key", Request, line.request, where=f"{where}: request")
         check_settings("key", Completion, line.completion, _NOT_RECORDED, f"{where}: completion")
         try:
-            messages = tuple((role, text) for role, text in line.request.get("messages", ()))
-            stop = tuple(line.request.get("stop", ()))
-            request = Request(**line.request | {"messages": messages, "stop": stop})
+            request = request_from_json(line.request)
         except ValueError as error:
             raise FormatError(f"{where}: {error}") from error
         completion = truncate_completion(Completion(**line.completion, cached=True))

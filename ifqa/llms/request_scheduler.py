@@ -4,10 +4,11 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from contextvars import copy_context
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 BACKOFF = 0.5  # seconds before the first retry if the server does not say; doubles with each retry
 LONGEST_BACKOFF = 30.0
 LONGEST_WAIT = 120.0  # if the server asks for a longer wait, the run stops
+LEFT_OUT = 30.0  # seconds for which a failed one of several servers gets no requests
 GRACE = 5.0  # seconds that requests in flight get after an interrupt, as they are paid for
 _CLAIMS = 4  # requests that a worker claims at a time, so that two runs of the same requests share the work
 _POLL = 0.1  # seconds
@@ -39,6 +41,7 @@ class ServedModel(Protocol):
 
     model: str
     url: str
+    urls: list[str]
     account: Account
     concurrency: int
     retries: int
@@ -48,8 +51,19 @@ class ServedModel(Protocol):
     def arguments(self, request: Request) -> dict[str, object]: ...
 
 
+@dataclass
+class Server:
+    """One of the servers that share the requests."""
+
+    url: str
+    client: openai.AsyncOpenAI
+    left_out_until: float = 0.0  # the event loop's time
+
+
 class RequestScheduler:
     """Sends the missing requests of a batch, which is one call of `OpenAI.complete`.
+
+    Several servers get requests in turn; one that is down or fails gets none for a while.
 
     Retries are not left to the client's library: each try counts towards the budget and the rate limit, malformed responses are
     retried like broken connections, and a wait that the server asks for delays all requests. A completion is stored before it is
@@ -57,10 +71,12 @@ class RequestScheduler:
     """
 
     def __init__(
-        self, model: ServedModel, key: str, batch: RequestBatch, writer: CacheWriter, on_text: TextCallback | None
-    ) -> None:
-        self.name = f"{model.model} at {urlsplit(model.url).netloc}"
-        self._model, self._key, self._account = model, key, model.account
+        self, model: ServedModel, keys: Sequence[str], batch: RequestBatch, writer: CacheWriter,
+        on_text: TextCallback | None,
+    ) -> None:  # fmt: skip
+        self.name = f"{model.model} at {' and '.join(urlsplit(url).netloc for url in model.urls)}"
+        self._model, self._keys, self._account = model, keys, model.account
+        self._servers: deque[Server] = deque()
         self._batch, self._writer, self._on_text = batch, writer, on_text
         capped = self._account.max_cost or self._account.max_tokens
         self._count = token_counter(model.model) if capped else estimate_tokens  # only caps need a tight bound
@@ -78,8 +94,11 @@ class RequestScheduler:
             logger.info(f"asking {self.name}")
         concurrency = min(self._model.concurrency, len(self._waiting))
         with ThreadPoolExecutor(concurrency, "completions") as self._threads:
-            async with open_client(self._model.url, self._key, self._model.timeout) as client:
-                tasks = [asyncio.create_task(self._work(client)) for _ in range(concurrency)]
+            async with AsyncExitStack() as stack:
+                for url, key in zip(self._model.urls, self._keys, strict=True):
+                    client = await stack.enter_async_context(open_client(url, key, self._model.timeout))
+                    self._servers.append(Server(url, client))
+                tasks = [asyncio.create_task(self._work()) for _ in range(concurrency)]
                 try:
                     _, running = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
                     if running:  # a task has failed
@@ -102,10 +121,10 @@ class RequestScheduler:
         if self._error:
             raise self._error
 
-    async def _work(self, client: openai.AsyncOpenAI) -> None:
+    async def _work(self) -> None:
         while request := await self._next():
             with model_span(self._model.model, "openai", request, self._model.url) as finish:
-                completion = await self._complete(client, request)
+                completion = await self._complete(request)
                 finish(completion)
             if completion is None:
                 return
@@ -132,7 +151,7 @@ class RequestScheduler:
                     await self._pause(_POLL)
         return self._claimed.popleft() if self._claimed and not self._stopped.is_set() else None
 
-    async def _complete(self, client: openai.AsyncOpenAI, request: Request) -> Completion | None:
+    async def _complete(self, request: Request) -> Completion | None:
         """A request's completion or final failure; None if requests stopped before it was sent."""
         message, retries = "", self._model.retries
         on_text = self._on_text if request == self._batch.missing[0] else None
@@ -145,17 +164,20 @@ class RequestScheduler:
                 if self._stopped.is_set():
                     return None
             used: tuple[int, int] | None = (0, 0)
+            cached = 0
+            server = self._next_server()
             try:
                 await self._wait_for_turn()
                 if self._stopped.is_set():
                     return None
                 used = None  # if the connection breaks, the server may have done the work
                 self._account.calls += 1
-                reply = await send(client, self._model.arguments(request), self._model.timeout, on_text)
+                reply = await send(server.client, self._model.arguments(request), self._model.timeout, on_text)
                 tokens = reply.used if isinstance(reply, Failure) else (reply.prompt_tokens, reply.completion_tokens)
                 used = tokens if isinstance(reply, Failure) or any(tokens or ()) else None
+                cached = 0 if isinstance(reply, Failure) else reply.cached_prompt_tokens
             finally:
-                self._account.settle(reservation, used)
+                self._account.settle(reservation, used, cached)
             if isinstance(reply, Completion):
                 self._answered = True
                 return reply
@@ -168,12 +190,31 @@ class RequestScheduler:
                 self._refuse(f"{message}; the server asks to wait {reply.wait:,.0f} s; run this again after that")
             elif tries <= retries:
                 self._log_once("retries", f"{message}; such requests are retried, at most {retries} times")
-                await self._back_off(tries, reply.wait)
+                if not self._leave_out(server, reply):  # else another server gets the request at once
+                    await self._back_off(tries, reply.wait)
             elif reply.unreachable and not self._answered:
                 self._refuse(f"{message} (after {tries} tries; is the server up?)")
             if self._stopped.is_set():
                 return None
         return Completion(error=f"{message} (after {tries} tries)")
+
+    def _next_server(self) -> Server:
+        """The next server in turn; those left out come last."""
+        now = asyncio.get_running_loop().time()
+        server = min(self._servers, key=lambda server: max(server.left_out_until, now))
+        self._servers.remove(server)
+        self._servers.append(server)
+        return server
+
+    def _leave_out(self, server: Server, failure: Failure) -> bool:
+        """Leave out a server that is down for a while; returns whether it was left out and another is up."""
+        if not failure.server_down or len(self._servers) == 1:
+            return False
+        now = asyncio.get_running_loop().time()
+        if server.left_out_until <= now:
+            logger.info(f"{urlsplit(server.url).netloc}: {failure.message}; left out for {LEFT_OUT:g} s")
+        server.left_out_until = now + LEFT_OUT
+        return any(other.left_out_until <= now for other in self._servers if other is not server)
 
     async def _back_off(self, tries: int, seconds: float | None) -> None:
         if seconds is not None:  # the server's wait delays all requests

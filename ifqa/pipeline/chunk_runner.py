@@ -32,7 +32,6 @@ from ifqa.workers.pool import Workers, map_tasks
 logger = logging.getLogger(__name__)
 
 Stage = Literal["retrieve", "read"]
-RETRIEVER_CHUNK = 64  # questions in a chunk of a retriever; a reader has its own `chunk`
 RUN, PASSAGES, PREDICTIONS = "run.trec", "passages.jsonl", "predictions.jsonl"
 _ACTIVITY: Mapping[Stage, str] = {"retrieve": "searching", "read": "reading"}
 
@@ -66,11 +65,13 @@ def ask(
     only. The questions and rankings of `probe` replace the experiment's own.
     """
     experiment, questions = run.experiment, run.questions
-    folder, size = experiment.folder / stage, RETRIEVER_CHUNK
+    folder = experiment.folder / stage
     rankings: Iterator[Sequence[Hit]] = iter(())
     if stage == "read":
         depth, size = run.reader["passages"], run.plugins.reader(run.reader["name"]).chunk
         rankings = (ranking[:depth] for ranking in rankings_of(experiment, questions))
+    else:
+        size = max(run.plugins.retriever(section["name"]).chunk for section in retriever_sections(run.retriever))
     if probe:
         folder, questions, rankings = probe.folder, list(probe.questions), iter(probe.rankings)
     log = AppendLog(draft.folder, (RUN, PASSAGES, PREDICTIONS), _is_complete)

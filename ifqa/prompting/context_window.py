@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from ifqa.errors import unknown_name
+from ifqa.errors import ConfigError, unknown_name
 from ifqa.prompting.demonstrations import Demo
 from ifqa.prompting.prompts import Prompt
 from ifqa.protocols import LanguageModel
@@ -41,6 +41,8 @@ def fit_prompt(
     `passages` are best first; `order` says whether the best is shown first, or last, next to the question. `choices` fills
     {choices}. `window` is in tokens of prompt and answer; 0 for the model's.
     """
+    if prompt.schema() and not model.takes_schema:
+        raise ConfigError("the prompt wants JSON by a schema; wanted a server (llm.name = openai) or llama-cpp")
     if order not in get_args(Order):
         raise unknown_name("order of passages", order, get_args(Order))
     limit = (window or model.window) - prompt.max_tokens
@@ -50,7 +52,7 @@ def fit_prompt(
         ordered = passages[:n] if order == "best first" else passages[:n][::-1]
         messages, text = prompt.render(question, ordered, demos, model.chat, choices)
         stop = () if model.chat else tuple(prompt.stop)
-        request = Request(messages, text, prompt.max_tokens, stop=stop)
+        request = Request(messages, text, prompt.max_tokens, stop=stop, schema=prompt.schema(choices))
         chat_tokens = _CHAT_TOKENS + sum(_MESSAGE_TOKENS + model.count(content) for _, content in messages)
         tokens = chat_tokens if messages else model.count(text)
         return FittedPrompt(request, tuple(passages[:n]), n_passages - n, tokens)

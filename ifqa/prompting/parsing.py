@@ -2,6 +2,7 @@
 
     first line   the first line that is not empty, without a leading marker
     last marker  the text after the last marker ("Answer:") that begins a line, on that line or the next
+    json         the values of a JSON object, whose keys the markers name; a server keeps the model to its schema
     whole        the whole completion on one line (GenRead's background), without a leading marker
 
 A marker may be in upper or lower case, bold, quoted, or in a list ("3. **Answer:** …"). Spaces, bold and quotes around an answer
@@ -9,6 +10,7 @@ are removed, and so is its full stop, unless it ends an abbreviation. A base mod
 answer, the completion ends where a line begins like the user template ("Question:"). The reasoning up to "</think>" is ignored.
 """
 
+import json
 import re
 import string
 from collections.abc import Sequence
@@ -19,7 +21,7 @@ from typing import Literal
 
 from ifqa.settings import StrictModel
 
-Rule = Literal["first line", "last marker", "whole"]
+Rule = Literal["first line", "last marker", "json", "whole"]
 
 _NOTHING = re.compile(r"[\s`*_#>~-]*")
 _WRAPS = [(mark, mark) for mark in ("**", "__", "*", "_", "`", '"', "'")] + [("“", "”"), ("‘", "’")]
@@ -54,6 +56,8 @@ class AnswerParser(StrictModel):
             return ParsedAnswer("", problem="truncated within its reasoning")
         if not text.strip():
             return ParsedAnswer("", problem="empty")
+        if self.rule == "json":
+            return self._parse_json(text)
         lines = self._answer_lines(text, labels)
         if self.rule == "whole":
             background = " ".join(" ".join(self._from_first(lines)).split())
@@ -68,6 +72,15 @@ class AnswerParser(StrictModel):
             missing = f"no line {self.answer!r}" if marked is None else f"nothing after {self.answer!r}"
         answer = clean_answer(answer_line)
         return ParsedAnswer(answer, factual, "" if answer else missing)
+
+    def _parse_json(self, text: str) -> ParsedAnswer:
+        """The answers in a JSON object, which may stand in a fenced block."""
+        try:
+            values = json.loads(text[text.find("{") : text.rfind("}") + 1])
+        except (ValueError, RecursionError):
+            return ParsedAnswer("", problem="no JSON object, or one that was cut off")
+        answer, factual = (clean_answer(str(values.get(key) or "")) for key in (self.answer, self.factual))
+        return ParsedAnswer(answer, factual, "" if answer else f"nothing under the key {self.answer!r}")
 
     def _answer_lines(self, text: str, labels: tuple[str, ...]) -> list[str]:
         """The lines up to the answer, before the model continues with another question."""

@@ -16,8 +16,10 @@ The chat form has messages: system, demonstrations, user. The completion form is
 assistant template, from which the model continues. Values may contain braces or markers such as "Answer:".
 """
 
+import json
 import re
 import string
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -89,7 +91,20 @@ class Prompt(StrictModel):
                     f"prompt {self._name!r} shows {placeholder!r} of each demonstration, but {demo.question[:60]!r} "
                     f"has none; use other demonstrations, such as 'sample', or none"
                 )
+        if self.schema():  # values within strings of JSON
+            values = {name: json.dumps(value, ensure_ascii=False)[1:-1] for name, value in values.items()}
         return self.assistant.format(**values)
+
+    def schema(self, choices: Sequence[str] = ()) -> str:
+        """The JSON schema of the object that the assistant template describes; empty unless [parse] has the rule "json"."""
+        if self._parser.rule != "json":
+            return ""
+        properties: dict[str, object] = {}
+        for key in json.loads(self.assistant.format_map(defaultdict(str))):
+            only = {"enum": list(choices)} if choices and self.shows_choices and key == self._parser.answer else {}
+            properties[key] = {"type": "string", **only}
+        schema = {"type": "object", "properties": properties, "required": list(properties)}
+        return json.dumps(schema | {"additionalProperties": False})
 
     def parse(self, completion: str, choices: Sequence[str] = ()) -> ParsedAnswer:
         """The answer in a completion of either form, or a `problem`; if the prompt shows choices, one of `choices`."""
@@ -103,7 +118,9 @@ class Prompt(StrictModel):
 
     @property
     def opening(self) -> str:
-        """The beginning of the assistant template, which ends the completion form."""
+        """The beginning of the assistant template, which ends the completion form; an object of JSON is written whole."""
+        if self._parser.rule == "json":
+            return ""
         literal, *_ = next(iter(string.Formatter().parse(self.assistant)))
         return literal.rstrip()
 
@@ -147,6 +164,10 @@ def parse_prompt(name: str, path: Path, content: Mapping[str, object]) -> Prompt
     _check_template(prompt.user, "user", required, ["choices"], where)
     _check_template(prompt.passage, "passage", ["text"] if reads else [], ["number", "title"], where)
     _check_template(prompt.assistant, "assistant", prompt.steps, _FILLED, where)
+    try:
+        prompt.schema()
+    except ValueError as error:
+        raise ConfigError(f"{where}: 'assistant' is not an object of JSON ({error}), which [parse] wants") from error
     # [parse] must find the answer in the completion that `assistant` describes, in both forms
     demo = Demo("If so?", "forty-two", (Passage("0", "", "forty-two"),), dict.fromkeys(prompt.steps, "word"), "seven")
     completion = prompt.show(demo)

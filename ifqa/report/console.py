@@ -94,6 +94,8 @@ def _usage_lines(stage: str, record: StageUsage) -> Iterator[str]:
     usage = record["spent"]
     cost = "at an unknown price" if usage["cost"] is None else f"${usage['cost']:,.4f}"
     tokens = f"{usage['prompt_tokens']:,} + {usage['completion_tokens']:,} tokens"
+    if cached := usage.get("cached_prompt_tokens"):
+        tokens += f" ({cached:,} cached by the server)"
     answer_tokens = "{:,} + {:,}".format(*record.get("took", (0, 0)))
     yield (
         f"To {stage}: {usage['calls']:,} requests, {tokens}, {cost}; {usage['cached']:,} completions from the cache; "

@@ -25,6 +25,7 @@ class GenRead(Retriever):
     """
 
     version = 1
+    chunk = 1 << 30  # questions: each completion is stored as it arrives, so parts would gain nothing
 
     @check_arguments("setting of retriever 'genread'")
     def __init__(

@@ -3,7 +3,7 @@
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.llms.credentials import ADDRESS, KEY, KEYS, OPENAI, check_address, key_for, resolve_address, server_origin
+from ifqa.llms.credentials import ADDRESS, KEY, KEYS, OPENAI, check_address, key_for, resolve_addresses, server_origin
 
 SECRET = "sk-canary-3f9c1e77a0b2"
 ELSEWHERE = "https://api.example.org/v1"
@@ -73,13 +73,14 @@ def test_an_ambiguous_address_is_refused():
 
 
 def test_a_settings_address_precedes_the_environments_and_real_addresses_are_accepted(monkeypatch):
-    assert resolve_address("") == OPENAI
+    assert resolve_addresses("") == [OPENAI]
     monkeypatch.setenv(ADDRESS, ELSEWHERE)
-    assert (resolve_address(""), resolve_address("http://h:1/v1")) == (ELSEWHERE, "http://h:1/v1")
+    assert resolve_addresses("") == [ELSEWHERE]
+    assert resolve_addresses("http://h:1/v1 http://i:1/v1") == ["http://h:1/v1", "http://i:1/v1"]
     assert server_origin("https://API.example.org:8443/v1") == "https://api.example.org:8443"
     monkeypatch.setenv(ADDRESS, "http://[::1")
     with pytest.raises(IfqaError, match="environment variable OPENAI_BASE_URL is not an address"):
-        resolve_address("")
+        resolve_addresses("")
     for address in (
         "http://[::1]:8000/v1", "https://example.org/openai/deployments/gpt-4.1-mini/v1",
         "https://api-inference.huggingface.co/models/meta-llama/Meta-Llama-3-8B-Instruct/v1",

@@ -7,9 +7,10 @@ import pytest
 from scored_experiments import write
 
 from ifqa.errors import IfqaError
-from ifqa.pipeline import chunk_runner, stages
+from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
+from ifqa.protocols import Retriever
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import sha256, write_jsonl
 
@@ -22,7 +23,7 @@ def test_a_retriever_is_given_some_questions_at_a_time_and_its_depth(monkeypatch
     at_once = run.read_text()
     assert [len(line) - 1 for line in toy.rows(searched)] == [5]
     searched.unlink()
-    monkeypatch.setattr(chunk_runner, "RETRIEVER_CHUNK", 2)
+    monkeypatch.setattr(Retriever, "chunk", 2)
     stages.run(Run(toy.experiment("parts", corpus="few", retriever=toy.WORDS)))
     assert [(line[0], len(line) - 1) for line in toy.rows(searched)] == [(3, 2), (3, 2), (3, 1)]
     assert Path("experiments/parts/retrieve/run.trec").read_text() == at_once

@@ -8,9 +8,10 @@ from outside_plugins import GOLD, PLUGINS, WORDS, corpus, experiment, outside, q
 from scored_experiments import benchmark
 
 from ifqa.errors import IfqaError
-from ifqa.pipeline import chunk_runner, stages
+from ifqa.pipeline import stages
 from ifqa.pipeline.chunk_runner import add_counts
 from ifqa.pipeline.run import Run
+from ifqa.protocols import Retriever
 from ifqa.storage.artifacts import read_manifest
 from ifqa.workers.pool import Workers
 
@@ -44,7 +45,7 @@ SLOW = WORDS | {"name": "outside_of_stages:Slow"}
 
 @pytest.fixture
 def eleven_questions(monkeypatch):
-    monkeypatch.setattr(chunk_runner, "RETRIEVER_CHUNK", 2)
+    monkeypatch.setattr(Retriever, "chunk", 2)
     benchmark(*map(question, range(11)))
     outside("import time\n", PLUGINS, MORE)
     corpus('retriever = "outside_of_stages:Slow"')

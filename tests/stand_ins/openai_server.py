@@ -25,6 +25,7 @@ class Reply:
     text: str | None = "answer"  # of the completion
     finish: str = "stop"
     usage: tuple[int, int] | None = (7, 3)
+    cached: int = 0  # tokens of the prompt that the server had read before
     pace: float = 0.0  # seconds between the pieces of a streamed completion
     pieces: list | None = None  # of a streamed completion, as bytes; None for one a word
 
@@ -66,7 +67,8 @@ class Server:
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
                 self.headers = headers
                 self.keys.add(headers.get("authorization", ""))
-                reply = await self.answer(first.split()[1], json.loads(body))
+                method, path, _ = first.split()
+                reply = await self.respond(method, path, headers, body)
                 content = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
                 lines = {"content-type": "application/json", **reply.headers}
                 if reply.pieces is not None:
@@ -97,6 +99,9 @@ class Server:
         finally:
             writer.close()
 
+    async def respond(self, method, path, headers, body):
+        return await self.answer(path, json.loads(body))
+
     async def answer(self, path, body):
         chat = path.endswith("/chat/completions")
         prompt = body["messages"][-1]["content"] if chat else body["prompt"]
@@ -114,13 +119,19 @@ class Server:
         if reply.body is None and body.get("stream"):
             reply.pieces = reply.pieces or list(streamed(reply, chat))
         elif reply.body is None:
-            choice = {"index": 0, "finish_reason": reply.finish}
-            choice |= {"message": {"role": "assistant", "content": reply.text}} if chat else {"text": reply.text}
-            reply.body = {"id": "1", "object": "chat.completion", "model": body["model"], "choices": [choice]}
-            if reply.usage:
-                names = ("prompt_tokens", "completion_tokens", "total_tokens")
-                reply.body["usage"] = dict(zip(names, (*reply.usage, sum(reply.usage)), strict=True))
+            reply.body = completion_body(reply, body["model"], chat)
         return reply
+
+
+def completion_body(reply, model, chat):
+    choice = {"index": 0, "finish_reason": reply.finish}
+    choice |= {"message": {"role": "assistant", "content": reply.text}} if chat else {"text": reply.text}
+    body = {"id": "1", "object": "chat.completion", "model": model, "choices": [choice]}
+    if reply.usage:
+        names = ("prompt_tokens", "completion_tokens", "total_tokens")
+        body["usage"] = dict(zip(names, (*reply.usage, sum(reply.usage)), strict=True))
+        body["usage"]["prompt_tokens_details"] = {"cached_tokens": reply.cached}
+    return body
 
 
 def streamed(reply, chat):
@@ -140,9 +151,9 @@ def streamed(reply, chat):
 
 
 @contextmanager
-def serving(plan=None, latency=0.0):
+def serving(plan=None, latency=0.0, kind=Server):
     """A server in a thread; it stops on leaving."""
-    server = Server(plan, latency)
+    server = kind(plan, latency)
     up = threading.Event()
     loop = asyncio.new_event_loop()
 
