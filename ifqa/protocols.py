@@ -203,6 +203,10 @@ class LanguageModel(Trainable):
     def check_ready(self) -> None:
         """Raise MissingInput if the model cannot be used, such as for lack of a key."""
 
+    def check_servers(self) -> Iterable[Requirement]:
+        """Its servers and what each offers, for `ifqa check`; they are asked."""
+        return ()
+
 
 @dataclass(frozen=True)
 class AnyMeasure:

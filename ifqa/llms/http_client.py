@@ -248,14 +248,17 @@ def _strip_headers(key: str) -> Callable[[httpx2.Request], Awaitable[None]]:
     return strip
 
 
-def open_client(url: str, key: str, timeout: float, longest: int = LONGEST_BODY) -> openai.AsyncOpenAI:
+def open_client(url: str, key: str, timeout: float, longest: int = 0) -> openai.AsyncOpenAI:
     """A client that neither follows redirects nor retries. It uses the environment's proxy, except for local servers.
 
-    A response's body has up to `longest` bytes.
+    A response's body has up to `longest` bytes; 0 for LONGEST_BODY.
     """
     http = openai.DefaultAsyncHttpxClient(
         trust_env=not is_local(url), follow_redirects=False, headers=_PLAIN,
-        event_hooks={"response": [_limit_body(longest)], "request": [] if is_trusted(url) else [_strip_headers(key)]},
+        event_hooks={
+            "response": [_limit_body(longest or LONGEST_BODY)],
+            "request": [] if is_trusted(url) else [_strip_headers(key)],
+        },
     )  # fmt: skip
     limits = openai.Timeout(timeout, connect=min(timeout, CONNECT))
     client = openai.AsyncOpenAI(api_key=key, base_url=url, timeout=limits, max_retries=0, http_client=http)

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
@@ -187,6 +187,11 @@ class OpenAI(LanguageModel):
     def check_ready(self) -> None:
         for url in self.urls:
             key_for(url)
+
+    def check_servers(self) -> Iterable[Requirement]:
+        from ifqa.llms.server_check import check_servers  # loads OpenAI's client
+
+        return check_servers(self)
 
     def arguments(self, request: Request) -> dict[str, object]:
         """The API's arguments for a request.

@@ -186,7 +186,9 @@ def _check_reading(run: Run, system: System) -> Iterator[Finding]:
 def _check_scoring(run: Run, system: System) -> Iterator[Finding]:
     yield Work(f"score {pluralize(len(run.questions), 'question')}", run.is_current("score"))
     if run.will_ask():
-        system.session.llm(run).check_ready()
+        llm = system.session.llm(run)
+        llm.check_ready()
+        yield from llm.check_servers()
 
 
 def _requests_to_retrieve(run: Run, system: System) -> list[Request]:

@@ -41,7 +41,7 @@ def fit_prompt(
     `passages` are best first; `order` says whether the best is shown first, or last, next to the question. `choices` fills
     {choices}. `window` is in tokens of prompt and answer; 0 for the model's.
     """
-    if prompt.schema() and not model.takes_schema:
+    if prompt.answer_schema() and not model.takes_schema:
         raise ConfigError("the prompt wants JSON by a schema; wanted a server (llm.name = openai) or llama-cpp")
     if order not in get_args(Order):
         raise unknown_name("order of passages", order, get_args(Order))
@@ -52,7 +52,7 @@ def fit_prompt(
         ordered = passages[:n] if order == "best first" else passages[:n][::-1]
         messages, text = prompt.render(question, ordered, demos, model.chat, choices)
         stop = () if model.chat else tuple(prompt.stop)
-        request = Request(messages, text, prompt.max_tokens, stop=stop, schema=prompt.schema(choices))
+        request = Request(messages, text, prompt.max_tokens, stop=stop, schema=prompt.answer_schema(choices))
         chat_tokens = _CHAT_TOKENS + sum(_MESSAGE_TOKENS + model.count(content) for _, content in messages)
         tokens = chat_tokens if messages else model.count(text)
         return FittedPrompt(request, tuple(passages[:n]), n_passages - n, tokens)

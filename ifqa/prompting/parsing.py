@@ -79,7 +79,8 @@ class AnswerParser(StrictModel):
             values = json.loads(text[text.find("{") : text.rfind("}") + 1])
         except (ValueError, RecursionError):
             return ParsedAnswer("", problem="no JSON object, or one that was cut off")
-        answer, factual = (clean_answer(str(values.get(key) or "")) for key in (self.answer, self.factual))
+        texts = ("" if values.get(key) is None else str(values[key]) for key in (self.answer, self.factual))
+        answer, factual = (clean_answer(" ".join(text.splitlines())) for text in texts)
         return ParsedAnswer(answer, factual, "" if answer else f"nothing under the key {self.answer!r}")
 
     def _answer_lines(self, text: str, labels: tuple[str, ...]) -> list[str]:

@@ -91,11 +91,11 @@ class Prompt(StrictModel):
                     f"prompt {self._name!r} shows {placeholder!r} of each demonstration, but {demo.question[:60]!r} "
                     f"has none; use other demonstrations, such as 'sample', or none"
                 )
-        if self.schema():  # values within strings of JSON
+        if self.answer_schema():  # values within strings of JSON
             values = {name: json.dumps(value, ensure_ascii=False)[1:-1] for name, value in values.items()}
         return self.assistant.format(**values)
 
-    def schema(self, choices: Sequence[str] = ()) -> str:
+    def answer_schema(self, choices: Sequence[str] = ()) -> str:
         """The JSON schema of the object that the assistant template describes; empty unless [parse] has the rule "json"."""
         if self._parser.rule != "json":
             return ""
@@ -165,7 +165,7 @@ def parse_prompt(name: str, path: Path, content: Mapping[str, object]) -> Prompt
     _check_template(prompt.passage, "passage", ["text"] if reads else [], ["number", "title"], where)
     _check_template(prompt.assistant, "assistant", prompt.steps, _FILLED, where)
     try:
-        prompt.schema()
+        prompt.answer_schema()
     except ValueError as error:
         raise ConfigError(f"{where}: 'assistant' is not an object of JSON ({error}), which [parse] wants") from error
     # [parse] must find the answer in the completion that `assistant` describes, in both forms

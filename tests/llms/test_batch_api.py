@@ -205,3 +205,30 @@ def test_two_runs_of_the_same_requests_share_one_batch(capsys):
             run.join()
     assert server.paid == {"a": 1, "b": 1}
     assert "another run waits for a batch" in capsys.readouterr().err
+
+
+def test_check_says_what_each_server_offers():
+    def plan(prompt, time, body):
+        return Reply(text='{"answer": "yes"}' if "response_format" in body else "yes", cached=5 * (time > 1))
+
+    with serving() as down:
+        pass
+    with batches(plan) as full, serving() as bare:
+        llm = model(full, base_url=f"{full.url} {bare.url} {down.url}", batch=True)
+        full_needs, bare_needs, down_needs = llm.check_servers()
+        assert (full.requests, bare.requests) == (3, 3)
+        other = OpenAI(model="n", base_url=full.url, window=4096)
+        assert "lists not n, but m" in str([*other.check_servers()])
+    assert full_needs.name.endswith(": lists m; batch API; JSON schemas; counts cached tokens")
+    assert full_needs.present
+    assert bare_needs.name.endswith(": no batch API; no JSON schemas; counts no cached tokens")
+    assert bare_needs.remedy == "the setting batch needs the batch API; unset it"
+    assert down_needs.remedy.startswith("cannot connect")
+
+
+def test_a_server_whose_tokens_cost_money_gets_no_request_from_check():
+    Path("prices.toml").write_text(PRICED)
+    with batches() as server:
+        (need,) = model(server).check_servers()
+    assert server.requests == 0
+    assert "not tried, as requests may cost money" in need.name

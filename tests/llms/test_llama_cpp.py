@@ -1,5 +1,6 @@
 """GGUF files answered by llama.cpp itself: as transformers answers with the same weights, stored, streamed, and refused in one line."""
 
+import json
 import urllib.error
 import urllib.request
 
@@ -75,6 +76,13 @@ def test_the_first_answer_is_streamed_and_ends_at_a_stop_string(file, tmp_path):
     assert cut.finish == "stop"
     assert texts[-1] == cut.text
     assert all(cut.text.startswith(text) for text in texts)
+
+
+def test_a_schema_keeps_the_answer_to_its_choices(file, tmp_path):
+    answers = {"answer": {"type": "string", "enum": ["more", "less"]}}
+    schema = {"type": "object", "properties": answers, "required": ["answer"], "additionalProperties": False}
+    (answer,) = start(file, tmp_path).complete([chat("Which?", max_tokens=60, schema=json.dumps(schema))])
+    assert json.loads(answer.text)["answer"] in ("more", "less")
 
 
 def test_a_prompt_longer_than_the_window_fails_alone(file, tmp_path):

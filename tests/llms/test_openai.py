@@ -6,6 +6,7 @@ import json
 import time
 import traceback
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from openai_client import KEY, ask, count_stored, first, here, model, texts  # noqa: F401
@@ -61,6 +62,11 @@ def test_a_request_is_sent_with_its_form_and_parameters():
     (body,) = server.bodies
     assert (body["reasoning_effort"], body["max_tokens"], body["temperature"]) == ("low", 9, 0.0)
     assert model(server).estimate(ask("a", max_tokens=9)).calls == 1  # completions are stored per effort
+    with serving() as server:
+        schema = {"type": "object", "properties": {}}
+        model(server).complete(ask("a", schema=json.dumps(schema)))
+    wanted = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
+    assert server.bodies[0]["response_format"] == wanted
 
 
 def test_openai_gets_the_parameters_its_reasoning_models_take(monkeypatch, capsys):
@@ -254,6 +260,32 @@ def test_a_redirect_to_another_server_is_not_followed_and_a_server_that_is_down_
             assert (other.requests, server.requests, count_stored()) == (0, 1, 0)
     with pytest.raises(IfqaError, match=r"cannot connect.*after 2 tries; is the server up"):
         model(server, retries=1).complete(ask("a", "b"))
+
+
+def test_several_servers_get_the_requests_in_turn_and_one_that_fails_is_left_out(capsys):
+    with serving() as down:
+        pass
+    with serving() as one, serving() as two, serving(lambda *_: error(500, "oops")) as broken:
+        llm = model(one, base_url=f"{one.url} {down.url} {two.url} {broken.url}", concurrency=2)
+        done = llm.complete(ask(*map(str, range(40))))
+    assert texts(done) == [f"to {n}" for n in range(40)]
+    assert one.requests + two.requests == 40
+    assert abs(one.requests - two.requests) <= 4
+    assert 1 <= broken.requests <= 2
+    assert f"127.0.0.1:{down.port}: cannot connect" in (lines := capsys.readouterr().err)
+    assert "left out for 30 s" in lines
+    assert (llm.name, llm.server) == ("m at localhost", f"http://127.0.0.1:{one.port}")
+
+
+def test_tokens_that_the_server_has_cached_cost_what_prices_toml_says():
+    Path("prices.toml").write_text(
+        'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100, output = 0, cached = 10 }\n'
+    )
+    with serving(lambda *_: Reply(usage=(1000, 1), cached=600)) as server:
+        llm = model(server)
+        llm.complete(ask("a", "b"))
+    assert (llm.spent.prompt_tokens, llm.spent.cached_prompt_tokens) == (2000, 1200)
+    assert llm.spent.cost == pytest.approx((800 * 100 + 1200 * 10) / 1e6)
 
 
 @pytest.mark.parametrize("plugin", [OpenAI, HF])

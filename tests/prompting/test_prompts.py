@@ -101,6 +101,7 @@ def test_a_typo_in_a_placeholder_or_a_missing_placeholder_is_refused_by_name():
         ({"parse": {"rule": "last marker", "answer": "Anwser:", "factual": "Factual answer:"}}, "no line 'Anwser:'"),
         ({"parse": {"rule": "last marker", "answer": "Answer:", "factual": "Factual:"}}, "make them agree"),
         ({"assistant": "Answer: {answer} {fact} {change} {world}"}, "does not find the answer"),
+        ({"parse": {"rule": "json", "answer": "answer"}}, "'assistant' is not an object of JSON"),
     ],
 )  # fmt: skip
 def test_a_prompt_with_a_wrong_or_contradicting_key_is_refused(change, message):
@@ -203,6 +204,22 @@ def test_factual_answers_and_a_background_are_parsed():
         ("genread-generate", "**Background:** The mill.\n", "The mill."),
     ]:  # fmt: skip
         assert load_prompt(prompt).parse(completion) == ParsedAnswer(*expected)
+
+
+def test_a_prompt_for_json_has_a_schema_with_its_keys_and_the_choices():
+    prompt = load_prompt("open-book-json")
+    schema = json.loads(prompt.answer_schema())
+    assert list(schema["properties"]) == schema["required"] == ["reasoning", "answer"]
+    content = read_toml(ROOT / "prompts" / "multiple-choice.toml")
+    content |= {"assistant": '{{"answer": "{answer}"}}', "parse": {"rule": "json", "answer": "answer"}}
+    choosing = parse_prompt("mine", Path("mine.toml"), content)
+    assert json.loads(choosing.answer_schema(["more", "less"]))["properties"]["answer"]["enum"] == ["more", "less"]
+    answers = ['{"answer": "B"}', '```json\n{"answer": "less"}\n```', '{"answer": 0}', '{"reasoning": "less"}', "[1]"]
+    assert [choosing.parse(text, ["more", "less"]).answer for text in answers] == ["less", "less", "", "", ""]
+    assert prompt.parse('{"reasoning": "two\\nlines", "answer": 0}').answer == "0"
+    assert "cut off" in prompt.parse('{"reasoning": "so", "answ').problem
+    with pytest.raises(IfqaError, match="wants JSON by a schema; wanted a server"):
+        fit_prompt(prompt, "If?", MANY, Words())
 
 
 def test_a_demonstration_without_the_prompts_steps_is_refused():

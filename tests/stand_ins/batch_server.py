@@ -20,6 +20,8 @@ class BatchServer(Server):
         self.on_call = lambda number, moment: False  # called "before" and "after" each; true: the connection is lost
 
     async def respond(self, method, path, headers, body):
+        if path.endswith("/completions"):
+            return await self.answer(path, json.loads(body))
         route = f"{method} {path.partition('?')[0].removeprefix('/v1')}"
         self.calls.append(route)
         number = len(self.calls)
@@ -38,6 +40,8 @@ class BatchServer(Server):
             return Reply(body=self.create(json.loads(body)))
         if name == "files" and rest[1:] == ["content"]:
             return Reply(body=self.files[rest[0]], headers={"content-type": "application/octet-stream"})
+        if name == "models":
+            return Reply(body={"object": "list", "data": [{"id": "m", "object": "model"}]})
         if name == "batches" and rest:
             return Reply(body=self.poll(rest[0])) if rest[0] in self.batches else error(404, "No such batch")
         return Reply(body={"object": "list", "data": list(self.batches.values())[::-1], "has_more": False})

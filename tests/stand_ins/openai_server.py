@@ -100,6 +100,8 @@ class Server:
             writer.close()
 
     async def respond(self, method, path, headers, body):
+        if not path.endswith("/completions"):
+            return error(404, "Not Found")
         return await self.answer(path, json.loads(body))
 
     async def answer(self, path, body):
