@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import openai
 from filelock import FileLock, Timeout
@@ -31,14 +31,11 @@ from ifqa.llms.http_client import (
     parse_response,
     remove_secrets,
 )
-from ifqa.llms.request_scheduler import BACKOFF, LONGEST_BACKOFF, run
+from ifqa.llms.request_scheduler import BACKOFF, LONGEST_BACKOFF, ServedModel, run
 from ifqa.llms.token_counts import bound_prompt_tokens, token_counter
 from ifqa.records import Completion, Request
 from ifqa.settings import StoredModel, parse_stored
 from ifqa.storage.files import read_json, write_json
-
-if TYPE_CHECKING:
-    from ifqa.llms.openai import OpenAI
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +63,9 @@ class StoredBatch(StoredModel):
     id: str = ""
 
 
-def complete_batch(model: "OpenAI", key: str, batch: RequestBatch, writer: CacheWriter, cache: CompletionCache) -> None:
+def complete_batch(
+    model: ServedModel, key: str, batch: RequestBatch, writer: CacheWriter, cache: CompletionCache
+) -> None:
     """Complete the missing requests of `batch`; one process at a time sends batches from a cache.
 
     Raises ServiceError if the server refuses, has no batch API, or does not answer. The batches that it has accepted go on.
@@ -89,7 +88,7 @@ class BatchSender:
     """Sends the missing requests of a call in batches, one after the other, and first fetches those of an earlier run."""
 
     def __init__(
-        self, model: "OpenAI", key: str, batch: RequestBatch, writer: CacheWriter, cache: CompletionCache
+        self, model: ServedModel, key: str, batch: RequestBatch, writer: CacheWriter, cache: CompletionCache
     ) -> None:
         self._model, self._key, self._account = model, key, model.account
         self._secret = "" if key == NO_KEY else key

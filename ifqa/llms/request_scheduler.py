@@ -37,17 +37,23 @@ _T = TypeVar("_T")
 
 
 class ServedModel(Protocol):
-    """The part of `OpenAI` that the scheduler uses."""
+    """The part of `OpenAI` that sends requests."""
 
     model: str
     url: str
     urls: list[str]
+    chat: bool
+    batch: bool
     account: Account
     concurrency: int
     retries: int
     interval: float
     timeout: float
 
+    @property
+    def name(self) -> str: ...
+    @property
+    def server(self) -> str: ...
     def arguments(self, request: Request) -> dict[str, object]: ...
 
 

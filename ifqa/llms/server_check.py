@@ -4,19 +4,15 @@ import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import openai
 
 from ifqa.llms.credentials import NO_KEY, key_for, redact
 from ifqa.llms.http_client import Failure, classify_error, open_client, send
-from ifqa.llms.request_scheduler import run
+from ifqa.llms.request_scheduler import ServedModel, run
 from ifqa.protocols import Requirement
 from ifqa.records import Completion, Request
-
-if TYPE_CHECKING:
-    from ifqa.llms.openai import OpenAI
 
 TIMEOUT = 10.0  # seconds; more for an answer, as a server may load its model first
 ANSWER_TIMEOUT = 60.0
@@ -28,7 +24,7 @@ _SCHEMA = {
 _QUESTION, _MAX_TOKENS = "Is water wet? Answer yes or no.", 20
 
 
-def check_servers(model: "OpenAI") -> Iterator[Requirement]:
+def check_servers(model: ServedModel) -> Iterator[Requirement]:
     """A requirement for each server, which names what it offers; it is missing if the server is down or lacks what is set.
 
     Three short requests are sent to a server whose tokens cost nothing, and none to another.
@@ -40,7 +36,7 @@ def check_servers(model: "OpenAI") -> Iterator[Requirement]:
         yield Requirement(f"server {urlsplit(url).netloc}: {'; '.join(offers) or 'unknown'}", "; ".join(remedies))
 
 
-async def _ask_server(model: "OpenAI", url: str, offers: list[str], remedies: list[str]) -> None:
+async def _ask_server(model: ServedModel, url: str, offers: list[str], remedies: list[str]) -> None:
     key = key_for(url)
     secret = "" if key == NO_KEY else key
     async with open_client(url, key, TIMEOUT) as client:
@@ -71,7 +67,8 @@ async def _ask_server(model: "OpenAI", url: str, offers: list[str], remedies: li
         offers.append("batch API" if has_batches else "no batch API")
         if model.batch and not has_batches:
             remedies.append("the setting batch needs the batch API; unset it")
-        if not model.price or model.price.cost(1, 1):
+        price = model.account.price
+        if price is None or price.cost(1, 1):
             offers.append("JSON schemas and cached tokens not tried, as requests may cost money")
             return
         form = {"messages": (("user", _QUESTION),)} if model.chat else {"text": _QUESTION}
