@@ -1,6 +1,7 @@
 import gc
 import os
 import signal
+import sys
 
 import pytest
 from hypothesis import settings
@@ -50,3 +51,23 @@ def here(tmp_path, monkeypatch):
     """An empty working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def importable(here, monkeypatch):
+    """An empty working directory whose modules can be imported, and are forgotten at the end."""
+    monkeypatch.syspath_prepend(here)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    known = set(sys.modules)
+    yield here
+    for name in set(sys.modules) - known:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(here)):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def five(importable):
+    """The working directory has an experiment of five questions, with its plugins."""
+    from outside_plugins import five_questions
+
+    five_questions()

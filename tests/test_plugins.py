@@ -2,7 +2,6 @@
 
 import hashlib
 import importlib
-import sys
 from pathlib import Path
 
 import pytest
@@ -23,11 +22,10 @@ def test_every_listed_measure_is_there_under_its_name():
         assert plugins.load_measure(name).name == name
 
 
-def test_a_plugin_from_the_working_directory_is_named_by_module_and_class(tmp_path, monkeypatch):
-    (tmp_path / "my_reader_of_tests.py").write_text(
+def test_a_plugin_from_the_working_directory_is_named_by_module_and_class(here):
+    (here / "my_reader_of_tests.py").write_text(
         "class Silent:\n    'Says nothing.'\n    def answer(self, questions, passages): return []\n"
     )
-    monkeypatch.chdir(tmp_path)
     assert plugins.load_plugin("reader", "my_reader_of_tests:Silent").__name__ == "Silent"
     for name, complaint in {
         "my_reader_of_tests:Loud": "has no 'Loud'",
@@ -39,9 +37,8 @@ def test_a_plugin_from_the_working_directory_is_named_by_module_and_class(tmp_pa
             plugins.load_plugin("reader", name)
 
 
-def test_a_plugin_that_lacks_an_extra_says_which(tmp_path, monkeypatch):
-    (tmp_path / "needs_ray_of_tests.py").write_text("raise ModuleNotFoundError('no ray', name='ray')\n")
-    monkeypatch.chdir(tmp_path)
+def test_a_plugin_that_lacks_an_extra_says_which(here):
+    (here / "needs_ray_of_tests.py").write_text("raise ModuleNotFoundError('no ray', name='ray')\n")
     with pytest.raises(IfqaError, match=r"needs ray; install it with: pip install 'ifqa\[ray\]'"):
         plugins.load_plugin("reader", "needs_ray_of_tests:Any")
 
@@ -105,9 +102,8 @@ class Short:
 """
 
 
-def test_a_measure_from_the_working_directory_is_named_by_module_and_object(tmp_path, monkeypatch):
-    (tmp_path / "measures_of_tests.py").write_text(MEASURES)
-    monkeypatch.chdir(tmp_path)
+def test_a_measure_from_the_working_directory_is_named_by_module_and_object(here):
+    (here / "measures_of_tests.py").write_text(MEASURES)
     assert plugins.load_measure("measures_of_tests:SHORT").name == "short"
     for name, complaint in {
         "EMM": "unknown measure 'EMM'; did you mean 'EM'",
@@ -121,22 +117,15 @@ def test_a_measure_from_the_working_directory_is_named_by_module_and_object(tmp_
 
 
 @pytest.fixture
-def module(tmp_path, monkeypatch):
+def module(importable):
     """A function that writes a user's module into the working directory and returns its name."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    written = []
 
     def write(name, text):
-        (tmp_path / f"{name}.py").write_text(text)
-        written.append(name)
-        sys.modules.pop(name, None)
+        (importable / f"{name}.py").write_text(text)
         importlib.invalidate_caches()
         return name
 
-    yield write
-    for name in written:
-        sys.modules.pop(name, None)
+    return write
 
 
 def test_an_edited_base_class_changes_the_code_of_a_plugin(module):

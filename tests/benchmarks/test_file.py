@@ -34,9 +34,7 @@ QUESTIONS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def read(name="mine.csv", text=None):

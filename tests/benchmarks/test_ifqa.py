@@ -17,8 +17,7 @@ FILE = Path("data/ifqa/full_split/dev.json")
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _files(here):
     benchmark(RECORD, RECORD | {"answers": ["Cy", "Cyrus"]})
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import ifqa, ifqa_here
 from mixed_documents import make
-from outside_plugins import five_questions
+from scored_experiments import write
 
 from ifqa.pipeline.system import System
 
@@ -23,13 +23,9 @@ ASKED = "Who was the carpenter Ruth Hallam in 1871.?"
 
 
 @pytest.fixture
-def docs(tmp_path, monkeypatch):
-    setup = five_questions(tmp_path, monkeypatch)
-    next(setup)
-    Path("experiments").mkdir(exist_ok=True)
-    Path("experiments/mine.toml").write_text(EXPERIMENT)
-    yield make(tmp_path / "docs", huge=0)
-    next(setup, None)
+def docs(five, here):
+    write("experiments/mine.toml", EXPERIMENT)
+    return make(here / "docs")
 
 
 def ask(*arguments):

@@ -44,8 +44,7 @@ VERBS |= {"ask": ["If?", "-e", "mine"], "serve": ["mine", "--port", "0"]}
 
 
 @pytest.fixture
-def ifqa(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def ifqa(here, capsys, monkeypatch):
     Path("experiments").mkdir()
     Path("experiments/mine.toml").write_text(MINE)
 

@@ -12,11 +12,7 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.run import Run
 from ifqa.storage.resources import list_resources
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
+pytestmark = pytest.mark.usefixtures("here")
 
 SAMPLE = {
     "benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "bm25"}, "reader": {"name": "extractive"},
@@ -31,13 +27,12 @@ def test_defaults_are_filled_in():
     assert all(load_corpus(name).name == name for name in list_resources("indexes", ".toml"))
 
 
-def test_an_indexed_plugin_from_outside_must_name_its_index(tmp_path, monkeypatch):
+def test_an_indexed_plugin_from_outside_must_name_its_index(importable):
     source = (
         "class Titles:\n    @classmethod\n    def build(cls, passages, folder): ...\n"
         "    def __init__(self, index): ...\n    def search(self, questions, k): ...\n"
     )
-    (tmp_path / "my_indexed_titles.py").write_text(source)
-    monkeypatch.syspath_prepend(tmp_path)
+    (importable / "my_indexed_titles.py").write_text(source)
     table = {"name": "my_indexed_titles:Titles"}
     with pytest.raises(IfqaError, match=r"x.toml: \[retriever\]: set index = NAME, for the corpus's \[index.NAME\]"):
         parse_experiment("x", SAMPLE | {"retriever": table}, "x.toml")
@@ -74,8 +69,7 @@ def test_an_experiment_may_name_measures_and_keeps_them_through_a_flag():
         parse_experiment("x", SAMPLE | {"measures": ["EM"]}, "x.toml")
 
 
-def test_an_experiment_can_be_named_by_its_path(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_an_experiment_can_be_named_by_its_path():
     assert load_experiment("experiments/sample.toml") == load_experiment("sample")
     assert load_experiment("./experiments/sample.toml").name == "sample"
     with pytest.raises(IfqaError, match="that begins with a letter or digit"):

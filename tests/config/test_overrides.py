@@ -14,11 +14,7 @@ from ifqa.config.overrides import override, write_resolved
 from ifqa.errors import IfqaError
 from ifqa.storage.resources import list_resources
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
+pytestmark = pytest.mark.usefixtures("here")
 
 OPEN = {
     "benchmark": "sample", "split": "dev", "corpus": "sample", "about": "Open.", "questions": ["sample/dev/2", "sample/dev/7"],

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -65,11 +64,8 @@ class Model:
 
 
 @pytest.fixture(autouse=True)
-def machine(tmp_path, monkeypatch):
+def machine(importable, monkeypatch):
     """Two questions, a file that answers them, three passages, nothing built, and a machine with enough disk and memory."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     benchmark(*({"question": f"If {n}, who?", "answers": ["x"], "context": [f"gold {n}"]} for n in range(2)))
@@ -81,8 +77,7 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: machine)
     monkeypatch.setattr("ifqa.pipeline.check.total_memory", lambda: machine.memory)
     monkeypatch.setattr("ifqa.pipeline.check.cores", lambda: 2)
-    yield machine
-    sys.modules.pop("outside_of_check", None)
+    return machine
 
 
 @pytest.fixture

@@ -29,11 +29,10 @@ CLOSED = 'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "predictions"\np
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "experiments").mkdir()
-    (tmp_path / "experiments/mine.toml").write_text(GOLD)
-    return tmp_path
+def folder(importable):
+    (importable / "experiments").mkdir()
+    (importable / "experiments/mine.toml").write_text(GOLD)
+    return importable
 
 
 @pytest.fixture
@@ -130,9 +129,8 @@ class Silent:
 """
 
 
-def test_the_readers_scores_of_passages_become_a_ranking_if_it_gives_some(folder, monkeypatch):
+def test_the_readers_scores_of_passages_become_a_ranking_if_it_gives_some(folder):
     (folder / "scored.py").write_text(SCORED)
-    monkeypatch.syspath_prepend(folder)
     (folder / "experiments/read.toml").write_text(GOLD + '[reader]\nname = "scored:Silent"\npassages = 2\n')
     stages.run(Run(load_experiment("read")))
     with pytest.raises(IfqaError, match="'scored:Silent' of read scores no passages"):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -67,18 +66,13 @@ class Looking(Reader):
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
+def _files(importable):
     """Two questions, a file that answers them, two passages with an index to build, and plugins from outside."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     questions("captain0", "captain1")
     answers({0: "captain0", 1: "nobody"})
     passages((0, 1))
     write("outside_of_provenance.py", PLUGINS)
     corpus()
-    yield
-    sys.modules.pop("outside_of_provenance", None)
 
 
 def questions(*golds):
@@ -360,11 +354,10 @@ OURS = Measure("ours", F1.score, best="{best}")
 """
 
 
-def test_scores_depend_on_the_measures_that_an_experiment_names(monkeypatch):
+def test_scores_depend_on_the_measures_that_an_experiment_names():
     plain = experiment(reader=FILE)
     stages.run(Run(plain))
     write("mine_of_tests.py", MINE.format(best="high"))
-    monkeypatch.delitem(sys.modules, "mine_of_tests", raising=False)
     names = ("accuracy", "mine_of_tests:OURS")
     ours, theirs = (Run(experiment(reader=FILE, measures=[name])).inputs("score") for name in names)
     assert changes(Run(plain).inputs("score"), ours) == [{"measures"}]

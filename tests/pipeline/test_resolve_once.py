@@ -21,9 +21,8 @@ KINDS = ("benchmark", "retriever", "reader", "llm")
 
 
 @pytest.fixture
-def counts(tmp_path, monkeypatch):
+def counts(here, monkeypatch):
     """What the commands of a test read, load and compute, counted from when the sample was run."""
-    monkeypatch.chdir(tmp_path)
     stages.run(Run(load_experiment("sample-llm")))
     counted = Counter()
 

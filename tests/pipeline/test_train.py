@@ -10,9 +10,7 @@ from ifqa.pipeline import train as module
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_built(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
+def _nothing_is_built(here, monkeypatch):
     def build(*_):
         raise AssertionError("passages were built")
 

@@ -36,8 +36,7 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def _files(tmp_path, monkeypatch, models):
-    monkeypatch.chdir(tmp_path)
+def _files(here, monkeypatch, models):
     for family in ("full", "few"):
         path = Path(f"data/ifqa/{family}_split/dev.json")
         path.parent.mkdir(parents=True)

@@ -32,8 +32,7 @@ class Scripted(Retriever):
 
 
 @pytest.fixture(autouse=True)
-def _folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _folder(here):
     SEARCHES.clear()
 
 

@@ -1,9 +1,7 @@
-"""30 documents of mixed kinds, and what cannot be read, made below a folder: `python tests/stand_ins/mixed_documents.py FOLDER`."""
+"""30 documents of mixed kinds, and what cannot be read, made below a folder."""
 
 import json
-import sys
 import zipfile
-from pathlib import Path
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 MENU = '<nav><ul><li><a href="/">Home</a></li><li>Products of the menu</li></ul></nav>'
@@ -101,9 +99,8 @@ REPORT = [
 ]
 
 
-def make(top, huge=60_000_000):
-    """Write the documents, and beside them what is left out: hidden, linked, looping, broken, empty and huge."""
-    top = Path(top)
+def make(top):
+    """Write the documents, and beside them what is left out: hidden, linked, looping, broken and empty."""
     for folder in ("manuals", "notes", "web", ".git", "books"):
         (top / folder).mkdir(parents=True, exist_ok=True)
     (top / "manuals/handbook.pdf").write_bytes(
@@ -150,11 +147,4 @@ def make(top, huge=60_000_000):
     (top / "notes/linked.txt").symlink_to("garden.md")
     (top / "notes/loop").symlink_to("..")
     (top / "picture.jpg").write_bytes(b"\xff\xd8")
-    if huge:
-        with open(top / "server.log", "wb") as log:
-            log.truncate(huge)
     return top
-
-
-if __name__ == "__main__":
-    print(make(sys.argv[1]))

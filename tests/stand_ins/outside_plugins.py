@@ -1,7 +1,6 @@
 """An experiment of five questions whose passages, retriever and readers come from outside, made in a working directory."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -190,15 +189,10 @@ def interrupted(**settings):
     return experiment(reader=careful | settings)
 
 
-def five_questions(tmp_path, monkeypatch):
+def five_questions():
     """Five questions, a file that answers three of them right, five passages, and plugins from outside."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     benchmark(*map(question, range(5)))
     answers({n: f"captain{n}" if n < 3 else "nobody" for n in range(5)})
     passages(range(5))
     corpus()
     outside(PLUGINS)
-    yield
-    sys.modules.pop("outside_of_stages", None)

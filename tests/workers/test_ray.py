@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import tasks
 from dumps import multistream, page
-from outside_plugins import experiment, five_questions
+from outside_plugins import experiment
 
 from ifqa.config.corpus import load_corpus
 from ifqa.corpus.wikipedia import source
@@ -70,12 +70,7 @@ def test_ray_gives_the_same_results_and_the_same_errors(cluster, tmp_path):
         list(map_tasks(tasks.bug_at_two, range(6), engine="ray"))
 
 
-@pytest.fixture
-def questions(tmp_path, monkeypatch):
-    yield from five_questions(tmp_path, monkeypatch)
-
-
-def test_ray_reads_the_same_bytes_with_an_outside_reader(cluster, questions):
+def test_ray_reads_the_same_bytes_with_an_outside_reader(cluster, five):
     predictions = []
     for name, workers in (("local", None), ("ray", Workers(2, "ray"))):
         run = Run(experiment(name, reader={"name": "outside_of_stages:Careful"}))
@@ -84,8 +79,7 @@ def test_ray_reads_the_same_bytes_with_an_outside_reader(cluster, questions):
     assert sorted(Path("asked.txt").read_text().split("\n")) == ["", *sorted(["0 1", "2 3", "4"] * 2)]
 
 
-def test_ray_builds_the_same_bytes_of_passages(cluster, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_ray_builds_the_same_bytes_of_passages(cluster, here, monkeypatch):
     monkeypatch.setattr(source, "PACKED", 4000)
     monkeypatch.setattr(source, "TEXT", 20_000)
     texts = [" ".join(f"w{n}x{i}" for i in range(n * 37 % 400)) for n in range(1, 120)]

@@ -17,9 +17,7 @@ from ifqa.storage.resources import BUNDLED
 LINE = {"id": "7", "question": "why is it so?", "context": "It is so because.", "answers": ["because"], "rules": ["R1"]}
 
 
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def write(name, *lines):

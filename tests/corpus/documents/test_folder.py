@@ -25,7 +25,7 @@ from ifqa.pipeline import stages
 def docs(tmp_path, monkeypatch):
     (tmp_path / "work/indexes").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "work")
-    return make(tmp_path / "docs", huge=0)
+    return make(tmp_path / "docs")
 
 
 def corpus(path, name="mine", **settings):
