@@ -231,16 +231,6 @@ def test_the_training_split_counts_where_a_subset_depends_on_it():
     assert changes(*scores) == [{"training"}, {"training"}]
 
 
-def test_a_sources_settings_count_with_their_defaults():
-    write("articles.jsonl", '{"id": "1", "title": "A", "text": "some words"}\n')
-
-    def cut(more=""):
-        return CorpusBuild(corpus(f'path = "articles.jsonl"\n{more}', form="articles")).inputs("passages")
-
-    assert cut("words = 100\nwrap = true\nshare = 1.0") == cut()
-    assert len({compute_fingerprint(cut(more)) for more in ("", "words = 50", "wrap = false", "share = 0.5")}) == 4
-
-
 def test_inputs_of_an_index_name_the_present_passages():
     stages.build_passages(load_corpus("few"))
     before = CorpusBuild(load_corpus("few")).inputs("first")
@@ -315,21 +305,6 @@ def test_a_stage_with_changed_inputs_is_refused_by_name():
     ):  # fmt: skip
         with pytest.raises(IfqaError, match=complaint):
             Run(experiment(**changed)).inputs(stage)
-
-
-def test_every_artifact_names_its_stage_and_its_inputs():
-    build_few()
-    few, mine = load_corpus("few"), searching(reader=FILE)
-    stages.run(Run(mine))
-    inputs = [CorpusBuild(few).inputs("passages"), CorpusBuild(few).inputs("first")]
-    inputs += [Run(mine).inputs(stage) for stage in ("retrieve", "read", "score")]
-    assert [(stage["stage"], sorted(stage.keys() - {"stage"})) for stage in inputs] == [
-        ("passages", ["sources", "version"]),
-        ("index", ["code", "files", "passages", "settings"]),
-        ("retrieve", ["indexes", "questions", "retriever"]),
-        ("read", ["passages", "questions", "reader", "run"]),
-        ("score", ["benchmark", "passages", "predictions", "questions", "run", "seed", "version"]),
-    ]
 
 
 def test_scores_depend_on_the_scorer_and_the_benchmark(monkeypatch):

@@ -12,7 +12,7 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.protocols import Retriever
 from ifqa.storage.artifacts import read_manifest
-from ifqa.storage.files import sha256, write_jsonl
+from ifqa.storage.files import sha256
 
 pytestmark = pytest.mark.usefixtures("five")
 
@@ -94,25 +94,6 @@ def test_an_interrupted_reading_resumes_after_the_last_answered_question(capsys)
     assert mine.read_bytes() == undisturbed.read_bytes()
 
 
-def cut_the_last_line(path):
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:3]) + lines[3][:20])
-
-
-def spoil_the_last_line(path):
-    write_jsonl(path, [*toy.rows(path)[:3], toy.rows(path)[3] | {"passage_ids": "p1"}])
-
-
-@pytest.mark.parametrize("damage", [cut_the_last_line, spoil_the_last_line])
-def test_an_interrupted_reading_resumes_before_the_first_damaged_line(damage):
-    mine = toy.interrupted()
-    damage(Path("experiments/mine/.read.partial/predictions.jsonl"))
-    stages.read(Run(mine))
-    assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "2 3", "4"]
-    undisturbed = Path("experiments/undisturbed/read/predictions.jsonl").read_bytes()
-    assert Path("experiments/mine/read/predictions.jsonl").read_bytes() == undisturbed
-
-
 def test_a_reading_with_another_setting_begins_anew():
     stages.read(Run(toy.interrupted(said="captain1")))
     assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "0 1", "2 3", "4"]
@@ -138,26 +119,3 @@ def test_usage_and_label_of_a_retriever_and_a_reader_are_in_the_manifest():
     retrieved, read = (read_manifest(Path("experiments/mine", stage))["record"] for stage in ("retrieve", "read"))
     assert (retrieved["took"], retrieved["trained_on_them"]) == ([3, 4], True)
     assert (read["label"], read["cut"], read["trained_on_them"]) == ("a toy", 3, False)
-
-
-def test_the_next_run_asks_incomplete_questions_again(capsys):
-    toy.outside(
-        "class Unlucky:\n    'Has no luck while there is a file called down.'\n"
-        "    def __init__(self): self.failed = 0\n"
-        "    def answer(self, questions, passages):\n"
-        "        down = Path('down').exists()\n"
-        "        self.failed += len(questions) * down\n"
-        "        return [Prediction(q.id, '' if down else 'captain0', error='none came' * down) for q in questions]\n"
-        "    def usage(self): return {'retry': self.failed, 'not_asked': 0}\n"
-    )
-    mine = toy.experiment(reader={"name": "outside_of_stages:Unlucky"})
-    write("down", "")
-    stages.run(Run(mine))
-    assert "5 questions answered; 5 incomplete; the next run retries them" in capsys.readouterr().err
-    assert (toy.scores()["retry"], toy.scores()["n_failed"]) == (5, 5)
-    Path("down").unlink()
-    stages.run(Run(mine))
-    assert (toy.scores()["retry"], toy.scores()["n_failed"], toy.scores()["measures"]["EM"]["value"]) == (0, 0, 20)
-    before = toy.stamps("experiments/mine")
-    stages.run(Run(mine))
-    assert toy.stamps("experiments/mine") == before

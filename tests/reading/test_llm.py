@@ -169,7 +169,8 @@ def test_the_next_run_asks_only_failed_questions_again(capsys):
         chosen = experiment(server, CLOSED, 83)
         folder = stages.run(Run(chosen))
         failed = record(chosen)["retry"]
-        assert read_json(folder / "scores.json")["n_failed"] == failed > 0
+        scores = read_json(folder / "scores.json")
+        assert scores["n_failed"] == scores["retry"] == failed > 0
         assert show_scores(Run(chosen), folder) == 0
         assert f"{failed} questions with an incomplete answer" in capsys.readouterr().out
         before, down["now"] = server.requests, False

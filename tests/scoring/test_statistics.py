@@ -80,13 +80,6 @@ def scipy_p(a, b, resamples):
     return permutation_test((np.array(a), np.array(b)), mean_difference, n_resamples=resamples, **options).pvalue
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.03, 0.06, 0.1])
-def test_p_agrees_with_scipy(shift):
-    rng = random.Random(11)
-    a, b = ([float(rng.random() < share) for _ in range(400)] for share in (0.4 + shift, 0.4))
-    assert paired_randomization(a, b) == pytest.approx(scipy_p(a, b, 10_000), abs=0.025)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_p_agrees_with_counting_all_sign_flips(seed):
     a, b = scores(seed, 10, (0.0, 1.0, 0.4, 2 / 3)), scores(seed + 50, 10, (0.0, 1.0, 0.5))

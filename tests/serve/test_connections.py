@@ -157,7 +157,7 @@ def hold():
         time.sleep(0.01)
     blocking_reader.OPEN.set()
 threading.Thread(target=hold, daemon=True).start()
-sys.argv = ["ifqa", "serve", "few", "--port", "0", "--quiet", "--timeout", "{timeout}"]
+sys.argv = ["ifqa", "serve", "few", "--port", "0", "--quiet"]
 from ifqa.cli.app import main
 main()
 """
@@ -171,12 +171,12 @@ reader = { name = "blocking_reader:BlockingReader", passages = 2 }
 
 
 @contextmanager
-def held(folder, timeout):
+def held(folder):
     """`ifqa serve` with a reader that waits until the file "open" is there; yields the process and its address."""
     small(folder)
     (folder / "experiments").mkdir()
     (folder / "experiments/few.toml").write_text(EXPERIMENT)
-    script = SLOW.format(stand_ins=str(Path(blocking_reader.__file__).parent), timeout=timeout)
+    script = SLOW.format(stand_ins=str(Path(blocking_reader.__file__).parent))
     with subprocess.Popen(
         [sys.executable, "-c", script], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as server:
@@ -188,19 +188,12 @@ def held(folder, timeout):
             server.kill()
 
 
-def test_a_stop_ends_running_computations(tmp_path):
-    with held(tmp_path, timeout=1) as (server, url):
-        assert "no answer within the time limit" in asked(url)
-        server.send_signal(signal.SIGTERM)
-        assert server.wait(1 + 5 + 5) == 0, server.stderr.read()
-
-
 def test_a_stop_finishes_twenty_questions_in_flight(tmp_path):
     def in_flight():
         lines = urlopen(f"{url}/metrics").read().decode().splitlines()
         return sum(float(line.split()[1]) for line in lines if line.startswith(("ifqa_waiting{", "ifqa_working{")))
 
-    with held(tmp_path, timeout=60) as (server, url), ThreadPoolExecutor(20) as threads:
+    with held(tmp_path) as (server, url), ThreadPoolExecutor(20) as threads:
         twenty = [threads.submit(asked, url, f"If {n}, who?") for n in range(20)]
         until(lambda: in_flight() == 20)
         server.send_signal(signal.SIGTERM)
