@@ -70,9 +70,8 @@ def outside(
     ],
 )
 def test_an_annotation_says_what_a_setting_may_be(settings, complaint):
-    with pytest.raises(IfqaError, match=complaint) as caught:
+    with refused(complaint):
         check_settings("setting", outside, settings if complaint.startswith("setting") else {"path": "x"} | settings)
-    assert "\n" not in str(caught.value)
     with pytest.raises(IfqaError, match=r"^x.toml: unknown setting 'kk'; did you mean 'k'\? known: b, k$"):
         check_settings("setting", lambda b=1: b, {"kk": 1}, where="x.toml", other_keys=["k"])
 

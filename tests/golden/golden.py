@@ -1,20 +1,15 @@
-"""Compares the program's outputs with golden files from before a change: `python tests/golden/golden.py compare`.
+"""Golden files with outputs from before a change; `python tests/golden/golden.py PART...` writes those of some parts, or all, again.
 
-    make       write all golden files again
-    compare    produce everything in a temporary folder and list differences; exit code 1 if there are any
-
-Both take names of parts to limit them. A difference means that users' artifacts are made again, or that completions are asked for
-again: give the reason in the commit.
+A difference means that users' artifacts are made again, or that completions are asked for again: give the reason in the commit.
 """
 
-import argparse
 import hashlib
 import json
-import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import chdir
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -22,7 +17,6 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(HERE.parent / "stand_ins"))
 
 EXPERIMENTS = ("sample", "sample-hard", "sample-hybrid", "sample-llm")
 DERIVED = ("root", "measures", "plugins", "scheme")  # fields that no experiment file sets
@@ -119,52 +113,20 @@ PARTS: dict[str, Callable[[Path], None]] = {writer.__name__: writer for writer i
 
 def produce(part: str, out: Path, work: Path) -> None:
     """Make the files of a part in `out`, from working folder `work`, which has only the bundled files of the package."""
-    before = Path.cwd()
     work.mkdir(parents=True, exist_ok=True)
-    os.chdir(work)
-    try:
+    with chdir(work):
         PARTS[part](out)
-    finally:
-        os.chdir(before)
 
 
-def differences(old: Path, new: Path) -> list[str]:
-    """A line for each file that is missing, new or different."""
-    files = {path.relative_to(root) for root in (old, new) for path in root.rglob("*") if path.is_file()}
-    report = []
-    for file in sorted(files):
-        if not (old / file).exists() or not (new / file).exists():
-            report.append(f"{file}: {'new' if (new / file).exists() else 'missing'}")
-        elif (old / file).read_bytes() != (new / file).read_bytes():
-            lines = [(root / file).read_text(encoding="utf-8").splitlines() for root in (old, new)]
-            unequal = (n for n, (before, after) in enumerate(zip(*lines, strict=False), 1) if before != after)
-            first = next(unequal, min(map(len, lines)) + 1)
-            report.append(f"{file}:{first}: differs")
-    return report
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=["make", "compare"])
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; none: all")
-    chosen = parser.parse_args()
-    parts = chosen.parts or list(PARTS)
-    if strange := set(parts) - set(PARTS):
-        parser.error(f"unknown part {min(strange)}")
-    different = []
-    with tempfile.TemporaryDirectory() as aside:
-        for part in parts:
-            new = Path(aside) / "made" / part
-            produce(part, new, Path(aside) / "work" / part)
-            if chosen.verb == "make":
-                shutil.rmtree(HERE / part, ignore_errors=True)
-                shutil.copytree(new, HERE / part)
-            different += [f"{part}/{line}" for line in differences(HERE / part, new)]
-    for line in different:
-        print(line)
-    print(f"{len(different)} files differ" if different else f"all as before: {', '.join(parts)}")
-    return bool(different)
+def read_files(folder: Path) -> dict[str, str]:
+    """Name -> text of every file below a folder."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    for part in sys.argv[1:] or PARTS:
+        with tempfile.TemporaryDirectory() as aside:
+            produce(part, Path(aside, "made"), Path(aside, "work"))
+            shutil.rmtree(HERE / part, ignore_errors=True)
+            shutil.copytree(Path(aside, "made"), HERE / part)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from refusals import refused
 from tiny_encoder import tiny, tiny_dpr
 
 from ifqa.errors import IfqaError
@@ -92,6 +93,5 @@ def test_malformed_model_files_are_refused_in_one_line(tmp_path, file, content):
         path.write_bytes(weights[:100]) if content else None
     else:
         path.write_text(content if isinstance(content, str) else json.dumps(json.loads(path.read_text()) | content))
-    with pytest.raises(IfqaError, match=r"does not load|not JSON|wanted") as caught:
+    with refused(r"does not load|not JSON|wanted"):
         open_encoder(EncoderSettings(str(tmp_path), device="cpu", precision="float32"))
-    assert "\n" not in str(caught.value)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from refusals import refused
 from tiny_mpnet import tiny_mpnet
 
 from ifqa.errors import IfqaError
@@ -34,10 +35,9 @@ def test_an_encoder_that_does_not_fit_is_refused_in_one_line(tmp_path, file, cha
     folder = tiny_mpnet(tmp_path / "tiny", "a")
     path = folder / file
     path.write_text(json.dumps(json.loads(path.read_text()) | changed))
-    with pytest.raises(IfqaError, match=complaint) as caught:
+    with refused(complaint):
         SpanModel(open_encoder(folder))
         special_token_ids(folder)
-    assert "\n" not in str(caught.value)
 
 
 def test_damaged_or_missing_weights_are_refused_in_one_line(tmp_path):

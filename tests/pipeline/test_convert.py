@@ -112,9 +112,8 @@ def test_what_cannot_be_converted_is_refused_in_one_line(folder, source, to, set
     (folder / "run.trec").write_text("q Q0 p 1 1.0 t\n")
     (folder / "topics.tsv").write_text("1\tIf so, what?\n")
     (folder / "wikipedia_passages_00").write_bytes(pickle.dumps([1]))
-    with pytest.raises(IfqaError, match=complaint) as caught:
+    with refused(complaint):
         convert(source, folder / to, **settings)
-    assert "\n" not in str(caught.value)
 
 
 SCORED = """

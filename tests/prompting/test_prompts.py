@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from ifqa.benchmarks.ifqa import Sample
 from ifqa.errors import IfqaError
@@ -226,9 +227,8 @@ def test_a_demonstration_without_the_prompts_steps_is_refused():
     [drawn] = draw_demos(Sample().questions("train"), 1, seed=0).demos
     load_prompt("open-book").render("If?", [], [drawn], True)
     for name, lacks in [("open-book-cot", "reasoning"), ("counterfactual", "fact")]:
-        with pytest.raises(IfqaError, match=f"shows '{lacks}' of each demonstration") as caught:
+        with refused(f"shows '{lacks}' of each demonstration"):
             load_prompt(name).render("If?", [], [drawn], True)
-        assert "\n" not in str(caught.value)
 
 
 def test_the_samples_demonstrations_are_complete_training_questions():

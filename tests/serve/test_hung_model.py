@@ -15,29 +15,17 @@ from openai_server import Reply
 from openai_server import serving as language_model
 from serving_system import on_loopback, small, until
 
-PROMPT = """
-about = "Short."
-source = "here"
-reads_passages = false
-max_tokens = 9
-stop = ["\\n"]
-user = "{question}"
-assistant = "{answer}"
-parse = { rule = "first line", answer = "" }
-"""
-READER = {"name": "llm", "prompt": "short"}
+READER = {"name": "llm", "prompt": "closed-book"}
 LLM = {"name": "openai", "model": "m", "window": 4096}
 
 
 def reply(prompt, times, body):
-    return Reply(latency=600) if "hang" in prompt else Reply(text="Ada Stone")
+    return Reply(latency=600) if "hang?" in prompt else Reply(text="Ada Stone")
 
 
 @contextmanager
-def hanging_model(folder):
-    """A model that hangs for questions with "hang", and a prompt for it below the folder; yields the sections that use it."""
-    (folder / "prompts").mkdir()
-    (folder / "prompts/short.toml").write_text(PROMPT)
+def hanging_model():
+    """A model that hangs for questions that end so; yields the sections that use it."""
     with language_model(reply) as model:
         yield {"reader": READER, "llm": LLM | {"base_url": model.url}}
 
@@ -45,7 +33,7 @@ def hanging_model(folder):
 @contextmanager
 def asks_a_model(folder, **limits):
     """A server whose reader uses that model; yields its service and address."""
-    with hanging_model(folder) as sections, on_loopback(small(folder, **sections), **limits) as (service, url):
+    with hanging_model() as sections, on_loopback(small(folder, **sections), **limits) as (service, url):
         yield service, url
 
 
@@ -88,7 +76,7 @@ def test_a_client_that_leaves_frees_its_slot(path, body, accept, tmp_path):
 def process(folder, *flags):
     """`ifqa serve` beside a model that hangs, which has eight questions; yields the process and the questions' statuses."""
     (folder / "experiments").mkdir()
-    with hanging_model(folder) as sections, ThreadPoolExecutor(1) as thread:
+    with hanging_model() as sections, ThreadPoolExecutor(1) as thread:
         lines = [
             f"{name}.{key} = {json.dumps(value)}\n"
             for name, section in sections.items()

@@ -1,7 +1,11 @@
-"""30 documents of mixed kinds, and what cannot be read, made below a folder."""
+"""30 documents of mixed kinds, and what cannot be read, made below a folder; and what the readers make of a document."""
 
+import io
 import json
 import zipfile
+
+from ifqa.corpus.documents.decoding import clean_text
+from ifqa.corpus.documents.readers import READERS
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 MENU = '<nav><ul><li><a href="/">Home</a></li><li>Products of the menu</li></ul></nav>'
@@ -47,7 +51,22 @@ def _escaped(text):
     return text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
 
 
-def docx(path, paragraphs, rows=()):
+def runs(suffix, content, columns=()):
+    """(place, level, text) of each run that a document is read as."""
+    content = content if isinstance(content, bytes) else content.encode()
+    cleaned = ((run.place, run.level, clean_text(run.text)) for run in READERS[suffix][1](content, columns))
+    return [run for run in cleaned if run[2]]
+
+
+def archive(files, packing=zipfile.ZIP_DEFLATED):
+    """The bytes of a zip archive."""
+    with zipfile.ZipFile(content := io.BytesIO(), "w", packing) as packed:
+        for name, text in files.items():
+            packed.writestr(name, text)
+    return content.getvalue()
+
+
+def docx(paragraphs, rows=()):
     """A Word document of (style id, text) and of rows of a table; the ids are those of a German Word."""
     body = "".join(
         f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
@@ -56,26 +75,24 @@ def docx(path, paragraphs, rows=()):
     cell = "<w:tc><w:p><w:r><w:t>{}</w:t></w:r></w:p></w:tc>"
     cells = "".join(f"<w:tr>{''.join(map(cell.format, row))}</w:tr>" for row in rows)
     styles = '<w:style w:styleId="berschrift1"><w:name w:val="heading 1"/></w:style><w:style w:styleId="Standard"><w:name w:val="Normal"/></w:style>'
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        text = f'<w:document xmlns:w="{WORD}"><w:body>{body}<w:tbl>{cells}</w:tbl></w:body></w:document>'
-        archive.writestr("word/document.xml", text)
-        archive.writestr("word/styles.xml", f'<w:styles xmlns:w="{WORD}">{styles}</w:styles>')
+    text = f'<w:document xmlns:w="{WORD}"><w:body>{body}<w:tbl>{cells}</w:tbl></w:body></w:document>'
+    return archive({"word/document.xml": text, "word/styles.xml": f'<w:styles xmlns:w="{WORD}">{styles}</w:styles>'})
 
 
-def epub(path, chapters):
+def epub(chapters):
     """A book whose chapters are HTML."""
     entry = '<item id="c{0}" href="text/chapter%20{0}.xhtml" media-type="application/xhtml+xml"/>'
     items, spine = (
         "".join(map(template.format, range(len(chapters)))) for template in (entry, '<itemref idref="c{}"/>')
     )
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        # fmt: off
-        archive.writestr("META-INF/container.xml", '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>')
-        archive.writestr("OEBPS/book.opf", f'<package xmlns="http://www.idpf.org/2007/opf"><manifest>{items}</manifest><spine>{spine}</spine></package>')
-        # fmt: on
-        for number, chapter in enumerate(chapters):
-            text = f"<html><head><script src='x.js'/></head><body>{chapter}</body></html>"
-            archive.writestr(f"OEBPS/text/chapter {number}.xhtml", text)
+    files = {
+        "META-INF/container.xml": '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>',
+        "OEBPS/book.opf": f'<package xmlns="http://www.idpf.org/2007/opf"><manifest>{items}</manifest><spine>{spine}</spine></package>',
+    }
+    for number, chapter in enumerate(chapters):
+        text = f"<html><head><script src='x.js'/></head><body>{chapter}</body></html>"
+        files[f"OEBPS/text/chapter {number}.xhtml"] = text
+    return archive(files)
 
 
 def filler(topic, count=10):
@@ -128,11 +145,12 @@ def make(top):
     (top / "notes/empty.txt").write_text("")
     lease = ["The tenant of the barn is Olga Brandt.", "The rent is 900 pounds."]
     texts = [("berschrift1", "Lease"), *(("Standard", text) for text in lease)]
-    docx(top / "manuals/lease.docx", texts, [("room", "size"), ("loft", "40 square metres")])
-    epub(
-        top / "books/voyage.epub",
-        ["<h1>One</h1><p>The ship Halcyon sailed from Bergen.</p>", "<h1>Two</h1><p>Its cook was Mattias Rehn.</p>"],
+    (top / "manuals/lease.docx").write_bytes(docx(texts, [("room", "size"), ("loft", "40 square metres")]))
+    chapters = (
+        "<h1>One</h1><p>The ship Halcyon sailed from Bergen.</p>",
+        "<h1>Two</h1><p>Its cook was Mattias Rehn.</p>",
     )
+    (top / "books/voyage.epub").write_bytes(epub(chapters))
     (top / "stars.csv").write_text(
         "title,constellation,found by\nMira,Cetus,David Fabricius\nAlgol,Perseus,Geminiano Montanari\n"
     )

@@ -4,17 +4,11 @@ import time
 from email.message import EmailMessage
 
 import pytest
+from mixed_documents import runs
 
 from ifqa.corpus.documents.chunking import chunk_document
-from ifqa.corpus.documents.decoding import UnreadableFile, clean_text
+from ifqa.corpus.documents.decoding import UnreadableFile
 from ifqa.corpus.documents.readers import READERS
-
-
-def runs(suffix, content):
-    """(place, level, text) of each run."""
-    content = content if isinstance(content, bytes) else content.encode()
-    cleaned = ((run.place, run.level, clean_text(run.text)) for run in READERS[suffix][1](content, ()))
-    return [run for run in cleaned if run[2]]
 
 
 def mail(**headers):

@@ -1,6 +1,5 @@
 """Every kind of document: its text, headings, pages and lines; broken and hostile files are unreadable with a reason."""
 
-import io
 import zipfile
 from contextlib import suppress
 from pathlib import Path
@@ -8,12 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mixed_documents import HANDBOOK, docx, epub, pdf
+from mixed_documents import HANDBOOK, archive, docx, epub, pdf, runs
 
 from ifqa.corpus.documents import office, readers, text_files, worker
 from ifqa.corpus.documents import pdf as pdf_reader
 from ifqa.corpus.documents.chunking import chunk_document
-from ifqa.corpus.documents.decoding import UnreadableFile, clean_text, decode_text
+from ifqa.corpus.documents.decoding import UnreadableFile, decode_text
 from ifqa.corpus.documents.html import html_runs
 from ifqa.corpus.documents.readers import READERS
 from ifqa.corpus.documents.source import Documents
@@ -21,22 +20,8 @@ from ifqa.corpus.documents.source import Documents
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
-def runs(suffix, content, columns=()):
-    """(place, level, text) of each run."""
-    content = content if isinstance(content, bytes) else content.encode()
-    cleaned = ((run.place, run.level, clean_text(run.text)) for run in READERS[suffix][1](content, columns))
-    return [run for run in cleaned if run[2]]
-
-
 def texts(suffix, content):
     return " ".join(text for _, _, text in runs(suffix, content))
-
-
-def archive(files, packing=zipfile.ZIP_DEFLATED):
-    with zipfile.ZipFile(content := io.BytesIO(), "w", packing) as packed:
-        for name, text in files.items():
-            packed.writestr(name, text)
-    return content.getvalue()
 
 
 def word(body, packing=zipfile.ZIP_DEFLATED, encoding="utf-8", before="", **parts):
@@ -174,10 +159,9 @@ def test_a_broken_document_is_unreadable_with_a_reason(suffix, content, reason):
         runs(suffix, content)
 
 
-def test_a_word_document_has_headings_by_the_names_of_their_styles(tmp_path):
-    docx(tmp_path / "a.docx", [("berschrift1", "Lease"), ("Standard", "The tenant.")], [("room", "size")])
-    wanted = [(1, 1, "Lease"), (2, 0, "The tenant."), (3, 0, "room; size.")]
-    assert runs(".docx", (tmp_path / "a.docx").read_bytes()) == wanted
+def test_a_word_document_has_headings_by_the_names_of_their_styles():
+    lease = docx([("berschrift1", "Lease"), ("Standard", "The tenant.")], [("room", "size")])
+    assert runs(".docx", lease) == [(1, 1, "Lease"), (2, 0, "The tenant."), (3, 0, "room; size.")]
 
 
 def test_notes_of_a_word_document_follow_their_reference_and_nested_tables_are_read_once():
@@ -193,9 +177,9 @@ def test_notes_of_a_word_document_follow_their_reference_and_nested_tables_are_r
     assert texts(".docx", word(f"<w:tbl>{row}</w:tbl>")) == "first; second inner."
 
 
-def test_a_book_has_each_document_once_in_the_order_of_its_spine(tmp_path):
-    epub(tmp_path / "a.epub", ["<h1>One</h1><p>First.</p>", "<p>Second.</p>"])
-    assert runs(".epub", (tmp_path / "a.epub").read_bytes()) == [(1, 1, "One"), (1, 0, "First."), (2, 0, "Second.")]
+def test_a_book_has_each_document_once_in_the_order_of_its_spine():
+    book = epub(["<h1>One</h1><p>First.</p>", "<p>Second.</p>"])
+    assert runs(".epub", book) == [(1, 1, "One"), (1, 0, "First."), (2, 0, "Second.")]
     names = ["a.xhtml", "a.xhtml#o1", "b.xhtml#o1", "b.xhtml#o2"]  # anchors in its documents
     items = "".join(f'<item id="{name}" href="{name}" media-type="text/html"/>' for name in names)
     spine = "".join(f'<itemref idref="{name}"/>' for name in names)

@@ -7,12 +7,12 @@ import zipfile
 from datetime import date
 
 import pytest
-from mixed_documents import pdf
+from mixed_documents import archive, pdf, runs
 from openpyxl import Workbook
 
 from ifqa.corpus.documents import office
 from ifqa.corpus.documents.chunking import chunk_document, parse_locator
-from ifqa.corpus.documents.decoding import UnreadableFile, clean_text
+from ifqa.corpus.documents.decoding import UnreadableFile
 from ifqa.corpus.documents.readers import READERS
 from ifqa.corpus.documents.source import Documents
 
@@ -24,20 +24,6 @@ NAMES = " ".join(
     for name in ("text", "table", "draw", "presentation", "office")
 )
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-
-
-def runs(suffix, content, columns=()):
-    """(place, level, text) of each run."""
-    content = content if isinstance(content, bytes) else content.encode()
-    cleaned = ((run.place, run.level, clean_text(run.text)) for run in READERS[suffix][1](content, columns))
-    return [run for run in cleaned if run[2]]
-
-
-def archive(files):
-    with zipfile.ZipFile(content := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as packed:
-        for name, text in files.items():
-            packed.writestr(name, text)
-    return content.getvalue()
 
 
 def workbook(**sheets):

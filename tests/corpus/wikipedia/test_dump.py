@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import re
 import tracemalloc
 from itertools import chain
 from xml.sax.saxutils import escape
@@ -12,6 +13,7 @@ from dumps import HEAD, TAIL, multistream
 from dumps import page as article
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from ifqa.corpus.wikipedia import dump
 from ifqa.corpus.wikipedia.dump import Page, parse_pages, split_streams, stream_header
@@ -73,9 +75,8 @@ def test_packed_dumps_are_read_and_truncated_dumps_refused(tmp_path, suffix, pac
     complete.write_bytes(packed)
     truncated.write_bytes(packed[: len(packed) * 2 // 3])
     assert read(complete) == list(parse(WHOLE.encode()))
-    with pytest.raises(IfqaError, match=r"truncated\.xml\..*fetch the file again") as caught:
+    with refused(r"truncated\.xml\..*fetch the file again"):
         read(truncated)
-    assert "\n" not in str(caught.value)
 
 
 @given(st.integers(0, len(WHOLE.rstrip()) - 1))
@@ -100,10 +101,8 @@ def test_all_complete_pages_of_a_truncated_dump_are_read(length):
 )
 def test_a_wrong_dump_is_refused_in_one_line(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(IfqaError, match=message) as caught:
+    with refused(f"^{tmp_path / name}.*{message}"):
         read(tmp_path / name)
-    assert str(caught.value).startswith(str(tmp_path / name))
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -160,9 +159,8 @@ def test_a_dump_with_an_endless_element_is_refused_before_memory_is_full(monkeyp
         for _ in fed:
             yield more.encode() * (dump.BLOCK // len(more))
 
-    with pytest.raises(IfqaError) as caught:
+    with refused(re.escape(message)):
         list(parse_pages(blocks(), "dump", SkippedPages()))
-    assert message in str(caught.value)
     assert next(fed) <= 9
 
 
@@ -236,9 +234,8 @@ def test_a_file_that_is_no_multistream_dump_has_no_header(tmp_path, content):
 def test_a_damaged_dump_is_refused_with_the_location(tmp_path, damage, message):
     path = multistream(tmp_path / "d.xml.bz2", ARTICLES, 5)
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(IfqaError, match=message) as caught:
+    with refused(message):
         titles(path, 300)
-    assert "\n" not in str(caught.value)
 
 
 def test_streams_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
