@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from command_line import ifqa_here
+from openai_client import KEY, here  # noqa: F401 - a fixture
 from openai_server import Reply, error, serving
 
 from ifqa.errors import IfqaError
@@ -15,14 +16,6 @@ from ifqa.records import Completion, Hit, Passage, Question, Request, SearchResu
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.fusion import Fusion
 from ifqa.storage.files import read_json
-
-KEY = "sk-canary-4711-do-not-tell"
-
-
-@pytest.fixture(autouse=True)
-def alone(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
 def ifqa(*arguments):

@@ -14,25 +14,10 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 STAGES = {"passages": "indexes/small/passages", "index": "indexes/small/bm25"}  # stage -> folder of its artifact
 STAGES |= {stage: f"experiments/small/{stage}" for stage in ("retrieve", "read", "score")}
-
-PLUGINS = """
-from itertools import islice
-from ifqa.records import Hit, Prediction
-class Leads:
-    "Ranks the corpus's first passages."
-    def __init__(self, corpus) -> None: self.corpus = corpus
-    def search(self, questions, k):
-        return [[Hit(p.id, 1 / rank) for rank, p in enumerate(islice(self.corpus, k), 1)] for _ in questions]
-class First:
-    "Answers with the first word of the best passage."
-    def __init__(self) -> None: pass
-    def answer(self, questions, passages):
-        return [Prediction(q.id, (p[0].text.split()[0] if p else ""), passage_ids=tuple(x.id for x in p)) for q, p in zip(questions, passages)]
-"""
 
 # Processes are forks of a server with these modules, because importing them takes longer than a stage
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -44,7 +29,7 @@ def child(stage: str, folder: Path, spec: dict[str, Any]) -> None:
     for number, name in ((1, os.devnull), (2, folder / "stderr.txt")):
         os.dup2(os.open(name, os.O_WRONLY), number)
     os.chdir(folder)
-    sys.path[:0] = [str(Path(__file__).parents[2]), str(folder)]
+    sys.path.insert(0, str(Path(__file__).parents[2]))
     sys.argv = ["ifqa", stage, "small"]
     counts = watch_writing(spec)
     if spec["kind"] == "lucene":
@@ -120,38 +105,27 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 
 def prepare(folder: Path) -> None:
-    """Write the experiment `small` over articles of random words, without BM25, which starts a JVM in each run."""
-    rng = random.Random(1)
-    vocabulary = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 8))) for _ in range(3000)]
-    texts = [rng.choices(vocabulary, k=rng.randint(50, 500)) for _ in range(40)]
-    for name in ("indexes", "experiments", "data/ifqa/full_split"):
-        (folder / name).mkdir(parents=True)
-    articles = [{"id": str(n), "title": f"Article {n}", "text": " ".join(words)} for n, words in enumerate(texts)]
-    (folder / "articles.jsonl").write_text("".join(json.dumps(article) + "\n" for article in articles))
-    questions = [
-        {"idx": n, "question": f"If {' '.join(words[5:15])}?", "answers": [words[20]], "context": [" ".join(words)]}
-        for n, words in enumerate(texts)
-    ]
-    (folder / "data/ifqa/full_split/dev.json").write_text(json.dumps(questions))
+    """Write the experiment `small` of the sample's questions, and a corpus of articles; only `index` starts a JVM."""
+    articles = [{"id": str(n), "title": f"Article {n}", "text": f"word{n} " * 300} for n in range(40)]
+    answers = [{"question_id": f"sample/dev/{n}", "answer": f"answer {n}"} for n in range(40)]
+    for name, records in (("articles.jsonl", articles), ("answers.jsonl", answers)):
+        (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records))
+    for name in ("indexes", "experiments"):
+        (folder / name).mkdir()
     (folder / "indexes/small.toml").write_text(
         '[[passages.sources]]\nformat = "articles"\npath = "articles.jsonl"\n[index.bm25]\nretriever = "bm25"\n'
     )
     (folder / "experiments/small.toml").write_text(
-        'benchmark = "ifqa"\nsplit = "full-dev"\ncorpus = "small"\n[retriever]\nname = "small_plugins:Leads"\nk = 20\n'
-        '[reader]\nname = "small_plugins:First"\n'
+        'benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n'
+        '[reader]\nname = "predictions"\npath = "answers.jsonl"\n'
     )
-    (folder / "small_plugins.py").write_text(PLUGINS)
 
 
-class Kill(NamedTuple):
-    where: str
-    middle: bool
-    landed: bool
-    identical: bool
+def kill_stage(folder: Path, stage: str, renames: bool) -> dict[str, bool]:
+    """Kill a stage in the middle, and with `renames` around its last renames: where it was killed -> whether it was unfinished.
 
-
-def kill_stage(folder: Path, stage: str, renames: bool) -> list[Kill]:
-    """Kill a stage in the middle, and with `renames` around its last renames; leaves it finished."""
+    Each time the next run must end as an undisturbed one.
+    """
     output, finished = folder / STAGES[stage], folder / f"finished-{stage}"
 
     def reset(older: bool = False) -> None:
@@ -177,14 +151,16 @@ def kill_stage(folder: Path, stage: str, renames: bool) -> list[Kill]:
     if renames:
         specs += [{"kind": kind, "at": last, "older": False} for kind in ("before", "after")]
         specs += [{"kind": "after", "at": n, "older": True} for n in (last, last + 1)]
-    kills = []
+    kills = {}
     for spec in specs:
         reset(spec["older"])
         code, stderr = run(folder, stage, spec)
-        where = next((line for line in stderr.splitlines() if line.startswith("killed")), "not killed")
+        assert code == -signal.SIGKILL, stderr
+        where = next(line for line in stderr.splitlines() if line.startswith("killed"))
         remains = snapshot(output) if output.exists() else {}
-        code_again, stderr = run(folder, stage)
-        same = remains in ({}, old, undisturbed) and code_again == 0 and snapshot(output) == undisturbed
-        kills.append(Kill(where, code < 0 and remains != undisturbed, code < 0, same))
-        print(f"{stage} {spec} {where} {'identical' if same else f'DIFFERS {stderr[-300:]}'}")
+        assert remains in ({}, old, undisturbed), where
+        kills[where.split(" (")[-1]] = remains != undisturbed
+        code, stderr = run(folder, stage)
+        assert code == 0, stderr
+        assert snapshot(output) == undisturbed, where
     return kills

@@ -4,6 +4,7 @@ import json
 from contextlib import nullcontext
 
 import pytest
+from prediction_files import write_predictions
 from scored_experiments import write
 
 from ifqa.config.corpus import CorpusConfig
@@ -139,11 +140,7 @@ def test_gold_passages_of_questions_that_are_not_there_are_refused(benchmark, sp
 
 
 def write_experiment(questions, split, benchmark="file"):
-    lines = [json.dumps({"question_id": question.id, "answer": question.answers[0]}) for question in questions]
-    write("said.jsonl", "\n".join(lines))
-    reader = '[reader]\nname = "predictions"\npath = "said.jsonl"\n'
-    write("experiments/mine.toml", f'benchmark = "{benchmark}"\nsplit = "{split}"\n{reader}')
-    return load_experiment("mine")
+    return write_predictions("mine", {question.id: question.answers[0] for question in questions}, benchmark, split)
 
 
 def test_answers_to_one_file_of_questions_are_not_scored_on_another():
@@ -151,11 +148,11 @@ def test_answers_to_one_file_of_questions_are_not_scored_on_another():
         write(f"{name}/q.csv", f'question,answers\n"{text}",Ada\n')
     [question] = open_benchmark("file").questions("a/q.csv")
     assert read_scores(stages.run(Run(write_experiment([question], "a/q.csv"))))["measures"]["EM"]["value"] == 100
-    message = f"said.jsonl has 1 question, of 1, that file b/q.csv does not have: {question.id};"
+    message = f"mine.jsonl has 1 question, of 1, that file b/q.csv does not have: {question.id};"
     with pytest.raises(IfqaError, match=message):
         stages.run(Run(write_experiment([question], "b/q.csv")))
     train, dev = (open_benchmark("sample").questions(split) for split in ("train", "dev"))
-    message = r"said\.jsonl has 4 questions, of 87, .*: sample/train/0, \S+, sample/train/2, …;"
+    message = r"mine\.jsonl has 4 questions, of 87, .*: sample/train/0, \S+, sample/train/2, …;"
     with pytest.raises(IfqaError, match=message):
         stages.read(Run(write_experiment([*dev, *train[:4]], "dev", "sample")))
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from openai_client import KEY, here  # noqa: F401 - a fixture
 from openai_server import Reply, error, serving
 from refusals import refused
 
@@ -21,15 +22,8 @@ from ifqa.report.console import show_scores
 from ifqa.retrieval.genread import GenRead
 from ifqa.storage.files import read_json
 
-KEY = "sk-canary-4711-do-not-tell"
 PASSAGES = [Passage(f"p{n}", "Mill", f"The mill of town {n} was built in {1800 + n} by Bo Carr.") for n in range(6)]
 QUESTIONS = [Question(f"t/{n}", f"If the mill {n} had burned, when?", (str(1900 + n),)) for n in range(3)]
-
-
-@pytest.fixture(autouse=True)
-def alone(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
 def model(server, **settings):

@@ -1,10 +1,9 @@
 """Two experiments side by side: same questions, up-to-date scores, the right sign, and no markup from an answer."""
 
-import json
 import sys
 
 import pytest
-from prediction_files import run_answers, write_answers
+from prediction_files import run_answers, write_answers, write_predictions
 from scored_experiments import write
 
 from ifqa.config.experiment import load_experiment
@@ -97,24 +96,14 @@ def test_common_compares_only_shared_questions(two):
     assert "that both have" not in str(compare_pair(*two, count=0, common=True))
 
 
-def answer_file(name, benchmark, split, answers):
-    """Run an experiment that gives these answers by question."""
-    write(
-        f"{name}.jsonl",
-        "".join(json.dumps({"question_id": key, "answer": text}) + "\n" for key, text in answers.items()),
-    )
-    reader = f'[reader]\nname = "predictions"\npath = "{name}.jsonl"\n'
-    write(f"experiments/{name}.toml", f'benchmark = "{benchmark}"\nsplit = "{split}"\n{reader}')
-    stages.run(Run(load_experiment(name)))
-    return load_experiment(name)
-
-
 def test_other_questions_under_the_same_ids_are_not_compared():
     questions = {"a": ("If so, who?", "If so, when?"), "b": ("If so, who?", "If not, when?"), "c": ("One?", "Two?")}
     for name, texts in questions.items():
         write(f"{name}/q.csv", "question,answers\n" + "".join(f'"{text}",x\n' for text in texts))
     first = {name: open_benchmark("file").questions(f"{name}/q.csv")[0] for name in questions}
-    a, b, c = (answer_file(name, "file", f"{name}/q.csv", {first[name].id: "x"}) for name in questions)
+    a, b, c = (write_predictions(name, {first[name].id: "x"}, "file", f"{name}/q.csv") for name in questions)
+    for experiment in (a, b, c):
+        stages.run(Run(experiment))
     with pytest.raises(IfqaError, match=r"a has 2 questions and b has 2; they share 1\. "):
         compare_pair(a, b)
     assert compare_pair(a, b, common=True).questions == 1
@@ -143,10 +132,10 @@ def test_scores_of_an_older_scorer_are_refused(two, monkeypatch):
 
 def test_with_groups_the_difference_is_resampled_within_them():
     dev = open_benchmark("sample-causal").questions("dev")
-    a, b = (
-        answer_file(name, "sample-causal", "dev", {q.id: q.answers[0] if q.group in right else "never" for q in dev})
-        for name, right in (("a", {"goal"}), ("b", {"goal", "cause"}))
-    )
+    for name, right in (("a", {"goal"}), ("b", {"goal", "cause"})):
+        answers = {q.id: q.answers[0] if q.group in right else "never" for q in dev}
+        stages.run(Run(write_predictions(name, answers, "sample-causal")))
+    a, b = map(load_experiment, "ab")
     em = em_of(a, b)
     # 14 of the 45 questions in each resample ask for a cause
     assert em.low == em.delta == em.high == pytest.approx(100 * 14 / 45, abs=0.01)

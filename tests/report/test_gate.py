@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from prediction_files import run_answers
+from prediction_files import run_answers, write_predictions
 from scored_experiments import write
 from typer.testing import CliRunner
 
@@ -78,12 +78,7 @@ def questions_file(answers):
         "question,answers\n" + "".join(f'"If so, who was {name}?",{answer}\n' for name, answer in answers.items()),
     )
     ids = [question.id for question in open_benchmark("file").questions("q.csv")]
-    write("mine.jsonl", "".join(json.dumps({"question_id": question_id, "answer": "x"}) + "\n" for question_id in ids))
-    write(
-        "experiments/mine.toml",
-        'benchmark = "file"\nsplit = "q.csv"\n[reader]\nname = "predictions"\npath = "mine.jsonl"\n',
-    )
-    stages.run(Run(load_experiment("mine")))
+    stages.run(Run(write_predictions("mine", dict.fromkeys(ids, "x"), "file", "q.csv")))
     return load_experiment("mine")
 
 

@@ -1,7 +1,9 @@
-"""Experiments without a model: a file answers questions of the sample, some of them right."""
+"""Experiments without a model: a file answers the questions, by default those of the sample, some of them right."""
 
 import json
 from pathlib import Path
+
+from scored_experiments import write
 
 from ifqa.config.experiment import load_experiment
 from ifqa.pipeline import stages
@@ -9,19 +11,21 @@ from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
 
 MADE = {}  # the files of runs before
-READ = 'benchmark = "sample"\nsplit = "dev"\n{more}\n[reader]\nname = "predictions"\npath = "{name}.jsonl"\n'
+
+
+def write_predictions(name, answers, benchmark="sample", split="dev", more=""):
+    """Write an experiment that gives these answers by question, and load it; it is not run."""
+    lines = [json.dumps({"question_id": question_id, "answer": text}) + "\n" for question_id, text in answers.items()]
+    write(f"{name}.jsonl", "".join(lines))
+    reader = f'[reader]\nname = "predictions"\npath = "{name}.jsonl"\n'
+    write(f"experiments/{name}.toml", f'benchmark = "{benchmark}"\nsplit = "{split}"\n{more}\n{reader}')
+    return load_experiment(name)
 
 
 def write_answers(name, right, more="", wrong="never"):
     """Write an experiment that answers the questions of these numbers right; it is not run."""
-    questions = open_benchmark("sample").questions("dev")
-    lines = [
-        {"question_id": question.id, "answer": question.answers[0] if n in right else wrong}
-        for n, question in enumerate(questions)
-    ]
-    Path("experiments").mkdir(exist_ok=True)
-    Path(f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    Path(f"experiments/{name}.toml").write_text(READ.format(name=name, more=more))
+    questions = enumerate(open_benchmark("sample").questions("dev"))
+    write_predictions(name, {q.id: q.answers[0] if n in right else wrong for n, q in questions}, more=more)
 
 
 def run_answers(name, right, more="", wrong="never"):

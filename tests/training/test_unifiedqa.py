@@ -116,43 +116,23 @@ def test_twenty_questions_are_learnt_by_heart(trained, start):
     assert not any(exact_match(p.answer, q.answers) for p, q in zip(untrained, questions, strict=True))
 
 
-BENCHMARK = """
-import json
-from pathlib import Path
-from ifqa.protocols import Benchmark
-from ifqa.records import Question
-
-class Mills(Benchmark):
-    name = "mills"
-    groups = "dataset"
-
-    def files(self, split):
-        return [Path(f"{name}.jsonl") for name in ("old", "new") if split in ("train", f"train/{name}")]
-
-    def questions(self, split):
-        lines = [(path.stem, json.loads(line)) for path in self.files(split) for line in path.read_text().splitlines()]
-        return [Question(f"mills/{split}/{n}", **{**row, "answers": tuple(row["answers"])}, group=group)
-                for n, (group, row) in enumerate(lines)]
-
-    def family(self, split):
-        return "mills/" + split.partition("/")[0]
-"""
-
-
 def test_each_dataset_gets_a_model(tmp_path, start):
-    (tmp_path / "mills_of_towns.py").write_text(BENCHMARK)
-    for name, questions in (("old", QUESTIONS[:3]), ("new", QUESTIONS[3:5])):
-        rows = [{"text": each.text, "answers": each.answers, "context": each.context} for each in questions]
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    few = ["--set", f"model={start}", "--set", "steps=1", "--set", "device=cpu"]
-    train = ["train", "unifiedqa", "--benchmark", "mills_of_towns:Mills", "--split", "train", *few]
-    for dataset in ("old", "new"):
+    train = ["train", "unifiedqa", "--set", f"model={start}", "--set", "steps=1", "--set", "device=cpu"]
+    folder = tmp_path / "data/causalqa/original-train"
+    folder.mkdir(parents=True)
+    for dataset, questions in (("paq", QUESTIONS[:3]), ("squad2", QUESTIONS[3:5])):
+        rows = [
+            {"id": f"{n}", "question": each.text, "context": each.context, "answers": each.answers, "rules": []}
+            for n, each in enumerate(questions)
+        ]
+        file = folder / f"{dataset}.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
         done = ifqa_here(*train, "--dataset", dataset, folder=tmp_path)
         assert (done.returncode, done.stdout.strip()) == (0, f"models/unifiedqa-{dataset}"), done.stderr
         manifest = json.loads((tmp_path / f"models/unifiedqa-{dataset}/manifest.json").read_text())
-        assert manifest["sources"] == {f"{dataset}.jsonl": sha256(tmp_path / f"{dataset}.jsonl")}
-        assert manifest["family"] == "mills/train"
-    assert ifqa_here(*train, folder=tmp_path).stdout.strip() == "models/unifiedqa"
+        assert ([*manifest["sources"].values()], manifest["family"]) == ([sha256(file)], "causalqa/original")
+    both = ["--split", "original-train/paq+squad2"]
+    assert ifqa_here(*train, *both, folder=tmp_path).stdout.strip() == "models/unifiedqa"
 
 
 def test_choices_are_part_of_a_trainings_identity():

@@ -1,67 +1,32 @@
 """Answer scores, case by case and against torchmetrics' SQuAD."""
 
-import random
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.scoring.measures.exact_match import contains, exact_match, f1, normalize
 from ifqa.scoring.measures.numeric import is_numeric
 
-SEEDS = [
-    *("Paris", "the United Kingdom", "U.S.", "the U.S. Army", "New York City", "A", "The", "a the an", "", " "),
-    *("10000", "3.5", "35", "$6.4 million", "twenty-one", "three years", "1987-88", "1914–1918", "May 4, 1979", "An"),
-    *("10,000", "yes", "mid-1930s", "AC/DC", "R&D", "rock 'n' roll", "O’Brien", "O'Brien", "São Paulo", "Łódź"),
-    *("İstanbul", "Straße", "ΟΔΥΣΣΕΥΣ", "Ναύπλιο", "東京", "Ha Long Bay", "two two one", "no", "-", "..."),
-    *("co-operation", "Beyoncé", "50%", "World War II", "Anna and the King", "theatre", "Tyrannosaurus rex", "№ 5"),
-    *("½ mile", "—", "H₂O"),
-]
+#: Words and marks that normalisation treats in different ways.
+PIECES = st.sampled_from(
+    [*" \t-–—.,'’$%5½", "the", "An", "a", "mid-1930s", "10,000", "U.S.", "Beyoncé", "e\u0301", "İstanbul", "ΟΔΥΣΣΕΥΣ", "Straße", "東京"]
+)  # fmt: skip
+TEXTS = st.lists(PIECES, max_size=6).map("".join) | st.lists(PIECES, max_size=4).map(" ".join)
 
 
-def mutate(text, rng):
-    """An answer as a reader might spell it: nearly the gold answer, or different by a word or a character."""
-    words, cut = text.split(), rng.randrange(len(text) + 1)
-    more = rng.choice([" ", "-", "–", ",", "a", "\t", "\u0301", "5"])
-    return rng.choice(
-        [
-            text,
-            f"{rng.choice(['a', 'an', 'the', 'The', 'A'])} {text}",
-            text.replace("-", rng.choice([" ", "–", "", "—"])),
-            unicodedata.normalize(rng.choice(["NFD", "NFC", "NFKD"]), text),
-            "".join(char for char in unicodedata.normalize("NFD", text) if not unicodedata.combining(char)),
-            text.replace(",", "").replace(".", ""),
-            rng.choice([str.upper, str.lower, str.title, str.swapcase])(text),
-            text + rng.choice([".", "!", " ", "\n", "'s", "\u00a0", "’"]),
-            rng.choice(["", " ", "the", ".", "an a"]),
-            " ".join(rng.sample(words, rng.randint(min(1, len(words)), len(words)))),
-            f"{text} {rng.choice(words or [''])}",
-            text[:cut] + text[cut + 1 :],
-            text[:cut] + more + text[cut:],
-            f"It was {text}, in the end",
-            str(rng.choice([rng.randrange(100), f"{rng.randrange(1000, 99999):,}", rng.random()])),
-        ]
-    )
-
-
-def test_agrees_with_torchmetrics_on_mutated_answers():
+@settings(max_examples=500)
+@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3), st.booleans())
+def test_agrees_with_torchmetrics(answer, golds, near):
     from torchmetrics.functional.text import squad
 
-    rng = random.Random(20231206)
-    seen = set()
-    for number in range(1_000):
-        golds = rng.sample(SEEDS, rng.choice([1, 1, 2, 3]))
-        answer = mutate(rng.choice(golds), rng)
-        answer = answer if number % 9 else mutate(answer, rng)
-        target = {"id": "0", "answers": {"text": golds, "answer_start": [0] * len(golds)}}
-        theirs = squad({"prediction_text": answer, "id": "0"}, target)
-        ours = exact_match(answer, golds), f1(answer, golds)
-        wanted = theirs["exact_match"].item() / 100, theirs["f1"].item() / 100
-        assert ours == pytest.approx(wanted, abs=1e-6), (answer, golds)
-        seen.add("EM" if ours[0] else "F1" if ours[1] else "none")
-    assert seen == {"EM", "F1", "none"}
+    answer = f"The {golds[0].swapcase()} {answer[:1]}" if near else answer
+    target = {"id": "0", "answers": {"text": golds, "answer_start": [0] * len(golds)}}
+    theirs = squad({"prediction_text": answer, "id": "0"}, target)
+    ours = exact_match(answer, golds), f1(answer, golds)
+    assert ours == pytest.approx((theirs["exact_match"].item() / 100, theirs["f1"].item() / 100), abs=1e-6)
 
 
 NORMAL = {  # "a-n" is joined before articles are dropped; an en dash is no ASCII punctuation
