@@ -95,26 +95,6 @@ LATER = Term("three years later", "3", "question", 17, 34)
 
 
 @pytest.mark.parametrize(
-    ("calculation", "words"),
-    [
-        (
-            Calculation("42", "minus, plus", (CLOSED, BUILT, LATER)),
-            '42 = 1990 (passage) - 1951 (passage) + 3 (question: "three years later")',
-        ),
-        (
-            Calculation("8", "times", (Term("four", "4", "passage", 0, 4), Term("twice", "2", "question", 3, 8))),
-            '8 = 4 (passage: "four") x 2 (question: "twice")',
-        ),
-        (Calculation("2", "", (Term("Ann and Bo", "2", "passage", 0, 10),)), '2 = 2 (passage: "Ann and Bo")'),
-        (Calculation("8", "minus", (Term("9", "9", "passage", 0, 1), Term("", "1", "question", 0, 0))),
-         "8 = 9 (passage) - 1 (question, not said)"),
-    ],
-)  # fmt: skip
-def test_a_calculation_says_its_terms_and_where_they_stand(calculation, words):
-    assert str(calculation) == words
-
-
-@pytest.mark.parametrize(
     ("rule", "terms"), [("plus", ()), ("", ()), ("plus", (BUILT,)), ("", (BUILT, LATER)), ("and", (BUILT, LATER))]
 )
 def test_a_rule_that_does_not_fit_the_terms_is_refused(rule, terms):

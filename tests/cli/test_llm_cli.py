@@ -66,18 +66,6 @@ def test_an_address_with_a_key_in_it_is_refused_before_it_is_written(tmp_path, u
     assert not [path for path in tmp_path.rglob("*.toml") if "canary" in path.read_text()]
 
 
-def test_an_unwritable_store_is_refused_before_a_request_is_sent(tmp_path, monkeypatch):
-    def refuse(*_, **__):
-        raise PermissionError(13, "Permission denied", "completions")
-
-    with serving() as server:
-        write(tmp_path, "closed", CLOSED, server.url)
-        monkeypatch.setattr("ifqa.llms.cache.TemporaryFile", refuse)
-        line = only_line(ifqa("run", "closed"))
-        assert "cannot write completions into completions (Permission denied)" in line
-        assert server.requests == 0
-
-
 def test_half_a_surrogate_pair_in_an_answer_leaves_files_that_can_be_read(tmp_path):
     with serving(lambda prompt, time, body: Reply(text="Answer: a\ud800b")) as server:
         write(tmp_path, "gen", FUSED, server.url)
@@ -133,21 +121,6 @@ def test_questions_that_the_window_has_no_room_for_are_counted_and_said(tmp_path
         assert server.requests == 0
     assert out.count("4 questions not asked because they exceed the model's context window") == 2
     assert "4 failed" in out
-
-
-def test_one_cap_holds_for_retriever_and_reader_and_a_higher_one_goes_on(tmp_path):
-    with serving(lambda prompt, time, body: Reply(text="Answer: x", usage=(200, 50))) as server:
-        write(tmp_path, "gen", FUSED.replace('[[retriever.parts]]\nname = "gold"\n', "").replace(
-            'name = "fusion"\nk = 5\nmethod = "rrf"\n[[retriever.parts]]\n', ""), server.url)  # fmt: skip
-        code, out, err = ifqa("run", "gen", "--max-tokens", 2500, "--limit", 20)
-        assert code == 0
-        assert sum(server.tokens) <= 2500
-        assert "incomplete; the next run retries them" in err
-        assert "PARTIAL: 20 of 83 questions; 20 not asked" in out
-        ifqa("run", "gen", "--max-tokens", 1_000_000, "--limit", 20)
-        ended = read_json(tmp_path / "experiments/gen+limit=20/score/scores.json")
-        assert (ended["not_asked"], ended["n_failed"]) == (0, 0)
-        assert max(server.asked.values()) == 1
 
 
 def test_a_run_without_any_answer_exits_with_1_and_keeps_its_results(tmp_path):

@@ -239,9 +239,3 @@ def test_questions_in_csv_and_parquet_become_those_of_json_with_their_answers(fo
         ("Ada", "Ada Lovelace"),
         ("Bo",),
     ]
-    (folder / "bad.csv").write_text('question,answers\nWho?,"[""Bo"""\n')
-    with refused(r"bad.csv:2: 'answers' starts like a list but is not"):
-        convert(str(folder / "bad.csv"), folder / "y.jsonl")
-    (folder / "bad.parquet").write_bytes(b"PAR1")
-    with refused("not a complete parquet file"):
-        convert(str(folder / "bad.parquet"), folder / "y.jsonl")

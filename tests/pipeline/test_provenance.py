@@ -6,12 +6,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from outside_plugins import answers, passages
+from outside_plugins import answers, experiment, passages
 from scored_experiments import benchmark, write
 
 from ifqa.benchmarks.ifqa import IfQA
 from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import parse_experiment
 from ifqa.corpus import work_units
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
@@ -79,14 +78,10 @@ def questions(*golds):
     benchmark(*({"question": f"If {n}, who?", "answers": [message], "context": [f"gold {n}"]} for n, message in enumerate(golds)))  # fmt: skip
 
 
-def corpus(source='path = "few.jsonl"', index="", top="", form="passages", more=""):
-    sources = f'{top}[[passages.sources]]\nformat = "{form}"\n{source}\n{more}'
+def corpus(source='path = "few.jsonl"', index="", top="", more=""):
+    sources = f'{top}[[passages.sources]]\nformat = "passages"\n{source}\n{more}'
     write("indexes/few.toml", f'{sources}[index.first]\nretriever = "outside_of_provenance:First"\n{index}\n')
     return load_corpus("few")
-
-
-def experiment(**tables):
-    return parse_experiment("mine", {"benchmark": "ifqa", "split": "full-dev", **tables}, "mine.toml")
 
 
 def searching(**tables):
@@ -206,9 +201,6 @@ def test_passages_are_known_by_the_bytes_and_order_of_sources_and_the_version(mo
     assert of_passages() == before
     monkeypatch.setattr(work_units, "VERSION", work_units.VERSION + 1)
     assert of_passages() != before
-    gold = [of_passages(corpus('benchmark = "ifqa"\nsplits = ["full-dev"]', form="gold"))]
-    questions("captain0", "captain2")
-    assert of_passages() != gold[0]
 
 
 def test_a_sources_path_and_the_engine_change_no_identity():

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from outside_plugins import GOLD, PLUGINS, WORDS, corpus, experiment, outside, question
+from outside_plugins import PLUGINS, WORDS, corpus, experiment, outside, question
 from scored_experiments import benchmark
 
 from ifqa.errors import IfqaError
@@ -74,17 +74,6 @@ def test_two_processes_write_the_same_files_and_records_as_one(eleven_questions,
     assert files_and_facts("two", "read")[1] == {"questions": 11, "label": "a toy", "trained_on_them": False}
     scores = [Path("experiments", name, "score/scores.json").read_bytes() for name in ("one", "two")]
     assert scores[0] == scores[1]
-
-
-def test_passages_that_several_questions_share_are_written_once(eleven_questions):
-    shared = [question(n) | {"context": ["led by captain0", f"team{n}"]} for n in range(11)]
-    benchmark(*shared)
-    for name, workers in (("one", None), ("two", TWO)):
-        stages.retrieve(Run(experiment(name, retriever=GOLD)), None, workers)
-    files, facts = files_and_facts("two", "retrieve")
-    assert (files, facts) == files_and_facts("one", "retrieve")
-    texts = [json.loads(line)["contents"] for line in files["passages.jsonl"].splitlines()]
-    assert texts == ["led by captain0", *(f"team{n}" for n in range(11))]
 
 
 @pytest.mark.parametrize(("workers", "missed"), [(Workers(1), False), (Workers(1), True), (TWO, False)])

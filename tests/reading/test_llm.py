@@ -204,12 +204,6 @@ def test_the_key_is_in_no_file_and_in_no_output(tmp_path, capsys):
     assert not [text for text in [*capsys.readouterr(), str(caught.value), *files] if "canary" in text]
 
 
-def test_a_model_must_be_named_and_another_kind_of_model_drops_the_settings_of_the_first():
+def test_a_model_must_be_named():
     with refused(r"'llm' needs a language model; set it: .* --model NAME"):
         override(load_experiment("sample"), {"reader": "llm"})
-    changed = override(load_experiment("sample-llm"), {"llm.model": "m", "llm.name": "openai"})
-    assert (changed.llm["name"], changed.llm["model"], "path" in changed.llm) == ("openai", "m", False)
-    assert changed.name == "sample-llm+llm.model=m+llm.name=openai"
-    runtime = {"llm.max_cost": 2.0, "llm.base_url": "http://127.0.0.1:1/v1"}
-    cheaper = override(load_experiment("sample-llm"), {"llm.model": "m", "llm.name": "openai"} | runtime)
-    assert (cheaper.name, cheaper.llm["max_cost"]) == (changed.name, 2.0)

@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from prediction_files import run_answers
 
 from ifqa.errors import IfqaError
-from ifqa.scoring.stored_scores import parse_scores, read_rows, read_scores
+from ifqa.scoring.stored_scores import parse_scores, read_rows
 
 MEAN = {"value": 50.0, "low": 40.0, "high": 60}
 SUBSETS = {"numeric": {"questions": 1, "measures": {"EM": MEAN}}}
@@ -14,13 +13,6 @@ SCORES = {
     "questions": 2, "of": 2, "n_failed": 0, "not_asked": 0, "retry": 0, "measures": {"EM": MEAN}, "subsets": SUBSETS,
 }  # fmt: skip
 ROW = {"id": "a/b/1", "subsets": ["numeric"], "EM": 1, "F1": 0.5, "gold_read": True, "answer": "x", "failed": 0.0}
-
-
-def test_what_the_score_stage_wrote_is_read(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    folder = run_answers("mine", range(20)).folder / "score"
-    assert read_scores(folder) == json.loads((folder / "scores.json").read_text())
-    assert read_rows(folder) == [json.loads(line) for line in (folder / "per_question.jsonl").read_text().splitlines()]
 
 
 def test_groups_and_keys_of_a_later_version_are_read():

@@ -230,15 +230,10 @@ def test_events_end_with_the_answer_or_a_problem(web):
 
 def test_a_language_models_text_is_streamed(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-3f9c1e77a0b2")
-    (tmp_path / "prompts").mkdir()
-    (tmp_path / "prompts/short.toml").write_text(
-        'about = "Short."\nsource = "here"\nreads_passages = false\nmax_tokens = 9\nstop = ["\\n"]\n'
-        'user = "{question}"\nassistant = "Answer: {answer}"\nparse = { rule = "first line", answer = "Answer:" }\n'
-    )
     reply = Reply(text="Answer: the stationary {passages} engines", pace=0.05)
     with language_model(lambda *_: reply) as server:
         llm = {"name": "openai", "model": "m", "base_url": server.url, "window": 4096}
-        with client(small(tmp_path, reader={"name": "llm", "prompt": "short"}, llm=llm)) as web:
+        with client(small(tmp_path, reader={"name": "llm", "prompt": "closed-book"}, llm=llm)) as web:
             about = web.get("/v1/about").json()["reader"]
             assert (about["streams"], about["model"][:1]) == (True, "m")
             body = {"question": "If {question} {passages}, what?"}

@@ -3,7 +3,6 @@
 Messages are JSON, each ended by a zero byte; Chromium reads them from its file descriptor 3 and answers on 4.
 """
 
-import base64
 import fcntl
 import json
 import os
@@ -87,12 +86,12 @@ class Browser:
             self._loaded.add(params["loaderId"])
         return message
 
-    def open(self, path, fragment="", width=1280, height=900, dark=False, scripts=True):
+    def open(self, path, fragment="", width=1280, height=900, dark=False):
         """Load a file or an http address anew, at a width in CSS pixels."""
-        self.size(width, height)
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.send("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
-        self.send("Emulation.setScriptExecutionDisabled", value=not scripts)
         self._go("about:blank")  # or another fragment would not load the page anew
         self.complaints, self._asked = [], {}
         self._go((path if str(path).startswith("http") else Path(path).resolve().as_uri()) + fragment)
@@ -101,12 +100,6 @@ class Browser:
         loader = self.send("Page.navigate", url=url)["loaderId"]
         while loader not in self._loaded:
             self._next()
-
-    def size(self, width, height):
-        """Give the window a size in CSS pixels."""
-        self.send(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
-        )
 
     def value(self, expression):
         """The value of a JavaScript expression in the page; a promise is awaited."""
@@ -124,11 +117,6 @@ class Browser:
     def type(self, text):
         """Put text where the cursor is, as from a keyboard."""
         self.send("Input.insertText", text=text)
-
-    def picture(self, path, whole=False):
-        """A PNG of the window, or of the whole page."""
-        shot = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        Path(path).write_bytes(base64.b64decode(shot["data"]))
 
 
 @contextmanager

@@ -3,17 +3,17 @@
 import hashlib
 import re
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
+from threading import Thread
 
 
 @dataclass
 class Files:
     """What the server has, and how it behaves; all of it may be changed while it runs.
 
-    `asked` has a pair (path, Range) for each request; `most` is the largest number of answers that were sent at once.
+    `asked` has a pair (path, Range) for each request.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -26,14 +26,6 @@ class Files:
     asked: list[tuple[str, str | None]] = field(default_factory=list)
     agents: set[str] = field(default_factory=set)
     url: str = ""
-    most: int = 0
-    _now: int = 0
-    _lock: Lock = field(default_factory=Lock)
-
-    def enter(self, leave=False):
-        with self._lock:
-            self._now += -1 if leave else 1
-            self.most = max(self.most, self._now)
 
 
 @contextmanager
@@ -49,19 +41,8 @@ def serving():
 
         def do_GET(self):
             self.close_connection = True
-            state.enter()
-            self.counted = True
-            try:
+            with suppress(BrokenPipeError, ConnectionResetError):  # the client has left
                 self.answer()
-            except (BrokenPipeError, ConnectionResetError):  # the client has left
-                pass
-            finally:
-                self.leave()
-
-        def leave(self):
-            if self.counted:
-                self.counted = False
-                state.enter(leave=True)
 
         def answer(self):
             asked = self.headers.get("Range")
@@ -89,8 +70,6 @@ def serving():
             body = content[first:][: state.cut]
             for start in range(0, len(body), 1024):
                 time.sleep(state.slowly)
-                if start + 1024 >= len(body):
-                    self.leave()  # once the client has the last bytes it may ask for the next file
                 self.wfile.write(body[start : start + 1024])
                 self.wfile.flush()
 
