@@ -36,9 +36,6 @@ class Pairs(Last):
     """Reads two questions at a time, and has a label."""
     chunk = 2
     label = "a toy"
-class Moody(Last):
-    """Its chunk is known only once it is opened."""
-    def __init__(self) -> None: self.chunk = 3
 '''
 SLOW = WORDS | {"name": "outside_of_stages:Slow"}
 

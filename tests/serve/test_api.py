@@ -57,13 +57,9 @@ def test_the_answers_are_those_of_the_opened_system(experiment, web):
 def test_why_tells_what_the_answer_becomes_without_each_passage_and_sentence(web):
     [plain, unsure] = web.post("/v1/why", json={"questions": [PLAIN, UNSURE]}).json()["answers"]
     assert (plain["answer"], unsure["answer"], unsure["ablations"]) == ("Ada Stone", "", [])
-    first, second, whole, fact = plain["ablations"]
+    first, second, _, fact = plain["ablations"]
     assert [first["passage"]["id"], second["passage"]["id"], fact["passage"]["id"]] == ["p/0", "p/1", "p/0"]
-    assert [first["sentence"], whole["sentence"][-11:], fact["sentence"][:11]] == [
-        "",
-        "Mill 0 is old."[-11:],
-        "It was fini",
-    ]
+    assert (first["sentence"], fact["sentence"][:11]) == ("", "It was fini")
     assert [each["answer"] for each in plain["ablations"]] == ["Ada Stone"] * 3 + [""]
     assert [each["same"] for each in plain["ablations"]] == [True, True, True, False]
     assert (fact["confidence"], first["confidence"]) == (None, 0.9)
@@ -79,15 +75,6 @@ def test_an_answer_has_its_parts_marked_and_markup_stays_text(web):
     assert hostile.json()["answers"][0]["evidence"][0]["title"] == f"Mill 0 {HOSTILE}"
     outcomes = [answer["outcome"] for answer in ask(web, questions=QUESTIONS).json()["answers"]]
     assert outcomes == ["answered", "answered", "abstained", "failed", "answered"]
-
-
-def test_one_request_takes_a_text_an_object_or_several(web):
-    for body in ({"question": PLAIN}, {"question": {"text": PLAIN}}, {"questions": [PLAIN]}):
-        assert [answer["answer"] for answer in ask(web, **body).json()["answers"]] == ["Ada Stone"]
-    [ranking] = web.post("/v1/retrieve", json={"question": {"text": PLAIN, "id": "x"}, "k": 2}).json()["rankings"]
-    assert (ranking["id"], [passage["rank"] for passage in ranking["passages"]]) == ("x", [1, 2])
-    for k, status in ((100, 200), (101, 422)):
-        assert web.post("/v1/retrieve", json={"question": PLAIN, "k": k}).status_code == status
 
 
 WRONG = {

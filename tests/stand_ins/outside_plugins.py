@@ -99,13 +99,6 @@ class Weighs:
     def answer(self, questions, passages, scores):
         assert [len(several) for several in passages] == [len(own) for own in scores]
         return [Prediction(one.id, f"{own}") for one, own in zip(questions, scores, strict=True)]
-
-
-class Counts:
-    """Reports its own progress through `advance`."""
-
-    def answer(self, questions, passages, advance):
-        return [Prediction(one.id, f"{advance(1)}") for one in questions]
 '''
 BUILDER = '''
 class Builder:

@@ -23,7 +23,7 @@ def scored(name, retriever="", answers=None, **more):
 
     `confidences` are its reader's confidences by index.
     """
-    text = f'about = "About {name}."\nbenchmark = "ifqa"\nsplit = "full-dev"\n' + more.get("top", "")
+    text = f'about = "About {name}."\nbenchmark = "ifqa"\nsplit = "full-dev"\n'
     if retriever:
         text += f"[retriever]\n{retriever}\n"
     if answers is not None:
