@@ -46,6 +46,17 @@ def sample_indexes(tmp_path_factory):
     return folder / "indexes"
 
 
+@pytest.fixture(scope="session")
+def chromium():
+    """A running browser."""
+    from browser import CHROMIUM, browser
+
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on the PATH")
+    with browser() as running:
+        yield running
+
+
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """An empty working directory."""

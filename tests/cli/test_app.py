@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from command_line import ifqa_here as ifqa
+from command_line import locking_process
 from scored_experiments import write
 
 EXPERIMENT = """benchmark = "ifqa"
@@ -87,13 +88,9 @@ def test_a_wrong_argument_is_refused_in_one_line(work, arguments, words):
 
 
 def test_a_second_process_on_an_experiment_is_refused(work):
-    holder = "import sys; from pathlib import Path; from ifqa.storage import artifacts\nwith artifacts.lock(Path('experiments/mine')): print('in', flush=True); sys.stdin.read()"
-    with subprocess.Popen(
-        [sys.executable, "-c", holder], cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
+    with locking_process(work / "experiments/mine") as other:
         assert other.stdout.readline() == "in\n"
         assert_refused(ifqa("run", "mine", folder=work), "another process is working in experiments/mine")
-        other.kill()
 
 
 def test_importing_ifqa_and_asking_for_help_loads_nothing_heavy(tmp_path):

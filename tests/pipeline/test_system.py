@@ -1,13 +1,12 @@
 """An opened system answers with evidence, retrieves with texts, and opens each part once."""
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import outside_plugins as toy
 import pytest
+from command_line import locking_process
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.corpus.passage_store import PassageStore
@@ -39,13 +38,10 @@ def test_asking_builds_the_corpus_and_leaves_no_experiment():
 
 
 def test_a_built_corpus_can_be_read_while_it_is_locked():
-    holder = "import sys; from pathlib import Path; from ifqa.storage.artifacts import lock\nwith lock(Path('indexes/few')): print('in', flush=True); sys.stdin.read()"
     ask(toy.searching(reader=toy.LAST), "If team3 had won, who would lead?")
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", holder], **pipes, text=True) as other:
+    with locking_process("indexes/few") as other:
         assert other.stdout.readline() == "in\n"
         answer = ask(toy.searching(reader=toy.LAST), "If team3 had won, who would lead?")
-        other.stdin.close()
     assert answer.text == "team0 is led by captain0"
 
 

@@ -1,4 +1,3 @@
-import json
 import re
 from dataclasses import replace
 from functools import partial
@@ -17,7 +16,7 @@ from ifqa.prompting.parsing import ParsedAnswer, clean_answer
 from ifqa.prompting.prompts import load_prompt, parse_prompt
 from ifqa.protocols import LanguageModel
 from ifqa.records import Passage, Question
-from ifqa.storage.files import read_toml
+from ifqa.storage.files import read_toml, write_jsonl
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "prompts"
@@ -282,9 +281,7 @@ DEMO = {"question": "If?", "answer": "2"}
     ],
 )
 def test_a_wrong_file_of_demonstrations_is_refused_by_line(lines, message, tmp_path):
-    path = tmp_path / "prompts" / "demos" / "mine.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_jsonl(tmp_path / "prompts" / "demos" / "mine.jsonl", lines)
     with pytest.raises(IfqaError, match=re.escape(message)):
         load_demos("mine", tmp_path)
 

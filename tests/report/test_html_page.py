@@ -9,7 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from browser import CHROMIUM, browser
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scored_experiments import benchmark, ctxs, scored
@@ -182,14 +181,6 @@ def test_the_summary_stands_on_top_the_contents_lead_to_each_table_and_what_was_
 
 
 # The tests below run in a real browser.
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on the PATH")
-    with browser() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 import pytest
 from blocking_reader import FACT
-from browser import CHROMIUM, browser
 from mixed_documents import pdf
 from serving_system import client, on_loopback, small, until
 
@@ -228,40 +227,36 @@ def test_the_api_is_described_on_a_page(web):
     assert "HTTPValidationError" not in page  # every error is a problem
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH")
-def test_the_api_page_fits_a_telephone_with_whole_names(served):
-    with browser() as chromium:
-        chromium.open(f"{served[0]}/docs", width=400)
-        rows = "(range => (range.selectNodeContents(name), range.getClientRects().length))(document.createRange())"
-        broken = f"[...document.querySelectorAll('th, td a')].filter(name => {rows} > 1).map(name => name.innerText)"
-        assert chromium.value(broken) == []
-        assert chromium.value("document.documentElement.scrollWidth") == 400
+def test_the_api_page_fits_a_telephone_with_whole_names(served, chromium):
+    chromium.open(f"{served[0]}/docs", width=400)
+    rows = "(range => (range.selectNodeContents(name), range.getClientRects().length))(document.createRange())"
+    broken = f"[...document.querySelectorAll('th, td a')].filter(name => {rows} > 1).map(name => name.innerText)"
+    assert chromium.value(broken) == []
+    assert chromium.value("document.documentElement.scrollWidth") == 400
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH")
-def test_in_a_browser_nothing_of_a_document_runs_and_the_passage_is_in_view(served, docs, tmp_path):
+def test_in_a_browser_nothing_of_a_document_runs_and_the_passage_is_in_view(served, chromium):
     address, ids = served
-    with browser() as chromium:
-        chromium.open(f"{address}/documents/{quote(ids['c.html'])}", height=300, dark=True)
-        assert chromium.value("window.hacked === undefined && document.images.length === 0")
-        assert chromium.value("document.getElementById('here').innerText.includes('<script>')")
-        assert chromium.value("getComputedStyle(document.body).backgroundColor") == "rgb(19, 20, 24)"
-        assert chromium.complaints == []
-        chromium.open(f"{address}/documents/{quote(ids['b%20c/notes%20%231.md'])}", height=300)
-        until(lambda: chromium.value("scrollY > 1000"))  # the browser scrolls some time after it loaded the page
-        until(lambda: 0 <= chromium.value("document.getElementById('here').getBoundingClientRect().top") < 300)
-        chromium.open(f"{address}/docs")
-        assert (chromium.value("document.querySelectorAll('section').length > 20"), chromium.complaints) == (True, [])
-        for name in ("a%20&%20b.pdf", "d.pdf"):
-            address_of_file = f"{address}/documents/{quote(ids[name])}/original"
-            chromium.open(address_of_file, "#page=2")
-            until(lambda: chromium.value("1") and "chrome-extension:" in str(chromium.requests))  # the viewer
-            assert chromium.value("document.contentType") == "application/pdf"
-            assert chromium.value("location.href") == f"{address_of_file}#page=2"
-            assert not [url for url in chromium.requests if "127.0.0.1:9/" in url]
-        for name in ("c.html", "e.svg.html"):  # downloaded, so the browser stays where it was
-            chromium.send("Page.navigate", url=f"{address}/documents/{quote(ids[name])}/original")
-            assert chromium.value("location.href") == f"{address_of_file}#page=2"
+    chromium.open(f"{address}/documents/{quote(ids['c.html'])}", height=300, dark=True)
+    assert chromium.value("window.hacked === undefined && document.images.length === 0")
+    assert chromium.value("document.getElementById('here').innerText.includes('<script>')")
+    assert chromium.value("getComputedStyle(document.body).backgroundColor") == "rgb(19, 20, 24)"
+    assert chromium.complaints == []
+    chromium.open(f"{address}/documents/{quote(ids['b%20c/notes%20%231.md'])}", height=300)
+    until(lambda: chromium.value("scrollY > 1000"))  # the browser scrolls some time after it loaded the page
+    until(lambda: 0 <= chromium.value("document.getElementById('here').getBoundingClientRect().top") < 300)
+    chromium.open(f"{address}/docs")
+    assert (chromium.value("document.querySelectorAll('section').length > 20"), chromium.complaints) == (True, [])
+    for name in ("a%20&%20b.pdf", "d.pdf"):
+        address_of_file = f"{address}/documents/{quote(ids[name])}/original"
+        chromium.open(address_of_file, "#page=2")
+        until(lambda: chromium.value("1") and "chrome-extension:" in str(chromium.requests))  # the viewer
+        assert chromium.value("document.contentType") == "application/pdf"
+        assert chromium.value("location.href") == f"{address_of_file}#page=2"
+        assert not [url for url in chromium.requests if "127.0.0.1:9/" in url]
+    for name in ("c.html", "e.svg.html"):  # downloaded, so the browser stays where it was
+        chromium.send("Page.navigate", url=f"{address}/documents/{quote(ids[name])}/original")
+        assert chromium.value("location.href") == f"{address_of_file}#page=2"
 
 
 def test_a_new_file_left_out_is_listed_after_the_update(web, docs):

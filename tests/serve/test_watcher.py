@@ -11,7 +11,6 @@ from urllib.parse import quote
 import blocking_reader
 import pytest
 from blocking_reader import FACT
-from browser import CHROMIUM, browser
 from serving_system import client, on_loopback, small, until
 
 from ifqa.pipeline.run import Run
@@ -192,33 +191,32 @@ def test_links_of_a_killed_server_are_removed_and_its_own_at_the_end(tmp_path, d
     assert list(left.parent.glob(".served-*")) == []
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH")
-def test_the_open_page_tells_a_change_and_answers_from_it(tmp_path, docs):
+def test_the_open_page_tells_a_change_and_answers_from_it(tmp_path, docs, chromium):
     experiment = small(tmp_path)
     (tmp_path / "indexes/few.toml").write_text(SOURCE)
     (docs / "<img src=x onerror=hacked()>.exe").write_text("x")
-    with on_loopback(experiment) as (_, url), browser() as page:
+    with on_loopback(experiment) as (_, url):
 
         def shows(place, text):
-            until(lambda: text in (page.value(f"document.querySelector('{place}')?.innerText") or ""))
+            until(lambda: text in (chromium.value(f"document.querySelector('{place}')?.innerText") or ""))
 
-        page.open(url, width=400)
+        chromium.open(url, width=400)
         shows("#about", "Answers come from 2 files in docs.")
         shows("#left-out summary", "1 file was left out")
-        until(lambda: page.value("document.activeElement.id") == "question")
+        until(lambda: chromium.value("document.activeElement.id") == "question")
         write(docs / "barn.md", "The barn stands")
-        page.type("If not, who built the mill?")
-        page.press("Enter")
+        chromium.type("If not, who built the mill?")
+        chromium.press("Enter")
         shows(".big", "Ada Stone")
         shows("#updates", "updated at")
         shows("#about", "3 files")
-        assert page.value("document.querySelector('.cite a').getAttribute('href')").startswith("/documents/")
+        assert chromium.value("document.querySelector('.cite a').getAttribute('href')").startswith("/documents/")
         for _ in range(20):  # by keyboard alone: to "Ask again"
-            page.press("Tab")
-            if page.value("document.activeElement.innerText") == "Ask again":
+            chromium.press("Tab")
+            if chromium.value("document.activeElement.innerText") == "Ask again":
                 break
-        page.press("Enter")
+        chromium.press("Enter")
         shows(".passage", "The barn stands")
-        page.value("document.querySelector('#left-out summary').click()")
+        chromium.value("document.querySelector('#left-out summary').click()")
         shows("#left-out li", "<img src=x onerror=hacked()>.exe: ")
-        assert page.complaints == []
+        assert chromium.complaints == []

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +19,20 @@ def ifqa(*arguments, folder, **environment):
         cwd=folder, capture_output=True, text=True, timeout=120,
         env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(Path(__file__).parents[2]), **environment},
     )  # fmt: skip
+
+
+@contextmanager
+def locking_process(folder, options="", code="print('in', flush=True); sys.stdin.read()"):
+    """Another process that locks a folder, by default until it is killed at the end."""
+    script = (
+        "import sys; from pathlib import Path; from ifqa.progress import show_messages\n"
+        "from ifqa.storage.artifacts import lock; show_messages()\n"
+        f"with lock(Path({str(folder)!r}){options}): {code}"
+    )
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", script], text=True, **pipes) as process:
+        yield process
+        process.kill()
 
 
 def ifqa_here(*arguments, folder, **environment):

@@ -2,12 +2,11 @@ import errno
 import json
 import os
 import re
-import subprocess
-import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from command_line import locking_process
 from refusals import refused
 
 from ifqa.errors import IfqaError
@@ -75,21 +74,8 @@ def test_artifacts_are_read_on_a_read_only_file_system(finished, tmp_path, monke
             make(folder)
 
 
-@contextmanager
-def another_process(folder, options="", code="print('in', flush=True); sys.stdin.read()"):
-    script = (
-        "import sys; from pathlib import Path; from ifqa.progress import show_messages\n"
-        "from ifqa.storage.artifacts import lock; show_messages()\n"
-        f"with lock(Path({str(folder)!r}){options}): {code}"
-    )
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen([sys.executable, "-c", script], text=True, **pipes) as process:
-        yield process
-        process.kill()
-
-
 def test_a_second_process_is_locked_out_and_may_copy_a_finished_artifact(finished, tmp_path):
-    with another_process(tmp_path) as process:
+    with locking_process(tmp_path) as process:
         assert process.stdout.readline() == "in\n"
         with pytest.raises(IfqaError, match="another process is working in"), lock(tmp_path):
             pass
@@ -104,9 +90,9 @@ def test_a_process_may_lock_twice_and_another_process_may_wait(tmp_path):
         with lock(tmp_path):
             with lock(tmp_path):
                 pass
-            process = processes.enter_context(another_process(tmp_path, code="pass"))
+            process = processes.enter_context(locking_process(tmp_path, code="pass"))
             assert "another process is working in" in process.communicate()[1], "the inner lock released the outer lock"
-            process = processes.enter_context(another_process(tmp_path, options=", wait=True", code="print('in')"))
+            process = processes.enter_context(locking_process(tmp_path, options=", wait=True", code="print('in')"))
             assert process.stderr.readline() == f"another process is working in {tmp_path}; waiting until it ends\n"
         assert process.communicate() == ("in\n", "")
 

@@ -13,7 +13,7 @@ from ifqa.reading.t5.checkpoint import Conventions, open_checkpoint
 from ifqa.reading.t5.readers import UnifiedQA, input_text
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
-from ifqa.storage.files import sha256
+from ifqa.storage.files import sha256, write_jsonl
 from ifqa.training import t5
 from ifqa.training.t5 import UnifiedQA as Trainer
 from ifqa.training.t5 import published_steps
@@ -118,15 +118,13 @@ def test_twenty_questions_are_learnt_by_heart(trained, start):
 
 def test_each_dataset_gets_a_model(tmp_path, start):
     train = ["train", "unifiedqa", "--set", f"model={start}", "--set", "steps=1", "--set", "device=cpu"]
-    folder = tmp_path / "data/causalqa/original-train"
-    folder.mkdir(parents=True)
     for dataset, questions in (("paq", QUESTIONS[:3]), ("squad2", QUESTIONS[3:5])):
         rows = [
             {"id": f"{n}", "question": each.text, "context": each.context, "answers": each.answers, "rules": []}
             for n, each in enumerate(questions)
         ]
-        file = folder / f"{dataset}.jsonl"
-        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        file = tmp_path / f"data/causalqa/original-train/{dataset}.jsonl"
+        write_jsonl(file, rows)
         done = ifqa_here(*train, "--dataset", dataset, folder=tmp_path)
         assert (done.returncode, done.stdout.strip()) == (0, f"models/unifiedqa-{dataset}"), done.stderr
         manifest = json.loads((tmp_path / f"models/unifiedqa-{dataset}/manifest.json").read_text())

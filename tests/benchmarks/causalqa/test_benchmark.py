@@ -1,6 +1,5 @@
 """CausalQA from built files, a user's file and the bundled questions."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from ifqa.corpus.wikipedia.dump import parse_pages
 from ifqa.corpus.wikipedia.wikitext import to_text
 from ifqa.corpus.work_units import SkippedPages
 from ifqa.errors import IfqaError
+from ifqa.storage.files import write_jsonl
 from ifqa.storage.resources import BUNDLED
 
 LINE = {"id": "7", "question": "why is it so?", "context": "It is so because.", "answers": ["because"], "rules": ["R1"]}
@@ -20,9 +20,7 @@ pytestmark = pytest.mark.usefixtures("here")
 
 
 def write(name, *lines):
-    path = Path("data/causalqa") / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_jsonl(Path("data/causalqa") / name, lines)
 
 
 def test_a_dataset_is_read_with_its_context_group_and_rules():

@@ -1,6 +1,5 @@
 """WIQA's questions from files in the released layout and from the bundled graphs."""
 
-import json
 from collections import Counter
 
 import pytest
@@ -15,7 +14,7 @@ from ifqa.records import Prediction
 from ifqa.scoring.aggregation import aggregate_rows
 from ifqa.scoring.per_question import score_question
 from ifqa.scoring.scheme import load_scheme
-from ifqa.storage.files import read_jsonl
+from ifqa.storage.files import read_jsonl, write_jsonl
 from ifqa.storage.resources import BUNDLED
 
 SAMPLE = open_benchmark("sample-wiqa")
@@ -43,16 +42,12 @@ def folder(tmp_path):
     return tmp_path / "data" / "wiqa"
 
 
-def write(path, *lines):
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
 def wiqa(folder):
     return open_benchmark("wiqa", folder.parents[1])
 
 
 def test_a_question_has_its_choices_paragraph_and_labels(folder):
-    write(folder / "test.jsonl", line())
+    write_jsonl(folder / "test.jsonl", [line()])
     (question,) = wiqa(folder).questions("test")
     assert (question.id, question.group) == ("wiqa/test/1", "3")
     assert (question.answers, question.choices) == (("less",), ("more", "less", "no effect"))
@@ -65,8 +60,8 @@ def test_a_question_has_its_choices_paragraph_and_labels(folder):
 
 def test_known_topics_nodes_and_explanations_are_labels(folder):
     why = {"i": 0, "di": "less", "j": 1, "dj": "less", "de": "less"}
-    write(folder / "test.jsonl", line() | {"explanation": why})
-    write(folder / "graphs.jsonl", GRAPH)
+    write_jsonl(folder / "test.jsonl", [line() | {"explanation": why}])
+    write_jsonl(folder / "graphs.jsonl", [GRAPH])
     (folder / "topics.tsv").write_text("para_id\tprompt\ttopic\tpartition\npropara_3\tHow?\ttrees\ttest\n")
     benchmark = wiqa(folder)
     (question,) = benchmark.questions("test")
@@ -76,7 +71,7 @@ def test_known_topics_nodes_and_explanations_are_labels(folder):
     assert [subset.name for subset in open_benchmark("wiqa", folder).subsets][-12:] == list(TOPICS)
     assert benchmark.splits == ["train", "dev", "test"]
     (folder / "graphs.jsonl").rename(folder / "made-graphs.jsonl")
-    write(folder / "made-train.jsonl", line())
+    write_jsonl(folder / "made-train.jsonl", [line()])
     benchmark = wiqa(folder)
     assert benchmark.splits == ["train", "dev", "test", "made-train"]
     assert [question.label("source") for question in benchmark.questions("made-train")] == ["U"]
@@ -88,7 +83,7 @@ def test_a_missing_split_and_an_invalid_id_are_refused(folder):
         wiqa(folder).questions("test")
     with pytest.raises(IfqaError, match=r"split of wiqa 'tset'.*test"):
         wiqa(folder).questions("tset")
-    write(folder / "test.jsonl", line(ques_id="a b"))
+    write_jsonl(folder / "test.jsonl", [line(ques_id="a b")])
     with pytest.raises(IfqaError, match=r"test.jsonl: ques_id 'a b' holds white space"):
         wiqa(folder).questions("test")
 

@@ -1,4 +1,4 @@
-"""Causal questions counted by rule and data set, with precision and recall where they are labelled."""
+"""Causal questions counted by rule and data set, and by class, with precision and recall where they are labelled."""
 
 import json
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 from command_line import ifqa_here
 
 from ifqa.benchmarks.causalqa.release import ALL, PUBLISHED
+from ifqa.storage.files import write_jsonl
 
 ROWS = [
     ("Why is the sky blue?", "paq", True), ("What leads to rust?", "paq", True), ("Which show did he host?", "nq", False),
@@ -14,18 +15,29 @@ ROWS = [
 ]  # fmt: skip
 
 
-def ifqa(*arguments):
-    return ifqa_here("stats", "causal", *arguments, folder=Path(), COLUMNS="120")
+ANNOTATED = """dataset\tid\tsemantic\tpragmatic
+x\t1\tcause\tknowledge
+x\t2\tcause\tsolution
+x\t3\tresult\tknowledge
+y\t1\tnone\topinion
+"""
+TEXTS = {"x 1": "Why did the dam break?", "x 2": "Who wrote Emma?", "x 3": "salt", "y 1": "Who knew?"}
 
 
-def counted(*arguments):
-    return json.loads(ifqa(*arguments, "--json").stdout)
+def ifqa(*arguments, verb="causal"):
+    return ifqa_here("stats", verb, *arguments, folder=Path(), COLUMNS="120")
+
+
+def counted(*arguments, verb="causal"):
+    return json.loads(ifqa(*arguments, "--json", verb=verb).stdout)
 
 
 @pytest.fixture(autouse=True)
 def _questions():
-    lines = [json.dumps({"question": q, "dataset": d, "causal": c}) + "\n" for q, d, c in ROWS]
-    Path("q.jsonl").write_text("".join(lines))
+    write_jsonl(Path("q.jsonl"), [{"question": q, "dataset": d, "causal": c} for q, d, c in ROWS])
+    write_jsonl(Path("t.jsonl"), [{"dataset": k[0], "id": k[2], "question": text} for k, text in TEXTS.items()])
+    write_jsonl(Path("few.jsonl"), [{"dataset": "x", "id": 1, "question": "Why?"}])
+    Path("a.tsv").write_text(ANNOTATED)
 
 
 def test_each_reading_is_counted_by_rule_and_dataset_and_judged_by_the_labels():
@@ -72,8 +84,24 @@ def test_a_benchmark_is_counted_by_split_or_whole():
         (["q.jsonl.zip"], "unknown benchmark 'q.jsonl.zip'"),
         (["sample:test"], "unknown split of sample 'test'"),
         (["ifqa"], "no split in"),
+        (["typology"], "wanted a file of annotations, or --questions FILE; found neither"),
+        (["typology", "c.tsv"], "file not found: c.tsv"),
+        (
+            ["typology", "a.tsv", "--questions", "few.jsonl"],
+            "no question text for 3 annotations, such as 'x 2'; add it",
+        ),
     ],
 )
-def test_unknown_names_are_refused_in_one_line(arguments, message):
-    told = ifqa(*arguments)
+def test_unknown_names_and_wrong_files_are_refused_in_one_line(arguments, message):
+    told = ifqa(*arguments[1:], verb="typology") if arguments[0] == "typology" else ifqa(*arguments)
     assert (told.returncode, told.stderr.count("\n"), message in told.stderr) == (2, 1, True), told.stderr
+
+
+def test_the_classes_are_counted_and_the_labeller_is_judged_by_them():
+    counts = counted("a.tsv", verb="typology")["counts"]["annotator"]
+    assert (counts["semantic"]["cause"], counts["semantic"]["goal"], counts["pragmatic"]["knowledge"]) == (2, 0, 2)
+    score = counted("a.tsv", "--questions", "t.jsonl", verb="typology")["labeller"]["semantic"]["all"]
+    assert (score["right"], score["given"], score["of"], score["coverage"][0]) == (2, 3, 4, 0.75)
+    assert "The labeller, judged by the annotations" in ifqa("a.tsv", "--questions", "t.jsonl", verb="typology").stdout
+    alone = counted("--questions", "t.jsonl", verb="typology")["counts"]["labeller"]["semantic"]
+    assert (alone["cause"], alone["none"], alone[""]) == (1, 2, 1)

@@ -8,7 +8,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from browser import CHROMIUM, browser
 
 import ifqa.serve
 from ifqa.report.html_page import COLOURS
@@ -145,14 +144,6 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
 
 
-@pytest.fixture(scope="module")
-def running():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on the PATH")
-    with browser() as chromium:
-        yield chromium
-
-
 @pytest.fixture
 def server():
     with Server() as web_server:
@@ -163,12 +154,12 @@ def server():
 
 
 @pytest.fixture
-def page(running, server):
+def page(chromium, server):
     """Open the page, asking a question if one is given."""
 
     def opened(question="", **how):
-        running.open(server.url + (f"?q={quote(question)}" if question else ""), **how)
-        return running
+        chromium.open(server.url + (f"?q={quote(question)}" if question else ""), **how)
+        return chromium
 
     return opened
 
