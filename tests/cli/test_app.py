@@ -6,14 +6,8 @@ import sys
 import pytest
 from command_line import ifqa_here as ifqa
 from command_line import locking_process
+from outside_plugins import EXPERIMENT, stamps
 from scored_experiments import write
-
-EXPERIMENT = """benchmark = "ifqa"
-split = "full-dev"
-corpus = "few"
-retriever = { name = "outside_of_stages:Words", index = "words", k = 3 }
-reader = { name = "outside_of_stages:Careful" }
-"""
 
 
 @pytest.fixture
@@ -21,12 +15,6 @@ def work(five, here):
     """An experiment of five questions, nothing built."""
     write("experiments/mine.toml", EXPERIMENT)
     return here
-
-
-def content(folder):
-    """Path -> bytes of every file below a folder, without locks, partial folders and .pyc files."""
-    files = [path for path in folder.rglob("*") if path.is_file() and ".partial" not in str(path)]
-    return {path: path.read_bytes() for path in files if path.suffix != ".pyc" and not path.name.endswith(".lock")}
 
 
 def assert_refused(done, *words):
@@ -41,16 +29,16 @@ def assert_refused(done, *words):
 def test_a_second_run_does_nothing_and_a_flag_makes_a_folder_of_its_own_and_runs_what_depends_on_it(work):
     first = ifqa("run", "mine", folder=work)
     assert first.returncode == 0, first.stderr
-    before = content(work / "experiments/mine")
+    before = stamps("experiments/mine")
     assert [name in first.stdout for name in ("EM", "gold_any@1", "@5")] == [True, True, False]  # its depth is 3
     again = ifqa("run", "mine", folder=work)
     assert (again.stdout, again.stderr.count("up to date")) == (first.stdout, 4)
-    other = ifqa("run", "mine", "--set", "reader.said=captain1", folder=work)
+    other = ifqa("run", "mine", "--set", "reader.passages=2", folder=work)
     assert other.returncode == 0, other.stderr
-    assert "experiments/mine+reader.said=captain1/retrieve: copied from mine" in other.stderr
-    assert "experiments/mine+reader.said=captain1/read: 5 questions answered" in other.stderr
-    assert content(work / "experiments/mine") == before
-    assert ifqa("run", "mine+reader.said=captain1", folder=work).stderr.count("up to date") == 4
+    assert "experiments/mine+reader.passages=2/retrieve: copied from mine" in other.stderr
+    assert "experiments/mine+reader.passages=2/read: 5 questions answered" in other.stderr
+    assert stamps("experiments/mine") == before
+    assert ifqa("run", "mine+reader.passages=2", folder=work).stderr.count("up to date") == 4
 
 
 def test_an_experiment_that_fails_does_not_stop_the_next_one(work):

@@ -9,16 +9,11 @@ from pathlib import Path
 import pytest
 from command_line import ifqa, ifqa_here
 from mixed_documents import make
+from outside_plugins import EXPERIMENT
 from scored_experiments import write
 
 from ifqa.pipeline.system import System
 
-EXPERIMENT = """benchmark = "ifqa"
-split = "full-dev"
-corpus = "few"
-retriever = { name = "outside_of_stages:Words", index = "words", k = 3 }
-reader = { name = "outside_of_stages:Last", passages = 1 }
-"""
 ASKED = "Who was the carpenter Ruth Hallam in 1871.?"
 
 

@@ -8,10 +8,9 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import chdir
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -71,27 +70,20 @@ def passages(out: Path) -> None:
             (out / f"{name}.{profile}.txt").write_text("\n".join(kept) + "\n", encoding="utf-8")
 
 
-def sample_passages() -> Iterator[Any]:
-    from ifqa.corpus.sources import open_source
-    from ifqa.records import Passage
-
-    for unit in open_source({"format": "dump", "path": "sample/encyclopedia.xml"}).work_units():
-        for line in unit.make_shard().lines.splitlines():
-            record = json.loads(line)
-            yield Passage(record["id"], record["title"], record["contents"])
-
-
 def completions(out: Path) -> None:
     """The keys of the completions of each prompt for two questions, as paths."""
+    from ifqa.corpus.sources import open_source
     from ifqa.llms.cache import cache_key
     from ifqa.plugins import open_benchmark
     from ifqa.prompting.demonstrations import load_demos
     from ifqa.prompting.prompts import load_prompt
-    from ifqa.records import Request
+    from ifqa.records import Passage, Request
     from ifqa.storage.resources import list_resources
 
     questions = open_benchmark("sample").questions("hard")[:2]
-    some = list(islice(sample_passages(), 3))
+    [unit, *_] = open_source({"format": "dump", "path": "sample/encyclopedia.xml"}).work_units()
+    records = map(json.loads, unit.make_shard().lines.splitlines()[:3])
+    some = [Passage(record["id"], record["title"], record["contents"]) for record in records]
     demos = load_demos("sample").demos[:2]
     kept = {}
     prompts = {name: load_prompt(name) for name in sorted(list_resources("prompts", ".toml"))}

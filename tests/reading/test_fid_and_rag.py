@@ -13,7 +13,7 @@ from tiny_t5 import model, save, tokenizer
 
 from ifqa.plugins import load_plugin
 from ifqa.reading.t5.checkpoint import Conventions, encode_texts, load_t5_manifest
-from ifqa.reading.t5.readers import Fid, Rag, input_scores, passage_inputs
+from ifqa.reading.t5.readers import Fid, Rag, passage_inputs
 from ifqa.records import Passage, Question
 
 PASSAGES = [
@@ -169,11 +169,6 @@ def test_rag_divides_scores_by_the_temperature_and_needs_none(folder):
     assert plain.answer([], [], scores=[]) == []
     with refused("question q/1: 2 passages, 1 scores; give one per passage"):
         plain.answer(QUESTIONS, RANKED, scores=[SCORES[0], [1.0], []])
-
-
-def test_an_input_beyond_the_retrieved_passages_gets_the_last_score():
-    assert [input_scores([3.0, 2.0, 1.0], inputs) for inputs in (2, 4)] == [[3.0, 2.0], [3.0, 2.0, 1.0, 1.0]]
-    assert input_scores([], 1) == [0.0]
 
 
 def test_a_setting_overrides_a_checkpoints_temperature(folder, tmp_path):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from ifqa.errors import IfqaError
 from ifqa.scoring import statistics
 from ifqa.scoring.statistics import (
-    count_wins,
     holm_correction,
     mean_interval,
     paired_randomization,
@@ -100,10 +99,6 @@ def test_p_is_two_sided_and_reproducible(a, rng):
     p = paired_randomization(a, b, rounds=200)
     assert 0 < p <= 1
     assert p == paired_randomization(b, a, rounds=200)
-
-
-def test_wins_losses_and_ties_are_counted():
-    assert count_wins([1.0, 0.0, 0.5, 1.0], [0.0, 1.0, 0.5, 0.9]) == (2, 1, 1)
 
 
 def test_missing_or_unequal_scores_are_refused():

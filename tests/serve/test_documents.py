@@ -10,14 +10,13 @@ from urllib.parse import quote
 import pytest
 from blocking_reader import FACT
 from mixed_documents import pdf
-from serving_system import client, on_loopback, small, until
+from serving_system import TOKEN, client, on_loopback, small, until
 
 from ifqa.corpus.documents.indexed_file import IndexedFile
 from ifqa.serve import html
 from ifqa.serve.security import Guard
 
 HOSTILE = "</mark><script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
-TOKEN = "canary-token-5c1f77e09b"
 #: It calls a script and asks for an address when it is opened.
 HOSTILE_PDF = b"""%PDF-1.4
 1 0 obj<</Type/Catalog/Pages 2 0 R/OpenAction<</S/JavaScript/JS(this.getURL\\('http://127.0.0.1:9/a'\\);)/Next<</S/URI/URI(http://127.0.0.1:9/b)>>>>>>endobj

@@ -6,12 +6,10 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from serving_system import on_loopback, service, small
+from serving_system import TOKEN, on_loopback, service, small
 
 from ifqa.serve.mcp import make_tools
 from ifqa.serve.security import Guard
-
-TOKEN = "canary-token-5c1f77e09b"
 
 
 def session(experiment, scenario):

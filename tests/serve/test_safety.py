@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from blocking_reader import BATCHES
-from serving_system import HOSTILE, client, small
+from serving_system import HOSTILE, TOKEN, client, small
 
 from ifqa.errors import IfqaError
 from ifqa.serve.limits import cap_cost
@@ -16,7 +16,6 @@ from ifqa.serve.middleware import JsonFormatter
 from ifqa.serve.security import POLICY, Guard, check_token, make_guard
 from ifqa.serve.server import listen
 
-TOKEN = "canary-token-5c1f77e09b"
 QUESTION = {"question": "If Ada had not come, who?"}
 
 

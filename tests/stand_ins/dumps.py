@@ -9,10 +9,11 @@ HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="
 TAIL = "</mediawiki>\n"
 
 
-def page(number, title, text):
+def page(number, title, text, ns=0, redirect=""):
+    editor = "<contributor><username>U</username><id>77</id></contributor>"
     return (
-        f"  <page>\n    <title>{escape(title)}</title>\n    <ns>0</ns>\n    <id>{number}</id>\n"
-        f"    <revision><id>{number + 10**6}</id><text>{escape(text)}</text></revision>\n  </page>\n"
+        f"  <page>\n    <title>{escape(title)}</title>\n    <ns>{ns}</ns>\n    <id>{number}</id>\n{redirect}"
+        f"    <revision><id>{number + 10**6}</id>{editor}<text>{escape(text)}</text></revision>\n  </page>\n"
     )
 
 

@@ -15,6 +15,13 @@ FILE = {"name": "predictions", "path": "answers.jsonl"}
 WORDS = {"name": "outside_of_stages:Words", "k": 3, "index": "words"}
 LAST = {"name": "outside_of_stages:Last", "passages": 2}
 
+EXPERIMENT = """benchmark = "ifqa"
+split = "full-dev"
+corpus = "few"
+retriever = { name = "outside_of_stages:Words", index = "words", k = 3 }
+reader = { name = "outside_of_stages:Last", passages = 1 }
+"""
+
 IMPORTS = """
 import json
 from pathlib import Path

@@ -23,6 +23,7 @@ from ifqa.serve.service import Service
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m"
 TEXT = f"{HOSTILE} Mill {{}} is old. {blocking_reader.FACT} \U0001f600"
 PASSAGES = [{"id": f"p/{n}", "title": f"Mill {n} {HOSTILE}", "contents": TEXT.format(n)} for n in range(5)]
+TOKEN = "canary-token-5c1f77e09b"
 HELD = {"name": "blocking_reader:BlockingReader", "passages": 2}
 FOUND = {"name": "blocking_reader:FixedRetriever", "k": 3}
 

@@ -75,6 +75,13 @@ def test_markdown_has_headings_and_no_markup():
         (".pdf", pdf([["a Debian-based system", "and a Debian-", "based one"]]), "a Debian-based system and a Debian-based one"),
         (".pdf", pdf([["interna-", "tional"]]), "international"),
         (".pdf", pdf([["a well-", "known thing, wellknown"]]), "a wellknown thing, wellknown"),
+        (".pdf", pdf([["Haupt-", "und Neben-", "straße"]]), "Haupt- und Nebenstraße"),
+        (".html", "<div>Notiz<nav>Menu</nav>über<br>Stra&shy;ße</div>", "Notiz über Straße"),  # two lines are not glued
+        (".html", "<div>Stra<script>1</script>ße</div>", "Straße"),
+        (".md", "Notiz<br/>über</td><td>Stra<b>ße</b>", "Notiz über Straße"),
+        (".docx", word(paragraph("Notiz", "<w:br/><w:t>über</w:t><w:ptab/><w:t>Straße</w:t>")), "Notiz über Straße"),
+        (".docx", word(f"<w:p><w:r><w:pict>{paragraph('Notiz')}</w:pict><w:t>über</w:t></w:r></w:p>"), "Notiz über"),
+        (".docx", word(paragraph("E", "<w:noBreakHyphen/><w:t>Mail</w:t>")), "E-Mail"),
     ],
 )  # fmt: skip
 def test_the_visible_text_is_read(suffix, content, shown):

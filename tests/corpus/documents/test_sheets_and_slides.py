@@ -7,7 +7,7 @@ import zipfile
 from datetime import date
 
 import pytest
-from mixed_documents import archive, pdf, runs
+from mixed_documents import archive, runs
 from openpyxl import Workbook
 
 from ifqa.corpus.documents import office
@@ -23,7 +23,6 @@ NAMES = " ".join(
     f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{"drawing" if name == "draw" else name}:1.0"'
     for name in ("text", "table", "draw", "presentation", "office")
 )
-WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
 def workbook(**sheets):
@@ -179,22 +178,3 @@ def test_text_without_an_ending_is_read_and_a_program_is_not(tmp_path):
     assert runs("", "You may copy it.") == [(1, 0, "You may copy it.")]
     with pytest.raises(UnreadableFile, match="control characters"):
         runs("", b"#!/bin/sh\n" * 1_000 + b"\x03")
-
-
-@pytest.mark.parametrize(
-    ("suffix", "content", "expected"),
-    [
-        (".docx", "<w:t>Notiz</w:t><w:br/><w:t>über</w:t><w:ptab/><w:t>Straße</w:t>", "Notiz über Straße"),
-        (".docx", "<w:pict><w:p><w:r><w:t>Notiz</w:t></w:r></w:p></w:pict><w:t>über</w:t>", "Notiz über"),
-        (".docx", "<w:t>E</w:t><w:noBreakHyphen/><w:t>Mail</w:t>", "E-Mail"),
-        (".html", "<div>Notiz<nav>Menu</nav>über<br>Stra&shy;ße</div>", "Notiz über Straße"),
-        (".html", "<div>Stra<script>1</script>ße</div>", "Straße"),
-        (".md", "Notiz<br/>über</td><td>Stra<b>ße</b>", "Notiz über Straße"),
-        (".pdf", ["Haupt-", "und Neben-", "straße"], "Haupt- und Nebenstraße"),
-    ],
-)
-def test_words_of_two_lines_are_not_glued(suffix, content, expected):
-    if suffix == ".docx":
-        content = archive({"word/document.xml": f"<w:document {WORD}><w:p><w:r>{content}</w:r></w:p></w:document>"})
-    content = pdf([content]) if suffix == ".pdf" else content
-    assert " ".join(text for *_, text in runs(suffix, content)) == expected

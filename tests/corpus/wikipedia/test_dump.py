@@ -6,11 +6,9 @@ import lzma
 import re
 import tracemalloc
 from itertools import chain
-from xml.sax.saxutils import escape
 
 import pytest
-from dumps import HEAD, TAIL, multistream
-from dumps import page as article
+from dumps import HEAD, TAIL, multistream, page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
@@ -27,19 +25,13 @@ def parse(*blocks, tally=None, complete=True):
     return parse_pages(blocks, "dump", tally or SkippedPages(), complete=complete)
 
 
-def page(page_id, title, text, ns="0", redirect=""):
-    editor = f"<id>9{page_id}</id><contributor><username>U</username><id>77</id></contributor>"
-    revision = f"<revision>{editor}<text>{escape(text)}</text></revision>"
-    return f"<page><title>{escape(title)}</title><ns>{ns}</ns><id>{page_id}</id>{redirect}{revision}</page>\n"
-
-
 PAGES = [
-    page("1", "A & B", "first <ref>&amp;</ref>\n'''é'''"),
-    page("2", "Old", "#REDIRECT [[A & B]]", redirect='<redirect title="A &amp; B"/>'),
-    page("3", "Template:X", "x", ns="10"),
-    page("4", "C (disambiguation)", "{{disambiguation}}"),
-    page("5", "D", "{{Place name disambiguation|x}}"),
-    page("6", "E", "{{other uses|E (disambiguation)}} which{{Disambiguation needed|date=May}} one"),
+    page(1, "A & B", "first <ref>&amp;</ref>\n'''é'''"),
+    page(2, "Old", "#REDIRECT [[A & B]]", redirect='<redirect title="A &amp; B"/>'),
+    page(3, "Template:X", "x", ns=10),
+    page(4, "C (disambiguation)", "{{disambiguation}}"),
+    page(5, "D", "{{Place name disambiguation|x}}"),
+    page(6, "E", "{{other uses|E (disambiguation)}} which{{Disambiguation needed|date=May}} one"),
 ]
 WHOLE = HEAD + "".join(PAGES) + TAIL
 
@@ -111,7 +103,7 @@ def test_a_wrong_dump_is_refused_in_one_line(tmp_path, name, content, message):
         ("<page><ns>0</ns><id>1</id></page>", "page 1", "no usable <title>"),
         ("<page><title>A</title><ns>0</ns><revision><id>1</id></revision></page>", "A", "no usable <id>"),
         ("<page><title>A</title><ns>0</ns><id>1 2</id></page>", "A", "no usable <id>"),
-        (page("1", "A", "x" * 2000), "A", "<text> of more than 1,000 characters"),
+        (page(1, "A", "x" * 2000), "A", "<text> of more than 1,000 characters"),
     ],
 )
 @pytest.mark.parametrize("size", [1, 7, 10_000])
@@ -145,7 +137,7 @@ def test_any_bytes_in_a_dump_give_pages_or_a_one_line_error(noise, place):
     ("begin", "more", "message"),
     [
         ("<page a='", "x", "no tag ends in 2 MB from line 1 on"),
-        (f"{page('1', 'A', 'x')}<page><title>B</title><revision><text>", "x", "page 1 ('A'): no tag ends in 2 MB from line"),
+        (f"{page(1, 'A', 'x')}<page><title>B</title><revision><text>", "x", "page 1 ('A'): no tag ends in 2 MB from line"),
         ("<!--", "x", "no tag ends in 2 MB from line"),
         ("\n", "<a>", "over 100 nested tags at line 2"),
     ],
@@ -166,7 +158,7 @@ def test_a_dump_with_an_endless_element_is_refused_before_memory_is_full(monkeyp
 
 def test_memory_does_not_grow_with_the_dump():
     def peak(count):
-        body = page("1", "A", "x" * 10_000) + page("2", "B", "y" * 10_000, redirect='<redirect title="A"/>')
+        body = page(1, "A", "x" * 10_000) + page(2, "B", "y" * 10_000, redirect='<redirect title="A"/>')
         tracemalloc.start()
         pages = parse_pages(iter([HEAD.encode(), *[body.encode()] * count, b"</mediawiki>"]), "dump", SkippedPages())
         assert sum(1 for _ in pages) == count
@@ -181,12 +173,12 @@ def test_link_prefixes_that_the_siteinfo_translates_become_english():
     names = '<namespace key="6">Bielde</namespace><namespace key="14">Kategory_x</namespace>'
     site = f'<siteinfo><namespaces><namespace key="0"/>{names}</namespaces></siteinfo>'
     text = "[[ bielde :A.jpg|b]] c [[Kategory x:D]] [[:Bielde:A.jpg]] [[Bielden]] [[Datei:E.jpg]]"
-    [article] = parse(f"<mediawiki>{site}{page('1', 'P', text)}</mediawiki>".encode())
+    [article] = parse(f"<mediawiki>{site}{page(1, 'P', text)}</mediawiki>".encode())
     assert article.text == "[[File:A.jpg|b]] c [[Category:D]] [[:Bielde:A.jpg]] [[Bielden]] [[Datei:E.jpg]]"
     assert to_text(article.text) == "c Bielde:A.jpg Bielden"
 
 
-ARTICLES = [article(n, f"Page {n}", f"text {n} " * (n % 7 * 50)) for n in range(1, 60)]
+ARTICLES = [page(n, f"Page {n}", f"text {n} " * (n % 7 * 50)) for n in range(1, 60)]
 STREAMED = (HEAD + "".join(ARTICLES) + TAIL).encode()
 
 
