@@ -1,3 +1,4 @@
+import json
 import re
 from dataclasses import replace
 from functools import partial
