@@ -39,7 +39,9 @@ _T = TypeVar("_T")
 class ServedModel(Protocol):
     """The part of `OpenAI` that sends requests."""
 
+    name: str
     model: str
+    server: str
     url: str
     urls: list[str]
     chat: bool
@@ -50,10 +52,6 @@ class ServedModel(Protocol):
     interval: float
     timeout: float
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def server(self) -> str: ...
     def arguments(self, request: Request) -> dict[str, object]: ...
 
 
