@@ -264,6 +264,7 @@ class SetMeasure(AnyMeasure):
     """
 
     score: Callable[[Sequence[Question], Sequence[Prediction]], float | None]
+    mean_of_units: bool = field(default=False, kw_only=True)  # whether it is the mean over units, all of the same size
 
 
 @dataclass(frozen=True)

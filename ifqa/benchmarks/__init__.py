@@ -4,6 +4,7 @@ PLUGINS = {
     "causalqa": "ifqa.benchmarks.causalqa.benchmark:CausalQA",
     "file": "ifqa.benchmarks.file:File",
     "ifqa": "ifqa.benchmarks.ifqa:IfQA",
+    "obedience": "ifqa.benchmarks.obedience:Obedience",
     "sample": "ifqa.benchmarks.ifqa:Sample",
     "sample-causal": "ifqa.benchmarks.causalqa.benchmark:SampleCausal",
     "sample-wiqa": "ifqa.benchmarks.wiqa.benchmark:SampleWiqa",

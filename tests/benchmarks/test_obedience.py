@@ -1,0 +1,84 @@
+"""Pairs of questions: an answer by the supposition or the passage, or the one that the twin gets."""
+
+import json
+
+import pytest
+
+from ifqa.benchmarks.obedience import OBEYED, REAL_WORLD, RIGHT, Obedience
+from ifqa.errors import IfqaError
+from ifqa.records import Prediction
+from ifqa.scoring.scheme import load_scheme
+
+
+def scores(questions, answers):
+    """Obeyed, the world's and right, if the questions get these answers; None fails."""
+    predictions = [
+        Prediction(question.id, answer or "", error="" if answer is not None else "failed")
+        for question, answer in zip(questions, answers, strict=True)
+    ]
+    return [measure.score(questions, predictions) for measure in (OBEYED, REAL_WORLD, RIGHT)]
+
+
+def confiqa(folder, **changes):
+    record = {"question": "Who wrote it?", "cf_context": "Bo wrote it.", "cf_answer": "Bo", "cf_alias": ["Bob"]}
+    record |= {"orig_answer": "Ada", "orig_alias": ["Ada L."]} | changes
+    path = folder / "data/confiqa/ConFiQA-QA.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([record]))
+    return Obedience(folder)
+
+
+def test_the_twin_of_a_question_has_no_if_clause_and_that_of_a_passage_question_no_passage(tmp_path):
+    questions = confiqa(tmp_path).questions("sample-dev+confiqa-qa")
+    assert {question.group for question in questions} == {"sample-dev", "confiqa-qa"}
+    assert len({question.id for question in questions}) == len(questions) == 2 * len(questions[::2])
+    for question, twin in zip(questions[::2], questions[1::2], strict=True):
+        assert question.label("pair") == twin.label("pair") == question.id
+        assert twin.id == f"{question.id}/twin"
+        if question.group == "sample-dev":
+            assert twin.text.rstrip("?").casefold() in question.text.casefold()
+            assert len(twin.text) < len(question.text)
+            assert twin.context == question.context != ""
+        else:
+            assert (twin.text, twin.context, question.context) == (question.text, "", "Bo wrote it.")
+
+
+def test_a_right_answer_obeys_unless_the_twin_gets_it_too(tmp_path):
+    pair = confiqa(tmp_path).questions("confiqa-qa")
+    assert scores(pair, ["Bob", "Ada"]) == [1, 0, 1]
+    assert scores(pair, ["bo", "Bo"]) == [0, 0, 1]
+    assert scores(pair, ["Cy", "the Cy"]) == [0, 1, 0]  # the same wrong answer
+    assert scores(pair, ["Ada L.", "Cy"]) == [0, 1, 0]  # the world's answer, which the twin does not get
+    assert scores(pair, ["Cy", "Ada"]) == [0, 0, 0]
+    assert scores(pair, ["", ""]) == [0, 0, 0]  # no answer is not the world's
+    assert scores(pair, [None, "Ada"]) == [0, 0, 0]
+    assert scores(pair, ["Bo", None]) == [1, 0, 1]
+    assert scores(pair[::-1], ["Ada", "Bo"]) == [1, 0, 1]  # in any order
+
+
+def test_the_world_is_better_low_and_pairs_are_resampled_together():
+    scheme = load_scheme("obedience", split="sample-dev")
+    assert [(measure.name, measure.best, measure.unit) for measure in scheme.measures] == [
+        ("obeyed", "high", "pair"), ("real_world", "low", "pair"), ("right", "high", "pair"),
+    ]  # fmt: skip
+    assert scheme.groups == "part"
+
+
+def test_a_reader_of_ifqa_is_of_its_family():
+    assert Obedience().family("nq-swap+few-dev") == "ifqa/few"
+    assert Obedience().family("sample-dev") == ""
+
+
+@pytest.mark.parametrize(
+    ("split", "changes", "message"),
+    [
+        ("sampel-dev", {}, "did you mean 'sample-dev'"),
+        ("nq-swap", {}, "nq-swap-held.jsonl is missing"),
+        ("full-dev", {}, "run: ifqa data ifqa"),
+        ("confiqa-qa", {"cf_answer": None}, "ConFiQA-QA.json: record 0: 'cf_answer' must be"),
+        ("confiqa-qa", {"orig_alias": "Ada"}, "ConFiQA-QA.json: record 0"),
+    ],
+)
+def test_an_unknown_or_missing_part_and_a_damaged_record_are_refused(tmp_path, split, changes, message):
+    with pytest.raises(IfqaError, match=message):
+        confiqa(tmp_path, **changes).questions(split)
