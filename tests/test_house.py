@@ -22,7 +22,7 @@ LAYERS = [
     ["corpus", "scoring", "prompting", "models", "formats"],
     ["plugins", "storage", "workers"],
     ["protocols", "settings"],
-    ["records", "errors", "formatting", "progress", "tracing", "version"],
+    ["records", "errors", "clauses", "formatting", "progress", "tracing", "version"],
 ]
 
 

@@ -3,7 +3,7 @@
 A split names its parts, joined by "+", such as "full-dev+nq-swap". Each question comes with a passage, and has a twin:
 
 - a split of IfQA, or "sample-dev" or "sample-hard": questions with an if-clause and their gold passages. The twin is the question
-  without its if-clause; questions that `ifqa.retrieval.queries` cannot split are left out.
+  without its if-clause; questions that `ifqa.clauses` cannot split are left out.
 - "nq-swap": data/reading/nq-swap-held.jsonl, a file of the benchmark `file`, in whose passages the answer was exchanged for
   another (Longpre et al. 2021). The twin has no passage, so that its answer is what the reader remembers.
 - "confiqa-qa", "confiqa-mr" and "confiqa-mc": data/confiqa/ConFiQA-QA.json and so on (Bi et al. 2024), whose passages tell of
@@ -19,10 +19,10 @@ from typing import ClassVar, Literal, NamedTuple
 
 from ifqa.benchmarks.file import File
 from ifqa.benchmarks.ifqa import IfQA, Sample
+from ifqa.clauses import split_question
 from ifqa.errors import FormatError, MissingInput, unknown_name
 from ifqa.protocols import Benchmark, SetMeasure
 from ifqa.records import Prediction, Question
-from ifqa.retrieval.queries import split_question
 from ifqa.scoring.measures.exact_match import exact_match, normalize
 from ifqa.storage.files import read_json, text_field, texts_field
 

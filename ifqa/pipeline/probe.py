@@ -6,7 +6,7 @@ Retrieval stays as it was. There are three probes:
 - "other-supposition": the main clause with another question's if-clause.
 - "other-passages": the question with the passages of another question, none of which are its own.
 
-The first two leave out questions that `ifqa.retrieval.queries` cannot split, from both scores; the third leaves out
+The first two leave out questions that `ifqa.clauses` cannot split, from both scores; the third leaves out
 questions without passages, and those for which no other question has different ones. Answers are scored by the gold answers of
 the original question. A reader that uses the supposition loses under the first two; a reader that answers from memory loses
 nothing under the third.
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
+from ifqa.clauses import Clauses, split_question
 from ifqa.errors import IfqaError
 from ifqa.formatting import pluralize
 from ifqa.pipeline.check import estimate_requests
@@ -26,7 +27,6 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import passages_of, prediction_for_each, predictions_of, rankings_of, read_predictions
 from ifqa.pipeline.system import Session, System
 from ifqa.records import Hit, Question
-from ifqa.retrieval.queries import Clauses, split_question
 from ifqa.scoring.aggregation import aggregate_rows
 from ifqa.scoring.per_question import score_question
 from ifqa.storage.artifacts import Artifact, compute_fingerprint, lock, read_manifest

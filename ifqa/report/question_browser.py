@@ -25,11 +25,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 
+from ifqa.clauses import split_question
 from ifqa.config.experiment import Experiment
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import passages_of, predictions_of, rankings_of
 from ifqa.records import Passage, Prediction, Question
-from ifqa.retrieval.queries import split_question
 from ifqa.scoring.gold_overlap import covers
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.scheme import ScoringScheme, merge_schemes

@@ -14,13 +14,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from ifqa.clauses import split_question
 from ifqa.errors import ConfigError
 from ifqa.models.hub import minilm_folder
 from ifqa.protocols import PathSetting
 from ifqa.records import Hit, Question, SearchResult
 from ifqa.retrieval import composition
 from ifqa.retrieval.composition import FetchPassages, Part, SinglePart
-from ifqa.retrieval.queries import content_terms, split_question
+from ifqa.retrieval.queries import content_terms
 from ifqa.settings import StoredModel, check_arguments, parse_stored
 from ifqa.storage.files import cached_sha256, read_json, require_file
 from ifqa.storage.resources import BUNDLED

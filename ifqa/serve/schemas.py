@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
 
+from ifqa.clauses import split_question
 from ifqa.corpus.documents.chunking import encoded_name, parse_locator
 from ifqa.records import Ablation, Answer, Question, Ranking, Term
-from ifqa.retrieval.queries import split_question
 from ifqa.serve.limits import MAX_BODY, MAX_CHOICES, MAX_CONTEXT, MAX_ID, MAX_K, MAX_KEYS, MAX_QUESTION, MAX_QUESTIONS
 from ifqa.version import __version__
 

@@ -9,8 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from refusals import refused
 
+from ifqa.clauses import Clauses, split_question
 from ifqa.records import Question
-from ifqa.retrieval.queries import CONNECTIVES, QUERIES, Clauses, content_terms, parse_causal_form, split_question
+from ifqa.retrieval.queries import CONNECTIVES, QUERIES, content_terms, parse_causal_form
 from ifqa.retrieval.queries import rewrite_questions as rewrite
 
 

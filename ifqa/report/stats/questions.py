@@ -11,11 +11,11 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
+from ifqa.clauses import split_question
 from ifqa.plugins import open_benchmark
 from ifqa.records import Question
 from ifqa.report.stats import Summary, percent_cell, select_splits, summary
 from ifqa.report.table import Table
-from ifqa.retrieval.queries import split_question
 from ifqa.scoring.measures.answer_recall import ceiling
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.scoring.measures.numeric import is_numeric
