@@ -71,7 +71,7 @@ def complete_batch(
     Raises ServiceError if the server refuses, has no batch API, or does not answer. The batches that it has accepted go on.
     """
     folder = cache.folder / FOLDER
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)  # prompts may be private
     lock = FileLock(folder / ".lock")
     try:
         lock.acquire(timeout=0)
@@ -170,23 +170,23 @@ class BatchSender:
         finally:
             for request, reservation in reservations.items():
                 self._account.settle(reservation, *_usage(replies.get(request)))
-        errors = ended.errors.data if ended.errors else None
-        if (
-            ended.status == "failed"
-            and len(requests) > 1
-            and _TOO_MANY_TOKENS in [error.code for error in errors or ()]
-        ):
-            logger.info(f"{self._model.name}: too many tokens for the server's queue; sending batches of half the size")
-            half = len(requests) // 2
-            await self._send(requests[:half])
-            await self._send(requests[half:])
-        elif ended.status == "failed":
-            why = "; ".join(str(error.message) for error in (errors or ())[:3])
-            raise self._refusal(f"the server refused the batch: {why or 'it does not say why'}")
-        else:
+        if ended.status != "failed":
             for request in requests:
                 reply = replies.get(request) or Failure("fail", f"the batch {ended.status} without an answer")
                 self._settle(request, Completion(error=reply.message) if isinstance(reply, Failure) else reply)
+        elif is_new:  # the requests of an earlier run are sent again if this run needs them
+            await self._send_halves(requests, ended)
+
+    async def _send_halves(self, requests: Sequence[Request], failed: Batch) -> None:
+        """Send a failed batch in two parts if it was too large; ServiceError if that is not why."""
+        errors = (failed.errors.data if failed.errors else None) or []
+        if len(requests) == 1 or _TOO_MANY_TOKENS not in [error.code for error in errors]:
+            why = "; ".join(str(error.message) for error in errors[:3])
+            raise self._refusal(f"the server refused the batch: {why or 'it does not say why'}")
+        logger.info(f"{self._model.name}: too many tokens for the server's queue; sending batches of half the size")
+        half = len(requests) // 2
+        await self._send(requests[:half])
+        await self._send(requests[half:])
 
     async def _create(self, path: Path, stored: StoredBatch, requests: Sequence[Request]) -> str:
         """Upload the requests and create their batch; returns its identifier."""

@@ -190,9 +190,22 @@ def test_the_answers_of_an_earlier_run_with_other_requests_are_stored():
         with pytest.raises(IfqaError, match=r"cannot fetch the batch of .*json"):
             model(server, batch=True, retries=0).complete(ask("a", "b"))
         assert len(waiting_files()) == 1
+        assert waiting_files()[0].parent.stat().st_mode & 0o077 == 0
         server.on_call = lambda *_: False
         assert texts(model(server, batch=True, max_total_tokens=800).complete(ask("c"))) == ["to c"]
     assert (server.paid, count_stored()) == (dict.fromkeys("abc", 1), 3)
+
+
+def test_the_requests_of_an_earlier_batch_that_failed_are_sent_again_only_if_they_are_needed():
+    with batches() as server:
+        server.refuse = lambda requests: ("token_limit_exceeded", "too many tokens")
+        server.on_call = lambda number, when: server.calls[number - 1].startswith("GET /batches/")
+        with pytest.raises(IfqaError):
+            model(server, batch=True, retries=0).complete(ask("a", "b"))
+        server.on_call = lambda *_: False
+        server.refuse = lambda requests: None
+        model(server, batch=True).complete(ask("b", "c"))
+    assert (server.paid, waiting_files()) == ({"b": 1, "c": 1}, [])
 
 
 def test_two_runs_of_the_same_requests_share_one_batch(capsys):
