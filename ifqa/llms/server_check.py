@@ -33,7 +33,8 @@ def check_servers(model: ServedModel) -> Iterator[Requirement]:
         offers: list[str] = []
         remedies: list[str] = []
         run(_ask_server(model, url, offers, remedies))
-        yield Requirement(f"server {urlsplit(url).netloc}: {'; '.join(offers) or 'unknown'}", "; ".join(remedies))
+        about = f": {'; '.join(offers)}" if offers else ""
+        yield Requirement(f"server {urlsplit(url).netloc}{about}", "; ".join(remedies))
 
 
 async def _ask_server(model: ServedModel, url: str, offers: list[str], remedies: list[str]) -> None:
