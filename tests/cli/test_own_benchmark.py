@@ -1,6 +1,7 @@
 """A benchmark from outside through the command line: labels, sets of questions, groups and bootstrap units."""
 
 import json
+from itertools import product
 
 import pytest
 from command_line import ifqa_here as ifqa
@@ -45,6 +46,7 @@ EXTRA = """
 from ifqa.protocols import Measure
 LESS = Measure("says", lambda question, prediction: float(prediction.answer == "less"))
 """
+RIGHT_A = {"1": (2, 2), "2": (0, 1), "3": (1, 3), "4": (2, 2)}  # paragraph -> how many of how many
 A = {0: "more", 1: "less", 2: "less", 3: "more", 4: "more", 6: "More!", 7: "less"}  # 5 is not answered
 B = {0: "more", 1: "more", 2: "more", 3: "more", 4: "no effect", 5: "less", 6: "more", 7: "less"}
 
@@ -66,6 +68,49 @@ def work(tmp_path_factory):
         )
     done = {name: ifqa("run", name, folder=folder) for name in "ab"}
     return folder, done
+
+
+def scores(folder, name="a"):
+    return json.loads((folder / "experiments" / name / "score/scores.json").read_text())
+
+
+def interval(means):
+    """The 2.5% and 97.5% quantiles of equally likely means."""
+    means = sorted(means)
+    return [100 * means[int(0.025 * len(means))], 100 * means[int(0.975 * len(means))]]
+
+
+def test_scores_are_those_of_a_hand_computation(work):
+    folder, _ = work
+    content = scores(folder)
+    assert (content["questions"], content["n_failed"]) == (8, 1)
+    values = {name: score["value"] for name, score in content["measures"].items()}
+    # 5 of 8; paragraphs 1 and 4; 1 + 0.5, and 1 for the failure; 1, 2 and 7
+    assert values == {"accuracy": 62.5, "consistency": 50.0, "distance": 31.25, "says": 37.5}
+    groups = {name: part["measures"]["accuracy"]["value"] for name, part in content["groups"].items()}
+    assert groups == {"plants": 66.67, "rocks": 60.0}
+    macro = {name: score["value"] for name, score in content["macro"]["measures"].items()}
+    assert macro == {"accuracy": 63.33, "consistency": 50.0, "distance": 31.67, "says": 43.33}
+    assert {name: part["questions"] for name, part in content["subsets"].items()} == {
+        "1 hops": 3, "2 hops": 2, "3 hops": 1, "4 hops": 2,
+    }  # fmt: skip
+    assert content["subsets"]["1 hops"]["measures"]["accuracy"]["value"] == 100.0
+
+
+def test_intervals_are_over_paragraphs(work):
+    """Compared with all 4 ** 4 draws of paragraphs; within topics, with all 2 ** 2 times 2 ** 2 draws."""
+    content, draws = scores(work[0]), list(product(RIGHT_A.values(), repeat=4))
+    means = [sum(right for right, _ in draw) / sum(of for _, of in draw) for draw in draws]
+    accuracy = content["measures"]["accuracy"]
+    assert [accuracy["low"], accuracy["high"]] == pytest.approx(interval(means), abs=0.01)
+    topics = [list(product([RIGHT_A[name] for name in names], repeat=2)) for names in ("12", "34")]
+    shares = [[sum(right for right, _ in draw) / sum(of for _, of in draw) for draw in topic] for topic in topics]
+    macro = content["macro"]["measures"]["accuracy"]
+    means = [sum(pair) / 2 for pair in product(*shares)]
+    assert [macro["low"], macro["high"]] == pytest.approx(interval(means), abs=0.01)
+    consistency = content["measures"]["consistency"]
+    whole = [sum(right == of for right, of in draw) / 4 for draw in draws]
+    assert [consistency["low"], consistency["high"]] == pytest.approx(interval(whole), abs=0.01)
 
 
 def test_the_screen_has_subsets_and_groups_and_an_expected_value_of_a_part_decides_the_exit_code(work):

@@ -22,6 +22,15 @@ def test_a_written_run_is_read_back(tmp_path_factory, run):
     assert runs.read_run(path) == dict(runs.iter_rankings(path)) == rankings
 
 
+def test_trec_eval_reads_our_runs(tmp_path):
+    import ir_measures
+
+    runs.write_run(tmp_path / "run.trec", {"q": [Hit("a", 3.0), Hit("b", 2.0), Hit("c", 1.0)]}, "tag")
+    run = list(ir_measures.read_trec_run(str(tmp_path / "run.trec")))
+    qrels = [ir_measures.Qrel("q", "b", 1)]
+    assert ir_measures.calc_aggregate([ir_measures.RR], qrels, run)[ir_measures.RR] == 0.5
+
+
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [

@@ -57,6 +57,14 @@ def test_mistakes_are_found_before_a_corpus_is_built(tables, complaint):
     assert not Path("experiments").exists()
 
 
+def test_scores_are_over_all_questions_when_a_prediction_is_missing():
+    toy.answers({1: "captain1", 4: "nobody"})
+    stages.run(Run(toy.experiment(reader=toy.FILE)))
+    assert (toy.scores()["questions"], toy.scores()["n_failed"], toy.scores()["measures"]["EM"]["value"]) == (5, 3, 20)
+    scores = [(row["failed"], row["EM"]) for row in toy.rows("experiments/mine/score/per_question.jsonl")]
+    assert scores == [(1, 0), (0, 1), (1, 0), (1, 0), (0, 0)]
+
+
 def test_gold_read_counts_only_passages_given_to_the_reader():
     lines = [f"ifqa/full-dev/{n} Q0 p{0 if n < 2 else n} 1 2.0 t\nifqa/full-dev/{n} Q0 p4 2 1.0 t\n" for n in range(4)]
     write("run.trec", "".join(lines))

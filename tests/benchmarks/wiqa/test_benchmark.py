@@ -1,16 +1,18 @@
-"""WIQA's questions from files in the released layout and from the bundled graphs."""
+"""WIQA's questions from files in the released layout and from the bundled graphs; the published values of its tables."""
 
 from collections import Counter
 
 import pytest
 
-from ifqa.benchmarks.wiqa.benchmark import PHENOMENA, SPLITS, TOPICS, find_phenomena
+from ifqa.benchmarks.wiqa.benchmark import KINDS, PHENOMENA, SPLITS, TOPICS, find_phenomena
 from ifqa.benchmarks.wiqa.graphs import read_graphs
 from ifqa.benchmarks.wiqa.question_generation import FOLDER, make_complete_questions
 from ifqa.benchmarks.wiqa.release import read_wiqa_questions
+from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.records import Prediction
+from ifqa.report.stats.wiqa import PUBLISHED
 from ifqa.scoring.aggregation import aggregate_rows
 from ifqa.scoring.per_question import score_question
 from ifqa.scoring.scheme import load_scheme
@@ -131,6 +133,31 @@ def test_the_phenomena_of_changes():
     assert find_phenomena("the magma cools", STEPS, False) == (), "only a change in the paragraph matches its words"
     assert find_phenomena("the magma cools", STEPS, True) == ("lexical match",)
     assert list(PHENOMENA) == ["qualitative", "lexical match", "negation", "juxtaposed"]
+
+
+ROWS = ("majority", "polarity", "adaboost", "decomp-attn", "choice-no-paragraph", "choice")
+
+
+def values(row):
+    experiment = load_experiment(f"wiqa-{row}")
+    assert (experiment.benchmark, experiment.split) == ("wiqa", "test")
+    return {row.measure: row.value for row in experiment.expected}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_has_the_values_of_its_tables_and_its_total_is_the_mean_over_the_types_questions(row):
+    published = values(row)
+    parts = [*(f"{kind}.accuracy" for kind in KINDS), "accuracy"]
+    parts += [f"{topic}.accuracy" for topic in TOPICS] if row.startswith("choice") else []
+    assert list(published) == parts
+    counts = {kind: PUBLISHED[kind][2] for kind in KINDS}
+    total = sum(published[f"{kind}.accuracy"] * count for kind, count in counts.items()) / sum(counts.values())
+    assert abs(published["accuracy"] - total) < 0.03  # values have two digits
+
+
+def test_only_the_reader_of_the_paragraph_gets_it():
+    assert [row for row in ROWS if load_experiment(f"wiqa-{row}").retriever] == ["choice"]
+    assert values("human") == {"accuracy": 96.33}
 
 
 PROCESSES = {record["para_id"]: record for _, record in read_jsonl(FOLDER / "processes.jsonl")}

@@ -165,6 +165,19 @@ def test_gradients_equal_enumeration_of_passages():
     assert max(float(gradient.abs().max()) for gradient in gradients.values()) > 0.1
 
 
+def test_the_loss_equals_transformers():
+    network = small(0, **SHAPES["untied head"])
+    ids, mask = flat(TRAIN)
+    labels = torch.tensor([[0, *label, *[0] * (3 - len(label))] for label in LABELS])  # they start with padding too
+    with torch.no_grad():
+        expected = enumerated_rag.transformers_rag(network, 3)(
+            context_input_ids=ids * mask, context_attention_mask=mask.long(), doc_scores=torch.tensor(SCORES[:2]),
+            labels=labels, n_docs=3,
+        ).loss.mean()  # fmt: skip
+        loss = convert_to_marginal(network, 1.0)(**batch(TRAIN, LABELS, SCORES[:2])).loss
+    assert float(loss) == near(float(expected))
+
+
 def test_a_trained_network_is_saved_as_a_plain_t5(tmp_path):
     network = small()
     names = set(network.state_dict())
