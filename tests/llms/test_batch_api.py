@@ -69,33 +69,29 @@ def complete_in_child(url):
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_process_killed_at_any_call_pays_nothing_twice(moment, monkeypatch):
+def test_a_process_that_is_killed_at_one_call_after_the_other_pays_nothing_twice(moment):
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["ifqa.llms.batch_api", "ifqa.llms.openai", "test_batch_api"])
-    kills = 0
-    while True:
-        kills += 1
-        with batches() as server:
+    exit_codes, earlier_calls = [], 0
+    with batches() as server:
 
-            def kill(number, when, kills=kills):
-                if (number, when) == (kills, moment):
-                    os.kill(int(Path("pid").read_text()), signal.SIGKILL)
-                return (number, when) == (kills, moment)
+        def kill(number, when):
+            """The n-th run is killed at its n-th call."""
+            if (number - earlier_calls, when) != (len(exit_codes) + 1, moment):
+                return False
+            os.kill(int(Path("pid").read_text()), signal.SIGKILL)
+            return True
 
-            server.on_call = kill
-            store = Path("completions")
-            codes = []
-            for _ in range(2):
-                child = processes.Process(target=complete_in_child, args=(server.url,))
-                child.start()
-                child.join(30)
-                codes.append(child.exitcode)
-            assert codes[-1] == 0
-            assert (server.paid, count_stored(), waiting_files()) == (dict.fromkeys(PROMPTS, 1), 6, [])
-        store.rename(f"completions-{kills}")
-        if codes[0] == 0:
-            break
-    assert kills >= 8
+        server.on_call = kill
+        while not exit_codes or exit_codes[-1]:
+            child = processes.Process(target=complete_in_child, args=(server.url,))
+            child.start()
+            child.join(30)
+            exit_codes.append(child.exitcode)
+            earlier_calls = len(server.calls)
+    assert set(exit_codes[:-1]) == {-signal.SIGKILL}
+    assert len(exit_codes) > 5
+    assert (server.paid, count_stored(), waiting_files()) == (dict.fromkeys(PROMPTS, 1), 6, [])
 
 
 def test_an_answer_that_is_lost_while_a_batch_is_created_creates_no_second():
