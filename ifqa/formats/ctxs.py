@@ -5,7 +5,7 @@ It is a JSON list, or JSON lines, with an entry per question and its passages, b
     {"question": "…", "answers": ["…"], "ctxs": [{"id": "wiki:7", "title": "…", "text": "…", "score": "82.3",
                                                  "has_answer": true}]}
 
-A file of 8,757 questions with 100 passages each takes 600 MB, so entries are streamed.
+A list is read as a whole: 8,757 questions with 100 passages each take 600 MB. JSON lines are read one by one.
 """
 
 import codecs
@@ -21,23 +21,23 @@ from ifqa.errors import FormatError
 from ifqa.records import Hit, Passage, Question
 from ifqa.scoring.measures.answer_recall import has_answer
 from ifqa.storage.files import (
-    LONGEST_LINE,
     atomic_write,
     open_unpacked,
+    read_jsonl,
+    read_packed_json,
     text_field,
     texts_field,
     typed_field,
     unicode_text,
     write_bytes,
 )
-from ifqa.storage.json_stream import JsonStream
 
 _PICKLE_MAGIC = re.compile(rb"\x80[\x02-\x05]")  # protocol 2 or later
 _PICKLE_NAME = re.compile(r".*\.(pkl|pickle)(\.(gz|xz|bz2))?", re.IGNORECASE | re.DOTALL)
 
 
 def read_ctxs(path: Path) -> Iterator[tuple[Question, list[tuple[Passage, float]]]]:
-    """Stream each entry's question, and its passages with scores, best first; errors name the entry by its number, from 1.
+    """Each entry's question, and its passages with scores, best first; errors name the entry by its number, from 1.
 
     The question has the file's "id" (or "") and its non-blank "answers". Passages are sorted by score as in FiD
     (src/data.py:64-68), but numerically, since DPR writes scores as text; ties keep the file's order. If any passage of an entry
@@ -155,18 +155,14 @@ def _parse_score(number: object, where: str) -> float | None:
 
 
 def iter_entries(path: Path) -> Iterator[dict[str, object]]:
-    """Stream the objects of a JSON list or of JSON lines; errors name the entry by its number, from 1."""
-    number = 1
-    with open_unpacked(path) as handle:
-        stream = JsonStream(path, handle, LONGEST_LINE, lambda: f"{path}: entry {number}")
-        is_list = stream.peek() == "["
-        for _ in stream.elements() if is_list else stream.documents():
-            if (char := stream.peek()) != "{":
-                raise FormatError(f"{path}: entry {number}: wanted a JSON object, found {char!r}")
-            yield stream.value()
-            number += 1
-        if char := stream.peek():
-            raise FormatError(f"{path}: wanted nothing after the list of {number - 1} entries, found {char!r}")
+    """The objects of a JSON list or of JSON lines; an error names a list's entry by its number, from 1, or the line."""
+    if not is_json_list(path):
+        yield from (entry for _, entry in read_jsonl(path))
+        return
+    for number, entry in enumerate(read_packed_json(path), start=1):
+        if not isinstance(entry, dict):
+            raise FormatError(f"{path}: entry {number}: wanted a JSON object, found {type(entry).__name__}")
+        yield entry
 
 
 def _read_head(path: Path) -> bytes:

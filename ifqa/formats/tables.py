@@ -19,8 +19,7 @@ from typing import IO
 
 from ifqa.errors import FormatError, MissingInput
 from ifqa.formats.ctxs import is_json_list, iter_entries
-from ifqa.storage.files import LONGEST_LINE, open_unpacked, read_jsonl, read_lines, typed_field, unicode_text
-from ifqa.storage.json_stream import JsonStream
+from ifqa.storage.files import LONGEST_LINE, read_jsonl, read_lines, read_packed_json, typed_field, unicode_text
 
 Row = tuple[str, dict[str, object]]  # "file:line" or "file: entry n", and the row's values by name
 
@@ -96,16 +95,13 @@ def row_id(row: Mapping[str, object], where: str) -> str:
 
 def _read_squad(path: Path) -> Iterator[Row]:
     """The questions of a SQuAD file, each with its paragraph as `passages`; an impossible question has no answers."""
-    with open_unpacked(path) as unpacked:
-        stream = JsonStream(path, unpacked)
-        for _ in stream.member("data"):
-            for number, _ in enumerate(stream.elements(), start=1):
-                where = f"{path}: article {number}"
-                for paragraph in objects_field(stream.value(), "paragraphs", where):
-                    for qa in objects_field(paragraph, "qas", where):
-                        passage = typed_field(paragraph, "context", str, where)
-                        answers = [] if qa.get("is_impossible") is True else qa.get("answers", [])
-                        yield where, {**qa, "answers": answers, "passages": passage}
+    for number, article in enumerate(objects_field(read_packed_json(path), "data", str(path)), start=1):
+        where = f"{path}: article {number}"
+        for paragraph in objects_field(article, "paragraphs", where):
+            for qa in objects_field(paragraph, "qas", where):
+                passage = typed_field(paragraph, "context", str, where)
+                answers = [] if qa.get("is_impossible") is True else qa.get("answers", [])
+                yield where, {**qa, "answers": answers, "passages": passage}
 
 
 def objects_field(record: object, key: str, where: str) -> list[dict[str, object]]:

@@ -36,6 +36,7 @@ _OPENERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7z
 # Bytes of an uncompressed line. The longest MediaWiki article, 2 MB, takes 12 MB if JSON escapes every character. A few
 # compressed bytes can unpack to a line of GB, and 3 bytes of JSON ("{},") take 72 bytes of memory.
 LONGEST_LINE = 1 << 24
+LARGEST_JSON = 1 << 31  # bytes of a JSON file that is read as a whole
 
 
 def require_file(path: Path, what: str) -> Path:
@@ -190,7 +191,19 @@ def write_json(path: Path, content: object) -> None:
 
 def read_json(path: Path) -> Any:
     """The content of a JSON file. Raises IfqaError if the file is missing, not JSON, or has a duplicate key."""
-    content = require_file(path, "file").read_bytes()
+    return _decode_file(require_file(path, "file").read_bytes(), path)
+
+
+def read_packed_json(path: Path) -> Any:
+    """The content of a JSON file, compressed or not; raises also for more than 2 GB, to which a few MB can unpack."""
+    with open_unpacked(path) as handle:
+        content = handle.read(LARGEST_JSON + 1)
+    if len(content) > LARGEST_JSON:
+        raise FormatError(f"{path}: more than {LARGEST_JSON:,} bytes of JSON; wanted JSON lines, an object in each")
+    return _decode_file(content, path)
+
+
+def _decode_file(content: bytes, path: Path) -> Any:
     try:
         text = content.decode(json.detect_encoding(content), "surrogatepass")
     except UnicodeDecodeError as error:

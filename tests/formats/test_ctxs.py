@@ -13,7 +13,7 @@ from ifqa.formats import ctxs
 from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
 from ifqa.formats.runs import read_run, write_run
 from ifqa.records import Hit, Passage, Question
-from ifqa.storage import json_stream
+from ifqa.storage import files
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 SOLID = TEXT.filter(str.strip)
@@ -41,8 +41,8 @@ def read(path, *entries):
     return list(read_ctxs(path))
 
 
-@given(QUESTIONS, PASSAGES, st.integers(1, 40), st.data())
-def test_written_ctxs_are_read_back(tmp_path_factory, questions, pool, chunk, data):
+@given(QUESTIONS, PASSAGES, st.data())
+def test_written_ctxs_are_read_back(tmp_path_factory, questions, pool, data):
     path = tmp_path_factory.getbasetemp() / "written.json"
     samples = st.lists(st.sampled_from(pool), unique=True) if pool else st.just([])
     passage_lists = [data.draw(samples) for _ in questions]
@@ -53,22 +53,18 @@ def test_written_ctxs_are_read_back(tmp_path_factory, questions, pool, chunk, da
             [Hit(*pair) for pair in zip([passage.id for passage in passages], sorted(scores)[::-1], strict=True)]
         )
     assert write_ctxs(path, questions, rankings, passage_lists) == len(questions)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_stream, "_CHUNK", chunk)
-        entries = list(read_ctxs(path))
+    entries = list(read_ctxs(path))
     assert [question for question, _ in entries] == questions
     assert [[pair[0] for pair in ranking] for _, ranking in entries] == passage_lists
     assert [[Hit(passage.id, score) for passage, score in ranking] for _, ranking in entries] == rankings
 
 
-@given(st.integers(0, len(DPR) - 3), st.sampled_from([3, 1 << 20]))
-def test_a_truncated_file_is_refused_with_the_number_of_the_entry(tmp_path_factory, end, chunk):
+@given(st.integers(0, len(DPR) - 3))
+def test_a_truncated_file_is_refused(tmp_path_factory, end):
     path = tmp_path_factory.getbasetemp() / "cut.json"
     path.write_text("[" + DPR[1:][:end])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_stream, "_CHUNK", chunk)
-        with pytest.raises(IfqaError, match=r"cut.json: entry [123]: "):
-            list(read_ctxs(path))
+    with pytest.raises(IfqaError, match=r"cut.json: not JSON \(.*: line \d+ column \d+"):
+        list(read_ctxs(path))
 
 
 def test_scores_in_dprs_layout_are_sorted_as_numbers(tmp_path):
@@ -135,7 +131,7 @@ def test_rankings_with_any_ids_can_be_written_as_a_run(tmp_path_factory, groups)
         (entry(passage={"text": None}), "entry 2, passage 1: 'text' must be str, found NoneType"),
         (entry(passage={"text": "\ud800"}), "entry 2, passage 1: 'text' holds half a surrogate pair"),
         ({"question": "?", "positive_ctxs": []}, "key 'ctxs' is missing; found 'question', 'positive_ctxs'"),
-        ([], r"entry 2: wanted a JSON object, found '\['"),
+        ([], "entry 2: wanted a JSON object, found list"),
     ],
 )
 def test_an_invalid_entry_is_named(tmp_path, wrong, complaint):
@@ -146,11 +142,11 @@ def test_an_invalid_entry_is_named(tmp_path, wrong, complaint):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("[{} {}]", r"entry 2: not JSON \(wanted ',', found '{'\)"),
-        ("[{}] 2", "wanted nothing after the list of 1 entries, found '2'"),
-        ('{"a":' * 100_000, "entry 1: not readable as JSON"),
-        ("who sang it?", "entry 1: wanted a JSON object, found 'w'"),
-        ('{"a": ' + "1" * 5000 + "}", "entry 1: not readable as JSON"),
+        ("[{} {}]", r"x\.json: not JSON \(Expecting ',' delimiter"),
+        ("[{}] 2", r"x\.json: not JSON \(Extra data"),
+        ('{"a":' * 100_000, r"x\.json:1: not JSON"),
+        ("who sang it?", r"x\.json:1: not JSON"),
+        ('{"a": ' + "1" * 5000 + "}", r"x\.json:1: not JSON"),
     ],
 )
 def test_invalid_json_is_refused(tmp_path, text, complaint):
@@ -159,12 +155,11 @@ def test_invalid_json_is_refused(tmp_path, text, complaint):
         list(ctxs.iter_entries(tmp_path / "x.json"))
 
 
-def test_an_endless_entry_is_refused_before_memory_is_full(tmp_path, monkeypatch):
-    monkeypatch.setattr(ctxs, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(json_stream, "_CHUNK", 100)
-    path = tmp_path / "x.json"
-    path.write_text('[{"question": "' + "x" * 100_000 + '", "ctxs": []}]')
-    with pytest.raises(IfqaError, match=r"x\.json: entry 1: not JSON .*a value of more than 1,000 characters"):
+def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "LARGEST_JSON", 1000)
+    path = tmp_path / "x.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(ENTRIES * 100).encode()))
+    with pytest.raises(IfqaError, match=r"x\.json\.gz: more than 1,000 bytes of JSON; wanted JSON lines"):
         list(read_ctxs(path))
 
 
