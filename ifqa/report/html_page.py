@@ -6,29 +6,23 @@ script, by its hash, so that even a mistake in escaping runs no other script. Th
 
 import hashlib
 import json
-import math
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from html import escape
 from pathlib import Path
-from statistics import fmean
 from string import Template
 from typing import NamedTuple
 
-from ifqa.errors import FormatError
 from ifqa.formatting import pluralize
 from ifqa.pipeline.probe import read_losses
 from ifqa.report import result_tables
 from ifqa.report.question_browser import browser_data
 from ifqa.report.results_log import Entry, gather_entries, read_records
-from ifqa.report.svg import RECALL, RELIABILITY, RISK, Curve, Point, curves_svg, loss_axis
+from ifqa.report.svg import RECALL, RELIABILITY, RISK, Curve, curves_svg
 from ifqa.report.table import NOT_RUN, Table, select_rows
 from ifqa.scoring.scheme import merge_schemes
 from ifqa.scoring.stored_scores import partial_notice
-from ifqa.storage.files import read_jsonl
-from ifqa.training.checkpoints import LOG as TRAINING_LOG
 
 COLOURS = Path(__file__).with_name("colours.css")  # the server's page uses them too
 
@@ -207,7 +201,7 @@ def _details(title: str, inner: str, attributes: str = "") -> str:
 
 
 def draw_figures(entries: Sequence[Entry]) -> Iterator[str]:
-    """For complete splits only: recall curves of runs over the same passages, confidence curves, and training losses."""
+    """For complete splits only: recall curves of runs over the same passages, and confidence curves."""
     splits: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.scores and not partial_notice(entry.scores):
@@ -215,7 +209,6 @@ def draw_figures(entries: Sequence[Entry]) -> Iterator[str]:
     for split, group in splits.items():
         yield from _recall_figures(split, group)
         yield from _confidence_figures(split, group)
-        yield from _loss_figures(split, group)
 
 
 def _recall_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:
@@ -249,39 +242,3 @@ def _confidence_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:
     if risks:
         yield curves_svg(f"Risk at coverage, {split}", risks, RISK)
         yield curves_svg(f"EM at confidence, {split}", bins, RELIABILITY)
-
-
-def _loss_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:
-    """Loss curves from the training logs in the folders that the experiments' settings name."""
-    curves: dict[str, Curve] = {}
-    for experiment in (entry.experiment for entry in entries):
-        for name in dict.fromkeys(_texts([experiment.retriever, experiment.reader, experiment.llm])):
-            log = experiment.root / name / TRAINING_LOG
-            with suppress(OSError, ValueError, FormatError):  # not a folder's name, or not a training log
-                if name not in curves and log.is_file() and (points := _loss_points(log)):
-                    curves[name] = Curve(name, points)
-    if curves:
-        last = max(curve.points[-1][0] for curve in curves.values())
-        yield curves_svg(f"Training loss, {split}", [*curves.values()], loss_axis(last))
-
-
-def _texts(settings: object) -> Iterator[str]:
-    """All texts in nested settings."""
-    if isinstance(settings, str):
-        yield settings
-    elif isinstance(settings, Mapping | list | tuple):
-        for setting in settings.values() if isinstance(settings, Mapping) else settings:
-            yield from _texts(setting)
-
-
-def _loss_points(log: Path) -> tuple[Point, ...]:
-    """A training log as at most 40 points: the last step and mean loss of each stretch."""
-    numbers = [(line.get("step"), line.get("loss")) for _, line in read_jsonl(log)]
-    pairs = [(step, loss) for step, loss in numbers if isinstance(step, int) and isinstance(loss, int | float)]
-    size = max(1, math.ceil(len(pairs) / 40))
-    points = []
-    for start in range(0, len(pairs), size):
-        stretch = pairs[start : start + size]
-        loss = fmean(loss for _, loss in stretch)
-        points.append((float(stretch[-1][0]), loss, loss, loss))
-    return tuple(points)

@@ -38,7 +38,6 @@ class Axis:
     about: str  # the figure's text alternative for screen readers
     ticks: tuple[float, ...] = ()  # empty for a tick at each point of a logarithmic axis
     diagonal: bool = False  # whether the figure has the line x = y
-    percent: bool = True  # whether scores are in percent
 
 
 _PERCENTS, _FIFTEENTH = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0), "mean confidence of a fifteenth of the questions"
@@ -46,11 +45,6 @@ _RISK = "Wrong answers in percent among the surest questions at each coverage"
 RECALL = Axis("K, passages", "K", "Recall in percent at K passages")
 RISK = Axis("coverage, % of the questions, the surest first", "coverage", _RISK, _PERCENTS)
 RELIABILITY = Axis(f"{_FIFTEENTH}, %", "confidence", f"Right answers in percent at each {_FIFTEENTH}", _PERCENTS, True)
-
-
-def loss_axis(steps: float) -> Axis:
-    """The axis of a training's loss, which is no percentage."""
-    return Axis("step", "step", "Loss of a training at its steps", _round_ticks(steps), percent=False)
 
 
 def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
@@ -63,10 +57,8 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
         raise ValueError(f"figure {title!r}: wanted at least one curve, and points in each")
     points = [point for curve in curves for point in curve.points]
     ticks = axis.ticks or tuple(sorted({point[0] for point in points}))
-    levels: Sequence[float] = _round_ticks(max(point[1] for point in points))
-    if axis.percent:
-        levels = range(0, 101, 20) if axis.diagonal else _percents(end for point in points for end in point[2:])
-    low, high, digits = levels[0], levels[-1], ".1f" if axis.percent else ".3g"
+    levels = range(0, 101, 20) if axis.diagonal else _percents(end for point in points for end in point[2:])
+    low, high = levels[0], levels[-1]
     left, right, bottom = _LEFT, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     spacing = min(3.5, 30 / len(curves))  # pixels between two curves' points, so that no whisker hides another
 
@@ -77,7 +69,7 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
     def y(score: float) -> float:
         return bottom - (score - low) / (high - low) * (bottom - _TOP)
 
-    parts = [_text(left, 38, "%", more=' font-size="11" fill-opacity=".7"')] if axis.percent else []
+    parts = [_text(left, 38, "%", more=' font-size="11" fill-opacity=".7"')]
     for tick in levels:
         faint = 1 if tick == low else 0.15
         parts.append(f'<path d="M{left} {y(tick):.1f}H{right}" {_AXIS} stroke-opacity="{faint}"/>')
@@ -99,8 +91,7 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
         line = " ".join(f"{x(at) + shift:.1f},{y(score):.1f}" for at, score, _, _ in curve.points)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.75"{look}/>')
         for at, score, least, most in curve.points:
-            description = f"{curve.label}, {axis.point} = {at:g}: {score:{digits}}"
-            description += f" ({least:.1f} to {most:.1f})" if axis.percent else ""
+            description = f"{curve.label}, {axis.point} = {at:g}: {score:.1f} ({least:.1f} to {most:.1f})"
             whisker = f"M{x(at) + shift:.1f} {y(most):.1f}V{y(least):.1f}"
             parts.append(f'<path d="{whisker}" stroke="{colour}" stroke-opacity=".55" fill="none"/>')
             parts.append(f"<g><title>{escape(description)}</title>{_marker(number, x(at) + shift, y(score))}</g>")
@@ -112,9 +103,7 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
         parts.append(f"<g><title>{escape(curve.label)}</title>{sample}{marker}{text}</g>")
     numbers = []
     for curve in curves:
-        numbers.append(
-            f"{curve.label}: " + ", ".join(f"{score:{digits}} at {at:g}" for at, score, _, _ in curve.points)
-        )
+        numbers.append(f"{curve.label}: " + ", ".join(f"{score:.1f} at {at:g}" for at, score, _, _ in curve.points))
     whole = max(_HEIGHT, math.ceil(_TOP + 8 + sum(map(len, labels)) * gap))
     return _document(title, f"{axis.about}. {'. '.join(numbers)}.", curves, parts, whole)
 
@@ -148,13 +137,6 @@ def _percents(ends: Iterable[float]) -> range:
         if high - low <= 6 * step:
             break
     return range(low, high + 1, step)
-
-
-def _round_ticks(most: float) -> tuple[float, ...]:
-    """Up to eight round numbers from 0 to at least `most`."""
-    power = 10.0 ** math.floor(math.log10(max(most, 1e-9) / 5))
-    step = next(power * times for times in (1, 2, 5, 10) if power * times * 6 >= most)
-    return tuple(round(step * n, 12) for n in range(math.ceil(most / step) + 1))
 
 
 def _marker(number: int, x: float, y: float) -> str:

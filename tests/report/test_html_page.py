@@ -6,7 +6,6 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given
@@ -102,23 +101,6 @@ def test_only_the_pages_own_script_and_style_may_run_and_nothing_is_fetched(tmp_
         assert not code.search(Path(module.__file__).with_name(name).read_text(encoding="utf-8"))
     plain = Parsed(written(tmp_path, [grid(("a", "1", "OK"))]))
     assert {tag for tag, _ in plain.elements}.isdisjoint({"script", "noscript"}), "there are no questions"
-
-
-def test_the_loss_of_a_training_that_an_experiment_names_is_drawn_and_odd_logs_are_not(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    lines = [{"step": step, "loss": 3 / step} for step in range(1, 101)]
-    logs = {"models/good": lines, "models/odd": [{"step": "1", "loss": None}, {"dev_EM": 3}], "models/none": []}
-    for folder, log in logs.items():
-        Path(folder).mkdir(parents=True)
-        Path(folder, "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
-    Path("models/torn").mkdir()
-    Path("models/torn/log.jsonl").write_text('{"step": 1, "loss"')
-    parts = [{"name": "dense", "encoder": folder} for folder in (*logs, "models/torn", "x" * 5000, "a\0b", "")]
-    named = SimpleNamespace(root=Path(), retriever={"name": "fusion", "parts": parts}, reader=None, llm=None)
-    [figure] = module._loss_figures("b dev", [SimpleNamespace(experiment=named)] * 2)
-    assert figure.count("<polyline") == 1
-    assert figure.count("<g><title>models/good, step = ") == 34  # three steps each
-    assert "models/odd" not in figure
 
 
 def test_texts_of_tables_are_text(tmp_path):

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ifqa.report.svg import RECALL, RELIABILITY, RISK, Curve, curves_svg, loss_axis
+from ifqa.report.svg import RECALL, RELIABILITY, RISK, Curve, curves_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 KS = (1, 5, 10, 20, 50, 100)
@@ -71,17 +71,6 @@ def test_a_figure_grows_with_its_labels():
     assert [few.get("height"), many.get("viewBox").split()[3]] == ["400", many.get("height")]
     heights = [float(text.get("y")) for text in many.iter(f"{SVG}text")]
     assert 400 < max(heights) <= float(many.get("height"))
-
-
-@pytest.mark.parametrize("last", [0.02, 0.7, 1, 6, 99, 1234, 1e6])
-def test_the_axes_of_a_loss_begin_at_0_and_end_at_a_round_number(last):
-    losses = Curve("models/mine", ((1, last, last, last), (last + 1, last / 3, last / 3, last / 3)))
-    figure = ElementTree.fromstring(curves_svg("Loss", [losses], loss_axis(last + 1)))
-    ticks = [float(text.text) for text in figure.iter(f"{SVG}text") if text.get("text-anchor") == "end"]
-    assert ticks[0] == 0
-    assert last <= ticks[-1] <= 2 * last
-    assert 3 <= len(ticks) <= 8
-    assert "%" not in texts(figure)
 
 
 def test_the_description_for_screen_readers_has_the_numbers():
