@@ -225,15 +225,13 @@ def convert(
         Argument(help="An experiment, a split (ifqa:full-dev), or questions as JSON, CSV or parquet."),
     ],
     to: Annotated[Path, Option(help="File to write: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file).")],
-    form: Annotated[str, Option("--format", help="One of ctxs, trec, qrels, topics and file.")] = "",
     k: Annotated[int | None, Option(help="Only the first K passages of each question.")] = None,
-    scores: Annotated[str, Option(help="run, or reader for the reader's scores of the passages that it read.")] = "run",
     force: _Force = False,
 ) -> None:
     """Write runs, questions and qrels in other tools' formats."""
     from ifqa.pipeline.convert import convert as convert_file
 
-    options.print_line(convert_file(source, to, k, force, scores, form))
+    options.print_line(convert_file(source, to, k, force))
 
 
 @app.command(rich_help_panel=_RUN)
@@ -292,7 +290,6 @@ def report(
     experiments: Annotated[Repeated, Argument(help="Experiments on the page.", show_default="all finished")] = None,
     into: Annotated[Path | None, Option(help="Also write the table of results into this README.md.")] = None,
     check: Annotated[bool, Option("--check", help="Write nothing; fail if a written file is stale.")] = False,
-    limited: Annotated[bool, Option("--limited", help="Also report unnamed variants with --limit.")] = False,
     json: Json = False,
 ) -> None:
     """Write all results beside published ones, as tables and a page.
@@ -302,7 +299,7 @@ def report(
     from ifqa.report.publish import publish
     from ifqa.report.results_log import read_records
 
-    files = list(publish(into, experiments or [], check, limited))
+    files = list(publish(into, experiments or [], check))
     if json:
         scores = {name: {**record["scores"], "made": record["made"]} for name, record in read_records().items()}
         options.print_json({"files": list(map(str, files)), "experiments": scores})

@@ -1,8 +1,6 @@
 """`ifqa ask`: a question, a file of questions, or a prompt; over an experiment's corpus or a folder of documents."""
 
 import math
-import os
-import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -87,22 +85,14 @@ def ask(
 
 
 def _prompt(ask_one: Callable[[str], "Answer"], show: Callable[["Answer"], object]) -> None:
-    """Ask for questions, and save their answers, until an empty line or Ctrl-D."""
-    from ifqa.report.answers import save_markdown
-
-    answers: list[Answer] = []
-    saved: set[Path] = set()
+    """Ask for questions, and show their answers, until an empty line or Ctrl-D."""
     with suppress(ImportError):  # Windows has no readline; its console edits lines itself
         import readline  # noqa: F401  # gives input() line editing and a history
-    print('Ask "If ..., ...?"; "save FILE.md" saves the answers so far; an empty line ends.', file=sys.stderr)
+    print('Ask "If ..., ...?"; an empty line ends.', file=sys.stderr)
     with suppress(EOFError):
         while line := input("> ").strip():
             try:
-                if name := re.fullmatch(r"save (.+\.md)", line):
-                    save_markdown(Path(os.path.expanduser(name[1])), answers, saved)  # noqa: PTH111
-                else:
-                    answers.append(ask_one(line))
-                    show(answers[-1])
+                show(ask_one(line))
             except (IfqaError, OSError) as error:
                 print_error(error_message(error))
 

@@ -37,7 +37,6 @@ Json = Annotated[bool, Option("--json", help="Print the result as one line of JS
 Processes = Annotated[int | None, Option("--workers", min=0, help="Number of worker processes; 0: one per core.")]
 Engine = Annotated[str | None, Option(help="local, or ray for a cluster.")]
 Repeated = list[str] | None
-Splits = Annotated[Repeated, Option("--split", help="Also look at a split's gold passages (full-dev ...). Repeatable.")]
 OfBenchmark = Annotated[str, Option(help="Benchmark of the questions.")]
 _SET = Annotated[Repeated, Option("--set", help="Change a setting, such as reader.passages=10. Repeatable.")]
 Docs = Annotated[Path | None, Option(help="A folder of documents, or a file, to search instead.")]

@@ -18,7 +18,7 @@ from ifqa.formats.questions import read_questions, write_topics
 from ifqa.formats.runs import write_qrels, write_run
 from ifqa.formats.tables import unpacked_suffix
 from ifqa.pipeline.run import CorpusBuild, Run
-from ifqa.pipeline.stage_outputs import passages_of, predictions_of, rankings_of
+from ifqa.pipeline.stage_outputs import passages_of, rankings_of
 from ifqa.plugins import open_benchmark, plugin_names
 from ifqa.records import Hit, Question, gold_id
 from ifqa.scoring.gold_overlap import covers
@@ -30,35 +30,26 @@ logger = logging.getLogger(__name__)
 WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {"topics": write_topics, "file": write_questions}
 RUNS = ("ctxs", "trec", "qrels")
 _BY_SUFFIX = {".json": "ctxs", ".trec": "trec", ".qrels": "qrels", ".tsv": "topics", ".jsonl": "file"}
-_FORMATS = (*RUNS, *WRITERS)
 
 
-def convert(
-    source: str, to: Path, k: int | None = None, force: bool = False, scores: str = "run", form: str = ""
-) -> Path:
+def convert(source: str, to: Path, k: int | None = None, force: bool = False) -> Path:
     """Write a run, questions or judgements to a file of another format; returns that file.
 
     Args:
         source: an experiment, a benchmark's split ("ifqa:full-dev"), or a file of questions.
-        to: the file to write; its suffix gives the format unless `form` does. If it is a link, its target is written.
+        to: the file to write; its suffix gives the format. If it is a link, its target is written.
         k: keep the first `k` passages of each question; None keeps all.
-        scores: "run" for the experiment's ranking; "reader" for the passages ranked by the reader's scores, as in FiD's
-            `dataset_wscores.json`, from which a retriever is distilled (FiD src/util.py:187-209).
-        form: one of `RUNS`, or a key of `WRITERS`.
     """
     path = Path(source)
     is_split = source.find(":") > 1 and not path.exists()  # not 1: a Windows path begins with "C:"
     is_file = path.is_file() or (not is_split and (bool(unpacked_suffix(path)) or path.name != source))
-    form = form or _BY_SUFFIX.get(to.suffix, "")
-    if form not in _FORMATS:
-        raise unknown_name("format", form or to.suffix, _FORMATS)
+    form = _BY_SUFFIX.get(to.suffix, "")
+    if not form:
+        raise unknown_name("format", to.suffix, _BY_SUFFIX)
     if k is not None and k < 1:
         raise ConfigError(f"--k, the number of passages to keep, must be at least 1; found {k}")
-    if scores not in ("run", "reader"):
-        raise unknown_name("--scores", scores, ("run", "reader"))
-    for option, is_set, formats in (("--k", k, RUNS), ("--scores", scores != "run", ("ctxs", "trec"))):
-        if is_set and form not in formats:
-            raise ConfigError(f"{option} has no effect where {source} becomes {form}; leave it out")
+    if k and form not in RUNS:
+        raise ConfigError(f"--k has no effect where {source} becomes {form}; leave it out")
     if form in RUNS and (is_file or is_split):
         raise ConfigError(
             f"{source}: wanted an experiment with a run for {form}; questions become {', '.join(WRITERS)}, and the retriever "
@@ -76,7 +67,7 @@ def convert(
         left_out = f"; {len(questions) - written:,} left out: no answer" if written < len(questions) else ""
         logger.info(f"{to}: {written:,} questions{left_out}")
     else:
-        _write_run(source, to, k, form, scores)
+        _write_run(source, to, k, form)
     return to
 
 
@@ -91,16 +82,13 @@ def _questions(source: str, is_file: bool) -> list[Question]:
     return open_benchmark(benchmark).questions(split)
 
 
-def _write_run(name: str, to: Path, k: int | None, form: str, scores: str) -> None:
+def _write_run(name: str, to: Path, k: int | None, form: str) -> None:
     """Write an experiment's up-to-date run, or relevance judgements of it."""
     experiment = load_experiment(name)
-    run = Run(experiment if scores == "reader" else replace(experiment, reader=None))
+    run = Run(replace(experiment, reader=None))
     _ = run.retriever  # raises if there is none
     run.inputs("score")  # raises if the run or the passages are older than the experiment's settings
-    rankings = list(rankings_of(experiment, run.questions))
-    if scores == "reader":
-        rankings = _rankings_of_reader(run)
-    rankings = [ranking[:k] for ranking in rankings]
+    rankings = [ranking[:k] for ranking in rankings_of(experiment, run.questions)]
     if form == "qrels":
         logger.info(_judge(experiment, run.questions, rankings, to))
         return
@@ -110,13 +98,6 @@ def _write_run(name: str, to: Path, k: int | None, form: str, scores: str) -> No
         ids = (question.id for question in run.questions)
         write_run(to, dict(zip(ids, rankings, strict=True)), f"ifqa-{run.retriever['name']}")
     logger.info(f"{to}: passages of {len(rankings):,} questions")
-
-
-def _rankings_of_reader(run: Run) -> list[list[Hit]]:
-    name, predictions = run.reader["name"], list(predictions_of(run.experiment, run.questions))
-    if not any(prediction.passage_scores for prediction in predictions):
-        raise ConfigError(f"reader {name!r} of {run.experiment.name} scores no passages; readers 'fid' and 'rag' do")
-    return [list(map(Hit, prediction.passage_ids, prediction.passage_scores)) for prediction in predictions]
 
 
 def _judge(experiment: Experiment, questions: Sequence[Question], rankings: Sequence[Sequence[Hit]], to: Path) -> str:

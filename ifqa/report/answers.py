@@ -17,7 +17,7 @@ from rich.text import Text
 from ifqa.corpus.documents.chunking import parse_locator
 from ifqa.corpus.sentences import sentence_span, split_sentences
 from ifqa.errors import ConfigError, IfqaError, MissingInput, unknown_name
-from ifqa.formatting import pluralize, printable_line
+from ifqa.formatting import pluralize
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import CorpusSummary, System
 from ifqa.progress import bar
@@ -202,42 +202,10 @@ def check_output(out: Path) -> None:
     """Refuse an output file that exists or has an unknown ending."""
     if out.suffix not in _ENDINGS:
         raise unknown_name("ending of --out", out.suffix, _ENDINGS)
-    _refuse_existing(out)
-
-
-def _refuse_existing(out: Path) -> None:
     if out.exists() or out.is_symlink():
         raise ConfigError(f"{out} exists, and ifqa overwrites nothing; name another file, or remove it")
     if not out.parent.is_dir():
         raise MissingInput(f"{out}: no folder {out.parent}; create it first")
-
-
-def save_markdown(out: Path, answers: Sequence[Answer], saved: set[Path]) -> None:
-    """Write answers with their sources as Markdown, as the web page exports them; overwrites only the files of `saved`."""
-    if not answers:
-        raise ConfigError("there is no answer to save yet; ask a question first")
-    if out not in saved:
-        _refuse_existing(out)
-    with atomic_write(out) as handle:
-        write_bytes(handle, "\n".join(map(_markdown, answers)).encode("utf-8", "replace"))
-    saved.add(out)
-    logger.info(f"{out}: saved")
-
-
-def _markdown(answer: Answer) -> str:
-    """An answer as Markdown; nothing in its texts is markup."""
-    support, computed = find_support(answer), answer.how and answer.how.calculation
-    sure = "" if not answer.text or answer.confidence is None else f" ({answer.confidence:.0%} sure)"
-    fields = {"Answer": (answer.text or answer.no_answer_reason) + sure, "Computed": str(computed or "")}
-    fields |= {"In fact": answer.factual} | (
-        {"Sentence": support.sentence, "Source": support.source} if support else {}
-    )
-    rows = (f"- {name}: {_plain(text)}\n" for name, text in fields.items() if text)
-    return f"## {_plain(answer.question.text)}\n\n{''.join(rows)}"
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"[\\`*_{}\[\]<>#|~!&]", r"\\\g<0>", " ".join(printable_line(text).split()))
 
 
 def answer_to_file(out: Path, questions: Sequence[Question], system: System, threshold: float | None = None) -> int:

@@ -20,20 +20,19 @@ BEGIN, END = "<!-- written by ifqa report -->", "<!-- until here -->"
 _BLOCK = re.compile(r"(<!-- written by ifqa report(?:: ([^>]*?))? -->).*?(<!-- until here -->)", re.DOTALL)
 
 
-def publish(into: Path | None, shown: Sequence[str], check: bool, limited: bool = False) -> Iterator[Path]:
+def publish(into: Path | None, shown: Sequence[str], check: bool) -> Iterator[Path]:
     """Write the scores of all experiments; yields each path after it is written.
 
     `into` is a file whose text between the marks `BEGIN` and `END` becomes the table of measured scores. The page shows the
-    questions of the experiments `shown`, or of all finished ones if that is empty. `check`: write nothing, and raise an error if
-    a file differs. `limited`: also report variants made by `--limit` that are not in `shown`.
+    questions of the experiments `shown`, or of all finished ones if that is empty; variants made by `--limit` are reported only
+    if they are in `shown`. `check`: write nothing, and raise an error if a file differs.
     """
     chosen = [load_experiment(name).name for name in shown]
     with nullcontext() if check else lock(RESULTS.parent):
         records = read_records()
-        entries = gather_entries(records)
-        if not limited:  # a limit in an experiment's file makes no variant
-            limits = {entry.experiment.name for entry in entries if entry.experiment.limit and entry.experiment.variant}
-            entries = [entry for entry in entries if entry.experiment.name not in limits.difference(chosen)]
+        experiments = ((entry, entry.experiment) for entry in gather_entries(records))
+        # a limit in an experiment's file makes no variant
+        entries = [entry for entry, each in experiments if not (each.limit and each.variant) or each.name in chosen]
         finished = {entry.experiment.name for entry in entries if entry.run}
         if missing := [name for name in chosen if name not in finished]:
             raise MissingInput(f"{missing[0]} is not finished here; finish it first: ifqa run {missing[0]}")
@@ -46,7 +45,7 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, limited: bool 
         if check:
             for path, text in texts.items():
                 if not path.exists() or _read_text(path) != text:
-                    options = [*shown, *(["--into", str(into)] if into else ()), *(["--limited"] if limited else ())]
+                    options = [*shown, *(["--into", str(into)] if into else ())]
                     raise ConfigError(f"{path} is stale; write it again: {' '.join(['ifqa report', *options])}")
             return
         texts[PAGE] = render_report(entries, chosen)

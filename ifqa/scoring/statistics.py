@@ -1,4 +1,4 @@
-"""Bootstrap intervals and randomisation tests of measures over questions, and Krippendorff's alpha for annotators.
+"""Bootstrap intervals and randomisation tests of measures over questions.
 
 The bootstrap and the test resample questions, or units of related questions (such as those on the same paragraph): a unit is
 drawn, or swapped, as a whole. Scores have few distinct values (0, 1 and some fractions), so a resample of a mean draws the count

@@ -121,25 +121,6 @@ def test_a_prompt_answers_until_an_empty_line_and_survives_an_error(docs, monkey
     assert "half a surrogate pair" in done.stderr
 
 
-def test_the_prompt_saves_its_answers_as_markdown_and_overwrites_only_its_own_file(docs, monkeypatch):
-    Path("old.md").write_text("mine")
-    first, second = "If team1 had won, who would lead?", "If team2 *had* <b>won</b>, who would lead?"
-    lines = iter(["save a.md", first, "save a.md", second, "save a.md", "save old.md", "save nowhere/a.md", ""])
-    monkeypatch.setattr("builtins.input", lambda _: next(lines))
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    done = ask()
-    assert "there is no answer to save yet" in done.stderr
-    assert "old.md exists" in done.stderr
-    assert Path("old.md").read_text() == "mine"
-    sections = Path("a.md").read_text().split("## ")[1:]
-    assert [section.splitlines()[0] for section in sections] == [
-        first,
-        r"If team2 \*had\* \<b\>won\</b\>, who would lead?",
-    ]
-    assert sections[0].splitlines()[2].startswith("- Answer: team1 is led by captain1")
-    assert any(line.startswith("- Source: ") for line in sections[0].splitlines())
-
-
 def test_a_threshold_is_fitted_on_ones_own_questions(docs):
     """The reader answers "captain0", with confidences 0.9, 0.7, 0.5, 0.3, 0.1 for team0 to team4."""
     rows = [

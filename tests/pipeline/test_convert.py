@@ -88,20 +88,16 @@ def test_a_run_older_than_its_experiment_is_refused(folder):
         convert("mine", folder / "x.json")
     assert not (folder / "x.json").exists()
     stages.retrieve(Run(load_experiment("mine")))
-    with pytest.raises(IfqaError, match=r"no \[reader\]"):
-        convert("mine", folder / "x.trec", scores="reader")
 
 
 @pytest.mark.parametrize(("source", "to", "settings", "complaint"), [
     ("mine", "x.csv", {}, "unknown format '.csv'"),
-    ("mine", "x.json", {"form": "topcis"}, "did you mean 'topics'"),
     ("mine", "x.tsv", {"k": 2}, "--k has no effect where mine becomes topics"),
     ("sample:dev", "x.trec", {}, "sample:dev: wanted an experiment with a run for trec"),
     ("sample:dve", "x.tsv", {}, "did you mean 'dev'"),
     ("smaple:dev", "x.tsv", {}, "did you mean 'sample'"),
     ("topics.tsv", "x.jsonl", {}, "would be empty: wanted questions with answers"),
     ("mine", "x.json", {"k": 0}, "--k, .* at least 1; found 0"),
-    ("mine", "x.trec", {"scores": "readr"}, "did you mean 'reader'"),
     ("closed", "x.json", {}, "has no .retriever."),
     ("some/where", "x.tsv", {}, "file not found"),
     ("run.trec", "x.json", {}, "wanted an experiment with a run for ctxs; .* retriever 'run' reads runs of other tools"),
@@ -114,38 +110,6 @@ def test_what_cannot_be_converted_is_refused_in_one_line(folder, source, to, set
     (folder / "wikipedia_passages_00").write_bytes(pickle.dumps([1]))
     with refused(complaint):
         convert(source, folder / to, **settings)
-
-
-SCORED = """
-from ifqa.records import Prediction
-class Scores:
-    version = 1
-    def answer(self, questions, passages):
-        return [Prediction(q.id, "x", passage_ids=tuple(p.id for p in texts[::-1]),
-                           passage_scores=tuple(-1.5 * n for n in range(len(texts)))) for q, texts in zip(questions, passages)]
-class Silent:
-    def answer(self, questions, passages): return [Prediction(q.id, "x") for q in questions]
-"""
-
-
-def test_the_readers_scores_of_passages_become_a_ranking_if_it_gives_some(folder):
-    (folder / "scored.py").write_text(SCORED)
-    (folder / "experiments/read.toml").write_text(GOLD + '[reader]\nname = "scored:Silent"\npassages = 2\n')
-    stages.run(Run(load_experiment("read")))
-    with pytest.raises(IfqaError, match="'scored:Silent' of read scores no passages"):
-        convert("read", folder / "x.trec", scores="reader")
-    (folder / "experiments/read.toml").write_text(GOLD + '[reader]\nname = "scored:Scores"\npassages = 2\n')
-    stages.retrieve(Run(load_experiment("read")))
-    with pytest.raises(IfqaError, match="ifqa read read"):
-        convert("read", folder / "early.trec", scores="reader")
-    stages.read(Run(load_experiment("read")))
-    convert("read", folder / "x.trec", scores="reader")
-    convert("read", folder / "x.json", scores="reader")
-    run, scored = read_run(folder / "experiments/read/retrieve/run.trec"), read_run(folder / "x.trec")
-    ids = {question: [hit.passage_id for hit in hits] for question, hits in scored.items()}
-    assert ids == {question: [hit.passage_id for hit in hits[:2]][::-1] for question, hits in run.items()}
-    assert {hit.score for hits in scored.values() for hit in hits} == {0.0, -1.5}
-    assert [[passage.id for passage, _ in ranking] for _, ranking in read_ctxs(folder / "x.json")] == list(ids.values())
 
 
 def test_the_questions_of_a_split_of_an_experiment_and_of_a_file_become_topics(run_folder):

@@ -30,8 +30,8 @@ def marked(*names):
     return README.replace(BEGIN, f"<!-- written by ifqa report: {' '.join(names)} -->")
 
 
-def write(into=None, shown=(), check=False, limited=False):
-    return list(publish(into, shown, check, limited=limited))
+def write(into=None, shown=(), check=False):
+    return list(publish(into, shown, check))
 
 
 def test_results_page_and_readme_have_the_same_scores():
@@ -83,7 +83,7 @@ def test_a_check_passes_written_files_and_refuses_changed_ones():
     assert "24.1" not in RESULTS.read_text()
 
 
-def test_a_limited_variant_is_reported_only_if_asked():
+def test_a_limited_variant_is_reported_only_if_named():
     run_answers("few", range(20), "limit = 2")  # a limit in an experiment's file is no variant
     experiment = run_answers("mine", range(20))
     stages.run(Run(override(experiment, {"limit": 2})))
@@ -92,10 +92,9 @@ def test_a_limited_variant_is_reported_only_if_asked():
     assert "mine+limit=2" not in RESULTS.read_text() + RECORDS.read_text() + PAGE.read_text()
     write(shown=["mine+limit=2"])
     assert "mine+limit=2" in PAGE.read_text()
-    write(limited=True)
     assert "| mine+limit=2 | PARTIAL: 2 of 83 questions" in RESULTS.read_text()
     assert "mine+limit=2" in RECORDS.read_text()
-    assert write(limited=True, check=True) == []
+    assert write(shown=["mine+limit=2"], check=True) == []
     with pytest.raises(IfqaError, match=r"RESULTS.md is stale; write it again: ifqa report$"):
         write(check=True)
 

@@ -246,30 +246,13 @@ def _t5_name(name: str) -> str:
 
 def tokenizer_folder(folder: Path, name: str) -> Path:
     """The folder of a checkpoint's tokenizer: the named folder or model of the hub, else its own, else T5's."""
-    if not name and _has_tokenizer(folder):
+    if not name and any((folder / file).exists() for file in _TOKENIZER_FILES):
         return folder
     try:
         return hub.model_folder(name or TOKENIZER)
     except IfqaError as error:
         mend = "copy T5's tokenizer.json into its folder, or name one: --set reader.tokenizer=DIR"
         raise MissingInput(f"{folder} has no tokenizer of its own, and {error}; {mend}") from error
-
-
-def _has_tokenizer(folder: Path) -> bool:
-    """Whether the folder has a vocabulary, or names a tokenizer class that needs none, such as ByT5's.
-
-    AutoTokenizer cannot tell: without a vocabulary it makes a T5 tokenizer that knows no words.
-    """
-    from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
-
-    if any((folder / file).exists() for file in _TOKENIZER_FILES):
-        return True
-    for path in (folder / "tokenizer_config.json", folder / "config.json"):
-        config = read_json(path) if path.exists() else None
-        if isinstance(config, dict) and isinstance(name := config.get("tokenizer_class"), str):
-            kind = tokenizer_class_from_name(name)
-            return kind is not None and not kind.vocab_files_names
-    return False
 
 
 def encode_texts(tokenizer: "PreTrainedTokenizerBase", texts: Sequence[str], conventions: Conventions) -> Features:

@@ -237,7 +237,7 @@ class UnifiedQA(T5Reader):
 
     The passages are joined in their order and cut off at `max_tokens`. The answer is the output up to the first tab, because
     CausalQA trains on all answers of a question, joined by tabs. T5's tokenizers read a tab as a space, so with them the answer
-    is the whole output, as CausalQA scores it (evaluate_unifiedqa.py:61-71); ByT5's tokenizer keeps tabs.
+    is the whole output, as CausalQA scores it (evaluate_unifiedqa.py:61-71).
 
     Args:
         checkpoint: a folder that `ifqa train unifiedqa` made, one of CausalQA's published folders, or a T5 of the hub; empty for
