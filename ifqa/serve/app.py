@@ -64,7 +64,7 @@ def make_app(service: Service, guard: Guard) -> ASGIApp:
         lifespan=lifespan, docs_url=None, redoc_url=None, redirect_slashes=False,
     )  # fmt: skip
     _add_api(app, service)
-    _add_documents(app, service, guard)
+    _add_documents(app, service)
     _add_operation(app, service, guard)
     _add_page(app, service.system.experiment.root)
     [route] = [route for route in mcp.routes if isinstance(route, Route)]
@@ -112,7 +112,7 @@ def _add_api(app: FastAPI, service: Service) -> None:
         return _json(service.about)
 
 
-def _add_documents(app: FastAPI, service: Service, guard: Guard) -> None:
+def _add_documents(app: FastAPI, service: Service) -> None:
     @app.get("/v1/documents", response_model=schemas.FolderForm, responses=_RESPONSES)
     async def documents() -> Response:
         """The folder of documents that is searched, and the files left out, with the reason and what would help."""
@@ -141,11 +141,6 @@ def _add_documents(app: FastAPI, service: Service, guard: Guard) -> None:
         """The text of a passage's file, as a page without a script; the passage has the anchor `here`."""
         system = service.system  # kept until the end: the files of its index leave with it
         return _html(await asyncio.to_thread(lambda: html.document_page(service.file(passage_id, system), passage_id)))
-
-    @app.get("/docs", include_in_schema=False)
-    async def api(request: Request) -> Response:
-        command = ["curl", "-s", *(["-H", "Authorization: Bearer TOKEN"] if guard.token else [])]
-        return _html(html.api_page(app.openapi(), command, str(request.base_url).rstrip("/")))
 
 
 class _OpenFile(StreamingResponse):

@@ -288,7 +288,7 @@ def test_a_folder_is_named_and_each_source_is_a_link_in_words(page, server, widt
     until(chromium, "!document.querySelector('#folder').hidden")
     assert text(chromium, "#about").endswith("Answers come from 49 files in my documents.")
     assert chromium.value("document.querySelector('#results').hidden && document.querySelector('#examples').hidden")
-    assert text(chromium, "nav").split() == ["Ask", "API"]
+    assert text(chromium, "nav").split() == ["Ask"]
     assert text(chromium, "#left-out summary") == "2 files were left out"
     chromium.value("document.querySelector('#left-out summary').click()")
     assert every(chromium, "#left-out li") == ["scan.pdf: no text; run ocrmypdf", f"{NASTY}\ufffdfdp.exe: {NASTY}"]
