@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from ifqa.errors import ConfigError, DamagedArtifact
+from ifqa.errors import ConfigError
 from ifqa.models import hub
 from ifqa.models.devices import BATCH_TOKENS, CHUNK, half_precision, resolve_device, split_batches, to_device
 from ifqa.plugins import code_fingerprint
@@ -29,7 +29,6 @@ from ifqa.tracing import span
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from transformers import PreTrainedModel
 
 BUNDLED_MODEL = "ifqa"  # the adapter that ships with the package
 SPAN_READER = "extractive"  # the reader with this name, used as a model
@@ -170,6 +169,7 @@ class CrossEncoder:
         hub, such as "cross-encoder/ms-marco-MiniLM-L6-v2"). Raises IfqaError if it is missing, does not load, or is not such a
         model.
         """
+        from peft import PeftModel
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         hub.silence_transformers()
@@ -183,8 +183,8 @@ class CrossEncoder:
             )
         if self.adapter and adapted:  # the adapter has the classifier that the encoder lacks
             self._tokens = self.adapter.settings.max_tokens
-            with hub.report_load_errors(model, "an adapter of `ifqa train rerank`"):
-                _merge_adapter(network, adapted)
+            with hub.report_load_errors(model, "an adapter of `ifqa train rerank`", _MEND):
+                network = PeftModel.from_pretrained(network, str(adapted), local_files_only=True).merge_and_unload()
         else:
             self._tokens = min(hub.config_number(network.config, "max_position_embeddings") or _MAX_TOKENS, _MAX_TOKENS)
             hub.refuse_missing(model, report)
@@ -208,23 +208,3 @@ class CrossEncoder:
                     logits = self._network(**to_device(batch, self.device)).logits
                     scores[start + np.array(positions)] = logits.squeeze(-1).float().cpu().numpy()
         return scores
-
-
-def _merge_adapter(network: "PreTrainedModel", folder: Path) -> None:
-    """Add an adapter's low-rank products to the weights (Hu et al. 2022), and copy its classifier."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    config = read_json(folder / "adapter_config.json")
-    scale = config["lora_alpha"] / config["r"]
-    try:
-        tensors, weights = load_file(folder / "adapter_model.safetensors"), network.state_dict()
-    except (SafetensorError, FileNotFoundError) as error:
-        raise DamagedArtifact(f"{folder}: unreadable weights ({error}); {_MEND}") from error
-    for name, tensor in tensors.items():
-        target = name.removeprefix("base_model.model.")  # peft's prefix
-        if target.endswith(".lora_A.weight"):
-            lora_b = tensors[name.replace("lora_A", "lora_B")].float()
-            weights[target.replace(".lora_A", "")] += scale * (lora_b @ tensor.float())
-        elif not target.endswith(".lora_B.weight"):
-            weights[target].copy_(tensor.float())

@@ -125,7 +125,11 @@ def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
     for path in bundled.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     for name, content, message in (
-        ("adapter_model.safetensors", (bundled / "adapter_model.safetensors").read_bytes()[:-1], "unreadable weights"),
+        (
+            "adapter_model.safetensors",
+            (bundled / "adapter_model.safetensors").read_bytes()[:-1],
+            "does not load as an adapter",
+        ),
         ("adapter_config.json", b"[]", "does not load as an adapter"),
         ("adapter_config.json", b'{"r": "x", "lora_alpha": 1}', "does not load as an adapter"),
         ("manifest.json", b"{}", "manifest.json: not as ifqa writes it .*train it again: ifqa train rerank"),
