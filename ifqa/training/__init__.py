@@ -8,7 +8,6 @@ PLUGINS = {
     "ranker": "ifqa.training.ranker:Ranker",
     "dense": "ifqa.training.dense:Dense",
     "fid": "ifqa.training.t5:Fid",
-    "rag": "ifqa.training.t5:Rag",
     "unifiedqa": "ifqa.training.t5:UnifiedQA",
     "llm": "ifqa.training.llm:Llm",
     "adaboost": "ifqa.training.multiple_choice:AdaBoost",

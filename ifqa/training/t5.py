@@ -1,11 +1,10 @@
-"""Trains a T5 to generate answers, with transformers' trainer: Fusion-in-Decoder, RAG and UnifiedQA."""
+"""Trains a T5 to generate answers, with transformers' trainer: Fusion-in-Decoder and UnifiedQA."""
 
 import logging
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ifqa.errors import ConfigError
@@ -14,7 +13,7 @@ from ifqa.models.devices import Features, resolve_device
 from ifqa.models.hub import weights_fingerprint
 from ifqa.protocols import NO_DATA, Recipe, TrainingData
 from ifqa.reading.t5 import checkpoint as t5
-from ifqa.reading.t5.readers import first_answer, input_scores, input_text, passage_inputs
+from ifqa.reading.t5.readers import first_answer, input_text, passage_inputs
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.settings import Natural, NotNegative, Positive
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import Seq2SeqTrainer
 
-    from ifqa.reading.t5.fusion_in_decoder import FusionInDecoder, GeneratedAnswer
 
 logger = logging.getLogger(__name__)
 
@@ -87,25 +85,6 @@ class T5Trainer(DataclassTrainer):
     def answer(self, text: str) -> str:
         return text
 
-    def network(self, model: "FusionInDecoder", scores: Sequence[Sequence[float]]) -> "FusionInDecoder":
-        """The network to train, from the initial T5 and the training passages' scores."""
-        return model
-
-    def rates(self) -> Mapping[str, float]:
-        """Parameter -> its own learning rate; such parameters have no weight decay."""
-        return {}
-
-    def decode(
-        self, model: "FusionInDecoder", features: Features, counts: list[int], scores: list[float]
-    ) -> "list[GeneratedAnswer]":
-        from ifqa.reading.t5.fusion_in_decoder import generate_answers
-
-        return generate_answers(model, features, counts, max_answer_tokens=self.max_answer)
-
-    def finish(self, model: "FusionInDecoder") -> dict[str, object]:
-        """Turn the trained network into the T5 to save; returns its other learnt values, for the manifest."""
-        return {}
-
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         require_any(dataset, self.targets, "an answer")
         start = t5.checkpoint_folder(self.model, self.reader, _MEND)
@@ -122,7 +101,7 @@ class T5Trainer(DataclassTrainer):
         start = t5.open_checkpoint(self.model, reader=self.reader, mend=_MEND, merged=not self.rank)
         inputs = self.inputs(dataset) | {
             "recipe": self.recipe,
-            "dev": fingerprint_questions(dev, self.scored),
+            "dev": fingerprint_questions(dev),
             "start": {"name": self.model, "sha256": start.fingerprint} | start.training,
         }
         if self.rank:
@@ -150,7 +129,7 @@ class T5Trainer(DataclassTrainer):
                 step, em = trainer.state.best_global_step, trainer.state.best_metric
                 record |= {"best_step": step, "dev_EM": em}
                 logger.info(f"{folder}: keeping the weights of step {step}, EM {em:.1f} on dev")
-            inputs |= {"conventions": asdict(conventions)} | self.finish(trainer.model)
+            inputs |= {"conventions": asdict(conventions)}
             if self.rank:
                 checkpoints.save_adapter(trainer.model, folder, base)
             else:
@@ -181,54 +160,6 @@ class Fid(T5Trainer):
     gold: Literal["retrieved", "included"] = "retrieved"
     steps: Positive = 1000
     rank: Natural = 0  # of adapters (LoRA) on the layers, the only weights trained then; 0 to train all weights
-
-
-@dataclass(kw_only=True)
-class Rag(T5Trainer):
-    """Train RAG: a T5, and the temperature of the retrieval scores, by the marginal likelihood of the answers.
-
-    Lewis et al. (2020, section 2.4) also train the question encoder. Here the retriever is fixed, and the likelihood trains the
-    temperature of its scores' softmax. Dev questions are answered greedily. The settings are not tuned.
-    """
-
-    recipe = "ifqa"
-    reader = "rag"
-    scored = True
-
-    gold: Literal["retrieved", "included"] = "retrieved"
-    steps: Positive = 1000
-    passages: Positive = 10  # 5 or 10 in the paper (section 3); an included gold passage gets the score of the last
-    temperature: NotNegative = 0.0  # the initial one; 0 for the mean standard deviation of a question's scores
-    temperature_rate: NotNegative = 0.01  # learning rate of its logarithm; 0 keeps the temperature
-
-    def network(self, model: "FusionInDecoder", scores: Sequence[Sequence[float]]) -> "FusionInDecoder":
-        from ifqa.reading.t5.rag_model import convert_to_marginal
-
-        return convert_to_marginal(model, self.temperature or mean_score_spread(scores, self.passages))
-
-    def rates(self) -> Mapping[str, float]:
-        return {"log_temperature": self.temperature_rate}
-
-    def decode(
-        self, model: "FusionInDecoder", features: Features, counts: list[int], scores: list[float]
-    ) -> "list[GeneratedAnswer]":
-        from ifqa.reading.t5.rag_model import generate_rag_answers
-
-        temperature, most = float(model.log_temperature.detach().exp()), self.max_answer
-        return generate_rag_answers(
-            model, features, counts, scores=scores, temperature=temperature, max_answer_tokens=most
-        )
-
-    def finish(self, model: "FusionInDecoder") -> dict[str, object]:
-        from ifqa.reading.t5.rag_model import restore_t5
-
-        return {"rag": {"temperature": restore_t5(model)}}
-
-
-def mean_score_spread(scores: Sequence[Sequence[float]], passages: int) -> float:
-    """The mean standard deviation of a question's scores, over questions with two passages or more; 1 if that is 0."""
-    spreads = [pstdev(row[:passages]) for row in scores if len(row[:passages]) > 1]
-    return (fmean(spreads) if spreads else 0.0) or 1.0
 
 
 @dataclass(kw_only=True)
@@ -312,14 +243,14 @@ class TrainingRows:
         return self.trainer.steps * self.trainer.batch
 
     def __getitem__(self, row: int) -> dict[str, object]:
-        """Token ids of a question's inputs and of its target, the inputs' scores, and for a loss by token a weight."""
+        """Token ids of a question's inputs and of its target, and for a loss by token a weight."""
         (index, target), trainer = self._targets[row], self.trainer
         if index not in self._inputs:
             question, ranking = self.dataset.questions[index], self.dataset.rankings[index]
             shown = training_passages(question, ranking, trainer.passages, trainer.gold == "included")
             self._inputs[index] = self._tokens(question, shown)
         label = self._label(target)
-        features = self._row(self._inputs[index], label, self.dataset, index)
+        features: dict[str, object] = {"passages": self._inputs[index], "label": label}
         if trainer.by_token:  # makes the mean over the step's questions a mean over its tokens
             step = self._targets[row - row % trainer.batch :][: trainer.batch]
             features["weight"] = trainer.batch * len(label) / sum(len(self._label(target)) for _, target in step)
@@ -327,11 +258,7 @@ class TrainingRows:
 
     def dev_rows(self, dev: TrainingData) -> list[dict[str, object]]:
         inputs = [self._tokens(*pair) for pair in zip(dev.questions, dev.rankings, strict=True)]
-        return [self._row(ids, [n], dev, n) for n, ids in enumerate(inputs)]
-
-    def _row(self, inputs: list[list[int]], label: list[int], dataset: TrainingData, index: int) -> dict[str, object]:
-        scores = {"scores": input_scores(dataset.scores[index], len(inputs))} if self.trainer.scored else {}
-        return {"passages": inputs, "label": label, **scores}
+        return [{"passages": ids, "label": [n]} for n, ids in enumerate(inputs)]
 
     def _tokens(self, question: Question, passages: Sequence[Passage]) -> list[list[int]]:
         features = t5.encode_texts(self.tokenizer, self.trainer.texts(question, passages), self.conventions)
@@ -353,8 +280,6 @@ def collate(rows: Sequence[dict[str, Any]]) -> dict[str, "Tensor"]:
         "counts": torch.tensor([len(row["passages"]) for row in rows]),
         "labels": t5.pad_ids([row["label"] for row in rows], padding=-100)["input_ids"],
     }
-    if "scores" in rows[0]:
-        batch["scores"] = torch.tensor([score for row in rows for score in row["scores"]])
     if "weight" in rows[0]:
         batch["weights"] = torch.tensor([row["weight"] for row in rows])
     return batch
@@ -365,28 +290,22 @@ def _trainer(settings: T5Trainer, rows: TrainingRows, dev: TrainingData, start: 
     from torch import Tensor
     from transformers import EvalPrediction, Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
 
+    from ifqa.reading.t5.fusion_in_decoder import generate_answers
+
     half = checkpoints.uses_bfloat16(settings.device)
     padding = start.config.pad_token_id
 
     class Trainer(checkpoints.SequentialSampling, Seq2SeqTrainer):
-        def create_optimizer(self, *args: object) -> torch.optim.Optimizer:
-            optimiser: torch.optim.Optimizer = super().create_optimizer(*args)
-            for name, rate in settings.rates().items():
-                parameter = self.model.get_parameter(name)
-                for group in optimiser.param_groups:
-                    group["params"] = [other for other in group["params"] if other is not parameter]
-                optimiser.add_param_group({"params": [parameter], "lr": rate, "weight_decay": 0.0})
-            return optimiser
-
         def prediction_step(
             self, _: object, inputs: Features, *__: object, **___: object
         ) -> tuple[None, Tensor, Tensor]:
             """The reader's answers, padded to one length, and the questions' indices as labels."""
             features = {"input_ids": inputs["passage_ids"].cpu(), "attention_mask": inputs["passage_mask"].cpu()}
             with torch.autocast(settings.device, torch.bfloat16, enabled=half):
-                passage_scores = inputs["scores"].tolist() if settings.scored else []
                 network = self.model.get_base_model() if settings.rank else self.model
-                answers = settings.decode(network, features, inputs["counts"].tolist(), passage_scores)
+                answers = generate_answers(
+                    network, features, inputs["counts"].tolist(), max_answer_tokens=settings.max_answer
+                )
             tokens = [answer.tokens + [padding] * (settings.max_answer - len(answer.tokens)) for answer in answers]
             return None, torch.tensor(tokens, device=self.args.device), inputs["labels"]
 
@@ -400,7 +319,6 @@ def _trainer(settings: T5Trainer, rows: TrainingRows, dev: TrainingData, start: 
     set_seed(settings.seed)
     if settings.recompute:
         start.encoder.gradient_checkpointing_enable({"use_reentrant": False})
-    model = settings.network(start, rows.dataset.scores).train()
     arguments = checkpoints.training_arguments(
         Seq2SeqTrainingArguments, folder, seed=settings.seed, batch=settings.device_batch,
         learning_rate=settings.learning_rate, every=settings.evaluate_every, device=settings.device,
@@ -412,4 +330,4 @@ def _trainer(settings: T5Trainer, rows: TrainingRows, dev: TrainingData, start: 
         **checkpoints.CUSTOM_ROWS,
     )  # fmt: skip
     datasets = {"train_dataset": rows, "eval_dataset": dev_rows or None}
-    return Trainer(model=model, args=arguments, **datasets, data_collator=collate, compute_metrics=scores)
+    return Trainer(model=start.train(), args=arguments, **datasets, data_collator=collate, compute_metrics=scores)

@@ -2,7 +2,6 @@
 
 import functools
 import json
-import math
 import shutil
 
 import pytest
@@ -12,7 +11,7 @@ from refusals import refused
 from tiny_t5 import model, save, tokenizer
 
 from ifqa.plugins import load_plugin
-from ifqa.reading.t5.checkpoint import Conventions, encode_texts, load_t5_manifest
+from ifqa.reading.t5.checkpoint import Conventions, encode_texts
 from ifqa.reading.t5.readers import Fid, Rag, passage_inputs
 from ifqa.records import Passage, Question
 
@@ -171,27 +170,6 @@ def test_rag_divides_scores_by_the_temperature_and_needs_none(folder):
         plain.answer(QUESTIONS, RANKED, scores=[SCORES[0], [1.0], []])
 
 
-def test_a_setting_overrides_a_checkpoints_temperature(folder, tmp_path):
-    assert rag(folder).temperature == 1.0
-    trained = save(tmp_path / "trained")
-    manifest = {"family": "ifqa/few", "sources": {"train": "ab"}, "rag": {"temperature": 3.5}}
-    (trained / "manifest.json").write_text(json.dumps(manifest))
-    stored = rag(trained)
-    assert (stored.temperature, rag(trained, temperature=2.0).temperature) == (3.5, 2.0)
-    assert stored.family == Rag.training_family(str(trained)) == "ifqa/few"
-    for learned in (
-        {"temperature": 0.0},
-        {"temperature": "1"},
-        [1],
-        "token",
-        {"temperature": True},
-        {"temperature": math.inf},
-    ):
-        (trained / "manifest.json").write_text(json.dumps({"rag": learned}))
-        with refused(r"manifest.json: not as ifqa writes it \(rag.*ifqa train rag"):
-            load_t5_manifest(trained, "rag")
-
-
 def test_settings_out_of_range_and_a_missing_checkpoint_are_refused(folder, tmp_path):
     wrong = {
         "temperature": -1.0, "beams": 0, "max_tokens": 15, "device": "abacus", "titles": "maybe",
@@ -200,7 +178,7 @@ def test_settings_out_of_range_and_a_missing_checkpoint_are_refused(folder, tmp_
     for name, setting in wrong.items():
         with refused(name):
             Rag(str(folder), **{name: setting})
-    with refused("train one with: ifqa train rag"):
+    with refused("train one with: ifqa train fid"):
         Rag(str(tmp_path / "none"))
     assert (load_plugin("reader", "rag"), Rag.takes_scores, Fid.takes_scores) == (Rag, True, False)
 

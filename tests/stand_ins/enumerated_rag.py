@@ -12,13 +12,6 @@ from transformers.modeling_outputs import BaseModelOutput
 PAD, EOS = 0, 1
 
 
-def logs(t5, passage, answer):
-    """log p(y_i|x,z,y_1..i-1) of an answer's tokens, [tokens], with gradients."""
-    begun = torch.tensor([[t5.config.decoder_start_token_id, *answer[:-1]]])
-    logits = t5(input_ids=torch.tensor([passage]), decoder_input_ids=begun, use_cache=False).logits[0]
-    return logits.log_softmax(-1)[range(len(answer)), list(answer)]
-
-
 def log_prior(scores, temperature=1.0):
     """Logarithms of the softmax, as floats."""
     weights = [math.exp((score - max(scores)) / temperature) for score in scores]

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
     from ifqa.reading.t5.fusion_in_decoder import FusionInDecoder
 
-#: Reader -> its default checkpoint. FiD's and RAG's is the adapter in this package. UnifiedQA's is CausalQA's
+#: Reader -> its default checkpoint. FiD's, which RAG reads too, is the adapter in this package. UnifiedQA's is CausalQA's
 #: (coling22-benchmark-for-causal-question-answering finetuning/train_unifiedqa.py:11).
 DEFAULT_CHECKPOINTS = {
     "fid": str(BUNDLED / "weights" / "fid"),
-    "rag": str(BUNDLED / "weights" / "fid"),
     "unifiedqa": "allenai/unifiedqa-v2-t5-base-1363200",
 }
 MAX_TOKENS = 250  # most tokens of question and passage, as in training FiD's published readers (FiD README:121)
@@ -49,17 +48,13 @@ class Conventions:
 
 
 #: Reader -> the conventions of a checkpoint without its own. CausalQA trained UnifiedQA on 2048 tokens (train_unifiedqa.py:18).
-CONVENTIONS = {"fid": Conventions(), "rag": Conventions(), "unifiedqa": Conventions(max_tokens=2048)}
+CONVENTIONS = {"fid": Conventions(), "unifiedqa": Conventions(max_tokens=2048)}
 
 
 class _StoredConventions(StrictModel):
     max_tokens: int = MAX_TOKENS
     titles: bool = True
     encoder_eos: bool = True
-
-
-class _StoredRag(StoredModel):
-    temperature: Annotated[float, Field(gt=0)] = 1.0
 
 
 class _StoredBase(StoredModel):
@@ -72,7 +67,6 @@ class T5Manifest(StoredModel):
     family: str = ""  # the split family of the training questions, such as "ifqa/full"
     sources: dict[str, str] = Field(default_factory=dict)  # question file -> SHA-256
     conventions: _StoredConventions = Field(default_factory=_StoredConventions)
-    rag: _StoredRag = Field(default_factory=_StoredRag)  # with the learned temperature
     base: _StoredBase = Field(default_factory=_StoredBase)
 
 

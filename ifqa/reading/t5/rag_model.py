@@ -1,4 +1,4 @@
-"""RAG on T5: answer likelihoods marginalised over passages, training that maximises them, and decoding (Lewis et al. 2020).
+"""RAG on T5: decoding with answer likelihoods marginalised over passages (Lewis et al. 2020).
 
 A passage's probability p(z|x) is the softmax of the retrieval scores, divided by a temperature, over the passages of its
 question. The network gives log p(y_i|x,z,y_1..i-1), from each passage alone. One passage is drawn for the whole answer
@@ -9,13 +9,11 @@ all passages ("thorough decoding", section 2.5).
 import copy
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache
-from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
+from transformers.modeling_outputs import BaseModelOutput
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import Features
@@ -34,68 +32,9 @@ from ifqa.reading.t5.fusion_in_decoder import (
 _TOGETHER = 1024  # maximum number of positions whose probabilities over the whole vocabulary are held at once
 
 
-def log_priors(scores: Tensor, counts: Sequence[int], temperature: Tensor | float = 1.0) -> Tensor:
+def log_priors(scores: Tensor, counts: Sequence[int], temperature: float) -> Tensor:
     """The log-probabilities log p(z|x) of all questions' passages, in order, from their scores; both [passages]."""
-    return torch.cat([part.log_softmax(0) for part in torch.split(scores.float() / temperature, list(counts))])
-
-
-def marginalize(log_probabilities: Tensor, priors: Tensor, counts: Sequence[int]) -> Tensor:
-    """The log, [questions, ...], of probabilities averaged over each question's passages with the priors as weights.
-
-    `log_probabilities` is [passages, ...]; `priors` is log p(z|x), [passages]; `counts` is the number of passages of each
-    question.
-    """
-    weighted = log_probabilities + priors.view(-1, *[1] * (log_probabilities.dim() - 1))
-    return torch.stack([part.logsumexp(0) for part in torch.split(weighted, list(counts))])
-
-
-def log_likelihoods(tokens: Tensor, priors: Tensor, counts: Sequence[int]) -> Tensor:
-    """The log-likelihood of an answer to each question, log sum_z p(z|x) prod_i p(y_i|x,z,y_1..i-1), [questions, ...].
-
-    `tokens` are log p(y_i|x,z,y_1..i-1) of the answer's tokens, 0 at padding, [passages, tokens] or [passages, answers, tokens].
-    """
-    return marginalize(tokens.sum(-1), priors, counts)
-
-
-class MarginalT5(FusionInDecoder):
-    """A T5 in training for RAG: its loss is the answers' negative log-likelihood, and it learns the log of the temperature."""
-
-    log_temperature: torch.nn.Parameter
-
-    def forward(self, passage_ids: Tensor | None = None, encoder_outputs: Any = None, **inputs: Any) -> Any:
-        """An output with a loss, the mean over questions of -log p(y|x); without passages, T5's own outputs.
-
-        Arguments are those of `FusionInDecoder.forward`, and `scores`: the retriever's score of each passage, [passages].
-        """
-        if passage_ids is None:
-            return super().forward(encoder_outputs=encoder_outputs, **inputs)
-        counts, labels = inputs["counts"], inputs["labels"]
-        tokens = self._tokens(passage_ids, inputs["passage_mask"], labels.repeat_interleave(counts, 0))
-        priors = log_priors(inputs["scores"], counts.tolist(), self.log_temperature.exp())
-        return Seq2SeqLMOutput(loss=-log_likelihoods(tokens, priors, counts.tolist()).mean())
-
-    def _tokens(self, ids: Tensor, mask: Tensor, labels: Tensor) -> Tensor:
-        """Log-probabilities log p(y_i|x,z,y_1..i-1), 0 at padding, [passages, tokens]."""
-        encoded = BaseModelOutput(last_hidden_state=self.encode(ids, mask))
-        inputs = self._shift_right(labels)
-        outputs = super().forward(encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=inputs)
-        return -F.cross_entropy(outputs.logits.float().transpose(1, 2), labels, reduction="none")
-
-
-def convert_to_marginal(model: FusionInDecoder, temperature: float) -> MarginalT5:
-    """Turn the network into one that trains for RAG, starting at this temperature."""
-    model.__class__ = MarginalT5
-    assert isinstance(model, MarginalT5)
-    model.log_temperature = torch.nn.Parameter(torch.tensor(float(temperature)).log())
-    return model
-
-
-def restore_t5(model: FusionInDecoder) -> float:
-    """Turn the network back into a plain T5, which any T5 reader can load; returns the learned temperature."""
-    temperature = float(model.log_temperature.detach().exp())
-    del model.log_temperature
-    model.__class__ = FusionInDecoder
-    return temperature
+    return torch.cat([part.log_softmax(0) for part in torch.split(scores / temperature, list(counts))])
 
 
 def generate_rag_answers(
@@ -126,7 +65,7 @@ def _generate_batch(
         start += count
         answers = list(dict.fromkeys(answer for beam in hypotheses[rows] for answer in beam))
         scores = token_scores(model, states[rows], mask[rows], answers, limits)
-        totals = log_likelihoods(scores, priors[rows], [count])[0]
+        totals = (scores.sum(-1) + priors[rows, None]).logsumexp(0)  # log sum_z p(z|x) prod_i p(y_i|x,z,y_1..i-1)
         if totals.isnan().any():
             raise IfqaError(NAN_ERROR)
         best = int(totals.argmax())

@@ -77,14 +77,15 @@ class T5Reader(Reader):
     """Reads with a checkpoint of T5's family, or with one for each group of questions (see `group_folders`)."""
 
     name: ClassVar[str]  # in settings and messages
+    trainer: ClassVar[str]  # the reader whose checkpoints it reads, which `ifqa train` makes
     runtime_only = ("device", "batch_tokens")
 
     @classmethod
     def requirements(cls, *, checkpoint: str = "", root: Path = Path(), **_: object) -> list[Requirement]:
-        name = checkpoint or DEFAULT_CHECKPOINTS[cls.name]
+        name = checkpoint or DEFAULT_CHECKPOINTS[cls.trainer]
         try:
             missing = [folder for folder in group_folders(name, root).values() if download_hint(folder, root)]
-            remedy = checkpoints.suggest_checkpoint(cls.name) if missing else ""
+            remedy = checkpoints.suggest_checkpoint(cls.trainer) if missing else ""
             if missing and is_adapter(root / missing[0]):
                 remedy = f"its base model {base_model(root / missing[0])}: {download_hint(missing[0], root)}"
             return [Requirement(f"the checkpoint {name}", remedy)]
@@ -94,8 +95,8 @@ class T5Reader(Reader):
     @classmethod
     def training_family(cls, checkpoint: str = "", root: Path = Path(), **_: object) -> str:
         """The split family of a checkpoint's training questions, from its manifest; empty if unknown."""
-        folders = [checkpoint_folder(name, cls.name) for name in group_folders(checkpoint, root).values()]
-        families = sorted({load_t5_manifest(folder, cls.name).family for folder in folders} - {""})
+        folders = [checkpoint_folder(name, cls.trainer) for name in group_folders(checkpoint, root).values()]
+        families = sorted({load_t5_manifest(folder, cls.trainer).family for folder in folders} - {""})
         if len(families) > 1:
             problem = f"its models were trained on {' and '.join(families)}, which may share questions"
             raise ConfigError(f"{checkpoint}: {problem}; keep the models of one split family under one name")
@@ -103,7 +104,7 @@ class T5Reader(Reader):
 
     @classmethod
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object) -> str:
-        return checkpoints.fingerprint_checkpoint(checkpoint_folder(checkpoint, cls.name), tokenizer)
+        return checkpoints.fingerprint_checkpoint(checkpoint_folder(checkpoint, cls.trainer), tokenizer)
 
 
 class Fid(T5Reader):
@@ -124,6 +125,7 @@ class Fid(T5Reader):
     """
 
     name = "fid"
+    trainer = "fid"
     version = 1
     model_settings: ClassVar = {"checkpoint": "ifqa-fid"}  # also of "rag"
 
@@ -134,13 +136,13 @@ class Fid(T5Reader):
         precision: Precision = "auto", batch_tokens: Natural = 0,
     ) -> None:  # fmt: skip
         self._t5 = T5Generator(
-            self.name, checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
+            self.trainer, checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
             max_answer_tokens=max_answer_tokens, beams=beams, device=device, precision=precision,
             batch_tokens=batch_tokens,
         )  # fmt: skip
         self.conventions = self._t5.conventions
         self.family, self.trained_on = self._t5.manifest.family, frozenset(self._t5.manifest.sources.values())
-        self.label = "" if self.family else f"{checkpoint or DEFAULT_CHECKPOINTS[self.name]} is not trained on IfQA"
+        self.label = "" if self.family else f"{checkpoint or DEFAULT_CHECKPOINTS[self.trainer]} is not trained on IfQA"
 
     def answer(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress,
@@ -185,8 +187,8 @@ class Rag(Fid):
     comes from one passage.
 
     Args:
-        checkpoint: a folder that `ifqa train rag` or `ifqa train fid` made, or a T5 of the hub; empty for the adapter of `fid`.
-        temperature: divides the scores; 0 for the checkpoint's own, or 1 if it was not trained by `ifqa train rag`.
+        checkpoint: a folder that `ifqa train fid` made, or a T5 of the hub; empty for the adapter of `fid`.
+        temperature: divides the scores; 0 for 1.
         beams: hypotheses kept per passage; 1 for greedy decoding, as in the paper for question answering (its appendix A).
         tokenizer, max_tokens, titles, encoder_eos, max_answer_tokens, device, precision, batch_tokens: as in `Fid`.
     """
@@ -202,8 +204,7 @@ class Rag(Fid):
         max_answer_tokens: _Answer = 50, beams: Positive = 1, device: str = "auto", precision: Precision = "auto",
         batch_tokens: Natural = 0,
     ) -> None:  # fmt: skip
-        trained = load_t5_manifest(checkpoint_folder(checkpoint, "rag"), "rag").rag
-        self.temperature = temperature or trained.temperature
+        self.temperature = temperature or 1.0
         super().__init__(
             checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
             max_answer_tokens=max_answer_tokens, beams=beams, device=device, precision=precision,
@@ -219,17 +220,11 @@ class Rag(Fid):
         rows = scores or [[0.0] * len(ranking) for ranking in passages]
         flat: list[float] = []
         for question, ranking, row in zip(questions, passages, rows, strict=True):
-            count = len(ranking)
-            if count != len(row):
-                raise PluginError(f"question {question.id}: {count} passages, {len(row)} scores; give one per passage")
-            flat += input_scores(row, max(1, count))
+            if len(ranking) != len(row):
+                counts = f"{len(ranking)} passages, {len(row)} scores"
+                raise PluginError(f"question {question.id}: {counts}; give one per passage")
+            flat += row or [0.0]  # without passages, the question is read alone
         return partial(generate_rag_answers, scores=flat, temperature=self.temperature)
-
-
-def input_scores(scores: Sequence[float], inputs: int) -> list[float]:
-    """The scores of a question's inputs; a further input, such as a gold passage in training, gets the last score."""
-    known = list(scores[:inputs])
-    return known + [known[-1] if known else 0.0] * (inputs - len(known))
 
 
 class UnifiedQA(T5Reader):
@@ -250,6 +245,7 @@ class UnifiedQA(T5Reader):
     """
 
     name = "unifiedqa"
+    trainer = "unifiedqa"
     version = 1
     model_settings: ClassVar = {"checkpoint": DEFAULT_CHECKPOINTS["unifiedqa"]}
     chunk = 64  # decoded together
@@ -262,8 +258,8 @@ class UnifiedQA(T5Reader):
     ) -> None:  # fmt: skip
         self.family = self.training_family(checkpoint, root)
         self._checkpoint, self._folders = checkpoint, group_folders(checkpoint, root)
-        folders = [checkpoint_folder(name, self.name) for name in self._folders.values()]
-        sources = [load_t5_manifest(folder, self.name).sources.values() for folder in folders]
+        folders = [checkpoint_folder(name, self.trainer) for name in self._folders.values()]
+        sources = [load_t5_manifest(folder, self.trainer).sources.values() for folder in folders]
         self.trained_on = frozenset(chain.from_iterable(sources))
         self._open = partial(
             T5Generator, "unifiedqa", tokenizer=tokenizer, max_tokens=max_tokens, titles=titles, beams=beams,

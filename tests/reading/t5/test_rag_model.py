@@ -1,22 +1,19 @@
-"""RAG's decoding, likelihoods and gradients, against enumeration and against transformers."""
+"""RAG's decoding, against enumeration and against transformers."""
 
-import copy
 import functools
 import math
 from itertools import chain
 
 import enumerated_rag
 import pytest
-import tiny_t5
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
 from tiny_t5 import SHAPES, flat, plain, questions_of_ids, small
-from torch.nn.utils.rnn import pad_sequence
 
-from ifqa.reading.t5.fusion_in_decoder import BatchLimits, FusionInDecoder
-from ifqa.reading.t5.rag_model import convert_to_marginal, generate_rag_answers, restore_t5
+from ifqa.reading.t5.fusion_in_decoder import BatchLimits
+from ifqa.reading.t5.rag_model import generate_rag_answers
 
 QUESTIONS = [[[5, 6, 7, 8], [9], [12, 13]], [[10, 11, 12], [13, 14], [15, 16, 17, 18]], [[3], [30, 31], [9, 9, 9]]]
 UNPADDED = [
@@ -117,72 +114,3 @@ def test_nan_weights_are_refused():
         network.shared.weight[5] = torch.nan
     with refused("not numbers"):
         answers(network, QUESTIONS, SCORES)
-
-
-TRAIN, LABELS, TEMPERATURE = QUESTIONS[:2], [[5, 6, 1], [7, 1]], 0.7
-small_of = functools.cache(lambda shape: small(0, **SHAPES[shape]))
-
-
-def batch(questions, labels, scores):
-    ids, mask = flat(questions)
-    return {
-        "passage_ids": ids, "passage_mask": mask, "counts": torch.tensor([len(question) for question in questions]),
-        "labels": pad_sequence([*map(torch.tensor, labels)], batch_first=True, padding_value=-100),
-        "scores": torch.tensor([*chain.from_iterable(scores)]),
-    }  # fmt: skip
-
-
-@settings(max_examples=10)
-@given(st.sampled_from(list(SHAPES)), questions_of_ids, st.floats(0.2, 5), st.randoms())
-def test_the_loss_equals_enumeration_of_passages(shape, questions, temperature, chance):
-    labels = [[*(chance.randrange(2, 40) for _ in range(chance.randrange(4))), 1] for _ in questions]
-    scores = draw_scores(chance, questions, 3)
-    network = convert_to_marginal(copy.deepcopy(small_of(shape)), temperature)
-    t5, losses = plain(small_of(shape)), []
-    with torch.no_grad():
-        loss = float(network(**batch(questions, labels, scores)).loss)
-        for question, label, row in zip(questions, labels, scores, strict=True):
-            logs = [enumerated_rag.logs(t5, passage, label).tolist() for passage in question]
-            priors = enumerated_rag.log_prior(row, temperature)
-            losses.append(-math.log(enumerated_rag.likelihood(logs, priors)))
-    assert loss == near(sum(losses) / len(losses))
-
-
-def test_gradients_equal_enumeration_of_passages():
-    network = convert_to_marginal(copy.deepcopy(small_of("untied head")), TEMPERATURE).train()
-    network(**batch(TRAIN, LABELS, SCORES[:2])).loss.backward()
-    t5, losses = plain(small_of("untied head")), []
-    temperature = torch.tensor(TEMPERATURE, requires_grad=True)
-    for question, label, row in zip(TRAIN, LABELS, SCORES[:2], strict=True):
-        weights = (torch.tensor(row) / temperature).softmax(0)
-        probabilities = torch.stack([enumerated_rag.logs(t5, passage, label) for passage in question]).exp()
-        losses.append(-(weights @ probabilities.prod(1)).log())
-    (sum(losses) / len(losses)).backward()
-    gradients = {name: weight.grad for name, weight in network.named_parameters()}
-    assert float(gradients.pop("log_temperature")) == near(float(temperature.grad) * TEMPERATURE)
-    for name, weight in t5.named_parameters():
-        torch.testing.assert_close(gradients[name], weight.grad, rtol=1e-3, atol=1e-4)
-    assert max(float(gradient.abs().max()) for gradient in gradients.values()) > 0.1
-
-
-def test_the_loss_equals_transformers():
-    network = small(0, **SHAPES["untied head"])
-    ids, mask = flat(TRAIN)
-    labels = torch.tensor([[0, *label, *[0] * (3 - len(label))] for label in LABELS])  # they start with padding too
-    with torch.no_grad():
-        expected = enumerated_rag.transformers_rag(network, 3)(
-            context_input_ids=ids * mask, context_attention_mask=mask.long(), doc_scores=torch.tensor(SCORES[:2]),
-            labels=labels, n_docs=3,
-        ).loss.mean()  # fmt: skip
-        loss = convert_to_marginal(network, 1.0)(**batch(TRAIN, LABELS, SCORES[:2])).loss
-    assert float(loss) == near(float(expected))
-
-
-def test_a_trained_network_is_saved_as_a_plain_t5(tmp_path):
-    network = small()
-    names = set(network.state_dict())
-    assert restore_t5(convert_to_marginal(network, 2.5)) == near(2.5)
-    assert type(network) is FusionInDecoder
-    assert set(network.state_dict()) == names
-    network.save_pretrained(tmp_path)
-    assert tiny_t5.FusionInDecoder.from_pretrained(tmp_path, output_loading_info=True)[1]["unexpected_keys"] == set()
