@@ -56,3 +56,19 @@ def test_a_broken_reply_is_an_error_and_leaves_no_file(tmp_path, reply):
         with pytest.raises(IfqaError, match=r"^cannot fetch http://.*; download it elsewhere and put it at"):
             list(downloads.fetch_files(benchmark))
     assert not (benchmark.folder / "dev.json").exists()
+
+
+def test_a_file_without_a_published_checksum_is_recorded_and_may_not_change(tmp_path):
+    files = [tmp_path / "dev.json", tmp_path / "test.json"]
+    for file in files:
+        file.write_bytes(b"[]")
+    benchmark = published(tmp_path / "b", *files, checksum=None)
+    list(downloads.fetch_files(benchmark))
+    assert (benchmark.folder / "SHA256SUMS").read_text() == f"{CHECKSUM}  dev.json\n{CHECKSUM}  test.json\n"
+    assert [line.endswith("there already") for line in downloads.fetch_files(benchmark)] == [True, True]
+    (benchmark.folder / "test.json").write_bytes(b"[1]")
+    with pytest.raises(IfqaError, match=r"test.json: SHA-256 is .*SHA256SUMS has 4f53cda18c2b"):
+        list(downloads.fetch_files(benchmark))
+    (benchmark.folder / "test.json").unlink()
+    list(downloads.fetch_files(benchmark))
+    assert (benchmark.folder / "test.json").read_bytes() == b"[]"
