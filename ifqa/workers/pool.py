@@ -306,7 +306,7 @@ def _restore_handlers() -> Iterator[None]:
 
 
 def _join_cluster(ray: Any) -> None:
-    """Connect to the cluster of RAY_ADDRESS, or start a cluster on this machine."""
+    """Connect to the cluster of RAY_ADDRESS, or to the newest on this machine, or start a cluster here."""
     address = os.environ.get("RAY_ADDRESS", "")
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     try:

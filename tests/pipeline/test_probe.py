@@ -139,7 +139,7 @@ def test_the_verb_and_the_page_show_probes(mine):
     assert re.search(r"no-supposition +EM +3 +0 +100\.0 +0\.0 +100\.0 \[100\.0, 100\.0\]", render_text(table.show))
     assert read_losses(Run(mine)) == []
     assert table.rows[0][:4] == ("mine+limit=3", "no-supposition", "EM", "3")
-    list(publish(None, (), False, limited=True))
+    list(publish(None, ["mine+limit=3"], False))
     assert "What readers lose without the supposition" in PAGE.read_text()
 
 

@@ -41,6 +41,7 @@ def cluster():
     before = handler()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(Path(tasks.__file__).parent)]))
+        patch.setenv("RAY_ADDRESS", "local")  # not the cluster that another test runs now
         results = map_tasks(tasks.square, range(2), workers=1, engine="ray")
         assert next(results) == (0, 0)
         yield before
