@@ -66,6 +66,8 @@ def check_address(address: str, what: str = "openai: base_url", example: str = O
             f"{what} contains a password, what looks like a key, or text after '?', '#' or ';'; wanted the "
             f"address alone; put the key into {variable}"
         )
+    if "," in address:
+        raise ConfigError(f"{what} has a comma; wanted spaces between the addresses of several servers")
     wrong = address and (parts.scheme not in ("http", "https") or not parts.hostname or port == 0)
     if wrong or re.search(r"[\s\\%]", parts.netloc) or re.search(r"[\x00-\x20\x7f]", address):
         raise ConfigError(f"{what} must begin with http:// or https:// and a host, found {redact(address, '')!r}")

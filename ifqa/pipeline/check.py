@@ -19,7 +19,7 @@ from ifqa.config.corpus import CorpusConfig, build_settings, load_corpus
 from ifqa.config.experiment import load_experiment, retriever_sections, search_settings
 from ifqa.config.overrides import override
 from ifqa.corpus.sources import estimate_build, question_splits
-from ifqa.errors import ConfigError, IfqaError
+from ifqa.errors import ConfigError, IfqaError, ServiceError
 from ifqa.formatting import format_duration, pluralize
 from ifqa.pipeline.run import CorpusBuild, Run
 from ifqa.pipeline.stage_outputs import passages_of, rankings_of
@@ -188,7 +188,10 @@ def _check_scoring(run: Run, system: System) -> Iterator[Finding]:
     if run.will_ask():
         llm = system.session.llm(run)
         llm.check_ready()
-        yield from llm.check_servers()
+        servers = list(llm.check_servers())
+        yield from servers
+        if lacking := [f"{server.name}: {server.remedy}" for server in servers if not server.present]:
+            raise ServiceError("; ".join(lacking))
 
 
 def _requests_to_retrieve(run: Run, system: System) -> list[Request]:

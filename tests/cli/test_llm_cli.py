@@ -123,6 +123,18 @@ def test_questions_that_the_window_has_no_room_for_are_counted_and_said(tmp_path
     assert "4 failed" in out
 
 
+def test_check_lists_what_the_server_offers_and_fails_if_it_is_down(tmp_path):
+    with serving(lambda *_: Reply(text="so")) as server:
+        write(tmp_path, "mine", CLOSED, server.url)
+        code, out, _ = ifqa("check", "mine")
+        assert code == 0
+        assert f"here     server 127.0.0.1:{server.port}: no batch API; JSON schemas and cached tokens not tried" in out
+    code, out, err = ifqa("check", "mine")
+    assert code != 0
+    assert "up to $" in out, "the estimate needs no server"
+    assert f"server 127.0.0.1:{server.port}: cannot connect" in " ".join(err.split())
+
+
 def test_a_run_without_any_answer_exits_with_1_and_keeps_its_results(tmp_path):
     with serving(lambda *_: error(400, "\x1b[31m\x9b2J\x07the context length is exceeded")) as server:
         write(tmp_path, "mine", CLOSED, server.url)

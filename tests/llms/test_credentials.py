@@ -63,6 +63,7 @@ def test_a_key_in_an_address_is_refused_and_not_repeated(address):
 def test_an_ambiguous_address_is_refused():
     invalid = {
         "text after": ("https://h/v1;key=abc", "https://h/v1?key=abc", "https://h/v1#abc", "https://h/%3Ba"),
+        "spaces between the addresses": ("https://h/v1,https://i/v1",),
         "must begin with http": ("https://h\\.localhost/v1", "https://h%2e/v1", "https://a b/v1", "ftp://h", "//h/v1"),
         "is not an address": ("http://[::1",),
     }
