@@ -103,9 +103,11 @@ class BatchSender:
                 stored = parse_stored(StoredBatch, read_json(path), str(path), mend)
                 if (stored.server, stored.model) == (self._model.server, self._model.name):
                     logger.info(f"{self._model.name}: an earlier run has sent {len(stored.requests):,} requests")
-                    requests = [request_from_json(values) for values in stored.requests]
-                    reservations = {request: self._reserve(request, sent=True) for request in requests}
-                    await self._finish(path, stored, {key: value for key, value in reservations.items() if value})
+                    reservations: dict[Request, Reservation] = {}
+                    for request in map(request_from_json, stored.requests):
+                        if reservation := self._reserve(request, sent=True):
+                            reservations[request] = reservation
+                    await self._finish(path, stored, reservations)
             while self._waiting:
                 claimed, answered = self._writer.claim(self._waiting, MOST_REQUESTS)
                 for request, completion in answered.items():
