@@ -206,7 +206,7 @@ def test_the_requests_of_an_earlier_batch_that_failed_are_sent_again_only_if_the
 
 def test_two_runs_of_the_same_requests_share_one_batch(capsys):
     with batches() as server:
-        server.statuses = ["in_progress"] * 30 + ["completed"]
+        server.statuses = ["in_progress"] * 60 + ["completed"]
         runs = [Thread(target=model(server, batch=True).complete, args=(ask("a", "b"),)) for _ in range(2)]
         for run in runs:
             run.start()
