@@ -66,6 +66,11 @@ def split_question(text: str) -> Clauses:
     return Clauses("", text.strip())
 
 
+def as_question(clause: str) -> str:
+    """A main clause as a question of its own, with a capital first letter and a question mark."""
+    return clause[:1].upper() + clause[1:].rstrip(" .?") + "?"
+
+
 def _mask_quotations(text: str) -> str:
     """The text with underscores inside quotations and brackets, except at their edges and for a quotation's last comma."""
     quoted = r"(?<!\w)\"[^\"]+\"|“[^“”]+”|\([^()]+\)|(?<!\w)['‘](?=[A-Za-z]).{1,80}?['’](?!\w)"

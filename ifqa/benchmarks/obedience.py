@@ -19,7 +19,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from ifqa.benchmarks.file import File
 from ifqa.benchmarks.ifqa import IfQA, Sample
-from ifqa.clauses import split_question
+from ifqa.clauses import as_question, split_question
 from ifqa.errors import FormatError, MissingInput, unknown_name
 from ifqa.protocols import Benchmark, SetMeasure
 from ifqa.records import Prediction, Question
@@ -132,8 +132,7 @@ class Obedience(Benchmark):
                 clauses = split_question(question.text)
                 if clauses.presupposition:
                     shown = replace(question, context="\n\n".join(question.gold_passages), gold_passages=())
-                    main = clauses.question[:1].upper() + clauses.question[1:].rstrip("?. ") + "?"
-                    yield _pair(shown, replace(shown, text=main))
+                    yield _pair(shown, replace(shown, text=as_question(clauses.question)))
 
     def _confiqa(self, part: str) -> Iterator[Question]:
         """The records of ConFiQA, with the keys that its repository is known to use; the files were not seen."""

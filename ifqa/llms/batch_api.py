@@ -30,6 +30,7 @@ from ifqa.llms.http_client import (
     parse_error_body,
     parse_response,
     remove_secrets,
+    tokens_used,
 )
 from ifqa.llms.request_scheduler import BACKOFF, LONGEST_BACKOFF, ServedModel, run
 from ifqa.llms.token_counts import bound_prompt_tokens, token_counter
@@ -171,7 +172,8 @@ class BatchSender:
             raise
         finally:
             for request, reservation in reservations.items():
-                self._account.settle(reservation, *_usage(replies.get(request)))
+                used, cached = tokens_used(replies[request]) if request in replies else ((0, 0), 0)
+                self._account.settle(reservation, used, cached)
         if ended.status != "failed":
             for request in requests:
                 reply = replies.get(request) or Failure("fail", f"the batch {ended.status} without an answer")
@@ -264,7 +266,9 @@ class BatchSender:
                 if if_refused:
                     if_refused()
                 break
-            await asyncio.sleep(min(LONGEST_BACKOFF, BACKOFF * 2.0**tries if failure.wait is None else failure.wait))
+            if tries <= self._model.retries:  # no wait after the last try
+                wait = BACKOFF * 2.0**tries if failure.wait is None else failure.wait
+                await asyncio.sleep(min(LONGEST_BACKOFF, wait))
         raise self._refusal(f"cannot {action} (batch = true): {failure.message} (after {tries} tries)")
 
     def _reserve(self, request: Request, sent: bool = False) -> Reservation | None:
@@ -297,11 +301,3 @@ def _parse_reply(record: Mapping[str, object], request: Request) -> Reply:
     error = record.get("error") or (response.get("body") if isinstance(response, dict) else None)
     body = error["error"] if isinstance(error, dict) and isinstance(error.get("error"), dict) else error
     return Failure("fail", redact(parse_error_body(body)[1], ""))
-
-
-def _usage(reply: Reply | None) -> tuple[tuple[int, int] | None, int]:
-    """Tokens that a reply used, or None if unknown, and those that the server had cached."""
-    if not isinstance(reply, Completion):
-        return (reply.used if reply else (0, 0)), 0
-    tokens = reply.prompt_tokens, reply.completion_tokens
-    return (tokens if any(tokens) else None), reply.cached_prompt_tokens

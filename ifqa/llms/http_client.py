@@ -287,6 +287,14 @@ async def send(
     return remove_secrets(reply, key)
 
 
+def tokens_used(reply: Completion | Failure) -> tuple[tuple[int, int] | None, int]:
+    """Tokens of prompt and answer that a reply used, or None if unknown; and those of the prompt that the server had cached."""
+    if isinstance(reply, Failure):
+        return reply.used, 0
+    tokens = reply.prompt_tokens, reply.completion_tokens
+    return (tokens if any(tokens) else None), reply.cached_prompt_tokens
+
+
 def _searched(key: str) -> str:
     """The key to remove from answers; none if it is so short that it may be a word."""
     return key if len(key) >= _SHORTEST_KEY else ""

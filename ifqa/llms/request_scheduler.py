@@ -17,7 +17,7 @@ import openai
 from ifqa.errors import IfqaError, ServiceError
 from ifqa.llms.budget import Account
 from ifqa.llms.cache import CacheWriter, RequestBatch
-from ifqa.llms.http_client import Failure, open_client, send
+from ifqa.llms.http_client import Failure, open_client, send, tokens_used
 from ifqa.llms.streaming import TextCallback, cancellation
 from ifqa.llms.token_counts import bound_prompt_tokens, estimate_tokens, token_counter
 from ifqa.records import Completion, Request
@@ -177,9 +177,7 @@ class RequestScheduler:
                 used = None  # if the connection breaks, the server may have done the work
                 self._account.calls += 1
                 reply = await send(server.client, self._model.arguments(request), self._model.timeout, on_text)
-                tokens = reply.used if isinstance(reply, Failure) else (reply.prompt_tokens, reply.completion_tokens)
-                used = tokens if isinstance(reply, Failure) or any(tokens or ()) else None
-                cached = 0 if isinstance(reply, Failure) else reply.cached_prompt_tokens
+                used, cached = tokens_used(reply)
             finally:
                 self._account.settle(reservation, used, cached)
             if isinstance(reply, Completion):

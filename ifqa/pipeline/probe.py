@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
-from ifqa.clauses import Clauses, split_question
+from ifqa.clauses import Clauses, as_question, split_question
 from ifqa.errors import IfqaError
 from ifqa.formatting import pluralize
 from ifqa.pipeline.check import estimate_requests
@@ -67,7 +67,7 @@ class Loss:
 def without_supposition(pairs: Pairs, seed: int) -> Pairs:
     """The questions that can be split, reduced to their main clauses."""
     parts = _split_pairs(pairs)
-    return [(replace(question, text=_as_question(clauses.question)), hits) for question, hits, clauses in parts]
+    return [(replace(question, text=as_question(clauses.question)), hits) for question, hits, clauses in parts]
 
 
 def with_other_supposition(pairs: Pairs, seed: int) -> Pairs:
@@ -78,7 +78,7 @@ def with_other_supposition(pairs: Pairs, seed: int) -> Pairs:
     for (question, hits, clauses), donor in zip(parts, donors, strict=True):
         if donor:
             text = f"{donor[2].presupposition}, {_lower_first_word(clauses.question)}"
-            changed.append((replace(question, text=_as_question(text)), hits))
+            changed.append((replace(question, text=as_question(text)), hits))
     return changed
 
 
@@ -186,11 +186,6 @@ def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:
 def _split_pairs(pairs: Pairs) -> list[tuple[Question, Sequence[Hit], Clauses]]:
     parts = ((question, hits, split_question(question.text)) for question, hits in pairs)
     return [part for part in parts if part[2].presupposition and part[2].question]
-
-
-def _as_question(text: str) -> str:
-    """A question with a capital first letter and a question mark."""
-    return text[:1].upper() + text[1:].rstrip(" .?") + "?"
 
 
 def _lower_first_word(clause: str) -> str:
