@@ -52,7 +52,7 @@ def _check_recorded_checksum(folder: Path, file: str) -> None:
     if known.setdefault(file, digest) != digest:
         raise DamagedArtifact(
             f"{folder / file}: SHA-256 is {digest[:12]}…, but {record} has {known[file][:12]}…; remove the file to fetch it "
-            "again, or remove its line from {record.name} to keep it"
+            f"again, or remove its line from {record.name} to keep it"
         )
     if len(known) > len(lines):
         with atomic_write(record) as handle:

@@ -1,7 +1,7 @@
 """`ifqa list` lists experiments, corpora and plugins on one screen; `ifqa list KIND` lists all names of a kind, one per line."""
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Console
@@ -36,24 +36,19 @@ def show_list(kind: str) -> None:
 
 
 def _overview(kinds: Mapping[str, Any], width: int) -> Iterator[str]:
-    for state, label in _STATES.items():
-        names = [name for name, row in kinds["experiments"].items() if row["state"] == state]
-        yield from _shortened(f"experiments, {label}", "experiments", names, width)
-    for kind in kinds:
-        if kind not in ("experiments", "variants"):
-            yield from _shortened(kind, kind, list(kinds[kind]), width)
+    """`label (count): name, name ...` on at most `_LINES` lines for each kind."""
+    experiments = kinds["experiments"].items()
+    rows = [
+        (f"experiments, {_STATES[key]}", [name for name, row in experiments if row["state"] == key]) for key in _STATES
+    ]
+    rows += [(kind, list(kinds[kind])) for kind in kinds if kind not in ("experiments", "variants")]
+    for label, names in rows:
+        text, more = f"{label} ({len(names)}): {', '.join(names)}", f" ... all: ifqa list {label.partition(',')[0]}"
+        if names:
+            yield from textwrap.wrap(
+                text, width, subsequent_indent="  ", break_on_hyphens=False, max_lines=_LINES, placeholder=more
+            )
     yield "All of a kind, with descriptions: ifqa list experiments|corpora|benchmarks ..."
-
-
-def _shortened(label: str, kind: str, names: Sequence[str], width: int) -> list[str]:
-    """`label: name, name ...` on at most `_LINES` lines; the last line counts the omitted names."""
-    for count in range(len(names), 0, -1):
-        rest = f", ... {len(names) - count} more: ifqa list {kind}" if count < len(names) else ""
-        text = f"{label}: {', '.join(names[:count])}{rest}"
-        lines = textwrap.wrap(text, width, subsequent_indent="  ", break_on_hyphens=False)
-        if len(lines) <= _LINES:
-            return lines
-    return [f"{label}: {len(names)}; ifqa list {kind}"] if names else []
 
 
 def _lines_of_kind(kind: str, names: Any) -> Iterator[str]:

@@ -30,6 +30,8 @@ _PACKAGES = (  # name, purpose, the extra that installs it
     ("pyarrow", "articles in Parquet files", "parquet"),
     ("xllamacpp", "GGUF files", "llama-cpp"),
     ("ray", "scale-out", "ray"),
+    ("pymilvus", "a shared index", "milvus"),
+    ("opentelemetry-sdk", "traces", "tracing"),
     ("jupyter", "the notebooks", "notebooks"),
 )
 

@@ -253,9 +253,9 @@ class RequestScheduler:
         self._stopped.set()
 
 
-def run(coroutine: Coroutine[object, object, None]) -> None:
-    """Run a coroutine, in a new thread if this thread runs an event loop (Jupyter); CancelledError if it was cancelled."""
-    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
+def run(coroutine: Coroutine[object, object, _T]) -> _T:
+    """A coroutine's result, from a new thread if this thread runs an event loop (Jupyter); CancelledError if it was cancelled."""
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[_T]]] = []
     cancelled = cancellation()
 
     def cancel(_: object = None) -> None:
@@ -263,24 +263,23 @@ def run(coroutine: Coroutine[object, object, None]) -> None:
             for loop, task in running:
                 loop.call_soon_threadsafe(task.cancel)
 
-    async def run_task() -> None:
+    async def run_task() -> _T:
         task = asyncio.create_task(coroutine)
         running.append((asyncio.get_running_loop(), task))
         if cancelled:
             cancelled.add_done_callback(cancel)
-        await task
+        return await task
 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        asyncio.run(run_task())
-        return
+        return asyncio.run(run_task())
     with ThreadPoolExecutor(1, "asking") as thread:
         future = thread.submit(copy_context().run, asyncio.run, run_task())
         try:
             while not wait([future], timeout=0.2).done:  # a wait without timeout would ignore interrupts on Windows
                 pass
-            future.result()
+            return future.result()
         except KeyboardInterrupt:
             cancel()
             raise

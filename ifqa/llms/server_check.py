@@ -30,15 +30,14 @@ def check_servers(model: ServedModel) -> Iterator[Requirement]:
     Three short requests are sent to a server whose tokens cost nothing, and none to another.
     """
     for url in model.urls:
-        offers: list[str] = []
-        remedies: list[str] = []
-        run(_ask_server(model, url, offers, remedies))
+        offers, remedies = run(_ask_server(model, url))
         about = f": {'; '.join(offers)}" if offers else ""
         yield Requirement(f"server {urlsplit(url).netloc}{about}", "; ".join(remedies))
 
 
-async def _ask_server(model: ServedModel, url: str, offers: list[str], remedies: list[str]) -> None:
-    key = key_for(url)
+async def _ask_server(model: ServedModel, url: str) -> tuple[list[str], list[str]]:
+    """What the server offers, and the remedies for what it lacks."""
+    offers, remedies, key = list[str](), list[str](), key_for(url)
     secret = "" if key == NO_KEY else key
     async with open_client(url, key, TIMEOUT) as client:
 
@@ -59,8 +58,7 @@ async def _ask_server(model: ServedModel, url: str, offers: list[str], remedies:
 
         failure = await refusal(list_models)
         if failure and (failure.server_down or failure.message.startswith("HTTP 401")):
-            remedies.append(failure.message)
-            return
+            return [], [failure.message]
         if names:
             others = "" if model.model in names else f", but {redact(', '.join(names[:5]), secret)}"
             offers.append(f"lists {'not ' if others else ''}{model.model}{others}")
@@ -70,8 +68,7 @@ async def _ask_server(model: ServedModel, url: str, offers: list[str], remedies:
             remedies.append("the setting batch needs the batch API; unset it")
         price = model.account.price
         if price is None or price.cost(1, 1):
-            offers.append("JSON schemas and cached tokens not tried, as requests may cost money")
-            return
+            return [*offers, "JSON schemas and cached tokens not tried, as requests may cost money"], remedies
         form = {"messages": (("user", _QUESTION),)} if model.chat else {"text": _QUESTION}
         plain = Request(**form, max_tokens=_MAX_TOKENS)
         reply = await ask(replace(plain, schema=json.dumps(_SCHEMA)))
@@ -81,6 +78,7 @@ async def _ask_server(model: ServedModel, url: str, offers: list[str], remedies:
             remedies.append(f"it does not answer: {replies[1].message}")
         else:
             offers.append("counts cached tokens" if replies[1].cached_prompt_tokens else "counts no cached tokens")
+    return offers, remedies
 
 
 def _follows(text: str) -> bool:

@@ -74,7 +74,8 @@ def ask(
         size = max(run.plugins.retriever(section["name"]).chunk for section in retriever_sections(run.retriever))
     if probe:
         folder, questions, rankings = probe.folder, list(probe.questions), iter(probe.rankings)
-    log = AppendLog(draft.folder, (RUN, PASSAGES, PREDICTIONS), _is_complete)
+    # a chunk with failures that can be retried is read again
+    log = AppendLog(draft.folder, (RUN, PASSAGES, PREDICTIONS), lambda facts: not facts["usage"].get("retry"))
     total: Facts = {"questions": 0, "hits": 0, "label": "", "trained_on_them": False, "usage": {}}
     for earlier in log.kept:
         total = add_counts(total, earlier)
@@ -97,11 +98,6 @@ def ask(
     counts = {"questions": len(questions), "trained_on_them": total["trained_on_them"]}
     counts |= {"hits": total["hits"]} if stage == "retrieve" else {"label": total["label"]}
     draft.record |= total["usage"] | counts
-
-
-def _is_complete(facts: Mapping[str, Any]) -> bool:
-    """Whether a chunk of an earlier attempt is complete; incomplete chunks are retried."""
-    return not facts["usage"].get("retry")
 
 
 def _chunks(questions: Sequence[Question], rankings: Iterable[Sequence[Hit]], done: int, size: int) -> Iterator[Chunk]:

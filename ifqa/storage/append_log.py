@@ -20,7 +20,7 @@ _PARTS = "parts"  # the key of a line's table: file -> [bytes, SHA-256]
 class AppendLog:
     """Files of a folder to which chunks are appended in order; `kept` has the facts of the chunks of an interrupted run."""
 
-    def __init__(self, folder: Path, names: Collection[str], keep: Callable[[dict[str, object]], bool]) -> None:
+    def __init__(self, folder: Path, names: Collection[str], keep: Callable[[dict[str, Any]], bool]) -> None:
         """Truncate the files `names` at the first chunk that is damaged, or whose facts `keep` rejects."""
         self.folder = folder
         self.kept: list[dict[str, Any]] = []

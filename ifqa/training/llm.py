@@ -83,8 +83,6 @@ class Llm(EpochTrainer):
             "base": {"name": base, "sha256": CausalLMFiles(source.folder).fingerprint},
             "start": {"name": self.model, "sha256": source.fingerprint} if source.adapter else {},
         }
-        # adapters of earlier versions were trained with these settings of preference tuning, since removed
-        inputs["settings"] |= {"method": "sft", "beta": 0.1}
         if not checkpoints.begin_training(folder, inputs):
             return
         reader = HF(model=str(source.folder), device=self.device)
@@ -112,7 +110,7 @@ class Llm(EpochTrainer):
             for question, ranking in zip(dataset.questions, dataset.rankings, strict=True):
                 if has_gold_answer(question):
                     gold_alone = draw.random() < self.alone
-                    shown = _as_passages(question.gold_passages) if gold_alone else []
+                    shown = [Passage(gold_id(text), "", text) for text in question.gold_passages if gold_alone]
                     shown = shown or training_passages(question, ranking, self.passages, True)
                     prompts.append(tokenizer.row(question, shown, question.answers[0]))
             # the prompts that fit, shuffled, with prompts of similar length next to each other
@@ -152,10 +150,6 @@ class PromptTokenizer:
 
 def has_gold_answer(question: Question) -> bool:
     return bool(question.answers and question.answers[0].strip())
-
-
-def _as_passages(texts: Sequence[str]) -> list[Passage]:
-    return [Passage(gold_id(text), "", text) for text in texts]
 
 
 def collate(rows: Sequence[PromptRow], pad: int) -> "dict[str, Tensor]":

@@ -11,7 +11,6 @@ questions of each type, and makes a third "no effect": the release has these pro
 import logging
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -34,8 +33,8 @@ _TRIES = 50  # random pairs per no-effect question; with more than a few paragra
 def effect_questions(graph: Graph, *, first_hop: bool = False) -> Iterator[WiqaQuestion]:
     """A question for each path of a usable graph and each pair of phrasings of its two ends.
 
-    `first_hop` adds the effect on X of the nodes outside the paragraph (Z -> X, V -> X). The release has no such questions;
-    transitivity needs their answers.
+    `first_hop` adds the effect on X of the nodes outside the paragraph (Z -> X, V -> X), which transitivity needs. The bundled
+    questions have them; the release does not.
     """
     for (source, target), chain in graph.chains.items() if graph.usable else ():
         outside = source in OUTSIDE
@@ -102,24 +101,6 @@ def make_balanced_questions(graphs: Sequence[Graph], seed: int) -> list[WiqaQues
             questions += with_effect + no_effect_questions(graph, graphs, (len(with_effect) + 1) // 2, draw)
             advance(1)
     return balance_labels(questions, seed)
-
-
-def make_complete_questions(graphs: Sequence[Graph], seed: int) -> list[WiqaQuestion]:
-    """All questions of each graph, with one random phrasing per node, and half as many without effect.
-
-    They include every chain with all its hops, which the measures of consistency need.
-    """
-    phrased = []
-    for graph in graphs:
-        draw = random.Random(f"{seed}:{graph.id}")
-        phrased.append(replace(graph, nodes={name: (draw.choice(texts),) for name, texts in graph.nodes.items()}))
-    questions: list[WiqaQuestion] = []
-    for graph in phrased:
-        with_effect = [*effect_questions(graph, first_hop=True)]
-        foreign = [other for other in phrased if other.paragraph_id != graph.paragraph_id]
-        draw = random.Random(f"{seed}:{graph.id}:no effect")
-        questions += with_effect + no_effect_questions(graph, foreign, len(with_effect) // 2, draw)
-    return questions
 
 
 def assign_splits(paragraphs: Iterable[str], seed: int, known: Mapping[str, str]) -> dict[str, str]:

@@ -100,7 +100,8 @@ def read_docx(content: bytes) -> Iterator[TextRun]:
         if element.tag == f"{_WORD}tr":
             yield TextRun(_row_text(element, f"{_WORD}tc"), number)
         else:
-            yield TextRun(_text(element), number, True, _heading_level(element, styles))
+            style = _value(element.find(f"{_WORD}pPr/{_WORD}pStyle"))
+            yield TextRun(_text(element), number, True, _outline_level(element) or styles.get(style, 0))
         for kind, texts in notes.items():
             for reference in element.iter(f"{_WORD}{kind}Reference"):
                 yield TextRun(texts.pop(reference.get(f"{_WORD}id"), ""), number)
@@ -155,10 +156,6 @@ def _heading_styles(archive: Archive) -> dict[str, int]:
         if level := _outline_level(style) or heading:
             levels[style.get(f"{_WORD}styleId") or ""] = level
     return levels
-
-
-def _heading_level(paragraph: Element, styles: dict[str, int]) -> int:
-    return _outline_level(paragraph) or styles.get(_value(paragraph.find(f"{_WORD}pPr/{_WORD}pStyle")), 0)
 
 
 def _outline_level(element: Element) -> int:

@@ -1,12 +1,14 @@
 """WIQA's questions from files in the released layout and from the bundled graphs; the published values of its tables."""
 
+import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from ifqa.benchmarks.wiqa.benchmark import KINDS, PHENOMENA, SPLITS, TOPICS, find_phenomena
 from ifqa.benchmarks.wiqa.graphs import read_graphs
-from ifqa.benchmarks.wiqa.question_generation import FOLDER, make_complete_questions
+from ifqa.benchmarks.wiqa.question_generation import FOLDER, effect_questions, no_effect_questions
 from ifqa.benchmarks.wiqa.release import read_wiqa_questions
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
@@ -174,10 +176,28 @@ def test_each_of_twelve_graphs_has_its_process_of_five_to_eight_sentences():
         assert [len(phrasings) for phrasings in graph.nodes.values()] == [2, 2, 1, 2, 1, 2, 1, 1]
 
 
+def make_complete_questions(graphs):
+    """All questions of each graph, with one random phrasing per node, and half as many without effect.
+
+    They include every chain with all its hops, which the measures of consistency need.
+    """
+    phrased = []
+    for graph in graphs:
+        draw = random.Random(f"0:{graph.id}")
+        phrased.append(replace(graph, nodes={name: (draw.choice(texts),) for name, texts in graph.nodes.items()}))
+    questions = []
+    for graph in phrased:
+        with_effect = [*effect_questions(graph, first_hop=True)]
+        foreign = [other for other in phrased if other.paragraph_id != graph.paragraph_id]
+        draw = random.Random(f"0:{graph.id}:no effect")
+        questions += with_effect + no_effect_questions(graph, foreign, len(with_effect) // 2, draw)
+    return questions
+
+
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_questions_are_those_of_the_graphs_and_some_have_an_explanation(split):
     questions = read_wiqa_questions(FOLDER / f"{split}.jsonl")
     assert any(question.explanation for question in questions)
     graphs = [graph for graph in GRAPHS.values() if PROCESSES[graph.paragraph_id]["split"] == split]
     plain = [question.model_copy(update={"explanation": None}) for question in questions]
-    assert plain == make_complete_questions(graphs, 0)
+    assert plain == make_complete_questions(graphs)
