@@ -94,7 +94,7 @@ def doctor(json: Json = False) -> None:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
-        "memory": decimal(round(total_memory() or 0)),
+        "memory": decimal(round(total_memory())),
         "disk free": decimal(shutil.disk_usage(Path.cwd()).free),
         "accelerator": _accelerator() or "none, models run on the CPU",
     }

@@ -15,6 +15,7 @@ from ifqa.models.devices import is_out_of_memory, resolve_device, resolve_precis
 from ifqa.models.hub import (
     MODELS,
     config_number,
+    local_path,
     open_tokenizer,
     refuse_missing,
     report_load_errors,
@@ -249,7 +250,7 @@ class HF(LocalModel):
     @classmethod
     def training_family(cls, model: str, root: Path = Path(), **_: object) -> str:
         """The split family of an adapter's training questions; empty for other models."""
-        return find_causal_lm(model, root).family if is_adapter(root / model) else ""
+        return find_causal_lm(model, root).family if is_adapter(local_path(model, root)) else ""
 
 
 def load_model(folder: Path, device: str, precision: str, adapter: Path | None = None) -> "PreTrainedModel":

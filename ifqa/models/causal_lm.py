@@ -1,4 +1,4 @@
-"""Finds a causal language model by name: SmolLM2, a GGUF file, an adapter, a folder, or a model of the hub."""
+"""Finds a causal language model by name: a fetched or a bundled one, a GGUF file, an adapter, a folder, or a model of the hub."""
 
 import hashlib
 import importlib.util
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ifqa.errors import ConfigError, DamagedArtifact, FormatError, MissingInput
-from ifqa.models.hub import MODELS, model_folder, model_requirement, weights_fingerprint
+from ifqa.models.hub import MODELS, local_path, model_folder, model_requirement, weights_fingerprint
 from ifqa.models.install import dequantise, gguf_folder, is_gguf
 from ifqa.storage.files import cached_sha256, read_json, typed_field
 
@@ -34,13 +34,14 @@ class CausalLMFiles:
 
 
 def find_causal_lm(name: str, root: Path = Path()) -> CausalLMFiles:
-    """A fetched model, a GGUF file (dequantised once), a folder with a model or an adapter, or a model on the hub."""
+    """A fetched or bundled model, a GGUF file (dequantised once), a folder with a model or an adapter, or a model on the hub."""
     if gguf_file(name, root):
         file = find_gguf(name, root)
         folder = gguf_folder(file, root)
         dequantise(file, folder)
         return CausalLMFiles(folder)
-    return _find_adapter(root / name, root) if is_adapter(root / name) else CausalLMFiles(model_folder(name, root=root))
+    folder = local_path(name, root)
+    return _find_adapter(folder, root) if is_adapter(folder) else CausalLMFiles(model_folder(name, root=root))
 
 
 def gguf_file(name: str, root: Path = Path()) -> Path | None:
@@ -68,7 +69,7 @@ def is_local_model(name: str, root: Path = Path()) -> bool:
     """Whether a name is a fetched language model, a GGUF file, or a folder with a model or an adapter."""
     if is_gguf(name) or ((model := MODELS.get(name)) and is_gguf(model.files[0])):
         return True
-    return len(name) < 1000 and any((root / name / file).is_file() for file in ("config.json", SETTINGS))
+    return len(name) < 1000 and any((local_path(name, root) / file).is_file() for file in ("config.json", SETTINGS))
 
 
 def local_llm(name: str, root: Path = Path()) -> str:
@@ -80,8 +81,8 @@ def download_hint(name: str, root: Path = Path()) -> str:
     """How to get a model that is missing on this machine; empty if it is present."""
     if is_gguf(name):
         return "" if (root / name).is_file() else "file not found; put it there or name another"
-    if is_adapter(root / name):
-        return download_hint(base_model(root / name), root)
+    if is_adapter(folder := local_path(name, root)):
+        return download_hint(base_model(folder), root)
     return model_requirement(name, root).remedy
 
 

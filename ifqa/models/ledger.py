@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ifqa.models.hub import MODELS
+from ifqa.models.hub import MODELS, local_path
 from ifqa.settings import StrictModel, Text, parse_section
 from ifqa.storage.files import cached_sha256, read_json, read_toml
 from ifqa.storage.resources import BUNDLED
@@ -51,7 +51,7 @@ def read_model_facts(name: str, root: Path = Path()) -> ModelFacts:
         if (current := queue.pop()) in names:
             continue
         names[current] = None
-        path = root / current
+        path = local_path(current, root)
         if os.path.isfile(path):  # noqa: PTH113 - Path's own raises an error for a name that is too long
             names |= dict.fromkeys(model.name for model in MODELS.values() if model.sha256 == cached_sha256(path))
         for file in _NAMING_FILES:

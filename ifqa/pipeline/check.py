@@ -151,7 +151,7 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
     if disk > (free := shutil.disk_usage(folder).free):
         needs = f"corpus {corpus.name} needs about {decimal(round(disk))} of disk"
         raise IfqaError(f"{needs}, but {decimal(free)} is free in {folder}; make room")
-    if (available := total_memory()) and memory > available:
+    if memory > (available := total_memory()):
         needs = f"corpus {corpus.name} needs about {decimal(round(memory))} of memory"
         has = f"this machine has {decimal(round(available))}"
         raise IfqaError(f"{needs}, but {has}; use fewer workers: [passages] workers = 1")

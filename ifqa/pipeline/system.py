@@ -24,15 +24,7 @@ from ifqa.llms.streaming import TextCallback, streaming
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import answer_of, valid_prediction
 from ifqa.plugins import accepted_arguments, resolve_paths
-from ifqa.protocols import (
-    LanguageModel,
-    Plugin,
-    ProgressCallback,
-    Reader,
-    Retriever,
-    Trainable,
-    no_progress,
-)
+from ifqa.protocols import LanguageModel, Plugin, ProgressCallback, Reader, Retriever, Trainable, no_progress
 from ifqa.records import Ablation, Answer, Explanation, Hit, Passage, Prediction, Question, Ranking, SearchResult
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.queries import rewrite_questions

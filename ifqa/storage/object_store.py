@@ -9,16 +9,13 @@ import sys
 from collections.abc import Callable
 from glob import has_magic
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ifqa.errors import ConfigError, ServiceError
 from ifqa.progress import bar
 from ifqa.storage.artifacts import lock, report_full_disk
 from ifqa.storage.download import RemoteFile
 from ifqa.storage.files import write_bytes
-
-if TYPE_CHECKING:
-    from fsspec import AbstractFileSystem
 
 OBJECTS = Path("data/objects")
 _CHUNK = 1 << 20
@@ -64,7 +61,7 @@ def _local_path(url: str, key: str) -> Path:
     return OBJECTS.joinpath(url.split("://")[0], *parts)
 
 
-def _copy(store: "AbstractFileSystem", file: RemoteFile, advance: Callable[[float], None]) -> None:
+def _copy(store: Any, file: RemoteFile, advance: Callable[[float], None]) -> None:
     """Copy a file, unless its version is here; a partial copy of the same version is continued."""
     part, tag, version = file.sidecar("part"), file.sidecar("tag"), str(store.checksum(file.url))
     known = tag.exists() and tag.read_text(encoding="utf-8") == version

@@ -1,8 +1,9 @@
 """The cores, GPUs and memory of this machine."""
 
 import os
-import re
 from pathlib import Path
+
+import psutil
 
 
 def cores() -> int:
@@ -18,16 +19,11 @@ def gpus() -> int:
     return len([path for path in Path("/dev").glob("nvidia*") if path.name.removeprefix("nvidia").isdigit()])
 
 
-def total_memory() -> float | None:
-    """Total memory in bytes; None if the system does not report it (Windows)."""
-    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
-        return None
-    return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+def total_memory() -> float:
+    """Total memory in bytes."""
+    return float(psutil.virtual_memory().total)
 
 
-def free_memory() -> float | None:
-    """Free memory in bytes; the total memory on systems that do not report it (macOS), None on Windows."""
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists() and (free := re.search(r"MemAvailable: *(\d+) kB", meminfo.read_text())):
-        return 1024.0 * int(free[1])
-    return total_memory()
+def free_memory() -> float:
+    """Memory in bytes that is free, or that the system frees when it is needed."""
+    return float(psutil.virtual_memory().available)

@@ -167,7 +167,6 @@ def test_disk_and_time_add_up_and_memory_is_the_largest():
 @pytest.mark.usefixtures("forecast")
 @pytest.mark.parametrize(("free", "memory", "expected"), [
     (3_000_000_000, 2e9, ""),
-    (3_000_000_000, None, ""),
     (2_900_000_000, 2e9, "corpus few needs about 3.0 GB of disk, but 2.9 GB is free in {cwd}; make room"),
     (3_000_000_000, 1.9e9, "corpus few needs about 2.0 GB of memory, but this machine has 1.9 GB; use fewer workers: [passages] workers = 1"),
 ])  # fmt: skip

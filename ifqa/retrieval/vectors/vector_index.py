@@ -214,12 +214,12 @@ class FaissIndex:
 
 
 def _free_memory(device: str) -> float:
-    """Free bytes of the GPU's memory or this machine's; 0 if the system does not report it."""
+    """Free bytes of the GPU's memory or this machine's."""
     if device == "cuda":
         import torch
 
         return float(torch.cuda.mem_get_info()[0])
-    return free_memory() or 0.0
+    return free_memory()
 
 
 def load_faiss() -> Any:
