@@ -1,11 +1,12 @@
-"""Kills nodes of a Ray cluster, and the driver, while passages are built and encoded; and times 1, 2 and 3 nodes.
+"""Kills nodes of a Ray cluster, and the driver, during the stages of a run; and times 1, 2 and 3 nodes.
 
-    python bench/cluster.py [--kills 10] [--seed 0] [--copies 24]
+    python bench/cluster.py [--run] [--kills 10] [--seed 0] [--copies 24]
 
 The nodes are processes of this machine, each with one core of Ray's, so times show the overhead of a cluster and no speed-up.
 The corpus is copies of the sample's dump; the encoder is small and random. In each round a random node is killed (SIGKILL) at a
-random moment of `ifqa index --engine ray`, or the command itself, which is then run again. Afterwards the files must be those of
-a build on this machine, byte for byte, except for the manifests' `record`. The exit code is 1 if a file differs.
+random moment of `ifqa index --engine ray`, or the command itself, which is then run again. With --run the command is `ifqa run`,
+which also retrieves and reads for 83 questions of the sample. Afterwards the files must be those of a run on this machine, byte
+for byte, except for the manifests' `record`. The exit code is 1 if a file differs.
 """
 
 import argparse
@@ -41,15 +42,34 @@ retriever = "dense"
 model = "encoder"
 precision = "float32"
 """
+EXPERIMENT = """
+benchmark = "sample"
+split = "hard"
+corpus = "c"
+
+[retriever]
+name = "dense"
+k = 20
+
+[reader]
+name = "extractive"
+passages = 5
+precision = "float32"
+"""
+FOLDERS = [Path("indexes/c"), Path("experiments/e")]
+WORDS = ["index", "c"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", action="store_true", help="retrieve and read, too")
     parser.add_argument("--kills", type=int, default=10, help="rounds of each kind")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--copies", type=int, default=24, help="of the sample's 89 pages; each is a file and a shard")
     arguments = parser.parse_args()
     draw = random.Random(arguments.seed)
+    if arguments.run:
+        WORDS[:] = ["run", "e"]
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         tiny(Path("encoder"))
@@ -61,6 +81,8 @@ def main() -> None:
             dumps.multistream(Path(f"dumps/{copy}.xml.bz2"), texts, 20)
         Path("indexes").mkdir()
         Path("indexes/c.toml").write_text(CORPUS)
+        Path("experiments").mkdir()
+        Path("experiments/e.toml").write_text(EXPERIMENT)
         _, expected = timed_build("local")
         count = read_json(Path("indexes/c/passages/manifest.json"))["record"]["passages"]
         print(f"{count:,} passages in {len([name for name in expected if 'passages-' in name])} shards")
@@ -69,7 +91,8 @@ def main() -> None:
             with_nodes = start(nodes)
             seconds, files = timed_build("ray")
             with_nodes.shutdown()
-            failures += report(f"{nodes} nodes: {count / seconds:,.0f} passages a second", files, expected)
+            pace = f"{nodes} nodes: {seconds:.1f} s, {count / seconds:,.0f} passages a second"
+            failures += report(pace, files, expected)
         cluster = start(3)
         for _ in range(arguments.kills):
             moment = draw.uniform(0.1, 0.9) * seconds
@@ -100,12 +123,13 @@ def start(nodes: int) -> Cluster:
 
 
 def command(engine: str) -> "subprocess.Popen[bytes]":
-    shutil.rmtree("indexes/c", ignore_errors=True)
+    for folder in FOLDERS:
+        shutil.rmtree(folder, ignore_errors=True)
     return again(engine)
 
 
 def again(engine: str) -> "subprocess.Popen[bytes]":
-    words = [sys.executable, "-m", "ifqa", "--quiet", "index", "c", "--engine", engine]
+    words = [sys.executable, "-m", "ifqa", "--quiet", *WORDS, "--engine", engine]
     return subprocess.Popen(words, stdout=subprocess.DEVNULL)
 
 
@@ -119,13 +143,14 @@ def finish(code: int) -> dict[str, str]:
 def timed_build(engine: str) -> tuple[float, dict[str, str]]:
     started = time.monotonic()
     code = command(engine).wait()
-    assert not code, f"ifqa index --engine {engine} ended with {code}"
+    assert not code, f"ifqa {' '.join(WORDS)} --engine {engine} ended with {code}"
     return time.monotonic() - started, hashes()
 
 
 def hashes() -> dict[str, str]:
     """File -> SHA-256, with the manifests' inputs in place of the manifests."""
-    files = {str(path): path.read_bytes() for path in sorted(Path("indexes/c").rglob("*")) if path.is_file()}
+    paths = [path for folder in FOLDERS for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = {str(path): path.read_bytes() for path in paths}
     contents = {
         name: json.dumps(json.loads(content)["inputs"]).encode() if name.endswith("manifest.json") else content
         for name, content in files.items()
