@@ -36,7 +36,7 @@ def fetch_files(benchmark: Benchmark, source: Path | None = None) -> Iterator[st
             try:
                 download_all([remote], benchmark.folder.parent)
             except DownloadError as error:
-                hint = f"download it elsewhere and put it at {path}, or use: ifqa data --from FOLDER"
+                hint = f"download it elsewhere and put it at {path}, or use: ifqa data {benchmark.name} --from FOLDER"
                 raise MissingInput(f"{error.reason}; {hint}") from error
             if checksum is None:
                 _check_recorded_checksum(benchmark.folder, file)

@@ -10,9 +10,8 @@ from typer import Option
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from ifqa.cli.options import Quiet, Repeated, print_line, with_quiet
+from ifqa.cli.options import Repeated, print_line, show_help, with_quiet
 from ifqa.errors import ConfigError
-from ifqa.progress import hide_progress
 
 if TYPE_CHECKING:
     from ifqa.models.hub import FetchedModel
@@ -167,20 +166,9 @@ def _unlisted_command(name: str) -> Callable[..., None]:
     return _wiki_command(name) if is_published(name) else _benchmark_command(name)
 
 
-data = typer.Typer(cls=Sources)
+_HELP = """Fetch questions, dumps and models, or make questions.
 
-
-@data.callback(invoke_without_command=True)
-def fetch_default(context: typer.Context, source: _From = None, quiet: Quiet = False) -> None:
-    """Fetch questions, dumps and models, or make questions.
-
-    Without a name, fetches the benchmark ifqa. `ifqa data NAME --help` shows a name's
-    options. Files with a known checksum are verified; interrupted downloads resume.
-    """
-    if quiet:
-        hide_progress()
-    if context.invoked_subcommand is None:
-        fetch_benchmark("ifqa", source)
-    elif source:
-        wanted = f"ifqa data {context.invoked_subcommand} --from {source}"
-        raise ConfigError(f"found --from before the name; wanted: {wanted}")
+`ifqa data NAME --help` shows a name's options. Files with a known checksum
+are verified; interrupted downloads resume.
+"""
+data = typer.Typer(help=_HELP, cls=Sources, invoke_without_command=True, callback=show_help)

@@ -37,7 +37,7 @@ def check_servers(model: ServedModel) -> Iterator[Requirement]:
 
 async def _ask_server(model: ServedModel, url: str) -> tuple[list[str], list[str]]:
     """What the server offers, and the remedies for what it lacks."""
-    offers, remedies, key = list[str](), list[str](), key_for(url)
+    names, offers, remedies, key = list[str](), list[str](), list[str](), key_for(url)
     secret = "" if key == NO_KEY else key
     async with open_client(url, key, TIMEOUT) as client:
 
@@ -50,8 +50,6 @@ async def _ask_server(model: ServedModel, url: str) -> tuple[list[str], list[str
 
         async def ask(request: Request) -> Completion | Failure:
             return await send(client, model.arguments(request), ANSWER_TIMEOUT, None)
-
-        names: list[str] = []
 
         async def list_models() -> None:
             names.extend([listed.id async for listed in client.models.list()])

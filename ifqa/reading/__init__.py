@@ -13,5 +13,6 @@ PLUGINS = {
     "polarity": "ifqa.reading.multiple_choice.baselines:Polarity",
     "predictions": "ifqa.reading.predictions:Predictions",
     "rag": "ifqa.reading.t5.readers:Rag",
+    "sentence": "ifqa.reading.span.reader:Sentence",
     "unifiedqa": "ifqa.reading.t5.readers:UnifiedQA",
 }

@@ -66,7 +66,7 @@ def test_an_experiment_that_fails_does_not_stop_the_next_one(work):
         (["run", "mine", "--set", f"retriever.k1={'[' * 5000}"], ["--set retriever.k1="]),
         (["run", "mine", "--set", f"retriever.k1={'9' * 5000}"], ["--set retriever.k1="]),
         (["run", "mine", "--set", "split=few-dev"], ["few_split/dev.json", "ifqa data ifqa"]),
-        (["data", "--from", "experiments"], ["found none of them"]),
+        (["data", "ifqa", "--from", "experiments"], ["found none of them"]),
     ],
 )
 def test_a_wrong_argument_is_refused_in_one_line(work, arguments, words):

@@ -201,6 +201,25 @@ class Extractive(Reader):
         return hashlib.sha256(f"{digest} {sha256(file)}".encode()).hexdigest() if file.exists() else digest
 
 
+class Sentence(Extractive):
+    """Answers with the sentence that 'extractive' takes its answer from, for questions that ask for a clause, such as why.
+
+    Settings and confidence are those of 'extractive'.
+    """
+
+    def answer(
+        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
+    ) -> list[Prediction]:
+        predictions = []
+        for prediction, ranking in zip(super().answer(questions, passages, advance), passages, strict=True):
+            if (how := prediction.how) and prediction.answer:
+                text = next(passage.text for passage in ranking if passage.id == how.passage_id)
+                sentence = text[slice(*how.sentence)]
+                prediction = replace(prediction, answer=sentence, completion=sentence)
+            predictions.append(prediction)
+        return predictions
+
+
 def _choose(
     question: Question, passages: Sequence[Passage], candidates: Sequence[tuple["EncodedPair", Sequence["AnswerCandidate"]]],
     rank_weight: float,

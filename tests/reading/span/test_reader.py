@@ -8,7 +8,7 @@ import pytest
 import torch
 from refusals import refused
 
-from ifqa.reading.span.reader import BUNDLED_WEIGHTS, EMPTY_RELEVANCE, Extractive
+from ifqa.reading.span.reader import BUNDLED_WEIGHTS, EMPTY_RELEVANCE, Extractive, Sentence
 from ifqa.records import Passage, Question
 
 QUESTIONS = [
@@ -41,6 +41,19 @@ def test_spans_are_read_and_numbers_computed(reader):
     assert [prediction.passage_ids for prediction in swapped] == [("a1", "a2"), ("b1", "b2"), ("c1",)]
     assert (reader.family, reader.manifest["settings"].keys() >= {"seed", "epochs", "rank"}) == ("ifqa/full", True)
     assert sum(path.stat().st_size for path in BUNDLED_WEIGHTS.iterdir()) <= 6 * 2**20
+
+
+def test_the_sentence_of_an_answer_can_be_the_answer(reader):
+    spans, sentences = reader.answer(QUESTIONS, PASSAGES), Sentence(precision="float32").answer(QUESTIONS, PASSAGES)
+    assert [sentence.answer for sentence in sentences] == [
+        TEXTS[0][0],
+        "The club has won 14 league titles.",
+        TEXTS[2][0],
+    ]
+    for span, sentence in zip(spans, sentences, strict=True):
+        assert replace(sentence, answer=span.answer, completion=span.completion) == span
+    [withheld] = Sentence(precision="float32", threshold=1.0).answer(QUESTIONS[:1], PASSAGES[:1])
+    assert (withheld.answer, withheld.candidate) == ("", "Anselm Crossing")
 
 
 def test_a_passages_relevance_is_its_share_of_the_softmax():
