@@ -2,15 +2,17 @@
 
     python bench/choice_questions.py FOLDER --to data/choice [--each 3] [--seed 0]
 
-FOLDER holds `causalqa/ecare-{train,dev}.jsonl.xz` (Du et al. 2022), `wiqa/propara-{train,dev}-sentences.tsv` (Dalvi et al. 2018)
-and `wiqa/influence-graphs-103.jsonl`. It writes ecare-train, ecare-dev, made-train and made-dev for the benchmark "file".
+FOLDER holds `causalqa/ecare-{train,dev}.jsonl.xz` (Du et al. 2022), `wiqa/propara-{train,dev}-sentences.tsv` (Dalvi et al. 2018),
+`wiqa/influence-graphs-103.jsonl` (made from ATOMIC) and `wiqa/test-*.jsonl`, questions of WIQA's test split.
+It writes ecare-train, ecare-dev, made-train and made-dev (.jsonl) for the benchmark "file".
 
 - e-CARE: which of two sentences is the cause, or the effect, of a third.
 - Made from a procedure: the change is a thing in a sentence, the effect a thing in a later one. More of the first is said to mean
   more of the second. Each pair is asked in its four directions. A third of the changes are from another procedure: no effect.
-- Made from graphs: WIQA's questions of a graph, after a paragraph of its nodes' own words.
+- Made from graphs: the questions of an influence graph, after a paragraph of its nodes' own words.
 
-A fifth of the graphs, and ProPara's own dev paragraphs, make made-dev. Nothing of WIQA's test paragraphs is used.
+A fifth of the graphs, and ProPara's own dev paragraphs, make made-dev. WIQA's paragraphs are ProPara's: those of the
+test questions at hand are left out by their ids.
 """
 
 import argparse
@@ -20,11 +22,12 @@ import json
 import lzma
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from ifqa.benchmarks.wiqa.graphs import Graph, read_graphs
 from ifqa.benchmarks.wiqa.question_generation import effect_questions
+from ifqa.benchmarks.wiqa.release import read_wiqa_questions
 from ifqa.storage.files import write_jsonl
 
 CHOICES = ["more", "less", "no effect"]
@@ -65,13 +68,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     arguments.to.mkdir(parents=True, exist_ok=True)
+    tests = (arguments.folder / "wiqa").glob("test-*.jsonl")
+    left_out = {question.metadata.para_id for file in tests for question in read_wiqa_questions(file)}
     graphs = [*read_graphs(arguments.folder / "wiqa/influence-graphs-103.jsonl").values()]
     held = {graph.id for graph in graphs if hashlib.sha256(graph.id.encode()).digest()[0] % 5 == 0}
     for split in ("train", "dev"):
         rows = [*ecare(arguments.folder / f"causalqa/ecare-{split}.jsonl.xz")]
         print(f"ecare-{split}: {write_jsonl(arguments.to / f'ecare-{split}.jsonl', rows):,} questions")
         draw = random.Random(f"{arguments.seed} {split}")
-        procedures = read_procedures(arguments.folder / f"wiqa/propara-{split}-sentences.tsv")
+        procedures = read_procedures(arguments.folder / f"wiqa/propara-{split}-sentences.tsv", left_out)
         rows = [*from_procedures(procedures, arguments.each, draw)]
         rows += from_graphs([graph for graph in graphs if (graph.id in held) == (split == "dev")], procedures, draw)
         draw.shuffle(rows)
@@ -86,12 +91,13 @@ def ecare(path: Path) -> Iterator[Row]:
             yield {"id": row["index"], "question": text, "choices": choices, "answers": [choices[row["label"]]]}
 
 
-def read_procedures(path: Path) -> list[list[str]]:
-    """The sentences of each paragraph."""
+def read_procedures(path: Path, left_out: Collection[str]) -> list[list[str]]:
+    """The sentences of each paragraph, but for those with the ids `left_out`."""
     paragraphs: dict[str, list[str]] = {}
     with open(path, encoding="utf-8", newline="") as file:
         for name, _, sentence in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            paragraphs.setdefault(name, []).append(sentence.strip())
+            if name not in left_out:
+                paragraphs.setdefault(name, []).append(sentence.strip())
     return [*paragraphs.values()]
 
 
@@ -152,7 +158,9 @@ def from_graphs(graphs: Sequence[Graph], procedures: Sequence[Sequence[str]], dr
             yield row(paragraph, question.question.stem, question.question.answer_label.replace("_", " "))
         for _ in range(4):
             sentence = draw.choice(draw.choice(procedures))
-            if foreign := things(sentence):
+            words = set(paragraph.lower().split())
+            foreign = [thing for thing in things(sentence) if not words & set(thing.split())]
+            if foreign and "A" in graph.nodes:
                 effect = draw.choice(graph.nodes["A"])
                 change = draw.choice(MORE + LESS).format(foreign[0])
                 yield row(paragraph, f"suppose {change} happens, how will it affect {effect}.", "no effect")

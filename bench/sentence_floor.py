@@ -4,7 +4,7 @@
     python bench/sentence_floor.py sample-causal-context --to floor.jsonl
     ifqa run sample-causal-context --reader predictions --set reader.path=floor.jsonl
 
-The sentences are those of the passages that the experiment retrieves.
+The sentences are those of the passages that the experiment reads.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def main() -> None:
     experiment = load_experiment(arguments.experiment)
     questions = ifqa.questions(experiment.benchmark, experiment.split)
     with ifqa.open(arguments.experiment) as system:
-        rankings = system.retrieve(questions)
+        rankings = system.retrieve(questions, experiment.reader["passages"])
     texts = [" ".join(passage.text for passage, _ in ranking) for ranking in rankings]
     pairs = zip(questions, texts, strict=True)
     rows = ({"question_id": question.id, "answer": best_sentence(question.text, text)} for question, text in pairs)

@@ -1,4 +1,4 @@
-"""`ifqa data NAME`: fetch a benchmark, a Wikipedia dump or a model, build causalqa, or make questions."""
+"""`ifqa data NAME`: fetch a benchmark, a dump, a model or files of an object store, build causalqa, or make questions."""
 
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
-from typer.core import TyperGroup
 from typer.main import get_command
 
-from ifqa.cli.options import Repeated, print_line, show_help, with_quiet
+from ifqa.cli.options import Repeated, lazy_group, print_line, with_quiet
 from ifqa.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -99,6 +98,16 @@ def _wiki_command(name: str) -> Callable[..., None]:
     return fetch_dump
 
 
+def _address_command(url: str) -> Callable[..., None]:
+    def copy(to: Annotated[Path, Option(help="Folder of the copies, which the corpus's file names.")]) -> None:
+        """Copy files of an object store, by fsspec: one, a folder, or a pattern. An interrupted copy resumes."""
+        from ifqa.storage.download import download_objects
+
+        _print_lines(str(file.path) for file in download_objects(url, to))
+
+    return copy
+
+
 def _model_command(model: "FetchedModel", text: str = "") -> Callable[..., None]:
     def fetch_model(source: _From = None) -> None:
         from ifqa.models.install import install_model
@@ -109,12 +118,11 @@ def _model_command(model: "FetchedModel", text: str = "") -> Callable[..., None]
     return fetch_model
 
 
-def _benchmark_command(name: str, what: str = "") -> Callable[..., None]:
+def _benchmark_command(name: str) -> Callable[..., None]:
     def fetch(source: _From = None) -> None:
         fetch_benchmark(name, source)
 
-    what = what or f"the benchmark {name}, and verify the checksums that its publisher gives, if any."
-    fetch.__doc__ = f"Fetch {what}"
+    fetch.__doc__ = f"Fetch the benchmark {name}, and verify the checksums that its publisher gives, if any."
     return fetch
 
 
@@ -130,7 +138,7 @@ def _listed_commands() -> dict[str, tuple[str, Callable[..., None]]]:
     from ifqa.models.hub import FLAN_T5, MODELS
 
     return {
-        "ifqa": (_QUESTIONS, _benchmark_command("ifqa", "IfQA's questions, and verify the files' checksums.")),
+        "ifqa": (_QUESTIONS, _benchmark_command("ifqa")),
         "causalqa": (_QUESTIONS, _causalqa),
         "wiqa": (_QUESTIONS, _wiqa),
         "enwiki": (_TEXTS, _wiki_command("enwiki")),
@@ -140,35 +148,24 @@ def _listed_commands() -> dict[str, tuple[str, Callable[..., None]]]:
     }
 
 
-class Sources(TyperGroup):
-    """The commands of `ifqa data`, including those for names that are not listed: other wikis, and plugins' benchmarks."""
-
-    @property
-    def commands(self) -> dict[str, Any]:
-        """The listed commands by name."""
-        return {name: self.get_command(None, name) for name in _listed_commands()}
-
-    @commands.setter
-    def commands(self, _: object) -> None:
-        """Ignore typer's own commands; there are none."""
-
-    def get_command(self, _: object, cmd_name: str) -> Any:
-        """The command of a name; a name that is neither listed nor a wiki is taken to be a benchmark's."""
-        app = typer.Typer(add_completion=False)
-        panel, function = _listed_commands().get(cmd_name) or (_QUESTIONS, _unlisted_command(cmd_name))
-        app.command(cmd_name, rich_help_panel=panel)(with_quiet(function))
-        return get_command(app)
+def _command(name: str) -> Any:
+    """The command of a name; a name that is neither listed, nor an address, nor a wiki is taken to be a benchmark's."""
+    app = typer.Typer(add_completion=False)
+    panel, function = _listed_commands().get(name) or (_QUESTIONS, _unlisted_command(name))
+    app.command(name, rich_help_panel=panel)(with_quiet(function))
+    return get_command(app)
 
 
 def _unlisted_command(name: str) -> Callable[..., None]:
     from ifqa.corpus.wikipedia.dump_download import is_published
 
-    return _wiki_command(name) if is_published(name) else _benchmark_command(name)
+    kind = _address_command if "://" in name else _wiki_command if is_published(name) else _benchmark_command
+    return kind(name)
 
 
 _HELP = """Fetch questions, dumps and models, or make questions.
 
-`ifqa data NAME --help` shows a name's options. Files with a known checksum
-are verified; interrupted downloads resume.
+NAME may also be another wiki, a plugin's benchmark, or an address (s3://bucket/folder).
+`ifqa data NAME --help` shows a name's options. Interrupted downloads resume.
 """
-data = typer.Typer(help=_HELP, cls=Sources, invoke_without_command=True, callback=show_help)
+data = lazy_group(_HELP, _listed_commands, _command)

@@ -46,7 +46,7 @@ def _overview(kinds: Mapping[str, Any], width: int) -> Iterator[str]:
         text, more = f"{label} ({len(names)}): {', '.join(names)}", f" ... all: ifqa list {label.partition(',')[0]}"
         if names:
             yield from textwrap.wrap(
-                text, width, subsequent_indent="  ", break_on_hyphens=False, max_lines=_LINES, placeholder=more
+                text, max(width, 40), subsequent_indent="  ", break_on_hyphens=False, max_lines=_LINES, placeholder=more
             )
     yield "All of a kind, with descriptions: ifqa list experiments|corpora|benchmarks ..."
 

@@ -1,6 +1,6 @@
 """Arguments and options that the verbs share, and the run of an experiment that they describe."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
 import typer
 from typer import Argument, Option
+from typer.core import TyperGroup
 
 from ifqa.config.flags import FLAGS, TYPES, Commands
 from ifqa.errors import ConfigError
@@ -176,6 +177,24 @@ def with_quiet(verb: Verb) -> Verb:
         return {}
 
     return with_options({"quiet": (Quiet, False)}, arguments)(verb)
+
+
+def lazy_group(text: str, names: Callable[[], Iterable[str]], command: Callable[[str], Any]) -> typer.Typer:
+    """A group that makes its commands on demand, so that other verbs import nothing of theirs. Its help lists `names`."""
+
+    class Group(TyperGroup):
+        @property
+        def commands(self) -> dict[str, Any]:
+            return {name: command(name) for name in names()}
+
+        @commands.setter
+        def commands(self, _: object) -> None:
+            """Ignore typer's own commands; there are none."""
+
+        def get_command(self, _: object, cmd_name: str) -> Any:
+            return command(cmd_name)
+
+    return typer.Typer(help=text, cls=Group, invoke_without_command=True, callback=show_help)
 
 
 def show_help(context: typer.Context) -> None:

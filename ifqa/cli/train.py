@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
-from typer.core import TyperGroup
 from typer.main import get_command
 
-from ifqa.cli.options import print_line, settings_of_flags, show_help, with_options, with_quiet
+from ifqa.cli.options import lazy_group, print_line, settings_of_flags, with_options, with_quiet
 
 if TYPE_CHECKING:
     from ifqa.protocols import Trainer
@@ -22,28 +21,13 @@ _SEED = "Seed for initialisation, the order of examples and random choices; by d
 _HELP = "Train a model; weights and manifest go to a folder."
 
 
-class Trainers(TyperGroup):
-    """Makes a trainer's verb on demand, so that the other verbs import no trainer."""
+def _names() -> Mapping[str, str]:
+    from ifqa.plugins import plugin_names
 
-    @property
-    def commands(self) -> dict[str, Any]:
-        """All verbs by name."""
-        from ifqa.plugins import plugin_names
-
-        return {name: _verb(name) for name in plugin_names("trainer")}
-
-    @commands.setter
-    def commands(self, _: object) -> None:
-        """Ignore typer's own commands; there are none."""
-
-    def get_command(self, _: object, cmd_name: str) -> Any:
-        """The verb of one of ifqa's trainers or of my_module:Class; None if there is no such trainer."""
-        from ifqa.plugins import plugin_names
-
-        return _verb(cmd_name) if cmd_name in plugin_names("trainer") or ":" in cmd_name else None
+    return plugin_names("trainer")
 
 
-train = typer.Typer(help=_HELP, cls=Trainers, invoke_without_command=True, callback=show_help)
+train = lazy_group(_HELP, _names, lambda name: _verb(name) if name in _names() or ":" in name else None)
 
 
 def _verb(name: str) -> Any:

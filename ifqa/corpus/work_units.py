@@ -19,7 +19,6 @@ from ifqa.errors import ConfigError, MissingInput
 from ifqa.formatting import pluralize
 from ifqa.records import Passage, Question
 from ifqa.storage.files import cached_sha256
-from ifqa.storage.object_store import copy_objects
 from ifqa.storage.resources import find_resource
 
 VERSION = 3  # raise it when a unit yields other passages, so that older shards and corpora are not reused
@@ -180,9 +179,8 @@ class Source(ABC):
     @classmethod
     def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionLoader) -> "Source":
         """Create the source from checked settings; relative paths start at `root`."""
-        path = settings.get("path", "")
-        if path and root != Path() and not Path(path).is_absolute() and "://" not in path:
-            settings = {**settings, "path": str(find_resource(path, root) or root / path)}
+        if "path" in settings and root != Path() and not Path(settings["path"]).is_absolute():
+            settings = {**settings, "path": str(find_resource(settings["path"], root) or root / settings["path"])}
         return cls(**settings)
 
     @classmethod
@@ -246,7 +244,6 @@ class FileSource(Source):
     """A source of a few files, ordered by the numbers in their names: part 2 before part 10.
 
     A pattern has `*`, `?` or `[...]`, or `**` for all subfolders; a file or folder of exactly that name takes precedence.
-    An address (`s3://bucket/folder`) is copied to `data/objects` first.
     """
 
     path: str
@@ -283,9 +280,7 @@ class FileSource(Source):
     @cached_property
     def _files(self) -> list[Path]:
         path = self.path
-        if "://" in path:
-            files = sort_files(copy_objects(path, self.names))
-        elif re.search(r"[*?\[]", path) and not Path(path).exists():
+        if re.search(r"[*?\[]", path) and not Path(path).exists():
             files = sort_files(_glob_files(path))
         else:
             existing = find_resource(path) or (Path(path) if Path(path).is_dir() else None)

@@ -22,6 +22,7 @@ from ifqa.errors import DamagedArtifact, IfqaError, ServiceError
 from ifqa.progress import bar
 from ifqa.storage.artifacts import lock, report_full_disk
 from ifqa.storage.files import write_bytes
+from ifqa.storage.object_store import ObjectResponse, list_objects
 from ifqa.version import __version__
 
 logger = logging.getLogger(__name__)
@@ -81,9 +82,16 @@ def read_url(url: str, limit: int) -> bytes:
     return content
 
 
-def download_file(url: str, path: Path) -> None:
-    """Download a file without a published checksum; raises like `download_all`."""
-    download_all([RemoteFile(url, path)], path.parent)
+def download_objects(url: str, folder: Path) -> list[RemoteFile]:
+    """Download files of an object store (see `list_objects`) into a folder; raises like `download_all`."""
+    try:
+        files = [RemoteFile(address, folder / name, size) for name, address, size in list_objects(url)]
+    except OSError as error:
+        raise DownloadError(url, error) from error
+    if not files:
+        raise DownloadError(url, FileNotFoundError("no such file"))
+    download_all(files, folder)
+    return files
 
 
 def download_all(files: Sequence[RemoteFile], folder: Path) -> None:
@@ -163,7 +171,8 @@ def _fetch_rest(file: RemoteFile, step: _Step) -> None:
     part, tag, here = file.sidecar("part"), file.sidecar("tag"), file.resumable_bytes()
     headers = {"Range": f"bytes={here}-", "If-Range": tag.read_text(encoding="utf-8")} if here else {}
     try:
-        response = _open(file.url, headers)
+        is_object = not file.url.startswith(("http://", "https://", "file://"))
+        response = ObjectResponse(file.url, headers) if is_object else _open(file.url, headers)
     except urllib.error.HTTPError as error:
         if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise
@@ -197,7 +206,9 @@ def _fetch_rest(file: RemoteFile, step: _Step) -> None:
         raise http.client.IncompleteRead(b"", total - size)
 
 
-def _check_response(file: RemoteFile, response: http.client.HTTPResponse, here: int, total: int | None) -> None:
+def _check_response(
+    file: RemoteFile, response: http.client.HTTPResponse | ObjectResponse, here: int, total: int | None
+) -> None:
     """Check that a response has the requested range and the published size."""
     sent = response.headers.get("Content-Range", "")
     match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", sent)

@@ -1,84 +1,80 @@
-"""Copies files of an object store (`s3://`, `gs://`) into `data/objects`, by fsspec.
+"""Files of an object store (`s3://`, `gs://`) by fsspec, in the form of an HTTP server's: downloads of both resume alike."""
 
-Beside a copy, `.NAME.tag` has its version in the store, and `.NAME.part` what an interrupted run has copied so far.
-"""
-
-import os
-import re
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from fnmatch import fnmatchcase
 from glob import has_magic
-from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ifqa.errors import ConfigError, ServiceError
-from ifqa.progress import bar
-from ifqa.storage.artifacts import lock, report_full_disk
-from ifqa.storage.download import RemoteFile
-from ifqa.storage.files import write_bytes
+from ifqa.errors import ConfigError
 
-OBJECTS = Path("data/objects")
-_CHUNK = 1 << 20
+_WANTED = "wanted an address such as s3://bucket/folder, s3://bucket/file.bz2 or s3://bucket/wiki-*.bz2"
+_ERRORS = {
+    "aiohttp": "ClientError", "azure.core.exceptions": "AzureError", "botocore.exceptions": "BotoCoreError",
+    "gcsfs.retry": "HttpError", "google.auth.exceptions": "GoogleAuthError",
+}  # fmt: skip
+_VERSIONS = ("ETag", "etag", "md5Hash", "generation", "mtime", "LastModified", "last_modified", "created")
 
 
-def copy_objects(url: str, names: re.Pattern[str]) -> list[Path]:
-    """The local copies of a file, of a pattern's files, or of those of a folder's files whose names match `names`.
+class ObjectResponse(AbstractContextManager["ObjectResponse"]):
+    """The rest of a file, from the start of a requested range on; `status` and `headers` are those that HTTP would have."""
 
-    A file is copied again only if its version in the store has changed. Raises ConfigError for an unknown kind of store or a
-    missing package, ServiceError if the store cannot be read.
+    def __init__(self, url: str, requested: Mapping[str, str]) -> None:
+        store, key = _open_store(url)
+        with _store_errors():
+            info, self._file = store.info(key), store.open(key, "rb")
+            version, size = f'"{next((info[name] for name in _VERSIONS if info.get(name)), "")}"', info.get("size")
+            same = requested.get("If-Range") == version and self._file.seekable()
+            start = int(requested["Range"].removeprefix("bytes=").rstrip("-")) if same else 0
+            self._file.seek(start) if start else None
+        self.status = 206 if start else 200
+        self.headers = {"ETag": version, "Content-Range": f"bytes {start}-{(size or 1) - 1}/{size}" if start else ""}
+        self.headers |= {"Content-Length": str(size - start)} if size is not None else {}
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def read1(self, size: int) -> bytes:
+        with _store_errors():
+            return bytes(self._file.read(size))
+
+
+def list_objects(url: str) -> Iterator[tuple[str, str, int | None]]:
+    """Name, address and bytes of a file, of all files below a folder, or of those in a folder that match a pattern.
+
+    Raises ConfigError for an address that cannot be read, and OSError if the store cannot be.
     """
+    store, top = _open_store(url)
+    parent, _, last = top.rpartition("/")
+    with _store_errors():
+        root = parent if has_magic(last) or store.isfile(top) else top
+        for _, _, files in store.walk(root, maxdepth=None if root == top else 1, detail=True, on_error="raise"):
+            for name, info in files.items():
+                path = str(info["name"])[len(root) :].strip("/")
+                if ".." in path.split("/"):
+                    raise ConfigError(f"{info['name']}: '..' in the name of a file; rename it in the store")
+                if root == top or fnmatchcase(name, last):
+                    yield path, f"{url.partition('://')[0]}://{info['name']}", info.get("size")
+
+
+def _open_store(url: str) -> Any:
     import fsspec
 
+    if "@" in url.partition("://")[2].partition("/")[0] or "::" in url:
+        raise ConfigError(f"{url.rpartition('@')[2]}: a key or a chain of stores in an address; {_WANTED}")
     try:
-        store, top = fsspec.core.url_to_fs(url)
-        store.invalidate_cache()
-        every = filter(store.isfile, store.glob(top)) if has_magic(top) else store.find(top)
-        keys = [key for key in every if has_magic(top) or key == top or names.fullmatch(PurePosixPath(key).name)]
-        files = [RemoteFile(key, _local_path(url, key), store.size(key)) for key in keys]
-        with lock(OBJECTS), bar(f"copy of {url}", sum(file.size or 0 for file in files), unit="bytes") as advance:
-            for file in files:
-                _copy(store, file, advance)
-    except (ImportError, ValueError) as error:
-        raise ConfigError(f"{url}: {error}") from error
-    except _store_errors() as error:
-        raise ServiceError(
-            f"cannot read {url} ({' '.join(str(error).split())}); run the same command again to go on"
-        ) from error
-    return [file.path for file in files]
+        return fsspec.core.url_to_fs(url)
+    except (ImportError, ValueError, TypeError) as error:  # ImportError: "Install s3fs to access S3"
+        raise ConfigError(f"{url}: {' '.join(str(error).split())}; {_WANTED}") from error
 
 
-def _store_errors() -> tuple[type[Exception], ...]:
-    """What reading a store can raise: fsspec passes on what the package of a store raises."""
-    names = {"aiohttp": "ClientError", "azure.core.exceptions": "AzureError", "botocore.exceptions": "BotoCoreError"}
-    loaded = [getattr(sys.modules[module], name) for module, name in names.items() if module in sys.modules]
-    return (OSError, *loaded)
-
-
-def _local_path(url: str, key: str) -> Path:
-    parts = [part for part in key.split("://")[-1].split("/") if part]
-    if ".." in parts or "." in parts:
-        raise ValueError(f"the file name {key!r} cannot be used here")
-    return OBJECTS.joinpath(url.split("://")[0], *parts)
-
-
-def _copy(store: Any, file: RemoteFile, advance: Callable[[float], None]) -> None:
-    """Copy a file, unless its version is here; a partial copy of the same version is continued."""
-    part, tag, version = file.sidecar("part"), file.sidecar("tag"), str(store.checksum(file.url))
-    known = tag.exists() and tag.read_text(encoding="utf-8") == version
-    if known and file.path.exists() and not part.exists():
-        advance(file.size or 0)
-        return
-    file.path.parent.mkdir(parents=True, exist_ok=True)
-    with report_full_disk(file.path), open(part, "ab" if known else "wb") as target:
-        tag.write_text(version, encoding="utf-8")
-        advance(target.tell())
-        with store.open(file.url, "rb") as source:
-            source.seek(target.tell())
-            while chunk := source.read(_CHUNK):
-                write_bytes(target, chunk)
-                advance(len(chunk))
-        target.flush()
-        os.fsync(target.fileno())
-        if target.tell() != file.size:
-            raise OSError(f"{file.url} has {file.size:,} bytes in the store, {target.tell():,} were read")
-    os.replace(part, file.path)
+@contextmanager
+def _store_errors() -> Iterator[None]:
+    """Raise OSError for what the package of a store raises, which fsspec passes on."""
+    try:
+        yield
+    except tuple(
+        getattr(sys.modules[module], name) for module, name in _ERRORS.items() if module in sys.modules
+    ) as error:
+        raise OSError(" ".join(str(error).split())) from error

@@ -51,7 +51,7 @@ def begin(folder, content=CONTENT[:3000], tag=None):
 
 def test_a_download_resumes_after_a_broken_connection(server, tmp_path):
     server.cut = 3000
-    download.download_file(f"{server.url}/a.zip", tmp_path / "new/a.zip")
+    download.download_all([RemoteFile(f"{server.url}/a.zip", tmp_path / "new/a.zip")], tmp_path / "new")
     assert (tmp_path / "new/a.zip").read_bytes() == CONTENT
     assert ranges(server) == [None, "bytes=3000-", "bytes=6000-", "bytes=9000-"]
     assert names(tmp_path / "new") == {"a.zip"}
@@ -162,7 +162,7 @@ def test_the_contact_is_sent_and_a_refusal_is_one_line(server, tmp_path, monkeyp
     [agent] = server.agents
     assert re.match(r"ifqa/.*\(me@example\.org\)", agent)
     with refused(r"^cannot fetch http://127.0.0.1:9/a.zip \("):
-        download.download_file("http://127.0.0.1:9/a.zip", tmp_path / "a.zip")
+        download.download_all([RemoteFile("http://127.0.0.1:9/a.zip", tmp_path / "a.zip")], tmp_path)
 
 
 def test_a_redirect_is_followed_with_the_range_but_not_in_a_circle(server, tmp_path):
@@ -203,7 +203,7 @@ def test_a_disk_that_fills_up_is_reported_and_the_part_is_kept(server, tmp_path,
 
 def test_a_killed_download_resumes(server, tmp_path):
     server.files["/a.zip"], server.slowly = bytes(300_000), 0.001
-    code = f"from pathlib import Path; from ifqa.storage.download import download_file; download_file('{server.url}/a.zip', Path('a.zip'))"
+    code = f"from pathlib import Path; from ifqa.storage.download import RemoteFile, download_all; download_all([RemoteFile('{server.url}/a.zip', Path('a.zip'))], Path())"
     child = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.getcwd()})
     part = tmp_path / ".a.zip.part"
     while not (part.exists() and part.stat().st_size > 100_000):

@@ -19,7 +19,7 @@ from ifqa.errors import FormatError, MissingInput
 from ifqa.progress import bar
 from ifqa.settings import check_shape
 from ifqa.storage.artifacts import MANIFEST, Artifact, read_manifest
-from ifqa.storage.download import download_file
+from ifqa.storage.download import RemoteFile, download_all
 from ifqa.storage.files import atomic_write, cached_sha256, json_line, read_json, write_bytes, write_json
 
 VERSION = 3  # increment when the same input files give different lines
@@ -47,7 +47,7 @@ def build_causalqa(root: Path, folder: Path | None) -> Iterator[str]:
     if folder is None:
         folder = root / "data" / "causalqa-release"
         if not (folder.is_dir() and release.find_release(folder)):
-            download_file(release.URL, folder / Path(release.URL).name)
+            download_all([RemoteFile(release.URL, folder / Path(release.URL).name)], folder)
     if not folder.is_dir():
         raise MissingInput(f"--from {folder}: no such folder")
     released, eli5 = release.find_release(folder), release.find_eli5(folder / ELI5)

@@ -204,20 +204,19 @@ class Extractive(Reader):
 class Sentence(Extractive):
     """Answers with the sentence that 'extractive' takes its answer from, for questions that ask for a clause, such as why.
 
-    Settings and confidence are those of 'extractive'.
+    The settings are those of 'extractive'. Confidence and threshold hold for the short answer: they are fitted on those.
     """
 
-    def answer(
+    def read(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
-    ) -> list[Prediction]:
-        predictions = []
-        for prediction, ranking in zip(super().answer(questions, passages, advance), passages, strict=True):
-            if (how := prediction.how) and prediction.answer:
+    ) -> list[tuple[Prediction, Mapping[str, float]]]:
+        answers = super().read(questions, passages, advance)
+        for n, ((prediction, features), ranking) in enumerate(zip(answers, passages, strict=True)):
+            if how := prediction.how:
                 text = next(passage.text for passage in ranking if passage.id == how.passage_id)
-                sentence = text[slice(*how.sentence)]
-                prediction = replace(prediction, answer=sentence, completion=sentence)
-            predictions.append(prediction)
-        return predictions
+                sentence, how = text[slice(*how.sentence)], replace(how, calculation=None)
+                answers[n] = replace(prediction, answer=sentence, completion=sentence, how=how), features
+        return answers
 
 
 def _choose(
