@@ -203,7 +203,7 @@ def test_a_model_that_answers_badly_says_so_before_it_starts(folder, open_model,
     shutil.copytree(folder, tmp_path / "models/smollm2")
     open_model(model="smollm2", root=tmp_path)
     assert "answered none of 100 questions" in caplog.text
-    assert "qwen2.5-coder-1.5b" in caplog.text
+    assert "qwen2.5-coder-0.5b-ifqa" in caplog.text
     caplog.clear()
     open_model(model="models/smollm2", root=tmp_path)
     assert not caplog.text

@@ -1,4 +1,4 @@
-"""The tuned language model that comes with the package, an adapter of a model that is fetched."""
+"""The tuned language model that comes with the package: an adapter of a model that is fetched."""
 
 import pytest
 from refusals import refused
