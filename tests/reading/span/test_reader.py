@@ -51,9 +51,10 @@ def test_the_sentence_of_an_answer_can_be_the_answer(reader):
         TEXTS[2][0],
     ]
     for span, sentence in zip(spans, sentences, strict=True):
-        assert replace(sentence, answer=span.answer, completion=span.completion) == span
+        assert replace(sentence, answer=span.answer, completion=span.completion, how=span.how) == span
+        assert sentence.how == replace(span.how, calculation=None)
     [withheld] = Sentence(precision="float32", threshold=1.0).answer(QUESTIONS[:1], PASSAGES[:1])
-    assert (withheld.answer, withheld.candidate) == ("", "Anselm Crossing")
+    assert (withheld.answer, withheld.candidate) == ("", TEXTS[0][0])
 
 
 def test_a_passages_relevance_is_its_share_of_the_softmax():
