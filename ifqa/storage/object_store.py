@@ -25,7 +25,7 @@ class ObjectResponse(AbstractContextManager["ObjectResponse"]):
         with _store_errors():
             info, self._file = store.info(key), store.open(key, "rb")
             version, size = f'"{next((info[name] for name in _VERSIONS if info.get(name)), "")}"', info.get("size")
-            same = requested.get("If-Range") == version and self._file.seekable()
+            same = requested.get("If-Range") == version != '""' and self._file.seekable()
             start = int(requested["Range"].removeprefix("bytes=").rstrip("-")) if same else 0
             self._file.seek(start) if start else None
         self.status = 206 if start else 200
