@@ -27,7 +27,8 @@ class ObjectResponse(AbstractContextManager["ObjectResponse"]):
             version, size = f'"{next((info[name] for name in _VERSIONS if info.get(name)), "")}"', info.get("size")
             same = requested.get("If-Range") == version != '""' and self._file.seekable()
             start = int(requested["Range"].removeprefix("bytes=").rstrip("-")) if same else 0
-            self._file.seek(start) if start else None
+            if start:
+                self._file.seek(start)
         self.status = 206 if start else 200
         self.headers = {"ETag": version, "Content-Range": f"bytes {start}-{(size or 1) - 1}/{size}" if start else ""}
         self.headers |= {"Content-Length": str(size - start)} if size is not None else {}

@@ -16,7 +16,6 @@ from pydantic import Field
 from ifqa.errors import ConfigError
 from ifqa.llms.hf import HF
 from ifqa.models.causal_lm import CausalLMFiles, base_model, find_causal_lm
-from ifqa.models.hub import local_path
 from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.demonstrations import Demo
 from ifqa.prompting.prompts import Prompt, load_prompt, prompt_path
@@ -78,7 +77,7 @@ class Llm(EpochTrainer):
 
         self.check_data(dataset, folder)
         source = find_causal_lm(self.model)
-        base = base_model(local_path(self.model)) if source.adapter else self.model
+        base = base_model(source.adapter) if source.adapter else self.model
         inputs = self.inputs(dataset) | {
             "prompt": sha256(prompt_path(self.prompt)),
             "base": {"name": base, "sha256": CausalLMFiles(source.folder).fingerprint},
