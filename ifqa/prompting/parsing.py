@@ -1,7 +1,7 @@
 """Parses the answer out of a completion by the prompt's rule, or reports that there is none.
 
     first line   the first line that is not empty, without a leading marker
-    last marker  the text after the last marker ("Answer:") that begins a line, on that line or the next
+    last marker  the text after the last marker ("Answer:") that begins a line or follows a sentence, on that line or the next
     json         the values of a JSON object, whose keys the markers name; a server keeps the model to its schema
     whole        the whole completion on one line (GenRead's background), without a leading marker
 
@@ -22,6 +22,8 @@ from typing import Literal
 from ifqa.settings import StrictModel
 
 Rule = Literal["first line", "last marker", "json", "whole"]
+#: Raise a rule's version when it parses completions differently, so that its answers are parsed again.
+RULE_VERSIONS: dict[Rule, str] = {"last marker": "2"}
 
 _NOTHING = re.compile(r"[\s`*_#>~-]*")
 _WRAPS = [(mark, mark) for mark in ("**", "__", "*", "_", "`", '"', "'")] + [("“", "”"), ("‘", "’")]
@@ -85,6 +87,8 @@ class AnswerParser(StrictModel):
 
     def _answer_lines(self, text: str, labels: tuple[str, ...]) -> list[str]:
         """The lines up to the answer, before the model continues with another question."""
+        if self.rule == "last marker":
+            text = re.sub(rf"(?<=[.!?)\"'”’。])[ \t]+(?={re.escape(self.answer)})", "\n", text)
         lines, answered = text.split("\n"), False
         for n, line in enumerate(lines):
             if answered and line.lstrip().startswith(labels):

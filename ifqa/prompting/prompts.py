@@ -28,7 +28,7 @@ from pydantic import Field, PrivateAttr, StringConstraints
 
 from ifqa.errors import ConfigError, unknown_name
 from ifqa.prompting.demonstrations import Demo
-from ifqa.prompting.parsing import AnswerParser, ParsedAnswer, label_choices, match_choice
+from ifqa.prompting.parsing import RULE_VERSIONS, AnswerParser, ParsedAnswer, label_choices, match_choice
 from ifqa.records import Passage
 from ifqa.settings import Positive, StrictModel, Text, parse_section
 from ifqa.storage.files import read_toml
@@ -110,6 +110,10 @@ class Prompt(StrictModel):
         """The answer in a completion of either form, or a `problem`; if the prompt shows choices, one of `choices`."""
         parsed = self._parser.parse(completion, self._labels)
         return match_choice(parsed, choices) if self.shows_choices and choices else parsed
+
+    @property
+    def rule_version(self) -> str:
+        return RULE_VERSIONS.get(self._parser.rule, "")
 
     @property
     def shows_choices(self) -> bool:

@@ -112,7 +112,8 @@ class Llm(Reader):
             files += open_benchmark(benchmark, root).files(split)
         elif demos:
             files.append(demos_path(demos, root))
-        return hashlib.sha256(" ".join(map(sha256, files)).encode()).hexdigest()
+        digests = filter(None, (*map(sha256, files), load_prompt(prompt, root).rule_version))
+        return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
     def _load_demos(self, questions: Sequence[Question]) -> Demos:
         """The demonstrations; none is drawn from `questions`, because some questions are in both splits."""

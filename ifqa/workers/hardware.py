@@ -1,9 +1,7 @@
-"""The cores, GPUs and memory of this machine."""
+"""The cores and GPUs of this machine."""
 
 import os
 from pathlib import Path
-
-import psutil
 
 
 def cores() -> int:
@@ -17,13 +15,3 @@ def gpus() -> int:
     if visible is not None:
         return len([name for name in visible.split(",") if name.strip()])
     return len([path for path in Path("/dev").glob("nvidia*") if path.name.removeprefix("nvidia").isdigit()])
-
-
-def total_memory() -> float:
-    """Total memory in bytes."""
-    return float(psutil.virtual_memory().total)
-
-
-def free_memory() -> float:
-    """Memory in bytes that is free, or that the system frees when it is needed."""
-    return float(psutil.virtual_memory().available)

@@ -75,7 +75,7 @@ def machine(importable, monkeypatch):
     corpus()
     machine = SimpleNamespace(free=10_000_000_000, memory=1.6e10)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: machine)
-    monkeypatch.setattr("ifqa.pipeline.check.total_memory", lambda: machine.memory)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(total=machine.memory))
     monkeypatch.setattr("ifqa.pipeline.check.cores", lambda: 2)
     return machine
 

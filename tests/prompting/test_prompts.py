@@ -171,6 +171,8 @@ LAST_MARKER = {
     "So.\nAnswer: 1865\n\nPassages:\n\n[1] x\n\nQuestion: If?\nReasoning: y\nAnswer: 3": "1865",
     "Question: If?\nReasoning: y\nAnswer: 1865": "1865", "So.\n3. **Answer:** 1865": "1865",
     "So.\n- **Answer**: 1865": "1865", "So.\n### Answer: `1865`": "1865", "So.\n> *Answer: 1865.*": "1865",
+    "So it is 3. Answer: 1865": "1865", "So.\nAnswer: 3\nNo, wait. Answer: 1865": "1865",
+    "So it is. Answer: 1865\n\nQuestion: If?\nAnswer: 3": "1865", "So (see 3) Answer:\n1865": "1865",
     "So.\n**Answer:**\n\n**1865**": "1865", "So.\r\nAnswer: 1865\r\n": "1865",
     "The answer: 3\nAnswer: 1865\nThat is the answer: 4": "1865", "So.\nAnswer: Sagittarius A*": "Sagittarius A*",
 }  # fmt: skip
@@ -200,6 +202,7 @@ def test_factual_answers_and_a_background_are_parsed():
         ("counterfactual", " x\nFactual answer: 1869\nAnswer: 1865", "1865", "1869"),
         ("counterfactual", " x\n**Factual answer:** 1869.\n**Answer:** 1865.", "1865", "1869"),
         ("counterfactual", " x\nAnswer: 1865", "1865"),
+        ("counterfactual", " x. Factual answer: 1869. Answer: 1865", "1865"),
         ("counterfactual", " x\nFactual answer: 1869\n", "", "1869", "no line 'Answer:'"),
         ("genread-generate", " The mill\nburned.\n\nIt stood.\n\nQuestion: If?\nBackground: x", "The mill burned. It stood."),
         ("genread-generate", "**Background:** The mill.\n", "The mill."),

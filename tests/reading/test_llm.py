@@ -16,6 +16,7 @@ from ifqa.errors import IfqaError
 from ifqa.llms.openai import OpenAI
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
+from ifqa.prompting.parsing import RULE_VERSIONS
 from ifqa.reading.llm import Llm
 from ifqa.records import Passage, Question
 from ifqa.report.console import show_scores
@@ -72,6 +73,13 @@ def test_passages_beyond_the_window_and_unparsed_completions_are_counted():
     assert re.match(r"not asked: the question take", too_long.error)
     assert (unparsed.answer, unparsed.error[:10], unparsed.completion) == ("", "unparsed: ", "I cannot say.")
     assert (server.requests, reader.usage()["unparsed"], reader.usage()["retry"]) == (1, 1, 0)
+
+
+def test_answers_are_parsed_again_when_their_prompts_rule_changes(monkeypatch):
+    before = {prompt: Llm.fingerprint(prompt=prompt) for prompt in ("open-book", "open-book-cot", "counterfactual")}
+    monkeypatch.setitem(RULE_VERSIONS, "last marker", "of tomorrow")
+    changed = {prompt for prompt, fingerprint in before.items() if Llm.fingerprint(prompt=prompt) != fingerprint}
+    assert changed == {"open-book-cot", "counterfactual"}
 
 
 def test_an_answer_outside_the_choices_is_a_counted_failure():

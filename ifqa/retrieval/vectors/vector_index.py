@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -22,7 +23,6 @@ from ifqa.progress import bar
 from ifqa.retrieval.vectors.vector_store import Shards
 from ifqa.settings import Natural, StoredModel, parse_stored
 from ifqa.storage.files import atomic_write, read_json, require_file, write_bytes, write_json
-from ifqa.workers.hardware import free_memory
 
 if TYPE_CHECKING:
     import faiss
@@ -219,7 +219,7 @@ def _free_memory(device: str) -> float:
         import torch
 
         return float(torch.cuda.mem_get_info()[0])
-    return free_memory()
+    return float(psutil.virtual_memory().available)
 
 
 def load_faiss() -> Any:
