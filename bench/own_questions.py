@@ -1,9 +1,11 @@
 """Asks questions about real documents, some with an answer there and some without.
 
-    python bench/own_questions.py FOLDER [--set own|mixed] [--packages UNPACKED] [--to answers.jsonl]
+    python bench/own_questions.py FOLDER [--set own|mixed|fit|held] [--packages UNPACKED] [--to answers.jsonl]
 
 The set `own` has 80 questions about 33 manuals, half of each sort without an answer; `mixed` has 60 about 40 files of 16 kinds,
-15 of them without one. A language model wrote them from the files alone, before any system had read them.
+15 of them without one. `fit` and `held` have 85 each about other files, 40 of them without an answer: `fit` is for choosing
+between methods and for fitting, `held` and the rest for measuring. A language model wrote them from the files alone, before any
+system had read them.
 
 It gathers the files of SET-questions-files.tsv, which Debian 12's packages install, into FOLDER/docs: decompressed, and manual
 pages as text of 80 columns. UNPACKED/PACKAGE may hold a package unpacked by `dpkg-deb -x` instead. If files are missing, it
@@ -61,7 +63,7 @@ class Row(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--set", choices=("own", "mixed"), default="own")
+    parser.add_argument("--set", choices=("own", "mixed", "fit", "held"), default="own")
     parser.add_argument("--packages", type=Path, help="folder of unpacked packages")
     parser.add_argument("--to", type=Path, help="file for the answers")
     arguments = parser.parse_args()

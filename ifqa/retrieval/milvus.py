@@ -39,7 +39,8 @@ ADDRESS_VARIABLE = "MILVUS_URI"  # that of the server which gets the token, besi
 Field = Literal["bm25", "dense", "sparse"]
 _FACTS_FILE, _LITE_FILE = "milvus.json", "milvus.db"
 _INSERT_PASSAGES = 256  # passages of an insert; with 1,024 numbers each it stays below gRPC's limit of 4 MB
-_SEARCH_QUESTIONS = 64  # questions of a search
+_SEARCH_QUESTIONS = 16  # questions of a search
+_SEARCH_SECONDS = 300.0  # Milvus Lite takes 4 seconds a question over 410,612 passages
 _SECONDS = 60.0  # after which a request fails
 _LOAD_SECONDS = 600.0
 _LONGEST = 65_535  # bytes of a text or an id; the most that Milvus takes
@@ -132,7 +133,7 @@ class Milvus(IndexedRetriever):
     def _ask(self, queries: Sequence[tuple[str, Sequence[Any]]], limit: int) -> Any:
         from pymilvus import AnnSearchRequest, RRFRanker
 
-        options: dict[str, Any] = {"limit": limit, "output_fields": ["id"], "timeout": _SECONDS}
+        options: dict[str, Any] = {"limit": limit, "output_fields": ["id"], "timeout": _SEARCH_SECONDS}
         if len(queries) == 1:
             [(field, texts)] = queries
             return self._client.search(self._name, data=texts, anns_field=field, **options)
@@ -280,13 +281,16 @@ def close(client: "MilvusClient", uri: str, index: Path) -> None:
 @contextmanager
 def report_errors(uri: str, state: str = "") -> Iterator[None]:
     """Turn the server's errors into ServiceError, in one line without the token; `state` says what is kept."""
+    from grpc import RpcError
     from pymilvus import MilvusException
 
     try:
         yield
-    except MilvusException as error:
-        details = getattr(error.__cause__, "details", lambda: "")()  # gRPC's, which a refused token has
-        message = redact(f"{error.message}{details and f' ({details})'}", os.environ.get(KEY_VARIABLE, ""))
+    except (MilvusException, RpcError) as error:  # gRPC's own if a request took too long
+        details = getattr(error.__cause__ or error, "details", lambda: "")()  # gRPC's, which a refused token has
+        message = redact(
+            f"{getattr(error, 'message', 'no answer')}{details and f' ({details})'}", os.environ.get(KEY_VARIABLE, "")
+        )
         raise ServiceError(f"milvus {uri or _LITE_FILE}: {message}{state}") from error
 
 

@@ -201,6 +201,13 @@ def test_a_refused_token_and_a_silent_server_are_one_line_without_the_token(sile
     assert "hidden" not in str(caught.value)
 
 
+def test_a_search_that_takes_too_long_is_one_line(server, tmp_path, monkeypatch):
+    shared = Milvus(build(tmp_path, name="slow", uri=server, collection="slow"))
+    monkeypatch.setattr(milvus, "_SEARCH_SECONDS", 1e-4)
+    with refused(r"milvus http.*: no answer \(Deadline Exceeded\)"):
+        shared.search(QUESTIONS, 3)
+
+
 def test_addresses_that_do_not_answer_or_may_not_get_the_token_are_refused(tmp_path, monkeypatch):
     [missing] = Milvus.build_requirements(tmp_path, uri="http://127.0.0.1:1")
     assert "milvus http://127.0.0.1:1: Fail connecting" in missing.remedy
