@@ -201,11 +201,19 @@ def test_a_refused_token_and_a_silent_server_are_one_line_without_the_token(sile
     assert "hidden" not in str(caught.value)
 
 
-def test_a_search_that_takes_too_long_is_one_line(server, tmp_path, monkeypatch):
-    shared = Milvus(build(tmp_path, name="slow", uri=server, collection="slow"))
-    monkeypatch.setattr(milvus, "_SEARCH_SECONDS", 1e-4)
-    with refused(r"milvus http.*: no answer \(Deadline Exceeded\)"):
-        shared.search(QUESTIONS, 3)
+def test_an_answer_that_takes_too_long_is_one_line():
+    server = grpc.server(futures.ThreadPoolExecutor(1), handlers=[_Refusing(silent=True)])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with (
+            grpc.insecure_channel(f"127.0.0.1:{port}") as channel,
+            refused(r"milvus x: no answer \(Deadline Exceeded\)"),
+            milvus.report_errors("x"),
+        ):
+            channel.unary_unary("/milvus.proto.milvus.MilvusService/Search")(b"", timeout=0.2)
+    finally:
+        server.stop(None)
 
 
 def test_addresses_that_do_not_answer_or_may_not_get_the_token_are_refused(tmp_path, monkeypatch):
