@@ -3,6 +3,7 @@
     python bench/reading_files.py FOLDER --to reading.jsonl [--qamr 8000] [--words 190] [--most N]
     python bench/reading_files.py FOLDER --to data/reading/gold.jsonl --gold
     python bench/reading_files.py FOLDER --to data/reading/nq-swap-held.jsonl --held
+    python bench/reading_files.py FOLDER --to data/reading/plain.jsonl --plain [--most 800]
 
 FOLDER holds `span-train.jsonl.xz` (rows of SQuAD 1.1, SquadShifts and TimeQA: question, context, answers, source),
 `qamr-dev.tsv.xz` and `qamr-test.tsv.xz` (Michael et al. 2018) and `nq-swap-train.json.xz` (Longpre et al. 2021). The rows have
@@ -13,7 +14,9 @@ for `ifqa train llm`. With --gold the contexts are gold passages, for `ifqa trai
 - QAMR's questions are sampled with a seed.
 - NQ-Swap is split by the SHA-256 of the question: a third is held out of all training. --held writes it for the experiment
   nq-swap, as questions of the benchmark "file". HTML tags are removed.
-- A context of more than 190 words does not fit the span reader, so its question is left out.
+- A context of more than 190 words does not fit the span reader, so its question is left out of training.
+- --plain writes these for `ifqa train calibration --set form=plain`: the gold passage is about 100 words of the context
+  around the answer.
 """
 
 import argparse
@@ -25,6 +28,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ifqa.corpus.sentences import split_sentences
 from ifqa.formats.questions import read_questions
 from ifqa.storage.files import read_lines, write_jsonl
 
@@ -34,6 +38,7 @@ LICENCES = {
     "squad1.1-train": "CC BY-SA 4.0", "squadshifts-newwiki": "CC BY 4.0", "timeqa-human-easy": "BSD-3-Clause",
     "timeqa-human-hard": "BSD-3-Clause", "qamr": "MIT", "nq-swap": "MIT",
 }  # fmt: skip
+PASSAGE_WORDS = 100
 _TAG = re.compile(r"</?[A-Z][A-Za-z0-9]*(?: [^>]*)?>")
 _QAMR = re.compile(r"(.+?\?) {2,}(.+)")  # a question and its annotators' answers, separated by tabs
 
@@ -48,12 +53,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the draws")
     parser.add_argument("--gold", action="store_true", help="write contexts as gold passages, of three of the sources")
     parser.add_argument("--held", action="store_true", help="write only the third of NQ-Swap that is held out")
+    parser.add_argument("--plain", action="store_true", help="write the questions that are left out of training")
     arguments = parser.parse_args()
     if arguments.held:
         held = [row for row in nq_swap(arguments.folder) if held_out(row["question"])]
         rows = [{key: row[key] for key in ("question", "context", "answers")} for row in held]
     elif arguments.gold:
         rows = list(spans(arguments.folder))
+    elif arguments.plain:
+        rows = list(plain(arguments.folder, arguments.words))
     else:
         single = list(qamr(arguments.folder))
         rows = [
@@ -77,6 +85,24 @@ def row(question: str, context: str, answers: list[str], source: str) -> dict[st
 def spans(folder: Path) -> Iterator[dict[str, Any]]:
     for question in read_questions(folder / "span-train.jsonl.xz"):
         yield row(question.text, question.gold_passages[0], list(question.answers), question.label("source"))
+
+
+def plain(folder: Path, words: int) -> Iterator[dict[str, Any]]:
+    """The questions whose contexts are too long for training."""
+    for each in spans(folder):
+        if len(each["context"].split()) > words:
+            gold = [text for text in split_passages(each["context"]) if each["answers"][0] in text][:1]
+            yield {**each, "passages": gold, "context": ""}
+
+
+def split_passages(context: str) -> list[str]:
+    """Whole sentences of about 100 words."""
+    passages = [""]
+    for sentence in split_sentences(context):
+        if len(f"{passages[-1]}{sentence}".split()) > PASSAGE_WORDS and passages[-1]:
+            passages.append("")
+        passages[-1] += sentence
+    return passages
 
 
 def qamr(folder: Path) -> Iterator[dict[str, Any]]:

@@ -39,8 +39,6 @@ _EXTRAS = {
     "pymilvus": "milvus",
     "ray": "ray",
     "datasets": "train",
-    "nbclient": "notebooks",
-    "matplotlib": "notebooks",
 }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from rich.filesize import decimal
 
@@ -60,11 +60,9 @@ class Dense(IndexedRetriever):
         facts = parse_stored(_DenseFacts, read_json(path), str(path), "build it again: ifqa index CORPUS")
         weights = hub.model_fingerprint(facts.model, facts.query_model)
         encoders.refuse_other_weights(index, facts.model, facts.weights, weights)
-        settings = facts.model_dump(include={"model", "query_model", "max_tokens", "query_prefix", "passage_prefix"})
+        keys = {"model", "query_model", "max_tokens", "query_prefix", "passage_prefix", "precision"}
+        settings = facts.model_dump(include=keys)
         settings |= {"titles": "yes" if facts.titles else "no", "device": device}
-        settings["precision"] = (
-            "bfloat16" if facts.precision == "bfloat16" else "float32"
-        )  # old indexes may have "int8"
         self.encoder = encoders.cached_encoder(encoders.EncoderSettings(**settings))
         self.family, self.trained_on = facts.family, tuple(facts.trained_on)
         self._shards = Shards(index)
@@ -142,7 +140,7 @@ class Dense(IndexedRetriever):
         if factory:
             shards = Shards(folder)
             facts["faiss"] = vector_index.build_index(shards, folder, factory, train_sample=train_sample, seed=seed)
-        obsolete = ("faiss*", "trained.index") if not factory else () if keep_vectors else ("vectors-*.npy",)
+        obsolete = ("faiss*",) if not factory else () if keep_vectors else ("vectors-*.npy",)
         for path in (path for pattern in obsolete for path in folder.glob(pattern)):
             path.unlink()
         family, trained_on = encoders.read_training(model, hub.question_model(model, query_model))
@@ -199,7 +197,7 @@ class _DenseFacts(StoredModel):
     max_tokens: int | None
     query_prefix: str | None
     passage_prefix: str | None
-    precision: str
+    precision: Literal["float32", "bfloat16"]
     dimension: int | None = None
     passages: Natural
     factory: str

@@ -61,8 +61,6 @@ class StageRecord(StageUsage):
     sources: NotRequired[dict[str, Annotated[list[int | str], Field(min_length=3, max_length=3)]]]
     questions: NotRequired[Natural]
     hits: NotRequired[Natural]
-    made: NotRequired[dict[str, Natural]]  # rule -> number of generated questions
-    kept: NotRequired[dict[str, Natural]]  # rule -> number of generated questions that passed the reader's check
     label: NotRequired[str]
     trained_on_them: NotRequired[bool]
 

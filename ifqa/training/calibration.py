@@ -1,6 +1,7 @@
-"""Fits the extractive reader's confidence: a logistic regression on the right and wrong answers of cross-validation readers.
+"""Fits the extractive reader's confidence: a logistic regression on right and wrong answers to questions it was not trained on.
 
 A reader is overconfident on its own training questions, so each fold of them is read by a reader trained on the other folds.
+Plain questions, which suppose nothing, are other questions than those, and the shipped reader itself reads them.
 Every question is read twice: as retrieved, and without the gold passages, where confidence should be low.
 """
 
@@ -9,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import Field
 
@@ -17,7 +18,7 @@ from ifqa.errors import ConfigError, DamagedArtifact, IfqaError, MissingInput
 from ifqa.models.devices import resolve_device
 from ifqa.progress import bar
 from ifqa.protocols import NO_DATA, PathSetting, TrainingData
-from ifqa.reading.span.calibration import CALIBRATION_FILE, VERSION, Calibration
+from ifqa.reading.span.calibration import CALIBRATION_FILE, VERSION, Calibration, load_calibration
 from ifqa.reading.span.reader import Extractive as Reader
 from ifqa.reading.span.weights import fingerprint_weights, resolve_encoder
 from ifqa.records import Passage, Prediction, Question
@@ -35,6 +36,7 @@ logger = logging.getLogger(__name__)
 
 FOLDS = "folds"
 _BATCH = 32  # questions read together
+_SETTINGS = ("folds", "seed", "average", "passages", "without_gold", "false_abstentions")  # that a calibration names
 
 
 class HeldOutPrediction(TypedDict):
@@ -55,8 +57,9 @@ class CalibrationTrainer(DataclassTrainer):
     folder = "models/extractive"
     retrieved = 20
 
+    form: Literal["counterfactual", "plain"] = "counterfactual"  # of the questions; a plain one supposes nothing
     seed: Natural = 0  # assigns questions to folds
-    folds: Annotated[int, Field(ge=2)] = 4  # readers to train; no two folds share a question or a gold passage
+    folds: Annotated[int, Field(ge=2)] = 4  # no two folds share a question or a gold passage
     passages: Positive = 5  # passages read per question
     without_gold: Annotated[float, Field(ge=0, lt=1)] = 0.2  # total weight of the readings without gold passages
     false_abstentions: Share = 0.1  # share of the questions read with a gold passage that get an abstention
@@ -69,41 +72,61 @@ class CalibrationTrainer(DataclassTrainer):
         self.device = resolve_device(self.device)
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
-        _find_start(folder, _read_manifest(folder, dataset), self.start)
+        manifest = _read_manifest(folder)
+        trained_on, wanted = manifest.get("sources", {}), dataset.sources
+        files = ", ".join(wanted) or "these questions"
+        if self.form == "plain":
+            if set(trained_on.values()) & set(wanted.values()):
+                raise ConfigError(f"{folder} was trained on {files}; wanted plain questions that it was not trained on")
+            if load_calibration(folder, fingerprint_weights(folder)) is None:
+                mend = f"fit it first: ifqa train calibration --to {folder}"
+                raise MissingInput(f"{folder} has no {CALIBRATION_FILE} of counterfactual questions; {mend}")
+        elif sorted(trained_on.values()) != sorted(wanted.values()):
+            mend = "name its training split with --benchmark and --split, or, for plain questions, --set form=plain"
+            raise ConfigError(f"{folder} was trained on {', '.join(trained_on) or 'no file'}, not on {files}; {mend}")
+        else:
+            _find_start(folder, manifest, self.start)
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, Any]:
         """Fit on the folds, and write `calibration.json` next to the weights; returns its content.
 
-        The weights must be trained on the same questions. Folds resume from `folds/N/`, which may be removed afterwards.
+        The weights must be trained on the same questions, or on none of them if these are plain; the calibration of the
+        counterfactual questions comes first. Folds resume from `folds/N/`, which may be removed afterwards.
         """
-        manifest = _read_manifest(folder, dataset)
+        self.check_data(dataset, folder)
         encoder = str(resolve_encoder(folder, self.encoder).folder)
+        fold_of = assign_folds(dataset.questions, self.folds, self.seed)
+        rows: list[HeldOutPrediction] = []
+        for fold in range(self.folds):
+            held_out = dataset.select([n for n, number in enumerate(fold_of) if number == fold])
+            others = dataset.select([n for n, number in enumerate(fold_of) if number != fold])
+            weights = folder if self.form == "plain" else self._train_fold(folder, fold, encoder, others, held_out)
+            reader = Reader(weights=str(weights), encoder=encoder, device=self.device)
+            rows += _read_fold(reader, fold, self.passages, held_out)
+        fitted_on = {"sources": dataset.sources, "questions": len(dataset.questions), "rows": len(rows)}
+        fitting = {
+            **fit_calibration(rows, self.without_gold, self.false_abstentions),
+            "fitted_on": {name: getattr(self, name) for name in _SETTINGS} | fitted_on,
+            "measured": cross_validate(rows, self.without_gold, self.false_abstentions),
+        }
+        content: dict[str, Any] = {"version": VERSION, "weights": fingerprint_weights(folder), **fitting}
+        if self.form == "plain":
+            content = {**read_json(folder / CALIBRATION_FILE), "plain": fitting}
+        write_json(folder / CALIBRATION_FILE, content)
+        logger.info(f"{folder / CALIBRATION_FILE}: {json.dumps(fitting['measured'])}")
+        return content
+
+    def _train_fold(self, folder: Path, fold: int, encoder: str, others: TrainingData, held_out: TrainingData) -> Path:
+        """The folder of a reader that was trained on the other folds, as the weights in `folder` were on all."""
+        manifest, weights = _read_manifest(folder), folder / FOLDS / str(fold)
+        counts = f"training on {len(others.questions)} questions, reading {len(held_out.questions)}"
+        logger.info(f"fold {fold + 1} of {self.folds}: {counts}")
         settings = {
             **manifest["settings"], "average": self.average, "device": self.device, "encoder": encoder,
             "start": _find_start(folder, manifest, self.start),
         }  # fmt: skip
-        fold_of = assign_folds(dataset.questions, self.folds, self.seed)
-        rows: list[HeldOutPrediction] = []
-        for fold in range(self.folds):
-            weights = folder / FOLDS / str(fold)
-            held_out = dataset.select([n for n, number in enumerate(fold_of) if number == fold])
-            others = dataset.select([n for n, number in enumerate(fold_of) if number != fold])
-            counts = f"training on {len(others.questions)} questions, reading {len(held_out.questions)}"
-            logger.info(f"fold {fold + 1} of {self.folds}: {counts}")
-            configure_trainer(Extractive, **settings).train(_exclude_gold(others, held_out), weights)
-            reader = Reader(weights=str(weights), encoder=encoder, device=self.device)
-            rows += _read_fold(reader, fold, self.passages, held_out)
-        content = {
-            "version": VERSION,
-            **fit_calibration(rows, self.without_gold, self.false_abstentions), "weights": fingerprint_weights(folder),
-            "fitted_on": {"sources": dataset.sources, "folds": self.folds, "seed": self.seed, "average": self.average,
-                          "passages": self.passages, "without_gold": self.without_gold,
-                          "false_abstentions": self.false_abstentions, "questions": len(dataset.questions), "rows": len(rows)},
-            "measured": cross_validate(rows, self.without_gold, self.false_abstentions),
-        }  # fmt: skip
-        write_json(folder / CALIBRATION_FILE, content)
-        logger.info(f"{folder / CALIBRATION_FILE}: {json.dumps(content['measured'])}")
-        return content
+        configure_trainer(Extractive, **settings).train(_exclude_gold(others, held_out), weights)
+        return weights
 
 
 def fit_calibration(rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float) -> dict[str, Any]:
@@ -164,19 +187,13 @@ def cross_validate(
     return {name: None if score is None else round(100 * score, 2) for name, score in scores.items()}
 
 
-def _read_manifest(folder: Path, dataset: TrainingData) -> dict[str, Any]:
+def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     manifest = read_json(path) if path.exists() else None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("settings"), dict):
         raise MissingInput(f"{folder}: no weights with a manifest; train them: ifqa train extractive --to {folder}")
     if file := damaged_file(folder, manifest.get("files", {})):
         raise DamagedArtifact(f"{folder / file} is missing or altered; train the weights again")
-    if sorted(manifest.get("sources", {}).values()) != sorted(dataset.sources.values()):
-        trained_on, files = (", ".join(sources) for sources in (manifest.get("sources", {}), dataset.sources))
-        mend = "name its training split with --benchmark and --split"
-        raise ConfigError(
-            f"{folder} was trained on {trained_on or 'no file'}, not on {files or 'these questions'}; {mend}"
-        )
     return manifest
 
 

@@ -5,7 +5,6 @@ rate and speed. The last file written, in the checkpoints and in the folder, is 
 training, finished or not, is refused.
 """
 
-import importlib.util
 import json
 import logging
 import math
@@ -88,18 +87,13 @@ def _require_same(folder: Path, name: str, inputs: Mapping[str, object]) -> dict
 
 
 class TrainingLog:
-    """The log of a training, `log.jsonl`; with the package tensorboard also an event file in `tensorboard/`."""
+    """The log of a training, `log.jsonl`."""
 
     def __init__(self, folder: Path, done: int, steps: int) -> None:
         """Continue the log of a training of `steps` steps after its step `done`; a new training gets a new log."""
         self._path, self._steps = folder / LOG, steps
         truncate_log(self._path, lambda _, line: isinstance(step := line.get("step"), int) and step <= done)
         self._last = done, time.monotonic()
-        self._board: Any = None
-        if importlib.util.find_spec("tensorboard"):
-            from torch.utils.tensorboard import SummaryWriter
-
-            self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=done + 1)
 
     def add(self, step: int, **measures: float) -> None:
         """Append a line for the steps up to `step`, as one write."""
@@ -110,10 +104,6 @@ class TrainingLog:
         numbers = {name: float(f"{number:.6g}") for name, number in measures.items() if math.isfinite(number)}
         with open(self._path, "ab") as handle:
             write_bytes(handle, json_line({"step": step, "steps": self._steps, **numbers}))
-        for name, number in numbers.items() if self._board else ():
-            self._board.add_scalar(name, number, step)
-        if self._board:
-            self._board.flush()
 
 
 def log_interval(every: int) -> int:
@@ -202,9 +192,9 @@ def newest_checkpoint(folder: Path) -> Path | None:
     return None
 
 
-def prune_checkpoints(folder: Path, most: int = 2) -> None:
-    """Remove all but the newest checkpoints, as transformers does after each save."""
-    for checkpoint in _checkpoints(folder)[:-most]:
+def prune_checkpoints(folder: Path) -> None:
+    """Remove all but the two newest checkpoints, as transformers does after each save."""
+    for checkpoint in _checkpoints(folder)[:-2]:
         shutil.rmtree(checkpoint)
 
 

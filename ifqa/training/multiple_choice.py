@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -101,11 +101,6 @@ class ChoiceTrainer(EpochTrainer):
 
     device: str = "auto"
     checkpoint_every: Positive = 200
-
-    def inputs(self, dataset: TrainingData) -> dict[str, Any]:
-        inputs = super().inputs(dataset)  # keeps removed settings, of training for consistency, at their defaults
-        inputs["settings"] |= {"augment": False, "symmetry": 0.0, "transitivity": 0.0}
-        return inputs
 
     def fit(
         self, model: "nn.Module", folder: Path, labels: Sequence[int], collate: Callable[[Sequence[int]], Features],

@@ -56,8 +56,7 @@ class Workers:
 
 
 def map_tasks(
-    function: Callable[[Task], Result], tasks: Iterable[Task], *, workers: int = 0, engine: Engine = "local", gpus: int = 0,
-    name: Callable[[Task], str] = str,
+    function: Callable[[Task], Result], tasks: Iterable[Task], *, workers: int = 0, engine: Engine = "local", gpus: int = 0
 ) -> Iterator[tuple[Task, Result]]:  # fmt: skip
     """Yield each task and its result, in the order in which they finish.
 
@@ -70,12 +69,11 @@ def map_tasks(
         workers: number of workers; 0 for one per core of the machine or the cluster. A single worker is this process.
         engine: "local" for processes of this machine; "ray" for the cluster of RAY_ADDRESS, or a cluster started here.
         gpus: GPUs of this machine; each worker sees one GPU. With Ray, any number above 0 gives each task a GPU.
-        name: the name of a task in error messages.
     """
     errors: list[IfqaError] = []
     source = _read_tasks(tasks, errors)
     if engine == "ray":
-        yield from _map_on_ray(function, source, workers, gpus, name)
+        yield from _map_on_ray(function, source, workers, gpus)
     else:
         workers = workers or cores()
         first = list(islice(source, 2))
@@ -84,7 +82,7 @@ def map_tasks(
         if alone:
             yield from ((task, function(task)) for task in source)
         else:
-            yield from _map_on_processes(function, source, workers, gpus, name)
+            yield from _map_on_processes(function, source, workers, gpus)
     if errors:
         raise errors[0]
 
@@ -155,7 +153,7 @@ def _end_with_parent() -> None:
 
 
 def _map_on_processes(
-    function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int, name: Callable[[Task], str]
+    function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int
 ) -> Iterator[tuple[Task, Result]]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpus else [""]
     devices = cycle(visible if visible != [""] else map(str, range(gpus)) if gpus else [None])
@@ -192,7 +190,7 @@ def _map_on_processes(
                     if deaths[number] < ATTEMPTS:
                         waiting.appendleft((number, task))
                     else:
-                        failure = failure or _worker_death_error(name(task), worker.process.exitcode or 0)
+                        failure = failure or _worker_death_error(str(task), worker.process.exitcode or 0)
                     continue
                 idle.append(worker)
                 if isinstance(reply, Exception):
@@ -218,7 +216,7 @@ def _worker_death_error(task: str, code: int | str) -> Exception:
 
 
 def _map_on_ray(
-    function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int, name: Callable[[Task], str]
+    function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int
 ) -> Iterator[tuple[Task, Result]]:
     failure: Exception | None = None
     has_more = True
@@ -241,7 +239,7 @@ def _map_on_ray(
                     raise
                 failure = failure or error.cause
             except ray.exceptions.RayError as error:
-                failure = failure or _worker_death_error(name(finished), type(error).__name__)
+                failure = failure or _worker_death_error(str(finished), type(error).__name__)
     if failure:
         raise failure
 

@@ -1,8 +1,6 @@
 """One training in a folder: what counts as finished, and what is refused."""
 
 import json
-import sys
-from types import SimpleNamespace
 
 import pytest
 from refusals import refused
@@ -91,22 +89,3 @@ def test_a_resumed_training_continues_its_log_and_a_new_one_begins_it_again(tmp_
     assert [(line["step"], line.get("loss")) for line in lines()] == [(10, 0.123457), (20, None), (20, None), (30, 0.2)]
     checkpoints.TrainingLog(tmp_path, 0, 40)
     assert lines() == []
-
-
-def test_a_log_is_also_written_for_tensorboard_if_it_is_installed(tmp_path, monkeypatch):
-    written = []
-
-    class SummaryWriter:
-        def __init__(self, folder, purge_step):
-            written.append((folder, purge_step))
-
-        def add_scalar(self, *scalar):
-            written.append(scalar)
-
-        def flush(self):
-            written.append("flushed")
-
-    monkeypatch.setattr(checkpoints.importlib.util, "find_spec", lambda name: name == "tensorboard")
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=SummaryWriter))
-    checkpoints.TrainingLog(tmp_path, 5, 40).add(5, loss=0.5)
-    assert written == [(str(tmp_path / "tensorboard"), 6), ("loss", 0.5, 5), "flushed"]

@@ -78,8 +78,8 @@ def test_a_dead_worker_is_replaced_and_its_task_repeated(tmp_path):
 
 
 def test_a_task_at_which_workers_die_is_named():
-    results = map_tasks(tasks.die_at_three, range(6), workers=2, name=lambda n: f"task number {n}")
-    assert 3 not in dict(results_until(r"died 2 times at task number 3 \(signal 9\)", results))
+    results = map_tasks(tasks.die_at_three, range(6), workers=2)
+    assert 3 not in dict(results_until(r"died 2 times at 3 \(signal 9\)", results))
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "nonsense"])

@@ -168,9 +168,11 @@ class Extractive(Reader):
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
         """Predictions. The passage that contributes most to the answer comes first; the rest follow by their best candidates."""
-        predictions = []
-        for prediction, features in self.read(questions, passages, advance):
-            confidence = self.calibration.confidence(features) if self.calibration and features else None
+        predictions, calibration = [], self.calibration
+        for question, (prediction, features) in zip(questions, self.read(questions, passages, advance), strict=True):
+            confidence = (
+                calibration.regression(question.text).confidence(features) if calibration and features else None
+            )
             predictions.append(replace(prediction, confidence=confidence).abstain_below(self.threshold))
         return predictions
 

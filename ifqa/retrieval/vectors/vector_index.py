@@ -110,7 +110,7 @@ def build_index(
     """
     faiss, dimension = load_faiss(), shards.dimension()
     index, sample, parts = _create_index(factory, dimension), 0, list[_IndexPart]()
-    for path in (*folder.glob("faiss*"), *folder.glob("trained.index")):
+    for path in folder.glob("faiss*"):
         path.unlink()
     if not index.is_trained:  # enough vectors for each centroid and for a transform's dimensions
         lists, transformed = re.search(r"IVF(\d+)", factory), bool(re.match("OPQ|PCA|ITQ", factory))

@@ -8,7 +8,6 @@ interrupted build reuses finished shards.
 import hashlib
 import logging
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
 from ifqa.corpus.passage_store import count_passages, parse_passage
@@ -261,7 +261,7 @@ def estimate_encoding(passages: int, encode: Encode, device: str, *, gpus: int =
     per_second = len(sample) / (time.perf_counter() - started) * gpus
     per_passage = vectors.nbytes / len(sample)
     disk = passages * (per_passage + ID_BYTES)
-    memory = _peak_memory() + 3 * SHARD_PASSAGES * (per_passage + _LINE_BYTES)
+    memory = psutil.Process().memory_info().rss + 3 * SHARD_PASSAGES * (per_passage + _LINE_BYTES)
     about = f" at {per_second:,.0f} passages a second, measured now"
     return BuildCost(passages / per_second, disk, memory, about)
 
@@ -270,12 +270,3 @@ def sample_passages(device: str) -> list[Passage]:
     """Passages of 100 words on average, enough to measure the speed of a device."""
     texts = [" ".join((_SENTENCE.split() * 8)[: 52 + number]) for number in range(_SAMPLE_PASSAGES)]
     return [Passage("", "A title", text) for text in texts] * (1 if device == "cpu" else 64)
-
-
-def _peak_memory() -> float:
-    """Peak memory of this process in bytes; on Windows, which does not report it, a typical value."""
-    if sys.platform == "win32":
-        return 1e9
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)

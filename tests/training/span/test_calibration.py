@@ -15,6 +15,7 @@ from ifqa.models.hub import minilm_folder
 from ifqa.protocols import TrainingData
 from ifqa.reading.span.calibration import CALIBRATION_FILE, Calibration
 from ifqa.reading.span.reader import BUNDLED_WEIGHTS, Extractive
+from ifqa.reading.span.weights import fingerprint_weights
 from ifqa.records import Passage, Question
 from ifqa.storage.files import sha256
 from ifqa.training import calibration
@@ -147,6 +148,35 @@ def test_other_weights_or_another_start_are_refused(tmp_path, weights, spoil, co
     for start in ("", str(weights)):
         with refused(r"was not trained from the weights in .*; name the folder with --set start="):
             train(DATASET, tmp_path, start=start)
+
+
+def test_plain_questions_are_read_by_the_weights_themselves(tmp_path, weights, monkeypatch):
+    plain = replace(
+        DATASET, questions=[replace(each, text=f"Where did painter {n} live?") for n, each in enumerate(QUESTIONS)]
+    )
+    with refused("was trained on train.json; wanted plain questions that it was not trained on"):
+        train(plain, weights, form="plain")
+    plain = replace(plain, sources={"plain.jsonl": "abd"})
+    with refused(r"has no calibration\.json of counterfactual questions; fit it first"):
+        train(plain, weights, form="plain")
+    stored = {
+        "version": 2,
+        "intercept": -3.0,
+        "coefficients": {"agreement": 6.0},
+        "weights": fingerprint_weights(weights),
+    }
+    (weights / CALIBRATION_FILE).write_text(json.dumps(stored))
+    row = calibration._row
+    monkeypatch.setattr(calibration, "configure_trainer", None)  # trains no reader
+    monkeypatch.setattr(
+        calibration, "_row", lambda *args: row(*args) | {"right": args[1].id in "t/1 t/3 t/5" and not args[-1]}
+    )
+    content = train(plain, weights, form="plain", folds=2)
+    assert (content | {"plain": 0}, content["plain"]["fitted_on"]["sources"]) == (stored | {"plain": 0}, plain.sources)
+    reader = Extractive(weights=str(weights))
+    for questions, fitted in ((QUESTIONS, stored), (plain.questions, content["plain"])):
+        [(_, features)], [answer] = (call(questions[:1], RANKINGS[:1]) for call in (reader.read, reader.answer))
+        assert answer.confidence == Calibration.model_validate(fitted).confidence(features)
 
 
 @pytest.fixture
