@@ -16,7 +16,7 @@ for `ifqa train llm`. With --gold the contexts are gold passages, for `ifqa trai
   nq-swap, as questions of the benchmark "file". HTML tags are removed.
 - A context of more than 190 words does not fit the span reader, so its question is left out of training.
 - --plain writes these for `ifqa train calibration --set form=plain`: the gold passage is about 100 words of the context
-  around the answer.
+  around the answer. A quarter as many of NQ-Swap's questions are added without a passage: the other passages do not answer them.
 """
 
 import argparse
@@ -72,6 +72,10 @@ def main() -> None:
     rows = [row for row in rows if len(row["context"].split()) <= arguments.words]
     if arguments.most:
         rows = random.Random(arguments.seed).sample(rows, min(arguments.most, len(rows)))
+    if arguments.plain:
+        others = [row for row in nq_swap(arguments.folder) if not held_out(row["question"])]
+        drawn = random.Random(arguments.seed).sample(others, len(rows) // 4)
+        rows += [{**row, "passages": [], "context": ""} for row in drawn]
     if arguments.gold:
         rows = [{**row, "passages": [row["context"]], "context": ""} for row in rows]
     write_jsonl(arguments.to, rows)
