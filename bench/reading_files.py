@@ -3,7 +3,7 @@
     python bench/reading_files.py FOLDER --to reading.jsonl [--qamr 8000] [--words 190] [--most N]
     python bench/reading_files.py FOLDER --to data/reading/gold.jsonl --gold
     python bench/reading_files.py FOLDER --to data/reading/nq-swap-held.jsonl --held
-    python bench/reading_files.py FOLDER --to data/reading/plain.jsonl --plain [--most 800]
+    python bench/reading_files.py FOLDER --to data/reading/long.jsonl --long [--most 800]
 
 FOLDER holds `span-train.jsonl.xz` (rows of SQuAD 1.1, SquadShifts and TimeQA: question, context, answers, source),
 `qamr-dev.tsv.xz` and `qamr-test.tsv.xz` (Michael et al. 2018) and `nq-swap-train.json.xz` (Longpre et al. 2021). The rows have
@@ -15,8 +15,8 @@ for `ifqa train llm`. With --gold the contexts are gold passages, for `ifqa trai
 - NQ-Swap is split by the SHA-256 of the question: a third is held out of all training. --held writes it for the experiment
   nq-swap, as questions of the benchmark "file". HTML tags are removed.
 - A context of more than 190 words does not fit the span reader, so its question is left out of training.
-- --plain writes these for `ifqa train calibration --set form=plain`: the gold passage is about 100 words of the context
-  around the answer. A quarter as many of NQ-Swap's questions are added without a passage: the other passages do not answer them.
+- --long writes these for `ifqa train calibration --set form=plain`: the gold passage is the part of the context (100 words) that
+  has the answer. With --most N, N of them are drawn, and N / 4 of NQ-Swap's are added without a passage.
 """
 
 import argparse
@@ -51,17 +51,21 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=190, help="most words of a context")
     parser.add_argument("--most", type=int, help="questions in all, drawn; else every one")
     parser.add_argument("--seed", type=int, default=0, help="of the draws")
-    parser.add_argument("--gold", action="store_true", help="write contexts as gold passages, of three of the sources")
-    parser.add_argument("--held", action="store_true", help="write only the third of NQ-Swap that is held out")
-    parser.add_argument("--plain", action="store_true", help="write the questions that are left out of training")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--gold", action="store_true", help="write contexts as gold passages, of three of the sources")
+    kinds.add_argument("--held", action="store_true", help="write only the third of NQ-Swap that is held out")
+    kinds.add_argument(
+        "--long", action="store_true", help="write only questions whose contexts are too long for training"
+    )
     arguments = parser.parse_args()
     if arguments.held:
         held = [row for row in nq_swap(arguments.folder) if held_out(row["question"])]
         rows = [{key: row[key] for key in ("question", "context", "answers")} for row in held]
     elif arguments.gold:
         rows = list(spans(arguments.folder))
-    elif arguments.plain:
-        rows = list(plain(arguments.folder, arguments.words))
+    elif arguments.long:
+        write_jsonl(arguments.to, long_contexts(arguments.folder, arguments.words, arguments.most, arguments.seed))
+        return
     else:
         single = list(qamr(arguments.folder))
         rows = [
@@ -72,10 +76,6 @@ def main() -> None:
     rows = [row for row in rows if len(row["context"].split()) <= arguments.words]
     if arguments.most:
         rows = random.Random(arguments.seed).sample(rows, min(arguments.most, len(rows)))
-    if arguments.plain:
-        others = [row for row in nq_swap(arguments.folder) if not held_out(row["question"])]
-        drawn = random.Random(arguments.seed).sample(others, len(rows) // 4)
-        rows += [{**row, "passages": [], "context": ""} for row in drawn]
     if arguments.gold:
         rows = [{**row, "passages": [row["context"]], "context": ""} for row in rows]
     write_jsonl(arguments.to, rows)
@@ -91,12 +91,20 @@ def spans(folder: Path) -> Iterator[dict[str, Any]]:
         yield row(question.text, question.gold_passages[0], list(question.answers), question.label("source"))
 
 
-def plain(folder: Path, words: int) -> Iterator[dict[str, Any]]:
-    """The questions whose contexts are too long for training."""
+def long_contexts(folder: Path, words: int, most: int | None, seed: int) -> Iterator[dict[str, Any]]:
+    """Questions whose contexts are too long for training, with the part that has the answer; then NQ-Swap's, without one."""
+    draw = random.Random(seed)
+    rows = []
     for each in spans(folder):
-        if len(each["context"].split()) > words:
-            gold = [text for text in split_passages(each["context"]) if each["answers"][0] in text][:1]
-            yield {**each, "passages": gold, "context": ""}
+        parts = split_passages(each["context"]) if len(each["context"].split()) > words else []
+        if gold := next((part for part in parts if each["answers"][0] in part), ""):
+            rows.append({**each, "passages": [gold], "context": ""})
+    yield from draw.sample(rows, most) if most else rows
+    swapped = (
+        each for each in nq_swap(folder) if len(each["context"].split()) > words and not held_out(each["question"])
+    )
+    others = list({each["question"]: {**each, "passages": [], "context": ""} for each in swapped}.values())
+    yield from draw.sample(others, most // 4) if most else []
 
 
 def split_passages(context: str) -> list[str]:

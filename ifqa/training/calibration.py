@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal, TypedDict
 from pydantic import Field
 
 from ifqa.errors import ConfigError, DamagedArtifact, IfqaError, MissingInput
-from ifqa.models.devices import resolve_device
 from ifqa.progress import bar
 from ifqa.protocols import NO_DATA, PathSetting, TrainingData
+from ifqa.reading.span.arithmetic import has_supposition
 from ifqa.reading.span.calibration import CALIBRATION_FILE, VERSION, Calibration, load_calibration
 from ifqa.reading.span.reader import Extractive as Reader
 from ifqa.reading.span.weights import fingerprint_weights, resolve_encoder
@@ -51,7 +51,7 @@ class HeldOutPrediction(TypedDict):
 
 @dataclass(kw_only=True)
 class CalibrationTrainer(DataclassTrainer):
-    """Fit the span reader's confidence, on folds of its training questions; --to names its weights."""
+    """Fit the span reader's confidence, on folds of its training questions or on plain ones; --to names its weights."""
 
     libraries = ("sklearn",)
     folder = "models/extractive"
@@ -68,16 +68,15 @@ class CalibrationTrainer(DataclassTrainer):
     encoder: PathSetting = ""  # as in `ifqa.reading.span.reader.Extractive`; empty for the manifest's
     device: str = "cpu"
 
-    def __post_init__(self) -> None:
-        self.device = resolve_device(self.device)
-
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         manifest = _read_manifest(folder)
         trained_on, wanted = manifest.get("sources", {}), dataset.sources
         files = ", ".join(wanted) or "these questions"
         if self.form == "plain":
-            if set(trained_on.values()) & set(wanted.values()):
-                raise ConfigError(f"{folder} was trained on {files}; wanted plain questions that it was not trained on")
+            start = manifest.get("start", {}).get("trained", {}).get("sources", {})
+            if dataset.family or {*trained_on.values(), *start.values()} & {*wanted.values()}:
+                wish = f"questions that are not IfQA's, and that {folder} was not trained on"
+                raise ConfigError(f"form = plain: found {files}; wanted plain {wish}")
             if load_calibration(folder, fingerprint_weights(folder)) is None:
                 mend = f"fit it first: ifqa train calibration --to {folder}"
                 raise MissingInput(f"{folder} has no {CALIBRATION_FILE} of counterfactual questions; {mend}")
@@ -90,37 +89,41 @@ class CalibrationTrainer(DataclassTrainer):
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, Any]:
         """Fit on the folds, and write `calibration.json` next to the weights; returns its content.
 
-        The weights must be trained on the same questions, or on none of them if these are plain; the calibration of the
-        counterfactual questions comes first. Folds resume from `folds/N/`, which may be removed afterwards.
+        The weights must be trained on the same questions. Folds resume from `folds/N/`, which may be removed afterwards. If the
+        form is plain, the weights must be trained on none of the questions, and questions that suppose something are left out.
         """
         self.check_data(dataset, folder)
+        plain, path, weights = self.form == "plain", folder / CALIBRATION_FILE, fingerprint_weights(folder)
+        if plain:
+            dataset = dataset.select([n for n, each in enumerate(dataset.questions) if not has_supposition(each.text)])
         encoder = str(resolve_encoder(folder, self.encoder).folder)
         fold_of = assign_folds(dataset.questions, self.folds, self.seed)
         rows: list[HeldOutPrediction] = []
         for fold in range(self.folds):
             held_out = dataset.select([n for n, number in enumerate(fold_of) if number == fold])
             others = dataset.select([n for n, number in enumerate(fold_of) if number != fold])
-            weights = folder if self.form == "plain" else self._train_fold(folder, fold, encoder, others, held_out)
-            reader = Reader(weights=str(weights), encoder=encoder, device=self.device)
+            reads = folder if plain else self._train_fold(folder, fold, encoder, others, held_out)
+            reader = Reader(weights=str(reads), encoder=encoder, device=self.device)
             rows += _read_fold(reader, fold, self.passages, held_out)
-        fitted_on = {"sources": dataset.sources, "questions": len(dataset.questions), "rows": len(rows)}
-        fitting = {
-            **fit_calibration(rows, self.without_gold, self.false_abstentions),
-            "fitted_on": {name: getattr(self, name) for name in _SETTINGS} | fitted_on,
-            "measured": cross_validate(rows, self.without_gold, self.false_abstentions),
-        }
-        content: dict[str, Any] = {"version": VERSION, "weights": fingerprint_weights(folder), **fitting}
-        if self.form == "plain":
-            content = {**read_json(folder / CALIBRATION_FILE), "plain": fitting}
-        write_json(folder / CALIBRATION_FILE, content)
-        logger.info(f"{folder / CALIBRATION_FILE}: {json.dumps(fitting['measured'])}")
+        stored = read_json(path) if path.exists() else {}
+        fitted = fit_calibration(rows, self.without_gold, self.false_abstentions)
+        threshold = stored["threshold"] if plain else None  # one threshold holds for all questions
+        fitted["fitted_on"] = {name: getattr(self, name) for name in _SETTINGS if not (plain and name == "average")}
+        fitted["fitted_on"] |= {"sources": dataset.sources, "questions": len(dataset.questions), "rows": len(rows)}
+        fitted["measured"] = cross_validate(rows, self.without_gold, self.false_abstentions, threshold)
+        kept = {"plain": stored["plain"]} if "plain" in stored and stored["weights"] == weights else {}
+        content = {"version": VERSION, "weights": weights, **fitted, **kept}
+        if plain:
+            content = {**stored, "plain": {key: part for key, part in fitted.items() if key != "threshold"}}
+        write_json(path, content)
+        logger.info(f"{path}: {json.dumps(fitted['measured'])}")
         return content
 
     def _train_fold(self, folder: Path, fold: int, encoder: str, others: TrainingData, held_out: TrainingData) -> Path:
         """The folder of a reader that was trained on the other folds, as the weights in `folder` were on all."""
         manifest, weights = _read_manifest(folder), folder / FOLDS / str(fold)
-        counts = f"training on {len(others.questions)} questions, reading {len(held_out.questions)}"
-        logger.info(f"fold {fold + 1} of {self.folds}: {counts}")
+        counts = f"{len(others.questions)} questions, reading {len(held_out.questions)}"
+        logger.info(f"fold {fold + 1} of {self.folds}: training on {counts}")
         settings = {
             **manifest["settings"], "average": self.average, "device": self.device, "encoder": encoder,
             "start": _find_start(folder, manifest, self.start),
@@ -161,22 +164,22 @@ def confidence_of(row: HeldOutPrediction, calibration: Calibration) -> float:
 
 
 def cross_validate(
-    rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float
+    rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float, threshold: float | None = None
 ) -> dict[str, float | None]:
     """Measures of each fold's confidences when fitted on the other folds, in percent; None where undefined.
 
     "ECE", "Brier" and "EM-50" are over the questions as retrieved; "AUROC" compares readings with and without a gold passage, and
-    "false_abstentions" and "true_abstentions" are the shares of these two below the threshold.
+    "false_abstentions" and "true_abstentions" are the shares of these two below `threshold`, or below that of the fit.
     """
     import numpy as np
 
     columns = []  # confidence, right, gold read, removed, abstained
     for fold in sorted({row["fold"] for row in rows}):
         fitted = fit_calibration([row for row in rows if row["fold"] != fold], without_gold, false_abstentions)
-        calibration = Calibration.model_validate(fitted)
+        calibration, least = Calibration.model_validate(fitted), fitted["threshold"] if threshold is None else threshold
         for row in (row for row in rows if row["fold"] == fold):
             confidence = confidence_of(row, calibration)
-            flags = [row["right"], row["gold_read"], row["removed"], confidence < fitted["threshold"]]
+            flags = [row["right"], row["gold_read"], row["removed"], confidence < least]
             columns.append([confidence, *flags])
     table = np.array(columns, float)
     retrieved, with_gold, abstentions = table[table[:, 3] == 0][:, :2], table[:, 2] == 1, table[:, 4]
@@ -221,7 +224,10 @@ def _read_fold(reader: Reader, fold: int, count: int, held_out: TrainingData) ->
     with bar(f"reading fold {fold + 1}", len(held_out.questions)) as advance:
         for start in range(0, len(held_out.questions), _BATCH):
             questions, rankings = held_out.questions[start : start + _BATCH], held_out.rankings[start : start + _BATCH]
-            without_gold = [_remove_gold(*pair) for pair in zip(questions, rankings, strict=True)]
+            without_gold = [
+                [each for each in ranking if not any(overlaps(each.text, gold) for gold in question.gold_passages)]
+                for question, ranking in zip(questions, rankings, strict=True)
+            ]
             for removed, lists in ((False, rankings), (True, without_gold)):
                 shown = [ranking[:count] for ranking in lists]
                 predictions = reader.read(questions, shown)
@@ -237,7 +243,3 @@ def _row(
     right = not prediction.failed and bool(exact_match(prediction.answer, question.answers))
     gold_read = any(covers_gold(passage.text, question) for passage in shown)
     return {"fold": fold, "gold_read": gold_read, "removed": removed, "right": right, "features": features}
-
-
-def _remove_gold(question: Question, ranking: Sequence[Passage]) -> list[Passage]:
-    return [passage for passage in ranking if not any(overlaps(passage.text, gold) for gold in question.gold_passages)]

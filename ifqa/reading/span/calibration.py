@@ -81,7 +81,6 @@ class Regression(StoredModel):
 
     intercept: float
     coefficients: dict[Feature, float]
-    threshold: Share = 0.0  # an opened system abstains below this confidence
 
     def confidence(self, features: Mapping[str, float]) -> float:
         """The probability that an answer with these features is right."""
@@ -90,11 +89,9 @@ class Regression(StoredModel):
 
 
 class Calibration(Regression):
-    """The regression for questions that suppose something, and the one for plain questions, if it was fitted.
+    """The regression for questions that suppose something, and `plain` for others; `weights` is the hash of their reader."""
 
-    `weights` is the hash of the reader's weights that both were fitted for.
-    """
-
+    threshold: Share = 0.0  # an opened system abstains below this confidence, whatever the question
     version: int = 0
     weights: str = ""
     plain: Regression | None = None
