@@ -1,7 +1,7 @@
 """Fits the extractive reader's confidence: a logistic regression on right and wrong answers to questions it was not trained on.
 
 A reader is overconfident on its own training questions, so each fold of them is read by a reader trained on the other folds.
-Plain questions, which suppose nothing, are other questions than those, and the shipped reader itself reads them.
+Plain questions, which suppose nothing, are other questions than those, and the reader itself reads them, also from one passage.
 Every question is read twice: as retrieved, and without the gold passages, where confidence should be low.
 """
 
@@ -104,7 +104,7 @@ class CalibrationTrainer(DataclassTrainer):
             others = dataset.select([n for n, number in enumerate(fold_of) if number != fold])
             reads = folder if plain else self._train_fold(folder, fold, encoder, others, held_out)
             reader = Reader(weights=str(reads), encoder=encoder, device=self.device)
-            rows += _read_fold(reader, fold, self.passages, held_out)
+            rows += _read_fold(reader, fold, self.passages, held_out, alone=plain)
         stored = read_json(path) if path.exists() else {}
         fitted = fit_calibration(rows, self.without_gold, self.false_abstentions)
         threshold = stored["threshold"] if plain else None  # one threshold holds for all questions
@@ -218,8 +218,8 @@ def _exclude_gold(others: TrainingData, held_out: TrainingData) -> TrainingData:
     return replace(others, rankings=rankings, scores=())
 
 
-def _read_fold(reader: Reader, fold: int, count: int, held_out: TrainingData) -> list[HeldOutPrediction]:
-    """Read each question of a fold twice: as retrieved, and without the passages that overlap a gold passage."""
+def _read_fold(reader: Reader, fold: int, most: int, held_out: TrainingData, alone: bool) -> list[HeldOutPrediction]:
+    """Read each question of a fold: as retrieved, without the passages that overlap a gold one, and if `alone`, the first."""
     rows: list[HeldOutPrediction] = []
     with bar(f"reading fold {fold + 1}", len(held_out.questions)) as advance:
         for start in range(0, len(held_out.questions), _BATCH):
@@ -228,7 +228,8 @@ def _read_fold(reader: Reader, fold: int, count: int, held_out: TrainingData) ->
                 [each for each in ranking if not any(overlaps(each.text, gold) for gold in question.gold_passages)]
                 for question, ranking in zip(questions, rankings, strict=True)
             ]
-            for removed, lists in ((False, rankings), (True, without_gold)):
+            readings = [(False, rankings, most), (True, without_gold, most), (False, rankings, 1)]
+            for removed, lists, count in readings[: 2 + alone]:
                 shown = [ranking[:count] for ranking in lists]
                 predictions = reader.read(questions, shown)
                 rows += [_row(fold, *each, removed) for each in zip(questions, predictions, shown, strict=True)]
