@@ -107,7 +107,7 @@ class CalibrationTrainer(DataclassTrainer):
             rows += _read_fold(reader, fold, self.passages, held_out, alone=plain)
         stored = read_json(path) if path.exists() else {}
         fitted = fit_calibration(rows, self.without_gold, self.false_abstentions)
-        threshold = stored["threshold"] if plain else None  # one threshold holds for all questions
+        threshold = stored.get("threshold", 0.0) if plain else None  # one threshold holds for all questions
         fitted["fitted_on"] = {name: getattr(self, name) for name in _SETTINGS if not (plain and name == "average")}
         fitted["fitted_on"] |= {"sources": dataset.sources, "questions": len(dataset.questions), "rows": len(rows)}
         fitted["measured"] = cross_validate(rows, self.without_gold, self.false_abstentions, threshold)
