@@ -3,7 +3,7 @@
     python bench/reading_files.py FOLDER --to reading.jsonl [--qamr 8000] [--words 190] [--most N]
     python bench/reading_files.py FOLDER --to data/reading/gold.jsonl --gold
     python bench/reading_files.py FOLDER --to data/reading/nq-swap-held.jsonl --held
-    python bench/reading_files.py FOLDER --to data/reading/long.jsonl --long [--most 800]
+    python bench/reading_files.py FOLDER --to data/reading/long.jsonl --long [--most 500]
 
 FOLDER holds `span-train.jsonl.xz` (rows of SQuAD 1.1, SquadShifts and TimeQA: question, context, answers, source),
 `qamr-dev.tsv.xz` and `qamr-test.tsv.xz` (Michael et al. 2018) and `nq-swap-train.json.xz` (Longpre et al. 2021). The rows have
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, required=True, help="a .jsonl file")
     parser.add_argument("--qamr", type=int, default=8000, help="questions of QAMR")
     parser.add_argument("--words", type=int, default=190, help="most words of a context")
-    parser.add_argument("--most", type=int, help="questions in all, drawn; else every one")
+    parser.add_argument("--most", type=int, help="questions, drawn; else every one")
     parser.add_argument("--seed", type=int, default=0, help="of the draws")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--gold", action="store_true", help="write contexts as gold passages, of three of the sources")

@@ -94,15 +94,26 @@ class CalibrationTrainer(DataclassTrainer):
         """
         self.check_data(dataset, folder)
         plain, path, weights = self.form == "plain", folder / CALIBRATION_FILE, fingerprint_weights(folder)
+        encoder = str(resolve_encoder(folder, self.encoder).folder)
+        settings: dict[str, Any] = {}
         if plain:
             dataset = dataset.select([n for n, each in enumerate(dataset.questions) if not has_supposition(each.text)])
-        encoder = str(resolve_encoder(folder, self.encoder).folder)
+        else:
+            manifest = _read_manifest(folder)
+            settings = {
+                **manifest["settings"], "average": self.average, "device": self.device, "encoder": encoder,
+                "start": _find_start(folder, manifest, self.start),
+            }  # fmt: skip
         fold_of = assign_folds(dataset.questions, self.folds, self.seed)
         rows: list[HeldOutPrediction] = []
         for fold in range(self.folds):
             held_out = dataset.select([n for n, number in enumerate(fold_of) if number == fold])
-            others = dataset.select([n for n, number in enumerate(fold_of) if number != fold])
-            reads = folder if plain else self._train_fold(folder, fold, encoder, others, held_out)
+            reads = folder if plain else folder / FOLDS / str(fold)
+            if not plain:
+                others = dataset.select([n for n, number in enumerate(fold_of) if number != fold])
+                counts = f"{len(others.questions)} questions, reading {len(held_out.questions)}"
+                logger.info(f"fold {fold + 1} of {self.folds}: training on {counts}")
+                configure_trainer(Extractive, **settings).train(_exclude_gold(others, held_out), reads)
             reader = Reader(weights=str(reads), encoder=encoder, device=self.device)
             rows += _read_fold(reader, fold, self.passages, held_out, alone=plain)
         stored = read_json(path) if path.exists() else {}
@@ -118,18 +129,6 @@ class CalibrationTrainer(DataclassTrainer):
         write_json(path, content)
         logger.info(f"{path}: {json.dumps(fitted['measured'])}")
         return content
-
-    def _train_fold(self, folder: Path, fold: int, encoder: str, others: TrainingData, held_out: TrainingData) -> Path:
-        """The folder of a reader that was trained on the other folds, as the weights in `folder` were on all."""
-        manifest, weights = _read_manifest(folder), folder / FOLDS / str(fold)
-        counts = f"{len(others.questions)} questions, reading {len(held_out.questions)}"
-        logger.info(f"fold {fold + 1} of {self.folds}: training on {counts}")
-        settings = {
-            **manifest["settings"], "average": self.average, "device": self.device, "encoder": encoder,
-            "start": _find_start(folder, manifest, self.start),
-        }  # fmt: skip
-        configure_trainer(Extractive, **settings).train(_exclude_gold(others, held_out), weights)
-        return weights
 
 
 def fit_calibration(rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float) -> dict[str, Any]:
