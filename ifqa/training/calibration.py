@@ -73,8 +73,7 @@ class CalibrationTrainer(DataclassTrainer):
         trained_on, wanted = manifest.get("sources", {}), dataset.sources
         files = ", ".join(wanted) or "these questions"
         if self.form == "plain":
-            start = manifest.get("start", {}).get("trained", {}).get("sources", {})
-            if dataset.family or {*trained_on.values(), *start.values()} & {*wanted.values()}:
+            if dataset.family or _seen_sources(manifest) & {*wanted.values()}:
                 wish = f"questions that are not IfQA's, and that {folder} was not trained on"
                 raise ConfigError(f"form = plain: found {files}; wanted plain {wish}")
             if load_calibration(folder, fingerprint_weights(folder)) is None:
@@ -197,6 +196,12 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if file := damaged_file(folder, manifest.get("files", {})):
         raise DamagedArtifact(f"{folder / file} is missing or altered; train the weights again")
     return manifest
+
+
+def _seen_sources(manifest: Mapping[str, Any]) -> set[str]:
+    """Hashes of the files that the weights and their starts were trained on."""
+    start = manifest.get("start", {}).get("trained")
+    return {*manifest.get("sources", {}).values(), *(_seen_sources(start) if start else ())}
 
 
 def _find_start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:

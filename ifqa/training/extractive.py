@@ -41,14 +41,15 @@ class Extractive(EpochTrainer):
 
     Attributes:
         encoder: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder with a BERT or an MPNet (`ifqa.models.span_encoder`).
-        reading: files of reading questions for `ifqa.formats.questions.read_questions`, each with a passage and an answer in it.
-            They come first and train all of the encoder's layers; the result stays in the folder `reading`.
-        start: such a folder, to start from instead, or "shipped": the weights that ship with ifqa. Questions without a split
-            family, such as your own, may go on from weights of any family, and the result is of that family.
+        reading: files of reading questions for `ifqa.formats.questions.read_questions`, each with a passage; one without answers
+            has none there. They come first and train all of the encoder's layers; the result stays in the folder `reading`.
+        start: such a folder, to start from, or "shipped": the weights that ship with ifqa. Questions without a split family, such
+            as your own, may go on from weights of any family, and the result is of that family.
         average: number of trainings after the reading questions, with consecutive seeds, whose weights are averaged (Wortsman et
             al. 2022, "Model soups"). They stay in the folder `seeds` until the last is done.
         practice: practice questions per training passage (`ifqa.training.pretraining_questions`), trained on once at the start.
         rank, negatives, dropout: rank of the stored adapters, negatives per question and pass, share of features dropped.
+        without_gold: share of a question's passes that read its negatives alone, where no candidate is right.
         reading_epochs, reading_rate, reading_batch: as `epochs`, `learning_rate` (five times as high for the heads) and `batch`.
         device: the bundled weights come from a CPU with bfloat16; on other hardware the last digits and a few answers differ.
     """
@@ -72,6 +73,7 @@ class Extractive(EpochTrainer):
     rank: Positive = 64
     learning_rate: NotNegative = 5e-4
     negatives: Natural = 1
+    without_gold: Annotated[float, Field(ge=0, lt=1)] = 0.2
     batch: Positive = 8
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     practice: Natural = 2
@@ -82,8 +84,6 @@ class Extractive(EpochTrainer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.reading and self.start:
-            raise ConfigError("wanted reading questions or a start, found both; a start has had its own")
         if self.average > 1 and not (self.reading or self.start):
             wanted = "a common start of the trainings; name --reading FILE or --set start=FOLDER"
             raise ConfigError(f"average = {self.average}: wanted {wanted}")
@@ -92,8 +92,10 @@ class Extractive(EpochTrainer):
         from ifqa.training.extractive_loop import Example
 
         encoder = find_encoder(self.encoder)
-        what = "its answer in a gold passage"
-        require_any(dataset, lambda question: Example(encoder.folder, question).has_target, what)
+        require_any(
+            dataset, lambda question: question.answers and Example(encoder.folder, question).has_target,
+            "its answer in a gold passage",
+        )  # fmt: skip
         checkpoints.refuse_foreign_weights(folder)
         if self.start:
             start = self._start
@@ -118,13 +120,11 @@ class Extractive(EpochTrainer):
         pairs = zip(dataset.questions, dataset.rankings, strict=True)
         examples = [example for pair in pairs if (example := Example(encoder.folder, *pair)).has_target]
         if self.reading:
+            self._train_reading(folder / READING, encoder, start)
             start = str(folder / READING)
-            self._train_reading(Path(start), encoder)
         inputs = {"reader": "extractive", "encoder": encoder.identity} | self.inputs(dataset)
         if start:
-            trained = load_span_manifest(Path(start))
-            inputs["start"] = {"sha256": fingerprint_weights(Path(start)), "trained": trained}
-            inputs["family"] = dataset.family or trained["family"]
+            inputs |= _record_start(Path(start), dataset.family)
         if not checkpoints.begin_training(folder, inputs):
             return load_span_manifest(folder)
         if self.average > 1:
@@ -137,7 +137,9 @@ class Extractive(EpochTrainer):
         model.encoder.add_adapters(self.rank, torch.Generator().manual_seed(self.seed))
         steps = sum(-(-len(rows) // self.batch) for rows in rounds)
         every = self.checkpoint_every
-        schedule = Schedule(self.seed, steps, self.learning_rate, 1.0, self.weight_decay, self.negatives, every)
+        schedule = Schedule(
+            self.seed, steps, self.learning_rate, 1.0, self.weight_decay, self.negatives, self.without_gold, every
+        )
         logger.info(f"{len(examples)} of {len(dataset.questions)} questions have a target; {steps} steps")
         batches = chain.from_iterable(
             shuffle_batches(rows, self.batch, f"{self.seed} {number}", lambda example: example.length)
@@ -178,14 +180,14 @@ class Extractive(EpochTrainer):
             raise FormatError(f"{self.reading[0]}: {problem}; wanted rows with question, context and answers")
         return fitting, len(questions)
 
-    def _train_reading(self, folder: Path, encoder: EncoderFiles) -> None:
-        """The first phase: train all weights of the encoder's layers on reading questions."""
+    def _train_reading(self, folder: Path, encoder: EncoderFiles, start: str) -> None:
+        """The first phase: train all weights of the encoder's layers on reading questions, from `start` if there is one."""
         from ifqa.training.extractive_loop import Example, Schedule, open_network, train_phase
 
         questions, count = self._reading_questions
         logger.info(f"{len(questions):,} of {count:,} reading questions have a passage of at most {_WORDS} words")
         seed, epochs, size = self.seed, self.reading_epochs, self.reading_batch
-        inputs = {
+        inputs: dict[str, object] = {
             "reader": "extractive",
             "encoder": encoder.identity,
             "family": "",
@@ -195,12 +197,14 @@ class Extractive(EpochTrainer):
             "settings": {"seed": seed, "epochs": epochs, "learning_rate": self.reading_rate, "batch": size,
                          "dropout": self.dropout, "weight_decay": self.weight_decay, "rank": self.rank},
         }  # fmt: skip
+        if start:
+            inputs |= _record_start(Path(start), "")
         if not checkpoints.begin_training(folder, inputs):
             return
-        model = open_network(encoder, "", seed, self.dropout)
+        model = open_network(encoder, start, seed, self.dropout)
         model.encoder.train_layers()
         steps = epochs * -(-len(questions) // size)
-        schedule = Schedule(seed, steps, self.reading_rate, _HEADS, self.weight_decay, 0, self.checkpoint_every)
+        schedule = Schedule(seed, steps, self.reading_rate, _HEADS, self.weight_decay, 0, 0.0, self.checkpoint_every)
 
         def characters(question: Question) -> int:
             return len(question.text) + max(map(len, question.gold_passages))
@@ -208,6 +212,12 @@ class Extractive(EpochTrainer):
         passes = [shuffle_batches(questions, size, f"{seed} reading {number}", characters) for number in range(epochs)]
         encode, batches = partial(Example, encoder.folder), chain.from_iterable(passes)
         train_phase(model, batches, encode, schedule, folder, inputs, self.device, len(questions))
+
+
+def _record_start(start: Path, family: str) -> dict[str, object]:
+    """What a manifest says of the weights that a training goes on from; `family` is that of its questions."""
+    trained = load_span_manifest(start)
+    return {"start": {"sha256": fingerprint_weights(start), "trained": trained}, "family": family or trained["family"]}
 
 
 def _count_labels(questions: Sequence[Question], label: str) -> dict[str, int]:

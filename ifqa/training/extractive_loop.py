@@ -51,6 +51,7 @@ class Example:
         texts = list(dict.fromkeys(question.gold_passages))
         self.gold = [encode_pair(folder, question.text, text) for text in texts]
         self.targets: list[Targets] = find_targets(self.gold, question.answers)
+        self.answerable = bool(question.answers)
         gold = {normalize(text) for text in texts}
         answers = [f" {form} " for form in map(normalize, question.answers) if form]
         others = [passage.text for passage in ranking if normalize(passage.text) not in gold]
@@ -59,22 +60,33 @@ class Example:
 
     @property
     def has_target(self) -> bool:
-        return any(target.spans or target.computed for target in self.targets)
+        """Whether a candidate is right; without answers, as SQuAD 2.0's impossible questions, the null candidate is."""
+        answered = any(target.spans or target.computed for target in self.targets)
+        return answered or bool(self.gold and not self.answerable)
 
     @property
     def length(self) -> int:
         return max(len(pair.ids) for pair in self.gold)
 
-    def draw_pairs(self, draw: random.Random, negatives: int) -> list[EncodedPair]:
-        """The gold passages, then up to `negatives` negatives."""
-        return self.gold + draw.sample(self.negatives, min(negatives, len(self.negatives)))
+    def draw_pairs(
+        self, draw: random.Random, negatives: int, without_gold: float
+    ) -> tuple[list[EncodedPair], list[Targets]]:
+        """The gold passages and their targets, then up to `negatives` negatives; or, as often as `without_gold`, only these."""
+        if self.negatives and draw.random() < without_gold:
+            return draw.sample(self.negatives, min(negatives + 1, len(self.negatives))), []
+        return self.gold + draw.sample(self.negatives, min(negatives, len(self.negatives))), self.targets
 
-    def loss(self, spans: Sequence[Tensor], computed: Sequence[Tensor]) -> Tensor:
-        """-log of the targets' total probability among the candidates of all passages; gold passages come first."""
-        candidates = [scores.flatten() for scores in (*spans, *computed)]
-        right = [spans[row][index] for row, target in enumerate(self.targets) for index in target.spans]
-        right += [computed[row][index] for row, target in enumerate(self.targets) for index in target.computed]
-        return torch.logsumexp(torch.cat(candidates), 0) - torch.logsumexp(torch.stack(right), 0)
+
+def target_loss(targets: Sequence[Targets], spans: Sequence[Tensor], computed: Sequence[Tensor]) -> Tensor:
+    """-log of the targets' total probability among the candidates of all passages, the first of which have targets.
+
+    A null candidate with the score 0 competes, and is right if there is no target; so scores tell how likely a passage answers.
+    """
+    null = spans[0].new_zeros(1)
+    candidates = torch.cat([null, *(scores.flatten() for scores in (*spans, *computed))])
+    right = [spans[row][index] for row, target in enumerate(targets) for index in target.spans]
+    right += [computed[row][index] for row, target in enumerate(targets) for index in target.computed]
+    return torch.logsumexp(candidates, 0) - torch.logsumexp(torch.stack(right or [null[0]]), 0)
 
 
 def find_targets(pairs: Sequence[EncodedPair], answers: Sequence[str]) -> list[Targets]:
@@ -159,6 +171,7 @@ class Schedule:
     heads: float  # the heads' rate as a multiple of the encoder's
     weight_decay: float
     negatives: int  # negatives per question and step
+    without_gold: float  # share of the steps that read a question's negatives alone
     checkpoint_every: int
 
 
@@ -187,7 +200,7 @@ def train_phase(
             rate = peak * min(step / warm, (steps - step) / max(1, steps - warm))
             examples = [example for example in map(encode, batch) if example.has_target]
             if examples:
-                losses.append(_step(model, optimiser, examples, schedule.negatives, rate, f"{schedule.seed} {step}"))
+                losses.append(_step(model, optimiser, examples, schedule, rate, f"{schedule.seed} {step}"))
             advance(1)
             if step % checkpoints.log_interval(schedule.checkpoint_every) == 0 or step == steps:
                 if new := losses[logged:]:
@@ -203,14 +216,20 @@ def train_phase(
 
 
 def _step(
-    model: SpanModel, optimiser: torch.optim.Optimizer, batch: Sequence[Example], negatives: int, rate: float, key: str
+    model: SpanModel,
+    optimiser: torch.optim.Optimizer,
+    batch: Sequence[Example],
+    schedule: Schedule,
+    rate: float,
+    key: str,
 ) -> float:
     draw = random.Random(key)
     generator = torch.Generator().manual_seed(draw.getrandbits(63))
-    drawn = [example.draw_pairs(draw, negatives) for example in batch]
-    rows = zip(*model([pair for pairs in drawn for pair in pairs], generator), strict=True)
-    scores = [zip(*islice(rows, len(pairs)), strict=True) for pairs in drawn]
-    loss = torch.stack([example.loss(*columns) for example, columns in zip(batch, scores, strict=True)]).mean()
+    drawn = [example.draw_pairs(draw, schedule.negatives, schedule.without_gold) for example in batch]
+    rows = zip(*model([pair for pairs, _ in drawn for pair in pairs], generator), strict=True)
+    scores = [zip(*islice(rows, len(pairs)), strict=True) for pairs, _ in drawn]
+    losses = [target_loss(targets, *columns) for (_, targets), columns in zip(drawn, scores, strict=True)]
+    loss = torch.stack(losses).mean()
     for group in optimiser.param_groups:
         group["lr"] = rate * group["times"]
     optimiser.zero_grad()

@@ -1,6 +1,8 @@
 """Training of the extractive reader on a handful of our own questions."""
 
 import json
+import math
+import random
 import shutil
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,7 +22,7 @@ from ifqa.records import Passage, Question
 from ifqa.storage.files import sha256
 from ifqa.training import extractive, extractive_loop
 from ifqa.training.checkpoints import CHECKPOINTS, LOG
-from ifqa.training.extractive_loop import find_targets
+from ifqa.training.extractive_loop import Example, Targets, find_targets, target_loss
 from ifqa.training.trainer import configure_trainer
 
 CASES = [
@@ -96,6 +98,31 @@ def test_targets_are_all_occurrences_or_computed_equal_or_near():
     assert target_texts("Ann Lee, Bo Hay and Cy Orr own it.", ["2"], "If not Bo, how many?") == ["2"]
 
 
+def test_the_null_candidate_is_right_where_no_target_is():
+    spans = [torch.tensor([[1.0, -1e4], [2.0, -1e4]]), torch.tensor([[-3.0, -1e4]])]
+    computed = [torch.empty(0, 1, 2), torch.tensor([[[0.5, -1e4]]])]
+    total = math.log(1 + sum(math.exp(score) for score in (1.0, 2.0, -3.0, 0.5)))
+    targets = [Targets([(1, 0)], []), Targets([], [(0, 0, 0)])]
+    right = math.log(math.exp(2.0) + math.exp(0.5))
+    assert target_loss(targets, spans, computed).item() == pytest.approx(total - right)
+    assert target_loss([], spans, computed).item() == pytest.approx(total)
+
+
+def test_gold_passages_are_left_out_as_often_as_wished_if_there_are_negatives():
+    draw, folder = random.Random(0), minilm_folder()
+    example, alone = Example(folder, QUESTIONS[2], RANKINGS[2]), Example(folder, QUESTIONS[2])
+    drawn = [example.draw_pairs(draw, 1, 0.25) for _ in range(400)]
+    without = [pairs for pairs, targets in drawn if not targets]
+    assert 70 < len(without) < 130
+    assert {len(pairs) for pairs in without} == {2}
+    assert not any(example.gold[0] in pairs for pairs in without)
+    assert all(pairs[0] is example.gold[0] for pairs, targets in drawn if targets)
+    assert alone.draw_pairs(draw, 1, 0.99) == (alone.gold, alone.targets)
+    assert Example(folder, replace(QUESTIONS[3], answers=())).has_target
+    others = QUESTIONS[3], replace(QUESTIONS[3], answers=(), gold_passages=())
+    assert not any(Example(folder, question).has_target for question in others)
+
+
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, whole, settings):
     with killed_at(4):
         train(DATASET, tmp_path / "killed", **settings)
@@ -156,6 +183,16 @@ def test_reading_questions_come_first_and_are_named_in_the_manifest(tmp_path, af
     train(DATASET, tmp_path / "shared", **settings | {"reading": (), "start": str(folder / "reading")})
     expected = {name: checksum for name, checksum in checksums(folder).items() if not name.startswith("reading/")}
     assert checksums(tmp_path / "shared") == expected
+
+
+def test_reading_questions_may_follow_others_and_the_manifest_names_both(tmp_path, after_reading):
+    folder, settings = after_reading
+    rows = [READING[0], READING[1] | {"question": "Who wrote songs?", "answers": []}]
+    more = settings | {"reading": [write_reading(tmp_path, rows)], "start": str(folder / "reading")}
+    second = train(DATASET, tmp_path / "more", **more)["start"]["trained"]
+    assert second["start"]["sha256"] == fingerprint_weights(folder / "reading")
+    assert second["examples"] == len(rows)
+    assert {*second["sources"].values()}.isdisjoint(second["start"]["trained"]["sources"].values())
 
 
 def test_the_weights_of_several_seeds_are_averaged(tmp_path, settings, capsys):
