@@ -8,7 +8,7 @@ Every question is read twice: as retrieved, and without the gold passages, where
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -82,6 +82,9 @@ class CalibrationTrainer(DataclassTrainer):
         elif sorted(trained_on.values()) != sorted(wanted.values()):
             mend = "name its training split with --benchmark and --split, or, for plain questions, --set form=plain"
             raise ConfigError(f"{folder} was trained on {', '.join(trained_on) or 'no file'}, not on {files}; {mend}")
+        elif unknown := manifest["settings"].keys() - {field.name for field in fields(Extractive)}:
+            mend = f"train the weights again: ifqa train extractive --to {folder}"
+            raise ConfigError(f"{folder} was trained by an earlier version of ifqa, with {min(unknown)!r}; {mend}")
         else:
             _find_start(folder, manifest, self.start)
 

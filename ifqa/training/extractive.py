@@ -23,7 +23,6 @@ from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import sha256
 from ifqa.training import checkpoints
-from ifqa.training.pretraining_questions import make_pretraining_questions
 from ifqa.training.trainer import EpochTrainer, refuse_family, require_any, shuffle_batches
 
 logger = logging.getLogger(__name__)
@@ -47,7 +46,7 @@ class Extractive(EpochTrainer):
             as your own, may go on from weights of any family, and the result is of that family.
         average: number of trainings after the reading questions, with consecutive seeds, whose weights are averaged (Wortsman et
             al. 2022, "Model soups"). They stay in the folder `seeds` until the last is done.
-        practice: practice questions per training passage (`ifqa.training.pretraining_questions`), trained on once at the start.
+        epochs: passes over the questions; 0 stops after the reading questions.
         rank, negatives, dropout: rank of the stored adapters, negatives per question and pass, share of features dropped.
         without_gold: share of a question's passes that read its negatives alone, where no candidate is right.
         reading_epochs, reading_rate, reading_batch: as `epochs`, `learning_rate` (five times as high for the heads) and `batch`.
@@ -69,14 +68,13 @@ class Extractive(EpochTrainer):
     ] = ()
     start: PathSetting = ""
     average: Positive = 1
-    epochs: Positive = 4
+    epochs: Natural = 4
     rank: Positive = 64
     learning_rate: NotNegative = 5e-4
     negatives: Natural = 1
     without_gold: Annotated[float, Field(ge=0, lt=1)] = 0.2
     batch: Positive = 8
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    practice: Natural = 2
     weight_decay: NotNegative = 0.01
     reading_epochs: Positive = 2
     reading_rate: NotNegative = 1.5e-4
@@ -129,21 +127,16 @@ class Extractive(EpochTrainer):
             return load_span_manifest(folder)
         if self.average > 1:
             return self._train_averaged(dataset, folder, encoder, start, inputs)
-        texts = list(dict.fromkeys(text for question in dataset.questions for text in question.gold_passages))
-        practice = make_pretraining_questions(texts, self.seed, self.practice) if self.practice else ()
-        warm_up = [example for question in practice if (example := Example(encoder.folder, question)).has_target]
-        rounds = [warm_up, *[examples] * self.epochs]
         model = open_network(encoder, start, self.seed, self.dropout)
         model.encoder.add_adapters(self.rank, torch.Generator().manual_seed(self.seed))
-        steps = sum(-(-len(rows) // self.batch) for rows in rounds)
-        every = self.checkpoint_every
+        steps, every = self.epochs * -(-len(examples) // self.batch), self.checkpoint_every
         schedule = Schedule(
             self.seed, steps, self.learning_rate, 1.0, self.weight_decay, self.negatives, self.without_gold, every
         )
         logger.info(f"{len(examples)} of {len(dataset.questions)} questions have a target; {steps} steps")
         batches = chain.from_iterable(
-            shuffle_batches(rows, self.batch, f"{self.seed} {number}", lambda example: example.length)
-            for number, rows in enumerate(rounds)
+            shuffle_batches(examples, self.batch, f"{self.seed} {epoch}", lambda example: example.length)
+            for epoch in range(self.epochs)
         )
         run = schedule, folder, inputs, self.device, len(examples)
         return train_phase(model, batches, lambda example: example, *run)

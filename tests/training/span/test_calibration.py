@@ -148,6 +148,9 @@ def test_other_weights_or_another_start_are_refused(tmp_path, weights, spoil, co
     for start in ("", str(weights)):
         with refused(r"was not trained from the weights in .*; name the folder with --set start="):
             train(DATASET, tmp_path, start=start)
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"settings": {"practice": 2}}))
+    with refused("was trained by an earlier version of ifqa, with 'practice'; train the weights again"):
+        train(DATASET, tmp_path)
 
 
 PLAIN = replace(
@@ -185,15 +188,18 @@ def test_plain_questions_are_read_by_the_weights_themselves(weights, monkeypatch
             replace(PLAIN, sources=DATASET.sources),
             r"found train\.json; wanted plain questions that are not IfQA's, and that",
         ),
-        (replace(PLAIN, sources={"reading.jsonl": "abe"}), r"found reading\.jsonl"),  # the start was trained on it
+        (
+            replace(PLAIN, sources={"reading.jsonl": "abe"}),
+            r"found reading\.jsonl",
+        ),  # the start's start was trained on it
         (replace(PLAIN, family="ifqa/few"), r"found plain\.jsonl"),
         (PLAIN, r"has no calibration\.json of counterfactual questions; fit it first"),
     ],
 )
 def test_questions_that_the_weights_have_seen_are_not_plain(weights, dataset, complaint):
-    manifest = json.loads((weights / "manifest.json").read_text())
+    manifest, first = json.loads((weights / "manifest.json").read_text()), {"sources": {"reading.jsonl": "abe"}}
     (weights / "manifest.json").write_text(
-        json.dumps(manifest | {"start": {"trained": {"sources": {"reading.jsonl": "abe"}}}})
+        json.dumps(manifest | {"start": {"trained": {"sources": {}, "start": {"trained": first}}}})
     )
     with refused(complaint):
         train(dataset, weights, form="plain")
@@ -206,6 +212,7 @@ def weights(tmp_path):
     shutil.copytree(BUNDLED_WEIGHTS, folder, ignore=shutil.ignore_patterns(CALIBRATION_FILE))
     manifest = json.loads((BUNDLED_WEIGHTS / "manifest.json").read_text())
     manifest.pop("start", None)
+    manifest["settings"].pop("practice", None)  # of the version that trained the shipped weights
     files = {path.name: sha256(path) for path in folder.glob("*.safetensors")}
     (folder / "manifest.json").write_text(json.dumps(manifest | {"sources": DATASET.sources, "files": files}))
     return folder

@@ -34,7 +34,7 @@ CASES = [
 QUESTIONS = [Question(f"t/{n}", text, (answer,), (gold,)) for n, (text, answer, gold) in enumerate(CASES)]
 RANKINGS = [[Passage(f"p{n}", "", question.gold_passages[0]) for n, question in enumerate(QUESTIONS)]] * len(QUESTIONS)
 DATASET = TrainingData(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"})
-SETTINGS = {"epochs": 2, "batch": 1, "rank": 2, "practice": 0, "checkpoint_every": 2}
+SETTINGS = {"epochs": 2, "batch": 1, "rank": 2, "checkpoint_every": 2}
 
 
 def train(dataset, folder, **settings):
@@ -188,8 +188,10 @@ def test_reading_questions_come_first_and_are_named_in_the_manifest(tmp_path, af
 def test_reading_questions_may_follow_others_and_the_manifest_names_both(tmp_path, after_reading):
     folder, settings = after_reading
     rows = [READING[0], READING[1] | {"question": "Who wrote songs?", "answers": []}]
-    more = settings | {"reading": [write_reading(tmp_path, rows)], "start": str(folder / "reading")}
-    second = train(DATASET, tmp_path / "more", **more)["start"]["trained"]
+    more = settings | {"reading": [write_reading(tmp_path, rows)], "start": str(folder / "reading"), "epochs": 0}
+    manifest = train(DATASET, tmp_path / "more", **more)
+    assert manifest["steps"] == 0
+    second = manifest["start"]["trained"]
     assert second["start"]["sha256"] == fingerprint_weights(folder / "reading")
     assert second["examples"] == len(rows)
     assert {*second["sources"].values()}.isdisjoint(second["start"]["trained"]["sources"].values())
@@ -250,7 +252,7 @@ def test_weights_of_another_encoder_are_refused(tmp_path, mpnet):
 
 def test_questions_of_ones_own_go_on_from_the_shipped_weights_and_keep_their_family(tmp_path):
     own = replace(DATASET, family="")
-    trained = train(own, tmp_path / "mine", **SETTINGS | {"start": "shipped", "epochs": 1, "practice": 0})
+    trained = train(own, tmp_path / "mine", **SETTINGS | {"start": "shipped", "epochs": 1})
     assert (trained["family"], trained["start"]["trained"]["family"]) == ("ifqa/full", "ifqa/full")
     assert trained["start"]["sha256"] == fingerprint_weights(BUNDLED_WEIGHTS)
     assert Extractive(weights=str(tmp_path / "mine")).family == "ifqa/full"
