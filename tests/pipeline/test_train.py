@@ -33,9 +33,8 @@ def train(what, settings, benchmark="sample", split="train", corpus="sample", de
 
 
 @pytest.mark.parametrize(("what", "settings", "complaint"), [
-    ("extractive", {"epochs": 0}, "'epochs': wanted a whole number from 1, found 0"),
+    ("extractive", {"batch": 0}, "'batch': wanted a whole number from 1, found 0"),
     ("extractive", {"average": 2}, "wanted a common start"),
-    ("extractive", {"reading": ["reading.jsonl"], "start": "other"}, "found both"),
     ("extractive", {"reading": ["none.jsonl"]}, "file not found: none.jsonl"),
     ("extractive", {"reading": ["reading.jsonl"]}, "none of 1 reading questions has a passage"),
     ("extractive", {"start": "none"}, "none/manifest.json does not exist"),
