@@ -22,7 +22,7 @@ from typing import Any
 
 from ifqa.corpus.sentences import split_sentences
 from ifqa.reading.span.arithmetic import compute_answers, has_supposition
-from ifqa.reading.span.numbers import Number, find_numbers
+from ifqa.reading.span.numbers import SCALES, Number, find_numbers
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.storage.files import read_jsonl, write_jsonl
 
@@ -66,7 +66,7 @@ AMOUNT = (
     ("it had been {} more", "the figure had been {} higher", "{} had been added", "it had risen by a further {}"),
     ("it had been {} less", "the figure had been {} lower", "{} had been taken away", "it had been cut by {}"),
 )
-TIMES = {"twice as large": 2.0, "doubled": 2.0, "halved": 0.5, "three times as large": 3.0, "half as large": 0.5}
+TIMES = ("twice as large", "doubled", "halved", "three times as large", "half as large")
 #: Unit of a moment -> units of its steps, with the largest step.
 MOMENT_STEPS = {
     "calendar year": (("year", 40), ("decade", 5)),
@@ -165,46 +165,44 @@ def suppose(row: Row, draw: random.Random) -> tuple[str, str]:
         return "", ""
     for _ in range(4):  # a step that the rules refuse is drawn again
         if change := draw_step(inside[0], question, draw):
-            supposition, factor, up = change
+            supposition, operation = change
             text, (first, last) = phrase(supposition, question, draw)
             steps = [step for step in find_numbers(text, in_question=True) if first <= step.start and step.end <= last]
-            answers = {compute_answers(inside[0], step, text)[0 if factor or up else 1] for step in steps}
+            answers = {compute_answers(inside[0], step, text)[operation] for step in steps}
             if len(texts := [each for each in answers if each]) == 1:
                 return text, texts[0]
     return "", ""
 
 
-def draw_step(number: Number, question: str, draw: random.Random) -> tuple[str, bool, bool] | None:
-    """A supposition, whether it multiplies, and whether it adds."""
-    unit, up = number.unit.rstrip("?"), draw.random() < 0.55
-    side = 0 if up else 1
+def draw_step(number: Number, question: str, draw: random.Random) -> tuple[str, int] | None:
+    """A supposition, and the place of its result in `compute_answers`: 0 for a sum or a product, 1 for a difference."""
+    unit, side = number.unit.rstrip("?"), 0 if draw.random() < 0.55 else 1
     if unit in MOMENT_STEPS:
         period, most = draw.choice(MOMENT_STEPS[unit])
         count = draw.randint(1, most)
-        return draw.choice(MOMENT[side]).format(with_period(count, period, draw)), False, up
+        return draw.choice(MOMENT[side]).format(with_period(count, period, draw)), side
     if unit in ("ordinal", "nth"):
-        return draw.choice(PLACE[side]).format(spell(draw.randint(1, 4), draw) + " places"), False, up
+        return draw.choice(PLACE[side]).format(spell(draw.randint(1, 4), draw) + " places"), side
     if draw.random() < 0.12 and unit != "%":
-        words, factor = draw.choice(list(TIMES.items()))
-        return f"the figure had been {words}", True, factor > 1
+        return f"the figure had been {draw.choice(TIMES)}", 0
     most = number.value if unit or number.value < 20 else number.value / 2
     step = draw.randint(1, max(1, int(min(most, 10 ** draw.randint(1, 5)))))
     if step > 100:
         step = round(step, -len(str(step)) + 2)
-    if not up and step >= number.value:
+    if side == 1 and step >= number.value:
         return None
     if unit == "%":
-        return draw.choice(AMOUNT[side]).format(f"{step}%" if draw.random() < 0.5 else f"{step} percent"), False, up
-    if unit in ("thousand", "million", "billion", "trillion"):
-        return draw.choice(AMOUNT[side]).format(f"{number.before}{step} {unit}"), False, up
+        return draw.choice(AMOUNT[side]).format(f"{step}%" if draw.random() < 0.5 else f"{step} percent"), side
+    if unit in SCALES:
+        return draw.choice(AMOUNT[side]).format(f"{number.before}{step} {unit}"), side
     if unit:
-        return draw.choice(TIME[side]).format(with_period(step, unit, draw)), False, up
+        return draw.choice(TIME[side]).format(with_period(step, unit, draw)), side
     if number.before or number.behind:
         text = f"{number.before}{step:,}{number.behind}"
-        return draw.choice(AMOUNT[side]).format(text), False, up
+        return draw.choice(AMOUNT[side]).format(text), side
     if noun := _NOUN.search(question):
-        return draw.choice(COUNT[side]).format(spell(step, draw), n=noun[1].lower()), False, up
-    return draw.choice(AMOUNT[side]).format(spell(step, draw)), False, up
+        return draw.choice(COUNT[side]).format(spell(step, draw), n=noun[1].lower()), side
+    return draw.choice(AMOUNT[side]).format(spell(step, draw)), side
 
 
 def with_period(count: int, period: str, draw: random.Random) -> str:

@@ -129,10 +129,11 @@ class Extractive(EpochTrainer):
             return self._train_averaged(dataset, folder, encoder, start, inputs)
         model = open_network(encoder, start, self.seed, self.dropout)
         model.encoder.add_adapters(self.rank, torch.Generator().manual_seed(self.seed))
-        steps, every = self.epochs * -(-len(examples) // self.batch), self.checkpoint_every
+        steps = self.epochs * -(-len(examples) // self.batch)
         schedule = Schedule(
-            self.seed, steps, self.learning_rate, 1.0, self.weight_decay, self.negatives, self.without_gold, every
-        )
+            self.seed, steps, self.learning_rate, 1.0, self.weight_decay, self.negatives, self.without_gold,
+            self.checkpoint_every,
+        )  # fmt: skip
         logger.info(f"{len(examples)} of {len(dataset.questions)} questions have a target; {steps} steps")
         batches = chain.from_iterable(
             shuffle_batches(examples, self.batch, f"{self.seed} {epoch}", lambda example: example.length)

@@ -188,10 +188,8 @@ def test_plain_questions_are_read_by_the_weights_themselves(weights, monkeypatch
             replace(PLAIN, sources=DATASET.sources),
             r"found train\.json; wanted plain questions that are not IfQA's, and that",
         ),
-        (
-            replace(PLAIN, sources={"reading.jsonl": "abe"}),
-            r"found reading\.jsonl",
-        ),  # the start's start was trained on it
+        # the start of the weights' start was trained on it
+        (replace(PLAIN, sources={"reading.jsonl": "abe"}), r"found reading\.jsonl"),
         (replace(PLAIN, family="ifqa/few"), r"found plain\.jsonl"),
         (PLAIN, r"has no calibration\.json of counterfactual questions; fit it first"),
     ],
