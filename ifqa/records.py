@@ -198,6 +198,7 @@ class Prediction:
         factual: the answer in the real world, without the question's condition.
         how: the sentence or the calculation behind the answer.
         confidence: the probability that the answer or candidate is right.
+        answerable: the probability that a passage has the answer, whatever it is.
         candidate: the best candidate of a reader that abstained; `answer` and `error` are then empty.
     """
 
@@ -212,6 +213,7 @@ class Prediction:
     how: Explanation | None = None
     confidence: float | None = None
     candidate: str = ""
+    answerable: float | None = None
 
     @property
     def failed(self) -> bool:
@@ -223,9 +225,10 @@ class Prediction:
         """Whether the reader abstained; `n_abstained` counts these."""
         return not self.failed and not self.answer.strip()
 
-    def abstain_below(self, threshold: float) -> "Prediction":
-        """This prediction as an abstention if its confidence is below the threshold, otherwise unchanged."""
-        if self.failed or self.abstained or self.confidence is None or self.confidence >= threshold:
+    def abstain_below(self, confidence: float, answerable: float = 0.0) -> "Prediction":
+        """This prediction as an abstention if one of the two probabilities is known and below its limit, otherwise unchanged."""
+        limits = ((self.confidence, confidence), (self.answerable, answerable))
+        if self.failed or self.abstained or all(share is None or share >= limit for share, limit in limits):
             return self
         return replace(self, answer="", candidate=self.answer)
 
@@ -257,6 +260,7 @@ class Answer:
     how: Explanation | None = None
     confidence: float | None = None
     candidate: str = ""
+    answerable: float | None = None
     note: str = ""
 
     def __str__(self) -> str:

@@ -61,6 +61,9 @@ def test_an_answer_below_the_threshold_is_an_abstention_and_no_failure():
     assert sure.abstain_below(0.5) == sure
     assert unsure.abstain_below(0.5) == Prediction("q", "", confidence=0.49, candidate="a")
     assert unsure.abstain_below(0.5).abstain_below(0.9) == unsure.abstain_below(0.5)
+    vague = Prediction("q", "a", confidence=0.9, answerable=0.3)
+    assert (vague.abstain_below(0.5), vague.abstain_below(0.5, 0.3)) == (vague, vague)
+    assert vague.abstain_below(0.5, 0.4) == replace(vague, answer="", candidate="a")
     certain = Prediction("q", "a")
     assert certain.abstain_below(1.0) == certain  # a reader without confidences never abstains
     failed = Prediction("q", "", error="no passages", confidence=0.0)

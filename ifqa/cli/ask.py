@@ -63,16 +63,25 @@ def ask(
         searched, reader = system.searched, run.reader["name"]
 
         def show(answer: "Answer") -> int:
-            least = system.threshold(threshold)
+            least, answerable = system.limits(threshold)
             ablations = system.why(answer, threshold) if why else []
             if json:
                 reasons = {"why": [*map(ablation_json, ablations)]} if why else {}
-                print_json({**answer_json(answer, searched), "reader": reader, "threshold": least, **reasons})
+                print_json(
+                    {
+                        **answer_json(answer, searched),
+                        "reader": reader,
+                        "threshold": least,
+                        "least_answerable": answerable,
+                        **reasons,
+                    }
+                )
             else:
+                why_not = f"below a confidence of {least:.0%}"
+                if answer.answerable is not None and answer.answerable < answerable:
+                    why_not = f"{answer.answerable:.0%} sure that a passage has the answer, wanted {answerable:.0%}"
                 show_answer(
-                    answer,
-                    searched,
-                    refusal=f"by the reader {reader} below {least:.0%}; to see its answer: --threshold 0",
+                    answer, searched, refusal=f"by the reader {reader}: {why_not}; to see its answer: --threshold 0"
                 )
                 if ablations:
                     show_ablations(ablations)

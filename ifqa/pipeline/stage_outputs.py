@@ -21,7 +21,8 @@ _T = TypeVar("_T")
 _BATCH = 32  # rankings whose passages are looked up together
 _KEYS = tuple(field.name for field in fields(Prediction))
 _PREDICTION = TypeAdapter(Prediction)
-_LATER = ("how", "confidence", "candidate")  # keys that older files lack
+_SHARED = ("factual", "error", "how", "confidence", "candidate", "answerable")  # attributes that an `Answer` takes over
+_LATER = ("how", "confidence", "candidate", "answerable")  # keys that older files lack
 
 
 def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[list[Hit]]:
@@ -106,10 +107,11 @@ def validate(kind: TypeAdapter[_T], record: object, where: str) -> _T:
 
 
 def valid_prediction(record: object, where: str) -> Prediction:
-    """Like `validate`; also refuses a confidence outside 0 to 1, and a candidate beside an answer or an error."""
+    """Like `validate`; also refuses a probability outside 0 to 1, and a candidate beside an answer or an error."""
     prediction = validate(_PREDICTION, record, where)
-    if prediction.confidence is not None and not is_share(prediction.confidence):
-        raise IfqaError(f"{where}: confidence: wanted 0 to 1, or none; found {prediction.confidence!r}")
+    for key, share in (("confidence", prediction.confidence), ("answerable", prediction.answerable)):
+        if share is not None and not is_share(share):
+            raise IfqaError(f"{where}: {key}: wanted 0 to 1, or none; found {share!r}")
     if prediction.candidate and (prediction.answer or prediction.error):
         raise IfqaError(f"{where}: has both a candidate and an answer or an error; wanted the candidate alone")
     return prediction
@@ -132,8 +134,8 @@ def _missing_prediction(question: Question) -> Prediction:
 
 def answer_of(question: Question, prediction: Prediction, evidence: Iterable[Passage]) -> Answer:
     """The answer that a prediction gives, with `evidence` as its passages."""
-    details = (prediction.factual, prediction.error, prediction.how, prediction.confidence, prediction.candidate)
-    return Answer(question, prediction.answer, tuple(evidence), *details)
+    shared = {name: getattr(prediction, name) for name in _SHARED}
+    return Answer(question, prediction.answer, tuple(evidence), **shared)
 
 
 def answers_of(experiment: Experiment, questions: Sequence[Question], only: Collection[str] = ()) -> Iterator[Answer]:

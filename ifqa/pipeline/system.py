@@ -180,8 +180,8 @@ class System:
     ) -> list[Answer]:
         """Each question's answer and the passages it was read from, most important first.
 
-        An answer whose confidence is below `threshold` is withheld: its text is then the `candidate`. None is the reader's own
-        threshold; 0 withholds no answer. A reader without confidences always answers. If question or documents are in another
+        An answer whose confidence is below `threshold` is withheld: its text is then the `candidate`. None is for the reader's
+        limits; 0 withholds no answer. A reader without confidences always answers. If question or documents are in another
         language than the reader's, the answer has a `note`, and by default there are only passages. While a language model that
         `streams` writes the first question's completion, `on_text` is called with its text so far.
         """
@@ -196,7 +196,7 @@ class System:
                 passages = self._passages(top)
             with streaming(on_text):
                 predictions = self.read(parsed, passages, [[hit.score for hit in ranking] for ranking in top])
-        least, answers = self.threshold(threshold), []
+        limits, answers = self.limits(threshold), []
         for question, prediction, texts in zip(parsed, predictions, passages, strict=True):
             by_id = {passage.id: passage for passage in texts}
             evidence = tuple(by_id[passage_id] for passage_id in prediction.passage_ids)
@@ -204,14 +204,15 @@ class System:
             if note and threshold is None and not prediction.error:
                 answers.append(Answer(question, "", evidence, note=f"{note} {_WITHHELD}"))
             else:
-                answer = answer_of(question, prediction.abstain_below(least), evidence)
+                answer = answer_of(question, prediction.abstain_below(*limits), evidence)
                 answers.append(replace(answer, note=note))
         return answers
 
-    def threshold(self, asked: float | None = None) -> float:
-        """The confidence below which an answer is withheld: `asked`, or the reader's own if None."""
+    def limits(self, threshold: float | None = None) -> tuple[float, float]:
+        """The confidence and the `answerable` below which an answer is withheld; of a `threshold` the first alone."""
         with self._reading:
-            return self.reader.abstain_threshold if asked is None else asked
+            own = self.reader.abstain_threshold, self.reader.least_answerable
+        return own if threshold is None else (threshold, 0.0)
 
     def _language_note(self, question: Question) -> str:
         """What to say if a question or the documents are not in the reader's language; empty if they are."""
@@ -253,9 +254,9 @@ class System:
         score = {hit.passage_id: hit.score for hit in ranking}
         rows = [left for _, _, left in without]
         predictions = self.read([question] * len(rows), rows, [[score[part.id] for part in left] for left in rows])
-        least, ablations = self.threshold(threshold), []
+        limits, ablations = self.limits(threshold), []
         for (passage, sentence, _), prediction in zip(without, predictions, strict=True):
-            text = prediction.abstain_below(least).answer
+            text = prediction.abstain_below(*limits).answer
             same = normalize(text) == normalize(answer.text)
             ablations.append(Ablation(passage, sentence, text, prediction.confidence, same))
         return ablations

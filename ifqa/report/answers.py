@@ -76,6 +76,7 @@ def answer_json(answer: Answer, searched: CorpusSummary | None = None) -> dict[s
         "error": answer.error,
         "how": asdict(answer.how) if answer.how else None,
         "confidence": answer.confidence,
+        "answerable": answer.answerable,
         "candidate": answer.candidate,
         "support": asdict(support) if support else None,
         "evidence": [

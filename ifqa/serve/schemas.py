@@ -222,6 +222,7 @@ class AnswerForm(Reply):
     outcome: Literal["answered", "abstained", "failed"]
     answer: str
     confidence: Annotated[float | None, Field(description="Probability that the answer, or the candidate, is right.")]
+    answerable: Annotated[float | None, Field(description="Probability that a passage has the answer, whatever it is.")]
     candidate: Annotated[str, Field(description="The best candidate of a reader that abstained.")]
     factual: Annotated[str, Field(description="The answer in the real world, if the reader gives it.")]
     error: Annotated[str, Field(description="Why there is no answer, after a failure.")]
@@ -356,7 +357,8 @@ class ReaderForm(Reply):
     label: str
     model: str
     streams: bool
-    abstains_below: float
+    abstains_below: Annotated[float, Field(description="It gives no answer below this confidence.")]
+    least_answerable: Annotated[float, Field(description="It gives none below this `answerable`.")]
     language: Annotated[str, Field(description="The only one that it was trained on, as ISO 639-1; empty for any.")]
 
 

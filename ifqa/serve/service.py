@@ -242,10 +242,10 @@ def _about(system: System, limits: Limits, llm: LanguageModel | None) -> schemas
             updating=False,
         )  # fmt: skip
     if reader:
-        label, threshold = system.reader.label, system.reader.abstain_threshold
+        label, (threshold, answerable) = system.reader.label, system.limits()
         model, streams = (llm.name, llm.streams) if llm else ("", False)
         texts = {"name": reader["name"], "label": label, "model": model, "language": system.reader.language}
-        form = schemas.ReaderForm(**texts, streams=streams, abstains_below=threshold)
+        form = schemas.ReaderForm(**texts, streams=streams, abstains_below=threshold, least_answerable=answerable)
     return schemas.About(
         name=experiment.name,
         about=f"The documents of {documents.name}." if documents else experiment.about,

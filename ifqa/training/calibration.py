@@ -44,6 +44,7 @@ class HeldOutPrediction(TypedDict):
 
     fold: int
     gold_read: bool  # whether the reader saw a gold passage
+    answerable: float  # 0 without an answer
     removed: bool  # whether gold passages were removed from the ranking
     right: bool
     features: Mapping[str, float]  # empty without an answer
@@ -120,21 +121,21 @@ class CalibrationTrainer(DataclassTrainer):
             rows += _read_fold(reader, fold, self.passages, held_out, alone=plain)
         stored = read_json(path) if path.exists() else {}
         fitted = fit_calibration(rows, self.without_gold, self.false_abstentions)
-        threshold = stored.get("threshold", 0.0) if plain else None  # one threshold holds for all questions
+        least = stored.get("least_answerable", 0.0) if plain else None  # one limit holds for all questions
         fitted["fitted_on"] = {name: getattr(self, name) for name in _SETTINGS if not (plain and name == "average")}
         fitted["fitted_on"] |= {"sources": dataset.sources, "questions": len(dataset.questions), "rows": len(rows)}
-        fitted["measured"] = cross_validate(rows, self.without_gold, self.false_abstentions, threshold)
+        fitted["measured"] = cross_validate(rows, self.without_gold, self.false_abstentions, least)
         kept = {"plain": stored["plain"]} if "plain" in stored and stored["weights"] == weights else {}
         content = {"version": VERSION, "weights": weights, **fitted, **kept}
         if plain:
-            content = {**stored, "plain": {key: part for key, part in fitted.items() if key != "threshold"}}
+            content = {**stored, "plain": {key: part for key, part in fitted.items() if key != "least_answerable"}}
         write_json(path, content)
         logger.info(f"{path}: {json.dumps(fitted['measured'])}")
         return content
 
 
 def fit_calibration(rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float) -> dict[str, Any]:
-    """A calibration's "intercept", "coefficients" and "threshold"; arguments are as in `CalibrationTrainer`."""
+    """A calibration's "intercept", "coefficients" and "least_answerable"; arguments are as in `CalibrationTrainer`."""
     import numpy as np
     from sklearn.linear_model import LogisticRegression
 
@@ -154,10 +155,9 @@ def fit_calibration(rows: Sequence[HeldOutPrediction], without_gold: float, fals
     slopes = model.coef_[0] / spread
     coefficients = dict(zip(names, map(float, slopes), strict=True))
     fitted = {"intercept": float(model.intercept_[0] - slopes @ mean), "coefficients": coefficients}
-    calibration = Calibration.model_validate(fitted)
-    confidences = sorted(confidence_of(row, calibration) for row in rows if row["gold_read"])
-    abstains = confidences and false_abstentions < 1
-    return fitted | {"threshold": confidences[int(false_abstentions * len(confidences))] if abstains else 0.0}
+    answerable = sorted(row["answerable"] for row in rows if row["gold_read"])
+    abstains = answerable and false_abstentions < 1
+    return fitted | {"least_answerable": answerable[int(false_abstentions * len(answerable))] if abstains else 0.0}
 
 
 def confidence_of(row: HeldOutPrediction, calibration: Calibration) -> float:
@@ -165,27 +165,26 @@ def confidence_of(row: HeldOutPrediction, calibration: Calibration) -> float:
 
 
 def cross_validate(
-    rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float, threshold: float | None = None
+    rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float, least: float | None = None
 ) -> dict[str, float | None]:
     """Measures of each fold's confidences when fitted on the other folds, in percent; None where undefined.
 
-    "ECE", "Brier" and "EM-50" are over the questions as retrieved; "AUROC" compares readings with and without a gold passage, and
-    "false_abstentions" and "true_abstentions" are the shares of these two below `threshold`, or below that of the fit.
+    "ECE", "Brier" and "EM-50" are over the questions as retrieved; "AUROC" compares `answerable` with and without a gold passage,
+    and "false_abstentions" and "true_abstentions" are the shares of these two where it is below `least`, or that of the fit.
     """
     import numpy as np
 
-    columns = []  # confidence, right, gold read, removed, abstained
+    columns = []  # confidence, right, gold read, removed, abstained, answerable
     for fold in sorted({row["fold"] for row in rows}):
         fitted = fit_calibration([row for row in rows if row["fold"] != fold], without_gold, false_abstentions)
-        calibration, least = Calibration.model_validate(fitted), fitted["threshold"] if threshold is None else threshold
+        calibration, limit = Calibration.model_validate(fitted), fitted["least_answerable"] if least is None else least
         for row in (row for row in rows if row["fold"] == fold):
-            confidence = confidence_of(row, calibration)
-            flags = [row["right"], row["gold_read"], row["removed"], confidence < least]
-            columns.append([confidence, *flags])
+            flags = [row["right"], row["gold_read"], row["removed"], row["answerable"] < limit]
+            columns.append([confidence_of(row, calibration), *flags, row["answerable"]])
     table = np.array(columns, float)
     retrieved, with_gold, abstentions = table[table[:, 3] == 0][:, :2], table[:, 2] == 1, table[:, 4]
     scores = {measure.name: ColumnStatistic(measure, retrieved).value for measure in (ECE, BRIER, EM_50)}
-    scores["AUROC"] = ColumnStatistic(AUROC, table[:, [0, 2]]).value
+    scores["AUROC"] = ColumnStatistic(AUROC, table[:, [5, 2]]).value
     for name, part in (("false_abstentions", with_gold), ("true_abstentions", ~with_gold)):
         scores[name] = float(abstentions[part].mean()) if part.any() else None
     return {name: None if score is None else round(100 * score, 2) for name, score in scores.items()}
@@ -250,4 +249,6 @@ def _row(
     prediction, features = pair
     right = not prediction.failed and bool(exact_match(prediction.answer, question.answers))
     gold_read = any(covers_gold(passage.text, question) for passage in shown)
-    return {"fold": fold, "gold_read": gold_read, "removed": removed, "right": right, "features": features}
+    row: HeldOutPrediction = {"fold": fold, "gold_read": gold_read, "removed": removed, "right": right, "features": features,
+                              "answerable": prediction.answerable or 0.0}  # fmt: skip
+    return row

@@ -18,7 +18,7 @@ def test_an_answer_has_all_of_its_record():
     clause = "If it had been ten years later"
     assert AnswerForm.of(ANSWER, 0.1).model_dump(mode="json") == {
         "id": "mine/1", "question": QUESTION.text, "supposed": {"text": clause, "pieces": ["", clause, ", in what year?"]},
-        "outcome": "answered", "answer": "1859", "confidence": 0.5, "candidate": "", "factual": "1849", "error": "",
+        "outcome": "answered", "answer": "1859", "confidence": 0.5, "answerable": None, "candidate": "", "factual": "1849", "error": "",
         "how": {
             "passage_id": "p/1", "sentence": [0, 24], "span": [19, 23], "pieces": pieces,
             "calculation": {"result": "1859", "rule": "plus", "terms": [term, ten], "line": line},

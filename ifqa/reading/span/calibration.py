@@ -17,7 +17,7 @@ from ifqa.settings import Share, StoredModel, parse_stored
 from ifqa.storage.files import read_json
 
 CALIBRATION_FILE = "calibration.json"
-VERSION = 2  # raise it when a feature is computed differently
+VERSION = 3  # raise it when a feature is computed differently
 _WORD = re.compile(r"[^\W_][\w'’.-]*")
 _FARTHEST = 10.0  # log probabilities are at least minus this
 _COMMON = frozenset(
@@ -91,7 +91,7 @@ class Regression(StoredModel):
 class Calibration(Regression):
     """The regression for questions that suppose something, and `plain` for others; `weights` is the hash of their reader."""
 
-    threshold: Share = 0.0  # an opened system abstains below this confidence, whatever the question
+    least_answerable: Share = 0.0  # an opened system abstains below it
     version: int = 0
     weights: str = ""
     plain: Regression | None = None

@@ -58,7 +58,7 @@ class Extractive(Reader):
         rank_weight: a passage's place in the ranking lowers its candidates' scores by `rank_weight * log(place)`.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
         threshold: the reader abstains below this confidence (needs a calibration); with 0, it answers every question, but a
-            system opened with `ifqa.open` uses the calibration's threshold.
+            system opened with `ifqa.open` abstains where the calibration says that no passage has the answer.
         precision: "float32"; "bfloat16", which changes about 3 answers in 100 (MiniLM); or "auto": bfloat16 where the processor
             supports it, then float32 for questions whose best two answers are close.
         batch_tokens: tokens read at a time, padding included; limits memory and never changes an answer.
@@ -66,7 +66,7 @@ class Extractive(Reader):
             name in their manifest. Any other encoder is refused.
     """
 
-    version = 5
+    version = 6
     runtime_only = ("device", "batch_tokens", "encoder")
     model_settings: ClassVar = {"weights": "ifqa-extractive"}
 
@@ -84,6 +84,7 @@ class Extractive(Reader):
         self.manifest = load_span_manifest(self.folder)
         self.family = self.manifest["family"]
         self.rank_weight, self.batch_tokens = rank_weight, batch_tokens
+        self._has_null = "without_gold" in self.manifest.get("settings", {})  # whether a null candidate was trained
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())
         place = resolve_device(device)
         self._encoder = resolve_encoder(self.folder, encoder, root).folder
@@ -97,7 +98,8 @@ class Extractive(Reader):
         if threshold and self.calibration is None:
             mend = f"fit it: ifqa train calibration --to {self.folder}"
             raise MissingInput(f"{self.folder} has no {CALIBRATION_FILE} for threshold = {threshold:g}; {mend}")
-        self.abstain_threshold = threshold or (self.calibration.threshold if self.calibration else 0.0)
+        self.abstain_threshold = threshold
+        self.least_answerable = self.calibration.least_answerable if self.calibration and not threshold else 0.0
         self.language = "" if weights else "en"  # EM 15 in Norwegian, 10 in German, 0 in Japanese: bench/languages.py
 
     def read(
@@ -173,7 +175,9 @@ class Extractive(Reader):
             confidence = (
                 calibration.regression(question.text).confidence(features) if calibration and features else None
             )
-            predictions.append(replace(prediction, confidence=confidence).abstain_below(self.threshold))
+            answerable = prediction.answerable if self._has_null else None
+            prediction = replace(prediction, confidence=confidence, answerable=answerable)
+            predictions.append(prediction.abstain_below(self.threshold))
         return predictions
 
     @classmethod
@@ -243,6 +247,7 @@ def _choose(
         forms.setdefault(key, text)
         order.setdefault(place, score)
         sources.setdefault((key, place), source)
+    mass = best + math.log(sum(weight for places in weights.values() for weight in places.values()) or 1.0)
     weights.pop("", None)
     if not weights:
         ids = tuple(passage.id for passage in passages)
@@ -254,7 +259,11 @@ def _choose(
     how = explain(candidates[evidence][0], passages[evidence].id, forms[chosen], sources[chosen, evidence])
     compared = [(score, key, place) for score, key, _, place, _ in scored]
     features = confidence_features(question.text, [passage.text for passage in passages], compared, chosen)
-    return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids, how=how), features
+    answerable = 1 / (1 + math.exp(-mass)) if mass > -50 else 0.0  # the null candidate has the score 0
+    prediction = Prediction(
+        question.id, forms[chosen], completion=forms[chosen], passage_ids=ids, how=how, answerable=answerable
+    )
+    return prediction, features
 
 
 def explain(pair: "EncodedPair", passage_id: str, answer: str, source: tuple[int, ...]) -> Explanation:

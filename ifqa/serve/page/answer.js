@@ -28,7 +28,7 @@ function track(share) {
  * `about` is the response of /v1/about, `retrieve` and `why` fetch a question's ranking and its ablations, `change` lets the user edit a question, `again` asks it.
  */
 export function renderAnswer(answer, about, { retrieve, why, change, again }) {
-  const worlds = [imagined(answer, answer.note ? null : about.reader?.abstains_below), inFact(answer)].filter(Boolean);
+  const worlds = [imagined(answer, answer.note ? null : about.reader), inFact(answer)].filter(Boolean);
   return [
     questionBlock(answer.question, answer.supposed ? marked(answer.supposed.pieces, "supposed") : answer.question, change),
     answer.note ? make("p", { class: "why", role: "note" }, answer.note) : null,
@@ -67,7 +67,7 @@ export function announcement(answer) {
 }
 
 /** The answer in the world of the question; of an abstention the best candidate, of a failure the reason. */
-function imagined(answer, least) {
+function imagined(answer, reader) {
   const title = make("h3", {}, answer.supposed ? "If it had been so" : "Answer");
   if (answer.outcome === "failed") {
     return make("section", { class: "world failed" }, title,
@@ -80,11 +80,19 @@ function imagined(answer, least) {
     return make("section", { class: "world abstained" }, title,
       make("p", { class: "big" }, "No answer found in these passages"),
       make("p", { class: "candidate" }, "The best candidate is ", make("b", {}, answer.candidate)), sure(answer),
-      least ? make("p", { class: "why" }, `Below ${percent(least)}, no answer is given.`) : null);
+      make("p", { class: "why" }, refusal(answer, reader)));
   }
   const long = answer.answer.length > LARGE;
   return make("section", { class: "world imagined" }, title,
     make("p", { class: long ? "big long" : "big" }, answer.answer), sure(answer), sum(answer.how?.calculation));
+}
+
+/** Why the reader gives no answer; empty if it does not say. */
+function refusal(answer, reader) {
+  if (answer.answerable !== null && answer.answerable < reader?.least_answerable) {
+    return `${percent(answer.answerable)} sure that a passage has the answer; below ${percent(reader.least_answerable)}, none is given.`;
+  }
+  return reader?.abstains_below ? `Below ${percent(reader.abstains_below)}, no answer is given.` : "";
 }
 
 function sure(answer) {

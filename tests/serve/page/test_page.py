@@ -21,7 +21,7 @@ POLICY = (
 NASTY = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"
 ABOUT = {
     "name": "sample", "corpus": {"name": "sample", "passages": 1426}, "retriever": "bm25", "passages_read": 2, "k": 20,
-    "reader": {"name": "extractive", "model": "", "streams": False, "abstains_below": 0.18},
+    "reader": {"name": "extractive", "model": "", "streams": False, "abstains_below": 0.0, "least_answerable": 0.18},
     "examples": ["If plain, who?", "If computed, when?"], "limits": {"question_characters": 300},
 }  # fmt: skip
 TEXT = "🚀🚀 Some words. He lost the seat to Jim Lovell. More words."  # each rocket is two of JavaScript's characters
@@ -35,12 +35,12 @@ TERMS = [
 ]
 SUM = {"result": "1859", "rule": "plus", "terms": TERMS, "line": "1859 = 1849 (passage) + 10 (question)"}
 PLAIN = {
-    "id": "ask/1", "outcome": "answered", "answer": "Jim Lovell", "confidence": 0.61, "candidate": "", "factual": "Neil Armstrong",
+    "id": "ask/1", "outcome": "answered", "answer": "Jim Lovell", "confidence": 0.61, "answerable": 0.9, "candidate": "", "factual": "Neil Armstrong",
     "error": "", "how": HOW, "evidence": [LOVELL, OTHER], "seconds": 0.21,
 }  # fmt: skip
 OTHERS = {
     "computed": {"answer": "1859", "factual": "", "how": HOW | {"calculation": SUM}},
-    "abstained": {"outcome": "abstained", "answer": "", "candidate": "Gustave Eiffel", "confidence": 0.07},
+    "abstained": {"outcome": "abstained", "answer": "", "candidate": "Gustave Eiffel", "confidence": 0.27, "answerable": 0.07},
     "foreign": {"outcome": "abstained", "answer": "", "confidence": None, "how": None, "factual": "", "note": f"Trained on {NASTY}."},
     "failed": {"outcome": "failed", "answer": "", "confidence": None, "how": None, "error": "the reader found nothing"},
     "nasty": {
@@ -215,7 +215,7 @@ def test_a_sum_an_abstention_and_a_failure_are_told_apart(page):
     chromium = page("If abstained, who?")
     assert text(chromium, ".abstained .big") == "No answer found in these passages"
     assert text(chromium, ".candidate") == "The best candidate is Gustave Eiffel"
-    assert text(chromium, ".abstained .why") == "Below 18%, no answer is given."
+    assert text(chromium, ".abstained .why") == "7% sure that a passage has the answer; below 18%, none is given."
     chromium = page("If foreign, who?")
     assert (text(chromium, ".abstained .big"), text(chromium, "[role=note]")) == ("No answer", f"Trained on {NASTY}.")
     chromium = page()
