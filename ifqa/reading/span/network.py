@@ -20,7 +20,7 @@ from ifqa.errors import ConfigError
 from ifqa.models.span_encoder import special_token_ids
 from ifqa.models.transformer import Encoder, load_tokenizer
 from ifqa.reading.span.arithmetic import StepResults, compute_answers, compute_list, compute_two, has_supposition
-from ifqa.reading.span.numbers import DATED, IMPLICIT_ONE, Number, find_lists, find_numbers, format_answer, is_boundary
+from ifqa.reading.span.numbers import DATED, IMPLICIT_ONE, Number, find_lists, find_numbers, format_answer, is_whole
 
 MAX_SPAN = 24  # tokens in an answer
 MAX_QUESTION = 80  # tokens of the question that are read
@@ -54,7 +54,7 @@ class EncodedPair:
     def is_whole(self, first: int, last: int) -> bool:
         """Whether tokens `first` to `last`, inclusive, are whole words and amounts."""
         start, end = self.offsets[first - self.start][0], self.offsets[last - self.start][1]
-        return is_boundary(self.text, start) and is_boundary(self.text, end)
+        return is_whole(self.text, start, end)
 
 
 def encode_pair(folder: Path, question: str, text: str, as_written: bool = False) -> EncodedPair:

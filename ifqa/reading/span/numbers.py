@@ -83,6 +83,11 @@ def _singular(noun: str) -> str:
     return noun[:-1] if noun.endswith("s") and not noun.endswith(("ss", "us", "is")) else noun
 
 
+def is_whole(text: str, start: int, end: int) -> bool:
+    """Whether the characters `start` to `end`, exclusive, are whole words and amounts: not the "million" of "18.4 million"."""
+    return not _BARE_SCALE.match(text, start) and is_boundary(text, start) and is_boundary(text, end)
+
+
 def is_boundary(text: str, at: int) -> bool:
     """Whether an answer may begin or end at position `at`: not inside a word or an amount such as "€1,250.50"."""
     if not 0 < at < len(text):
@@ -176,6 +181,7 @@ _FACTORS: dict[str, float] = {"twice": 2, "double": 2, "doubled": 2, "doubling":
                               "quadruple": 4, "quadrupled": 4, "half": 0.5, "halved": 0.5, "halving": 0.5}  # fmt: skip
 MONTH_NAMES = "January February March April May June July August September October November December".split()
 SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_BARE_SCALE = re.compile(rf"(?<=\d[ -])(?:{'|'.join(SCALES)})\b", re.IGNORECASE)
 _EXACT = 1e15  # a float holds smaller integers exactly; longer digit strings are not amounts
 #: Ordinals of 1 to 20 in words, and small number words with their digits; IfQA's answers use both.
 ORDINALS = dict(enumerate(_NTHS, start=1))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.reading.span.network import encode_pair
-from ifqa.reading.span.numbers import counted_kind, find_numbers, is_boundary
+from ifqa.reading.span.numbers import counted_kind, find_numbers, is_boundary, is_whole
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
 
@@ -56,6 +56,13 @@ def test_a_boundary_is_not_inside_a_word_or_an_amount(text):
             assert not (text[at - 1] in "€¥" and text[at].isdigit())
     assert all(is_boundary("東京都は日本の首都", at) for at in range(9))  # without blanks
     assert counted_kind("", 0, 0) == ""
+
+
+def test_an_amount_is_not_cut_before_its_scale():
+    text = "It cost 18.4 million, and millions came."
+    spans = [("18.4 million", True), ("million,", False), ("millions", True), ("illions", False), ("18.4", True)]
+    for part, whole in spans:
+        assert is_whole(text, text.index(part), text.index(part) + len(part)) is whole
 
 
 def test_an_answer_from_a_users_document_keeps_the_files_form_of_a_date(reader):
