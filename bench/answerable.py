@@ -1,12 +1,13 @@
-"""Measures whether a reader's confidence separates questions that its passages answer from others.
+"""Measures whether a reader knows which questions its passages answer.
 
     python bench/answerable.py pool EXPERIMENT [--passages N] [--to readings.jsonl]
     python bench/answerable.py plain [EXPERIMENT] [--questions plain-questions.tsv]
 
 `pool` reads each question of an experiment twice: from the passages of the finished run, and from its best passages without
 those that hold 40% of a gold passage's word 5-grams (gold recall's rule) or share 12 consecutive words with a gold passage. It
-prints the AUROC of confidence, with readings of a gold passage as positives and readings without as negatives, and the shares of
-both that the reader abstains from. Intervals are 95% bootstrap intervals over questions. `--to` gets a line for each reading.
+prints the AUROC of `confidence` and of `answerable`, with readings of a gold passage as positives and readings without as
+negatives, and the shares of both that an opened system abstains from. Intervals are 95% bootstrap intervals over questions.
+`--to` gets a line for each reading.
 
 `plain` asks the questions of a file, which have no supposition, and lists the answers: "yes" or "no" says whether the corpus has
 the answer. The bundled file was written from the titles of the sample's articles.
@@ -48,6 +49,7 @@ class Reading:
     gold_read: bool
     answer: str
     confidence: float
+    answerable: float
     right: bool
 
 
@@ -70,7 +72,7 @@ def main() -> None:
         readings = read_twice(system, experiment, arguments.passages)
         if arguments.to:
             write_jsonl(arguments.to, map(asdict, readings))
-        print("\n".join(summary_lines(readings, system.reader.abstain_threshold)))
+        print("\n".join(summary_lines(readings, *system.limits())))
 
 
 def answer_lines(system: System, path: Path) -> list[str]:
@@ -110,17 +112,18 @@ def read_twice(system: System, experiment: Experiment, passages: int = 0) -> lis
 def read_all(
     system: System, questions: Sequence[Question], rankings: Sequence[Sequence[Passage]], removed: bool
 ) -> list[Reading]:
-    """A reading per question. A failed prediction has confidence 0; an abstention has its candidate as the answer."""
+    """A reading per question. A failed prediction has probabilities of 0; an abstention has its candidate as the answer."""
     readings = []
     for question, ranking, prediction in zip(questions, rankings, system.read(questions, rankings), strict=True):
         if prediction.confidence is None and not prediction.failed:
             raise ConfigError(
                 "the reader gives no confidence; for the span reader: ifqa train calibration --to WEIGHTS"
             )
-        answer, confidence = prediction.answer or prediction.candidate, prediction.confidence or 0.0
+        answer, shares = prediction.answer or prediction.candidate, (prediction.confidence, prediction.answerable)
+        confidence, answerable = (share or 0.0 for share in shares)
         gold_read = any(covers(passage.text, gold) for passage in ranking for gold in question.gold_passages)
         right = bool(answer and exact_match(answer, question.answers))
-        readings.append(Reading(question.id, question.text, removed, gold_read, answer, confidence, right))
+        readings.append(Reading(question.id, question.text, removed, gold_read, answer, confidence, answerable, right))
     return readings
 
 
@@ -129,17 +132,20 @@ def without_gold(question: Question, ranking: Sequence[Passage]) -> list[Passage
     return [passage for passage in ranking if not any(overlaps(passage.text, gold) for gold in golds)]
 
 
-def summary_lines(all_readings: Sequence[Reading], threshold: float) -> list[str]:
-    """The figures, and the readings where the confidence is most wrong."""
+def summary_lines(all_readings: Sequence[Reading], confidence: float, answerable: float) -> list[str]:
+    """The figures, abstentions by these two limits, and the readings where the confidence is most wrong."""
     readings = [reading for reading in all_readings if reading.removed or reading.gold_read]
-    columns = np.array([[reading.confidence, float(reading.gold_read)] for reading in readings])
-    interval = ColumnStatistic(AUROC, columns, [reading.id for reading in readings]).interval(0)
-    lines = [f"AUROC {percent(interval)}" if interval else "AUROC not defined: no gold passage was read"]
+    lines = []
+    for name in ("confidence", "answerable"):
+        columns = np.array([[getattr(reading, name), float(reading.gold_read)] for reading in readings])
+        interval = ColumnStatistic(AUROC, columns, [reading.id for reading in readings]).interval(0)
+        lines.append(f"AUROC of {name}: {percent(interval) if interval else 'not defined: no gold passage was read'}")
     for name, gold in (("answerable", True), ("unanswerable", False)):
         if part := [reading for reading in readings if reading.gold_read is gold]:
-            below = percent(mean_interval([float(reading.confidence < threshold) for reading in part]))
+            withheld = [reading.confidence < confidence or reading.answerable < answerable for reading in part]
+            below = percent(mean_interval([*map(float, withheld)]))
             em = percent(mean_interval([float(reading.right) for reading in part]))
-            lines.append(f"{len(part)} {name}: {below} below the threshold {threshold:.3f}; EM {em}")
+            lines.append(f"{len(part)} {name}: {below} withheld; EM {em}")
     order = sorted(readings, key=lambda reading: reading.confidence)
     surest = [reading for reading in reversed(order) if not reading.gold_read][:SHOWN]
     doubted = [reading for reading in order if reading.gold_read and reading.right][:SHOWN]

@@ -12,7 +12,7 @@ analyzer of English, `--together` as a single folder; `--search` only searches, 
 It prints for each language and part, with 95% bootstrap intervals over questions:
 - for questions with an answer: how often the first passage, or one of the first five, contains it, and EM if every answer counts;
 - the confidence above which right answers exceed wrong ones most, and by how many;
-- right and wrong answers, of all questions, at the threshold fitted for English, and those that are given by default.
+- right and wrong answers, of all questions, by the limit fitted for English, and those that are given by default.
 """
 
 import argparse
@@ -37,7 +37,7 @@ DEPTH = 5
 
 
 class Row(NamedTuple):
-    """A question, the rank of the first passage with its answer (0: none), the answers without and with the default threshold."""
+    """A question, the rank of the first passage with its answer (0: none), the answers without and with the default limits."""
 
     question: Question
     rank: int
@@ -61,17 +61,15 @@ def main() -> None:
         for part in ("fit", "measure"):
             asked = [record for record in records if (record["language"], record["part"]) == (language, part)]
             questions = [Question(str(one["id"]), str(one["question"]), tuple(one["answers"])) for one in asked]
-            found, threshold = ask(arguments, "" if arguments.together else language, questions)
-            print(
-                f"\n{NAMES[language]}, {part}", *figures(found, threshold, bool(arguments.search)), sep="\n", flush=True
-            )
+            found, least = ask(arguments, "" if arguments.together else language, questions)
+            print(f"\n{NAMES[language]}, {part}", *figures(found, least, bool(arguments.search)), sep="\n", flush=True)
             rows += found
     if arguments.to:
         write_jsonl(arguments.to, map(row_json, rows))
 
 
 def ask(arguments: argparse.Namespace, folder: str, questions: Sequence[Question]) -> tuple[list[Row], float]:
-    """Ask about a folder of `docs`; returns the reader's threshold for English too."""
+    """Ask about a folder of `docs`; returns the reader's limit of `answerable` for English too."""
     work = arguments.folder / f"work-{arguments.language or 'detected'}"
     (work / "indexes").mkdir(parents=True, exist_ok=True)
     name, docs = folder or "all", (arguments.folder / "docs" / folder).resolve()
@@ -85,12 +83,12 @@ def ask(arguments: argparse.Namespace, folder: str, questions: Sequence[Question
         answers = defaults = [Answer(question, "") for question in questions]
         if not search:
             answers, defaults = system.answer(questions, threshold=0), system.answer(questions)
-        threshold = system.reader.abstain_threshold
+        least = system.reader.least_answerable
     ranks = []
     for question, ranking in zip(questions, rankings, strict=True):
         holds = [any(squeeze(gold) in squeeze(one.text) for gold in question.answers) for one in ranking.passages]
         ranks.append(holds.index(True) + 1 if True in holds else 0)
-    return [Row(*parts) for parts in zip(questions, ranks, answers, defaults, strict=True)], threshold
+    return [Row(*parts) for parts in zip(questions, ranks, answers, defaults, strict=True)], least
 
 
 def squeeze(text: str) -> str:
@@ -98,16 +96,14 @@ def squeeze(text: str) -> str:
     return re.sub(r"\s+", "", text).casefold()
 
 
-def figures(rows: Sequence[Row], threshold: float, only_search: bool) -> Iterator[str]:
+def figures(rows: Sequence[Row], least: float, only_search: bool) -> Iterator[str]:
     have = [row for row in rows if row.question.answers]
     shares = {f"answer recall @{k}": [float(0 < row.rank <= k) for row in have] for k in (1, DEPTH)}
     if not only_search:
-        english = [
-            row.answer if (row.answer.confidence or 0.0) >= threshold else Answer(row.question, "") for row in rows
-        ]
+        english = [row.answer if (row.answer.answerable or 0.0) >= least else Answer(row.question, "") for row in rows]
         default = [row.default for row in rows]
         shares["EM, every answer"] = [right(row.answer) for row in have]
-        for name, answers in {f"above {threshold:.3f}": english, "by default": default}.items():
+        for name, answers in {f"answerable from {least:.3f}": english, "by default": default}.items():
             shares[f"right {name}, of all"] = [right(answer) for answer in answers]
             shares[f"wrong {name}, of all"] = [float(bool(answer.text)) - right(answer) for answer in answers]
         best, gain = best_threshold([row.answer for row in rows])

@@ -17,7 +17,7 @@ It prints, with 95% bootstrap intervals over questions:
   often one of these five holds an answer (a computed one rarely stands there), how often the answer's source is the gold file
   (and the gold page of a PDF), and abstentions;
 - for questions without an answer: abstentions;
-- the AUROC of the confidence, with the questions with an answer as positives, and the wrong answers above 70%.
+- the AUROC of `confidence` and `answerable`, with the questions with an answer as positives, and the wrong answers above 70%.
 """
 
 import argparse
@@ -166,9 +166,10 @@ def figures(rows: Sequence[Row]) -> Iterator[str]:
     sure = [row for row in rows if row.answer.text and (row.answer.confidence or 0) > SURE]
     wrong = sum(not row.question.answers or not exact_match(row.answer.text, row.question.answers) for row in sure)
     yield f"{len(sure)} answers above {SURE:.0%}, {wrong} of them not an exact match"
-    columns = np.array([[row.answer.confidence or 0.0, float(bool(row.question.answers))] for row in rows])
-    interval = ColumnStatistic(AUROC, columns).interval(0)
-    yield f"AUROC of the confidence: {percent(interval) if interval else 'not defined'}"
+    for name in ("confidence", "answerable"):
+        columns = np.array([[getattr(row.answer, name) or 0.0, float(bool(row.question.answers))] for row in rows])
+        interval = ColumnStatistic(AUROC, columns).interval(0)
+        yield f"AUROC of {name}: {percent(interval) if interval else 'not defined'}"
 
 
 def has_gold_source(row: Row) -> bool:
@@ -187,7 +188,8 @@ def row_json(row: Row) -> dict[str, object]:
     question, answer = row.question, row.answer
     return {
         "id": question.id, "question": question.text, "answers": list(question.answers), "answer": answer.text,
-        "candidate": answer.candidate, "confidence": answer.confidence, "file": row.file, "files": list(row.files),
+        "candidate": answer.candidate, "confidence": answer.confidence, "answerable": answer.answerable,
+        "file": row.file, "files": list(row.files),
         "source": str(row.source) if row.source else "",
     }  # fmt: skip
 

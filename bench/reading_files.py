@@ -3,7 +3,6 @@
     python bench/reading_files.py FOLDER --to reading.jsonl [--qamr 8000] [--words 190] [--most N]
     python bench/reading_files.py FOLDER --to data/reading/gold.jsonl --gold
     python bench/reading_files.py FOLDER --to data/reading/nq-swap-held.jsonl --held
-    python bench/reading_files.py FOLDER --to data/reading/long.jsonl --long [--most 500]
 
 FOLDER holds `span-train.jsonl.xz` (rows of SQuAD 1.1, SquadShifts and TimeQA: question, context, answers, source),
 `qamr-dev.tsv.xz` and `qamr-test.tsv.xz` (Michael et al. 2018) and `nq-swap-train.json.xz` (Longpre et al. 2021). The rows have
@@ -15,8 +14,6 @@ for `ifqa train llm`. With --gold the contexts are gold passages, for `ifqa trai
 - NQ-Swap is split by the SHA-256 of the question: a third is held out of all training. --held writes it for the experiment
   nq-swap, as questions of the benchmark "file". HTML tags are removed.
 - A context of more than 190 words does not fit the span reader, so its question is left out of training.
-- --long writes these for `ifqa train calibration --set form=plain`: the gold passage is the part of the context (100 words) that
-  has the answer. With --most N, N of them are drawn, and N / 4 of NQ-Swap's are added without a passage.
 """
 
 import argparse
@@ -28,7 +25,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ifqa.corpus.sentences import split_sentences
 from ifqa.formats.questions import read_questions
 from ifqa.storage.files import read_lines, write_jsonl
 
@@ -38,7 +34,6 @@ LICENCES = {
     "squad1.1-train": "CC BY-SA 4.0", "squadshifts-newwiki": "CC BY 4.0", "timeqa-human-easy": "BSD-3-Clause",
     "timeqa-human-hard": "BSD-3-Clause", "qamr": "MIT", "nq-swap": "MIT",
 }  # fmt: skip
-PASSAGE_WORDS = 100
 _TAG = re.compile(r"</?[A-Z][A-Za-z0-9]*(?: [^>]*)?>")
 _QAMR = re.compile(r"(.+?\?) {2,}(.+)")  # a question and its annotators' answers, separated by tabs
 
@@ -54,18 +49,12 @@ def main() -> None:
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--gold", action="store_true", help="write contexts as gold passages, of three of the sources")
     kinds.add_argument("--held", action="store_true", help="write only the third of NQ-Swap that is held out")
-    kinds.add_argument(
-        "--long", action="store_true", help="write only questions whose contexts are too long for training"
-    )
     arguments = parser.parse_args()
     if arguments.held:
         held = [row for row in nq_swap(arguments.folder) if held_out(row["question"])]
         rows = [{key: row[key] for key in ("question", "context", "answers")} for row in held]
     elif arguments.gold:
         rows = list(spans(arguments.folder))
-    elif arguments.long:
-        write_jsonl(arguments.to, long_contexts(arguments.folder, arguments.words, arguments.most, arguments.seed))
-        return
     else:
         single = list(qamr(arguments.folder))
         rows = [
@@ -89,32 +78,6 @@ def row(question: str, context: str, answers: list[str], source: str) -> dict[st
 def spans(folder: Path) -> Iterator[dict[str, Any]]:
     for question in read_questions(folder / "span-train.jsonl.xz"):
         yield row(question.text, question.gold_passages[0], list(question.answers), question.label("source"))
-
-
-def long_contexts(folder: Path, words: int, most: int | None, seed: int) -> Iterator[dict[str, Any]]:
-    """Questions whose contexts are too long for training, with the part that has the answer; then NQ-Swap's, without one."""
-    draw = random.Random(seed)
-    rows = []
-    for each in spans(folder):
-        parts = split_passages(each["context"]) if len(each["context"].split()) > words else []
-        if gold := next((part for part in parts if each["answers"][0] in part), ""):
-            rows.append({**each, "passages": [gold], "context": ""})
-    yield from draw.sample(rows, most) if most else rows
-    swapped = (
-        each for each in nq_swap(folder) if len(each["context"].split()) > words and not held_out(each["question"])
-    )
-    others = list({each["question"]: {**each, "passages": [], "context": ""} for each in swapped}.values())
-    yield from draw.sample(others, most // 4) if most else []
-
-
-def split_passages(context: str) -> list[str]:
-    """Whole sentences of about 100 words."""
-    passages = [""]
-    for sentence in split_sentences(context):
-        if len(f"{passages[-1]}{sentence}".split()) > PASSAGE_WORDS and passages[-1]:
-            passages.append("")
-        passages[-1] += sentence
-    return passages
 
 
 def qamr(folder: Path) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,6 @@
 """Fits the extractive reader's confidence: a logistic regression on right and wrong answers to questions it was not trained on.
 
 A reader is overconfident on its own training questions, so each fold of them is read by a reader trained on the other folds.
-Plain questions, which suppose nothing, are other questions than those, and the reader itself reads them, also from one passage.
 Every question is read twice: as retrieved, and without the gold passages, where confidence should be low.
 """
 
@@ -10,15 +9,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from pydantic import Field
 
 from ifqa.errors import ConfigError, DamagedArtifact, IfqaError, MissingInput
 from ifqa.progress import bar
 from ifqa.protocols import NO_DATA, PathSetting, TrainingData
-from ifqa.reading.span.arithmetic import has_supposition
-from ifqa.reading.span.calibration import CALIBRATION_FILE, VERSION, Calibration, load_calibration
+from ifqa.reading.span.calibration import CALIBRATION_FILE, VERSION, Calibration
 from ifqa.reading.span.reader import Extractive as Reader
 from ifqa.reading.span.weights import fingerprint_weights, resolve_encoder
 from ifqa.records import Passage, Prediction, Question
@@ -52,13 +50,12 @@ class HeldOutPrediction(TypedDict):
 
 @dataclass(kw_only=True)
 class CalibrationTrainer(DataclassTrainer):
-    """Fit the span reader's confidence, on folds of its training questions or on plain ones; --to names its weights."""
+    """Fit the span reader's confidence, on folds of its training questions; --to names its weights."""
 
     libraries = ("sklearn",)
     folder = "models/extractive"
     retrieved = 20
 
-    form: Literal["counterfactual", "plain"] = "counterfactual"  # of the questions; a plain one supposes nothing
     seed: Natural = 0  # assigns questions to folds
     folds: Annotated[int, Field(ge=2)] = 4  # no two folds share a question or a gold passage
     passages: Positive = 5  # passages read per question
@@ -73,64 +70,44 @@ class CalibrationTrainer(DataclassTrainer):
         manifest = _read_manifest(folder)
         trained_on, wanted = manifest.get("sources", {}), dataset.sources
         files = ", ".join(wanted) or "these questions"
-        if self.form == "plain":
-            if dataset.family or _seen_sources(manifest) & {*wanted.values()}:
-                wish = f"questions that are not IfQA's, and that {folder} was not trained on"
-                raise ConfigError(f"form = plain: found {files}; wanted plain {wish}")
-            if load_calibration(folder, fingerprint_weights(folder)) is None:
-                mend = f"fit it first: ifqa train calibration --to {folder}"
-                raise MissingInput(f"{folder} has no {CALIBRATION_FILE} of counterfactual questions; {mend}")
-        elif sorted(trained_on.values()) != sorted(wanted.values()):
-            mend = "name its training split with --benchmark and --split, or, for plain questions, --set form=plain"
+        if sorted(trained_on.values()) != sorted(wanted.values()):
+            mend = "name its training split with --benchmark and --split"
             raise ConfigError(f"{folder} was trained on {', '.join(trained_on) or 'no file'}, not on {files}; {mend}")
-        elif unknown := manifest["settings"].keys() - {field.name for field in fields(Extractive)}:
+        if unknown := manifest["settings"].keys() - {field.name for field in fields(Extractive)}:
             mend = f"train the weights again: ifqa train extractive --to {folder}"
             raise ConfigError(f"{folder} was trained by an earlier version of ifqa, with {min(unknown)!r}; {mend}")
-        else:
-            _find_start(folder, manifest, self.start)
+        _find_start(folder, manifest, self.start)
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, Any]:
         """Fit on the folds, and write `calibration.json` next to the weights; returns its content.
 
-        The weights must be trained on the same questions. Folds resume from `folds/N/`, which may be removed afterwards. If the
-        form is plain, the weights must be trained on none of the questions, and questions that suppose something are left out.
+        The weights must be trained on the same questions. Folds resume from `folds/N/`, which may be removed afterwards.
         """
         self.check_data(dataset, folder)
-        plain, path, weights = self.form == "plain", folder / CALIBRATION_FILE, fingerprint_weights(folder)
-        encoder = str(resolve_encoder(folder, self.encoder).folder)
-        settings: dict[str, Any] = {}
-        if plain:
-            dataset = dataset.select([n for n, each in enumerate(dataset.questions) if not has_supposition(each.text)])
-        else:
-            manifest = _read_manifest(folder)
-            settings = {
-                **manifest["settings"], "average": self.average, "device": self.device, "encoder": encoder,
-                "start": _find_start(folder, manifest, self.start),
-            }  # fmt: skip
+        manifest, encoder = _read_manifest(folder), str(resolve_encoder(folder, self.encoder).folder)
+        settings = {
+            **manifest["settings"], "average": self.average, "device": self.device, "encoder": encoder,
+            "start": _find_start(folder, manifest, self.start),
+        }  # fmt: skip
         fold_of = assign_folds(dataset.questions, self.folds, self.seed)
         rows: list[HeldOutPrediction] = []
         for fold in range(self.folds):
             held_out = dataset.select([n for n, number in enumerate(fold_of) if number == fold])
-            reads = folder if plain else folder / FOLDS / str(fold)
-            if not plain:
-                others = dataset.select([n for n, number in enumerate(fold_of) if number != fold])
-                counts = f"{len(others.questions)} questions, reading {len(held_out.questions)}"
-                logger.info(f"fold {fold + 1} of {self.folds}: training on {counts}")
-                configure_trainer(Extractive, **settings).train(_exclude_gold(others, held_out), reads)
+            others = dataset.select([n for n, number in enumerate(fold_of) if number != fold])
+            counts = f"{len(others.questions)} questions, reading {len(held_out.questions)}"
+            logger.info(f"fold {fold + 1} of {self.folds}: training on {counts}")
+            reads = folder / FOLDS / str(fold)
+            configure_trainer(Extractive, **settings).train(_exclude_gold(others, held_out), reads)
             reader = Reader(weights=str(reads), encoder=encoder, device=self.device)
-            rows += _read_fold(reader, fold, self.passages, held_out, alone=plain)
-        stored = read_json(path) if path.exists() else {}
+            rows += _read_fold(reader, fold, self.passages, held_out)
         fitted = fit_calibration(rows, self.without_gold, self.false_abstentions)
-        least = stored.get("least_answerable", 0.0) if plain else None  # one limit holds for all questions
-        fitted["fitted_on"] = {name: getattr(self, name) for name in _SETTINGS if not (plain and name == "average")}
-        fitted["fitted_on"] |= {"sources": dataset.sources, "questions": len(dataset.questions), "rows": len(rows)}
-        fitted["measured"] = cross_validate(rows, self.without_gold, self.false_abstentions, least)
-        kept = {"plain": stored["plain"]} if "plain" in stored and stored["weights"] == weights else {}
-        content = {"version": VERSION, "weights": weights, **fitted, **kept}
-        if plain:
-            content = {**stored, "plain": {key: part for key, part in fitted.items() if key != "least_answerable"}}
-        write_json(path, content)
-        logger.info(f"{path}: {json.dumps(fitted['measured'])}")
+        fitted_on = {name: getattr(self, name) for name in _SETTINGS}
+        fitted_on |= {"sources": dataset.sources, "questions": len(dataset.questions), "rows": len(rows)}
+        measured = cross_validate(rows, self.without_gold, self.false_abstentions)
+        content = {"version": VERSION, "weights": fingerprint_weights(folder), **fitted}
+        content |= {"fitted_on": fitted_on, "measured": measured}
+        write_json(folder / CALIBRATION_FILE, content)
+        logger.info(f"{folder / CALIBRATION_FILE}: {json.dumps(measured)}")
         return content
 
 
@@ -165,21 +142,22 @@ def confidence_of(row: HeldOutPrediction, calibration: Calibration) -> float:
 
 
 def cross_validate(
-    rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float, least: float | None = None
+    rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float
 ) -> dict[str, float | None]:
     """Measures of each fold's confidences when fitted on the other folds, in percent; None where undefined.
 
     "ECE", "Brier" and "EM-50" are over the questions as retrieved; "AUROC" compares `answerable` with and without a gold passage,
-    and "false_abstentions" and "true_abstentions" are the shares of these two where it is below `least`, or that of the fit.
+    and "false_abstentions" and "true_abstentions" are the shares of these two where it is below the limit.
     """
     import numpy as np
 
     columns = []  # confidence, right, gold read, removed, abstained, answerable
     for fold in sorted({row["fold"] for row in rows}):
         fitted = fit_calibration([row for row in rows if row["fold"] != fold], without_gold, false_abstentions)
-        calibration, limit = Calibration.model_validate(fitted), fitted["least_answerable"] if least is None else least
+        calibration = Calibration.model_validate(fitted)
         for row in (row for row in rows if row["fold"] == fold):
-            flags = [row["right"], row["gold_read"], row["removed"], row["answerable"] < limit]
+            abstains = row["answerable"] < calibration.least_answerable
+            flags = [row["right"], row["gold_read"], row["removed"], abstains]
             columns.append([confidence_of(row, calibration), *flags, row["answerable"]])
     table = np.array(columns, float)
     retrieved, with_gold, abstentions = table[table[:, 3] == 0][:, :2], table[:, 2] == 1, table[:, 4]
@@ -200,12 +178,6 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _seen_sources(manifest: Mapping[str, Any]) -> set[str]:
-    """Hashes of the files that the weights and their starts were trained on."""
-    start = manifest.get("start", {}).get("trained")
-    return {*manifest.get("sources", {}).values(), *(_seen_sources(start) if start else ())}
-
-
 def _find_start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:
     """The folder that the weights' training started from; empty if it started from the encoder itself."""
     if (recorded := manifest.get("start")) is None:
@@ -224,8 +196,8 @@ def _exclude_gold(others: TrainingData, held_out: TrainingData) -> TrainingData:
     return replace(others, rankings=rankings, scores=())
 
 
-def _read_fold(reader: Reader, fold: int, most: int, held_out: TrainingData, alone: bool) -> list[HeldOutPrediction]:
-    """Read each question of a fold: as retrieved, without the passages that overlap a gold one, and if `alone`, the first."""
+def _read_fold(reader: Reader, fold: int, most: int, held_out: TrainingData) -> list[HeldOutPrediction]:
+    """Read each question of a fold: as retrieved, and without the passages that overlap a gold one."""
     rows: list[HeldOutPrediction] = []
     with bar(f"reading fold {fold + 1}", len(held_out.questions)) as advance:
         for start in range(0, len(held_out.questions), _BATCH):
@@ -234,9 +206,8 @@ def _read_fold(reader: Reader, fold: int, most: int, held_out: TrainingData, alo
                 [each for each in ranking if not any(overlaps(each.text, gold) for gold in question.gold_passages)]
                 for question, ranking in zip(questions, rankings, strict=True)
             ]
-            readings = [(False, rankings, most), (True, without_gold, most), (False, rankings, 1)]
-            for removed, lists, count in readings[: 2 + alone]:
-                shown = [ranking[:count] for ranking in lists]
+            for removed, lists in ((False, rankings), (True, without_gold)):
+                shown = [ranking[:most] for ranking in lists]
                 predictions = reader.read(questions, shown)
                 rows += [_row(fold, *each, removed) for each in zip(questions, predictions, shown, strict=True)]
             advance(len(questions))
@@ -249,6 +220,7 @@ def _row(
     prediction, features = pair
     right = not prediction.failed and bool(exact_match(prediction.answer, question.answers))
     gold_read = any(covers_gold(passage.text, question) for passage in shown)
-    row: HeldOutPrediction = {"fold": fold, "gold_read": gold_read, "removed": removed, "right": right, "features": features,
-                              "answerable": prediction.answerable or 0.0}  # fmt: skip
-    return row
+    answerable = prediction.answerable or 0.0
+    return HeldOutPrediction(
+        fold=fold, gold_read=gold_read, answerable=answerable, removed=removed, right=right, features=features
+    )

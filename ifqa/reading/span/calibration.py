@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Literal
 
 from ifqa.errors import DamagedArtifact
-from ifqa.reading.span.arithmetic import has_supposition
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import Share, StoredModel, parse_stored
 from ifqa.storage.files import read_json
@@ -76,28 +75,19 @@ def _content_words(text: str) -> set[str]:
     return {word[:6] for word in normalize(text.replace("'s", " ").replace("’s", " ")).split() if word not in _COMMON}
 
 
-class Regression(StoredModel):
-    """A logistic regression over features."""
+class Calibration(StoredModel):
+    """A logistic regression over features, and the limit below which an opened system abstains."""
 
     intercept: float
     coefficients: dict[Feature, float]
+    least_answerable: Share = 0.0
+    version: int = 0
+    weights: str = ""  # hash of the reader's weights
 
     def confidence(self, features: Mapping[str, float]) -> float:
         """The probability that an answer with these features is right."""
         odds = self.intercept + math.fsum(weight * features[name] for name, weight in self.coefficients.items())
         return 1 / (1 + math.exp(-odds)) if odds >= 0 else math.exp(odds) / (1 + math.exp(odds))
-
-
-class Calibration(Regression):
-    """The regression for questions that suppose something, and `plain` for others; `weights` is the hash of their reader."""
-
-    least_answerable: Share = 0.0  # an opened system abstains below it
-    version: int = 0
-    weights: str = ""
-    plain: Regression | None = None
-
-    def regression(self, question: str) -> Regression:
-        return self if self.plain is None or has_supposition(question) else self.plain
 
 
 def load_calibration(folder: Path, weights: str) -> Calibration | None:

@@ -171,10 +171,8 @@ class Extractive(Reader):
     ) -> list[Prediction]:
         """Predictions. The passage that contributes most to the answer comes first; the rest follow by their best candidates."""
         predictions, calibration = [], self.calibration
-        for question, (prediction, features) in zip(questions, self.read(questions, passages, advance), strict=True):
-            confidence = (
-                calibration.regression(question.text).confidence(features) if calibration and features else None
-            )
+        for prediction, features in self.read(questions, passages, advance):
+            confidence = calibration.confidence(features) if calibration and features else None
             answerable = prediction.answerable if self._has_null else None
             prediction = replace(prediction, confidence=confidence, answerable=answerable)
             predictions.append(prediction.abstain_below(self.threshold))

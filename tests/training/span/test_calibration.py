@@ -15,7 +15,6 @@ from ifqa.models.hub import minilm_folder
 from ifqa.protocols import TrainingData
 from ifqa.reading.span.calibration import CALIBRATION_FILE, Calibration
 from ifqa.reading.span.reader import BUNDLED_WEIGHTS, Extractive
-from ifqa.reading.span.weights import fingerprint_weights
 from ifqa.records import Passage, Question
 from ifqa.storage.files import sha256
 from ifqa.training import calibration
@@ -151,56 +150,6 @@ def test_other_weights_or_another_start_are_refused(tmp_path, weights, spoil, co
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"settings": {"practice": 2}}))
     with refused("was trained by an earlier version of ifqa, with 'practice'; train the weights again"):
         train(DATASET, tmp_path)
-
-
-PLAIN = replace(
-    DATASET, questions=[replace(each, text=f"Where did painter {n} live?") for n, each in enumerate(DATASET.questions)],
-    family="", sources={"plain.jsonl": "abd"},
-)  # fmt: skip
-
-
-def test_plain_questions_are_read_by_the_weights_themselves(weights, monkeypatch):
-    row = calibration._row
-    monkeypatch.setattr(calibration, "configure_trainer", None)  # trains no reader
-    monkeypatch.setattr(
-        calibration, "_row", lambda *args: row(*args) | {"right": args[1].id in "t/1 t/3 t/5" and not args[-1]}
-    )
-    stored = {"version": 3, "intercept": -3.0, "coefficients": {"agreement": 6.0}, "least_answerable": 0.4}
-    stored["weights"] = fingerprint_weights(weights)
-    (weights / CALIBRATION_FILE).write_text(json.dumps(stored))
-    supposing = replace(PLAIN, questions=[QUESTIONS[0], *PLAIN.questions[1:]])  # the first is left out
-    content = train(supposing, weights, form="plain", folds=2)
-    assert (content | {"plain": 0}, content["plain"]["fitted_on"]["questions"]) == (stored | {"plain": 0}, 7)
-    assert "least_answerable" not in content["plain"]
-    reader = Extractive(weights=str(weights))
-    for questions, fitted in ((QUESTIONS, content), (PLAIN.questions, content["plain"])):
-        [(_, features)], [answer] = (call(questions[:1], RANKINGS[:1]) for call in (reader.read, reader.answer))
-        assert answer.confidence == Calibration.model_validate(fitted).confidence(features)
-    trainer = SimpleNamespace(train=lambda _, folder: shutil.copytree(BUNDLED_WEIGHTS, folder))
-    monkeypatch.setattr(calibration, "configure_trainer", lambda *_, **__: trainer)
-    assert train(DATASET, weights, folds=2)["plain"] == content["plain"]  # kept, since the weights are the same
-
-
-@pytest.mark.parametrize(
-    ("dataset", "complaint"),
-    [
-        (
-            replace(PLAIN, sources=DATASET.sources),
-            r"found train\.json; wanted plain questions that are not IfQA's, and that",
-        ),
-        # the start of the weights' start was trained on it
-        (replace(PLAIN, sources={"reading.jsonl": "abe"}), r"found reading\.jsonl"),
-        (replace(PLAIN, family="ifqa/few"), r"found plain\.jsonl"),
-        (PLAIN, r"has no calibration\.json of counterfactual questions; fit it first"),
-    ],
-)
-def test_questions_that_the_weights_have_seen_are_not_plain(weights, dataset, complaint):
-    manifest, first = json.loads((weights / "manifest.json").read_text()), {"sources": {"reading.jsonl": "abe"}}
-    (weights / "manifest.json").write_text(
-        json.dumps(manifest | {"start": {"trained": {"sources": {}, "start": {"trained": first}}}})
-    )
-    with refused(complaint):
-        train(dataset, weights, form="plain")
 
 
 @pytest.fixture
