@@ -77,12 +77,11 @@ def ask(
                     }
                 )
             else:
-                why_not = f"below a confidence of {least:.0%}"
+                doubt = f"below a confidence of {least:.0%}"
                 if answer.answerable is not None and answer.answerable < answerable:
-                    why_not = f"{answer.answerable:.0%} sure that a passage has the answer, wanted {answerable:.0%}"
-                show_answer(
-                    answer, searched, refusal=f"by the reader {reader}: {why_not}; to see its answer: --threshold 0"
-                )
+                    doubt = f"{answer.answerable:.0%} sure that a passage has the answer, wanted {answerable:.0%}"
+                refusal = f"by the reader {reader}: {doubt}; to see its answer: --threshold 0"
+                show_answer(answer, searched, refusal=refusal)
                 if ablations:
                     show_ablations(ablations)
             return int(bool(answer.error))
