@@ -72,7 +72,7 @@ def main() -> None:
         readings = read_twice(system, experiment, arguments.passages)
         if arguments.to:
             write_jsonl(arguments.to, map(asdict, readings))
-        print("\n".join(summary_lines(readings, *system.limits())))
+        print("\n".join(summary_lines(readings, *system.thresholds())))
 
 
 def answer_lines(system: System, path: Path) -> list[str]:
@@ -133,10 +133,12 @@ def without_gold(question: Question, ranking: Sequence[Passage]) -> list[Passage
 
 
 def summary_lines(all_readings: Sequence[Reading], confidence: float, answerable: float) -> list[str]:
-    """The figures, abstentions by these two limits, and the readings where the confidence is most wrong."""
+    """The figures, abstentions by these two thresholds, and the readings where the confidence is most wrong."""
     readings = [reading for reading in all_readings if reading.removed or reading.gold_read]
     lines = []
     for name in ("confidence", "answerable"):
+        if not any(getattr(reading, name) for reading in readings):
+            continue  # this reader gives none
         columns = np.array([[getattr(reading, name), float(reading.gold_read)] for reading in readings])
         interval = ColumnStatistic(AUROC, columns, [reading.id for reading in readings]).interval(0)
         lines.append(f"AUROC of {name}: {percent(interval) if interval else 'not defined: no gold passage was read'}")

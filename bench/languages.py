@@ -12,7 +12,7 @@ analyzer of English, `--together` as a single folder; `--search` only searches, 
 It prints for each language and part, with 95% bootstrap intervals over questions:
 - for questions with an answer: how often the first passage, or one of the first five, contains it, and EM if every answer counts;
 - the confidence above which right answers exceed wrong ones most, and by how many;
-- right and wrong answers, of all questions, by the limit fitted for English, and those that are given by default.
+- right and wrong answers, of all questions, by the threshold fitted for English, and those that are given by default.
 """
 
 import argparse
@@ -37,7 +37,7 @@ DEPTH = 5
 
 
 class Row(NamedTuple):
-    """A question, the rank of the first passage with its answer (0: none), the answers without and with the default limits."""
+    """A question, the rank of the first passage with its answer (0: none), the answers without and with a threshold."""
 
     question: Question
     rank: int
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def ask(arguments: argparse.Namespace, folder: str, questions: Sequence[Question]) -> tuple[list[Row], float]:
-    """Ask about a folder of `docs`; returns the reader's limit of `answerable` for English too."""
+    """Ask about a folder of `docs`; returns the reader's threshold of `answerable` for English too."""
     work = arguments.folder / f"work-{arguments.language or 'detected'}"
     (work / "indexes").mkdir(parents=True, exist_ok=True)
     name, docs = folder or "all", (arguments.folder / "docs" / folder).resolve()
@@ -83,7 +83,7 @@ def ask(arguments: argparse.Namespace, folder: str, questions: Sequence[Question
         answers = defaults = [Answer(question, "") for question in questions]
         if not search:
             answers, defaults = system.answer(questions, threshold=0), system.answer(questions)
-        least = system.reader.least_answerable
+        least = system.reader.answerable_threshold
     ranks = []
     for question, ranking in zip(questions, rankings, strict=True):
         holds = [any(squeeze(gold) in squeeze(one.text) for gold in question.answers) for one in ranking.passages]

@@ -167,6 +167,8 @@ def figures(rows: Sequence[Row]) -> Iterator[str]:
     wrong = sum(not row.question.answers or not exact_match(row.answer.text, row.question.answers) for row in sure)
     yield f"{len(sure)} answers above {SURE:.0%}, {wrong} of them not an exact match"
     for name in ("confidence", "answerable"):
+        if all(getattr(row.answer, name) is None for row in rows):
+            continue  # this reader gives none
         columns = np.array([[getattr(row.answer, name) or 0.0, float(bool(row.question.answers))] for row in rows])
         interval = ColumnStatistic(AUROC, columns).interval(0)
         yield f"AUROC of {name}: {percent(interval) if interval else 'not defined'}"

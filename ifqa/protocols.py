@@ -150,7 +150,7 @@ class Reader(Trainable):
     takes_scores: ClassVar[bool] = False  # whether `answer` takes `scores`, the retriever's score of each passage
     label: str = ""  # printed with its scores
     abstain_threshold: float = 0.0  # by default an opened system abstains below this confidence
-    least_answerable: float = 0.0  # and below this probability that a passage has the answer
+    answerable_threshold: float = 0.0  # and below this probability that a passage has the answer
     language: str = ""  # the only one that it answers in by default, as ISO 639-1; empty for any
 
     def answer(

@@ -27,7 +27,10 @@ def ask(
     question: Annotated[str, Argument(help='A question: "If ..., ...?" Without it, on a terminal, a prompt.')] = "",
     questions: Annotated[Path | None, Option(help="Answer the questions of this file: .txt, .csv or .jsonl.")] = None,
     out: Annotated[Path | None, Option(help="With --questions: the file of the answers: .jsonl, .csv or .txt.")] = None,
-    threshold: Annotated[float | None, Option(min=0, max=1, help="Abstain below this confidence; 0: never.")] = None,
+    threshold: Annotated[
+        float | None,
+        Option(min=0, max=1, help="Abstain below this confidence; 0: never; by default, the reader decides."),
+    ] = None,
     why: Annotated[
         bool, Option("--why", help="Show the answer without each passage, and without each sentence of its source.")
     ] = False,
@@ -63,7 +66,7 @@ def ask(
         searched, reader = system.searched, run.reader["name"]
 
         def show(answer: "Answer") -> int:
-            least, answerable = system.limits(threshold)
+            least, answerable = system.thresholds(threshold)
             ablations = system.why(answer, threshold) if why else []
             if json:
                 reasons = {"why": [*map(ablation_json, ablations)]} if why else {}
@@ -72,14 +75,14 @@ def ask(
                         **answer_json(answer, searched),
                         "reader": reader,
                         "threshold": least,
-                        "least_answerable": answerable,
+                        "answerable_threshold": answerable,
                         **reasons,
                     }
                 )
             else:
                 doubt = f"below a confidence of {least:.0%}"
                 if answer.answerable is not None and answer.answerable < answerable:
-                    doubt = f"{answer.answerable:.0%} sure that a passage has the answer, wanted {answerable:.0%}"
+                    doubt = f"that a passage has the answer is {answer.answerable:.1%} likely, wanted {answerable:.1%}"
                 refusal = f"by the reader {reader}: {doubt}; to see its answer: --threshold 0"
                 show_answer(answer, searched, refusal=refusal)
                 if ablations:
@@ -113,10 +116,11 @@ def calibrate(
     error: Annotated[float, Option(min=0, max=1, help="The share of wrong answers to allow.")] = 0.1,
     json: Json = False,
 ) -> None:
-    """Fit the reader's threshold on your own questions.
+    """Fit a threshold of the confidence on your own questions.
 
     It is the lowest confidence at which at most this share of the answers is
-    wrong. Any answer to a question without one is wrong.
+    wrong. Any answer to a question without one is wrong. It replaces the rule
+    by which the reader abstains by default.
     """
     from ifqa.formats.questions import read_questions
     from ifqa.pipeline.stages import open_system

@@ -180,8 +180,8 @@ class System:
     ) -> list[Answer]:
         """Each question's answer and the passages it was read from, most important first.
 
-        An answer whose confidence is below `threshold` is withheld: its text is then the `candidate`. None is for the reader's
-        limits; 0 withholds no answer. A reader without confidences always answers. If question or documents are in another
+        An answer whose confidence is below `threshold` is withheld: its text is then the `candidate`. None leaves it to the
+        reader; 0 withholds no answer. A reader without confidences always answers. If question or documents are in another
         language than the reader's, the answer has a `note`, and by default there are only passages. While a language model that
         `streams` writes the first question's completion, `on_text` is called with its text so far.
         """
@@ -196,7 +196,7 @@ class System:
                 passages = self._passages(top)
             with streaming(on_text):
                 predictions = self.read(parsed, passages, [[hit.score for hit in ranking] for ranking in top])
-        limits, answers = self.limits(threshold), []
+        thresholds, answers = self.thresholds(threshold), []
         for question, prediction, texts in zip(parsed, predictions, passages, strict=True):
             by_id = {passage.id: passage for passage in texts}
             evidence = tuple(by_id[passage_id] for passage_id in prediction.passage_ids)
@@ -204,14 +204,14 @@ class System:
             if note and threshold is None and not prediction.error:
                 answers.append(Answer(question, "", evidence, note=f"{note} {_WITHHELD}"))
             else:
-                answer = answer_of(question, prediction.abstain_below(*limits), evidence)
+                answer = answer_of(question, prediction.abstain_below(*thresholds), evidence)
                 answers.append(replace(answer, note=note))
         return answers
 
-    def limits(self, threshold: float | None = None) -> tuple[float, float]:
-        """The confidence and the `answerable` below which an answer is withheld; of a `threshold` the first alone."""
+    def thresholds(self, threshold: float | None = None) -> tuple[float, float]:
+        """The confidence and the `answerable` below which an answer is withheld; a `threshold` is one of confidence alone."""
         with self._reading:
-            own = self.reader.abstain_threshold, self.reader.least_answerable
+            own = self.reader.abstain_threshold, self.reader.answerable_threshold
         return own if threshold is None else (threshold, 0.0)
 
     def _language_note(self, question: Question) -> str:
@@ -254,9 +254,9 @@ class System:
         score = {hit.passage_id: hit.score for hit in ranking}
         rows = [left for _, _, left in without]
         predictions = self.read([question] * len(rows), rows, [[score[part.id] for part in left] for left in rows])
-        limits, ablations = self.limits(threshold), []
+        thresholds, ablations = self.thresholds(threshold), []
         for (passage, sentence, _), prediction in zip(without, predictions, strict=True):
-            text = prediction.abstain_below(*limits).answer
+            text = prediction.abstain_below(*thresholds).answer
             same = normalize(text) == normalize(answer.text)
             ablations.append(Ablation(passage, sentence, text, prediction.confidence, same))
         return ablations

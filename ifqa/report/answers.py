@@ -196,7 +196,18 @@ def _words(text: str) -> set[str]:
 _BATCH = 8  # questions that an interrupted run can lose
 _ENDINGS = (".jsonl", ".csv", ".txt")
 _SUPPORT_COLUMNS = ("source", "sentence", "computed")  # of a .csv; JSON has these values under other keys
-_COLUMNS = ("id", "question", "answer", "confidence", "candidate", *_SUPPORT_COLUMNS, "factual", "error", "note")
+_COLUMNS = (
+    "id",
+    "question",
+    "answer",
+    "confidence",
+    "answerable",
+    "candidate",
+    *_SUPPORT_COLUMNS,
+    "factual",
+    "error",
+    "note",
+)
 
 
 def check_output(out: Path) -> None:

@@ -20,7 +20,7 @@ QUESTION_EXAMPLE = (
     "If Neil Armstrong had caught a bad fever shortly before the first lunar landing flight, "
     "who would have sat in the commander's seat?"
 )
-_THRESHOLD = "Abstain below this confidence: 0 always answers, null is the reader's own threshold."
+_THRESHOLD = "Abstain below this confidence: 0 always answers, null leaves it to the reader."
 
 
 def _not_blank(text: str) -> str:
@@ -358,7 +358,9 @@ class ReaderForm(Reply):
     model: str
     streams: bool
     abstains_below: Annotated[float, Field(description="It gives no answer below this confidence.")]
-    least_answerable: Annotated[float, Field(description="It gives none below this `answerable`.")]
+    answerable_threshold: Annotated[
+        float, Field(description="By default it gives none where `answerable` is below it.")
+    ]
     language: Annotated[str, Field(description="The only one that it was trained on, as ISO 639-1; empty for any.")]
 
 

@@ -242,10 +242,10 @@ def _about(system: System, limits: Limits, llm: LanguageModel | None) -> schemas
             updating=False,
         )  # fmt: skip
     if reader:
-        label, (threshold, answerable) = system.reader.label, system.limits()
+        label, (threshold, answerable) = system.reader.label, system.thresholds()
         model, streams = (llm.name, llm.streams) if llm else ("", False)
         texts = {"name": reader["name"], "label": label, "model": model, "language": system.reader.language}
-        form = schemas.ReaderForm(**texts, streams=streams, abstains_below=threshold, least_answerable=answerable)
+        form = schemas.ReaderForm(**texts, streams=streams, abstains_below=threshold, answerable_threshold=answerable)
     return schemas.About(
         name=experiment.name,
         about=f"The documents of {documents.name}." if documents else experiment.about,

@@ -112,7 +112,7 @@ class CalibrationTrainer(DataclassTrainer):
 
 
 def fit_calibration(rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float) -> dict[str, Any]:
-    """A calibration's "intercept", "coefficients" and "least_answerable"; arguments are as in `CalibrationTrainer`."""
+    """A calibration's "intercept", "coefficients" and "answerable_threshold"; arguments are as in `CalibrationTrainer`."""
     import numpy as np
     from sklearn.linear_model import LogisticRegression
 
@@ -134,7 +134,7 @@ def fit_calibration(rows: Sequence[HeldOutPrediction], without_gold: float, fals
     fitted = {"intercept": float(model.intercept_[0] - slopes @ mean), "coefficients": coefficients}
     answerable = sorted(row["answerable"] for row in rows if row["gold_read"])
     abstains = answerable and false_abstentions < 1
-    return fitted | {"least_answerable": answerable[int(false_abstentions * len(answerable))] if abstains else 0.0}
+    return fitted | {"answerable_threshold": answerable[int(false_abstentions * len(answerable))] if abstains else 0.0}
 
 
 def confidence_of(row: HeldOutPrediction, calibration: Calibration) -> float:
@@ -146,8 +146,8 @@ def cross_validate(
 ) -> dict[str, float | None]:
     """Measures of each fold's confidences when fitted on the other folds, in percent; None where undefined.
 
-    "ECE", "Brier" and "EM-50" are over the questions as retrieved; "AUROC" compares `answerable` with and without a gold passage,
-    and "false_abstentions" and "true_abstentions" are the shares of these two where it is below the limit.
+    "ECE", "Brier" and "EM-50" are over the questions as retrieved. "AUROC of answerable" compares readings with and without a
+    gold passage; "false_abstentions" and "true_abstentions" are the shares of these two where it is below the threshold.
     """
     import numpy as np
 
@@ -156,13 +156,13 @@ def cross_validate(
         fitted = fit_calibration([row for row in rows if row["fold"] != fold], without_gold, false_abstentions)
         calibration = Calibration.model_validate(fitted)
         for row in (row for row in rows if row["fold"] == fold):
-            abstains = row["answerable"] < calibration.least_answerable
+            abstains = row["answerable"] < calibration.answerable_threshold
             flags = [row["right"], row["gold_read"], row["removed"], abstains]
             columns.append([confidence_of(row, calibration), *flags, row["answerable"]])
     table = np.array(columns, float)
     retrieved, with_gold, abstentions = table[table[:, 3] == 0][:, :2], table[:, 2] == 1, table[:, 4]
     scores = {measure.name: ColumnStatistic(measure, retrieved).value for measure in (ECE, BRIER, EM_50)}
-    scores["AUROC"] = ColumnStatistic(AUROC, table[:, [5, 2]]).value
+    scores["AUROC of answerable"] = ColumnStatistic(AUROC, table[:, [5, 2]]).value
     for name, part in (("false_abstentions", with_gold), ("true_abstentions", ~with_gold)):
         scores[name] = float(abstentions[part].mean()) if part.any() else None
     return {name: None if score is None else round(100 * score, 2) for name, score in scores.items()}

@@ -121,6 +121,19 @@ def test_a_prompt_answers_until_an_empty_line_and_survives_an_error(docs, monkey
     assert "half a surrogate pair" in done.stderr
 
 
+def test_a_withheld_answer_says_by_which_threshold(five, here):
+    for reader, refusal in {
+        "Unsure": "below a confidence of 50%",
+        "Doubtful": "that a passage has the answer is 30.0% likely, wanted 50.0%",
+    }.items():
+        write("experiments/mine.toml", EXPERIMENT.replace(":Last", f":{reader}"))
+        shown = " ".join(ask("If team3 had won, who would lead?").stdout.split())
+        assert f"by the reader outside_of_stages:{reader}: {refusal}; to see its answer: --threshold 0" in shown
+    answer = json.loads(ask("If team3 had won, who would lead?", "--json").stdout)
+    shares = [answer[key] for key in ("confidence", "answerable", "threshold", "answerable_threshold")]
+    assert shares == pytest.approx([0.5, 0.3, 0.0, 0.5])
+
+
 def test_a_threshold_is_fitted_on_ones_own_questions(docs):
     """The reader answers "captain0", with confidences 0.9, 0.7, 0.5, 0.3, 0.1 for team0 to team4."""
     rows = [

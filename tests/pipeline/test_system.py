@@ -143,6 +143,15 @@ def test_an_opened_system_abstains_below_the_readers_or_its_own_threshold(thresh
     assert [answer.confidence for answer in answers] == pytest.approx([0.9, 0.7, 0.5, 0.3, 0.1])
 
 
+@pytest.mark.parametrize(("threshold", "kept"), [(None, [0, 1, 2]), (0, [0, 1, 2, 3, 4]), (0.6, [])])
+def test_by_default_a_reader_may_abstain_where_a_passage_hardly_has_the_answer(threshold, kept):
+    doubtful = {"name": "outside_of_stages:Doubtful"}
+    with open_system(Run(toy.experiment(reader=doubtful))) as system:
+        answers = system.answer([f"If team{n} had won, who would lead?" for n in range(5)], threshold)
+    assert [n for n, answer in enumerate(answers) if answer.text] == kept
+    assert [answer.answerable for answer in answers] == pytest.approx([0.9, 0.7, 0.5, 0.3, 0.1])
+
+
 def test_a_scored_run_answers_all_questions_unless_its_reader_abstains():
     stages.run(Run(toy.experiment("all", reader=UNSURE)))
     stages.run(Run(toy.experiment("some", reader=UNSURE | {"least": 0.6})))

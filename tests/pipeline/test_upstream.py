@@ -69,6 +69,7 @@ def test_a_missing_prediction_fails_and_a_foreign_one_is_refused(experiment):
     ({"passage_ids": [1]}, "passage_ids.0: "),
     ({"score": "x"}, "score: .* valid number"),
     ({"confidence": 1.5}, "confidence: wanted 0 to 1, or none; found 1.5"),
+    ({"answerable": -0.5}, "answerable: wanted 0 to 1, or none; found -0.5"),
     ({"how": {"passage_id": "p", "sentence": [0, 9], "span": [3], "calculation": None}}, r"how\.span"),
 ])  # fmt: skip
 def test_a_line_that_is_no_prediction_is_named(experiment, line, complaint):

@@ -16,7 +16,7 @@ from ifqa.settings import Share, StoredModel, parse_stored
 from ifqa.storage.files import read_json
 
 CALIBRATION_FILE = "calibration.json"
-VERSION = 3  # raise it when a feature is computed differently
+VERSION = 3  # raise it when the file has other keys, or a feature is computed differently
 _WORD = re.compile(r"[^\W_][\w'’.-]*")
 _FARTHEST = 10.0  # log probabilities are at least minus this
 _COMMON = frozenset(
@@ -76,11 +76,11 @@ def _content_words(text: str) -> set[str]:
 
 
 class Calibration(StoredModel):
-    """A logistic regression over features, and the limit below which an opened system abstains."""
+    """A logistic regression over features, and the `answerable` below which an opened system abstains."""
 
     intercept: float
     coefficients: dict[Feature, float]
-    least_answerable: Share = 0.0
+    answerable_threshold: Share = 0.0
     version: int = 0
     weights: str = ""  # hash of the reader's weights
 
@@ -98,7 +98,7 @@ def load_calibration(folder: Path, weights: str) -> Calibration | None:
     mend = f"fit it again: ifqa train calibration --to {folder}"
     calibration = parse_stored(Calibration, read_json(path), str(path), mend)
     if calibration.version != VERSION:
-        raise DamagedArtifact(f"{path}: version {calibration.version}, wanted {VERSION}; {mend}")
+        raise DamagedArtifact(f"{path}: version {calibration.version}, wanted {VERSION}; {mend}, or remove the file")
     if calibration.weights != weights:
         raise DamagedArtifact(f"{path} was not fitted for the weights next to it; {mend}, or remove the file")
     return calibration

@@ -84,7 +84,10 @@ def _singular(noun: str) -> str:
 
 
 def is_whole(text: str, start: int, end: int) -> bool:
-    """Whether the characters `start` to `end`, exclusive, are whole words and amounts: not the "million" of "18.4 million"."""
+    """Whether the characters `start` to `end`, exclusive, begin and end with whole words and amounts.
+
+    A span does not begin with the "million" of "18.4 million".
+    """
     return not _BARE_SCALE.match(text, start) and is_boundary(text, start) and is_boundary(text, end)
 
 
@@ -181,7 +184,7 @@ _FACTORS: dict[str, float] = {"twice": 2, "double": 2, "doubled": 2, "doubling":
                               "quadruple": 4, "quadrupled": 4, "half": 0.5, "halved": 0.5, "halving": 0.5}  # fmt: skip
 MONTH_NAMES = "January February March April May June July August September October November December".split()
 SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_BARE_SCALE = re.compile(rf"(?<=\d[ -])(?:{'|'.join(SCALES)})\b", re.IGNORECASE)
+_BARE_SCALE = re.compile(rf"(?<=\d[\s-])(?:{'|'.join(SCALES)})\b(?!-)")  # not the "Billion" of a title
 _EXACT = 1e15  # a float holds smaller integers exactly; longer digit strings are not amounts
 #: Ordinals of 1 to 20 in words, and small number words with their digits; IfQA's answers use both.
 ORDINALS = dict(enumerate(_NTHS, start=1))

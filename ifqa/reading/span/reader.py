@@ -58,7 +58,7 @@ class Extractive(Reader):
         rank_weight: a passage's place in the ranking lowers its candidates' scores by `rank_weight * log(place)`.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
         threshold: the reader abstains below this confidence (needs a calibration); with 0, it answers every question, but a
-            system opened with `ifqa.open` abstains where the calibration says that no passage has the answer.
+            system opened with `ifqa.open` abstains where `answerable` is below the calibration's threshold.
         precision: "float32"; "bfloat16", which changes about 3 answers in 100 (MiniLM); or "auto": bfloat16 where the processor
             supports it, then float32 for questions whose best two answers are close.
         batch_tokens: tokens read at a time, padding included; limits memory and never changes an answer.
@@ -84,7 +84,9 @@ class Extractive(Reader):
         self.manifest = load_span_manifest(self.folder)
         self.family = self.manifest["family"]
         self.rank_weight, self.batch_tokens = rank_weight, batch_tokens
-        self._has_null = "without_gold" in self.manifest.get("settings", {})  # whether a null candidate was trained
+        self._has_null = bool(
+            self.manifest.get("settings", {}).get("without_gold")
+        )  # whether a null candidate was trained
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())
         place = resolve_device(device)
         self._encoder = resolve_encoder(self.folder, encoder, root).folder
@@ -99,7 +101,7 @@ class Extractive(Reader):
             mend = f"fit it: ifqa train calibration --to {self.folder}"
             raise MissingInput(f"{self.folder} has no {CALIBRATION_FILE} for threshold = {threshold:g}; {mend}")
         self.abstain_threshold = threshold
-        self.least_answerable = self.calibration.least_answerable if self.calibration and not threshold else 0.0
+        self.answerable_threshold = self.calibration.answerable_threshold if self.calibration and not threshold else 0.0
         self.language = "" if weights else "en"  # EM 15 in Norwegian, 10 in German, 0 in Japanese: bench/languages.py
 
     def read(

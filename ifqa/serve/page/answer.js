@@ -89,8 +89,8 @@ function imagined(answer, reader) {
 
 /** Why the reader gives no answer; empty if it does not say. */
 function refusal(answer, reader) {
-  if (answer.answerable !== null && answer.answerable < reader?.least_answerable) {
-    return `${percent(answer.answerable)} sure that a passage has the answer; below ${percent(reader.least_answerable)}, none is given.`;
+  if (answer.answerable !== null && answer.answerable < reader?.answerable_threshold) {
+    return `That a passage has the answer is ${percent(answer.answerable)} likely; below ${percent(reader.answerable_threshold)}, none is given.`;
   }
   return reader?.abstains_below ? `Below ${percent(reader.abstains_below)}, no answer is given.` : "";
 }

@@ -19,7 +19,7 @@ QUESTION = "If Ada had won the cup in 1911, who would have kept the Old Mill?"
 TEXTS = ["The Old Mill was kept by Bo.", "Ada won a cup.", "Nothing of the kind."]
 SCORED = [(3.0, "bo", 0), (1.0, "old mill", 0), (2.0, "bo", 1), (0.5, "cup", 1), (1.5, "kind", 2), (9.0, "", 2)]
 #: A calibration with agreement as the only feature.
-AGREES = {"version": 3, "intercept": -3.0, "coefficients": {"agreement": 6.0}, "least_answerable": 0.4}
+AGREES = {"version": 3, "intercept": -3.0, "coefficients": {"agreement": 6.0}, "answerable_threshold": 0.4}
 
 
 def test_features_compare_the_answers_of_all_passages():
@@ -80,11 +80,11 @@ def test_the_reader_gives_calibrated_confidence_and_abstains_below_its_threshold
     [(_, features)], [prediction] = plain.read(QUESTIONS, PASSAGES), plain.answer(QUESTIONS, PASSAGES)
     assert features["agreement"] == 0.5
     assert prediction.confidence == pytest.approx(0.5)
-    assert (plain.abstain_threshold, plain.least_answerable) == (0.0, 0.4)
+    assert (plain.abstain_threshold, plain.answerable_threshold) == (0.0, 0.4)
     abstention = replace(prediction, answer="", candidate="Anselm Crossing")
     for threshold, expected in ((0.45, prediction), (0.55, abstention)):
         reader = Extractive(weights=folder, threshold=threshold)
-        assert (reader.abstain_threshold, reader.least_answerable) == (threshold, 0.0)
+        assert (reader.abstain_threshold, reader.answerable_threshold) == (threshold, 0.0)
         assert reader.answer(QUESTIONS, PASSAGES) == [expected]
     [failed] = plain.answer(QUESTIONS, [[]])
     assert (failed.error, failed.confidence) == ("no passages", None)
@@ -106,7 +106,7 @@ def test_the_fingerprint_covers_weights_and_calibration(calibrate):
         ({"coefficients": {"mood": 1.0}}, r"not as ifqa writes it \(coefficients\.mood"),
         ({"intercept": None}, r"not as ifqa writes it \(intercept: Field required"),
         ({"intercept": float("nan")}, "intercept"),
-        ({"least_answerable": 2.0}, r"not as ifqa writes it \(least_answerable"),
+        ({"answerable_threshold": 2.0}, r"not as ifqa writes it \(answerable_threshold"),
     ],
 )
 def test_a_calibration_of_other_weights_or_with_wrong_keys_is_refused(calibrate, changes, message):

@@ -61,8 +61,14 @@ def test_a_boundary_is_not_inside_a_word_or_an_amount(text):
 def test_an_amount_is_not_cut_before_its_scale():
     text = "It cost 18.4 million, and millions came."
     spans = [("18.4 million", True), ("million,", False), ("millions", True), ("illions", False), ("18.4", True)]
-    for part, whole in spans:
-        assert is_whole(text, text.index(part), text.index(part) + len(part)) is whole
+    title = "In 1967 Billion Dollar Brain followed; a 5 million-dollar film."
+    others = [
+        (title, "Billion Dollar Brain", True),
+        (title, "million-dollar", True),
+        ("18.4\xa0million", "million", False),
+    ]
+    for text_, part, whole in [*((text, *span) for span in spans), *others]:
+        assert is_whole(text_, text_.index(part), text_.index(part) + len(part)) is whole
 
 
 def test_an_answer_from_a_users_document_keeps_the_files_form_of_a_date(reader):

@@ -1,5 +1,6 @@
 """The extractive reader with its shipped weights."""
 
+import json
 import math
 import shutil
 from dataclasses import replace
@@ -68,6 +69,29 @@ def test_a_passages_relevance_is_its_share_of_the_softmax():
     assert factor == pytest.approx(1 + math.exp(other - relevant), rel=1e-4)
 
 
+def test_the_null_candidate_has_the_score_0(weights_without):
+    reader, question = Extractive(precision="float32", rank_weight=0.0), QUESTIONS[0]
+    masses = [math.exp(share) for share in reader.relevance([(question.text, each.text) for each in PASSAGES[0]])]
+    [prediction] = reader.answer([question], PASSAGES[:1])
+    assert prediction.answerable == pytest.approx(sum(masses) / (1 + sum(masses)), rel=1e-4)
+    old = Extractive(weights=weights_without("without_gold"), precision="float32", rank_weight=0.0)
+    assert old.answer([question], PASSAGES[:1]) == [replace(prediction, answerable=None)]
+
+
+@pytest.fixture
+def weights_without(tmp_path):
+    """Copies the bundled weights, as if their training had not had a setting; returns the folder."""
+
+    def copy(setting):
+        folder = shutil.copytree(BUNDLED_WEIGHTS, tmp_path / "weights")
+        manifest = json.loads((folder / "manifest.json").read_text())
+        del manifest["settings"][setting]
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        return str(folder)
+
+    return copy
+
+
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_an_answer_does_not_depend_on_the_batch(precision):
     together = Extractive(precision=precision).answer(QUESTIONS, PASSAGES)
@@ -76,7 +100,8 @@ def test_an_answer_does_not_depend_on_the_batch(precision):
     for predictions in (small.answer(QUESTIONS, PASSAGES), alone):
         for prediction, expected in zip(predictions, together, strict=True):
             # bfloat16 has three digits, and the last of them depends on the batch
-            assert prediction == replace(expected, confidence=pytest.approx(expected.confidence, abs=0.02))
+            close = {name: pytest.approx(getattr(expected, name), abs=0.02) for name in ("confidence", "answerable")}
+            assert prediction == replace(expected, **close)
 
 
 def test_no_passages_is_a_failed_prediction_among_others(reader):

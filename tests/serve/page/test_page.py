@@ -21,7 +21,7 @@ POLICY = (
 NASTY = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"
 ABOUT = {
     "name": "sample", "corpus": {"name": "sample", "passages": 1426}, "retriever": "bm25", "passages_read": 2, "k": 20,
-    "reader": {"name": "extractive", "model": "", "streams": False, "abstains_below": 0.0, "least_answerable": 0.18},
+    "reader": {"name": "extractive", "model": "", "streams": False, "abstains_below": 0.0, "answerable_threshold": 0.18},
     "examples": ["If plain, who?", "If computed, when?"], "limits": {"question_characters": 300},
 }  # fmt: skip
 TEXT = "🚀🚀 Some words. He lost the seat to Jim Lovell. More words."  # each rocket is two of JavaScript's characters

@@ -76,8 +76,8 @@ def test_confidences_are_those_of_a_weighted_logistic_regression():
 def test_a_tenth_of_the_questions_with_a_gold_passage_lie_below_the_limit():
     rows = draw_rows(500)
     answerable = np.array([row["answerable"] for row in rows if row["gold_read"]])
-    assert (answerable < fit_calibration(rows, 0.2, 0.1)["least_answerable"]).sum() == len(answerable) // 10
-    assert fit_calibration(rows, 0.2, 0.0)["least_answerable"] == answerable.min()
+    assert (answerable < fit_calibration(rows, 0.2, 0.1)["answerable_threshold"]).sum() == len(answerable) // 10
+    assert fit_calibration(rows, 0.2, 0.0)["answerable_threshold"] == answerable.min()
     for right in (True, False):
         with refused(r"of 20 answers on the folds are right; wanted some right and some wrong"):
             fit_calibration([row | {"right": right} for row in draw_rows(10)], 0.2, 0.1)
@@ -86,7 +86,11 @@ def test_a_tenth_of_the_questions_with_a_gold_passage_lie_below_the_limit():
 def test_what_is_measured_is_of_folds_that_were_not_fitted_on():
     scores = cross_validate(draw_rows(400), 0.2, 0.1)
     assert scores["false_abstentions"] == pytest.approx(10, abs=4)
-    assert (scores["true_abstentions"] > 60, scores["AUROC"] > 80, scores["ECE"] < 8) == (True, True, True)
+    assert (scores["true_abstentions"] > 60, scores["AUROC of answerable"] > 80, scores["ECE"] < 8) == (
+        True,
+        True,
+        True,
+    )
     # features without information in the other folds have none in this fold
     noise = [row | {"features": {"margin": random.Random(n).random()}} for n, row in enumerate(draw_rows(200))]
     right = 100 * np.mean([row["right"] for row in noise if not row["removed"]])
@@ -120,7 +124,7 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, 
     assert {question_id for question_id, _, _ in read[: 2 * len(trained[1])]} == trained[1] == ids - trained[0]
     assert {(removed, *passages) for _, removed, passages in read} == {(False, "p0", "p1"), (True, "p1", "p2")}
     reader = Extractive(weights=str(tmp_path))
-    assert (reader.least_answerable, content["fitted_on"]["rows"]) == (content["least_answerable"], 16)
+    assert (reader.answerable_threshold, content["fitted_on"]["rows"]) == (content["answerable_threshold"], 16)
     assert content == json.loads((tmp_path / CALIBRATION_FILE).read_text())
     [answer] = reader.answer(DATASET.questions[:1], RANKINGS[:1])
     assert 0 < answer.confidence < 1
