@@ -13,6 +13,7 @@ from functools import lru_cache
 from ifqa.reading.span.numbers import (
     IMPLICIT_ONE,
     MONTH_NAMES,
+    NUMBER_WORDS,
     ORDINALS,
     SCALES,
     UNITS,
@@ -82,6 +83,15 @@ _SUPPOSITION = re.compile(
     r"\b(?:if|suppos(?:e|ing)|assum(?:e|ing)|imagine|unless|without)\b|^\W*(?:had|were|should)\b", re.IGNORECASE
 )
 _WEEKDAY = _words("day of the week|weekday")
+#: "three medals fewer", "a third of the pupils": the step of such a question is not the implicit one.
+_EXPLICIT_STEP = re.compile(
+    rf"\b(?:\d[\d,.]*|(?:{'|'.join(NUMBER_WORDS)})(?:-\w+)?)(?:%| per ?cent)?"
+    r"(?: (?!(?:and|or|if|of|in|on|at|by|to|for|with|the|had|was|were|would)\b)[\w'-]+){0,3}"
+    r" (?:more|fewer|less|additional|extra|later|earlier|sooner|longer|shorter|higher|lower|further|older|younger"
+    r"|larger|smaller|taller|heavier|lighter|faster|slower|ahead)\b"
+    r"|\b(?:a|one|two) (?:half|third|quarter|fifth|tenth)s? of\b",
+    re.IGNORECASE,
+)
 
 
 @lru_cache(maxsize=256)
@@ -110,7 +120,9 @@ def compute_answers(passage: Number, question: Number, question_text: str) -> St
     years, months or dates is the time between them, if the question asks for it. A moment plus a step answers no question for an
     amount.
     """
-    if not _fits_question_word(passage, question_text):
+    if not _fits_question_word(passage, question_text) or (
+        question == IMPLICIT_ONE and _seen(_EXPLICIT_STEP, question_text)
+    ):
         return [None, None]
     period = _seen(_PERIOD, question_text)
     if period and (between := _between(passage, question, period)):

@@ -185,6 +185,7 @@ _FACTORS: dict[str, float] = {"twice": 2, "double": 2, "doubled": 2, "doubling":
 MONTH_NAMES = "January February March April May June July August September October November December".split()
 SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _BARE_SCALE = re.compile(rf"(?<=\d[\s-])(?:{'|'.join(SCALES)})\b(?!-)")  # not the "Billion" of a title
+NUMBER_WORDS = (*_VALUES, *SCALES)
 _EXACT = 1e15  # a float holds smaller integers exactly; longer digit strings are not amounts
 #: Ordinals of 1 to 20 in words, and small number words with their digits; IfQA's answers use both.
 ORDINALS = dict(enumerate(_NTHS, start=1))
