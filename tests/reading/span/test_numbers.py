@@ -28,7 +28,7 @@ def test_of_120_questions_at_most_two_are_computed_wrongly(reader):
     passages = [[Passage(f"p{n}", "", case["passage"])] for n, case in enumerate(CASES)]
     wrong, right = list[str](), 0
     for case, prediction in zip(CASES, reader.answer(questions, passages), strict=True):
-        is_right = bool(exact_match(prediction.answer, case["answers"]))
+        is_right = bool(case["answers"] and exact_match(prediction.answer, case["answers"]))
         right += is_right
         if prediction.how and prediction.how.calculation and not is_right:
             wrong.append(case["question"])

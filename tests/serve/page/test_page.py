@@ -215,7 +215,7 @@ def test_a_sum_an_abstention_and_a_failure_are_told_apart(page):
     chromium = page("If abstained, who?")
     assert text(chromium, ".abstained .big") == "No answer found in these passages"
     assert text(chromium, ".candidate") == "The best candidate is Gustave Eiffel"
-    assert text(chromium, ".abstained .why") == "7% sure that a passage has the answer; below 18%, none is given."
+    assert text(chromium, ".abstained .why") == "That a passage has the answer is 7% likely; below 18%, none is given."
     chromium = page("If foreign, who?")
     assert (text(chromium, ".abstained .big"), text(chromium, "[role=note]")) == ("No answer", f"Trained on {NASTY}.")
     chromium = page()
