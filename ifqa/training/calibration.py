@@ -1,7 +1,8 @@
 """Fits the extractive reader's confidence: a logistic regression on right and wrong answers to questions it was not trained on.
 
 A reader is overconfident on its own training questions, so each fold of them is read by a reader trained on the other folds.
-Every question is read twice: as retrieved, and without the gold passages, where confidence should be low.
+Every question is read three times: as retrieved, without the gold passages, where confidence should be low, and from the first
+passage alone, where all passages agree and prove nothing by it.
 """
 
 import json
@@ -44,6 +45,7 @@ class HeldOutPrediction(TypedDict):
     gold_read: bool  # whether the reader saw a gold passage
     answerable: float  # 0 without an answer
     removed: bool  # whether gold passages were removed from the ranking
+    alone: bool  # whether only the first passage was read
     right: bool
     features: Mapping[str, float]  # empty without an answer
 
@@ -132,7 +134,7 @@ def fit_calibration(rows: Sequence[HeldOutPrediction], without_gold: float, fals
     slopes = model.coef_[0] / spread
     coefficients = dict(zip(names, map(float, slopes), strict=True))
     fitted = {"intercept": float(model.intercept_[0] - slopes @ mean), "coefficients": coefficients}
-    answerable = sorted(row["answerable"] for row in rows if row["gold_read"])
+    answerable = sorted(row["answerable"] for row in rows if row["gold_read"] and not row["alone"])
     abstains = answerable and false_abstentions < 1
     return fitted | {"answerable_threshold": answerable[int(false_abstentions * len(answerable))] if abstains else 0.0}
 
@@ -146,22 +148,25 @@ def cross_validate(
 ) -> dict[str, float | None]:
     """Measures of each fold's confidences when fitted on the other folds, in percent; None where undefined.
 
-    "ECE", "Brier" and "EM-50" are over the questions as retrieved. "AUROC of answerable" compares readings with and without a
-    gold passage; "false_abstentions" and "true_abstentions" are the shares of these two where it is below the threshold.
+    "ECE", "Brier" and "EM-50" are over the questions as retrieved, "ECE alone" over the first passages. "AUROC of answerable"
+    compares readings with and without a gold passage; "false_abstentions" and "true_abstentions" are the shares of these two that
+    are below the threshold.
     """
     import numpy as np
 
-    columns = []  # confidence, right, gold read, removed, abstained, answerable
+    columns = []  # confidence, right, gold read, removed, abstained, answerable, alone
     for fold in sorted({row["fold"] for row in rows}):
         fitted = fit_calibration([row for row in rows if row["fold"] != fold], without_gold, false_abstentions)
         calibration = Calibration.model_validate(fitted)
         for row in (row for row in rows if row["fold"] == fold):
             abstains = row["answerable"] < calibration.answerable_threshold
             flags = [row["right"], row["gold_read"], row["removed"], abstains]
-            columns.append([confidence_of(row, calibration), *flags, row["answerable"]])
+            columns.append([confidence_of(row, calibration), *flags, row["answerable"], row["alone"]])
     table = np.array(columns, float)
+    alone, table = table[table[:, 6] == 1][:, :2], table[table[:, 6] == 0]
     retrieved, with_gold, abstentions = table[table[:, 3] == 0][:, :2], table[:, 2] == 1, table[:, 4]
     scores = {measure.name: ColumnStatistic(measure, retrieved).value for measure in (ECE, BRIER, EM_50)}
+    scores["ECE alone"] = ColumnStatistic(ECE, alone).value
     scores["AUROC of answerable"] = ColumnStatistic(AUROC, table[:, [5, 2]]).value
     for name, part in (("false_abstentions", with_gold), ("true_abstentions", ~with_gold)):
         scores[name] = float(abstentions[part].mean()) if part.any() else None
@@ -197,7 +202,7 @@ def _exclude_gold(others: TrainingData, held_out: TrainingData) -> TrainingData:
 
 
 def _read_fold(reader: Reader, fold: int, most: int, held_out: TrainingData) -> list[HeldOutPrediction]:
-    """Read each question of a fold: as retrieved, and without the passages that overlap a gold one."""
+    """Read each question of a fold: as retrieved, without the passages that overlap a gold one, and from the first alone."""
     rows: list[HeldOutPrediction] = []
     with bar(f"reading fold {fold + 1}", len(held_out.questions)) as advance:
         for start in range(0, len(held_out.questions), _BATCH):
@@ -206,21 +211,36 @@ def _read_fold(reader: Reader, fold: int, most: int, held_out: TrainingData) -> 
                 [each for each in ranking if not any(overlaps(each.text, gold) for gold in question.gold_passages)]
                 for question, ranking in zip(questions, rankings, strict=True)
             ]
-            for removed, lists in ((False, rankings), (True, without_gold)):
-                shown = [ranking[:most] for ranking in lists]
+            for removed, alone, lists in (
+                (False, False, rankings),
+                (True, False, without_gold),
+                (False, True, rankings),
+            ):
+                shown = [ranking[: 1 if alone else most] for ranking in lists]
                 predictions = reader.read(questions, shown)
-                rows += [_row(fold, *each, removed) for each in zip(questions, predictions, shown, strict=True)]
+                rows += [_row(fold, *each, removed, alone) for each in zip(questions, predictions, shown, strict=True)]
             advance(len(questions))
     return rows
 
 
 def _row(
-    fold: int, question: Question, pair: tuple[Prediction, Mapping[str, float]], shown: Sequence[Passage], removed: bool
+    fold: int,
+    question: Question,
+    pair: tuple[Prediction, Mapping[str, float]],
+    shown: Sequence[Passage],
+    removed: bool,
+    alone: bool,
 ) -> HeldOutPrediction:
     prediction, features = pair
     right = not prediction.failed and bool(exact_match(prediction.answer, question.answers))
     gold_read = any(covers_gold(passage.text, question) for passage in shown)
     answerable = prediction.answerable or 0.0
     return HeldOutPrediction(
-        fold=fold, gold_read=gold_read, answerable=answerable, removed=removed, right=right, features=features
+        fold=fold,
+        gold_read=gold_read,
+        answerable=answerable,
+        removed=removed,
+        alone=alone,
+        right=right,
+        features=features,
     )

@@ -53,8 +53,8 @@ def draw_rows(count, seed=0):
             margin = rng.random() * 4 - 3 * removed
             right = not removed and rng.random() < 1 / (1 + np.exp(-2 * margin + 3))
             rows.append(
-                {"fold": n % 4, "id": f"q{n}", "gold_read": not removed and n % 5 > 0, "removed": removed, "right": right,
-                 "answerable": 1 / (1 + np.exp(-margin)),
+                {"fold": n % 4, "id": f"q{n}", "gold_read": not removed and n % 5 > 0, "removed": removed, "alone": False,
+                 "right": right, "answerable": 1 / (1 + np.exp(-margin)),
                  "features": {"margin": margin, "words": 0.0, "passages": 5 + rng.random()}}
             )  # fmt: skip
     return rows
@@ -78,6 +78,8 @@ def test_a_tenth_of_the_questions_with_a_gold_passage_lie_below_the_limit():
     answerable = np.array([row["answerable"] for row in rows if row["gold_read"]])
     assert (answerable < fit_calibration(rows, 0.2, 0.1)["answerable_threshold"]).sum() == len(answerable) // 10
     assert fit_calibration(rows, 0.2, 0.0)["answerable_threshold"] == answerable.min()
+    alone = [row | {"alone": True, "answerable": 0.0} for row in rows]  # a single passage has no say in it
+    assert fit_calibration([*rows, *alone], 0.2, 0.0)["answerable_threshold"] == answerable.min()
     for right in (True, False):
         with refused(r"of 20 answers on the folds are right; wanted some right and some wrong"):
             fit_calibration([row | {"right": right} for row in draw_rows(10)], 0.2, 0.1)
@@ -109,10 +111,10 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, 
         assert gold.isdisjoint(passage.text for ranking in dataset.rankings for passage in ranking)
         shutil.copytree(weights, folder, dirs_exist_ok=True)
 
-    def half_right(fold, question, prediction, shown, removed):  # so that there is something to fit
+    def half_right(fold, question, prediction, shown, removed, alone):  # so that there is something to fit
         read.append((question.id, removed, [passage.id for passage in shown]))
         right = int(question.id[2:]) % 2 == 1 and not removed
-        return row(fold, question, prediction, shown, removed) | {"right": right}
+        return row(fold, question, prediction, shown, removed, alone) | {"right": right}
 
     row = calibration._row
     reader_trainer = lambda _, **settings: SimpleNamespace(train=lambda *args: train_fold(*args, settings))  # noqa: E731
@@ -121,10 +123,14 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, 
     content = train(DATASET, tmp_path, folds=2, passages=2)
     ids = {question.id for question in QUESTIONS}
     assert (trained[0] | trained[1], trained[0] & trained[1]) == (ids, set())
-    assert {question_id for question_id, _, _ in read[: 2 * len(trained[1])]} == trained[1] == ids - trained[0]
-    assert {(removed, *passages) for _, removed, passages in read} == {(False, "p0", "p1"), (True, "p1", "p2")}
+    assert {question_id for question_id, _, _ in read[: 3 * len(trained[1])]} == trained[1] == ids - trained[0]
+    assert {(removed, *passages) for _, removed, passages in read} == {
+        (False, "p0", "p1"),
+        (True, "p1", "p2"),
+        (False, "p0"),
+    }
     reader = Extractive(weights=str(tmp_path))
-    assert (reader.answerable_threshold, content["fitted_on"]["rows"]) == (content["answerable_threshold"], 16)
+    assert (reader.answerable_threshold, content["fitted_on"]["rows"]) == (content["answerable_threshold"], 24)
     assert content == json.loads((tmp_path / CALIBRATION_FILE).read_text())
     [answer] = reader.answer(DATASET.questions[:1], RANKINGS[:1])
     assert 0 < answer.confidence < 1
