@@ -84,9 +84,8 @@ class Extractive(Reader):
         self.manifest = load_span_manifest(self.folder)
         self.family = self.manifest["family"]
         self.rank_weight, self.batch_tokens = rank_weight, batch_tokens
-        self._has_null = bool(
-            self.manifest.get("settings", {}).get("without_gold")
-        )  # whether a null candidate was trained
+        # weights of earlier versions were trained without a null candidate
+        self._has_null = bool(self.manifest.get("settings", {}).get("without_gold"))
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())
         place = resolve_device(device)
         self._encoder = resolve_encoder(self.folder, encoder, root).folder
