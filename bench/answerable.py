@@ -114,7 +114,9 @@ def read_all(
 ) -> list[Reading]:
     """A reading per question. A failed prediction has probabilities of 0; an abstention has its candidate as the answer."""
     readings = []
-    for question, ranking, prediction in zip(questions, rankings, system.read(questions, rankings), strict=True):
+    scores = [[0.0] * len(ranking) for ranking in rankings]  # no reader with a confidence takes them
+    predictions = system.read(questions, rankings, scores)
+    for question, ranking, prediction in zip(questions, rankings, predictions, strict=True):
         if prediction.confidence is None and not prediction.failed:
             raise ConfigError(
                 "the reader gives no confidence; for the span reader: ifqa train calibration --to WEIGHTS"
