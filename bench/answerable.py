@@ -121,8 +121,8 @@ def read_all(
             raise ConfigError(
                 "the reader gives no confidence; for the span reader: ifqa train calibration --to WEIGHTS"
             )
-        answer, shares = prediction.answer or prediction.candidate, (prediction.confidence, prediction.answerable)
-        confidence, answerable = (share or 0.0 for share in shares)
+        answer = prediction.answer or prediction.candidate
+        confidence, answerable = prediction.confidence or 0.0, prediction.answerable or 0.0
         gold_read = any(covers(passage.text, gold) for passage in ranking for gold in question.gold_passages)
         right = bool(answer and exact_match(answer, question.answers))
         readings.append(Reading(question.id, question.text, removed, gold_read, answer, confidence, answerable, right))

@@ -154,21 +154,22 @@ def cross_validate(
     """
     import numpy as np
 
-    columns = []  # confidence, right, gold read, removed, abstained, answerable, alone
+    table = []
     for fold in sorted({row["fold"] for row in rows}):
         fitted = fit_calibration([row for row in rows if row["fold"] != fold], without_gold, false_abstentions)
         calibration = Calibration.model_validate(fitted)
         for row in (row for row in rows if row["fold"] == fold):
+            measured = confidence_of(row, calibration), row["right"], row["answerable"], row["gold_read"]
             abstains = row["answerable"] < calibration.answerable_threshold
-            flags = [row["right"], row["gold_read"], row["removed"], abstains]
-            columns.append([confidence_of(row, calibration), *flags, row["answerable"], row["alone"]])
-    table = np.array(columns, float)
-    alone, table = table[table[:, 6] == 1][:, :2], table[table[:, 6] == 0]
-    retrieved, with_gold, abstentions = table[table[:, 3] == 0][:, :2], table[:, 2] == 1, table[:, 4]
+            table.append([*measured, abstains, row["removed"], row["alone"]])
+    confidence, right, answerable, gold_read, abstentions, removed, alone = np.array(table, float).T
+    answers, readings, together = np.stack([confidence, right], 1), np.stack([answerable, gold_read], 1), alone == 0
+    retrieved = answers[together & (removed == 0)]
     scores = {measure.name: ColumnStatistic(measure, retrieved).value for measure in (ECE, BRIER, EM_50)}
-    scores["ECE alone"] = ColumnStatistic(ECE, alone).value
-    scores["AUROC of answerable"] = ColumnStatistic(AUROC, table[:, [5, 2]]).value
-    for name, part in (("false_abstentions", with_gold), ("true_abstentions", ~with_gold)):
+    scores["ECE alone"] = ColumnStatistic(ECE, answers[alone == 1]).value
+    scores["AUROC of answerable"] = ColumnStatistic(AUROC, readings[together]).value
+    for name, read in (("false_abstentions", 1), ("true_abstentions", 0)):
+        part = together & (gold_read == read)
         scores[name] = float(abstentions[part].mean()) if part.any() else None
     return {name: None if score is None else round(100 * score, 2) for name, score in scores.items()}
 
@@ -211,11 +212,8 @@ def _read_fold(reader: Reader, fold: int, most: int, held_out: TrainingData) -> 
                 [each for each in ranking if not any(overlaps(each.text, gold) for gold in question.gold_passages)]
                 for question, ranking in zip(questions, rankings, strict=True)
             ]
-            for removed, alone, lists in (
-                (False, False, rankings),
-                (True, False, without_gold),
-                (False, True, rankings),
-            ):
+            readings = [(False, False, rankings), (True, False, without_gold), (False, True, rankings)]
+            for removed, alone, lists in readings:
                 shown = [ranking[: 1 if alone else most] for ranking in lists]
                 predictions = reader.read(questions, shown)
                 rows += [_row(fold, *each, removed, alone) for each in zip(questions, predictions, shown, strict=True)]
@@ -224,23 +222,13 @@ def _read_fold(reader: Reader, fold: int, most: int, held_out: TrainingData) -> 
 
 
 def _row(
-    fold: int,
-    question: Question,
-    pair: tuple[Prediction, Mapping[str, float]],
-    shown: Sequence[Passage],
-    removed: bool,
-    alone: bool,
-) -> HeldOutPrediction:
+    fold: int, question: Question, pair: tuple[Prediction, Mapping[str, float]], shown: Sequence[Passage],
+    removed: bool, alone: bool,
+) -> HeldOutPrediction:  # fmt: skip
     prediction, features = pair
     right = not prediction.failed and bool(exact_match(prediction.answer, question.answers))
     gold_read = any(covers_gold(passage.text, question) for passage in shown)
-    answerable = prediction.answerable or 0.0
-    return HeldOutPrediction(
-        fold=fold,
-        gold_read=gold_read,
-        answerable=answerable,
-        removed=removed,
-        alone=alone,
-        right=right,
-        features=features,
-    )
+    return {
+        "fold": fold, "gold_read": gold_read, "answerable": prediction.answerable or 0.0, "removed": removed, "alone": alone,
+        "right": right, "features": features,
+    }  # fmt: skip

@@ -87,7 +87,12 @@ class Calibration(StoredModel):
     def confidence(self, features: Mapping[str, float]) -> float:
         """The probability that an answer with these features is right."""
         odds = self.intercept + math.fsum(weight * features[name] for name, weight in self.coefficients.items())
-        return 1 / (1 + math.exp(-odds)) if odds >= 0 else math.exp(odds) / (1 + math.exp(odds))
+        return logistic(odds)
+
+
+def logistic(odds: float) -> float:
+    """The probability of log odds, without overflow."""
+    return 1 / (1 + math.exp(-odds)) if odds >= 0 else math.exp(odds) / (1 + math.exp(odds))
 
 
 def load_calibration(folder: Path, weights: str) -> Calibration | None:

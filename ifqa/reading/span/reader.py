@@ -15,7 +15,7 @@ from ifqa.errors import IfqaError, MissingInput
 from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.models.hub import is_packaged, model_requirement
 from ifqa.protocols import PathSetting, ProgressCallback, RankedPassages, Reader, Requirement, no_progress
-from ifqa.reading.span.calibration import CALIBRATION_FILE, confidence_features, load_calibration
+from ifqa.reading.span.calibration import CALIBRATION_FILE, confidence_features, load_calibration, logistic
 from ifqa.reading.span.numbers import MONTH_NAMES, SCALES, Number, format_answer
 from ifqa.reading.span.weights import fingerprint_weights, load_span_manifest, load_weights, resolve_encoder
 from ifqa.records import Calculation, Explanation, Passage, Prediction, Question, Term
@@ -161,11 +161,7 @@ class Extractive(Reader):
         from ifqa.reading.span.network import encode_pair
 
         candidates = self._candidates([encode_pair(self._encoder, *pair) for pair in pairs], self._first, advance)
-        relevance = []
-        for scores in ([score for score, *_ in ranked] for ranked in candidates):
-            best = max(scores, default=EMPTY_RELEVANCE)
-            relevance.append(best + math.log(sum(math.exp(score - best) for score in scores) or 1.0))
-        return relevance
+        return [_log_sum([score for score, *_ in ranked]) for ranked in candidates]
 
     def answer(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
@@ -246,7 +242,6 @@ def _choose(
         forms.setdefault(key, text)
         order.setdefault(place, score)
         sources.setdefault((key, place), source)
-    mass = best + math.log(sum(weight for places in weights.values() for weight in places.values()) or 1.0)
     weights.pop("", None)
     if not weights:
         ids = tuple(passage.id for passage in passages)
@@ -258,11 +253,17 @@ def _choose(
     how = explain(candidates[evidence][0], passages[evidence].id, forms[chosen], sources[chosen, evidence])
     compared = [(score, key, place) for score, key, _, place, _ in scored]
     features = confidence_features(question.text, [passage.text for passage in passages], compared, chosen)
-    answerable = 1 / (1 + math.exp(-mass)) if mass > -50 else 0.0  # the null candidate has the score 0
+    answerable = logistic(_log_sum([score for score, *_ in scored]))  # against the null candidate's score of 0
     prediction = Prediction(
         question.id, forms[chosen], completion=forms[chosen], passage_ids=ids, how=how, answerable=answerable
     )
     return prediction, features
+
+
+def _log_sum(scores: Sequence[float]) -> float:
+    """The log of the sum of the exponentiated scores."""
+    best = max(scores, default=EMPTY_RELEVANCE)
+    return best + math.log(sum(math.exp(score - best) for score in scores) or 1.0)
 
 
 def explain(pair: "EncodedPair", passage_id: str, answer: str, source: tuple[int, ...]) -> Explanation:

@@ -73,13 +73,16 @@ def test_confidences_are_those_of_a_weighted_logistic_regression():
     assert fitted["coefficients"]["words"] == 0.0
 
 
-def test_a_tenth_of_the_questions_with_a_gold_passage_lie_below_the_limit():
+def test_a_tenth_of_the_questions_with_a_gold_passage_lie_below_the_threshold():
     rows = draw_rows(500)
+    rows[2] |= {"features": {}, "answerable": 0.0}  # no answer: no confidence
+    fitted = fit_calibration(rows, 0.2, 0.1)
+    assert confidence_of(rows[2], Calibration.model_validate(fitted)) == 0.0
     answerable = np.array([row["answerable"] for row in rows if row["gold_read"]])
-    assert (answerable < fit_calibration(rows, 0.2, 0.1)["answerable_threshold"]).sum() == len(answerable) // 10
+    assert (answerable < fitted["answerable_threshold"]).sum() == len(answerable) // 10
     assert fit_calibration(rows, 0.2, 0.0)["answerable_threshold"] == answerable.min()
     alone = [row | {"alone": True, "answerable": 0.0} for row in rows]  # a single passage has no say in it
-    assert fit_calibration([*rows, *alone], 0.2, 0.0)["answerable_threshold"] == answerable.min()
+    assert fit_calibration([*rows, *alone], 0.2, 0.1)["answerable_threshold"] == fitted["answerable_threshold"]
     for right in (True, False):
         with refused(r"of 20 answers on the folds are right; wanted some right and some wrong"):
             fit_calibration([row | {"right": right} for row in draw_rows(10)], 0.2, 0.1)
