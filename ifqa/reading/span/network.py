@@ -140,13 +140,12 @@ class SpanModel(nn.Module):
     def forward(
         self, pairs: Sequence[EncodedPair], generator: torch.Generator | None = None
     ) -> tuple[Tensor, list[Tensor]]:
-        """Float32 scores of all candidates of the pairs, whatever the encoder's precision.
+        """Float32 scores of all candidates of the pairs, on the CPU, whatever the encoder's precision and device.
 
         Spans are [pairs, tokens, MAX_SPAN]: entry (p, i, n) is the span of pair p with n + 1 tokens from token i, very low
         outside the passage. Each pair's computed answers are [rows, question numbers, 2] as in `EncodedPair.computed`, very low
         where that is None.
         """
-        device = self.length.device
         longest = max(len(pair.ids) for pair in pairs)
         # rounded up, because kernels are built once per shape
         ids = torch.full((len(pairs), -(-longest // 16) * 16), self.encoder.padding)
@@ -157,12 +156,12 @@ class SpanModel(nn.Module):
             types[row, pair.start : size] = 1
             mask[row, :size] = True
             inside[row, pair.start : pair.start + len(pair.offsets)] = True
+        device = self.length.device
         hidden = self.encoder(ids.to(device), types.to(device), mask.to(device), generator)
-        scores = self.heads(hidden.float())
-        outside = ~inside.to(device)
-        starts = scores[..., 0].masked_fill(outside, -1e4)
-        ends = F.pad(scores[..., 1].masked_fill(outside, -1e4), (0, MAX_SPAN - 1), value=-1e4)
-        spans = starts[:, :, None] + ends.unfold(1, MAX_SPAN, 1) + self.length
+        scores = self.heads(hidden.float()).cpu()  # on a GPU, many small steps would take longer than the encoder
+        starts = scores[..., 0].masked_fill(~inside, -1e4)
+        ends = F.pad(scores[..., 1].masked_fill(~inside, -1e4), (0, MAX_SPAN - 1), value=-1e4)
+        spans = starts[:, :, None] + ends.unfold(1, MAX_SPAN, 1) + self.length.cpu()
         return spans, [self._computed(scores[row], pair) for row, pair in enumerate(pairs)]
 
     def _computed(self, scores: Tensor, pair: EncodedPair) -> Tensor:
@@ -172,7 +171,7 @@ class SpanModel(nn.Module):
             doubles = scores[torch.tensor(pair.double_anchors), 5].sum(1)[:, None, None] + operations[:, 6:8]
             computed = torch.cat([computed, doubles])
         none = torch.tensor([[[text is None for text in steps] for steps in row] for row in pair.computed]).bool()
-        return computed.masked_fill(none.to(scores.device).view(computed.shape), -1e4)
+        return computed.masked_fill(none.view(computed.shape), -1e4)
 
 
 #: Score, text, and origin: a span's first and last token, or the row, question number and operation in `EncodedPair.computed`.
