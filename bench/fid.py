@@ -9,8 +9,9 @@
 It needs torch, transformers 5 (its T5 has SDPA), numpy and this repository. Weights and token ids are random, in T5's
 shapes; speed does not depend on their values. Inputs have 130 to 220 tokens, 165 on average, like a question with a title
 and 100 words. Every way generates `--answer` tokens per question, because no token ends an answer. Tokenising is not timed.
-`all` takes less than ten minutes on an H200. A table's first line names its device; figures of a CPU say nothing about a
-GPU. On a busy CPU set OMP_NUM_THREADS=1: threads that wait for each other made some figures ten times worse.
+A table takes one or two minutes on an H200, and there are seven; each row is printed and stored when it is measured. The first
+line names the device; figures of a CPU say nothing about a GPU. On a busy CPU set OMP_NUM_THREADS=1: threads that wait for each
+other made some figures ten times worse.
 
 `read`: a row for each way; each optimisation is added to those above it. The baselines work as FiD's test_reader.py does:
 passages padded to 250, eager attention, one question at a time (its per_gpu_batch_size), and a decoder that attends to the
@@ -83,54 +84,48 @@ def main(flags: Sequence[str] | None = None) -> None:
     tables: dict[str, Any] = {**header, "read": [], "train": []}
     for part, shapes, passages in (("read", ["base", "large"], [5, 20, 100]), ("train", ["large"], [100])):
         for shape in (arguments.shape or shapes) if arguments.what in (part, "all") else []:
+            model = ways.network(shape, device, arguments.seed)
             for count in arguments.passages or passages:
                 measure = measure_reading if part == "read" else measure_training
-                tables[part] += measure(shape, count, device, max(peaks.values()), arguments)
-                if arguments.json:
-                    arguments.json.write_text(json.dumps(tables, indent=1) + "\n")
+                for row in measure(model, shape, count, max(peaks.values()), arguments):
+                    tables[part].append(row)
+                    if arguments.json:
+                        arguments.json.write_text(json.dumps(tables, indent=1) + "\n")
+            del model
 
 
-def measure_reading(
-    shape: str, passages: int, device: torch.device, top: float, arguments: Any
-) -> list[dict[str, Any]]:
-    """Print the table of all ways; `top` is the device's peak in FLOP/s."""
+def measure_reading(model: Any, shape: str, passages: int, top: float, arguments: Any) -> Iterator[dict[str, Any]]:
+    """Print the table of all ways, row by row; `top` is the device's peak in FLOP/s."""
     questions = arguments.questions or max(24, min(256, 2400 // passages))
     inputs = ways.draw(questions, passages, arguments.seed)
-    rows: dict[str, dict[str, Any]] = {}
-    for precision in ("float32", "bfloat16"):
-        model = ways.network(shape, device, arguments.seed).eval().to(getattr(torch, precision))
-        for way in (way for way in ways.WAYS if way.precision == precision):
-            say(f"{shape}, {passages} passages: {way.name}")
-            model.set_attn_implementation(way.attention)
-            best = _best(way, model, inputs, arguments)
-            rows[way.name] = {"shape": shape, "passages": passages, "way": way.name, "precision": precision} | best
-            if best:
-                work = ways.flops(model, inputs, arguments.answer if way.answers else 0) / questions
-                share, tokens_rate = work * best["rate"] / top, int(inputs.mask.sum()) / questions * best["rate"]
-                rows[way.name] |= {"share": share, "tokens_rate": tokens_rate}
-        del model
     sizes = f"{passages} passages, {arguments.answer} tokens an answer, up to {questions} questions"
     print(f"\n### Reading: {shape}, {sizes}\n")
     print(
         "| way | questions together | questions/s | passages/s | tokens/s | peak GB | of peak | x float32 | x bfloat16 |"
     )
-    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-    for name in (way.name for way in ways.WAYS):
-        row = rows[name]
-        if "rate" not in row:
-            print(f"| {name} | out of memory | | | | | | | |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|", flush=True)
+    rates: dict[str, float] = {}
+    model.eval()
+    for way in ways.WAYS:
+        model.to(getattr(torch, way.precision)).set_attn_implementation(way.attention)
+        best = _best(way, model, inputs, arguments)
+        row = {"shape": shape, "passages": passages, "way": way.name, "precision": way.precision} | best
+        if not best:
+            print(f"| {way.name} | out of memory | | | | | | | |", flush=True)
+            yield row
             continue
-        together, memory = row["at_a_time"] or "all", _gigabytes(row["memory"])
-        baselines = (rows[baseline] for baseline in (ways.FP32, ways.BF16))
-        ratios = [f"{row['rate'] / baseline['rate']:.2f}" if "rate" in baseline else "" for baseline in baselines]
-        cells = [f"{rate:,.{2 if rate < 100 else 0}f}" for rate in (row["rate"], row["rate"] * passages)]
-        cells += [f"{row['tokens_rate']:,.0f}", memory, f"{100 * row['share']:.1f} %", *ratios]
-        print(f"| {name} | {together} | {' | '.join(cells)} |")
+        rate = rates[way.name] = best["rate"]
+        work = ways.flops(model, inputs, arguments.answer if way.answers else 0) / questions
+        share, tokens_rate = work * rate / top, int(inputs.mask.sum()) / questions * rate
+        ratios = [f"{rate / rates[name]:.2f}" if name in rates else "" for name in (ways.FP32, ways.BF16)]
+        cells = [f"{each:,.{2 if each < 100 else 0}f}" for each in (rate, rate * passages)]
+        cells += [f"{tokens_rate:,.0f}", _gigabytes(best["memory"]), f"{100 * share:.1f} %", *ratios]
+        print(f"| {way.name} | {best['at_a_time'] or 'all'} | {' | '.join(cells)} |", flush=True)
+        yield row | {"share": share, "tokens_rate": tokens_rate}
     print("\nOurs against")
     for name in (ways.FP32, ways.FP32_BEST, ways.BF16, ways.BF16_BEST):
-        if "rate" in rows[name] and "rate" in rows[ways.OURS]:
-            print(f"- {rows[ways.OURS]['rate'] / rows[name]['rate']:.2f} x {name}", flush=True)
-    return list(rows.values())
+        if name in rates and ways.OURS in rates:
+            print(f"- {rates[ways.OURS] / rates[name]:.2f} x {name}", flush=True)
 
 
 def _best(way: ways.Way, model: Any, inputs: ways.Inputs, arguments: Any) -> dict[str, Any]:
@@ -162,17 +157,15 @@ def _timed(
     return {"at_a_time": at_a_time, "questions": part.questions, "seconds": times, "memory": memory[0], "rate": rate}
 
 
-def measure_training(
-    shape: str, passages: int, device: torch.device, top: float, arguments: Any
-) -> list[dict[str, Any]]:
+def measure_training(model: Any, shape: str, passages: int, top: float, arguments: Any) -> Iterator[dict[str, Any]]:
     """Print the table of training, with and without recomputing the encoder's layers."""
-    generator = torch.Generator().manual_seed(arguments.seed)
+    device, generator = model.device, torch.Generator().manual_seed(arguments.seed)
     ids = torch.randint(3, ways.VOCABULARY, (passages, ways.LENGTH), generator=generator)
     inputs = ways.Inputs(ids, torch.ones_like(ids, dtype=torch.bool), passages)
     inputs.mask[0, -1] = False  # without padding, attention would skip the mask that real passages need
     batch = {"passage_ids": ids.to(device), "passage_mask": inputs.mask.to(device)}
     batch |= {"counts": torch.tensor([passages]), "labels": ids[:1, : arguments.answer].to(device)}
-    model: Any = ways.network(shape, device, arguments.seed).train()
+    model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=device.type == "cuda")
     work, encoder = ways.flops(model, inputs, arguments.answer), ways.flops(model, inputs, 0)
 
@@ -185,11 +178,10 @@ def measure_training(
 
     print(f"\n### Training: {shape}, one question of {passages} passages of {ways.LENGTH} tokens a step\n")
     print("| recompute | s/step | tokens/s | peak GB | of peak |\n|---|--:|--:|--:|--:|")
-    rows: list[dict[str, Any]] = []
     for recompute in (False, True):
-        say(f"{shape}, training: recompute {recompute}")
+        warnings.filterwarnings("ignore", ".gradient_checkpointing", FutureWarning)  # its old name
+        model.encoder.gradient_checkpointing_disable()
         if recompute:
-            warnings.filterwarnings("ignore", ".gradient_checkpointing", FutureWarning)  # its old name
             model.encoder.gradient_checkpointing_enable({"use_reentrant": False})
         times: list[float] = []
         with _memory(device) as memory:
@@ -200,17 +192,17 @@ def measure_training(
             except torch.OutOfMemoryError:
                 times = []
         optimizer.zero_grad(set_to_none=True)
-        rows.append({"shape": shape, "passages": passages, "recompute": recompute})
+        row = {"shape": shape, "passages": passages, "recompute": recompute}
         line = f"| {'yes' if recompute else 'no'} |"
         if not times:
             print(f"{line} out of memory | | | |", flush=True)
+            yield row
             continue
         seconds = statistics.median(times)
         share = (3 * work + recompute * encoder) / seconds / top
-        rows[-1] |= {"seconds": times, "memory": memory[0], "share": share}
         rate, gigabytes = f"{ids.numel() / seconds:,.0f}", _gigabytes(memory[0])
         print(f"{line} {seconds:.3f} | {rate} | {gigabytes} | {100 * share:.1f} % |", flush=True)
-    return rows
+        yield row | {"seconds": times, "memory": memory[0], "share": share}
 
 
 def peak(device: torch.device, kind: torch.dtype) -> float:
@@ -244,10 +236,6 @@ def _memory(device: torch.device) -> Iterator[list[int]]:
 
 def _gigabytes(size: int) -> str:
     return f"{size / 1e9:.1f}" if size else ""
-
-
-def say(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
