@@ -78,6 +78,7 @@ def _read_models() -> dict[str, FetchedModel]:
 MODELS = _read_models()
 MPNET, SMOLLM2, FLAN_T5 = (MODELS[name] for name in ("all-mpnet-base-v2", "smollm2", "flan-t5-small"))
 TUNED = "qwen2.5-coder-0.5b-ifqa"  # an adapter in this package, for the reader llm
+LARGE = "extractive-large"  # weights in this package, for the reader extractive
 _BY_NAME = MODELS | {model.hub: model for model in MODELS.values() if model.hub}
 
 
@@ -119,13 +120,13 @@ def model_folder(name: str, mend: str = _MEND, root: Path = Path()) -> Path:
 def _folder_below(root: Path, name: str) -> Path | None:
     """The folder of a fetched model, or the folder with this name; None if neither exists."""
     folders = [root / _BY_NAME[name].folder] if name in _BY_NAME else []
-    existing = (folder for folder in (*folders, root / name) if os.path.isdir(folder))  # noqa: PTH112 - is_dir raises for long names
+    existing = (folder for folder in (*folders, local_path(name, root)) if os.path.isdir(folder))  # noqa: PTH112 - is_dir raises for long names
     return next(existing, None)
 
 
 def local_path(name: str, root: Path = Path()) -> Path:
-    """The folder or file of a model: below `root`, or in this package for its own tuned language model."""
-    return BUNDLED / "weights" / name if name == TUNED else root / name
+    """The folder or file of a model: below `root`, or in this package for weights that ship with it."""
+    return BUNDLED / "weights" / name if name in (TUNED, LARGE) else root / name
 
 
 def is_packaged(name: str) -> bool:

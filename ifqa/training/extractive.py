@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ifqa.errors import ConfigError, FormatError
 from ifqa.formats.questions import read_questions
-from ifqa.models.hub import MINILM
+from ifqa.models.hub import MINILM, local_path
 from ifqa.models.span_encoder import EncoderFiles, find_encoder
 from ifqa.protocols import NO_DATA, PathSetting, TrainerFlag, TrainingData
 from ifqa.reading.span.reader import BUNDLED_WEIGHTS
@@ -42,7 +42,7 @@ class Extractive(EpochTrainer):
         encoder: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder with a BERT or an MPNet (`ifqa.models.span_encoder`).
         reading: files of reading questions for `ifqa.formats.questions.read_questions`, each with a passage; one without answers
             has none there. They come first and train all of the encoder's layers; the result stays in the folder `reading`.
-        start: such a folder, to start from, or "shipped": the weights that ship with ifqa. Questions without a split family, such
+        start: such a folder, to start from, or "shipped" or "extractive-large": weights that ship with ifqa. Questions without a split family, such
             as your own, may go on from weights of any family, and the result is of that family.
         average: number of trainings after the reading questions, with consecutive seeds, whose weights are averaged (Wortsman et
             al. 2022, "Model soups"). They stay in the folder `seeds` until the last is done.
@@ -161,7 +161,7 @@ class Extractive(EpochTrainer):
 
     @property
     def _start(self) -> Path:
-        return BUNDLED_WEIGHTS if self.start == "shipped" else Path(self.start)
+        return BUNDLED_WEIGHTS if self.start == "shipped" else local_path(self.start)
 
     @cached_property
     def _reading_questions(self) -> tuple[list[Question], int]:

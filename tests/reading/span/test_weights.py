@@ -5,10 +5,12 @@ import torch
 from refusals import refused
 from tiny_mpnet import tiny_mpnet
 
-from ifqa.models.hub import minilm_folder
+from ifqa.models.hub import LARGE, MPNET, local_path, minilm_folder
+from ifqa.models.ledger import describe_exposure, read_model_facts
 from ifqa.models.span_encoder import open_encoder
 from ifqa.reading.span.network import SpanModel, encode_pair
-from ifqa.reading.span.weights import ADAPTER, load_weights, save_weights
+from ifqa.reading.span.reader import Extractive
+from ifqa.reading.span.weights import ADAPTER, load_span_manifest, load_weights, save_weights
 
 
 def trained_network(rank, folder):
@@ -47,3 +49,18 @@ def test_stored_weights_give_the_scores_of_the_trained_network(tmp_path, kind):
     (tmp_path / ADAPTER).write_bytes((tmp_path / ADAPTER).read_bytes()[:-100])
     with refused("damaged weights"):
         load_weights(loaded, tmp_path)
+
+
+def test_the_larger_weights_ship_and_name_the_encoder_to_fetch(here):
+    folder = local_path(LARGE)
+    manifest = load_span_manifest(folder)
+    assert manifest["encoder"] == {"name": MPNET.hub, "sha256": MPNET.sha256}
+    assert manifest["family"] == Extractive.training_family(LARGE) == "ifqa/full"
+    assert {"rows", "licences"} <= manifest["start"]["trained"].keys()
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 25e6
+    assert describe_exposure({LARGE: read_model_facts(LARGE)}, "ifqa").startswith(f"{LARGE} has seen ifqa")
+    assert Extractive.fingerprint(LARGE) not in ("", Extractive.fingerprint())
+    (missing,) = (need for need in Extractive.requirements(weights=LARGE) if not need.present)
+    assert (missing.name, missing.remedy) == (MPNET.hub, f"fetch it with: ifqa data {MPNET.name}")
+    with refused(f"to fetch it: ifqa data {MPNET.name}"):
+        Extractive(LARGE)
