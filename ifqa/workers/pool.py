@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -108,6 +109,20 @@ def block_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextmanager
+def _hide_main_script() -> Iterator[None]:
+    """Keep processes started in the block from running the main script again, which would wait for its own locks."""
+    main = vars(sys.modules["__main__"])
+    spec, file = main.get("__spec__"), main.pop("__file__", None)
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main["__spec__"] = spec
+        if file:
+            main["__file__"] = file
+
+
 class _Worker(Generic[Task, Result]):
     """A worker process, the parent's end of its pipe, and a list with its current task, empty when idle."""
 
@@ -115,7 +130,7 @@ class _Worker(Generic[Task, Result]):
         context = multiprocessing.get_context("spawn")  # a fork would copy locked mutexes of Java and torch
         self.pipe, worker_end = context.Pipe()
         self.process = context.Process(target=_serve, args=(function, worker_end, gpu), daemon=True)
-        with block_interrupts():  # until `_serve` ignores interrupts
+        with block_interrupts(), _hide_main_script():  # interrupts until `_serve` ignores them
             self.process.start()
         worker_end.close()
         self.tasks: list[tuple[int, Task]] = []

@@ -97,6 +97,17 @@ def test_a_bug_keeps_its_traceback_and_an_os_error_is_raised_unchanged(capfd, tm
         list(map_tasks(tasks.read, [tmp_path / "nothing"] * 4, workers=2))
 
 
+def test_workers_do_not_run_the_script_that_started_them(tmp_path):
+    script = tmp_path / "unguarded.py"
+    script.write_text(
+        "import tasks\nfrom ifqa.workers.pool import map_tasks\n"
+        "print(sorted(map_tasks(tasks.square, range(3), workers=2)), __file__)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(STAND_INS), str(Path(__file__).parents[2])])}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.returncode) == (f"[(0, 0), (1, 1), (2, 4)] {script}\n", 0), done.stderr
+
+
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
 def test_no_worker_outlives_its_parent(tmp_path, ending):
     code = f"import tasks; tasks.work_for_ever({str(tmp_path)!r})"
