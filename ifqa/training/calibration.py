@@ -19,6 +19,7 @@ from ifqa.progress import bar
 from ifqa.protocols import NO_DATA, PathSetting, TrainingData
 from ifqa.reading.span.calibration import CALIBRATION_FILE, VERSION, Calibration
 from ifqa.reading.span.reader import Extractive as Reader
+from ifqa.reading.span.reader import weights_folder
 from ifqa.reading.span.weights import fingerprint_weights, resolve_encoder
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring.gold_overlap import overlaps
@@ -192,7 +193,7 @@ def _find_start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:
     """The folder that the weights' training started from; empty if it started from the encoder itself."""
     if (recorded := manifest.get("start")) is None:
         return ""
-    source = Path(start or folder / READING)
+    source = weights_folder(start) if start else folder / READING
     if not source.is_dir() or fingerprint_weights(source) != recorded["sha256"]:
         mend = "name the folder with --set start=, or train again: ifqa train extractive --reading"
         raise ConfigError(f"{folder} was not trained from the weights in {source}; {mend}")

@@ -14,10 +14,10 @@ from pydantic import Field
 
 from ifqa.errors import ConfigError, FormatError
 from ifqa.formats.questions import read_questions
-from ifqa.models.hub import MINILM, local_path
+from ifqa.models.hub import MINILM
 from ifqa.models.span_encoder import EncoderFiles, find_encoder
 from ifqa.protocols import NO_DATA, PathSetting, TrainerFlag, TrainingData
-from ifqa.reading.span.reader import BUNDLED_WEIGHTS
+from ifqa.reading.span.reader import weights_folder
 from ifqa.reading.span.weights import fingerprint_weights, load_span_manifest, load_weights, resolve_encoder
 from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive
@@ -42,8 +42,8 @@ class Extractive(EpochTrainer):
         encoder: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder with a BERT or an MPNet (`ifqa.models.span_encoder`).
         reading: files of reading questions for `ifqa.formats.questions.read_questions`, each with a passage; one without answers
             has none there. They come first and train all of the encoder's layers; the result stays in the folder `reading`.
-        start: such a folder, to start from, or "shipped" or "extractive-large": weights that ship with ifqa. Questions without a split family, such
-            as your own, may go on from weights of any family, and the result is of that family.
+        start: such a folder, to start from, or weights that ship with ifqa: "shipped" or "extractive-large". Questions without a
+            split family, such as your own, may go on from weights of any family, and the result is of that family.
         average: number of trainings after the reading questions, with consecutive seeds, whose weights are averaged (Wortsman et
             al. 2022, "Model soups"). They stay in the folder `seeds` until the last is done.
         epochs: passes over the questions; 0 stops after the reading questions.
@@ -96,7 +96,7 @@ class Extractive(EpochTrainer):
         )  # fmt: skip
         checkpoints.refuse_foreign_weights(folder)
         if self.start:
-            start = self._start
+            start = weights_folder(self.start)
             if dataset.family:
                 refuse_family(self.start, load_span_manifest(start)["family"], dataset)
             fingerprint_weights(start)  # raises if a file is missing
@@ -114,7 +114,7 @@ class Extractive(EpochTrainer):
         from ifqa.training.extractive_loop import Example, Schedule, open_network, train_phase
 
         self.check_data(dataset, folder)
-        encoder, start = find_encoder(self.encoder), str(self._start) if self.start else ""
+        encoder, start = find_encoder(self.encoder), str(weights_folder(self.start)) if self.start else ""
         pairs = zip(dataset.questions, dataset.rankings, strict=True)
         examples = [example for pair in pairs if (example := Example(encoder.folder, *pair)).has_target]
         if self.reading:
@@ -158,10 +158,6 @@ class Extractive(EpochTrainer):
         for place in folders.values():
             shutil.rmtree(place)
         return manifest
-
-    @property
-    def _start(self) -> Path:
-        return BUNDLED_WEIGHTS if self.start == "shipped" else local_path(self.start)
 
     @cached_property
     def _reading_questions(self) -> tuple[list[Question], int]:

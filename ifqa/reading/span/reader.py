@@ -81,7 +81,7 @@ class Extractive(Reader):
         from ifqa.models.span_encoder import open_encoder
         from ifqa.reading.span.network import SpanModel
 
-        self.folder = _weights_folder(weights)
+        self.folder = weights_folder(weights)
         self.manifest = load_span_manifest(self.folder)
         self.family = self.manifest["family"]
         self.rank_weight, self.batch_tokens = rank_weight, batch_tokens
@@ -96,13 +96,13 @@ class Extractive(Reader):
         self._first = resolve_precision(precision, place)
         self._second = torch.float32 if precision == "auto" else self._first
         self.calibration = load_calibration(self.folder, fingerprint_weights(self.folder))
-        self.threshold = threshold
+        self.threshold = self.abstain_threshold = threshold
         if threshold and self.calibration is None:
             mend = f"fit it: ifqa train calibration --to {self.folder}"
             raise MissingInput(f"{self.folder} has no {CALIBRATION_FILE} for threshold = {threshold:g}; {mend}")
-        self.abstain_threshold = threshold
         self.answerable_threshold = self.calibration.answerable_threshold if self.calibration and not threshold else 0.0
-        self.language = "en" if weights in ("", LARGE) else ""  # EM 15 in Norwegian, 10 in German, 0 in Japanese: bench/languages.py
+        # the default has EM 15 in Norwegian, 10 in German, 0 in Japanese: bench/languages.py
+        self.language = "en" if weights in ("", LARGE) else ""
 
     def read(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
@@ -181,7 +181,7 @@ class Extractive(Reader):
         cls, *, weights: str = "", encoder: str = "", root: Path = Path(), **_: object
     ) -> Iterator[Requirement]:
         """The named weights, and their encoder if it is not part of this installation."""
-        folder = _weights_folder(weights, root)
+        folder = weights_folder(weights, root)
         if weights:
             yield model_requirement(weights, root)
         if not encoder and (folder / "manifest.json").exists():
@@ -194,17 +194,18 @@ class Extractive(Reader):
 
     @classmethod
     def training_family(cls, weights: str = "", **_: object) -> str:
-        return str(load_span_manifest(_weights_folder(weights))["family"])
+        return str(load_span_manifest(weights_folder(weights))["family"])
 
     @classmethod
     def fingerprint(cls, weights: str = "", **_: object) -> str:
-        folder = _weights_folder(weights)
+        folder = weights_folder(weights)
         digest, file = fingerprint_weights(folder), folder / CALIBRATION_FILE
         return hashlib.sha256(f"{digest} {sha256(file)}".encode()).hexdigest() if file.exists() else digest
 
 
-def _weights_folder(weights: str, root: Path = Path()) -> Path:
-    return local_path(weights, root) if weights else BUNDLED_WEIGHTS
+def weights_folder(weights: str, root: Path = Path()) -> Path:
+    """The folder of weights: the default for "" and "shipped"."""
+    return BUNDLED_WEIGHTS if weights in ("", "shipped") else local_path(weights, root)
 
 
 class Sentence(Extractive):

@@ -5,12 +5,13 @@ import torch
 from refusals import refused
 from tiny_mpnet import tiny_mpnet
 
-from ifqa.models.hub import LARGE, MPNET, local_path, minilm_folder
+from ifqa.models.hub import LARGE, MPNET, minilm_folder
 from ifqa.models.ledger import describe_exposure, read_model_facts
 from ifqa.models.span_encoder import open_encoder
+from ifqa.reading.span.calibration import load_calibration
 from ifqa.reading.span.network import SpanModel, encode_pair
-from ifqa.reading.span.reader import Extractive
-from ifqa.reading.span.weights import ADAPTER, load_span_manifest, load_weights, save_weights
+from ifqa.reading.span.reader import Extractive, weights_folder
+from ifqa.reading.span.weights import ADAPTER, fingerprint_weights, load_span_manifest, load_weights, save_weights
 
 
 def trained_network(rank, folder):
@@ -51,15 +52,18 @@ def test_stored_weights_give_the_scores_of_the_trained_network(tmp_path, kind):
         load_weights(loaded, tmp_path)
 
 
-def test_the_larger_weights_ship_and_name_the_encoder_to_fetch(here):
-    folder = local_path(LARGE)
+def test_the_larger_weights_ship_with_a_calibration_and_name_the_encoder_to_fetch(here, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(here))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    folder = weights_folder(LARGE)
     manifest = load_span_manifest(folder)
     assert manifest["encoder"] == {"name": MPNET.hub, "sha256": MPNET.sha256}
     assert manifest["family"] == Extractive.training_family(LARGE) == "ifqa/full"
     assert {"rows", "licences"} <= manifest["start"]["trained"].keys()
+    assert 0 < load_calibration(folder, fingerprint_weights(folder)).answerable_threshold < 1
     assert sum(file.stat().st_size for file in folder.iterdir()) < 25e6
     assert describe_exposure({LARGE: read_model_facts(LARGE)}, "ifqa").startswith(f"{LARGE} has seen ifqa")
-    assert Extractive.fingerprint(LARGE) not in ("", Extractive.fingerprint())
+    assert Extractive.fingerprint(LARGE) != Extractive.fingerprint() == Extractive.fingerprint("shipped")
     (missing,) = (need for need in Extractive.requirements(weights=LARGE) if not need.present)
     assert (missing.name, missing.remedy) == (MPNET.hub, f"fetch it with: ifqa data {MPNET.name}")
     with refused(f"to fetch it: ifqa data {MPNET.name}"):

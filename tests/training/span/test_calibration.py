@@ -137,6 +137,9 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, 
     assert content == json.loads((tmp_path / CALIBRATION_FILE).read_text())
     [answer] = reader.answer(DATASET.questions[:1], RANKINGS[:1])
     assert 0 < answer.confidence < 1
+    trained.clear()
+    content = train(DATASET, tmp_path, folds=2, passages=2, read_folds=1)
+    assert (len(trained), content["measured"], content["fitted_on"]["rows"]) == (1, {}, 12)
 
 
 @pytest.mark.parametrize(
