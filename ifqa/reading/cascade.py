@@ -1,7 +1,7 @@
 """Reader 'cascade': the span reader where it is confident, else a language model."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -10,7 +10,15 @@ from pydantic import Field
 
 from ifqa.errors import ConfigError
 from ifqa.plugins import Plugins, code_fingerprint
-from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, RankedPassages, Reader, no_progress
+from ifqa.protocols import (
+    LanguageModel,
+    PathSetting,
+    ProgressCallback,
+    RankedPassages,
+    Reader,
+    Requirement,
+    no_progress,
+)
 from ifqa.records import Prediction, Question, Request, StageUsage
 from ifqa.settings import Natural, check_arguments
 
@@ -65,6 +73,10 @@ class Cascade(Reader):
 
     def usage(self) -> StageUsage:
         return self._llm.usage()
+
+    @classmethod
+    def requirements(cls, *, weights: str = "", root: Path = Path(), **_: object) -> Iterable[Requirement]:
+        return Plugins().reader("extractive").requirements(weights=weights, root=root)
 
     @classmethod
     def training_family(cls, **settings: object) -> str:

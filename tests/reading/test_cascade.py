@@ -3,6 +3,7 @@
 import pytest
 from refusals import refused
 
+from ifqa.models.hub import LARGE
 from ifqa.protocols import LanguageModel
 from ifqa.reading.cascade import Cascade
 from ifqa.reading.span.reader import Extractive
@@ -58,6 +59,7 @@ def test_an_unparsed_completion_leaves_the_answer_and_a_failed_request_fails(spa
 
 def test_the_fingerprint_covers_the_prompt_and_two_families_are_refused(monkeypatch):
     assert Cascade.fingerprint(prompt="open-book") != Cascade.fingerprint(prompt="short")
+    assert [*Cascade.requirements(weights=LARGE)] == [*Extractive.requirements(weights=LARGE)]
     assert Cascade.training_family() == Extractive.training_family() == Cascade(Scripted()).family
     monkeypatch.setattr("ifqa.reading.llm.Llm.training_family", classmethod(lambda cls, **_: "ifqa/few"))
     with refused("weights and demonstrations come from ifqa/few and ifqa/full; wanted one split family"):
