@@ -158,7 +158,7 @@ class SpanModel(nn.Module):
             inside[row, pair.start : pair.start + len(pair.offsets)] = True
         device = self.length.device
         hidden = self.encoder(ids.to(device), types.to(device), mask.to(device), generator)
-        scores = self.heads(hidden.float()).cpu()  # on a GPU, many small steps would take longer than the encoder
+        scores = self.heads(hidden.float()).cpu()  # each of the small steps below would start a GPU's kernel
         starts = scores[..., 0].masked_fill(~inside, -1e4)
         ends = F.pad(scores[..., 1].masked_fill(~inside, -1e4), (0, MAX_SPAN - 1), value=-1e4)
         spans = starts[:, :, None] + ends.unfold(1, MAX_SPAN, 1) + self.length.cpu()
