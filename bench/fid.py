@@ -9,9 +9,9 @@
 It needs torch, transformers 5 (its T5 has SDPA), numpy and this repository. Weights and token ids are random, in T5's
 shapes; speed does not depend on their values. Inputs have 130 to 220 tokens, 165 on average, like a question with a title
 and 100 words. Every way generates `--answer` tokens per question, because no token ends an answer. Tokenising is not timed.
-A table takes one or two minutes on an H200, and there are seven; each row is printed and stored when it is measured. The first
-line names the device; figures of a CPU say nothing about a GPU. On a busy CPU set OMP_NUM_THREADS=1: threads that wait for each
-other made some figures ten times worse.
+A table takes more than a minute on an H200, and there are seven; each row is printed and stored when it is measured. The two rows
+before the bfloat16 baseline are not compared with it. The first line names the device; figures of a CPU say nothing about a GPU.
+On a busy CPU set OMP_NUM_THREADS=1: threads that wait for each other made some figures ten times worse.
 
 `read`: a row for each way; each optimisation is added to those above it. The baselines work as FiD's test_reader.py does:
 passages padded to 250, eager attention, one question at a time (its per_gpu_batch_size), and a decoder that attends to the

@@ -13,7 +13,7 @@ from ifqa.corpus.documents.chunking import parse_locator
 from ifqa.corpus.sentences import sentence_span
 from ifqa.errors import IfqaError, MissingInput
 from ifqa.models.devices import resolve_device, resolve_precision
-from ifqa.models.hub import LARGE, is_packaged, local_path, model_requirement
+from ifqa.models.hub import is_packaged, local_path, model_requirement
 from ifqa.protocols import PathSetting, ProgressCallback, RankedPassages, Reader, Requirement, no_progress
 from ifqa.reading.span.calibration import CALIBRATION_FILE, confidence_features, load_calibration, logistic
 from ifqa.reading.span.numbers import MONTH_NAMES, SCALES, Number, format_answer
@@ -101,8 +101,8 @@ class Extractive(Reader):
             mend = f"fit it: ifqa train calibration --to {self.folder}"
             raise MissingInput(f"{self.folder} has no {CALIBRATION_FILE} for threshold = {threshold:g}; {mend}")
         self.answerable_threshold = self.calibration.answerable_threshold if self.calibration and not threshold else 0.0
-        # the default has EM 15 in Norwegian, 10 in German, 0 in Japanese: bench/languages.py
-        self.language = "en" if weights in ("", LARGE) else ""
+        # what ships was trained on English; the default has EM 15 in Norwegian, 10 in German, 0 in Japanese: bench/languages.py
+        self.language = "en" if self.folder.parent == BUNDLED_WEIGHTS.parent else ""
 
     def read(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
@@ -182,7 +182,7 @@ class Extractive(Reader):
     ) -> Iterator[Requirement]:
         """The named weights, and their encoder if it is not part of this installation."""
         folder = weights_folder(weights, root)
-        if weights:
+        if folder != BUNDLED_WEIGHTS:
             yield model_requirement(weights, root)
         if not encoder and (folder / "manifest.json").exists():
             try:
