@@ -174,6 +174,7 @@ class LanguageModel(Trainable):
     concurrent: bool = False  # whether several threads may call `complete` at once
     takes_schema: bool = False  # whether it keeps a completion to `Request.schema`
     streams: bool = False  # whether `ifqa.llms.streaming.text_callback()` gets the text while it is generated
+    weighs_answers: bool = False  # whether it has `log_likelihoods`
     window: int = 4096  # tokens of prompt and completion together
 
     @property
@@ -183,6 +184,10 @@ class LanguageModel(Trainable):
 
     def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
         """One completion per request, in order; the completion of a failed request has an `error`."""
+        raise NotImplementedError
+
+    def log_likelihoods(self, request: Request, texts: Sequence[str]) -> list[float]:
+        """The log probability of each text as the whole completion; empty if it cannot be computed."""
         raise NotImplementedError
 
     def count(self, text: str) -> int:

@@ -69,6 +69,7 @@ class HF(LocalModel):
 
     version = 1
     streams = True
+    weighs_answers = True
     model_settings: ClassVar = {"model": ""}
     runtime_only = ("device", "batch_tokens", "store")
 
@@ -138,6 +139,43 @@ class HF(LocalModel):
         finally:
             self._cached += batch.cached
         return batch.completions()
+
+    def log_likelihoods(self, request: Request, texts: Sequence[str]) -> list[float]:
+        """The log probability of each text and an end after it, at temperature 1; the prompt is computed once for all.
+
+        Empty if the longest does not fit the window or the memory, or if the model's cache holds more than keys and values.
+        """
+        import torch
+        from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+
+        from ifqa.llms.generation import enable_grouped_attention
+
+        prompt, problem = self._prompt(request)
+        rows = [self.tokenise(text, add_special_tokens=False) for text in texts]
+        longest = max(map(len, rows))
+        ends = sorted(self._ends | {self.tokenise(stop, add_special_tokens=False)[-1] for stop in request.stop})
+        if problem or not ends or len(prompt) + longest >= self.window:
+            return []
+        device = self.model.device
+        try:
+            with torch.inference_mode(), enable_grouped_attention(device.type):
+                before = torch.tensor([prompt[:-1]], device=device)
+                cache = self.model.base_model(input_ids=before, use_cache=True).get("past_key_values")
+                layers = {type(layer) for layer in cache.layers} if cache else {None}
+                if layers - {DynamicLayer, DynamicSlidingWindowLayer}:
+                    return []
+                padded = [[prompt[-1], *row, *[self._pad] * (longest - len(row))] for row in rows]
+                cache.reorder_cache(torch.zeros(len(rows), dtype=torch.long, device=device))  # a copy for each row
+                logits = self.model(input_ids=torch.tensor(padded, device=device), past_key_values=cache).logits
+                steps = logits.float().log_softmax(-1).cpu()
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            return []
+        return [
+            float(steps[n, range(len(row)), row].sum() + steps[n, len(row), ends].logsumexp(0))
+            for n, row in enumerate(rows)
+        ]
 
     def _prompt(self, request: Request) -> tuple[list[int], str]:
         """Token ids of a prompt, and why it cannot be answered ("" if it can)."""

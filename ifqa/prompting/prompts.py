@@ -81,8 +81,8 @@ class Prompt(StrictModel):
         texts = [self.system, *(f"{user}\n{reply}" for user, reply in demo_turns), f"{last}\n{self.opening}"]
         return (), _BETWEEN.join(filter(None, texts))
 
-    def show(self, demo: Demo) -> str:
-        """The completion that a demonstration shows."""
+    def show(self, demo: Demo, chat: bool = True) -> str:
+        """The completion that a demonstration shows; in the completion form without the opening, which the prompt ends with."""
         background = " ".join(passage.text for passage in demo.passages)
         values = {"answer": demo.answer, "factual": demo.factual, "background": background, **demo.steps}
         for placeholder in _placeholders(self.assistant):
@@ -93,7 +93,8 @@ class Prompt(StrictModel):
                 )
         if self.answer_schema():  # values within strings of JSON
             values = {name: json.dumps(value, ensure_ascii=False)[1:-1] for name, value in values.items()}
-        return self.assistant.format(**values)
+        text = self.assistant.format(**values)
+        return text if chat else text.removeprefix(self.opening)
 
     def answer_schema(self, choices: Sequence[str] = ()) -> str:
         """The JSON schema of the object that the assistant template describes; empty unless [parse] has the rule "json"."""
@@ -114,6 +115,11 @@ class Prompt(StrictModel):
     @property
     def rule_version(self) -> str:
         return RULE_VERSIONS.get(self._parser.rule, "")
+
+    @property
+    def wants_answer_alone(self) -> bool:
+        """Whether the completion has nothing but a free answer to fill in."""
+        return _placeholders(self.assistant) == ["answer"] and not self.shows_choices
 
     @property
     def shows_choices(self) -> bool:
@@ -174,9 +180,8 @@ def parse_prompt(name: str, path: Path, content: Mapping[str, object]) -> Prompt
         raise ConfigError(f"{where}: 'assistant' is not an object of JSON ({error}), which [parse] wants") from error
     # [parse] must find the answer in the completion that `assistant` describes, in both forms
     demo = Demo("If so?", "forty-two", (Passage("0", "", "forty-two"),), dict.fromkeys(prompt.steps, "word"), "seven")
-    completion = prompt.show(demo)
-    for form in (completion, completion.removeprefix(prompt.opening)):
-        parsed = prompt.parse(form)
+    for chat in (True, False):
+        parsed = prompt.parse(prompt.show(demo, chat))
         if parsed != ParsedAnswer("forty-two", "seven" if prompt._parser.factual else ""):
             reason = parsed.problem or f"found {parsed.answer!r} and {parsed.factual!r}"
             problem = "[parse] does not find the answer in the completion that 'assistant' describes"

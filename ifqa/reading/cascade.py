@@ -1,7 +1,8 @@
-"""Reader 'cascade': the span reader where it is confident, else a language model."""
+"""Reader 'cascade': the span reader where it is confident, else a language model, or both together."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -9,7 +10,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from ifqa.errors import ConfigError
-from ifqa.plugins import Plugins, code_fingerprint
+from ifqa.plugins import code_fingerprint
+from ifqa.prompting.context_window import FittedPrompt
 from ifqa.protocols import (
     LanguageModel,
     PathSetting,
@@ -19,15 +21,24 @@ from ifqa.protocols import (
     Requirement,
     no_progress,
 )
+from ifqa.reading.llm import Llm
+from ifqa.reading.span.reader import Extractive
 from ifqa.records import Prediction, Question, Request, StageUsage
+from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import Natural, check_arguments
+
+_CANDIDATES = 8  # most of the span reader's answers that compete
+_UNKNOWN = 1e-3  # added to the span reader's probabilities, because it may lack the right answer
 
 
 class Cascade(Reader):
     """Asks a language model only where 'extractive' is unsure: an LLM cascade (Chen et al. 2023, FrugalGPT, section 3).
 
-    If a completion has no answer, the span reader's answer stays. The language model's answers have no confidence. If a request
-    fails, so does the prediction, and the next run retries it.
+    Where the model gives the probability of an answer (hf) and the prompt wants the answer alone, both decide: of the model's own
+    answer and the span reader's best, the one with the highest sum of both log probabilities wins (UnitedQA; Cheng et al.,
+    ACL 2021). A model that is replayed or served gives none, and its answer stands. If a completion has no answer, the span
+    reader's stays. Only an answer that the span reader ranks first has a confidence. If a request fails, so does the prediction,
+    and the next run retries it.
 
     Args:
         llm: the language model of the experiment's [llm].
@@ -36,7 +47,7 @@ class Cascade(Reader):
         prompt, demos, shots, seed: as in the reader 'llm'.
     """
 
-    version = 1
+    version = 2
     chunk = 128  # questions: large enough for batches of a model in this process
     trained_verb = "was trained on, or shows,"
     model_settings: ClassVar = {"weights": "ifqa-extractive"}
@@ -47,25 +58,48 @@ class Cascade(Reader):
         prompt: str = "open-book", demos: str = "", shots: Natural = 0, seed: int = 0, root: Path = Path(),
     ) -> None:  # fmt: skip
         self.family = self.training_family(weights=weights, demos=demos, root=root)
-        self._span = Plugins().reader("extractive")(weights=weights, threshold=sure, root=root)
-        self._llm = Plugins().reader("llm")(llm=llm, prompt=prompt, demos=demos, shots=shots, seed=seed, root=root)
+        self._span = Extractive(weights=weights, threshold=sure, root=root)
+        self._llm = Llm(llm=llm, prompt=prompt, demos=demos, shots=shots, seed=seed, root=root)
         self.trained_on = (*self._span.trained_on, *self._llm.trained_on)
         self.label = self._llm.label
 
     def answer(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
-        predictions = self._span.answer(questions, passages)
+        read = self._span.read(questions, passages)
+        predictions = [self._span.rate(answer) for answer in read]
         unsure = [n for n, prediction in enumerate(predictions) if prediction.abstained or prediction.failed]
         advance(len(questions) - len(unsure))
-        answers = self._llm.answer([questions[n] for n in unsure], [passages[n] for n in unsure], advance)
-        for n, answer in zip(unsure, answers, strict=True):
-            candidate = predictions[n].candidate
-            if candidate and answer.error.startswith("unparsed"):
-                predictions[n] = replace(predictions[n], answer=candidate, candidate="")
+        asked = [questions[n] for n in unsure], [passages[n] for n in unsure]
+        part = 0.5 if self._llm.weighs else 1.0  # of the work on a question
+        answers = self._llm.answer(*asked, lambda done: advance(done * part))
+        prompts = self._llm.fitted(*asked) if self._llm.weighs else [None] * len(unsure)
+        for n, own, prompt in zip(unsure, answers, prompts, strict=True):
+            if read[n].shares and (not own.failed or own.error.startswith("unparsed")):
+                span = replace(predictions[n], answer=predictions[n].candidate, candidate="")
+                predictions[n] = self._weigh(questions[n], span, own, read[n].shares, prompt)
             else:
-                predictions[n] = answer
+                predictions[n] = own
+            advance(1.0 - part)
         return predictions
+
+    def _weigh(
+        self, question: Question, span: Prediction, own: Prediction, shares: Mapping[str, float], prompt: FittedPrompt | None
+    ) -> Prediction:  # fmt: skip
+        """The prediction with the likeliest answer, of the span reader's candidates and the language model's `own`."""
+        forms = {normalize(text): text for text in shares}
+        likely = dict([*shares.items()][:_CANDIDATES])
+        if own.answer:
+            text = forms.get(normalize(own.answer), own.answer)
+            likely[text] = shares.get(text, 0.0)
+        logs = self._llm.log_likelihoods(question, prompt, [*likely]) if prompt else []
+        if not logs:
+            return span if own.failed else own
+        sums = {text: log + math.log(likely[text] + _UNKNOWN) for text, log in zip(likely, logs, strict=True)}
+        best = max(sums, key=lambda text: sums[text])
+        if best == span.answer:
+            return span
+        return own if best == own.answer else replace(own, answer=best, completion=best, error="")
 
     def requests(self, questions: Sequence[Question], passages: RankedPassages) -> list[Request]:
         """The requests for the case that the span reader is unsure of every question: an upper bound."""
@@ -76,12 +110,15 @@ class Cascade(Reader):
 
     @classmethod
     def requirements(cls, *, weights: str = "", root: Path = Path(), **_: object) -> Iterable[Requirement]:
-        return Plugins().reader("extractive").requirements(weights=weights, root=root)
+        return Extractive.requirements(weights=weights, root=root)
 
     @classmethod
-    def training_family(cls, **settings: object) -> str:
+    def training_family(cls, weights: str = "", demos: str = "", root: Path = Path(), **_: object) -> str:
         """The split family of the span reader's weights and of the demonstrations, without a model."""
-        families = {Plugins().reader(name).training_family(**settings) for name in ("extractive", "llm")} - {""}
+        families = {
+            Extractive.training_family(weights=weights, root=root),
+            Llm.training_family(demos=demos, root=root),
+        } - {""}
         if len(families) > 1:
             both = " and ".join(sorted(families))
             raise ConfigError(f"reader 'cascade': weights and demonstrations come from {both}; wanted one split family")
@@ -92,7 +129,6 @@ class Cascade(Reader):
         cls, weights: str = "", prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: object
     ) -> str:
         """SHA-256 over the code and files of both readers."""
-        span, llm = Plugins().reader("extractive"), Plugins().reader("llm")
-        parts = [code_fingerprint(span), span.fingerprint(weights=weights)]
-        parts += [code_fingerprint(llm), llm.fingerprint(prompt=prompt, demos=demos, root=root)]
+        parts = [code_fingerprint(Extractive), Extractive.fingerprint(weights=weights)]
+        parts += [code_fingerprint(Llm), Llm.fingerprint(prompt=prompt, demos=demos, root=root)]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()

@@ -19,9 +19,9 @@ from ifqa.progress import bar
 from ifqa.protocols import NO_DATA, PathSetting, TrainingData
 from ifqa.reading.span.calibration import CALIBRATION_FILE, VERSION, Calibration
 from ifqa.reading.span.reader import Extractive as Reader
-from ifqa.reading.span.reader import weights_folder
+from ifqa.reading.span.reader import ReadAnswer, weights_folder
 from ifqa.reading.span.weights import fingerprint_weights, resolve_encoder
-from ifqa.records import Passage, Prediction, Question
+from ifqa.records import Passage, Question
 from ifqa.scoring.gold_overlap import overlaps
 from ifqa.scoring.measures.confidence import AUROC, BRIER, ECE, EM_50
 from ifqa.scoring.measures.exact_match import exact_match, normalize
@@ -220,20 +220,19 @@ def _read_fold(reader: Reader, fold: int, most: int, held_out: TrainingData) -> 
             readings = [(False, False, rankings), (True, False, without_gold), (False, True, rankings)]
             for removed, alone, lists in readings:
                 shown = [ranking[: 1 if alone else most] for ranking in lists]
-                predictions = reader.read(questions, shown)
-                rows += [_row(fold, *each, removed, alone) for each in zip(questions, predictions, shown, strict=True)]
+                answers = reader.read(questions, shown)
+                rows += [_row(fold, *each, removed, alone) for each in zip(questions, answers, shown, strict=True)]
             advance(len(questions))
     return rows
 
 
 def _row(
-    fold: int, question: Question, pair: tuple[Prediction, Mapping[str, float]], shown: Sequence[Passage],
-    removed: bool, alone: bool,
-) -> HeldOutPrediction:  # fmt: skip
-    prediction, features = pair
+    fold: int, question: Question, answer: ReadAnswer, shown: Sequence[Passage], removed: bool, alone: bool
+) -> HeldOutPrediction:
+    prediction = answer.prediction
     right = not prediction.failed and bool(exact_match(prediction.answer, question.answers))
     gold_read = any(covers_gold(passage.text, question) for passage in shown)
     return {
         "fold": fold, "gold_read": gold_read, "answerable": prediction.answerable or 0.0, "removed": removed, "alone": alone,
-        "right": right, "features": features,
+        "right": right, "features": answer.features,
     }  # fmt: skip

@@ -141,9 +141,7 @@ class PromptTokenizer:
         if fitted.problem:
             return None
         [request] = fitted.requests()
-        text = prompt.show(Demo(question.text, answer))
-        if not reader.chat:
-            text = text.removeprefix(prompt.opening)
+        text = prompt.show(Demo(question.text, answer), reader.chat)
         tokens = [*reader.tokenise(text, add_special_tokens=False), reader.tokenizer.eos_token_id]
         return {"prompt": reader.ids(request), "answer": tokens[: prompt.max_tokens]}
 

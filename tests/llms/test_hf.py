@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 import re
 import shutil
 from dataclasses import replace
@@ -14,7 +15,16 @@ from hypothesis import strategies as st
 from openai_client import texts
 from safetensors.torch import load_file
 from tiny_t5 import save as save_t5
-from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GPT2Config,
+    GPT2LMHeadModel,
+    MambaConfig,
+    MambaForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
 
 from ifqa.errors import IfqaError
 from ifqa.llms.cache import CompletionCache, request_seed
@@ -170,6 +180,40 @@ def test_nothing_is_computed_twice(open_model, tmp_path, monkeypatch):
     assert completions == [replace(completion, cached=True) for completion in first]
     assert again.spent == TokenUsage(0, 3, 0, 0, 0.0)
     assert again.complete([]) == []
+
+
+def test_the_likelihood_of_a_text_is_the_product_of_its_tokens_and_of_the_ends(open_model, folder):
+    model, request, answers = open_model(), chat("Who?", stop=("\n",)), ["Ada", "by rail to the other harbour", ""]
+    words, network = load(folder)
+    prompt, ends = model.ids(request), sorted(model._ends | {words("\n", add_special_tokens=False)["input_ids"][-1]})
+    assert len(ends) > 1
+    for answer, likelihood in zip(answers, model.log_likelihoods(request, answers), strict=True):
+        tokens = words(answer, add_special_tokens=False)["input_ids"]
+        shares = network(torch.tensor([prompt + tokens])).logits[0, len(prompt) - 1 :].softmax(-1).double()
+        expected = (
+            math.prod([shares[n, token].item() for n, token in enumerate(tokens)]) * shares[-1, ends].sum().item()
+        )
+        assert math.exp(likelihood) == pytest.approx(expected, rel=1e-4)
+
+
+def test_likelihoods_that_cannot_be_computed_are_empty(open_model, monkeypatch, tmp_path):
+    model = open_model()
+    assert model.log_likelihoods(chat("Who? " * model.window), ["Ada"]) == []
+    assert model.log_likelihoods(chat("Who?", max_tokens=1), ["Ada " * model.window]) == []
+    errors = [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("no")]
+
+    def forward(**_):
+        raise errors.pop(0)
+
+    monkeypatch.setattr(model.model.base_model, "forward", forward)
+    assert model.log_likelihoods(chat("Who?"), ["Ada"]) == []
+    with pytest.raises(RuntimeError, match="no"):
+        model.log_likelihoods(chat("Who?"), ["Ada"])
+    words, folder = tiny_chat.tokenizer(), tmp_path / "mamba"
+    config = MambaConfig(vocab_size=len(words), hidden_size=32, num_hidden_layers=2, state_size=4)
+    MambaForCausalLM(config).save_pretrained(folder)
+    words.save_pretrained(folder)
+    assert HF(model=str(folder), store=str(tmp_path)).log_likelihoods(chat("Who?"), ["Ada"]) == []
 
 
 def test_completions_before_an_interrupt_are_stored(open_model, monkeypatch):

@@ -64,3 +64,52 @@ def test_the_fingerprint_covers_the_prompt_and_two_families_are_refused(monkeypa
     monkeypatch.setattr("ifqa.reading.llm.Llm.training_family", classmethod(lambda cls, **_: "ifqa/few"))
     with refused("weights and demonstrations come from ifqa/few and ifqa/full; wanted one split family"):
         Cascade.training_family()
+
+
+class Weighing(Scripted):
+    """Also gives each answer its log probability, -20 if it is not in `likelihoods`; none without `likelihoods`."""
+
+    weighs_answers = True
+
+    def __init__(self, likelihoods, **settings):
+        super().__init__(**settings)
+        self.likelihoods, self.weighed = likelihoods, []
+
+    def log_likelihoods(self, request, texts):
+        assert request in self.seen
+        self.weighed += texts
+        return [self.likelihoods.get(text.removeprefix("Answer: "), -20.0) for text in texts if self.likelihoods]
+
+
+@pytest.mark.parametrize(
+    ("likelihoods", "answer"),
+    [
+        ({"1905": -1.0}, "1905"),
+        ({"1902": -0.1, "1905": -30.0}, "1902"),
+        ({"by rail": -0.1}, "by rail"),
+        ({}, "by rail"),
+    ],
+)
+def test_a_model_that_gives_likelihoods_decides_with_the_span_reader(span, likelihoods, answer):
+    llm, done = Weighing(likelihoods), []
+    reader = Cascade(llm, sure=1.0, prompt="short")
+    (prediction,) = reader.answer([PLAIN], [BRIDGE], done.append)
+    assert (prediction.answer, prediction.error, prediction.passage_ids, sum(done)) == (answer, "", ("p1",), 1)
+    assert (prediction == span[0]) == (answer == span[0].answer)
+    assert {"Answer: by rail", "Answer: 1905"} < {*llm.weighed}
+    assert (reader.usage()["unparsed"], Cascade(llm, prompt="short").answer([PLAIN], [BRIDGE])) == (0, span[:1])
+
+
+@pytest.mark.parametrize(("likelihoods", "answer"), [({"1902": -0.1, "1905": -30.0}, "1902"), ({}, "1905")])
+def test_an_unparsed_completion_leaves_the_span_readers_answers_to_weigh(likelihoods, answer):
+    (prediction,) = Cascade(Weighing(likelihoods, text=""), sure=1.0, prompt="short").answer([PLAIN], [BRIDGE])
+    assert (prediction.answer, prediction.error, prediction.failed) == (answer, "", False)
+
+
+def test_without_a_candidate_or_with_a_prompt_that_wants_reasoning_nothing_is_weighed():
+    for prompt, passages in (("open-book-cot", BRIDGE), ("short", [])):
+        llm = Weighing({"1905": -0.1})
+        assert [each.answer for each in Cascade(llm, sure=1.0, prompt=prompt).answer([PLAIN], [passages])] == [
+            "by rail"
+        ]
+        assert not llm.weighed

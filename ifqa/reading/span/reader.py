@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from ifqa.corpus.documents.chunking import parse_locator
 from ifqa.corpus.sentences import sentence_span
@@ -106,8 +106,8 @@ class Extractive(Reader):
 
     def read(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
-    ) -> list[tuple[Prediction, Mapping[str, float]]]:
-        """Predictions before confidence and abstention, with the features of confidence; a failure has no features."""
+    ) -> list["ReadAnswer"]:
+        """Predictions before confidence and abstention."""
         from ifqa.reading.span.network import encode_pair
 
         encoded = []
@@ -120,7 +120,7 @@ class Extractive(Reader):
             encoded.append((question, ranking, pairs))
         answers = self._read(encoded, self._first)
         if self._first != self._second:
-            close = [n for n, (_, features) in enumerate(answers) if features.get("margin", 0.0) < CLOSE_MARGIN]
+            close = [n for n, answer in enumerate(answers) if answer.features.get("margin", 0.0) < CLOSE_MARGIN]
             for n, answer in zip(close, self._read([encoded[n] for n in close], self._second), strict=True):
                 answers[n] = answer
         advance(len(questions))
@@ -128,7 +128,7 @@ class Extractive(Reader):
 
     def _read(
         self, encoded: Sequence[tuple[Question, Sequence[Passage], Sequence["EncodedPair"]]], dtype: "torch.dtype"
-    ) -> list[tuple[Prediction, Mapping[str, float]]]:
+    ) -> list["ReadAnswer"]:
         """`read` in `dtype`, for questions with their passages and encoded pairs."""
         candidates = iter(self._candidates([pair for *_, pairs in encoded for pair in pairs], dtype))
         return [
@@ -168,13 +168,13 @@ class Extractive(Reader):
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
         """Predictions. The passage that contributes most to the answer comes first; the rest follow by their best candidates."""
-        predictions, calibration = [], self.calibration
-        for prediction, features in self.read(questions, passages, advance):
-            confidence = calibration.confidence(features) if calibration and features else None
-            answerable = prediction.answerable if self._has_null else None
-            prediction = replace(prediction, confidence=confidence, answerable=answerable)
-            predictions.append(prediction.abstain_below(self.threshold))
-        return predictions
+        return [self.rate(answer) for answer in self.read(questions, passages, advance)]
+
+    def rate(self, answer: "ReadAnswer") -> Prediction:
+        """The prediction with its confidence, or an abstention below the threshold."""
+        confidence = self.calibration.confidence(answer.features) if self.calibration and answer.features else None
+        answerable = answer.prediction.answerable if self._has_null else None
+        return replace(answer.prediction, confidence=confidence, answerable=answerable).abstain_below(self.threshold)
 
     @classmethod
     def requirements(
@@ -208,6 +208,14 @@ def weights_folder(weights: str, root: Path = Path()) -> Path:
     return BUNDLED_WEIGHTS if weights in ("", "shipped") else local_path(weights, root)
 
 
+class ReadAnswer(NamedTuple):
+    """A prediction; a failure has neither features nor shares."""
+
+    prediction: Prediction
+    features: Mapping[str, float]  # of the confidence
+    shares: Mapping[str, float]  # the text and the probability of each candidate answer, the likeliest first
+
+
 class Sentence(Extractive):
     """Answers with the sentence that 'extractive' takes its answer from, for questions that ask for a clause, such as why.
 
@@ -216,23 +224,24 @@ class Sentence(Extractive):
 
     def read(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
-    ) -> list[tuple[Prediction, Mapping[str, float]]]:
+    ) -> list[ReadAnswer]:
         answers = super().read(questions, passages, advance)
-        for n, ((prediction, features), ranking) in enumerate(zip(answers, passages, strict=True)):
-            if how := prediction.how:
+        for n, (answer, ranking) in enumerate(zip(answers, passages, strict=True)):
+            if how := answer.prediction.how:
                 text = next(passage.text for passage in ranking if passage.id == how.passage_id)
                 sentence, how = text[slice(*how.sentence)], replace(how, calculation=None)
-                answers[n] = replace(prediction, answer=sentence, completion=sentence, how=how), features
+                prediction = replace(answer.prediction, answer=sentence, completion=sentence, how=how)
+                answers[n] = answer._replace(prediction=prediction)
         return answers
 
 
 def _choose(
     question: Question, passages: Sequence[Passage], candidates: Sequence[tuple["EncodedPair", Sequence["AnswerCandidate"]]],
     rank_weight: float,
-) -> tuple[Prediction, Mapping[str, float]]:  # fmt: skip
-    """The prediction from the candidates of each passage, and the features of its confidence."""
+) -> ReadAnswer:  # fmt: skip
+    """The answer from the candidates of each passage."""
     if not passages:
-        return Prediction(question.id, "", error="no passages"), {}
+        return ReadAnswer(Prediction(question.id, "", error="no passages"), {}, {})
     scored = [
         (score - rank_weight * math.log(place + 1), normalize(text), text.strip(), place, source)
         for place, (_, ranked) in enumerate(candidates)
@@ -251,8 +260,10 @@ def _choose(
     weights.pop("", None)
     if not weights:
         ids = tuple(passage.id for passage in passages)
-        return Prediction(question.id, "", passage_ids=ids, error="no text in the passages"), {}
-    chosen = max(weights, key=lambda key: sum(weights[key].values()))
+        return ReadAnswer(Prediction(question.id, "", passage_ids=ids, error="no text in the passages"), {}, {})
+    totals = {key: sum(weights[key].values()) for key in weights}
+    likeliest = sorted(totals, key=lambda key: -totals[key])
+    chosen = likeliest[0]
     evidence = max(weights[chosen], key=lambda place: weights[chosen][place])
     places = sorted(range(len(passages)), key=lambda place: (place != evidence, -order.get(place, -math.inf)))
     ids = tuple(passages[place].id for place in places)
@@ -263,7 +274,8 @@ def _choose(
     prediction = Prediction(
         question.id, forms[chosen], completion=forms[chosen], passage_ids=ids, how=how, answerable=answerable
     )
-    return prediction, features
+    everything = sum(totals.values())
+    return ReadAnswer(prediction, features, {forms[key]: totals[key] / everything for key in likeliest})
 
 
 def _log_sum(scores: Sequence[float]) -> float:

@@ -77,8 +77,8 @@ def test_without_a_calibration_there_is_no_confidence(tmp_path):
 def test_the_reader_gives_calibrated_confidence_and_abstains_below_its_threshold(calibrate):
     folder = str(calibrate())
     plain = Extractive(weights=folder)
-    [(_, features)], [prediction] = plain.read(QUESTIONS, PASSAGES), plain.answer(QUESTIONS, PASSAGES)
-    assert features["agreement"] == 0.5
+    [answer], [prediction] = plain.read(QUESTIONS, PASSAGES), plain.answer(QUESTIONS, PASSAGES)
+    assert answer.features["agreement"] == 0.5
     assert prediction.confidence == pytest.approx(0.5)
     assert (plain.abstain_threshold, plain.answerable_threshold) == (0.0, 0.4)
     abstention = replace(prediction, answer="", candidate="Anselm Crossing")

@@ -64,7 +64,7 @@ def test_a_passages_relevance_is_its_share_of_the_softmax():
     question, (first, second) = QUESTIONS[0], PASSAGES[0]
     relevant, other, empty = reader.relevance([(question.text, text) for text in (first.text, second.text, "")])
     assert relevant > other > empty == EMPTY_RELEVANCE
-    (_, alone), (_, together) = reader.read([question] * 2, [[first], [first, second]])
+    alone, together = (each.features for each in reader.read([question] * 2, [[first], [first, second]]))
     factor = math.exp(alone["log_probability"] - together["log_probability"])
     assert factor == pytest.approx(1 + math.exp(other - relevant), rel=1e-4)
 
