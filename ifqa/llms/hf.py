@@ -156,26 +156,22 @@ class HF(LocalModel):
         ends = sorted(self._ends | {self.tokenise(stop, add_special_tokens=False)[-1] for stop in request.stop})
         if problem or not ends or len(prompt) + longest >= self.window:
             return []
-        device = self.model.device
+        padded = [[prompt[-1], *row, *[self._pad] * (longest - len(row))] for row in rows]
+        before, tokens = (torch.tensor(ids, device=self.model.device) for ids in ([prompt[:-1]], padded))
         try:
-            with torch.inference_mode(), enable_grouped_attention(device.type):
-                before = torch.tensor([prompt[:-1]], device=device)
+            with torch.inference_mode(), enable_grouped_attention(self.model.device.type):
                 cache = self.model.base_model(input_ids=before, use_cache=True).get("past_key_values")
                 layers = {type(layer) for layer in cache.layers} if cache else {None}
                 if layers - {DynamicLayer, DynamicSlidingWindowLayer}:
                     return []
-                padded = [[prompt[-1], *row, *[self._pad] * (longest - len(row))] for row in rows]
-                cache.reorder_cache(torch.zeros(len(rows), dtype=torch.long, device=device))  # a copy for each row
-                logits = self.model(input_ids=torch.tensor(padded, device=device), past_key_values=cache).logits
-                steps = logits.float().log_softmax(-1).cpu()
+                cache.reorder_cache(tokens.new_zeros(len(rows)))  # a copy for each row
+                steps = self.model(input_ids=tokens, past_key_values=cache).logits.float().log_softmax(-1).cpu()
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
             return []
-        return [
-            float(steps[n, range(len(row)), row].sum() + steps[n, len(row), ends].logsumexp(0))
-            for n, row in enumerate(rows)
-        ]
+        ended = [steps[n, len(row), ends].logsumexp(0) for n, row in enumerate(rows)]
+        return [float(steps[n, range(len(row)), row].sum() + ended[n]) for n, row in enumerate(rows)]
 
     def _prompt(self, request: Request) -> tuple[list[int], str]:
         """Token ids of a prompt, and why it cannot be answered ("" if it can)."""

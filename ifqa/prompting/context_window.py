@@ -3,9 +3,9 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
-from ifqa.errors import ConfigError, unknown_name
+from ifqa.errors import ConfigError
 from ifqa.prompting.demonstrations import Demo
 from ifqa.prompting.prompts import Prompt
 from ifqa.protocols import LanguageModel
@@ -43,8 +43,6 @@ def fit_prompt(
     """
     if prompt.answer_schema() and not model.takes_schema:
         raise ConfigError("the prompt wants JSON by a schema; wanted a server (llm.name = openai) or llama-cpp")
-    if order not in get_args(Order):
-        raise unknown_name("order of passages", order, get_args(Order))
     limit = (window or model.window) - prompt.max_tokens
     n_passages = len(passages) if prompt.reads_passages else 0
 

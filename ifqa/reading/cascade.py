@@ -12,6 +12,7 @@ from pydantic import Field
 from ifqa.errors import ConfigError
 from ifqa.plugins import code_fingerprint
 from ifqa.prompting.context_window import FittedPrompt
+from ifqa.prompting.demonstrations import Demo
 from ifqa.protocols import (
     LanguageModel,
     PathSetting,
@@ -62,6 +63,7 @@ class Cascade(Reader):
         self._llm = Llm(llm=llm, prompt=prompt, demos=demos, shots=shots, seed=seed, root=root)
         self.trained_on = (*self._span.trained_on, *self._llm.trained_on)
         self.label = self._llm.label
+        self._weighs = llm.weighs_answers and self._llm.prompt.wants_answer_alone
 
     def answer(
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
@@ -71,28 +73,29 @@ class Cascade(Reader):
         unsure = [n for n, prediction in enumerate(predictions) if prediction.abstained or prediction.failed]
         advance(len(questions) - len(unsure))
         asked = [questions[n] for n in unsure], [passages[n] for n in unsure]
-        part = 0.5 if self._llm.weighs else 1.0  # of the work on a question
+        part = 0.5 if self._weighs else 1.0  # of the work on a question
         answers = self._llm.answer(*asked, lambda done: advance(done * part))
-        prompts = self._llm.fitted(*asked) if self._llm.weighs else [None] * len(unsure)
+        prompts = self._llm.fitted(*asked) if self._weighs else [None] * len(unsure)
         for n, own, prompt in zip(unsure, answers, prompts, strict=True):
-            if read[n].shares and (not own.failed or own.error.startswith("unparsed")):
-                span = replace(predictions[n], answer=predictions[n].candidate, candidate="")
+            span = replace(predictions[n], answer=predictions[n].candidate, candidate="")
+            unparsed = own.error.startswith("unparsed")
+            predictions[n] = span if unparsed and span.answer else own
+            if prompt and span.answer and (unparsed or not own.failed):
                 predictions[n] = self._weigh(questions[n], span, own, read[n].shares, prompt)
-            else:
-                predictions[n] = own
             advance(1.0 - part)
         return predictions
 
     def _weigh(
-        self, question: Question, span: Prediction, own: Prediction, shares: Mapping[str, float], prompt: FittedPrompt | None
-    ) -> Prediction:  # fmt: skip
+        self, question: Question, span: Prediction, own: Prediction, shares: Mapping[str, float], prompt: FittedPrompt
+    ) -> Prediction:
         """The prediction with the likeliest answer, of the span reader's candidates and the language model's `own`."""
         forms = {normalize(text): text for text in shares}
         likely = dict([*shares.items()][:_CANDIDATES])
         if own.answer:
             text = forms.get(normalize(own.answer), own.answer)
             likely[text] = shares.get(text, 0.0)
-        logs = self._llm.log_likelihoods(question, prompt, [*likely]) if prompt else []
+        texts = [self._llm.prompt.show(Demo(question.text, text), self._llm.llm.chat) for text in likely]
+        logs = self._llm.llm.log_likelihoods(prompt.request, texts)
         if not logs:
             return span if own.failed else own
         sums = {text: log + math.log(likely[text] + _UNKNOWN) for text, log in zip(likely, logs, strict=True)}
@@ -115,10 +118,7 @@ class Cascade(Reader):
     @classmethod
     def training_family(cls, weights: str = "", demos: str = "", root: Path = Path(), **_: object) -> str:
         """The split family of the span reader's weights and of the demonstrations, without a model."""
-        families = {
-            Extractive.training_family(weights=weights, root=root),
-            Llm.training_family(demos=demos, root=root),
-        } - {""}
+        families = {Extractive.training_family(weights), Llm.training_family(demos, root)} - {""}
         if len(families) > 1:
             both = " and ".join(sorted(families))
             raise ConfigError(f"reader 'cascade': weights and demonstrations come from {both}; wanted one split family")

@@ -11,7 +11,7 @@ from ifqa.errors import ConfigError
 from ifqa.llms.budget import UsageMeter
 from ifqa.plugins import open_benchmark
 from ifqa.prompting.context_window import FittedPrompt, Order, fit_prompt
-from ifqa.prompting.demonstrations import Demo, Demos, demos_path, draw_demos, load_demos
+from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel, ProgressCallback, RankedPassages, Reader, no_progress
 from ifqa.records import Completion, Prediction, Question, Request, StageUsage
@@ -86,16 +86,6 @@ class Llm(Reader):
             fit_prompt(self.prompt, question.text, ranking, self.llm, demos, self.order, question.choices)
             for question, ranking in zip(questions, passages, strict=True)
         ]
-
-    @property
-    def weighs(self) -> bool:
-        """Whether the model gives the probability of an answer, and the prompt wants the answer alone."""
-        return self.llm.weighs_answers and self.prompt.wants_answer_alone
-
-    def log_likelihoods(self, question: Question, prompt: FittedPrompt, answers: Sequence[str]) -> list[float]:
-        """The log probability of each answer as the completion of a fitted prompt, if the reader `weighs`; empty without one."""
-        texts = [self.prompt.show(Demo(question.text, answer), self.llm.chat) for answer in answers]
-        return self.llm.log_likelihoods(prompt.request, texts)
 
     def requests(self, questions: Sequence[Question], passages: RankedPassages) -> list[Request]:
         return self._requests(self.fitted(questions, passages))

@@ -96,7 +96,8 @@ class CalibrationTrainer(DataclassTrainer):
         }  # fmt: skip
         fold_of = assign_folds(dataset.questions, self.folds, self.seed)
         rows: list[HeldOutPrediction] = []
-        for fold in range(min(self.read_folds or self.folds, self.folds)):
+        n_read = min(self.read_folds or self.folds, self.folds)
+        for fold in range(n_read):
             held_out = dataset.select([n for n, number in enumerate(fold_of) if number == fold])
             others = dataset.select([n for n, number in enumerate(fold_of) if number != fold])
             counts = f"{len(others.questions)} questions, reading {len(held_out.questions)}"
@@ -107,7 +108,11 @@ class CalibrationTrainer(DataclassTrainer):
             rows += _read_fold(reader, fold, self.passages, held_out)
         fitted = fit_calibration(rows, self.without_gold, self.false_abstentions)
         fitted_on = {name: getattr(self, name) for name in _SETTINGS}
-        fitted_on |= {"sources": dataset.sources, "questions": len(dataset.questions), "rows": len(rows)}
+        fitted_on |= {
+            "sources": dataset.sources,
+            "questions": sum(fold < n_read for fold in fold_of),
+            "rows": len(rows),
+        }
         measured = cross_validate(rows, self.without_gold, self.false_abstentions)
         content = {"version": VERSION, "weights": fingerprint_weights(folder), **fitted}
         content |= {"fitted_on": fitted_on, "measured": measured}

@@ -173,7 +173,6 @@ class Choice(ChoiceTrainer):
 
     encoder: PathSetting = MINILM  # a model on the hub, a folder, or a folder of `ifqa train choice` to train further
     paragraph: Literal["yes", "no"] = "yes"  # read with question and option, see `ifqa.reading.multiple_choice.bert`
-    explanation: Literal["yes", "no"] = "no"
     epochs: Positive = 3
     batch: Positive = 16
     learning_rate: NotNegative = 5e-5  # Asai and Hajishirzi (2020): RoBERTa-base at 2e-5 with 64 questions per step

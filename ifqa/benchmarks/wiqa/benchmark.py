@@ -5,13 +5,11 @@ the splits made-train, made-dev and made-test. Optional files are `topics.tsv`, 
 (`made-graphs.jsonl` for generated questions), with the graphs, in which a question's nodes are found.
 """
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from ifqa.benchmarks.wiqa.consistency import DISJUNCTIVE, SYMMETRY, TRANSITIVITY
-from ifqa.benchmarks.wiqa.direction_lexicon import direction
 from ifqa.benchmarks.wiqa.graphs import Graph, locate_nodes, read_graphs
 from ifqa.benchmarks.wiqa.release import (
     CHOICES,
@@ -46,7 +44,7 @@ MEASURES = (
 
 
 def _has_label(label: str, value: str) -> Callable[[Question], bool]:
-    return lambda question: value in question.label(label).split(", ")
+    return lambda question: question.label(label) == value
 
 
 def _has_topic(topic: str) -> Callable[[Question], bool | None]:
@@ -63,33 +61,9 @@ HOPS = {
     "2_hops": "the questions whose effect is two steps from the change",
     "3_hops": "the questions whose effect is three steps from the change",
 }
-#: What makes a change hard (the paper's section 5.4), by rules over its words; docs/wiqa.md has the rules. A direction word that
-#: is also in the paragraph, such as "cools" in a text on rocks, does not count, unless it is in _AMOUNTS.
-PHENOMENA = {
-    "qualitative": "whose change has a word for an increase or a decrease",
-    "lexical match": "whose change is in the paragraph, and one of its sentences has the words of the change",
-    "negation": "whose change is negated",
-    "juxtaposed": "whose change has words for both an increase and a decrease",
-}
-_NEGATION = re.compile(
-    r"\b(no|not|never|none|nothing|nobody|nowhere|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE
-)
-_AMOUNTS = ("more", "less", "fewer", "most", "least", "many", "few", "much", "little")
-_WORD = re.compile(r"[^\W\d_]+")
-_ENDS = re.compile(r"n['’]t\b|['’]s\b")  # doesn't, the sun's
-_FUNCTION = frozenset(
-    "a an the this that these those it its they them their there here of to in into on onto at by for from with as and "
-    "or but if when while is are was were be been being has have had do does did will would can could may might ca wo not no "
-    "never without cannot about very too so than then also some any all each every one".split()
-)
-_SUFFIX = re.compile(r"(?<=..)(ies|es|s|ed|ing|e|y)$")
 SUBSETS = (
     *(Subset(name, _has_label("type", name), in_tables=True, about=about) for name, about in KINDS.items()),
     *(Subset(name, _has_label("hops", name[0]), in_tables=True, about=about) for name, about in HOPS.items()),
-    *(
-        Subset(name, _has_label("phenomena", name), about=f"the questions {PHENOMENA[name]}, by rule")
-        for name in PHENOMENA
-    ),
 )
 
 
@@ -97,8 +71,7 @@ class Wiqa(Benchmark):
     """Questions with three choices, scored by accuracy and by the answers' consistency; intervals are over paragraphs.
 
     A question's group is its paragraph's id; the paragraph is its context and gold passage. Its labels are "type", "hops" (empty
-    for "no effect"), "topic", "graph", "source" and "target" (nodes of the graph), "phenomena" and "explanation"; an unknown
-    label is empty or missing.
+    for "no effect"), "topic", "graph", "source" and "target" (nodes of the graph); an unknown label is empty.
     """
 
     name = "wiqa"
@@ -118,7 +91,7 @@ class Wiqa(Benchmark):
 
     @property
     def subsets(self) -> list[Subset]:  # type: ignore[override]  # the topics are known only from the folder
-        """Subsets by type, hops, phenomenon, and topic: the test split's topics and those of `topics.tsv`."""
+        """Subsets by type, hops, and topic: the test split's topics and those of `topics.tsv`."""
         topics = {topic.casefold(): topic for topic in (*TOPICS, *sorted(self.topics().values()))}.values()
         return [*SUBSETS, *(Subset(topic, _has_topic(topic), about=f"the questions on {topic}") for topic in topics)]
 
@@ -155,18 +128,14 @@ class Wiqa(Benchmark):
         return _read_graphs(path) if path.is_file() else {}
 
     def _convert(self, released: WiqaQuestion, split: str, topics: Mapping[str, str], graph: Graph | None) -> Question:
-        question, metadata, why = released.question, released.metadata, released.explanation
+        question, metadata = released.question, released.metadata
         change, effect = split_stem(question.stem)
         source, target = locate_nodes(graph, change, effect, metadata.path_len) if graph else ("", "")
-        steps, kind = question.para_steps, released.kind
-        context = " ".join(step for step in steps if step.strip())  # joined as in AllenAI's code for BERT
+        context = " ".join(step for step in question.para_steps if step.strip())  # joined as in AllenAI's code for BERT
         labels = {
-            "type": kind, "hops": str(released.hops or ""), "topic": topics.get(metadata.para_id, ""),
+            "type": released.kind, "hops": str(released.hops or ""), "topic": topics.get(metadata.para_id, ""),
             "graph": metadata.graph_id, "source": source, "target": target,
-            "phenomena": ", ".join(find_phenomena(change, steps, kind == "in_para")),
         }  # fmt: skip
-        if why is not None:
-            labels["explanation"] = f"{why.di}: {steps[why.i]} {why.dj}: {steps[why.j]} {why.de}: {effect}"
         return Question(
             f"{self.name}/{split}/{metadata.ques_id}", question.stem, (CHOICES[question.answer_label][1],), (context,),
             choices=tuple(text for _, text in CHOICES.values()), context=context, group=metadata.para_id,
@@ -196,29 +165,6 @@ class SampleWiqa(Wiqa):
     def topics(self) -> dict[str, str]:
         """Paragraph -> topic."""
         return {record["para_id"]: record["topic"] for _, record in read_jsonl(self.folder / "processes.jsonl")}
-
-
-def find_phenomena(change: str, steps: Sequence[str], in_paragraph: bool) -> tuple[str, ...]:
-    """The PHENOMENA of a change; `steps` are its paragraph's sentences, `in_paragraph` says whether they mention the change."""
-    words, sentences = _words(change), [_stems(_words(step)) for step in steps]
-    stems = set[str]().union(*sentences)
-    directions = {word: direction(word) for word in words if word in _AMOUNTS or not _stems([word]) <= stems}
-    content = _stems(word for word in words if word not in _FUNCTION and not directions.get(word))
-    holds = {
-        "qualitative": any(directions.values()),
-        "lexical match": in_paragraph and bool(content) and any(content <= sentence for sentence in sentences),
-        "negation": bool(_NEGATION.search(change)),
-        "juxtaposed": {1, -1} <= {*directions.values()},
-    }
-    return tuple(name for name in PHENOMENA if holds[name])
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(_ENDS.sub("", text.lower()))
-
-
-def _stems(words: Iterable[str]) -> set[str]:
-    return {_SUFFIX.sub("", word) for word in words}
 
 
 @cached_by_file(4)

@@ -9,8 +9,7 @@ An invented line of a file of questions (`train.jsonl`, `dev.jsonl`, `test.jsonl
      "metadata": {"ques_id": "influence_graph:3:7:U-Y#0", "graph_id": "7", "para_id": "3", "question_type": "INPARA_EFFECT",
                   "path_len": 2}}
 
-`path_len` is the number of nodes on the path; 0 for a distractor, which has none. A line may also have
-`"explanation": {"i": 1, "di": "less", "j": 1, "dj": "less", "de": "less"}`, as in AllenAI's `WIQADataPoint`.
+`path_len` is the number of nodes on the path; 0 for a distractor. An "explanation", as in AllenAI's `WIQADataPoint`, is not read.
 """
 
 import re
@@ -41,7 +40,6 @@ TYPES = {
 }
 CHOICES = {"more": ("A", "more"), "less": ("B", "less"), "no_effect": ("C", "no effect")}
 _CHOICE_RECORDS = [{"label": letter, "text": text} for letter, text in CHOICES.values()]
-Direction = Literal["more", "less"]
 
 
 class QuestionRecord(StrictModel):
@@ -64,22 +62,12 @@ class MetadataRecord(StrictModel):
     path_len: Natural
 
 
-class ExplanationRecord(StrictModel):
-    """The change makes sentence `i` (from 0) happen "more" or "less" (`di`), thus sentence `j` (`dj`), thus the effect (`de`)."""
-
-    i: Natural
-    di: Direction
-    j: Natural
-    dj: Direction
-    de: Direction
-
-
 class WiqaQuestion(StrictModel):
     """A question in the released layout."""
 
     question: QuestionRecord
     metadata: MetadataRecord
-    explanation: ExplanationRecord | None = None
+    explanation: object = None
 
     @property
     def kind(self) -> str:
@@ -125,11 +113,11 @@ def read_wiqa_questions(path: Path) -> list[WiqaQuestion]:
 
 def parse_wiqa_question(record: Mapping[str, object], where: str) -> WiqaQuestion:
     """A question from a record in the released layout."""
-    for key, model in (("question", QuestionRecord), ("metadata", MetadataRecord), ("explanation", ExplanationRecord)):
+    for key, model in (("question", QuestionRecord), ("metadata", MetadataRecord)):
         if record.get(key) is not None:
             parse_section(model, record[key], f"{where}: {key}")  # names the key within it
     line = parse_section(WiqaQuestion, record, where)
-    question, metadata, why = line.question, line.metadata, line.explanation
+    question, metadata = line.question, line.metadata
     try:
         split_stem(question.stem)
     except IfqaError as error:
@@ -145,9 +133,6 @@ def parse_wiqa_question(record: Mapping[str, object], where: str) -> WiqaQuestio
         raise FormatError(
             f"{where}: {metadata.question_type} has the label {label!r} and path_len {length}; wanted {wanted}"
         )
-    if why is not None and not why.i <= why.j < (count := len(question.para_steps)):
-        place = f"sentences {why.i} and {why.j}"
-        raise FormatError(f"{where}: 'explanation' has the {place}; wanted 0 to {count - 1}, i not after j")
     return line
 
 

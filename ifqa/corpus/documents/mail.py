@@ -30,14 +30,10 @@ def read_mbox(content: bytes) -> Iterator[TextRun]:
     starts = [match.start() for match in _POSTMARK.finditer(content)] or [0]
     known = set[str]()
     for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(content)], strict=True), start=1):
-        yield from _read_message(re.sub(rb"(?m)^>(?=>*From )", b"", content[start:end]), number, known)
+        yield from read_message(re.sub(rb"(?m)^>(?=>*From )", b"", content[start:end]), number, known)
 
 
-def read_mail(content: bytes) -> Iterator[TextRun]:
-    return _read_message(content, 1, set())
-
-
-def _read_message(content: bytes, number: int, known: set[str]) -> Iterator[TextRun]:
+def read_message(content: bytes, number: int, known: set[str]) -> Iterator[TextRun]:
     """A message and those that it forwards; lines in `known`, those of earlier messages, are not quoted again."""
     try:
         message = message_from_bytes(content)  # by the policy `compat32`, which leaves headers unparsed

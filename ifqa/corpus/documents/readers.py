@@ -47,7 +47,7 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
     ".json": ("line", lambda content, columns: table_files.read_json(decode_text(content), columns)),
     ".xlsx": ("row", lambda content, columns: table_files.read_xlsx(content, columns)),
     ".ipynb": ("cell", _of_text(text_files.read_notebook)),
-    ".eml": ("message", lambda content, _: mail.read_mail(content)),
+    ".eml": ("message", lambda content, _: mail.read_message(content, 1, set())),
     ".mbox": ("message", lambda content, _: mail.read_mbox(content)),
     "": ("line", _read_plain),
 }

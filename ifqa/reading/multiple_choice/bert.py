@@ -28,7 +28,6 @@ class InputFormat:
     """What is read with question and option. If the input is too long, the paragraph is cut first, then the question."""
 
     paragraph: bool = True  # the passages
-    explanation: bool = False  # the question's label "explanation", after them
     max_tokens: int = _MOST  # most tokens of a sequence, special tokens included
 
 
@@ -40,7 +39,6 @@ class Choice(OptionReader):
     Args:
         checkpoint: a folder that `ifqa train choice` made, or any transformers model with a multiple-choice head.
         paragraph: whether the passages are read; "auto" as in training.
-        explanation: whether to read the question's label "explanation" too, which gives the answer away; "auto" as in training.
         device, precision, batch_tokens: as in `ifqa.reading.t5.readers.Fid`.
     """
 
@@ -51,15 +49,15 @@ class Choice(OptionReader):
 
     @check_arguments("setting of reader 'choice'")
     def __init__(
-        self, checkpoint: PathSetting, paragraph: YesNo = "auto", explanation: YesNo = "auto", device: str = "auto",
-        precision: Precision = "float32", batch_tokens: Natural = 0,
+        self, checkpoint: PathSetting, paragraph: YesNo = "auto", device: str = "auto", precision: Precision = "float32",
+        batch_tokens: Natural = 0,
     ) -> None:  # fmt: skip
         manifest = _manifest(checkpoint)
         self._device = resolve_device(device)
         self._encoder = open_choice_encoder(checkpoint)
-        form = input_format(manifest.settings if manifest else {}, self._encoder.longest)
-        switches = {"paragraph": paragraph, "explanation": explanation}
-        self._format = replace(form, **{key: switch == "yes" for key, switch in switches.items() if switch != "auto"})
+        self._format = input_format(manifest.settings if manifest else {}, self._encoder.longest)
+        if paragraph != "auto":
+            self._format = replace(self._format, paragraph=paragraph == "yes")
         if manifest:
             self.family, self.trained_on = manifest.family, frozenset(manifest.sources.values())
         self._budget = batch_tokens or BATCH_TOKENS[self._device]
@@ -100,10 +98,7 @@ def _manifest(checkpoint: str) -> ChoiceManifest | None:
 
 def input_format(settings: Mapping[str, Any], longest: int) -> InputFormat:
     """The format of a training's settings; without settings, the format for a model that ifqa did not train."""
-    if not settings:
-        return InputFormat(max_tokens=longest)
-    most = min(settings["max_tokens"], longest)
-    return InputFormat(settings["paragraph"] == "yes", settings["explanation"] == "yes", most)
+    return InputFormat(settings.get("paragraph") != "no", min(settings.get("max_tokens", longest), longest))
 
 
 @dataclass
@@ -170,12 +165,10 @@ def encode_options(
 ) -> list[tuple[list[int], list[int]]]:
     """Token ids and token types for each option of a question.
 
-    Types are 0 up to the first [SEP] and 1 after it, as in BERT's pairs. A paragraph or explanation that is empty or not read is
-    left out, with its [SEP]. Text that looks like a special token is read as text.
+    Types are 0 up to the first [SEP] and 1 after it, as in BERT's pairs. A paragraph that is empty or not read is left
+    out, with its [SEP]. Text that looks like a special token is read as text.
     """
-    texts = [passage.text for passage in passages if form.paragraph]
-    texts += [question.label("explanation")] * form.explanation
-    paragraph = " ".join(text.strip() for text in texts if text.strip())
+    paragraph = " ".join(text for passage in passages if form.paragraph and (text := passage.text.strip()))
     before, stem, *options = tokenizer(
         [paragraph, question.text, *question.choices], add_special_tokens=False, split_special_tokens=True,
         return_attention_mask=False, return_token_type_ids=False, verbose=False,

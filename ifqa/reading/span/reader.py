@@ -262,8 +262,7 @@ def _choose(
         ids = tuple(passage.id for passage in passages)
         return ReadAnswer(Prediction(question.id, "", passage_ids=ids, error="no text in the passages"), {}, {})
     totals = {key: sum(weights[key].values()) for key in weights}
-    likeliest = sorted(totals, key=lambda key: -totals[key])
-    chosen = likeliest[0]
+    chosen, *_ = likeliest = sorted(totals, key=lambda key: -totals[key])
     evidence = max(weights[chosen], key=lambda place: weights[chosen][place])
     places = sorted(range(len(passages)), key=lambda place: (place != evidence, -order.get(place, -math.inf)))
     ids = tuple(passages[place].id for place in places)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ifqa.benchmarks.wiqa.benchmark import KINDS, PHENOMENA, SPLITS, TOPICS, find_phenomena
+from ifqa.benchmarks.wiqa.benchmark import KINDS, SPLITS, TOPICS
 from ifqa.benchmarks.wiqa.graphs import read_graphs
 from ifqa.benchmarks.wiqa.question_generation import FOLDER, effect_questions, no_effect_questions
 from ifqa.benchmarks.wiqa.release import read_wiqa_questions
@@ -57,20 +57,17 @@ def test_a_question_has_its_choices_paragraph_and_labels(folder):
     assert (question.answers, question.choices) == (("less",), ("more", "less", "no effect"))
     assert question.context == "Trees make seeds Wind carries them" == question.gold_passages[0]
     assert dict(question.labels) == {
-        "type": "in_para", "hops": "2", "topic": "", "graph": "7", "source": "", "target": "",
-        "phenomena": "qualitative, lexical match",
+        "type": "in_para", "hops": "2", "topic": "", "graph": "7", "source": "", "target": ""
     }  # fmt: skip
 
 
-def test_known_topics_nodes_and_explanations_are_labels(folder):
-    why = {"i": 0, "di": "less", "j": 1, "dj": "less", "de": "less"}
-    write_jsonl(folder / "test.jsonl", [line() | {"explanation": why}])
+def test_known_topics_and_nodes_are_labels_and_an_explanation_is_not_read(folder):
+    write_jsonl(folder / "test.jsonl", [line() | {"explanation": {"i": 0, "di": "less"}}])
     write_jsonl(folder / "graphs.jsonl", [GRAPH])
     (folder / "topics.tsv").write_text("para_id\tprompt\ttopic\tpartition\npropara_3\tHow?\ttrees\ttest\n")
     benchmark = wiqa(folder)
     (question,) = benchmark.questions("test")
     assert [question.label(name) for name in ("topic", "source", "target")] == ["trees", "U", "A"]
-    assert question.label("explanation") == "less: Trees make seeds less: Wind carries them less: MORE new trees"
     assert "trees" in [subset.name for subset in benchmark.subsets]
     assert [subset.name for subset in open_benchmark("wiqa", folder).subsets][-12:] == list(TOPICS)
     assert benchmark.splits == ["train", "dev", "test"]
@@ -118,23 +115,6 @@ def test_an_answer_that_is_not_a_choice_is_wrong():
     counts = {name: part["questions"] for kind in ("subsets", "groups") for name, part in scores[kind].items()}
     expected = {"in_para": 22, "out_of_para": 20, "no_effect": 20, "1_hop": 18, "2_hops": 16, "3_hops": 8}
     assert counts.items() >= (expected | {"dune": 31, "muscle": 31}).items()
-
-
-STEPS = ["The magma cools", "The magma solidifies", "Rain falls on the ground", ""]
-
-
-def test_the_phenomena_of_changes():
-    phenomena = {
-        "the sun shines": (), "hotter water": ("qualitative",), "more magma cools": ("qualitative", "lexical match"),
-        "MORE rain falling on grounds": ("qualitative", "lexical match"), "magma and rain": (),
-        "there is no magma": ("lexical match", "negation"), "the magma doesn't cool": ("lexical match", "negation"),
-        "a note about nothing": ("negation",), "the knot is another one": (), "more": ("qualitative",),
-        "less of an increase in heat": ("qualitative", "juxtaposed"),
-    }  # fmt: skip
-    assert {change: find_phenomena(change, STEPS, True) for change in phenomena} == phenomena
-    assert find_phenomena("the magma cools", STEPS, False) == (), "only a change in the paragraph matches its words"
-    assert find_phenomena("the magma cools", STEPS, True) == ("lexical match",)
-    assert list(PHENOMENA) == ["qualitative", "lexical match", "negation", "juxtaposed"]
 
 
 ROWS = ("majority", "polarity", "adaboost", "decomp-attn", "choice-no-paragraph", "choice")
@@ -195,9 +175,9 @@ def make_complete_questions(graphs):
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_the_questions_are_those_of_the_graphs_and_some_have_an_explanation(split):
+def test_the_questions_are_those_of_the_graphs(split):
     questions = read_wiqa_questions(FOLDER / f"{split}.jsonl")
-    assert any(question.explanation for question in questions)
     graphs = [graph for graph in GRAPHS.values() if PROCESSES[graph.paragraph_id]["split"] == split]
-    plain = [question.model_copy(update={"explanation": None}) for question in questions]
-    assert plain == make_complete_questions(graphs)
+    assert [question.model_copy(update={"explanation": None}) for question in questions] == make_complete_questions(
+        graphs
+    )

@@ -48,7 +48,6 @@ def changed(**changes):
         (changed(metadata__path_len=1), "has the label 'more' and path_len 1; wanted more or less, and at least 2 nodes"),
         (changed(metadata__question_type="OUTOFPARA_DISTRACTOR"), "wanted no_effect and 0"),
         (changed(metadata__split="dev"), "unknown key 'split'"),
-        (changed(explanation={"i": 2, "di": "more", "j": 9, "dj": "more", "de": "more"}), "wanted 0 to 6, i not after j"),
     ],
 )  # fmt: skip
 def test_an_invalid_question_is_refused_with_its_location(record, message):

@@ -24,8 +24,7 @@ from ifqa.training.trainer import configure_trainer
 QUESTIONS = questions()
 DATASET = TrainingData(QUESTIONS, contexts(QUESTIONS), "rain", {"train.jsonl": "abc"})
 LEARN = {"epochs": 16, "batch": 6, "device": "cpu", "checkpoint_every": 4}
-QUESTION = Question("q", "suppose [SEP] rain happens, how will it affect MORE mud.", choices=("more", "no effect"),
-                 labels=(("explanation", "Rain makes mud."),))  # fmt: skip
+QUESTION = Question("q", "suppose [SEP] rain happens, how will it affect MORE mud.", choices=("more", "no effect"))
 TEXT = "A storm comes. [MASK] Rain falls."
 
 
@@ -75,15 +74,13 @@ def test_inputs_are_those_of_berts_tokenizer():
     words = AutoTokenizer.from_pretrained(minilm_folder())
     plain = replace(QUESTION, text=QUESTION.text.replace("[SEP]", "much"))
     passages = [Passage("1", "Title", "A storm comes."), Passage("2", "", "Rain falls.")]
-    pairs = encode_options(words, plain, passages, InputFormat(paragraph=True, explanation=False, max_tokens=99))
+    pairs = encode_options(words, plain, passages, InputFormat(paragraph=True, max_tokens=99))
     assert pairs == [as_bert("A storm comes. Rain falls.", f"{plain.text} [SEP] {choice}") for choice in plain.choices]
-    explained = encode_options(words, plain, passages[:1], InputFormat(paragraph=True, explanation=True, max_tokens=99))
-    assert explained[0] == as_bert("A storm comes. Rain makes mud.", f"{plain.text} [SEP] more")
     bare = [as_bert(plain.text, choice) for choice in plain.choices]
-    assert encode_options(words, plain, [], InputFormat(True, False, 99)) == bare
-    assert encode_options(words, plain, passages, InputFormat(False, False, 99)) == bare
+    assert encode_options(words, plain, [], InputFormat(True, 99)) == bare
+    assert encode_options(words, plain, passages, InputFormat(False, 99)) == bare
     # text that looks like a special token is text
-    for ids, types in encode_options(words, QUESTION, [Passage("1", "", TEXT)], InputFormat(True, False, 99)):
+    for ids, types in encode_options(words, QUESTION, [Passage("1", "", TEXT)], InputFormat(True, 99)):
         assert (ids.count(words.sep_token_id), words.mask_token_id in ids) == (3, False)
         assert types.index(1) == ids.index(words.sep_token_id) + 1
 
@@ -92,7 +89,7 @@ def test_inputs_are_those_of_berts_tokenizer():
 def test_the_paragraph_is_cut_first_and_options_are_kept(most):
     words = AutoTokenizer.from_pretrained(minilm_folder())
     shown = [([Passage("1", "", TEXT)], most), ([Passage("1", "", TEXT)], 99), ([], 99)]
-    formats = [(passages, InputFormat(True, False, tokens)) for passages, tokens in shown]
+    formats = [(passages, InputFormat(True, tokens)) for passages, tokens in shown]
     cut, whole, bare = (encode_options(words, QUESTION, *each) for each in formats)
     for (ids, types), (long, _), (short, _) in zip(cut, whole, bare, strict=True):
         assert len(ids) == len(types) == min(most, len(long)) or (len(ids) == len(short) and most <= len(short) + 1)
@@ -180,7 +177,7 @@ def test_choice_scores_options_as_transformers_does(trained):
         assert prediction.passage_ids == (passage.id,)
 
 
-def test_the_paragraph_can_be_left_out_and_an_explanation_read(start):
+def test_the_paragraph_can_be_left_out(start):
     def scores(questions, rankings, **settings):
         predictions = Choice(checkpoint=start, device="cpu", **settings).answer(questions, rankings)
         reads_paragraph = settings.get("paragraph") != "no" and rankings[0] != []
@@ -191,9 +188,6 @@ def test_the_paragraph_can_be_left_out_and_an_explanation_read(start):
     without = scores(plain, [[]] * 4)
     assert scores(plain, rankings, paragraph="no") == pytest.approx(without, abs=1e-5)
     assert scores(plain, rankings) != pytest.approx(without, abs=1e-3)
-    explained = [replace(question, labels=(("explanation", question.context),)) for question in plain]
-    assert scores(explained, [[]] * 4, explanation="yes") == pytest.approx(scores(plain, rankings), abs=1e-5)
-    assert scores(explained, rankings) == pytest.approx(scores(plain, rankings), abs=1e-5)
 
 
 def test_an_encoder_without_types_reads_to_its_last_position(tmp_path):
