@@ -1,0 +1,104 @@
+"""Trains weights of the reader `choice` further, on questions and on their opposites, so that both get answers that agree.
+
+    python bench/choice_consistency.py models/choice-made data/choice/made-train.jsonl --to models/choice-consistent
+
+For an epoch, each question is read with a partner: one with the opposite change, effect, or both, whose answer follows from its
+own ("no effect" stays). The loss has `symmetry` times the mean difference of the log probabilities of both right answers (Asai
+and Hajishirzi, ACL 2020, "Logic-Guided Data Augmentation and Regularization"; 0.5 there, also from the second epoch on).
+"""
+
+import argparse
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ifqa.benchmarks.wiqa.direction_lexicon import opposite
+from ifqa.benchmarks.wiqa.release import split_stem
+from ifqa.models.devices import Features
+from ifqa.plugins import open_benchmark
+from ifqa.protocols import NO_DATA, TrainingData
+from ifqa.records import Passage, Question
+from ifqa.storage.files import sha256
+from ifqa.training import checkpoints
+from ifqa.training.multiple_choice import Choice
+from ifqa.training.trainer import configure_trainer
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+TURNED = {"more": "less", "less": "more"}
+
+
+@dataclass(kw_only=True)
+class ConsistentChoice(Choice):
+    """`Choice` with a partner for each question, for one epoch."""
+
+    symmetry: float = 0.5
+
+    def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
+        draw = random.Random(self.seed)
+        options = {place: partners(question) for place, question in enumerate(dataset.questions)}
+        drawn = [(place, draw.choice(questions)) for place, questions in options.items() if questions]
+        self._partner = {place: len(options) + n for n, (place, _) in enumerate(drawn)}
+        questions = [*dataset.questions, *(partner for _, partner in drawn)]
+        rankings = [*dataset.rankings, *(dataset.rankings[place] for place, _ in drawn)]
+        super().train(replace(dataset, questions=questions, rankings=rankings), folder, dev)
+
+    def fit(
+        self, model: "nn.Module", folder: Path, labels: Sequence[int], collate: Callable[[Sequence[int]], Features],
+        logits: Callable[["nn.Module", Features], "Tensor"],
+    ) -> dict[str, object]:  # fmt: skip
+        import torch
+        import torch.nn.functional as F
+
+        def loss(model: "nn.Module", inputs: Features) -> "Tensor":
+            right, first, second = inputs.pop("right"), inputs.pop("first"), inputs.pop("second")
+            scores = logits(model, inputs).float()
+            log_shares = scores.log_softmax(-1).gather(1, right[:, None]).squeeze(1)
+            apart = (log_shares[first] - log_shares[second]).abs().sum() / max(1, len(first))
+            return F.cross_entropy(scores, right) + self.symmetry * apart
+
+        def batch(rows: Sequence[int]) -> Features:
+            first = [place for place, row in enumerate(rows) if row in self._partner]
+            read = [*rows, *(self._partner[rows[place]] for place in first)]
+            places = {"first": first, "second": [*range(len(rows), len(read))], "right": [labels[n] for n in read]}
+            return collate(read) | {name: torch.tensor(numbers, dtype=torch.long) for name, numbers in places.items()}
+
+        own = len(labels) - len(self._partner)
+        rows = random.Random(self.seed).sample(range(own), own)
+        record = checkpoints.train_with_loss(
+            loss, model, rows, batch, folder, seed=self.seed, batch=self.batch, learning_rate=self.learning_rate,
+            every=self.checkpoint_every, device=self.device, weight_decay=self.weight_decay, warmup=self.warmup,
+        )  # fmt: skip
+        return record | {"examples": len(labels)}
+
+
+def partners(question: Question) -> list[Question]:
+    """The questions with the opposite change, effect, or both, as far as the lexicon has a word to turn."""
+    change, effect = split_stem(question.text)
+    (answer,), turned = question.answers, opposite(effect)
+    texts = [(opposite(change), effect, True), (change, turned, True), (opposite(change), turned, False)]
+    return [
+        replace(
+            question, id=f"{question.id}~", text=f"suppose {first} happens, how will it affect {second}.",
+            answers=(TURNED.get(answer, answer) if turns else answer,),
+        )
+        for first, second, turns in texts
+        if first and second
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("weights", help="a folder of ifqa train choice")
+    parser.add_argument("questions", help="a file of benchmark 'file', such as made-train.jsonl of choice_questions.py")
+    parser.add_argument("--to", type=Path, required=True, help="folder of the weights")
+    arguments = parser.parse_args()
+    source = open_benchmark("file")
+    asked = source.questions(arguments.questions)
+    files = {str(path): sha256(path) for path in source.files(arguments.questions)}
+    paragraphs = [[Passage("", "", question.context)] for question in asked]
+    trainer = configure_trainer(ConsistentChoice, encoder=arguments.weights)
+    trainer.train(TrainingData(asked, paragraphs, "", files), arguments.to)
