@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -110,13 +111,10 @@ class Extractive(Reader):
         """Predictions before confidence and abstention."""
         from ifqa.reading.span.network import encode_pair
 
-        encoded = []
+        encoded, encode = [], cache(partial(encode_pair, self._encoder))  # a pair of several rankings is read once
         for question, ranking in zip(questions, passages, strict=True):
             # dates from a user's own documents, whose ids are locators, keep their form
-            pairs = [
-                encode_pair(self._encoder, question.text, passage.text, parse_locator(passage.id) is not None)
-                for passage in ranking
-            ]
+            pairs = [encode(question.text, passage.text, parse_locator(passage.id) is not None) for passage in ranking]
             encoded.append((question, ranking, pairs))
         answers = self._read(encoded, self._first)
         if self._first != self._second:
@@ -130,9 +128,10 @@ class Extractive(Reader):
         self, encoded: Sequence[tuple[Question, Sequence[Passage], Sequence["EncodedPair"]]], dtype: "torch.dtype"
     ) -> list["ReadAnswer"]:
         """`read` in `dtype`, for questions with their passages and encoded pairs."""
-        candidates = iter(self._candidates([pair for *_, pairs in encoded for pair in pairs], dtype))
+        unique = {id(pair): pair for *_, pairs in encoded for pair in pairs}
+        candidates = dict(zip(unique, self._candidates([*unique.values()], dtype), strict=True))
         return [
-            _choose(question, ranking, [(pair, next(candidates)) for pair in pairs], self.rank_weight)
+            _choose(question, ranking, [(pair, candidates[id(pair)]) for pair in pairs], self.rank_weight)
             for question, ranking, pairs in encoded
         ]
 

@@ -58,6 +58,23 @@ def test_the_sentence_of_an_answer_can_be_the_answer(reader):
     assert (withheld.answer, withheld.candidate) == ("", TEXTS[0][0])
 
 
+def test_a_passage_in_several_rankings_of_a_question_is_read_once(monkeypatch):
+    reader, question, (first, second) = Extractive(precision="float32"), QUESTIONS[0], PASSAGES[0]
+    rankings = [[first, second], [second], [second, first]]
+    alone = [reader.read([question], [ranking])[0] for ranking in rankings]
+    counts, candidates = [], reader._candidates
+    monkeypatch.setattr(
+        reader, "_candidates", lambda pairs, dtype: counts.append(len(pairs)) or candidates(pairs, dtype)
+    )
+    together = reader.read([question] * 3, rankings)
+    assert counts == [2]
+    assert [answer.prediction.answer for answer in together] == [answer.prediction.answer for answer in alone]
+    for ours, other in zip(together, alone, strict=True):
+        assert ours.features == pytest.approx(other.features, abs=1e-4)
+        assert sum(ours.shares.values()) == pytest.approx(1)
+        assert next(iter(ours.shares)) == ours.prediction.answer
+
+
 def test_a_passages_relevance_is_its_share_of_the_softmax():
     """A second passage, without the answer, makes it less probable by the factor 1 + exp(its relevance - the first's)."""
     reader = Extractive(precision="float32", rank_weight=0.0)
