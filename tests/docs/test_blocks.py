@@ -1,6 +1,6 @@
 """Every shell and Python block of the docs runs as it stands: offline, without a key, on the bundled sample.
 
-The blocks of a page run in order in one empty folder. The experiment `sample` has only a few questions, except on pages that show
+The blocks of a page run in order in a folder of its own. The experiment `sample` has only a few questions, except on pages that show
 scores of all. A block that cannot run has `<!-- not run: REASON -->` above it. A block whose first line is a comment with a file's
 name is saved as that file. A text block below a shell block has lines that its commands print; `...` stands for omitted text.
 """
@@ -9,6 +9,7 @@ import os
 import re
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 FENCE = re.compile(r"(?:<!-- not run: (.+?) -->\n)?^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FEW = 10  # questions of `sample`
 OF_ALL = {"plugins"}  # pages that show scores of all questions, with readers that take no time
+BUILDS = {"index"}  # pages that build the sample's indexes themselves; the others take some seconds less
 NAMED = re.compile(r"# ([\w./-]+\.(?:py|toml|jsonl))\b")
 
 
@@ -83,7 +85,9 @@ def run_command(line):
 
 
 @pytest.fixture
-def _own_folder(page, tmp_path, tmp_path_factory, monkeypatch):
+def _own_folder(page, sample_indexes, tmp_path, tmp_path_factory, monkeypatch):
+    if page.stem not in BUILDS:
+        shutil.copytree(sample_indexes, tmp_path / "indexes")
     if page.stem not in OF_ALL:  # all 83 questions of `sample` take a minute to read
         whole = (ROOT / "experiments" / "sample.toml").read_text(encoding="utf-8")
         few = tmp_path_factory.mktemp("few") / "experiments" / "sample.toml"
