@@ -2,9 +2,10 @@
 
     python bench/choice_consistency.py models/choice-made data/choice/made-train.jsonl --to models/choice-consistent
 
-For an epoch, each question is read with a partner: one with the opposite change, effect, or both, whose answer follows from its
-own ("no effect" stays). The loss has `symmetry` times the mean difference of the log probabilities of both right answers (Asai
-and Hajishirzi, ACL 2020, "Logic-Guided Data Augmentation and Regularization"; 0.5 there, also from the second epoch on).
+For an epoch, each question with a word of direction is read with a partner: one with the opposite change, effect, or both,
+whose answer follows from its own ("no effect" stays). The loss has `symmetry` times the mean difference of the log probabilities
+of both right answers (Asai and Hajishirzi, ACL 2020, "Logic-Guided Data Augmentation and Regularization"; 0.5 there, also from the second
+epoch on).
 """
 
 import argparse
@@ -20,9 +21,10 @@ from ifqa.models.devices import Features
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.records import Passage, Question
+from ifqa.settings import Positive
 from ifqa.storage.files import sha256
 from ifqa.training import checkpoints
-from ifqa.training.multiple_choice import Choice
+from ifqa.training.multiple_choice import Choice, select_multiple_choice
 from ifqa.training.trainer import configure_trainer
 
 if TYPE_CHECKING:
@@ -35,15 +37,17 @@ TURNED = {"more": "less", "less": "more"}
 class ConsistentChoice(Choice):
     """`Choice` with a partner for each question, for one epoch."""
 
+    epochs: Positive = 1
     symmetry: float = 0.5
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
+        dataset = select_multiple_choice(dataset)
         draw = random.Random(self.seed)
         options = {place: partners(question) for place, question in enumerate(dataset.questions)}
-        drawn = [(place, draw.choice(questions)) for place, questions in options.items() if questions]
-        self._partner = {place: len(options) + n for n, (place, _) in enumerate(drawn)}
-        questions = [*dataset.questions, *(partner for _, partner in drawn)]
-        rankings = [*dataset.rankings, *(dataset.rankings[place] for place, _ in drawn)]
+        pairs = [(place, draw.choice(questions)) for place, questions in options.items() if questions]
+        self._partner = {place: len(options) + n for n, (place, _) in enumerate(pairs)}
+        questions = [*dataset.questions, *(partner for _, partner in pairs)]
+        rankings = [*dataset.rankings, *(dataset.rankings[place] for place, _ in pairs)]
         super().train(replace(dataset, questions=questions, rankings=rankings), folder, dev)
 
     def fit(
@@ -57,8 +61,8 @@ class ConsistentChoice(Choice):
             right, first, second = inputs.pop("right"), inputs.pop("first"), inputs.pop("second")
             scores = logits(model, inputs).float()
             log_shares = scores.log_softmax(-1).gather(1, right[:, None]).squeeze(1)
-            apart = (log_shares[first] - log_shares[second]).abs().sum() / max(1, len(first))
-            return F.cross_entropy(scores, right) + self.symmetry * apart
+            difference = (log_shares[first] - log_shares[second]).abs().sum() / max(1, len(first))
+            return F.cross_entropy(scores, right) + self.symmetry * difference
 
         def batch(rows: Sequence[int]) -> Features:
             first = [place for place, row in enumerate(rows) if row in self._partner]
@@ -78,8 +82,12 @@ class ConsistentChoice(Choice):
 def partners(question: Question) -> list[Question]:
     """The questions with the opposite change, effect, or both, as far as the lexicon has a word to turn."""
     change, effect = split_stem(question.text)
-    (answer,), turned = question.answers, opposite(effect)
-    texts = [(opposite(change), effect, True), (change, turned, True), (opposite(change), turned, False)]
+    answer, opposite_effect = question.answers[0], opposite(effect)
+    texts = [
+        (opposite(change), effect, True),
+        (change, opposite_effect, True),
+        (opposite(change), opposite_effect, False),
+    ]
     return [
         replace(
             question, id=f"{question.id}~", text=f"suppose {first} happens, how will it affect {second}.",
@@ -97,8 +105,8 @@ if __name__ == "__main__":
     parser.add_argument("--to", type=Path, required=True, help="folder of the weights")
     arguments = parser.parse_args()
     source = open_benchmark("file")
-    asked = source.questions(arguments.questions)
+    questions = source.questions(arguments.questions)
     files = {str(path): sha256(path) for path in source.files(arguments.questions)}
-    paragraphs = [[Passage("", "", question.context)] for question in asked]
+    paragraphs = [[Passage("", "", question.context)] for question in questions]
     trainer = configure_trainer(ConsistentChoice, encoder=arguments.weights)
-    trainer.train(TrainingData(asked, paragraphs, "", files), arguments.to)
+    trainer.train(TrainingData(questions, paragraphs, "", files), arguments.to)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -143,7 +144,7 @@ class HF(LocalModel):
     def log_likelihoods(self, request: Request, texts: Sequence[str]) -> list[float]:
         """The log probability of each text and an end after it, at temperature 1; the prompt is computed once for all.
 
-        Empty if the longest does not fit the window or the memory, or if the model's cache holds more than keys and values.
+        Empty if the prompt is refused, the window is too small, no token is an end, or the cache is not plain keys and values.
         """
         import torch
         from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
@@ -152,26 +153,25 @@ class HF(LocalModel):
 
         prompt, problem = self._prompt(request)
         rows = [self.tokenise(text, add_special_tokens=False) for text in texts]
-        longest = max(map(len, rows))
-        ends = sorted(self._ends | {self.tokenise(stop, add_special_tokens=False)[-1] for stop in request.stop})
-        if problem or not ends or len(prompt) + longest >= self.window:
+        longest = max(map(len, rows), default=0)
+        ends = self._ends.union(*(self.tokenise(stop, add_special_tokens=False)[-1:] for stop in request.stop))
+        if problem or not rows or not ends or len(prompt) < 2 or len(prompt) + longest >= self.window:
             return []
         padded = [[prompt[-1], *row, *[self._pad] * (longest - len(row))] for row in rows]
         before, tokens = (torch.tensor(ids, device=self.model.device) for ids in ([prompt[:-1]], padded))
-        try:
-            with torch.inference_mode(), enable_grouped_attention(self.model.device.type):
-                cache = self.model.base_model(input_ids=before, use_cache=True).get("past_key_values")
-                layers = {type(layer) for layer in cache.layers} if cache else {None}
-                if layers - {DynamicLayer, DynamicSlidingWindowLayer}:
-                    return []
-                cache.reorder_cache(tokens.new_zeros(len(rows)))  # a copy for each row
-                steps = self.model(input_ids=tokens, past_key_values=cache).logits.float().log_softmax(-1).cpu()
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            return []
-        ended = [steps[n, len(row), ends].logsumexp(0) for n, row in enumerate(rows)]
-        return [float(steps[n, range(len(row)), row].sum() + ended[n]) for n, row in enumerate(rows)]
+        logits = []
+        with torch.inference_mode(), enable_grouped_attention(self.model.device.type):
+            cache = self.model.base_model(input_ids=before, use_cache=True, return_dict=True).get("past_key_values")
+            layers = {type(layer) for layer in cache.layers} if cache else {None}
+            if layers - {DynamicLayer, DynamicSlidingWindowLayer}:
+                return []
+            for group in torch.split(tokens, max(1, self.batch_tokens // (len(prompt) + longest))):
+                copies = deepcopy(cache)
+                copies.reorder_cache(group.new_zeros(len(group)))
+                logits.append(self.model(input_ids=group, past_key_values=copies, return_dict=True).logits)
+        steps = torch.cat(logits).float().log_softmax(-1).cpu()
+        ended = steps[..., sorted(ends)].logsumexp(-1)
+        return [float(steps[n, range(len(row)), row].sum() + ended[n, len(row)]) for n, row in enumerate(rows)]
 
     def _prompt(self, request: Request) -> tuple[list[int], str]:
         """Token ids of a prompt, and why it cannot be answered ("" if it can)."""
@@ -338,10 +338,11 @@ def load_tokenizer(folder: Path, model: "PreTrainedModel") -> "PreTrainedTokeniz
 
 def end_tokens(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
     """The tokens that end an answer, from all of the model's files: a chat's end token may differ from a text's."""
+    vocabulary = model.get_input_embeddings().num_embeddings
     config = model.config.get_text_config(decoder=True)
     named = [model.generation_config.eos_token_id, getattr(config, "eos_token_id", None), tokenizer.eos_token_id]
     tokens = [token for entry in named for token in (entry if isinstance(entry, list) else [entry])]
-    return frozenset(token for token in tokens if token is not None)
+    return frozenset(token for token in tokens if token is not None and token < vocabulary)
 
 
 def batch_budget(model: "PreTrainedModel") -> int:

@@ -28,7 +28,7 @@ from ifqa.records import Prediction, Question, Request, StageUsage
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import Natural, check_arguments
 
-_CANDIDATES = 8  # most of the span reader's answers that compete
+_CANDIDATES = 8  # the span reader's best answers, which compete
 _UNKNOWN = 1e-3  # added to the span reader's probabilities, because it may lack the right answer
 
 
@@ -36,10 +36,10 @@ class Cascade(Reader):
     """Asks a language model only where 'extractive' is unsure: an LLM cascade (Chen et al. 2023, FrugalGPT, section 3).
 
     Where the model gives the probability of an answer (hf) and the prompt wants the answer alone, both decide: of the model's own
-    answer and the span reader's best, the one with the highest sum of both log probabilities wins (UnitedQA; Cheng et al.,
-    ACL 2021). A model that is replayed or served gives none, and its answer stands. If a completion has no answer, the span
-    reader's stays. Only an answer that the span reader ranks first has a confidence. If a request fails, so does the prediction,
-    and the next run retries it.
+    answer and the span reader's eight best, the one with the highest sum of both log probabilities wins (UnitedQA; Cheng et al.,
+    ACL 2021); the span reader's probabilities are raised by 0.001. A model that is replayed or served gives none, and its answer
+    stands. If a completion has no answer, the span reader's stays. Weighed answers and the model's own have no confidence. If
+    a request fails, so does the prediction, and the next run retries it.
 
     Args:
         llm: the language model of the experiment's [llm].
@@ -72,37 +72,35 @@ class Cascade(Reader):
         predictions = [self._span.rate(answer) for answer in read]
         unsure = [n for n, prediction in enumerate(predictions) if prediction.abstained or prediction.failed]
         advance(len(questions) - len(unsure))
-        asked = [questions[n] for n in unsure], [passages[n] for n in unsure]
-        part = 0.5 if self._weighs else 1.0  # of the work on a question
-        answers = self._llm.answer(*asked, lambda done: advance(done * part))
-        prompts = self._llm.fitted(*asked) if self._weighs else [None] * len(unsure)
+        unsure_questions, unsure_passages = [questions[n] for n in unsure], [passages[n] for n in unsure]
+        share = 0.5 if self._weighs else 1.0  # of a question's work that is done when the language model has answered
+        answers = self._llm.answer(unsure_questions, unsure_passages, lambda done: advance(done * share))
+        prompts = self._llm.fitted(unsure_questions, unsure_passages) if self._weighs else [None] * len(unsure)
         for n, own, prompt in zip(unsure, answers, prompts, strict=True):
-            span = replace(predictions[n], answer=predictions[n].candidate, candidate="")
-            unparsed = own.error.startswith("unparsed")
-            predictions[n] = span if unparsed and span.answer else own
-            if prompt and span.answer and (unparsed or not own.failed):
+            span, unparsed = predictions[n], own.error.startswith("unparsed")
+            predictions[n] = replace(span, answer=span.candidate, candidate="") if unparsed and span.candidate else own
+            if prompt and span.candidate and (unparsed or not own.failed):
                 predictions[n] = self._weigh(questions[n], span, own, read[n].shares, prompt)
-            advance(1.0 - part)
+            advance(1.0 - share)
         return predictions
 
     def _weigh(
         self, question: Question, span: Prediction, own: Prediction, shares: Mapping[str, float], prompt: FittedPrompt
     ) -> Prediction:
         """The prediction with the likeliest answer, of the span reader's candidates and the language model's `own`."""
-        forms = {normalize(text): text for text in shares}
-        likely = dict([*shares.items()][:_CANDIDATES])
+        prior = dict([*shares.items()][:_CANDIDATES])
         if own.answer:
+            forms = {normalize(text): text for text in shares}
             text = forms.get(normalize(own.answer), own.answer)
-            likely[text] = shares.get(text, 0.0)
-        texts = [self._llm.prompt.show(Demo(question.text, text), self._llm.llm.chat) for text in likely]
-        logs = self._llm.llm.log_likelihoods(prompt.request, texts)
-        if not logs:
-            return span if own.failed else own
-        sums = {text: log + math.log(likely[text] + _UNKNOWN) for text, log in zip(likely, logs, strict=True)}
-        best = max(sums, key=lambda text: sums[text])
-        if best == span.answer:
-            return span
-        return own if best == own.answer else replace(own, answer=best, completion=best, error="")
+            prior[text] = shares.get(text, 0.0)
+        completions = [self._llm.prompt.show(Demo(question.text, text), self._llm.llm.chat) for text in prior]
+        likelihoods = self._llm.llm.log_likelihoods(prompt.request, completions)
+        scores = [log + math.log(share + _UNKNOWN) for log, share in zip(likelihoods, prior.values(), strict=False)]
+        best = [*prior][scores.index(max(scores))] if scores else own.answer or span.candidate
+        if best == own.answer:
+            return own
+        how = span.how if best == span.candidate else None
+        return replace(span, answer=best, completion=best, candidate="", confidence=None, how=how)
 
     def requests(self, questions: Sequence[Question], passages: RankedPassages) -> list[Request]:
         """The requests for the case that the span reader is unsure of every question: an upper bound."""

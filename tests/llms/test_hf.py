@@ -29,7 +29,7 @@ from transformers import (
 from ifqa.errors import IfqaError
 from ifqa.llms.cache import CompletionCache, request_seed
 from ifqa.llms.generation import TokenSampler
-from ifqa.llms.hf import HF
+from ifqa.llms.hf import HF, end_tokens
 from ifqa.records import Estimate, Request, TokenUsage
 
 SHOWN = [("system", "Be brief."), *[(who, tiny_chat.TEXTS[n][:60]) for n in range(2) for who in ("user", "assistant")]]
@@ -196,24 +196,27 @@ def test_the_likelihood_of_a_text_is_the_product_of_its_tokens_and_of_the_ends(o
         assert math.exp(likelihood) == pytest.approx(expected, rel=1e-4)
 
 
-def test_likelihoods_that_cannot_be_computed_are_empty(open_model, monkeypatch, tmp_path):
-    model = open_model()
-    assert model.log_likelihoods(chat("Who? " * model.window), ["Ada"]) == []
+def test_likelihoods_that_cannot_be_computed_are_empty(open_model, tmp_path):
+    model, answers = open_model(), ["Ada", "by rail to the other harbour"]
+    assert model.log_likelihoods(chat("Who? " * model.window), answers) == []
     assert model.log_likelihoods(chat("Who?", max_tokens=1), ["Ada " * model.window]) == []
-    errors = [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("no")]
-
-    def forward(**_):
-        raise errors.pop(0)
-
-    monkeypatch.setattr(model.model.base_model, "forward", forward)
-    assert model.log_likelihoods(chat("Who?"), ["Ada"]) == []
-    with pytest.raises(RuntimeError, match="no"):
-        model.log_likelihoods(chat("Who?"), ["Ada"])
+    assert model.log_likelihoods(chat("Who?"), []) == []
+    model._ends = frozenset()
+    assert model.log_likelihoods(chat("Who?"), answers) == []
     words, folder = tiny_chat.tokenizer(), tmp_path / "mamba"
     config = MambaConfig(vocab_size=len(words), hidden_size=32, num_hidden_layers=2, state_size=4)
     MambaForCausalLM(config).save_pretrained(folder)
     words.save_pretrained(folder)
-    assert HF(model=str(folder), store=str(tmp_path)).log_likelihoods(chat("Who?"), ["Ada"]) == []
+    assert HF(model=str(folder), store=str(tmp_path)).log_likelihoods(chat("Who?"), answers) == []
+
+
+def test_an_end_or_a_stop_string_that_the_tokenizer_lacks_changes_no_likelihood(open_model):
+    model, answers = open_model(), ["Ada", "by rail to the other harbour", ""]
+    expected = model.log_likelihoods(chat("Who?"), answers)
+    assert model.log_likelihoods(chat("Who?", stop=("",)), answers) == pytest.approx(expected)
+    assert open_model(batch_tokens=1).log_likelihoods(chat("Who?"), answers) == pytest.approx(expected)  # one at a time
+    model.model.generation_config.eos_token_id = [*model._ends, 10**6]
+    assert end_tokens(model.model, model.tokenizer) == model._ends
 
 
 def test_completions_before_an_interrupt_are_stored(open_model, monkeypatch):

@@ -1,5 +1,7 @@
 """The reader that asks a language model only where the span reader is unsure."""
 
+from dataclasses import replace
+
 import pytest
 from refusals import refused
 
@@ -91,13 +93,29 @@ class Weighing(Scripted):
     ],
 )
 def test_a_model_that_gives_likelihoods_decides_with_the_span_reader(span, likelihoods, answer):
-    llm, done = Weighing(likelihoods), []
+    llm = Weighing(likelihoods)
     reader = Cascade(llm, sure=1.0, prompt="short")
-    (prediction,) = reader.answer([PLAIN], [BRIDGE], done.append)
-    assert (prediction.answer, prediction.error, prediction.passage_ids, sum(done)) == (answer, "", ("p1",), 1)
-    assert (prediction == span[0]) == (answer == span[0].answer)
+    (prediction,) = reader.answer([PLAIN], [BRIDGE])
+    assert (prediction.answer, prediction.error, prediction.passage_ids) == (answer, "", ("p1",))
+    assert (prediction.confidence, prediction.candidate) == (None, "")
+    assert prediction.how == (span[0].how if answer == "1905" else None)
     assert {"Answer: by rail", "Answer: 1905"} < {*llm.weighed}
     assert (reader.usage()["unparsed"], Cascade(llm, prompt="short").answer([PLAIN], [BRIDGE])) == (0, span[:1])
+
+
+def test_an_answer_that_differs_in_form_alone_is_weighed_once():
+    llm = Weighing({"1905": -0.1}, text="Answer: the 1905.")
+    (prediction,) = Cascade(llm, sure=1.0, prompt="short").answer([PLAIN], [BRIDGE])
+    assert (prediction.answer, len(llm.weighed)) == ("1905", len({*llm.weighed}))
+
+
+def test_the_evidence_of_a_weighed_answer_has_its_passage():
+    elsewhere = Passage("p2", "", "The ferry at Wick is old. " * 60)
+    llm = Weighing({"1902": -0.1, "1905": -30.0})
+    llm.window = 700  # bytes: only the first passage fits
+    (prediction,) = Cascade(llm, sure=1.0, prompt="short").answer([PLAIN], [[elsewhere, *BRIDGE]])
+    assert prediction.answer == "1902"
+    assert "p1" in prediction.passage_ids
 
 
 @pytest.mark.parametrize(("likelihoods", "answer"), [({"1902": -0.1, "1905": -30.0}, "1902"), ({}, "1905")])
@@ -113,3 +131,26 @@ def test_without_a_candidate_or_with_a_prompt_that_wants_reasoning_nothing_is_we
             "by rail"
         ]
         assert not llm.weighed
+
+
+class Failing(Weighing):
+    """Fails at questions about zinc."""
+
+    def complete(self, requests, advance=lambda done: None):
+        completions = super().complete(requests, advance)
+        return [
+            replace(completion, text="", error="HTTP 500") if "zinc" in str(request) else completion
+            for request, completion in zip(requests, completions, strict=True)
+        ]
+
+
+def test_each_unsure_question_gets_its_own_answer_beside_failures():
+    long = Question("t/long", "If " + "so " * 1000 + "what?", ("nobody",))
+    llm, done = Failing({"1905": -0.1}), []
+    llm.window = 2000
+    questions = [FAR, PLAIN, long, PLAIN]
+    reader = Cascade(llm, sure=1.0, prompt="short")
+    failed, right, too_long, empty = reader.answer(questions, [BRIDGE, BRIDGE, BRIDGE, []], done.append)
+    assert (failed.error, right.answer, empty.answer) == ("HTTP 500", "1905", "by rail")
+    assert too_long.error.startswith("not asked")
+    assert sum(done) == 4
