@@ -4,8 +4,8 @@
 
 For an epoch, each question with a word of direction is read with a partner: one with the opposite change, effect, or both,
 whose answer follows from its own ("no effect" stays). The loss has `symmetry` times the mean difference of the log probabilities
-of both right answers (Asai and Hajishirzi, ACL 2020, "Logic-Guided Data Augmentation and Regularization"; 0.5 there, also from the second
-epoch on).
+of both right answers (Asai and Hajishirzi, ACL 2020, "Logic-Guided Data Augmentation and Regularization"; 0.5 there, also from
+the second epoch on).
 """
 
 import argparse
