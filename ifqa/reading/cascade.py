@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from ifqa.errors import ConfigError
-from ifqa.plugins import code_fingerprint
+from ifqa.plugins import Plugins, code_fingerprint
 from ifqa.prompting.context_window import FittedPrompt
 from ifqa.prompting.demonstrations import Demo
 from ifqa.protocols import (
@@ -22,8 +22,6 @@ from ifqa.protocols import (
     Requirement,
     no_progress,
 )
-from ifqa.reading.llm import Llm
-from ifqa.reading.span.reader import Extractive
 from ifqa.records import Prediction, Question, Request, StageUsage
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import Natural, check_arguments
@@ -59,8 +57,10 @@ class Cascade(Reader):
         prompt: str = "open-book", demos: str = "", shots: Natural = 0, seed: int = 0, root: Path = Path(),
     ) -> None:  # fmt: skip
         self.family = self.training_family(weights=weights, demos=demos, root=root)
-        self._span = Extractive(weights=weights, threshold=sure, root=root)
-        self._llm = Llm(llm=llm, prompt=prompt, demos=demos, shots=shots, seed=seed, root=root)
+        self._span = Plugins().load("reader", "extractive")(weights=weights, threshold=sure, root=root)
+        self._llm = Plugins().load("reader", "llm")(
+            llm=llm, prompt=prompt, demos=demos, shots=shots, seed=seed, root=root
+        )
         self.trained_on = (*self._span.trained_on, *self._llm.trained_on)
         self.label = self._llm.label
         self._weighs = llm.weighs_answers and self._llm.prompt.wants_answer_alone
@@ -104,19 +104,20 @@ class Cascade(Reader):
 
     def requests(self, questions: Sequence[Question], passages: RankedPassages) -> list[Request]:
         """The requests for the case that the span reader is unsure of every question: an upper bound."""
-        return self._llm.requests(questions, passages)
+        return list(self._llm.requests(questions, passages))
 
     def usage(self) -> StageUsage:
-        return self._llm.usage()
+        usage: StageUsage = self._llm.usage()
+        return usage
 
     @classmethod
     def requirements(cls, *, weights: str = "", root: Path = Path(), **_: object) -> Iterable[Requirement]:
-        return Extractive.requirements(weights=weights, root=root)
+        return Plugins().reader("extractive").requirements(weights=weights, root=root)
 
     @classmethod
-    def training_family(cls, weights: str = "", demos: str = "", root: Path = Path(), **_: object) -> str:
+    def training_family(cls, **settings: object) -> str:
         """The split family of the span reader's weights and of the demonstrations, without a model."""
-        families = {Extractive.training_family(weights), Llm.training_family(demos, root)} - {""}
+        families = {Plugins().reader(name).training_family(**settings) for name in ("extractive", "llm")} - {""}
         if len(families) > 1:
             both = " and ".join(sorted(families))
             raise ConfigError(f"reader 'cascade': weights and demonstrations come from {both}; wanted one split family")
@@ -127,6 +128,7 @@ class Cascade(Reader):
         cls, weights: str = "", prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: object
     ) -> str:
         """SHA-256 over the code and files of both readers."""
-        parts = [code_fingerprint(Extractive), Extractive.fingerprint(weights=weights)]
-        parts += [code_fingerprint(Llm), Llm.fingerprint(prompt=prompt, demos=demos, root=root)]
+        span, llm = Plugins().reader("extractive"), Plugins().reader("llm")
+        parts = [code_fingerprint(span), span.fingerprint(weights=weights)]
+        parts += [code_fingerprint(llm), llm.fingerprint(prompt=prompt, demos=demos, root=root)]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()

@@ -63,7 +63,7 @@ def test_the_fingerprint_covers_the_prompt_and_two_families_are_refused(monkeypa
     assert Cascade.fingerprint(prompt="open-book") != Cascade.fingerprint(prompt="short")
     assert [*Cascade.requirements(weights=LARGE)] == [*Extractive.requirements(weights=LARGE)]
     assert Cascade.training_family() == Extractive.training_family() == Cascade(Scripted()).family
-    monkeypatch.setattr("ifqa.reading.llm.Llm.training_family", classmethod(lambda *_: "ifqa/few"))
+    monkeypatch.setattr("ifqa.reading.llm.Llm.training_family", classmethod(lambda cls, **_: "ifqa/few"))
     with refused("weights and demonstrations come from ifqa/few and ifqa/full; wanted one split family"):
         Cascade.training_family()
 
