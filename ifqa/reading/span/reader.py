@@ -111,7 +111,7 @@ class Extractive(Reader):
         """Predictions before confidence and abstention."""
         from ifqa.reading.span.network import encode_pair
 
-        encoded, encode = [], cache(partial(encode_pair, self._encoder))  # a pair of several rankings is read once
+        encoded, encode = [], cache(partial(encode_pair, self._encoder))  # a pair in several rankings is read once
         for question, ranking in zip(questions, passages, strict=True):
             # dates from a user's own documents, whose ids are locators, keep their form
             pairs = [encode(question.text, passage.text, parse_locator(passage.id) is not None) for passage in ranking]
