@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ifqa.benchmarks.wiqa.direction_lexicon import opposite
+from ifqa.benchmarks.wiqa.question_generation import word_stem
 from ifqa.benchmarks.wiqa.release import split_stem
 from ifqa.models.devices import Features
 from ifqa.plugins import open_benchmark
@@ -82,15 +83,11 @@ class ConsistentChoice(Choice):
 def partners(question: Question) -> list[Question]:
     """The questions with the opposite change, effect, or both, as far as the lexicon has a word to turn."""
     change, effect = split_stem(question.text)
-    answer, opposite_effect = question.answers[0], opposite(effect)
-    texts = [
-        (opposite(change), effect, True),
-        (change, opposite_effect, True),
-        (opposite(change), opposite_effect, False),
-    ]
+    answer, other_change, other_effect = question.answers[0], opposite(change), opposite(effect)
+    texts = [(other_change, effect, True), (change, other_effect, True), (other_change, other_effect, False)]
     return [
         replace(
-            question, id=f"{question.id}~", text=f"suppose {first} happens, how will it affect {second}.",
+            question, id=f"{question.id}~", text=word_stem(first, second),
             answers=(TURNED.get(answer, answer) if turns else answer,),
         )
         for first, second, turns in texts

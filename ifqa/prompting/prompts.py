@@ -93,8 +93,7 @@ class Prompt(StrictModel):
                 )
         if self.answer_schema():  # values within strings of JSON
             values = {name: json.dumps(value, ensure_ascii=False)[1:-1] for name, value in values.items()}
-        text = self.assistant.format(**values)
-        return text if chat else text.removeprefix(self.opening)
+        return self.assistant.format(**values).removeprefix("" if chat else self.opening)
 
     def answer_schema(self, choices: Sequence[str] = ()) -> str:
         """The JSON schema of the object that the assistant template describes; empty unless [parse] has the rule "json"."""

@@ -72,14 +72,14 @@ class Cascade(Reader):
         predictions = [self._span.rate(answer) for answer in read]
         unsure = [n for n, prediction in enumerate(predictions) if prediction.abstained or prediction.failed]
         advance(len(questions) - len(unsure))
-        unsure_questions, unsure_passages = [questions[n] for n in unsure], [passages[n] for n in unsure]
+        unsure_questions = [questions[n] for n in unsure]
+        prompts = self._llm.fitted(unsure_questions, [passages[n] for n in unsure])
         share = 0.5 if self._weighs else 1.0  # of a question's work that is done when the language model has answered
-        answers = self._llm.answer(unsure_questions, unsure_passages, lambda done: advance(done * share))
-        prompts = self._llm.fitted(unsure_questions, unsure_passages) if self._weighs else [None] * len(unsure)
+        answers = self._llm.answer_prompts(unsure_questions, prompts, lambda done: advance(done * share))
         for n, own, prompt in zip(unsure, answers, prompts, strict=True):
             span, unparsed = predictions[n], own.error.startswith("unparsed")
             predictions[n] = replace(span, answer=span.candidate, candidate="") if unparsed and span.candidate else own
-            if prompt and span.candidate and (unparsed or not own.failed):
+            if self._weighs and span.candidate and (unparsed or not own.failed):
                 predictions[n] = self._weigh(questions[n], span, own, read[n].shares, prompt)
             advance(1.0 - share)
         return predictions

@@ -63,7 +63,12 @@ class Llm(Reader):
         self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
     ) -> list[Prediction]:
         """Predictions with the passages shown; with several samples, `score` is the log of the share that agree."""
-        fitted = self.fitted(questions, passages)
+        return self.answer_prompts(questions, self.fitted(questions, passages), advance)
+
+    def answer_prompts(
+        self, questions: Sequence[Question], fitted: Sequence[FittedPrompt], advance: ProgressCallback
+    ) -> list[Prediction]:
+        """`answer` for the questions' fitted prompts."""
         requests = self._requests(fitted)
         completions = iter(self._meter.complete(requests, lambda done: advance(done / self.samples)))
         predictions = []

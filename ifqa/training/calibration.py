@@ -108,11 +108,7 @@ class CalibrationTrainer(DataclassTrainer):
             rows += _read_fold(reader, fold, self.passages, held_out)
         fitted = fit_calibration(rows, self.without_gold, self.false_abstentions)
         fitted_on = {name: getattr(self, name) for name in _SETTINGS}
-        fitted_on |= {
-            "sources": dataset.sources,
-            "questions": sum(fold < n_read for fold in fold_of),
-            "rows": len(rows),
-        }
+        fitted_on |= {"sources": dataset.sources, "questions": sum(n < n_read for n in fold_of), "rows": len(rows)}
         measured = cross_validate(rows, self.without_gold, self.false_abstentions)
         content = {"version": VERSION, "weights": fingerprint_weights(folder), **fitted}
         content |= {"fitted_on": fitted_on, "measured": measured}

@@ -43,7 +43,7 @@ def effect_questions(graph: Graph, *, first_hop: bool = False) -> Iterator[WiqaQ
         kind = "EXOGENOUS_EFFECT" if outside else "INPARA_EFFECT"
         for number, (change, effect) in enumerate(product(graph.nodes[source], graph.nodes[target])):
             name = f"influence_graph:{graph.paragraph_id}:{graph.id}:{source}-{target}#{number}"
-            yield new_wiqa_question(graph, name, _stem(change, effect), chain.answer, kind, len(chain.nodes))
+            yield new_wiqa_question(graph, name, word_stem(change, effect), chain.answer, kind, len(chain.nodes))
 
 
 def no_effect_questions(graph: Graph, others: Sequence[Graph], number: int, draw: random.Random) -> list[WiqaQuestion]:
@@ -66,12 +66,12 @@ def no_effect_questions(graph: Graph, others: Sequence[Graph], number: int, draw
             drawn[change, effect] = None
     name = f"out_of_para:{graph.paragraph_id}:{graph.id}"
     return [
-        new_wiqa_question(graph, f"{name}:{number}", _stem(change, effect), "no_effect", "OUTOFPARA_DISTRACTOR", 0)
+        new_wiqa_question(graph, f"{name}:{number}", word_stem(change, effect), "no_effect", "OUTOFPARA_DISTRACTOR", 0)
         for number, (change, effect) in enumerate(drawn)
     ]
 
 
-def _stem(change: str, effect: str) -> str:
+def word_stem(change: str, effect: str) -> str:
     return f"suppose {change} happens, how will it affect {effect.removesuffix('.')}."
 
 
