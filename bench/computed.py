@@ -30,7 +30,7 @@ from ifqa.models.hub import minilm_folder
 from ifqa.reading.span.network import EncodedPair, encode_pair
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.scoring.measures.numeric import is_numeric
-from ifqa.training.extractive_loop import find_targets
+from ifqa.training.extractive_phase import find_targets
 
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 NTHS = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth"

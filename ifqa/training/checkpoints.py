@@ -28,6 +28,7 @@ from ifqa.storage.resources import library_versions
 if TYPE_CHECKING:
     from peft import PeftModel
     from torch import Tensor
+    from torch.optim import Optimizer
     from torch.utils.data import BatchSampler, SequentialSampler
     from transformers import Trainer, TrainingArguments
 
@@ -106,11 +107,6 @@ class TrainingLog:
             write_bytes(handle, json_line({"step": step, "steps": self._steps, **numbers}))
 
 
-def log_interval(every: int) -> int:
-    """The steps between lines of the log of a training with a checkpoint `every` steps."""
-    return max(1, every // _LOGGED)
-
-
 def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
     """Run a trainer to its end, resuming from its newest complete checkpoint; returns the steps and the mean loss."""
     from transformers.trainer_callback import (
@@ -162,18 +158,22 @@ def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
 
 
 def train_with_loss(
-    loss: "Callable[[Any, dict[str, Tensor]], Tensor]", model: object, rows: "Sized",
-    collate: "Callable[[list[Any]], dict[str, Tensor]]", folder: Path, **settings: Any,
+    loss: "Callable[[Any, dict[str, Any]], Tensor]", model: object, rows: "Sized",
+    collate: "Callable[[list[Any]], dict[str, Any]]", folder: Path, optimizer: "Optimizer | None" = None, **settings: Any,
 ) -> dict[str, object]:  # fmt: skip
-    """Train a network on rows in their order; `collate` batches them, `settings` are those of `training_arguments`."""
+    """Train a network on rows in their order; `collate` batches them, `settings` are those of `training_arguments`.
+
+    Without an optimiser it is AdamW with one rate.
+    """
     from transformers import Trainer, TrainingArguments
 
     class LossTrainer(SequentialSampling, Trainer):
-        def compute_loss(self, model: object, inputs: "dict[str, Tensor]", *_: object, **__: object) -> "Tensor":
+        def compute_loss(self, model: object, inputs: "dict[str, Any]", *_: object, **__: object) -> "Tensor":
             return loss(model, inputs)
 
     arguments = training_arguments(TrainingArguments, folder, **settings, **CUSTOM_ROWS)
-    trainer = LossTrainer(model=model, args=arguments, train_dataset=rows, data_collator=collate)
+    columns = {"train_dataset": rows, "data_collator": collate}
+    trainer = LossTrainer(model=model, args=arguments, optimizers=(optimizer, None), **columns)
     trainer.model_accepts_loss_kwargs = False  # the loss is a mean over questions, which accumulation averages
     return run_trainer(trainer, folder)
 
@@ -192,12 +192,6 @@ def newest_checkpoint(folder: Path) -> Path | None:
     return None
 
 
-def prune_checkpoints(folder: Path) -> None:
-    """Remove all but the two newest checkpoints, as transformers does after each save."""
-    for checkpoint in _checkpoints(folder)[:-2]:
-        shutil.rmtree(checkpoint)
-
-
 def sequential_batch_sampler(dataset: "Sized", batch_size: int, drop_last: bool, **_: object) -> "BatchSampler":
     from torch.utils.data import BatchSampler, SequentialSampler
 
@@ -212,14 +206,17 @@ def uses_bfloat16(device: str) -> bool:
 
 def training_arguments(
     kind: type["TrainingArguments"], folder: Path, *, seed: int, batch: int, learning_rate: float, every: int, device: str,
-    weight_decay: float = 0.0, warmup: float = 0.1, **more: object,
+    weight_decay: float = 0.0, warmup: float = 0.1, bf16: bool | None = None, **more: object,
 ) -> "TrainingArguments":  # fmt: skip
-    """Arguments of a transformers trainer: one pass over rows in training order, a checkpoint `every` steps."""
+    """Arguments of a transformers trainer: one pass over rows in training order, a checkpoint `every` steps.
+
+    Networks are cast to bfloat16 where the hardware supports it, or as `bf16` says.
+    """
     arguments = kind(
         output_dir=str(folder / CHECKPOINTS), num_train_epochs=1, per_device_train_batch_size=batch, seed=seed,
         learning_rate=learning_rate, weight_decay=weight_decay, warmup_steps=warmup, lr_scheduler_type="linear",
-        bf16=uses_bfloat16(device), use_cpu=device == "cpu", save_strategy="steps", save_steps=every, save_total_limit=2,
-        logging_steps=log_interval(every), report_to="none", disable_tqdm=True, **more,
+        bf16=uses_bfloat16(device) if bf16 is None else bf16, use_cpu=device == "cpu", save_strategy="steps", save_steps=every,
+        save_total_limit=2, logging_steps=max(1, every // _LOGGED), report_to="none", disable_tqdm=True, **more,
     )  # fmt: skip
     arguments._n_gpu = min(arguments.n_gpu, 1)  # else several GPUs split a batch; torchrun starts a process for each
     return arguments

@@ -87,7 +87,7 @@ class Extractive(EpochTrainer):
             raise ConfigError(f"average = {self.average}: wanted {wanted}")
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
-        from ifqa.training.extractive_loop import Example
+        from ifqa.training.extractive_phase import Example
 
         encoder = find_encoder(self.encoder)
         require_any(
@@ -111,7 +111,7 @@ class Extractive(EpochTrainer):
         """
         import torch
 
-        from ifqa.training.extractive_loop import Example, Schedule, open_network, train_phase
+        from ifqa.training.extractive_phase import Example, open_network, train_phase
 
         self.check_data(dataset, folder)
         encoder, start = find_encoder(self.encoder), str(weights_folder(self.start)) if self.start else ""
@@ -129,23 +129,22 @@ class Extractive(EpochTrainer):
             return self._train_averaged(dataset, folder, encoder, start, inputs)
         model = open_network(encoder, start, self.seed, self.dropout)
         model.encoder.add_adapters(self.rank, torch.Generator().manual_seed(self.seed))
-        steps = self.epochs * -(-len(examples) // self.batch)
-        schedule = Schedule(
-            self.seed, steps, self.learning_rate, 1.0, self.weight_decay, self.negatives, self.without_gold,
-            self.checkpoint_every,
-        )  # fmt: skip
-        logger.info(f"{len(examples)} of {len(dataset.questions)} questions have a target; {steps} steps")
-        batches = chain.from_iterable(
-            shuffle_batches(examples, self.batch, f"{self.seed} {epoch}", lambda example: example.length)
+        batches = [
+            batch
             for epoch in range(self.epochs)
-        )
-        run = schedule, folder, inputs, self.device, len(examples)
-        return train_phase(model, batches, lambda example: example, *run)
+            for batch in shuffle_batches(examples, self.batch, f"{self.seed} {epoch}", lambda example: example.length)
+        ]
+        logger.info(f"{len(examples)} of {len(dataset.questions)} questions have a target; {len(batches)} steps")
+        return train_phase(
+            model, batches, lambda example: example, folder, inputs, count=len(examples), seed=self.seed, device=self.device,
+            learning_rate=self.learning_rate, weight_decay=self.weight_decay, every=self.checkpoint_every,
+            negatives=self.negatives, without_gold=self.without_gold,
+        )  # fmt: skip
 
     def _train_averaged(
         self, dataset: TrainingData, folder: Path, encoder: EncoderFiles, start: str, inputs: dict[str, object]
     ) -> dict[str, object]:
-        from ifqa.training.extractive_loop import open_network, save_training
+        from ifqa.training.extractive_phase import open_network, save_training
 
         folders = {seed: folder / SEEDS / str(seed) for seed in range(self.seed, self.seed + self.average)}
         single = replace(self, average=1, reading=(), start=start)
@@ -172,7 +171,7 @@ class Extractive(EpochTrainer):
 
     def _train_reading(self, folder: Path, encoder: EncoderFiles, start: str) -> None:
         """The first phase: train all weights of the encoder's layers on reading questions, from `start` if there is one."""
-        from ifqa.training.extractive_loop import Example, Schedule, open_network, train_phase
+        from ifqa.training.extractive_phase import Example, open_network, train_phase
 
         questions, count = self._reading_questions
         logger.info(f"{len(questions):,} of {count:,} reading questions have a passage of at most {_WORDS} words")
@@ -193,15 +192,16 @@ class Extractive(EpochTrainer):
             return
         model = open_network(encoder, start, seed, self.dropout)
         model.encoder.train_layers()
-        steps = epochs * -(-len(questions) // size)
-        schedule = Schedule(seed, steps, self.reading_rate, _HEADS, self.weight_decay, 0, 0.0, self.checkpoint_every)
 
         def characters(question: Question) -> int:
             return len(question.text) + max(map(len, question.gold_passages))
 
-        passes = [shuffle_batches(questions, size, f"{seed} reading {number}", characters) for number in range(epochs)]
-        encode, batches = partial(Example, encoder.folder), chain.from_iterable(passes)
-        train_phase(model, batches, encode, schedule, folder, inputs, self.device, len(questions))
+        passes = (shuffle_batches(questions, size, f"{seed} reading {number}", characters) for number in range(epochs))
+        train_phase(
+            model, [*chain.from_iterable(passes)], partial(Example, encoder.folder), folder, inputs, count=len(questions),
+            seed=seed, device=self.device, learning_rate=self.reading_rate, heads=_HEADS, weight_decay=self.weight_decay,
+            every=self.checkpoint_every,
+        )  # fmt: skip
 
 
 def _record_start(start: Path, family: str) -> dict[str, object]:

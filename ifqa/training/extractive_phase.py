@@ -1,16 +1,14 @@
-"""The span reader's training examples, and a phase of its training: batches, schedule, checkpoints, and weights.
+"""The span reader's training examples, and a phase of its training: loss, optimiser, and weights.
 
 For a third of IfQA's training questions the gold passages do not contain the answer. Targets are all computed answers and all
 spans that equal a gold answer. If no span does, they are numbers of equal value ("seven" for "7"), or else the spans with the
 highest F1 of at least one half.
 """
 
-import logging
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -20,7 +18,6 @@ from torch import Tensor
 
 from ifqa.models.devices import half_precision
 from ifqa.models.span_encoder import EncoderFiles, open_encoder
-from ifqa.progress import bar
 from ifqa.reading.span.network import MAX_SPAN, EncodedPair, SpanModel, encode_pair, token_span
 from ifqa.reading.span.numbers import DIGITS, find_numbers, format_answer
 from ifqa.reading.span.weights import ADAPTER, HEADS, load_weights, save_weights
@@ -28,12 +25,9 @@ from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.training import checkpoints
 
-logger = logging.getLogger(__name__)
-
 _KEPT_NEGATIVES = 4  # the first of a question's ranking; each epoch draws from these
 _PIECE = re.compile(r"[^\s\-–—/]+")
 _MIN_F1 = 0.5
-_STATE = "state.safetensors"
 _Row = TypeVar("_Row")
 
 
@@ -161,107 +155,46 @@ def _f1(text: str, gold: str) -> float:
     return min(2 * common / (len(text.split()) + len(gold.split())), 0.999)
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """AdamW's schedule: the rate is highest after a tenth of the steps, then falls to 0."""
-
-    seed: int  # for dropout and negatives; a step's choices depend only on the seed and the step
-    steps: int
-    learning_rate: float
-    heads: float  # the heads' rate as a multiple of the encoder's
-    weight_decay: float
-    negatives: int  # negatives per question and step
-    without_gold: float  # share of the steps that read a question's negatives alone
-    checkpoint_every: int
-
-
 def train_phase(
-    model: SpanModel, batches: Iterator[Sequence[_Row]], encode: Callable[[_Row], Example], schedule: Schedule, folder: Path,
-    inputs: dict[str, Any], device: str, count: int,
+    model: SpanModel, batches: Sequence[Sequence[_Row]], encode: Callable[[_Row], Example], folder: Path, inputs: dict[str, Any],
+    *, count: int, seed: int, device: str, learning_rate: float, weight_decay: float, every: int, heads: float = 1.0,
+    negatives: int = 0, without_gold: float = 0.0,
 ) -> dict[str, Any]:  # fmt: skip
-    """Train on batches of `count` questions and write the weights; returns the manifest.
+    """Train a step on each batch of `count` rows in all, resuming from the newest checkpoint, and write the weights.
 
-    Resumes from the newest checkpoint. `encode` turns a row into an example at its step; one without a target is skipped.
+    Returns the manifest.
+
+    `encode` turns a row into an example at its step; one without a target is skipped. `heads` is the heads' rate as a multiple of
+    the encoder's. `negatives` and `without_gold` are as in `Example.draw_pairs`; with dropout they depend only on seed and step.
     """
     precision = half_precision(device)
     model.encoder.cast(precision)
-    model.to(device)
-    groups: list[dict[str, Any]] = [{"params": [], "times": 1.0}, {"params": [], "times": schedule.heads}]
-    for name, parameter in model.named_parameters():
-        groups[0 if name.startswith("encoder.") else 1]["params"].append(parameter)
-    peak, steps = schedule.learning_rate, schedule.steps
-    optimiser = torch.optim.AdamW(groups, lr=peak, betas=(0.9, 0.98), weight_decay=schedule.weight_decay)
-    done, warm = _resume(folder, model, optimiser), max(1, steps // 10)
-    if done:
-        logger.info(f"{folder}: resuming after step {done} of {steps}")
-    log, losses, logged = checkpoints.TrainingLog(folder, done, steps), list[float](), 0
-    with bar(f"training {folder.name}", steps - done) as advance:
-        for step, batch in enumerate(islice(batches, done, None), start=done + 1):
-            rate = peak * min(step / warm, (steps - step) / max(1, steps - warm))
-            examples = [example for example in map(encode, batch) if example.has_target]
-            if examples:
-                losses.append(_step(model, optimiser, examples, schedule, rate, f"{schedule.seed} {step}"))
-            advance(1)
-            if step % checkpoints.log_interval(schedule.checkpoint_every) == 0 or step == steps:
-                if new := losses[logged:]:
-                    log.add(step, loss=sum(new) / len(new), learning_rate=rate)
-                logged = len(losses)
-            if step % schedule.checkpoint_every == 0 and step < steps:
-                _save(checkpoints.checkpoint_folder(folder, step), model, optimiser)
-                checkpoints.prune_checkpoints(folder)
-                logger.info(f"step {step}/{steps}, loss {sum(losses) / max(1, len(losses)):.3f}")
-                losses.clear()
-                logged = 0
-    return save_training(model, folder, inputs, {"examples": count, "steps": steps, "precision": str(precision)})
 
+    def collate(steps: Sequence[int]) -> dict[str, Any]:
+        return {"step": steps[0], "examples": [row for row in map(encode, batches[steps[0]]) if row.has_target]}
 
-def _step(
-    model: SpanModel,
-    optimiser: torch.optim.Optimizer,
-    batch: Sequence[Example],
-    schedule: Schedule,
-    rate: float,
-    key: str,
-) -> float:
-    draw = random.Random(key)
-    generator = torch.Generator().manual_seed(draw.getrandbits(63))
-    drawn = [example.draw_pairs(draw, schedule.negatives, schedule.without_gold) for example in batch]
-    rows = zip(*model([pair for pairs, _ in drawn for pair in pairs], generator), strict=True)
-    scores = [zip(*islice(rows, len(pairs)), strict=True) for pairs, _ in drawn]
-    losses = [target_loss(targets, *columns) for (_, targets), columns in zip(drawn, scores, strict=True)]
-    loss = torch.stack(losses).mean()
-    for group in optimiser.param_groups:
-        group["lr"] = rate * group["times"]
-    optimiser.zero_grad()
-    torch.autograd.backward(loss)
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimiser.step()
-    return loss.item()
+    def loss(model: SpanModel, inputs: Mapping[str, Any]) -> Tensor:
+        draw = random.Random(f"{seed} {inputs['step']}")
+        generator = torch.Generator().manual_seed(draw.getrandbits(63))
+        drawn = [example.draw_pairs(draw, negatives, without_gold) for example in inputs["examples"]]
+        if not drawn:
+            return 0.0 * model.length.sum()
+        rows = zip(*model([pair for pairs, _ in drawn for pair in pairs], generator), strict=True)
+        scores = [zip(*islice(rows, len(pairs)), strict=True) for pairs, _ in drawn]
+        losses = [target_loss(targets, *columns) for (_, targets), columns in zip(drawn, scores, strict=True)]
+        return torch.stack(losses).mean()
 
-
-def _save(checkpoint: Path, model: SpanModel, optimiser: torch.optim.Optimizer) -> None:
-    tensors = {f"model.{name}": tensor.detach() for name, tensor in model.named_parameters()}
-    for index, state in optimiser.state_dict()["state"].items():
-        tensors |= {f"optimiser.{index}.{name}": tensor for name, tensor in state.items()}
-    checkpoints.save_tensors(checkpoint / _STATE, tensors)
-    checkpoints.mark_complete(checkpoint)
-
-
-def _resume(folder: Path, model: SpanModel, optimiser: torch.optim.Optimizer) -> int:
-    """Load the newest complete checkpoint; returns its step, or 0."""
-    from safetensors.torch import load_file
-
-    checkpoint = checkpoints.newest_checkpoint(folder)
-    if not checkpoint:
-        return 0
-    tensors, saved = load_file(checkpoint / _STATE), optimiser.state_dict()
-    for name, parameter in model.named_parameters():
-        parameter.data.copy_(tensors.pop(f"model.{name}"))
-    for name, tensor in tensors.items():
-        _, index, field = name.split(".")
-        saved["state"].setdefault(int(index), {})[field] = tensor
-    optimiser.load_state_dict(saved)
-    return checkpoints.checkpoint_step(checkpoint)
+    groups: list[dict[str, Any]] = [
+        {"params": [*model.encoder.parameters()], "lr": learning_rate},
+        {"params": [*model.heads.parameters(), model.length], "lr": learning_rate * heads},
+    ]
+    if batches:
+        checkpoints.train_with_loss(
+            loss, model, range(len(batches)), collate, folder, seed=seed, batch=1, learning_rate=learning_rate, every=every,
+            device=device, bf16=False,  # the encoder computes in its own precision
+            optimizer=torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=weight_decay),
+        )  # fmt: skip
+    return save_training(model, folder, inputs, {"examples": count, "steps": len(batches), "precision": str(precision)})
 
 
 def open_network(encoder: EncoderFiles, start: str, seed: int, dropout: float) -> SpanModel:
