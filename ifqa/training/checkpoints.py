@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MANIFEST, INPUTS, CHECKPOINTS, LOG = "manifest.json", "inputs.json", "checkpoints", "log.jsonl"
-_PREFIX = "checkpoint-"  # transformers' name
+_PREFIX, _STATE = (
+    "checkpoint-",
+    "trainer_state.json",
+)  # transformers' names; an earlier version's own checkpoints lack the latter
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 _ENCODERS = ("*_encoder", "[0-9]_*")  # folders of a trained dense retriever
 _LOGGED = 10  # lines of the log between two checkpoints
@@ -186,7 +189,7 @@ def mark_complete(checkpoint: Path) -> None:
 def newest_checkpoint(folder: Path) -> Path | None:
     """A training's newest complete checkpoint; removes the incomplete ones after it."""
     for checkpoint in reversed(_checkpoints(folder)):
-        if (checkpoint / MANIFEST).exists():
+        if (checkpoint / MANIFEST).exists() and (checkpoint / _STATE).exists():
             return checkpoint
         shutil.rmtree(checkpoint)  # else it would count as the newest when the oldest is removed
     return None

@@ -62,12 +62,15 @@ def test_foreign_files_are_refused_and_kept(tmp_path, name):
 
 def test_an_incomplete_checkpoint_is_removed_and_the_one_before_is_used(tmp_path):
     assert checkpoints.newest_checkpoint(tmp_path) is None
-    for step in (9, 10, 11):
-        checkpoints.checkpoint_folder(tmp_path, step).mkdir(parents=True)
-    for step in (9, 10):
-        checkpoints.mark_complete(checkpoints.checkpoint_folder(tmp_path, step))
-    assert checkpoints.newest_checkpoint(tmp_path) == checkpoints.checkpoint_folder(tmp_path, 10)
-    assert not checkpoints.checkpoint_folder(tmp_path, 11).exists()
+    folders = [checkpoints.checkpoint_folder(tmp_path, step) for step in (9, 10, 11, 12)]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    for folder in folders[:3]:
+        checkpoints.mark_complete(folder)
+    for folder in (*folders[:2], folders[3]):  # 11 is of a trainer that ifqa no longer has
+        (folder / "trainer_state.json").touch()
+    assert checkpoints.newest_checkpoint(tmp_path) == folders[1]
+    assert [folder.exists() for folder in folders] == [True, True, False, False]
 
 
 def test_a_resumed_training_continues_its_log_and_a_new_one_begins_it_again(tmp_path, monkeypatch):
