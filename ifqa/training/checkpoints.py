@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MANIFEST, INPUTS, CHECKPOINTS, LOG = "manifest.json", "inputs.json", "checkpoints", "log.jsonl"
-_PREFIX, _STATE = (
-    "checkpoint-",
-    "trainer_state.json",
-)  # transformers' names; an earlier version's own checkpoints lack the latter
+#: transformers' names; an earlier version's own checkpoints lack the second.
+_PREFIX, _STATE = "checkpoint-", "trainer_state.json"
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 _ENCODERS = ("*_encoder", "[0-9]_*")  # folders of a trained dense retriever
 _LOGGED = 10  # lines of the log between two checkpoints

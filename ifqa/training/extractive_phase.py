@@ -165,7 +165,7 @@ def train_phase(
     Returns the manifest.
 
     `encode` turns a row into an example at its step; one without a target is skipped. `heads` is the heads' rate as a multiple of
-    the encoder's. `negatives` and `without_gold` are as in `Example.draw_pairs`; with dropout they depend only on seed and step.
+    the encoder's. `negatives` and `without_gold` are as in `Example.draw_pairs`. Random choices depend only on seed and step.
     """
     precision = half_precision(device)
     model.encoder.cast(precision)
