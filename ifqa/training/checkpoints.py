@@ -173,8 +173,9 @@ def train_with_loss(
             return loss(model, inputs)
 
     arguments = training_arguments(TrainingArguments, folder, **settings, **CUSTOM_ROWS)
-    columns = {"train_dataset": rows, "data_collator": collate}
-    trainer = LossTrainer(model=model, args=arguments, optimizers=(optimizer, None), **columns)
+    trainer = LossTrainer(
+        model=model, args=arguments, train_dataset=rows, data_collator=collate, optimizers=(optimizer, None)
+    )
     trainer.model_accepts_loss_kwargs = False  # the loss is a mean over questions, which accumulation averages
     return run_trainer(trainer, folder)
 

@@ -129,11 +129,11 @@ class Extractive(EpochTrainer):
             return self._train_averaged(dataset, folder, encoder, start, inputs)
         model = open_network(encoder, start, self.seed, self.dropout)
         model.encoder.add_adapters(self.rank, torch.Generator().manual_seed(self.seed))
-        batches = [
-            batch
+        passes = (
+            shuffle_batches(examples, self.batch, f"{self.seed} {epoch}", lambda example: example.length)
             for epoch in range(self.epochs)
-            for batch in shuffle_batches(examples, self.batch, f"{self.seed} {epoch}", lambda example: example.length)
-        ]
+        )
+        batches = [*chain.from_iterable(passes)]
         logger.info(f"{len(examples)} of {len(dataset.questions)} questions have a target; {len(batches)} steps")
         return train_phase(
             model, batches, lambda example: example, folder, inputs, count=len(examples), seed=self.seed, device=self.device,
