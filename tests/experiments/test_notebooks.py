@@ -19,8 +19,8 @@ pytest.importorskip("ipykernel")
 FOLDER = Path(__file__).parents[2] / "experiments" / "notebooks"
 RUN = runpy.run_path(str(FOLDER / "run.py"))
 FIGURES = {"questions": 2, "closed_vs_open_book": 1, "retrieval": 3, "errors": 1, "causalqa": 1, "wiqa": 2}
-#: Cells of `retrieval` whose numbers, or whole outputs, depend on the CPU, as the vectors' precision does.
-NUMBERS_DIFFER, ALL_DIFFERS = {"table", "compared"}, {"apart"}
+#: Cells whose numbers, or whole outputs, depend on the CPU: it decides the precision of vectors, and so of confidences.
+NUMBERS_DIFFER, ALL_DIFFERS = {"answer", "ask", "compared", "table"}, {"apart"}
 #: A cell that deletes earlier notebooks' names; %reset also collects garbage, which takes half a second.
 FORGET = """
 kept = globals().get("kept", {*globals(), "kept"})
