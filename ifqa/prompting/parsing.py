@@ -25,6 +25,7 @@ Rule = Literal["first line", "last marker", "json", "whole"]
 #: Raise a rule's version when it parses completions differently, so that its answers are parsed again.
 RULE_VERSIONS: dict[Rule, str] = {"last marker": "2"}
 
+_AROUND = r"[*_\"'`]{0,4}"  # marks before a marker
 _NOTHING = re.compile(r"[\s`*_#>~-]*")
 _WRAPS = [(mark, mark) for mark in ("**", "__", "*", "_", "`", '"', "'")] + [("“", "”"), ("‘", "’")]
 _ABBREVIATION = re.compile(
@@ -88,7 +89,9 @@ class AnswerParser(StrictModel):
     def _answer_lines(self, text: str, labels: tuple[str, ...]) -> list[str]:
         """The lines up to the answer, before the model continues with another question."""
         if self.rule == "last marker":
-            text = re.sub(rf"(?<=[.!?)\"'”’。])[ \t]+(?={re.escape(self.answer)})", "\n", text)
+            text = re.sub(
+                rf"(?<=[.!?)\"'”’。])[ \t]+(?={_AROUND}{_marker(self.answer)})", "\n", text, flags=re.IGNORECASE
+            )
         lines, answered = text.split("\n"), False
         for n, line in enumerate(lines):
             if answered and line.lstrip().startswith(labels):
@@ -169,9 +172,11 @@ def _after(marker: str, line: str) -> str | None:
 
 @cache
 def _pattern(marker: str) -> re.Pattern[str]:
-    before = r"[\s>#*_+\"'`-]{0,20}?(?:\d+[.)]\s*)?(?P<around>[*_\"'`]{0,4})"
-    word = re.escape(marker.removesuffix(":"))
-    colon = ":" if marker.endswith(":") else r"\b"
-    return re.compile(
-        rf"{before}{word}(?P<closed>[\s*_\"'`]*){colon}(?P<closed_after>[*_]{{1,2}}(?=\s|$)|)", re.IGNORECASE
-    )
+    before = rf"[\s>#*_+\"'`-]{{0,20}}?(?:\d+[.)]\s*)?(?P<around>{_AROUND})"
+    return re.compile(rf"{before}{_marker(marker)}(?P<closed_after>[*_]{{1,2}}(?=\s|$)|)", re.IGNORECASE)
+
+
+def _marker(marker: str) -> str:
+    """A pattern for a marker; bold may end before its colon."""
+    word, colon = re.escape(marker.removesuffix(":")), ":" if marker.endswith(":") else r"\b"
+    return rf"{word}(?P<closed>[\s*_\"'`]*){colon}"

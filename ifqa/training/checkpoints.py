@@ -70,6 +70,7 @@ def begin_training(folder: Path, inputs: Mapping[str, object]) -> bool:
         file = damaged_file(folder, manifest.get("record", manifest).get("files", {}))
         if not file:
             logger.info(f"{folder}: up to date")
+            remove_leftovers(folder)  # of a run that was killed after its manifest
             return False
         logger.info(f"{folder}: {file} is missing or altered; training again")
     if (folder / INPUTS).exists():
@@ -109,7 +110,7 @@ class TrainingLog:
 
 
 def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
-    """Run a trainer to its end, resuming from its newest complete checkpoint; returns the steps and the mean loss."""
+    """Run a trainer to its end, resuming from its newest complete checkpoint; returns the steps."""
     from transformers.trainer_callback import (
         PrinterCallback,
         ProgressCallback,
@@ -155,7 +156,7 @@ def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
         logger.info(f"{folder}: resuming after step {checkpoint_step(newest)}")
     with stack:
         output = trainer.train(resume_from_checkpoint=str(newest) if newest else None)
-    return {"steps": output.global_step, "loss": round(float(output.training_loss), 4)}
+    return {"steps": output.global_step}
 
 
 def train_with_loss(
@@ -251,7 +252,7 @@ def add_adapter(
 ) -> "PeftModel":
     """A model with an adapter (LoRA) to train on all linear layers but the output's: a fresh one, or that in `adapter`.
 
-    `base` is the model's folder, and `task` peft's name of its kind.
+    `base` is the model's folder, and `task` peft's name of its kind. ConfigError if `adapter` has another rank.
     """
     from peft import LoraConfig, PeftModel, get_peft_model
     from transformers import set_seed
@@ -260,8 +261,11 @@ def add_adapter(
     model.config.use_cache = False
     if adapter:
         network = PeftModel.from_pretrained(model, str(adapter), is_trainable=True, local_files_only=True)
+        settings = network.peft_config["default"]
+        if settings.r != rank:
+            raise ConfigError(f"rank = {rank}, but {adapter} has rank {settings.r}; set rank = {settings.r}")
         # peft reads the vocabulary from here at each checkpoint; given a name, it would ask the hub
-        network.peft_config["default"].base_model_name_or_path = str(base)
+        settings.base_model_name_or_path = str(base)
         return network
     return get_peft_model(model, LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear", task_type=task))
 
@@ -288,9 +292,14 @@ def finish_training(
     record = {**record, "versions": library_versions(_LIBRARIES), "files": files}
     manifest = {**inputs, **(record if flat else {"record": record})}
     write_json(folder / MANIFEST, manifest)
+    remove_leftovers(folder)
+    return manifest
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what only an unfinished training needs."""
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     (folder / INPUTS).unlink(missing_ok=True)
-    return manifest
 
 
 def damaged_file(folder: Path, files: Mapping[str, str]) -> str:

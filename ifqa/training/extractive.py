@@ -120,10 +120,11 @@ class Extractive(EpochTrainer):
         if self.reading:
             self._train_reading(folder / READING, encoder, start)
             start = str(folder / READING)
-        inputs = {"reader": "extractive", "encoder": encoder.identity} | self.inputs(dataset)
+        inputs = {"reader": "extractive", "encoder": encoder.identity, "start": None} | self.inputs(dataset)
         if start:
             inputs |= _record_start(Path(start), dataset.family)
         if not checkpoints.begin_training(folder, inputs):
+            shutil.rmtree(folder / SEEDS, ignore_errors=True)  # left by a kill after the manifest
             return load_span_manifest(folder)
         if self.average > 1:
             return self._train_averaged(dataset, folder, encoder, start, inputs)
@@ -152,10 +153,10 @@ class Extractive(EpochTrainer):
         model = open_network(encoder, "", self.seed, self.dropout)
         load_weights(model, *folders.values())
         record = {key: manifests[0][key] for key in ("examples", "steps", "precision")}
+        if (log := folders[self.seed] / checkpoints.LOG).exists():
+            shutil.copyfile(log, folder / checkpoints.LOG)
         manifest = save_training(model, folder, inputs, record)
-        shutil.copyfile(folders[self.seed] / checkpoints.LOG, folder / checkpoints.LOG)
-        for place in folders.values():
-            shutil.rmtree(place)
+        shutil.rmtree(folder / SEEDS)
         return manifest
 
     @cached_property
@@ -180,6 +181,7 @@ class Extractive(EpochTrainer):
             "reader": "extractive",
             "encoder": encoder.identity,
             "family": "",
+            "start": None,
             "sources": {Path(path).name: sha256(Path(path)) for path in self.reading},
             "rows": _count_labels(questions, "source"),
             "licences": _count_labels(questions, "licence"),

@@ -88,6 +88,9 @@ class Llm(EpochTrainer):
         reader = HF(model=str(source.folder), device=self.device)
         tokenizer = PromptTokenizer(reader, load_prompt(self.prompt), self.max_tokens)
         rows = self.prompt_rows(dataset, tokenizer)
+        if not rows:
+            checkpoints.remove_leftovers(folder)
+            raise ConfigError(f"max_tokens = {self.max_tokens}: no prompt fits, even without passages; set it higher")
         logger.info(f"{folder}: {len(rows):,} prompts with answers")
         network = checkpoints.add_adapter(
             reader.model, self.rank, self.seed, source.adapter, source.folder, task="CAUSAL_LM"

@@ -106,7 +106,7 @@ class ChoiceTrainer(EpochTrainer):
         self, model: "nn.Module", folder: Path, labels: Sequence[int], collate: Callable[[Sequence[int]], Features],
         logits: Callable[["nn.Module", Features], "Tensor"],
     ) -> dict[str, object]:  # fmt: skip
-        """Train on cross-entropy; returns steps and mean loss.
+        """Train on cross-entropy; returns the steps.
 
         `collate` makes features from questions' indices; `logits` scores them, [questions, choices], with -inf for missing
         choices. `labels` are the right choices.

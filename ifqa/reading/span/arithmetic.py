@@ -16,6 +16,7 @@ from ifqa.reading.span.numbers import (
     NUMBER_WORDS,
     ORDINALS,
     SCALES,
+    SECONDS,
     UNITS,
     Number,
     counted_kind,
@@ -29,9 +30,8 @@ StepResults = list[str | None]  # [sum or product, difference] as text; None whe
 _MANY = 100  # "not said" is one of fewer than these
 _DECIMALS = 3  # most decimals of a step after conversion into another unit
 _DAYS = {"day": 1, "week": 7, "fortnight": 14}
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, **{unit: days * 86_400 for unit, days in _DAYS.items()}}
 _MONTHS = {"month": 1, "year": 12, "decade": 120, "century": 1200}
-_TIME_UNITS = {*_SECONDS, *_MONTHS}
+_TIME_UNITS = {*SECONDS, *_MONTHS}
 _DATES = {"date", "date?", "month of year", "month of year?"}
 _MOMENTS = {*_DATES, "calendar year", "century"}
 _PLACES = {"ordinal", "nth"}  # in an order: "third", "3rd"
@@ -108,7 +108,7 @@ _DIRECTIONS: list[tuple[re.Pattern[str], re.Pattern[str], Callable[[Number], boo
      _words("later|more|additional|extra|another|further|longer|older|postponed|delayed|extended"), lambda number: True),
     (_words("lower|smaller|cheaper|lighter|reduced|decreased"),
      _words("higher|larger|bigger|greater|taller|heavier|increased|raised"), lambda number: number.unit not in _PLACES),
-    (_words("faster|quicker"), _words("slower"), lambda number: number.unit in _SECONDS),
+    (_words("faster|quicker"), _words("slower"), lambda number: number.unit in SECONDS),
     (_words("younger"), _words("older"), lambda number: number.counts == "age"),
 ]  # fmt: skip
 
@@ -259,7 +259,7 @@ def _results(passage: Number, question: Number, question_text: str) -> StepResul
     if question.factor:
         fits = _multiplies(passage, question)
         return [_written(passage, question_text, passage.value * question.value) if fits else None, None]
-    converted = _in_one_unit(passage, question)
+    converted = in_one_unit(passage, question)
     if converted is None:
         return [None, None]
     base, step = converted
@@ -278,13 +278,13 @@ def _multiplies(passage: Number, factor: Number) -> bool:
     return unit_ratio(passage.counts, factor.counts) is not None and not (is_period and factor.counts)
 
 
-def _in_one_unit(passage: Number, question: Number) -> tuple[Number, float] | None:
+def in_one_unit(passage: Number, question: Number) -> tuple[Number, float] | None:
     """The passage's number and the question's step, in one unit; None if they are not of the same kind."""
     unit, step, is_label = passage.unit, question.value, passage.counts == "label"
     if question.unit in _TIME_UNITS:
         if passage.unit in _MOMENTS or passage.counts == "age":
             return (passage, step * _MONTHS[question.unit] / 12) if _MONTHS.get(question.unit, 0) >= 12 else None
-        sizes = next((sizes for sizes in (_SECONDS, _MONTHS) if unit in sizes and question.unit in sizes), None)
+        sizes = next((sizes for sizes in (SECONDS, _MONTHS) if unit in sizes and question.unit in sizes), None)
         if sizes is None:
             return None
         smaller = min(unit, question.unit, key=sizes.__getitem__)
@@ -386,7 +386,7 @@ def _written(number: Number, question: str, amount: float | None = None) -> str 
     if amount == int(amount):
         text = f"{int(amount):,}" if amount >= 10000 else str(int(amount))
     else:
-        text = f"{amount:g}" if amount < 1e5 else str(amount)
+        text = f"{amount:g}" if amount < 10_000 else f"{amount:,.6f}".rstrip("0")
     text = f"{text} {tail}".strip()
     shown = f"{number.before}{text}{number.behind}"
     # "how many miles" and "in euros" name the unit of their answer

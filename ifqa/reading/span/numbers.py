@@ -196,7 +196,7 @@ _NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:st|nd|rd|th)\b|\d+(?:\
 _HUNDRED = re.compile(r"[ -](?:hundred|(dozen))\b", re.IGNORECASE)
 _OF = re.compile(r"[ -][^\W\d_]+(?: (?:more|less|extra|additional))? of (?:the )?([^\W\d_]+)", re.IGNORECASE)
 _JOINED = re.compile(r",? (?:and )?")
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800, "fortnight": 1_209_600}
 _UNIT = re.compile(
     r"[ -](?:(thousand|million|billion|trillion|minute|hour|day|week|fortnight|month|year|decade|century)s?|(second)s)\b"
     r"|(%)| (per ?cent)\b",
@@ -328,8 +328,8 @@ def _whole_times(text: str, numbers: list[Number]) -> Iterator[Number]:
     """The numbers, with "2 hours 40 minutes" as 160 minutes."""
     last: Number | None = None
     for number in numbers:
-        size = _SECONDS.get(number.unit, 0)
-        more = _SECONDS.get(last.unit, 0) if last else 0
+        size = SECONDS.get(number.unit, 0)
+        more = SECONDS.get(last.unit, 0) if last else 0
         gap = _UNIT.match(text, last.end) if last and size and more > size else None
         if last and gap and _JOINED.fullmatch(text, gap.end(), number.start):
             last = replace(number, start=last.start, value=last.value * more / size + number.value)

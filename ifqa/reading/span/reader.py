@@ -16,8 +16,9 @@ from ifqa.errors import IfqaError, MissingInput
 from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.models.hub import is_packaged, local_path, model_requirement
 from ifqa.protocols import PathSetting, ProgressCallback, RankedPassages, Reader, Requirement, no_progress
+from ifqa.reading.span.arithmetic import in_one_unit
 from ifqa.reading.span.calibration import CALIBRATION_FILE, confidence_features, load_calibration, logistic
-from ifqa.reading.span.numbers import MONTH_NAMES, SCALES, Number, format_answer
+from ifqa.reading.span.numbers import MONTH_NAMES, SCALES, SECONDS, Number, format_answer
 from ifqa.reading.span.weights import fingerprint_weights, load_span_manifest, load_weights, resolve_encoder
 from ifqa.records import Calculation, Explanation, Passage, Prediction, Question, Term
 from ifqa.scoring.measures.exact_match import normalize
@@ -36,12 +37,13 @@ EMPTY_RELEVANCE = -50.0  # the relevance of a passage without text: below any ot
 #: An answer that leads by more than this in log probability also leads in float32: bfloat16 changed the lead by at most 0.18 on
 #: 300 training questions with five passages each.
 CLOSE_MARGIN = 0.5
-_PERIODS = ("day", "week", "fortnight", "month", "decade")  # units shown after a step's number; "years" is not shown
+_PERIODS = (*SECONDS, "month", "decade")  # units shown after a step's number; "years" is not shown
 _SCALE = re.compile(r"[ -](?:thousand|million|billion|trillion)\b|%", re.IGNORECASE)
 #: Words that belong to a step's number: "three years later", "2 more".
 _STEP = re.compile(
-    r"(?:[ -](?:(?:thousand|million|billion|trillion|days?|weeks?|fortnights?|months?|years?|decades?|per ?cent|more|fewer|less"
-    r"|additional|extra|other|earlier|later|sooner|longer|shorter|older|younger|prior|before|after|ahead)\b)|%)*",
+    r"(?:[ -](?:(?:thousand|million|billion|trillion|seconds?|minutes?|hours?|days?|weeks?|fortnights?|months?|years?"
+    r"|decades?|per ?cent|more|fewer|less|additional|extra|other|earlier|later|sooner|longer|shorter|older|younger|prior"
+    r"|before|after|ahead)\b)|%)*",
     re.IGNORECASE,
 )
 
@@ -317,7 +319,8 @@ def _is_less(passage: Number, question: Number) -> bool:
     """Whether the passage's number is smaller, so that it was subtracted from the question's."""
     if question.unit == "%" or (passage.unit != question.unit and passage.unit.startswith(("date", "month of"))):
         return False
-    return passage.value * SCALES.get(passage.unit, 1) < question.value * SCALES.get(question.unit, 1)
+    both = in_one_unit(passage, question)
+    return both is not None and both[0].value < both[1]
 
 
 def _in_passage(pair: "EncodedPair", number: Number) -> Term:
