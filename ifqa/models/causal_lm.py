@@ -82,7 +82,8 @@ def download_hint(name: str, root: Path = Path()) -> str:
     if is_gguf(name):
         return "" if (root / name).is_file() else "file not found; put it there or name another"
     if is_adapter(folder := local_path(name, root)):
-        return download_hint(base_model(folder), root)
+        name = base_model(folder)
+        return "" if is_adapter(local_path(name, root)) else download_hint(name, root)
     return model_requirement(name, root).remedy
 
 
@@ -97,9 +98,9 @@ def _find_adapter(folder: Path, root: Path) -> CausalLMFiles:
     if not (folder / ADAPTER).is_file():
         raise FormatError(f"{folder} has {SETTINGS} but no {ADAPTER}; wanted an adapter with weights in safetensors")
     name = base_model(folder)
-    base = find_causal_lm(name, root)
-    if base.adapter:
+    if is_adapter(local_path(name, root)):  # or it would look for the base of its base, perhaps for ever
         raise ConfigError(f"{folder}: its base model {name} is an adapter; wanted an adapter of a complete model")
+    base = find_causal_lm(name, root)
     manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
     trained_on = manifest.get("base", {}).get("sha256", "")
     if trained_on and trained_on != (sha256 := base.fingerprint):

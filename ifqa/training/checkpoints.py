@@ -85,7 +85,8 @@ def begin_training(folder: Path, inputs: Mapping[str, object]) -> bool:
 def _require_same(folder: Path, name: str, inputs: Mapping[str, object]) -> dict[str, Any]:
     recorded: dict[str, Any] = read_json(folder / name)
     if changed := sorted(key for key in inputs if recorded.get(key) != json.loads(json.dumps(inputs[key]))):
-        raise ConfigError(f"{folder} holds another training (changed: {', '.join(changed)}); train into another folder")
+        mend = "train into another folder, or remove this one"
+        raise ConfigError(f"{folder} holds another training (changed: {', '.join(changed)}); {mend}")
     return recorded
 
 
@@ -247,12 +248,18 @@ def save_tensors(path: Path, tensors: "Mapping[str, Tensor]") -> None:
         write_bytes(handle, save(on_cpu, {"format": "pt"}))
 
 
+def refuse_other_rank(adapter: Path | None, rank: int) -> None:
+    """Refuse to train an adapter further with a rank that is not its own."""
+    if adapter and (own := read_json(adapter / SETTINGS).get("r")) != rank:
+        raise ConfigError(f"rank = {rank}, but {adapter} has rank {own}; set rank = {own}")
+
+
 def add_adapter(
     model: Any, rank: int, seed: int, adapter: Path | None, base: Path, task: str | None = None
 ) -> "PeftModel":
     """A model with an adapter (LoRA) to train on all linear layers but the output's: a fresh one, or that in `adapter`.
 
-    `base` is the model's folder, and `task` peft's name of its kind. ConfigError if `adapter` has another rank.
+    `base` is the model's folder, and `task` peft's name of its kind.
     """
     from peft import LoraConfig, PeftModel, get_peft_model
     from transformers import set_seed
@@ -261,11 +268,8 @@ def add_adapter(
     model.config.use_cache = False
     if adapter:
         network = PeftModel.from_pretrained(model, str(adapter), is_trainable=True, local_files_only=True)
-        settings = network.peft_config["default"]
-        if settings.r != rank:
-            raise ConfigError(f"rank = {rank}, but {adapter} has rank {settings.r}; set rank = {settings.r}")
         # peft reads the vocabulary from here at each checkpoint; given a name, it would ask the hub
-        settings.base_model_name_or_path = str(base)
+        network.peft_config["default"].base_model_name_or_path = str(base)
         return network
     return get_peft_model(model, LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear", task_type=task))
 

@@ -20,7 +20,7 @@ from ifqa.scoring.gold_overlap import covers, word_grams
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import read_json
 from ifqa.training import checkpoints
-from ifqa.training.trainer import EpochTrainer, covers_gold, require_gold, select_hard_negatives
+from ifqa.training.trainer import EpochTrainer, covers_gold, require_gold, require_pool, select_hard_negatives
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
@@ -58,7 +58,7 @@ class Dense(EpochTrainer):
     epochs: Positive = 3
     batch: Positive = 32
     negatives: Natural = 1  # hard negatives per question and pass
-    pool: Natural = 20  # passages to draw them from
+    pool: Annotated[int, Field(ge=0, le=100)] = 20  # passages to draw them from
     shuffle_positives: bool = True  # draw a gold passage in each pass; else use the first
     learning_rate: NotNegative = 2e-5
     warmup: NotNegative = 0.1  # steps before the highest rate; below 1, a share of all steps
@@ -68,8 +68,7 @@ class Dense(EpochTrainer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.pool < self.negatives:
-            raise ConfigError(f"training setting pool: wanted {self.negatives} or more (negatives), found {self.pool}")
+        require_pool(self.pool, self.negatives)
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         require_gold(dataset)

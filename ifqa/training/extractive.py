@@ -71,7 +71,7 @@ class Extractive(EpochTrainer):
     epochs: Natural = 4
     rank: Positive = 64
     learning_rate: NotNegative = 5e-4
-    negatives: Natural = 1
+    negatives: Annotated[int, Field(ge=0, le=4)] = 1  # of the four that an `Example` keeps
     without_gold: Annotated[float, Field(ge=0, lt=1)] = 0.2
     batch: Positive = 8
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1

@@ -69,7 +69,9 @@ class Llm(EpochTrainer):
             raise ConfigError(
                 f"prompt {self.prompt!r} shows reasoning, which questions lack; wanted one such as 'short'"
             )
-        refuse_family(self.model, find_causal_lm(self.model).family, dataset)
+        start = find_causal_lm(self.model)
+        refuse_family(self.model, start.family, dataset)
+        checkpoints.refuse_other_rank(start.adapter, self.rank)
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Tune, and write peft's adapter and a `manifest.json`; questions without an answer are left out."""

@@ -4,13 +4,15 @@ import logging
 import random
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from ifqa.models.hub import MINILM, WEIGHTS_SHA256, minilm_folder, silence_transformers
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.settings import NotNegative, Positive
 from ifqa.training import checkpoints
-from ifqa.training.trainer import EpochTrainer, require_gold, select_hard_negatives
+from ifqa.training.trainer import EpochTrainer, require_gold, require_pool, select_hard_negatives
 
 logger = logging.getLogger(__name__)
 
@@ -32,9 +34,13 @@ class Rerank(EpochTrainer):
     rank: Positive = 32  # the rank of the LoRA adapters (Hu et al. 2022) on all linear layers
     learning_rate: NotNegative = 1e-3
     negatives: Positive = 3  # hard negatives per question and pass
-    pool: Positive = 20  # hard negatives to draw from
+    pool: Annotated[int, Field(ge=1, le=20)] = 20  # hard negatives to draw from
     batch: Positive = 8
     weight_decay: NotNegative = 0.01
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_pool(self.pool, self.negatives)
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         require_gold(dataset)

@@ -81,6 +81,11 @@ def require_gold(dataset: TrainingData) -> None:
     require_any(dataset, lambda question: question.gold_passages, "a gold passage")
 
 
+def require_pool(pool: int, negatives: int) -> None:
+    if pool < negatives:
+        raise ConfigError(f"training setting pool: wanted {negatives} or more (negatives), found {pool}")
+
+
 def refuse_family(start: str, family: str, dataset: TrainingData) -> None:
     """Raise ConfigError if the start of a training was trained on another split family."""
     if family not in ("", dataset.family):

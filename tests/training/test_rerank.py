@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from peft import PeftModel
+from refusals import refused
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from ifqa.models.hub import minilm_folder
@@ -33,6 +34,8 @@ SETTINGS = {"epochs": 2, "batch": 2, "rank": 2, "negatives": 2, "checkpoint_ever
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # peft's
 def test_the_adapter_merged_scores_as_peft_does(tmp_path, monkeypatch):
+    with refused("pool: wanted 2 or more .negatives., found 1"):
+        configure_trainer(Rerank, **SETTINGS, pool=1)
     configure_trainer(Rerank, **SETTINGS).train(DATASET, tmp_path)
     pairs = [(question.text, text) for question in QUESTIONS for text in TEXTS]
     monkeypatch.setattr(rerank, "half_precision", lambda device: torch.float32)

@@ -96,8 +96,8 @@ class Extractive(Reader):
         self._model = SpanModel(open_encoder(self._encoder))
         load_weights(self._model, self.folder)
         self._model.to(place).eval()
-        self._first = resolve_precision(precision, place)
-        self._second = torch.float32 if precision == "auto" else self._first
+        self._precision = resolve_precision(precision, place)
+        self._close_precision = torch.float32 if precision == "auto" else self._precision
         self.calibration = load_calibration(self.folder, fingerprint_weights(self.folder))
         self.threshold = self.abstain_threshold = threshold
         if threshold and self.calibration is None:
@@ -118,10 +118,10 @@ class Extractive(Reader):
             # dates from a user's own documents, whose ids are locators, keep their form
             pairs = [encode(question.text, passage.text, parse_locator(passage.id) is not None) for passage in ranking]
             encoded.append((question, ranking, pairs))
-        answers = self._read(encoded, self._first)
-        if self._first != self._second:
+        answers = self._read(encoded, self._precision)
+        if self._precision != self._close_precision:
             close = [n for n, answer in enumerate(answers) if answer.features.get("margin", 0.0) < CLOSE_MARGIN]
-            for n, answer in zip(close, self._read([encoded[n] for n in close], self._second), strict=True):
+            for n, answer in zip(close, self._read([encoded[n] for n in close], self._close_precision), strict=True):
                 answers[n] = answer
         advance(len(questions))
         return answers
@@ -162,7 +162,7 @@ class Extractive(Reader):
         """
         from ifqa.reading.span.network import encode_pair
 
-        candidates = self._candidates([encode_pair(self._encoder, *pair) for pair in pairs], self._first, advance)
+        candidates = self._candidates([encode_pair(self._encoder, *pair) for pair in pairs], self._precision, advance)
         return [_log_sum([score for score, *_ in ranked]) for ranked in candidates]
 
     def answer(

@@ -123,7 +123,7 @@ def checkpoint_folder(name: str, reader: str = "fid", mend: str = "") -> Path:
     return folder
 
 
-def weights_folder(folder: Path, reader: str = "fid", mend: str = "") -> Path:
+def weights_folder(folder: Path, reader: str, mend: str = "") -> Path:
     """The folder of a checkpoint's weights: the folder itself, or that of an adapter's base model, whose weights are verified."""
     if not is_adapter(folder):
         return folder
@@ -143,9 +143,9 @@ def suggest_checkpoint(reader: str) -> str:
     return f"name one of yours with --checkpoint DIR, or train one with: ifqa train {reader}"
 
 
-def fingerprint_checkpoint(folder: Path, tokenizer: str = "") -> str:
+def fingerprint_checkpoint(folder: Path, reader: str, tokenizer: str = "") -> str:
     """SHA-256 over the files of a checkpoint, and of its tokenizer if that is in another folder."""
-    weights = weights_folder(folder)
+    weights = weights_folder(folder, reader)
     return _fingerprint(folder, weights, tokenizer_folder(weights, tokenizer))
 
 

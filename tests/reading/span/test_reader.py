@@ -152,7 +152,7 @@ def test_missing_and_broken_weights_and_settings_are_named(tmp_path):
 def test_questions_whose_best_answers_are_close_are_read_again_in_float32(monkeypatch):
     exact, quick = (Extractive(precision=name).read(QUESTIONS, PASSAGES) for name in ("float32", "bfloat16"))
     reader = Extractive(precision="bfloat16")
-    reader._second = torch.float32
+    reader._close_precision = torch.float32
     monkeypatch.setattr("ifqa.reading.span.reader.CLOSE_MARGIN", math.inf)
     assert reader.read(QUESTIONS, PASSAGES) == exact
     monkeypatch.setattr("ifqa.reading.span.reader.CLOSE_MARGIN", -math.inf)

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.llms.hf import HF
-from ifqa.models.causal_lm import find_causal_lm
+from ifqa.models.causal_lm import download_hint, find_causal_lm
 from ifqa.pipeline import system as opening
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System, refuse_other_families
@@ -139,6 +139,9 @@ def test_the_manifest_says_what_was_tuned_on_what(whole, start, tmp_path):
     assert (first["record"]["steps"], set(first["record"]["files"])) == (4, FILES - {"manifest.json"})
     modules = json.loads((whole / "adapter_config.json").read_text())["target_modules"]
     assert modules == sorted(modules) != []
+    with refused("rank = 3, but .*whole.* has rank 4; set rank = 4"):
+        tune(tmp_path / "other", str(whole), rank=3)
+    assert not (tmp_path / "other").exists()
 
 
 def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(whole, tmp_path, monkeypatch):
@@ -169,6 +172,10 @@ def test_an_adapter_on_another_model_is_refused(whole, start, tmp_path):
     (folder / "adapter_config.json").write_text(json.dumps(settings | {"base_model_name_or_path": str(other)}))
     with refused(r"was trained on a different .*other .*; train it again"):
         find_causal_lm(str(folder))
+    (folder / "adapter_config.json").write_text(json.dumps(settings | {"base_model_name_or_path": str(folder)}))
+    assert download_hint(str(folder)) == ""
+    with refused("its base model .*moved is an adapter"):
+        find_causal_lm(str(folder))
     (folder / "adapter_model.safetensors").unlink()
     with refused(r"no adapter_model\.safetensors; wanted an adapter with weights in safetensors"):
         find_causal_lm(str(folder))
@@ -189,3 +196,6 @@ def test_what_cannot_be_tuned_is_refused_before_anything_is_written(start, tmp_p
     with refused("none of 1 training questions has an answer"):
         bare = TrainingData([Question("t/0", "If?")], [[]])
         configure_trainer(Trainer, model=start).train(bare, tmp_path / "adapter")
+    with refused("max_tokens = 4: no prompt fits"):
+        tune(tmp_path / "adapter", start, max_tokens=4)
+    assert not any((tmp_path / "adapter").iterdir())
