@@ -102,7 +102,7 @@ class Retriever(Trainable):
     """Ranks passages."""
 
     chunk: ClassVar[int] = 64  # questions per call of `search`; after each call their rankings are written to disk
-    default_parts: ClassVar[Sequence[Mapping[str, object]]] = ()  # for a retriever over others if its section has none
+    default_parts: ClassVar[Sequence[Mapping[str, Any]]] = ()  # for a retriever over others if its section has none
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """One result per question, in order, with up to `k` passages, best first.

@@ -252,7 +252,8 @@ def _parse_retriever(
             raise ConfigError(f"{where}: {at}: set index = NAME, for the corpus's [index.NAME] that {name!r} searches")
         filled["index"] = common.index or name
     if has_parts:
-        parts, inner = section.get("parts", list(plugin.default_parts)), f"[[{at.strip('[]')}.parts]]"
+        default = [{**part, "k": max(filled["k"], part.get("k", 0))} for part in plugin.default_parts]
+        parts, inner = section.get("parts", default), f"[[{at.strip('[]')}.parts]]"
         if not isinstance(parts, list) or not parts:
             raise ConfigError(f"{where}: {name!r} wants {inner}, found {parts!r}")
         filled["parts"] = [_parse_retriever(part, where, plugins, inner, filled["k"]) for part in parts]

@@ -1,7 +1,6 @@
 """Reads questions from the formats of other tools, and writes them as Pyserini topics."""
 
 import ast
-import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -71,7 +70,7 @@ def _parse_file(path: Path, parse: Callable[[dict[str, object], str, int], Quest
     first, lines = tables.read_first_line(path) if kind in tables.TABLE_SUFFIXES else ("", iter(()))
     if kind in tables.TABLE_SUFFIXES and _DPR_ANSWERS.search(first):
         questions = _parse_dpr(path, lines)
-    elif kind in (".tsv", ".txt") and "question" not in tables.parse_header(first, kind):
+    elif kind in (".tsv", ".txt") and "question" not in tables.parse_header(first, kind, path):
         questions = _parse_headerless(path, lines, "\t" in first)
     else:
         rows = enumerate(read_rows(path, "question"), start=1)
@@ -100,7 +99,7 @@ def _parse_dpr(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[Questio
         if not line.strip():
             continue
         where = f"{path}:{number}"
-        text, *cells = next(csv.reader([line.strip()], delimiter="\t"))
+        text, *cells = tables.split_line(line.strip(), "\t", where)
         try:
             [answers] = map(ast.literal_eval, cells)
         except (ValueError, SyntaxError, MemoryError, RecursionError) as error:

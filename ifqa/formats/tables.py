@@ -55,7 +55,7 @@ def read_rows(path: Path, required: str) -> Iterator[Row]:
         yield from _read_squad(path)
     else:
         first, lines = read_first_line(path)
-        if required not in parse_header(first, kind):
+        if required not in parse_header(first, kind, path):
             raise FormatError(f"{path}:1: wanted a header with the column {required!r}; found {first[:80]!r}")
         yield from _read_table(path, lines, _delimiter(kind, first))
 
@@ -122,10 +122,19 @@ def read_first_line(path: Path) -> tuple[str, Iterator[tuple[int, str]]]:
     return first[1], chain([first], lines)
 
 
-def parse_header(first: str, kind: str) -> list[str]:
+def parse_header(first: str, kind: str, path: Path) -> list[str]:
     """The column names of a header line."""
+    return [cell.strip().lower() for cell in split_line(first, _delimiter(kind, first), f"{path}:1")]
+
+
+def split_line(line: str, delimiter: str, where: str) -> list[str]:
+    """The cells of a line of a table; FormatError if it has a lone carriage return."""
     csv.field_size_limit(LONGEST_LINE)
-    return [cell.strip().lower() for cell in next(csv.reader([first], delimiter=_delimiter(kind, first)), [])]
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error as error:
+        mend = "save the file with the line ends of Unix or Windows"
+        raise FormatError(f"{where}: invalid line ({error}); {mend}") from error
 
 
 def split_cell(cell: object, where: str, separator: str = "|") -> object:

@@ -215,8 +215,8 @@ def answer_to_file(out: Path, questions: Sequence[Question], system: System, thr
     """Answer all questions, in order, into a file: .jsonl has whole answers, .csv a row for each, .txt only their texts.
 
     The answers are collected in `.NAME.partial` beside the file, which is written once all are complete. An interrupted run
-    resumes and repeats at most eight questions, unless the questions, reader, retriever or documents have changed. Returns the
-    number of questions that failed.
+    resumes at the first question that failed, or else repeats at most eight, unless the questions, reader, retriever, documents
+    or indexes have changed. Returns the number of questions that failed.
     """
     check_output(out)
     artifacts.refuse_links(out)
@@ -247,7 +247,7 @@ def _append_answers(
     log: Path, out: Path, questions: Sequence[Question], system: System, threshold: float | None
 ) -> None:
     log.touch()
-    done = truncate_log(log)
+    done = truncate_log(log, lambda _, record: not record.get("error"))
     if done:
         logger.info(f"{out}: resuming after {done:,} of {pluralize(len(questions), 'question')}")
     searched = system.searched
@@ -274,6 +274,8 @@ def _inputs(questions: Sequence[Question], system: System, threshold: float | No
     inputs: dict[str, object] = {"questions": fingerprint_questions(list(questions)), "threshold": threshold}
     inputs |= {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
     inputs |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
+    if run.corpus:
+        inputs["indexes"] = {name: run.corpus.identity_of_index(name) for name in experiment.indexes}
     manifest = artifacts.read_manifest(experiment.corpus_folder / "passages") if experiment.corpus else None
     return inputs | ({"passages": artifacts.compute_fingerprint(manifest["inputs"])} if manifest else {})
 

@@ -7,7 +7,7 @@ from ifqa.errors import ConfigError
 from ifqa.llms.budget import COUNTS
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult, StageUsage
-from ifqa.retrieval.composition import Part
+from ifqa.retrieval.composition import Part, SinglePart
 from ifqa.settings import Natural, check_arguments
 
 
@@ -21,7 +21,7 @@ class Fusion(Retriever):
     def __init__(
         self, *, parts: Sequence[Part], method: Literal["rrf", "weighted"] = "weighted", rrf_k: Natural = 60
     ) -> None:
-        """Raises ConfigError if there are fewer than two parts, a weight is below 0, or all weights are 0.
+        """Raises ConfigError if there are fewer than two parts, a weight is below 0, all are 0, or "weighted" gets a reranker.
 
         Args:
             parts: at least two.
@@ -33,6 +33,10 @@ class Fusion(Retriever):
             raise ConfigError(f"fusion needs at least two [[retriever.parts]], found {len(parts)}")
         if any(part.weight < 0 for part in parts) or not any(part.weight for part in parts):
             raise ConfigError("fusion needs weights of at least 0, and one above 0")
+        if method == "weighted" and any(isinstance(part.retriever, SinglePart) for part in parts):
+            raise ConfigError(
+                'weighted fusion needs scores above 0, and a reranker\'s may be below; set method = "rrf"'
+            )
         self._parts, self._method, self._rrf_k = parts, method, rrf_k
         self.trained_on = tuple(sha256 for part in parts for sha256 in part.retriever.trained_on)
 

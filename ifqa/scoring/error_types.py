@@ -31,7 +31,7 @@ def classify_outcome(row: QuestionRow, measure: str, computed: str, factual: str
         raise FormatError(f"question {question_id} has no {missing[0]!r}; {wanted}")
     if row_score(row, measure) == 1:
         return "right"
-    if row["failed"]:
+    if row["failed"] or row.get("abstained"):
         return "no answer"
     if normalize(row["answer"]) in {normalize(text) for text in (row.get("factual", ""), factual)} - {""}:
         return "answered the real world"

@@ -81,6 +81,17 @@ def test_another_plugin_keeps_only_the_number_of_passages():
     assert override(base(), {"retriever": "bm25", "reader": "extractive"}) == base()
 
 
+def test_parts_return_as_many_passages_as_the_whole():
+    def depths(retriever):
+        return [retriever["k"], *(depth for part in retriever.get("parts", ()) for depth in depths(part))]
+
+    nested = OPEN | {"retriever": {"name": "rerank", "k": 20}}
+    assert depths(base(nested).retriever) == [20, 20, 20, 20]
+    assert depths(override(base(nested), {"k": 50}).retriever) == [50, 50, 50, 50]
+    assert depths(override(base(nested), {"k": 5}).retriever) == [5, 20, 20, 20]
+    assert depths(override(base(), {"retriever": "ranker", "k": 300}).retriever) == [300, 300]
+
+
 def test_another_language_model_has_none_of_the_first_ones_settings():
     short, long = (override(base(CLOSED), {key: "hf", "llm.model": "n"}) for key in ("llm", "llm.name"))
     assert short.llm == long.llm

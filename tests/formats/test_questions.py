@@ -116,6 +116,9 @@ WRONG = {  # name -> (text, message); only iter_questions refuses "brief", only 
     "empty.csv": ("id,question\n1,\n", ":2: 'question' is empty"),
     "short.csv": ("id,question\n1\n", ":2: wanted 2 columns as in line 1, found 1"),
     "open.csv": ('id,question\n1,"Why\n', "invalid CSV"),
+    "mac.csv": ("id,question\r1,Why?\r", ":1: invalid line (new-line character"),
+    "mac dpr.txt": ("Why?\t['a']\nWho\rme?\t['b']\n", ":2: invalid line"),
+    "mac.txt": ("Why?\rWho?\r", ":1: invalid line"),
     "open.tsv": ('id\tquestion\n1\t"Why\n2\tWho\n', "a cell spans several lines"),
     "blank.tsv": ("a b\tq\n", ":1: wanted 'id TAB question'"),
     "topics.tsv": ("1\tWhy?\tb\n", "wanted 'id TAB question', without white space in the id, as in the first line"),
@@ -128,7 +131,7 @@ WRONG = {  # name -> (text, message); only iter_questions refuses "brief", only 
 @pytest.mark.parametrize("name", WRONG)
 def test_another_layout_is_refused_with_its_location(tmp_path, name):
     text, message = WRONG[name]
-    (tmp_path / name).write_text(text)
+    (tmp_path / name).write_bytes(text.encode())
     readers = {"brief": [iter_questions], "whole": [read_questions]}
     for read in readers.get(name.partition(" ")[0], [iter_questions, read_questions]):
         with refused(f"{re.escape(str(tmp_path / name))}.*{re.escape(message)}"):

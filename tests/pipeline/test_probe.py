@@ -144,10 +144,13 @@ def test_the_verb_and_the_page_show_probes(mine):
 
 
 PARROT = """
+import os
 from ifqa.records import Completion
 class Parrot:
     chat = True
     def complete(self, requests):
+        if os.environ.get("DOWN"):
+            return [Completion(error="server down") for _ in requests]
         with open('prompts.txt', 'a') as file:
             file.writelines(f'{request.messages[-1][1]!r}\\n' for request in requests)
         return [Completion('Answer: captain1') for _ in requests]
@@ -160,6 +163,11 @@ def test_a_probes_requests_to_a_language_model_are_estimated_first(capsys):
     asks = experiment("asks", retriever=GOLD, reader=reader, llm={"name": "parrot_here:Parrot"})
     stages.run(Run(asks))
     Path("prompts.txt").unlink()
+    capsys.readouterr()
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(IfqaError, match="5 questions have no complete answer"):
+        patch.setenv("DOWN", "1")
+        probe(Run(asks))
+    assert read_losses(Run(asks)) == []
     capsys.readouterr()
     losses = probe(Run(asks))
     told = [line for line in capsys.readouterr().err.splitlines() if "llm parrot_here" in line]

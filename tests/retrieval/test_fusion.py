@@ -11,7 +11,7 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.protocols import LanguageModel, Retriever
 from ifqa.records import Completion, Hit, Question, SearchResult
-from ifqa.retrieval.composition import Part
+from ifqa.retrieval.composition import Part, SinglePart
 from ifqa.retrieval.fusion import Fusion, fuse_by_rank, fuse_by_score, top_hits
 from ifqa.retrieval.genread import GenRead
 from ifqa.retrieval.question_texts import Gold
@@ -156,3 +156,10 @@ def test_the_usage_has_the_highest_count_of_any_part_and_questions_not_asked():
 def test_wrong_fusion_settings_are_refused_in_one_line(retriever, message):
     with refused(message):
         _ = System(Run(parse_experiment("x", sections(**retriever), "x.toml"))).retriever
+
+
+def test_scores_of_a_reranker_are_not_weighted():
+    reranker = Part(SinglePart("rerank", [Part(Scripted(), 9)]), 9)
+    with refused('a reranker\'s may be below; set method = "rrf"'):
+        Fusion(parts=[reranker, reranker])
+    Fusion(parts=[reranker, reranker], method="rrf")

@@ -14,7 +14,7 @@ MISSED = {"gold_read": False, "answer_read": False}
     ("changes", "factual", "outcome"),
     [
         ({"EM": 1.0} | READ, "", "right"), ({"EM": 1.0} | MISSED, "Wick", "right"),  # by luck, or both worlds agree
-        ({"failed": 1.0, "answer": "Wick"} | READ, "Wick", "no answer"),
+        ({"failed": 1.0, "answer": "Wick"} | READ, "Wick", "no answer"), ({"abstained": 1.0, "answer": ""} | READ, "", "no answer"),
         ({"factual": "the Wick."} | MISSED, "", "answered the real world"), (READ, "wick", "answered the real world"),
         ({"factual": "Lybster"} | READ, "Wick", "answered the real world"),  # either tells
         ({"answer": "the", "factual": "a"} | READ, "", "reading miss"),  # nothing is left of either
