@@ -11,7 +11,6 @@ import os
 import secrets
 import sqlite3
 import threading
-import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -40,11 +39,10 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, asker TEXT NOT NULL)",
     f"PRAGMA user_version = {VERSION}",
 )
-_REMOTE_TYPES = ("9p", "afs", "beegfs", "ceph", "cifs", "fuse", "gpfs", "lustre", "ncp", "nfs", "smb", "virtiofs")
 _TOKEN_BYTES = 32  # upper bound for a token as JSON
 _LOCK_SUFFIX = ".asking"
-_PAGE = 4096 + 24  # bytes of a page and its header in SQLite's log
-_PAGES = 8  # pages changed in addition to the completion's: tables, indexes, the free list
+_PAGE = 4096 + 24  # bytes of a page and its header in SQLite's journal
+_PAGES = 17  # in addition to the completion's: eight of tables, indexes and the free list, and these and a header in the journal
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}  # an exceeded quota or file size limit is an I/O error
 
 
@@ -178,7 +176,7 @@ class CompletionCache:
         if not self.path.exists():
             yield None
             return
-        # SQLite writes other files beside this one, even for reading
+        # SQLite may write other files beside this one, even for reading
         mode = "rw" if os.access(self.folder, os.W_OK) else "ro&immutable=1"
         with self.report_errors("nothing was asked", "read completions of"), closing(self._connect(mode)) as connection:
             yield connection if self._version(connection) else None
@@ -191,8 +189,7 @@ class CompletionCache:
         try:
             if is_new:  # by name: closing another handle on the file would release SQLite's locks of this process
                 self.path.chmod(0o600)  # prompts and answers may be private; SQLite's other files get the same mode
-            # A write-ahead log needs shared memory; a rollback journal needs only locks
-            _set_journal(connection, "DELETE" if is_remote(self.folder) else "WAL")
+            # SQLite's default, a rollback journal, needs only locks, so it also works on a network file system
             connection.execute("PRAGMA synchronous = EXTRA")  # commits survive a power failure
             connection.execute("PRAGMA temp_store = MEMORY")
             if not self._version(connection):
@@ -394,39 +391,14 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _set_journal(connection: sqlite3.Connection, mode: str) -> None:
-    """Set the journal mode. Retries while another process opens the same new file, as SQLite does not wait here."""
-    deadline = time.monotonic() + BUSY
-    while True:
-        try:
-            connection.execute(f"PRAGMA journal_mode = {mode}")
-        except sqlite3.OperationalError as error:
-            if _error_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-        else:
-            return
-
-
 def store_rows(connection: sqlite3.Connection, rows: Mapping[str, str]) -> None:
     """Write records by key within a transaction, and delete their claims."""
     connection.executemany("INSERT OR REPLACE INTO completions VALUES (?, ?)", rows.items())
     connection.executemany("DELETE FROM claims WHERE key = ?", [(key,) for key in rows])
 
 
-def is_remote(folder: Path) -> bool:
-    """Whether a folder is on a network file system or one without shared memory, as far as Linux reports it."""
-    folder, kind = folder.resolve(), ""
-    with suppress(OSError):
-        mounts = [line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-        points = [(Path(left.split()[4].replace("\\040", " ")), right.split()[0]) for left, right in mounts]
-        matches = ((len(str(at)), n, kind) for n, (at, kind) in enumerate(points) if folder.is_relative_to(at))
-        kind = max(matches, default=(0, 0, ""))[2]  # in a chroot, the table may list none of its mounts
-    return kind.startswith(_REMOTE_TYPES)
-
-
 def _max_bytes(model: str, request: Request) -> int:
-    """Upper bound on the bytes that storing a completion adds to SQLite's log."""
+    """Upper bound on the bytes that storing a completion adds to the file and its journal."""
     size = len(format_record(model, request, Completion())) + _TOKEN_BYTES * request.max_tokens
     return (-(-size // 4096) + _PAGES) * _PAGE
 

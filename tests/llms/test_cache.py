@@ -11,7 +11,6 @@ from dataclasses import replace
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.llms import cache as module
 from ifqa.llms.cache import LONGEST_TEXT, CompletionCache, cache_key, format_record
 from ifqa.records import Completion, Request
 
@@ -54,9 +53,10 @@ def test_only_the_owner_can_read_the_files(tmp_path):
     cache = CompletionCache(tmp_path)
     cache.put("m", {CHAT: DONE})
     with closing(cache.open()) as connection:
+        connection.execute("BEGIN IMMEDIATE")
         connection.execute("INSERT INTO claims VALUES ('a', 'b')")
         modes = {path.suffix: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
-    assert modes == {".sqlite": 0o600, ".sqlite-wal": 0o600, ".sqlite-shm": 0o600}
+    assert modes == {".sqlite": 0o600, ".sqlite-journal": 0o600}
 
 
 def test_threads_that_create_the_file_at_once_wait_for_each_other(tmp_path):
@@ -128,25 +128,3 @@ def test_a_damaged_or_later_file_is_named_in_one_line_and_left_as_it_is(tmp_path
                 use()
             assert "\n" not in str(caught.value)
         assert cache.path.read_bytes() == content
-
-
-def test_on_a_network_file_system_there_is_no_log_in_shared_memory(tmp_path, monkeypatch):
-    cache = CompletionCache(tmp_path)
-    cache.put("m", {CHAT: DONE})
-    assert execute(cache, "PRAGMA journal_mode") == [("wal",)]
-    monkeypatch.setattr(module, "is_remote", lambda folder: True)
-    cache.put("m", {replace(CHAT, sample=1): DONE})
-    assert execute(cache, "PRAGMA journal_mode") == [("delete",)]
-    assert len(cache.get("m", [CHAT, replace(CHAT, sample=1)])) == 2
-
-
-def test_network_file_systems_are_found_among_linux_mounts(monkeypatch):
-    mounts = (
-        "22 1 0:21 / / rw - ext4 /dev/root rw\n30 22 0:40 / /net\\040work rw,relatime shared:1 - nfs4 host:/x rw\n"
-        "31 30 0:41 / /net\\040work/local rw - xfs /dev/b rw\n"
-    )
-    monkeypatch.setattr(module.Path, "read_text", lambda path: mounts)
-    remote = {"/tmp": False, "/net work/a": True, "/net work/local/a": False, "/network": False}
-    assert {folder: module.is_remote(module.Path(folder)) for folder in remote} == remote
-    monkeypatch.setattr(module.Path, "read_text", lambda path: "23 22 0:5 / /proc rw - proc proc rw\n")
-    assert not module.is_remote(module.Path("/srv/work"))
