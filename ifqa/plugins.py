@@ -33,13 +33,7 @@ _ROLES: dict[str, tuple[type[roles.Plugin], str, set[str]]] = {
     "llm": (roles.LanguageModel, "complete", {"root", "budget"}),
     "trainer": (roles.Trainer, "train", set()),
 }
-_EXTRAS = {
-    "faiss": "cpu",
-    "milvus_lite": "milvus",
-    "pymilvus": "milvus",
-    "ray": "ray",
-    "datasets": "train",
-}
+_EXTRAS = {"faiss": "cpu", "milvus_lite": "milvus", "pymilvus": "milvus", "ray": "ray", "datasets": "train"}
 
 
 def plugin_names(kind: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Text = Annotated[str, Field(pattern=r"\S")]  # not empty
 Share = Annotated[float, Field(ge=0, le=1)]
+PartShare = Annotated[float, Field(ge=0, lt=1)]  # never the whole
 NotNegative = Annotated[float, Field(ge=0)]
 Temperature = Annotated[float, Field(ge=0, le=2)]
 Precision = Literal["auto", "float32", "bfloat16"]

@@ -164,7 +164,8 @@ def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
     if json:
         options.print_json({"experiment": name, "losses": [asdict(loss) for loss in losses]})
     else:
-        losses_table({name: losses}).show(Console(highlight=False))
+        width = None if sys.stdout.isatty() else 120  # a table in a pipe or a file is not cut
+        losses_table({name: losses}).show(Console(highlight=False, width=width))
 
 
 @app.command(rich_help_panel=_RUN)
@@ -221,8 +222,7 @@ app.command(rich_help_panel=_LOOK)(doctor)
 @app.command(rich_help_panel=_DATA)
 def convert(
     source: Annotated[
-        str,
-        Argument(help="An experiment, a split (ifqa:full-dev), or questions as JSON, CSV or parquet."),
+        str, Argument(help="An experiment, a split (ifqa:full-dev), or questions as JSON, CSV or parquet.")
     ],
     to: Annotated[Path, Option(help="File to write: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file).")],
     k: Annotated[int | None, Option(help="Only the first K passages of each question.")] = None,

@@ -12,12 +12,14 @@ from typer import Argument, Option
 
 from ifqa.cli.options import Json, print_json, print_line, with_search
 from ifqa.cli.process import error_message, print_error
-from ifqa.errors import ConfigError, IfqaError
+from ifqa.errors import ConfigError, FormatError, IfqaError
 from ifqa.formatting import pluralize
 
 if TYPE_CHECKING:
     from ifqa.pipeline.run import Run
     from ifqa.records import Answer
+
+_ENOUGH = 50  # questions to fit a threshold on
 
 
 @with_search(Annotated[str, Option("--experiment", "-e", help="Experiment whose retriever and reader answer.")])
@@ -119,8 +121,9 @@ def calibrate(
     """Fit a threshold of the confidence on your own questions.
 
     It is the lowest confidence at which at most this share of the answers is
-    wrong. Any answer to a question without one is wrong. It replaces the rule
-    by which the reader abstains by default.
+    wrong. Any answer to a question without one is wrong. Wanted are 50
+    questions or more. The threshold replaces the rule by which the reader
+    abstains by default.
     """
     from ifqa.formats.questions import read_questions
     from ifqa.pipeline.stages import open_system
@@ -130,6 +133,8 @@ def calibrate(
 
     _ = run.reader  # raises without a reader
     parsed = read_questions(questions)
+    if not any(question.answers for question in parsed):
+        raise FormatError(f"{questions}: no question has an answer; wanted a column or key 'answers'")
     with open_system(run) as system:
         answers = [answer for answer in system.answer(parsed, 0) if answer.text]
     if any(answer.confidence is None for answer in answers):
@@ -152,13 +157,18 @@ def calibrate(
             "wrong_interval": interval, "without_answer": unanswerable, "refused": refused,
         })  # fmt: skip
     elif interval is None or threshold is None:
-        print_line(f"no threshold keeps wrong answers to {error:.0%}: the most confident answers are wrong more often")
+        counts = f"of {pluralize(len(answers), 'answer')} {sum(right)} are right"
+        print_line(
+            f"no threshold keeps wrong answers to {error:.0%}: {counts}, and the most confident are wrong more often"
+        )
     else:
         share, low, high = interval
         print_line(
             f"threshold {threshold:.4f}: {pluralize(len(kept), 'answer')} to {pluralize(len(parsed), 'question')}"
         )
         print_line(f"{wrong} of them wrong: {share:.0%} [{low:.0%}, {high:.0%}]")
+        if len(parsed) < _ENOUGH:
+            print_line(f"fewer than {_ENOUGH} questions: with others the threshold may be quite different")
         print_line(f"{refused} of {pluralize(unanswerable, 'question')} without an answer get none")
         print_line(f"use it with: --threshold {threshold:.4f}, or in an experiment: reader.threshold = {threshold:.4f}")
     raise typer.Exit(int(threshold is None))

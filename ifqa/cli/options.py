@@ -40,7 +40,7 @@ Engine = Annotated[str | None, Option(help="local, or ray for a cluster.")]
 Repeated = list[str] | None
 OfBenchmark = Annotated[str, Option(help="Benchmark of the questions.")]
 _SET = Annotated[Repeated, Option("--set", help="Change a setting, such as reader.passages=10. Repeatable.")]
-Docs = Annotated[Path | None, Option(help="A folder of documents, or a file, to search instead.")]
+Docs = Annotated[Path | None, Option(help="A folder of documents, or a file, in place of the experiment's corpus.")]
 _DOCS: dict[str, object] = {
     "docs": Docs,
     "include": Annotated[Repeated, Option(help="With --docs: only files that match this pattern. Repeatable.")],

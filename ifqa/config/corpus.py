@@ -123,11 +123,13 @@ def ensure_docs_corpus(
     The name ends with a hash of the absolute path, the patterns and `ocr`. A missing `indexes/NAME.toml` is written, with the
     indexes that the experiment searches; missing indexes are appended to an existing file. Nothing is written to the folder of
     documents. `include`, `exclude` and `ocr` are settings of the source. Raises MissingInput if the path does not exist,
-    ConfigError if the experiment searches no index.
+    ConfigError if the experiment searches no index, or if patterns come with a single file.
     """
     if not experiment.indexes:
         raise ConfigError(f"--docs: experiment {experiment.name} searches no index; name another: -e sample")
     documents = require_documents(path).resolve()
+    if documents.is_file() and (include or exclude):
+        raise ConfigError(f"--include and --exclude choose files of a folder, and {path} is a file; remove them")
     patterns = [sorted(include), sorted(exclude)] if include or exclude else []
     identity = json.dumps([str(documents), *patterns, *(["ocr"] if ocr else [])])
     slug = re.sub(r"[^a-z0-9]+", "-", documents.name.lower()).strip("-")[:40]

@@ -245,5 +245,6 @@ def _refuse_duplicates(shards: Mapping[int, Path], hashes: "NDArray[np.uint64]",
             number = handle.read(location & ((1 << OFFSET_BITS) - 1)).count(b"\n") + 1
         if passage.id in first_at:
             problem = f"passage id {passage.id!r} appears twice: {first_at[passage.id]} and {path}:{number} ({passage.title!r})"
-            raise FormatError(f"{problem}; if two sources have the same article, remove it from one source")
+            mend = "remove it from one source, or make two folders with a file of the same name one source"
+            raise FormatError(f"{problem}; {mend}")
         first_at[passage.id] = f"{path}:{number}"

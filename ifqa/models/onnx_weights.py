@@ -78,10 +78,7 @@ def convert_t5(files: Sequence[Path], folder: Path) -> None:
         raise FormatError(f"{tokenizer}: wanted a JSON object, found {type(words_file).__name__}")
     write_json(folder / "tokenizer.json", words_file | {"truncation": None, "padding": None})  # cut for titles
     special = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", "model_max_length": 512}
-    write_json(
-        folder / "tokenizer_config.json",
-        {"tokenizer_class": "PreTrainedTokenizerFast", **special},
-    )
+    write_json(folder / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **special})
 
 
 def read_t5(encoder: Path, decoder: Path) -> "dict[str, NDArray[np.float32]]":

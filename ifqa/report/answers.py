@@ -193,6 +193,8 @@ def _words(text: str) -> set[str]:
     return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}
 
 
+#: The beginning of a cell that a spreadsheet computes; "-5" and "+3.5%" are numbers.
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?!\d[\d.,]*%?$)")
 _BATCH = 8  # questions that an interrupted run can lose
 _ENDINGS = (".jsonl", ".csv", ".txt")
 _SUPPORT_COLUMNS = ("source", "sentence", "computed")  # of a .csv; JSON has these values under other keys
@@ -280,6 +282,11 @@ def _inputs(questions: Sequence[Question], system: System, threshold: float | No
     return inputs | ({"passages": artifacts.compute_fingerprint(manifest["inputs"])} if manifest else {})
 
 
+def _cell(content: object) -> object:
+    """A cell that a spreadsheet does not take for a formula: a document's "=1+1" gets an apostrophe before it."""
+    return f"'{content}" if isinstance(content, str) and _FORMULA.match(content) else content
+
+
 def _render_file(records: Iterable[Mapping[str, object]], ending: str) -> bytes:
     text = StringIO(newline="")
     if ending == ".jsonl":
@@ -288,7 +295,7 @@ def _render_file(records: Iterable[Mapping[str, object]], ending: str) -> bytes:
     if ending == ".csv":
         table = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
         table.writeheader()
-        table.writerows(records)
+        table.writerows({key: _cell(value) for key, value in record.items()} for record in records)
     else:
         text.writelines(f"{' '.join(str(record['answer']).split())}\n" for record in records)
     return text.getvalue().encode("utf-8", "replace")

@@ -22,6 +22,7 @@ LEVEL = 0.05  # the most that the chance of a false alarm is, over all measures 
 _REASONS = {
     "version": "scored by different versions of the scorer",
     "benchmark": "scored by different versions of the benchmark",
+    "measured_by": "scored by other measures of your own, or other versions of them",
     "training": "the training questions, which decide the subsets, changed",
     "passages": "the passages of the corpus changed",
 }

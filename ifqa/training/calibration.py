@@ -26,7 +26,7 @@ from ifqa.scoring.gold_overlap import overlaps
 from ifqa.scoring.measures.confidence import AUROC, BRIER, ECE, EM_50
 from ifqa.scoring.measures.exact_match import exact_match, normalize
 from ifqa.scoring.statistics import ColumnStatistic
-from ifqa.settings import Natural, Positive
+from ifqa.settings import Natural, PartShare, Positive
 from ifqa.storage.files import read_json, write_json
 from ifqa.training.checkpoints import MANIFEST, damaged_file
 from ifqa.training.extractive import READING, Extractive
@@ -64,10 +64,8 @@ class CalibrationTrainer(DataclassTrainer):
     folds: Annotated[int, Field(ge=2)] = 4  # no two folds share a question or a gold passage
     read_folds: Natural = 0  # folds to train a reader for and to read; 0 for all, fewer are quicker
     passages: Positive = 5  # passages read per question
-    without_gold: Annotated[float, Field(ge=0, lt=1)] = 0.2  # total weight of the readings without gold passages
-    false_abstentions: Annotated[float, Field(ge=0, lt=1)] = (
-        0.1  # share of the questions read with a gold passage that get an abstention
-    )
+    without_gold: PartShare = 0.2  # total weight of the readings without gold passages
+    false_abstentions: PartShare = 0.1  # share of the questions read with a gold passage that get an abstention
     average: Positive = 1  # trainings averaged for a fold's reader, however many the weights average
     start: PathSetting = ""  # where the weights' training started, if it had a start; empty for `reading` in the folder
     encoder: PathSetting = ""  # as in `ifqa.reading.span.reader.Extractive`; empty for the manifest's
@@ -141,9 +139,8 @@ def fit_calibration(rows: Sequence[HeldOutPrediction], without_gold: float, fals
     coefficients = dict(zip(names, map(float, slopes), strict=True))
     fitted = {"intercept": float(model.intercept_[0] - slopes @ mean), "coefficients": coefficients}
     answerable = sorted(row["answerable"] for row in rows if row["gold_read"] and not row["alone"])
-    return fitted | {
-        "answerable_threshold": answerable[int(false_abstentions * len(answerable))] if answerable else 0.0
-    }
+    threshold = answerable[int(false_abstentions * len(answerable))] if answerable else 0.0
+    return fitted | {"answerable_threshold": threshold}
 
 
 def confidence_of(row: HeldOutPrediction, calibration: Calibration) -> float:

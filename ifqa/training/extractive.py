@@ -20,7 +20,7 @@ from ifqa.protocols import NO_DATA, PathSetting, TrainerFlag, TrainingData
 from ifqa.reading.span.reader import weights_folder
 from ifqa.reading.span.weights import fingerprint_weights, load_span_manifest, load_weights, resolve_encoder
 from ifqa.records import Question
-from ifqa.settings import Natural, NotNegative, Positive
+from ifqa.settings import Natural, NotNegative, PartShare, Positive
 from ifqa.storage.files import sha256
 from ifqa.training import checkpoints
 from ifqa.training.trainer import EpochTrainer, refuse_family, require_any, shuffle_batches
@@ -72,9 +72,9 @@ class Extractive(EpochTrainer):
     rank: Positive = 64
     learning_rate: NotNegative = 5e-4
     negatives: Annotated[int, Field(ge=0, le=4)] = 1  # of the four that an `Example` keeps
-    without_gold: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    without_gold: PartShare = 0.2
     batch: Positive = 8
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    dropout: PartShare = 0.1
     weight_decay: NotNegative = 0.01
     reading_epochs: Positive = 2
     reading_rate: NotNegative = 1.5e-4

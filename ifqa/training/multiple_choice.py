@@ -10,9 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Literal
 
 from ifqa.errors import ConfigError, FormatError
 from ifqa.models.devices import BATCH_TOKENS, Features, split_batches
@@ -22,7 +20,7 @@ from ifqa.reading.multiple_choice import baselines
 from ifqa.reading.multiple_choice.bert import ChoiceEncoder, encode_options, input_format, open_choice_encoder
 from ifqa.reading.multiple_choice.options import load_choice_manifest, normalize_choice
 from ifqa.records import Question
-from ifqa.settings import Natural, NotNegative, Positive, Share
+from ifqa.settings import Natural, NotNegative, PartShare, Positive, Share
 from ifqa.storage.files import write_json
 from ifqa.training import checkpoints
 from ifqa.training.trainer import DataclassTrainer, EpochTrainer, refuse_family
@@ -138,7 +136,7 @@ class DecompAttn(ChoiceTrainer):
     batch: Positive = 32
     learning_rate: NotNegative = 1e-3  # Adagrad at 0.05 (Parikh et al. 2016) learnt nothing from thousands of questions
     hidden: Positive = 200  # size of the layers, as in the paper's section 5.1
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2  # share of features dropped before each layer
+    dropout: PartShare = 0.2  # share of features dropped before each layer
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Train all but MiniLM's embeddings, and write `model.safetensors` and a `manifest.json`."""

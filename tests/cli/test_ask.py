@@ -14,6 +14,7 @@ from outside_plugins import EXPERIMENT
 from scored_experiments import write
 
 from ifqa.pipeline.system import System
+from ifqa.report import answers as answer_files
 
 ASKED = "Who was the carpenter Ruth Hallam in 1871.?"
 
@@ -61,6 +62,10 @@ def test_of_two_simultaneous_first_questions_one_indexes_and_both_are_answered(d
         (["--docs", "nowhere", "If?"], "nowhere; name a folder of documents, or a file"),
         (["--docs", ".", "--corpus", "few", "If?"], "--docs and --corpus are given"),
         (["--include", "*.md", "If?"], "--include, --exclude and --ocr are for --docs"),
+        (
+            ["--docs", "few.jsonl", "--include", "*.md", "If?"],
+            "choose files of a folder, and few.jsonl is a file; remove them",
+        ),
         (["--questions", "q.txt"], "wanted one question, or --questions FILE --out FILE"),
         (["--questions", "q.txt", "--out", "a.csv", "If?"], "wanted one question, or --questions FILE --out FILE"),
         (["--questions", "q.txt", "--out", "a.pdf"], "unknown ending of --out '.pdf'"),
@@ -107,6 +112,9 @@ def test_answers_are_written_as_json_lines_or_as_text(docs):
     Path("q.txt").write_text("If team1 had won, who would lead?\nIf team2 had won, who would lead?\n")
     for name in ("a.jsonl", "a.txt"):
         assert ask("--questions", "q.txt", "--out", name).returncode == 0
+    cells = ["=1+1", "@a", "-a", "-5", "+3.5%", "a"]
+    rendered = answer_files._render_file([{"answer": cell} for cell in cells], ".csv").decode().splitlines()[1:]
+    assert [row.strip(",") for row in rendered] == ["'=1+1", "'@a", "'-a", "-5", "+3.5%", "a"]
     answers = [json.loads(line) for line in Path("a.jsonl").read_text().splitlines()]
     assert [(answer["id"], answer["answer"]) for answer in answers] == [
         (f"{n}", f"team{n} is led by captain{n}") for n in (1, 2)
@@ -154,11 +162,17 @@ def test_a_threshold_is_fitted_on_ones_own_questions(docs):
     assert facts == {"threshold": 0.5, "questions": 5, "answered": 3, "wrong": 1, "without_answer": 2, "refused": 2}
     assert calibrate("--error", "0.4").stdout.splitlines() == [
         "threshold 0.5000: 3 answers to 5 questions", "1 of them wrong: 33% [6%, 79%]",
+        "fewer than 50 questions: with others the threshold may be quite different",
         "2 of 2 questions without an answer get none", "use it with: --threshold 0.5000, or in an experiment: reader.threshold = 0.5000",
     ]  # fmt: skip
     assert json.loads(calibrate("--json").stdout)["threshold"] == 0.9
     Path("own.csv").write_text("question,answers\n" + rows[1])
     none = calibrate()
-    assert (none.returncode, none.stdout[:34]) == (1, "no threshold keeps wrong answers t")
+    assert (none.returncode, none.stdout[:64]) == (
+        1,
+        "no threshold keeps wrong answers to 10%: of 1 answer 0 are right",
+    )
     Path("experiments/mine.toml").write_text(EXPERIMENT)
     assert "gives no confidence" in calibrate().stderr
+    Path("own.csv").write_text("question,answrs\n" + rows[0])
+    assert "own.csv: no question has an answer; wanted a column or key 'answers'" in calibrate().stderr

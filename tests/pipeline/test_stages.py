@@ -93,7 +93,7 @@ def test_a_variants_own_stage_is_not_replaced_by_its_bases():
     toy.answers(dict.fromkeys(range(4), "captain0"))
     stages.run(Run(base))
     before = toy.stamps(variant.folder)
-    with pytest.raises(IfqaError, match=r"make it with: ifqa retrieve mine\+k=1"):
+    with pytest.raises(IfqaError, match=r"make it with: ifqa retrieve mine, with the same flags"):
         stages.read(Run(override(base, {"k": 1})))
     with pytest.raises(IfqaError, match=r"was made from other inputs \(changed: questions\)"):
         stages.read(Run(variant))

@@ -95,7 +95,11 @@ def test_changed_labels_and_questions_are_refused_with_the_reason():
 
 @pytest.mark.parametrize(
     ("key", "reason"),
-    [("passages", "the passages of the corpus changed"), ("version", "different versions of the scorer")],
+    [
+        ("passages", "the passages of the corpus changed"),
+        ("version", "different versions of the scorer"),
+        ("measured_by", "of your own"),
+    ],
 )
 def test_another_corpus_and_another_scorer_are_refused_with_the_reason(good, key, reason):
     shutil.copytree("experiments/good/score", "stored")

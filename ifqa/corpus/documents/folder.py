@@ -135,6 +135,7 @@ def _first_bytes(path: str) -> bytes:
 
 
 def _matches_any(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a relative path matches a pattern; one without a slash is matched against the last part of the path."""
-    stripped, last = [pattern.rstrip("/") for pattern in patterns], name.rpartition("/")[2]
+    """Whether a relative path matches a pattern, in any case; one without a slash is matched against the path's last part."""
+    stripped, name = [pattern.rstrip("/").lower() for pattern in patterns], name.lower()
+    last = name.rpartition("/")[2]
     return any(fnmatchcase(name if "/" in pattern else last, pattern) for pattern in stripped)

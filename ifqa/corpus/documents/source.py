@@ -26,7 +26,7 @@ _FILES, _SIZE = 256, 8_000_000  # files in a unit, and their bytes
 _LISTED = 200  # skipped files in a unit; its line in the log has a length limit
 _NAMED = 8  # files to name in a message
 #: Kind of skipped files that are only counted -> the noun.
-_KINDS = {"hidden": "hidden", "link": "links", "other": "of other file types", "special": "pipes or devices"}
+_KINDS = {"hidden": "hidden", "link": "linked", "other": "of other file types", "special": "pipe or device"}
 _KINDS |= {"ifqa": "written by ifqa"}
 
 
@@ -212,7 +212,8 @@ class Documents(Source):
             yield f"all skipped files, with reasons: {build.listed}"
 
     def explain_empty(self, build: BuildReport) -> str:
-        return "; ".join(_describe_skipped(build.bad)) or f"no file in {self.path}"
+        chosen = " that include and exclude allow" if self.include or self.exclude else ""
+        return "; ".join(_describe_skipped(build.bad)) or f"no file in {self.path}{chosen}"
 
 
 def _hash_file(file: FolderFile, before: Sequence[int | str]) -> str:

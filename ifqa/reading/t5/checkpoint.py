@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 #: Reader -> its default checkpoint. FiD's, which RAG reads too, is the adapter in this package. UnifiedQA's is CausalQA's
 #: (coling22-benchmark-for-causal-question-answering finetuning/train_unifiedqa.py:11).
-DEFAULT_CHECKPOINTS = {
-    "fid": str(BUNDLED / "weights" / "fid"),
-    "unifiedqa": "allenai/unifiedqa-v2-t5-base-1363200",
-}
+DEFAULT_CHECKPOINTS = {"fid": str(BUNDLED / "weights" / "fid"), "unifiedqa": "allenai/unifiedqa-v2-t5-base-1363200"}
 MAX_TOKENS = 250  # most tokens of question and passage, as in training FiD's published readers (FiD README:121)
 TOKENIZER = "google-t5/t5-base"  # the tokenizer of all T5 models of version 1 (FiD test_reader.py:89)
 _CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"

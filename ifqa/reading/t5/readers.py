@@ -21,15 +21,8 @@ from ifqa.errors import ConfigError, IfqaError, MissingInput, PluginError
 from ifqa.models.causal_lm import base_model, download_hint, is_adapter
 from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.protocols import PathSetting, ProgressCallback, RankedPassages, Reader, Requirement, no_progress
-from ifqa.reading.t5.checkpoint import (
-    DEFAULT_CHECKPOINTS,
-    checkpoint_folder,
-    encode_texts,
-    fingerprint_checkpoint,
-    load_t5_manifest,
-    open_checkpoint,
-    suggest_checkpoint,
-)
+from ifqa.reading.t5 import checkpoint as checkpoints
+from ifqa.reading.t5.checkpoint import DEFAULT_CHECKPOINTS, checkpoint_folder, load_t5_manifest
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, NotNegative, Positive, Precision, YesNo, check_arguments
 
@@ -54,7 +47,7 @@ class T5Generator:
         from ifqa.reading.t5.fusion_in_decoder import batch_limits
 
         device = resolve_device(device)
-        stored = open_checkpoint(checkpoint, tokenizer, reader)
+        stored = checkpoints.open_checkpoint(checkpoint, tokenizer, reader)
         changes: dict[str, Any] = {"max_tokens": max_tokens} if max_tokens else {}
         named = {"titles": titles, "encoder_eos": encoder_eos}
         changes |= {name: setting == "yes" for name, setting in named.items() if setting != "auto"}
@@ -71,7 +64,7 @@ class T5Generator:
 
         if not texts:  # batch_decode gives one text for an empty batch
             return []
-        features = encode_texts(self._tokenizer, list(chain.from_iterable(texts)), self.conventions)
+        features = checkpoints.encode_texts(self._tokenizer, list(chain.from_iterable(texts)), self.conventions)
         generated = (decode or generate_answers)(
             self.model, features, list(map(len, texts)), max_answer_tokens=self.max_answer_tokens, beams=self.beams,
             limits=self.limits,
@@ -92,7 +85,7 @@ class T5Reader(Reader):
         name = checkpoint or DEFAULT_CHECKPOINTS[cls.trainer]
         try:
             missing = [folder for folder in group_folders(name, root).values() if download_hint(folder, root)]
-            remedy = suggest_checkpoint(cls.trainer) if missing else ""
+            remedy = checkpoints.suggest_checkpoint(cls.trainer) if missing else ""
             if missing and is_adapter(root / missing[0]):
                 remedy = f"its base model {base_model(root / missing[0])}: {download_hint(missing[0], root)}"
             return [Requirement(f"the checkpoint {name}", remedy)]
@@ -111,7 +104,7 @@ class T5Reader(Reader):
 
     @classmethod
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object) -> str:
-        return fingerprint_checkpoint(checkpoint_folder(checkpoint, cls.trainer), cls.trainer, tokenizer)
+        return checkpoints.fingerprint_checkpoint(checkpoint_folder(checkpoint, cls.trainer), cls.trainer, tokenizer)
 
 
 class Fid(T5Reader):

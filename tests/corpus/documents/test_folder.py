@@ -64,7 +64,7 @@ def test_documents_are_read_and_other_files_listed_and_the_folder_is_unchanged(d
         "notes/linked.txt": "a link; links are not followed", "notes/loop": "a link; links are not followed",
     }  # fmt: skip
     message = capsys.readouterr().err
-    assert "left out: 2 hidden, 2 links, 1 of other file types\n" in message
+    assert "left out: 2 hidden, 2 linked, 1 of other file types\n" in message
     assert "left out: big.txt: 3 MB, more than max_mb = 2\n" in message
 
 
@@ -132,7 +132,7 @@ def test_articles_and_documents_of_a_corpus_are_reported_apart(docs, capsys):
     stages.build_passages(replace(notes, sources=({"format": "articles", "path": "a.jsonl"}, *notes.sources)))
     message = capsys.readouterr().err
     assert "1 bad page: indexes/mine/passages/bad_pages.jsonl\n" in message
-    assert "left out: 1 hidden, 2 links\n" in message
+    assert "left out: 1 hidden, 2 linked\n" in message
     assert "left out: empty.txt: empty\n" in message
     assert "a b" not in message
 
@@ -150,7 +150,7 @@ def test_a_file_whose_name_is_not_utf_8_is_read_once(docs, monkeypatch):
     ("settings", "wanted"),
     [
         ({"include": ["*.pdf"]}, {"manuals/annual report.pdf", "manuals/broken.pdf", "manuals/handbook.pdf", "manuals/scanned.pdf"}),
-        ({"include": ["web/*"], "exclude": ["*.htm"]}, {"web/ferry.html"}),
+        ({"include": ["WEB/*"], "exclude": ["*.HTM"]}, {"web/ferry.html"}),
         ({"exclude": ["notes", "*.pdf", "web/", "books", "*.csv"]}, {"manuals/lease.docx", "tools.jsonl"}),
     ],
 )  # fmt: skip
