@@ -158,9 +158,7 @@ def calibrate(
         })  # fmt: skip
     elif interval is None or threshold is None:
         counts = f"of {pluralize(len(answers), 'answer')} {sum(right)} are right"
-        print_line(
-            f"no threshold keeps wrong answers to {error:.0%}: {counts}, and the most confident are wrong more often"
-        )
+        print_line(f"no threshold keeps wrong answers to {error:.0%}: {counts}, the most confident too seldom")
     else:
         share, low, high = interval
         print_line(

@@ -133,8 +133,8 @@ def split_line(line: str, delimiter: str, where: str) -> list[str]:
     try:
         return next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error as error:
-        mend = "save the file with the line ends of Unix or Windows"
-        raise FormatError(f"{where}: invalid line ({error}); {mend}") from error
+        problem, mend = str(error).partition(" - ")[0], "save the file with the line ends of Unix or Windows"
+        raise FormatError(f"{where}: invalid line ({problem}); {mend}") from error
 
 
 def split_cell(cell: object, where: str, separator: str = "|") -> object:

@@ -168,8 +168,7 @@ def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Worker
 
 def _require_all(folder: Path, command: str) -> None:
     """Raise IfqaError if a request of these predictions failed: a probe would count that as a loss."""
-    manifest = read_manifest(folder)
-    if manifest and (retry := manifest["record"].get("retry")):
+    if (manifest := read_manifest(folder)) and (retry := manifest["record"].get("retry")):
         raise IfqaError(f"{folder}: {retry} questions have no complete answer; ask them again: {command}")
 
 

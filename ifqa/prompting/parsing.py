@@ -89,9 +89,8 @@ class AnswerParser(StrictModel):
     def _answer_lines(self, text: str, labels: tuple[str, ...]) -> list[str]:
         """The lines up to the answer, before the model continues with another question."""
         if self.rule == "last marker":
-            text = re.sub(
-                rf"(?<=[.!?)\"'”’。])[ \t]+(?={_AROUND}{_marker(self.answer)})", "\n", text, flags=re.IGNORECASE
-            )
+            before = rf"(?<=[.!?)\"'”’。])[ \t]+(?={_AROUND}{_marker(self.answer)})"
+            text = re.sub(before, "\n", text, flags=re.IGNORECASE)
         lines, answered = text.split("\n"), False
         for n, line in enumerate(lines):
             if answered and line.lstrip().startswith(labels):

@@ -63,15 +63,9 @@ class Gate:
         for measure in self.measures:
             row = measure.difference.to_dict() | {"p": measure.p, "noticed": measure.noticed, "failed": measure.failed}
             rows.append(row | {"worse": [question.id for question, _, _ in measure.worse]})
+        about = {"a": self.first, "b": self.second, "questions": self.questions}
         p = "one-sided, for a loss, corrected by Holm's method"
-        return {
-            "a": self.first,
-            "b": self.second,
-            "questions": self.questions,
-            "p": p,
-            "failed": self.failed,
-            "measures": rows,
-        }
+        return about | {"p": p, "failed": self.failed, "measures": rows}
 
     def show(self, console: Console, count: int) -> None:
         """Print the table and, for each measure that got worse, `count` of the questions that lost most."""

@@ -35,7 +35,7 @@ class Fusion(Retriever):
             raise ConfigError("fusion needs weights of at least 0, and one above 0")
         if method == "weighted" and any(isinstance(part.retriever, SinglePart) for part in parts):
             raise ConfigError(
-                'weighted fusion needs scores above 0, and a reranker\'s may be below; set method = "rrf"'
+                'weighted fusion needs scores above 0, which a reranker\'s may not be; set method = "rrf"'
             )
         self._parts, self._method, self._rrf_k = parts, method, rrf_k
         self.trained_on = tuple(sha256 for part in parts for sha256 in part.retriever.trained_on)

@@ -160,6 +160,6 @@ def test_wrong_fusion_settings_are_refused_in_one_line(retriever, message):
 
 def test_scores_of_a_reranker_are_not_weighted():
     reranker = Part(SinglePart("rerank", [Part(Scripted(), 9)]), 9)
-    with refused('a reranker\'s may be below; set method = "rrf"'):
+    with refused('which a reranker\'s may not be; set method = "rrf"'):
         Fusion(parts=[reranker, reranker])
     Fusion(parts=[reranker, reranker], method="rrf")

@@ -5,6 +5,7 @@ Gold passages of counterfactual questions often hold no answer (`ceiling`), and 
 
 import math
 import unicodedata
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
@@ -70,12 +71,20 @@ def chance_floor(questions: Sequence[Question], depths: Sequence[int] = ANSWER.d
     They are drawn without replacement from the distinct gold passages of all other `questions`; if fewer than K, all are taken.
     """
     pool = {text: token_line(text) for question in questions for text in question.gold_passages}
+    numbers = {text: number for number, text in enumerate(pool)}
+    lines, holding = [*pool.values()], defaultdict[str, set[int]](set)  # token -> the lines with it
+    for number, line in enumerate(lines):
+        for token in line.split():
+            holding[token].add(number)
     sums = dict.fromkeys(depths, 0.0)
     for question in questions:
-        answers = [line for line in map(token_line, question.answers) if line != " "]
-        others = [line for text, line in pool.items() if text not in question.gold_passages]
-        misses = sum(not any(answer in line for answer in answers) for line in others)
+        own, hits = {numbers[text] for text in question.gold_passages}, set[int]()
+        for answer in filter(str.strip, map(token_line, question.answers)):
+            rarest = min((holding.get(token, set()) for token in answer.split()), key=len)
+            hits |= {number for number in rarest if answer in lines[number]}
+        others = len(pool) - len(own)
+        misses = others - len(hits - own)
         for k in depths:
-            size = min(k, len(others))
-            sums[k] += 1 - math.comb(misses, size) / math.comb(len(others), size)
+            size = min(k, others)
+            sums[k] += 1 - math.comb(misses, size) / math.comb(others, size)
     return {f"answer@{k}": total / len(questions) for k, total in sums.items()}
