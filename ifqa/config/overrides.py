@@ -74,8 +74,8 @@ def _apply_changes(experiment: Experiment, changes: Mapping[str, object]) -> Exp
             if section is None:
                 raise ConfigError(f"experiment {experiment.name} has no [{section_name}] whose {setting} could change")
             sections[section_name] = {**section, setting: value}
-            if (section_name, setting) == ("retriever", "k") and "parts" in section and isinstance(value, int):
-                sections[section_name]["parts"] = _deepen(section["parts"], section["k"], value)
+            if setting == "k" and "parts" in section and isinstance(value, int) and value > section["k"]:
+                sections[section_name]["parts"] = _deepen(section["parts"], value)
         elif (key, value) == ("reader", NO_READER):
             sections.pop("reader", None)
         elif key in ("retriever", "reader"):  # keeps only k and passages of the old plugin's settings
@@ -100,14 +100,10 @@ def _apply_changes(experiment: Experiment, changes: Mapping[str, object]) -> Exp
     return parse_experiment(experiment.name, sections, where, experiment.root, experiment.plugins)
 
 
-def _deepen(parts: Sequence[Mapping[str, Any]], before: int, k: int) -> list[dict[str, Any]]:
-    """The parts of a retriever whose `k` changes: those that return as many passages as it does still do."""
-    changed = []
-    for part in parts:
-        depth = part["k"] if part["k"] < before else max(part["k"], k)
-        inner = {"parts": _deepen(part["parts"], part["k"], depth)} if "parts" in part else {}
-        changed.append({**part, "k": depth, **inner})
-    return changed
+def _deepen(parts: Sequence[Mapping[str, Any]], k: int) -> list[dict[str, Any]]:
+    """The parts of a retriever, each with at least `k` passages."""
+    inner = ({"parts": _deepen(part["parts"], k)} if "parts" in part else {} for part in parts)
+    return [{**part, "k": max(part["k"], k), **more} for part, more in zip(parts, inner, strict=True)]
 
 
 def write_resolved(experiment: Experiment) -> None:

@@ -189,7 +189,9 @@ class CompletionCache:
         try:
             if is_new:  # by name: closing another handle on the file would release SQLite's locks of this process
                 self.path.chmod(0o600)  # prompts and answers may be private; SQLite's other files get the same mode
-            # SQLite's default, a rollback journal, needs only locks, so it also works on a network file system
+            with suppress(sqlite3.OperationalError):  # another process has it open
+                # A rollback journal needs only locks, so it also works on a network file system
+                connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("PRAGMA synchronous = EXTRA")  # commits survive a power failure
             connection.execute("PRAGMA temp_store = MEMORY")
             if not self._version(connection):
@@ -318,6 +320,9 @@ class CacheWriter:
                     with transaction(self._connection):
                         store_rows(self._connection, rows)
                 except sqlite3.Error as error:
+                    if _error_code(error) == sqlite3.SQLITE_BUSY:
+                        logger.warning(f"{self._cache.path}: another program is using it; an answer waits to be stored")
+                        continue
                     full = self._cache.error_of(error, "requests have stopped, received answers are stored")
                     if _error_code(error) not in _FULL or not self._shrink_reserve(_max_bytes(self._model, request)):
                         raise self._cache.error_of(error, "requests have stopped, an answer is lost") from error

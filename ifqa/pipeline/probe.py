@@ -16,7 +16,6 @@ import logging
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TypeVar
 
 from ifqa.clauses import Clauses, as_question, split_question
@@ -30,7 +29,7 @@ from ifqa.pipeline.system import Session, System
 from ifqa.records import Hit, Question
 from ifqa.scoring.aggregation import aggregate_rows
 from ifqa.scoring.per_question import score_question
-from ifqa.storage.artifacts import Artifact, compute_fingerprint, lock, read_manifest
+from ifqa.storage.artifacts import Artifact, compute_fingerprint, lock, read_manifest, warn_of_failures
 from ifqa.storage.files import read_json, write_json
 from ifqa.workers.pool import Workers
 
@@ -102,12 +101,11 @@ def probe(run: Run, workers: Workers | None = None) -> list[Loss]:
     """Read the questions of a finished experiment again under each probe; the results are kept in `probe/`.
 
     A finished probe is not read again, and an interrupted one resumes. A language model's caps hold for all probes together.
-    IfqaError if the experiment has no reader or was not run, if no probe changes a question, or if one has no complete answer.
+    IfqaError if the experiment has no reader or was not run, or if no probe changes a question.
     """
     experiment, depth = run.experiment, run.reader["passages"]
     run.inputs("score")  # raises if an earlier stage is missing or stale
     session = Session()
-    _require_all(experiment.folder / "read", f"ifqa read {experiment.name}")
     with lock(experiment.folder):
         rankings = rankings_of(experiment, run.questions)
         usual: Pairs = [(question, ranking[:depth]) for question, ranking in zip(run.questions, rankings, strict=True)]
@@ -117,7 +115,9 @@ def probe(run: Run, workers: Workers | None = None) -> list[Loss]:
         for name, pairs in changed.items():
             if pairs:
                 _read(run, name, pairs, session, workers or Workers())
-                _require_all(experiment.folder / FOLDER / name, f"ifqa probe {experiment.name}")
+        for part in (experiment.folder / "read", *(experiment.folder / FOLDER / name for name in PROBES)):
+            if manifest := read_manifest(part):
+                warn_of_failures(part, manifest["record"].get("retry"))
         folder = experiment.folder / FOLDER / SCORE
         with Artifact(folder).make(lambda: loss_inputs(Run(experiment))) as work:
             if work is not None:
@@ -164,12 +164,6 @@ def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Worker
             logger.info(str(estimate_requests(run, system, requests, f"probe {name}")).strip())
         ask(work, run, "read", session, workers, ProbeInputs(folder, questions, rankings))
     logger.info(f"{folder}: {pluralize(len(changed), 'question')} read")
-
-
-def _require_all(folder: Path, command: str) -> None:
-    """Raise IfqaError if a request of these predictions failed: a probe would count that as a loss."""
-    if (manifest := read_manifest(folder)) and (retry := manifest["record"].get("retry")):
-        raise IfqaError(f"{folder}: {retry} questions have no complete answer; ask them again: {command}")
 
 
 def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:

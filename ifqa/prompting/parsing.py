@@ -23,7 +23,7 @@ from ifqa.settings import StrictModel
 
 Rule = Literal["first line", "last marker", "json", "whole"]
 #: Raise a rule's version when it parses completions differently, so that its answers are parsed again.
-RULE_VERSIONS: dict[Rule, str] = {"last marker": "2"}
+RULE_VERSIONS: dict[Rule, str] = {"last marker": "3"}
 
 _AROUND = r"[*_\"'`]{0,4}"  # marks before a marker
 _NOTHING = re.compile(r"[\s`*_#>~-]*")
@@ -89,8 +89,8 @@ class AnswerParser(StrictModel):
     def _answer_lines(self, text: str, labels: tuple[str, ...]) -> list[str]:
         """The lines up to the answer, before the model continues with another question."""
         if self.rule == "last marker":
-            before = rf"(?<=[.!?)\"'”’。])[ \t]+(?={_AROUND}{_marker(self.answer)})"
-            text = re.sub(before, "\n", text, flags=re.IGNORECASE)
+            marker, any_case = re.escape(self.answer), rf"(?<=[.!?。])[ \t]+(?=(?i:{_AROUND}{_marker(self.answer)}))"
+            text = re.sub(rf"(?<=[)\"'”’])[ \t]+(?={marker})|{any_case}", "\n", text)
         lines, answered = text.split("\n"), False
         for n, line in enumerate(lines):
             if answered and line.lstrip().startswith(labels):

@@ -193,8 +193,8 @@ def _words(text: str) -> set[str]:
     return {word for word in re.findall(r"\w+", text.lower()) if len(word) > 3}
 
 
-#: The beginning of a cell that a spreadsheet computes; "-5" and "+3.5%" are numbers.
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?!\d[\d.,]*%?$)")
+#: A cell that a spreadsheet computes; "-5 km" and "+44 20" do nothing there.
+_FORMULA = re.compile(r"[=@\t\r]|[+-].*[|!(=]")
 _BATCH = 8  # questions that an interrupted run can lose
 _ENDINGS = (".jsonl", ".csv", ".txt")
 _SUPPORT_COLUMNS = ("source", "sentence", "computed")  # of a .csv; JSON has these values under other keys
@@ -276,10 +276,10 @@ def _inputs(questions: Sequence[Question], system: System, threshold: float | No
     inputs: dict[str, object] = {"questions": fingerprint_questions(list(questions)), "threshold": threshold}
     inputs |= {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
     inputs |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
-    if run.corpus:
-        inputs["indexes"] = {name: run.corpus.identity_of_index(name) for name in experiment.indexes}
-    manifest = artifacts.read_manifest(experiment.corpus_folder / "passages") if experiment.corpus else None
-    return inputs | ({"passages": artifacts.compute_fingerprint(manifest["inputs"])} if manifest else {})
+    for part in ["passages", *experiment.indexes] if experiment.corpus else ():
+        if manifest := artifacts.read_manifest(experiment.corpus_folder / part):
+            inputs[part] = artifacts.compute_fingerprint(manifest["inputs"])
+    return inputs
 
 
 def _cell(content: object) -> object:
@@ -295,7 +295,7 @@ def _render_file(records: Iterable[Mapping[str, object]], ending: str) -> bytes:
     if ending == ".csv":
         table = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
         table.writeheader()
-        table.writerows({key: _cell(value) for key, value in record.items()} for record in records)
+        table.writerows({key: value if key == "id" else _cell(value) for key, value in row.items()} for row in records)
     else:
         text.writelines(f"{' '.join(str(record['answer']).split())}\n" for record in records)
     return text.getvalue().encode("utf-8", "replace")

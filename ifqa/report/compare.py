@@ -20,7 +20,7 @@ from ifqa.scoring.aggregation import QuestionSample, aggregate_rows
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.statistics import holm_correction
 from ifqa.scoring.stored_scores import QuestionRow, read_rows, read_scores, row_score
-from ifqa.storage.artifacts import Artifact
+from ifqa.storage.artifacts import Artifact, warn_of_failures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -222,7 +222,7 @@ class ScoredExperiment:
         scores = self.run.artifact("score")
         scores.require(command)
         self.inputs = scores.require(command, self.run.inputs("score"))["inputs"]
-        _refuse_incomplete(scores.folder, f"run it again: {command}")
+        warn_of_failures(scores.folder, read_scores(scores.folder)["retry"])
         self.name, self.rows = experiment.name, {row["id"]: row for row in read_rows(scores.folder)}
 
     @property
@@ -243,7 +243,7 @@ class StoredScores:
             raise MissingInput(f"{folder} has no scores; wanted a copy of experiments/NAME/score")
         if scores.damage:
             raise DamagedArtifact(f"{folder}: {scores.damage} is missing or was changed; copy the score folder again")
-        _refuse_incomplete(scores.folder, "copy those of a complete run")
+        warn_of_failures(scores.folder, read_scores(scores.folder)["retry"])
         self.inputs = scores.manifest["inputs"]
         self.name, self.rows = str(folder), {row["id"]: row for row in read_rows(scores.folder)}
 
@@ -253,12 +253,6 @@ class StoredScores:
 
     def predictions(self) -> Iterable[Prediction]:
         return [Prediction(row["id"], row.get("answer", "")) for row in self.rows.values()]
-
-
-def _refuse_incomplete(folder: Path, mend: str) -> None:
-    """Refuse scores of a run some of whose requests failed: the answers would count as wrong."""
-    if retry := read_scores(folder)["retry"]:
-        raise MissingInput(f"{folder}: {retry} questions have no complete answer; {mend}")
 
 
 def _sample(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist, stdev
+from typing import Any
 
 from rich.console import Console
 
@@ -22,7 +23,6 @@ LEVEL = 0.05  # the most that the chance of a false alarm is, over all measures 
 _REASONS = {
     "version": "scored by different versions of the scorer",
     "benchmark": "scored by different versions of the benchmark",
-    "measured_by": "scored by other measures of your own, or other versions of them",
     "training": "the training questions, which decide the subsets, changed",
     "passages": "the passages of the corpus changed",
 }
@@ -143,6 +143,9 @@ def _refuse_changes(a: ScoredExperiment | StoredScores, b: ScoredExperiment) -> 
         other = len(ids ^ a.rows.keys())
         change = f"{other:,} questions are not in both" if other else "the texts or labels of their questions changed"
         raise ConfigError(f"{wanted}: {change}; score both on the same questions, or store new scores to compare with")
+    modules: list[Any] = [scores.inputs.get("measured_by", {}) for scores in (a, b)]
+    if changed := [name for name in modules[0].keys() & modules[1].keys() if modules[0][name] != modules[1][name]]:
+        raise ConfigError(f"{wanted}: measured by another {min(changed)}; run both again, or store new scores")
     for key, reason in _REASONS.items():
         if a.inputs.get(key) != b.inputs.get(key):
             raise ConfigError(f"{wanted}: {reason}; run both again, or store new scores to compare with")

@@ -7,8 +7,10 @@ from ifqa.errors import ConfigError
 from ifqa.llms.budget import COUNTS
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult, StageUsage
-from ifqa.retrieval.composition import Part, SinglePart
+from ifqa.retrieval.composition import Part
 from ifqa.settings import Natural, check_arguments
+
+_TIE = 1e-9  # a best score up to this is 0, but for rounding
 
 
 class Fusion(Retriever):
@@ -21,7 +23,7 @@ class Fusion(Retriever):
     def __init__(
         self, *, parts: Sequence[Part], method: Literal["rrf", "weighted"] = "weighted", rrf_k: Natural = 60
     ) -> None:
-        """Raises ConfigError if there are fewer than two parts, a weight is below 0, all are 0, or "weighted" gets a reranker.
+        """Raises ConfigError if there are fewer than two parts, a weight is below 0, or all weights are 0.
 
         Args:
             parts: at least two.
@@ -33,10 +35,6 @@ class Fusion(Retriever):
             raise ConfigError(f"fusion needs at least two [[retriever.parts]], found {len(parts)}")
         if any(part.weight < 0 for part in parts) or not any(part.weight for part in parts):
             raise ConfigError("fusion needs weights of at least 0, and one above 0")
-        if method == "weighted" and any(isinstance(part.retriever, SinglePart) for part in parts):
-            raise ConfigError(
-                'weighted fusion needs scores above 0, which a reranker\'s may not be; set method = "rrf"'
-            )
         self._parts, self._method, self._rrf_k = parts, method, rrf_k
         self.trained_on = tuple(sha256 for part in parts for sha256 in part.retriever.trained_on)
 
@@ -77,15 +75,17 @@ def fuse_by_score(
 
     Unlike ranks and min-max normalisation, this keeps the lead of the first passage. A passage that a ranking lacks gets the
     score of the ranking's last passage, or 0 if the ranking is shorter than its depth, because then it holds every passage with
-    a score. Raises ConfigError if the best score of a ranking is not above 0.
+    a score. A best score of 0, as a reranker gives equal passages, counts for nothing; ConfigError if one is below 0.
     """
     fused: dict[str, float] = dict.fromkeys((hit.passage_id for ranking in rankings for hit in ranking), 0.0)
     for ranking, weight, depth in zip(rankings, weights, depths or [0] * len(rankings), strict=True):
         if not ranking or not weight:
             continue
         top = ranking[0].score
-        if top <= 0:
-            fault = f"weighted fusion needs rankings whose best score is above 0, found {top:g}"
+        if abs(top) < _TIE:
+            continue
+        if top < 0:
+            fault = f"weighted fusion needs rankings whose best score is at least 0, found {top:g}"
             raise ConfigError(f'{fault}; set method = "rrf"')
         shares = {hit.passage_id: hit.score / top for hit in ranking}
         last = ranking[-1].score / top if len(ranking) >= depth else min(0.0, ranking[-1].score / top)

@@ -90,6 +90,12 @@ def _has_inputs(manifest: Manifest, inputs: Mapping[str, object]) -> bool:
     return compute_fingerprint(manifest["inputs"]) == compute_fingerprint(inputs)
 
 
+def warn_of_failures(folder: Path, retry: object) -> None:
+    """Say how many questions failed, before they are compared with others."""
+    if retry:
+        logger.warning(f"{folder}: {retry} failed, which counts as wrong; run it again to ask them again")
+
+
 def read_manifest(folder: Path) -> Manifest | None:
     """The manifest of a finished artifact; None if there is none. Raises IfqaError if the file is not a valid manifest."""
     path = folder / MANIFEST

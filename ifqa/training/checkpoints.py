@@ -248,12 +248,6 @@ def save_tensors(path: Path, tensors: "Mapping[str, Tensor]") -> None:
         write_bytes(handle, save(on_cpu, {"format": "pt"}))
 
 
-def refuse_other_rank(adapter: Path | None, rank: int) -> None:
-    """Refuse to train an adapter further with a rank that is not its own."""
-    if adapter and (own := read_json(adapter / SETTINGS).get("r")) != rank:
-        raise ConfigError(f"rank = {rank}, but {adapter} has rank {own}; set rank = {own}")
-
-
 def add_adapter(
     model: Any, rank: int, seed: int, adapter: Path | None, base: Path, task: str | None = None
 ) -> "PeftModel":

@@ -10,8 +10,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
-
 from ifqa.errors import ConfigError, FormatError
 from ifqa.formats.questions import read_questions
 from ifqa.models.hub import MINILM
@@ -47,7 +45,7 @@ class Extractive(EpochTrainer):
         average: number of trainings after the reading questions, with consecutive seeds, whose weights are averaged (Wortsman et
             al. 2022, "Model soups"). They stay in the folder `seeds` until the last is done.
         epochs: passes over the questions; 0 stops after the reading questions.
-        rank, negatives, dropout: rank of the stored adapters, negatives per question and pass, share of features dropped.
+        rank, negatives, dropout: rank of the stored adapters, up to 4 negatives per question and pass, share of dropped features.
         without_gold: share of a question's passes that read its negatives alone, where no candidate is right.
         reading_epochs, reading_rate, reading_batch: as `epochs`, `learning_rate` (five times as high for the heads) and `batch`.
         device: the bundled weights come from a CPU with bfloat16; on other hardware the last digits and a few answers differ.
@@ -71,7 +69,7 @@ class Extractive(EpochTrainer):
     epochs: Natural = 4
     rank: Positive = 64
     learning_rate: NotNegative = 5e-4
-    negatives: Annotated[int, Field(ge=0, le=4)] = 1  # of the four that an `Example` keeps
+    negatives: Natural = 1
     without_gold: PartShare = 0.2
     batch: Positive = 8
     dropout: PartShare = 0.1

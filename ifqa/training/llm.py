@@ -49,7 +49,7 @@ class Llm(EpochTrainer):
     passages: Annotated[int, Field(ge=1, le=DEPTH)] = 5  # a gold passage replaces the last if none was retrieved
     alone: Share = 0.5  # share of prompts with only the gold passages
     epochs: Positive = 1
-    rank: Positive = 32  # the rank of the adapters, on all linear layers
+    rank: Positive = 32  # of new adapters, on all linear layers; an adapter that is trained further keeps its own
     learning_rate: NotNegative = 3e-4
     batch: Positive = 8
     device_batch: Positive = 8  # questions in a forward pass; a divisor of `batch`
@@ -69,9 +69,7 @@ class Llm(EpochTrainer):
             raise ConfigError(
                 f"prompt {self.prompt!r} shows reasoning, which questions lack; wanted one such as 'short'"
             )
-        start = find_causal_lm(self.model)
-        refuse_family(self.model, start.family, dataset)
-        checkpoints.refuse_other_rank(start.adapter, self.rank)
+        refuse_family(self.model, find_causal_lm(self.model).family, dataset)
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Tune, and write peft's adapter and a `manifest.json`; questions without an answer are left out."""

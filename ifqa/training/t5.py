@@ -105,7 +105,6 @@ class T5Trainer(DataclassTrainer):
             "start": {"name": self.model, "sha256": start.fingerprint} | start.training,
         }
         if self.rank:
-            checkpoints.refuse_other_rank(start.adapter, self.rank)
             base = base_model(start.adapter) if start.adapter else self.model
             inputs["base"] = {"name": base, "sha256": weights_fingerprint(start.weights, only_weights=True)}
         if not checkpoints.begin_training(folder, inputs):

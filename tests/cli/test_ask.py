@@ -112,9 +112,9 @@ def test_answers_are_written_as_json_lines_or_as_text(docs):
     Path("q.txt").write_text("If team1 had won, who would lead?\nIf team2 had won, who would lead?\n")
     for name in ("a.jsonl", "a.txt"):
         assert ask("--questions", "q.txt", "--out", name).returncode == 0
-    cells = ["=1+1", "@a", "-a", "-5", "+3.5%", "a"]
-    rendered = answer_files._render_file([{"answer": cell} for cell in cells], ".csv").decode().splitlines()[1:]
-    assert [row.strip(",") for row in rendered] == ["'=1+1", "'@a", "'-a", "-5", "+3.5%", "a"]
+    cells = {"=1+1": "'=1+1", "@a": "'@a", "-2+3|x": "'-2+3|x", "-5 km": "-5 km", "+3.5%": "+3.5%"}
+    rendered = answer_files._render_file([{"id": "@1", "answer": cell} for cell in cells], ".csv").decode()
+    assert [row.strip(",") for row in rendered.splitlines()[1:]] == [f"@1,,{cell}" for cell in cells.values()]
     answers = [json.loads(line) for line in Path("a.jsonl").read_text().splitlines()]
     assert [(answer["id"], answer["answer"]) for answer in answers] == [
         (f"{n}", f"team{n} is led by captain{n}") for n in (1, 2)

@@ -89,6 +89,8 @@ def test_parts_return_as_many_passages_as_the_whole():
     assert depths(base(nested).retriever) == [20, 20, 20, 20]
     assert depths(override(base(nested), {"k": 50}).retriever) == [50, 50, 50, 50]
     assert depths(override(base(nested), {"k": 5}).retriever) == [5, 20, 20, 20]
+    shallow = OPEN | {"retriever": {"name": "fusion", "k": 30, "parts": [{"name": "bm25", "k": 20}, {"name": "dense"}]}}
+    assert depths(override(base(shallow), {"k": 100}).retriever) == [100, 100, 100]
     assert depths(override(base(), {"retriever": "ranker", "k": 300}).retriever) == [300, 300]
 
 

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -140,7 +141,14 @@ def test_a_failing_disk_and_a_disk_too_full_for_the_reserve_stop_requests(monkey
             assert server.requests == 0
 
 
-def test_the_reserve_takes_real_blocks_and_the_file_grows_by_less_than_was_reserved(tmp_path):
+def test_the_reserve_takes_real_blocks_and_file_and_journal_grow_by_less(tmp_path, monkeypatch):
+    sizes, store_rows = [0], cache.store_rows
+
+    def measure(connection, rows):
+        store_rows(connection, rows)
+        sizes.append((tmp_path / "completions.sqlite-journal").stat().st_size)
+
+    monkeypatch.setattr(cache, "store_rows", measure)
     requests = ask(*(f"{n} " * n for n in range(1, 200)), max_tokens=1000)
     with CacheWriter(CompletionCache(tmp_path), "m", requests, 4) as writer:
         stat = os.fstat(writer._ballast.fileno())
@@ -150,7 +158,25 @@ def test_the_reserve_takes_real_blocks_and_the_file_grows_by_less_than_was_reser
         for request in requests:
             before = file.stat().st_size
             assert writer.store(request, Completion("\N{PILE OF POO}" * 2000)) is None
-            assert file.stat().st_size - before <= cache._max_bytes("m", request)
+            assert 0 < sizes[-1] + file.stat().st_size - before <= cache._max_bytes("m", request)
+
+
+def test_an_answer_waits_for_a_program_that_reads_the_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cache, "BUSY", 0.1)
+    store, requests = CompletionCache(tmp_path), ask("a", "b")
+    with CacheWriter(store, "m", requests, 1) as writer:
+        writer.store(requests[0], Completion("a"))
+        with closing(sqlite3.connect(store.path)) as other:
+            rows = other.execute("SELECT record FROM completions UNION ALL SELECT record FROM completions")
+            next(rows)
+            waiting = threading.Thread(target=writer.store, args=(requests[1], Completion("b")))
+            waiting.start()
+            waiting.join(0.4)
+            assert waiting.is_alive()
+            rows.close()
+            waiting.join(60)
+    assert "another program is using it; an answer waits to be stored" in capsys.readouterr().err
+    assert len(store.get("m", requests)) == 2
 
 
 CLAIM = """

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from prediction_files import run_answers, write_predictions
@@ -15,6 +16,7 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
+from ifqa.report import gate
 from ifqa.report.gate import check_gate
 
 
@@ -95,11 +97,7 @@ def test_changed_labels_and_questions_are_refused_with_the_reason():
 
 @pytest.mark.parametrize(
     ("key", "reason"),
-    [
-        ("passages", "the passages of the corpus changed"),
-        ("version", "different versions of the scorer"),
-        ("measured_by", "of your own"),
-    ],
+    [("passages", "the passages of the corpus changed"), ("version", "different versions of the scorer")],
 )
 def test_another_corpus_and_another_scorer_are_refused_with_the_reason(good, key, reason):
     shutil.copytree("experiments/good/score", "stored")
@@ -108,6 +106,15 @@ def test_another_corpus_and_another_scorer_are_refused_with_the_reason(good, key
     Path("stored/manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(IfqaError, match=reason):
         check_gate(Path("stored"), good)
+
+
+def test_another_version_of_ones_own_measure_is_refused_and_a_further_measure_is_not():
+    a, b, more = (
+        SimpleNamespace(name="n", inputs={"measured_by": files}) for files in ({"m": "1"}, {"m": "2"}, {"o": "1"})
+    )
+    with pytest.raises(IfqaError, match="measured by another m; run both again"):
+        gate._refuse_changes(a, b)
+    gate._refuse_changes(a, more)
 
 
 @pytest.mark.parametrize(

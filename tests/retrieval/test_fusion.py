@@ -11,7 +11,7 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.protocols import LanguageModel, Retriever
 from ifqa.records import Completion, Hit, Question, SearchResult
-from ifqa.retrieval.composition import Part, SinglePart
+from ifqa.retrieval.composition import Part
 from ifqa.retrieval.fusion import Fusion, fuse_by_rank, fuse_by_score, top_hits
 from ifqa.retrieval.genread import GenRead
 from ifqa.retrieval.question_texts import Gold
@@ -59,7 +59,8 @@ def test_a_passage_gets_the_last_score_of_a_ranking_that_lacks_it_or_zero_if_it_
     few, many = [Hit("a", 20.0)], [Hit("b", 0.8), Hit("a", 0.6)]
     assert fuse_by_score([few, many], [1.0, 1.0], [5, 2]) == pytest.approx({"a": 1.75, "b": 1.0})
     assert fuse_by_score([few, many], [1.0, 1.0], [1, 2]) == pytest.approx({"a": 1.75, "b": 2.0})
-    with refused('best score is above 0, found -1; set method = "rrf"'):
+    assert fuse_by_score([[Hit("c", 0.0)], many], [1.0, 1.0]) == pytest.approx({"b": 1.0, "a": 0.75, "c": 0.75})
+    with refused('best score is at least 0, found -1; set method = "rrf"'):
         fuse_by_score([[Hit("a", -1.0)], [Hit("b", 1.0)]], [1.0, 1.0])
 
 
@@ -156,10 +157,3 @@ def test_the_usage_has_the_highest_count_of_any_part_and_questions_not_asked():
 def test_wrong_fusion_settings_are_refused_in_one_line(retriever, message):
     with refused(message):
         _ = System(Run(parse_experiment("x", sections(**retriever), "x.toml"))).retriever
-
-
-def test_scores_of_a_reranker_are_not_weighted():
-    reranker = Part(SinglePart("rerank", [Part(Scripted(), 9)]), 9)
-    with refused('which a reranker\'s may not be; set method = "rrf"'):
-        Fusion(parts=[reranker, reranker])
-    Fusion(parts=[reranker, reranker], method="rrf")

@@ -386,7 +386,7 @@ def _written(number: Number, question: str, amount: float | None = None) -> str 
     if amount == int(amount):
         text = f"{int(amount):,}" if amount >= 10000 else str(int(amount))
     else:
-        text = f"{amount:g}" if amount < 10_000 else f"{amount:,.6f}".rstrip("0")
+        text = f"{amount:g}" if amount < 10_000 else f"{amount:,}"
     text = f"{text} {tail}".strip()
     shown = f"{number.before}{text}{number.behind}"
     # "how many miles" and "in euros" name the unit of their answer

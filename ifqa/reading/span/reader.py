@@ -331,7 +331,7 @@ def _in_passage(pair: "EncodedPair", number: Number) -> Term:
     if number.unit.startswith("date"):
         shown = format_answer(pair.text, number.start, end, pair.question)
     else:
-        shown = text if text[0].isdigit() else _format_number(number)
+        shown = text if text[0].isdigit() and number.unit not in _PERIODS else _format_number(number)
     return Term(text, shown, "passage", number.start, end)
 
 

@@ -49,7 +49,7 @@ def test_a_computed_answer_names_its_numbers_and_their_words(question, words):
         ("It opened on 3 May 1999.", "If a week later?", 'May 10, 1999 = May 3, 1999 (passage: "3 May 1999") + 1 week (question: "a week later")'),
         ("It opened in May 1999.", "If two months earlier, in which month?", 'March = May 1999 (passage) - 2 months (question: "two months earlier")'),
         ("It came third.", "If two places later, where?", 'fifth = 3 (passage: "third") + 2 (question: "two")'),
-        ("It lasted 2 hours.", "If 30 minutes shorter, how long?", '90 minutes = 2 (passage) - 30 minutes (question: "30 minutes shorter")'),
+        ("It lasted 2 hours.", "If 30 minutes shorter, how long?", '90 minutes = 2 hours (passage: "2") - 30 minutes (question: "30 minutes shorter")'),
         ("Its 900 rounds.", "If 10% more, what?", '990 = 900 (passage) + 10% (question: "10% more")'),
     ],
 )  # fmt: skip
