@@ -135,7 +135,7 @@ def evaluate(
     scheme = load_scheme(benchmark, tuple(measures), _check_root(root), split)
     by_question: dict[str, Prediction] = {}
     for prediction in _predictions(answers, split_questions):
-        if not isinstance(prediction, Prediction) or not isinstance(prediction.answer, str):
+        if not isinstance(prediction, Prediction) or {type(prediction.question_id), type(prediction.answer)} != {str}:
             raise IfqaError(f"wanted a text or a Prediction for each answer, found {prediction!r:.80}")
         if prediction.question_id in by_question:
             raise IfqaError(f"question {prediction.question_id} is answered twice; give one prediction for each")

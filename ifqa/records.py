@@ -167,7 +167,10 @@ class Explanation:
         terms = self.calculation.terms if self.calculation else ()
         spans = {(term.start, term.end) for term in terms if term.source == "passage"} or {self.span}
         first, last = self.sentence if sentence else (0, len(text))
-        edges = [edge for span in sorted(spans) if first <= span[0] and span[1] <= last for edge in span]
+        edges: list[int] = []
+        for start, end in sorted(spans):
+            if max([first, *edges[-1:]]) <= start and end <= last:  # of two that overlap, the first
+                edges += (start, end)
         return [text[start:end] for start, end in pairwise([first, *edges, last])]
 
 

@@ -112,3 +112,5 @@ def test_the_answer_or_the_terms_in_the_passage_are_marked():
     computed = Explanation("p", (0, 21), (16, 20), Calculation("42", "minus, plus", (CLOSED, BUILT, LATER)))
     assert computed.pieces(TEXT) == ["It was built in ", "1951", ". It closed in ", "1990", "."]
     assert computed.pieces(TEXT, sentence=True) == ["It was built in ", "1951", "."]
+    overlapping = Calculation("1", "plus", tuple(Term("x", "1", "passage", at, at + 4) for at in (0, 2)))
+    assert Explanation("p", (0, 8), (0, 4), overlapping).pieces("abcdefgh") == ["", "abcd", "efgh"]

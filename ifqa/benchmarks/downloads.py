@@ -18,6 +18,7 @@ def fetch_files(benchmark: Benchmark, source: Path | None = None) -> Iterator[st
     """
     if not benchmark.downloads:
         yield f"{benchmark.name}: nothing to fetch: its questions are bundled or your own"
+        return
     if source and not source.is_dir():
         raise MissingInput(f"--from {source}: no such folder")
     if source and not any((source / file).exists() for file in benchmark.downloads):

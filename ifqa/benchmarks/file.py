@@ -111,9 +111,7 @@ def _read_questions(path: Path) -> tuple[Question, ...]:
     if not questions:
         raise FormatError(f"{path}: wanted questions, found none")
     if len({bool(question.group) for question in questions.values()}) > 1:
-        raise FormatError(
-            f"{path}: some questions have a 'group', others have none; give all questions a group, or none"
-        )
+        raise FormatError(f"{path}: some questions have a 'group', others have none; give all a group, or none")
     return tuple(questions.values())
 
 

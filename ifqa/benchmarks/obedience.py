@@ -20,7 +20,7 @@ from typing import ClassVar, Literal, NamedTuple
 from ifqa.benchmarks.file import File
 from ifqa.benchmarks.ifqa import IfQA, Sample
 from ifqa.clauses import as_question, split_question
-from ifqa.errors import FormatError, MissingInput, unknown_name
+from ifqa.errors import ConfigError, FormatError, MissingInput, unknown_name
 from ifqa.protocols import Benchmark, SetMeasure
 from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.exact_match import exact_match, normalize
@@ -95,8 +95,11 @@ class Obedience(Benchmark):
         return [path for part in split.split("+") for path in self._part_files(part)]
 
     def family(self, split: str) -> str:
-        """That of its questions from IfQA."""
-        return next((self._ifqa.family(part) for part in split.split("+") if part in self._ifqa.splits), "")
+        """That of its questions from IfQA; ConfigError if these are of both."""
+        families = {self._ifqa.family(part) for part in split.split("+") if part in self._ifqa.splits}
+        if len(families) > 1:
+            raise ConfigError(f"obedience {split}: {' and '.join(sorted(families))} share questions; name one of them")
+        return "".join(families)
 
     def questions(self, split: str) -> list[Question]:
         """The pairs of a split: each question, followed by its twin."""

@@ -103,7 +103,7 @@ def _prompt(ask_one: Callable[[str], "Answer"], show: Callable[["Answer"], objec
         import readline  # noqa: F401  # gives input() line editing and a history
     print('Ask "If ..., ...?"; an empty line ends.', file=sys.stderr)
     with suppress(EOFError):
-        while line := input("> ").strip():
+        while line := input("> " if sys.stdout.isatty() else "").strip():
             try:
                 show(ask_one(line))
             except (IfqaError, OSError) as error:
@@ -138,9 +138,7 @@ def calibrate(
     with open_system(run) as system:
         answers = [answer for answer in system.answer(parsed, 0) if answer.text]
     if any(answer.confidence is None for answer in answers):
-        raise ConfigError(
-            f"reader {run.reader['name']!r} gives no confidence; wanted one that does, such as extractive"
-        )
+        raise ConfigError(f"reader {run.reader['name']!r} gives no confidence; wanted one such as extractive")
     sure = [math.floor(10_000 * (answer.confidence or 0.0)) / 10_000 for answer in answers]  # as they are printed
     right = [
         bool(answer.question.answers) and exact_match(answer.text, answer.question.answers) > 0 for answer in answers

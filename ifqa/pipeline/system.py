@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from numbers import Real
 from pathlib import Path
 from typing import Self, TypeVar
@@ -319,6 +320,9 @@ def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankin
             name_fits = isinstance(hit.passage_id, str) and hit.passage_id.split() == [hit.passage_id]
             if not (name_fits and isinstance(hit.score, Real) and math.isfinite(hit.score)):
                 raise PluginError(f"{gave} {hit!r:.80}; wanted an id without white space, and a number as its score")
+        for rank, (before, after) in enumerate(pairwise(ranking), start=2):
+            if after.score > before.score:
+                raise PluginError(f"{gave}: the score rises from {before.score} to {after.score} at rank {rank}")
 
 
 def check_predictions(
@@ -424,9 +428,8 @@ def refuse_other_families(run: Run) -> None:
 
 def _refuse_other_family(what: str, trained: str, run: Run) -> None:
     """IfQA's split families divide the same questions, so a model of one family has seen test questions of the other."""
-    known_benchmark = trained.partition("/")[0] == run.experiment.benchmark
-    tested = run.benchmark.family(run.experiment.split) if known_benchmark else ""
-    if tested and trained != tested:
+    tested = run.benchmark.family(run.experiment.split)
+    if trained != tested and trained.partition("/")[0] == tested.partition("/")[0]:
         raise ConfigError(
             f"{what} {trained} and may not be tested on {tested}, "
             "which holds the same questions; take that family's training split"

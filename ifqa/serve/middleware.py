@@ -92,6 +92,8 @@ def error_response(error: BaseException) -> Response:
             first = error.errors()[0]
             location = ".".join(str(part) for part in first["loc"][1:] if part not in (TEXT, OBJECT)) or "body"
             message = first["msg"].removeprefix("Value error, ")
+            if first["type"] == "json_invalid":
+                location, message = "body", f"not JSON ({first['ctx']['error']} at {location}); wanted an object"
             return problem_response(422, f"{location[:_LONGEST_DETAIL]}: {message[:_LONGEST_DETAIL]}")
         case _:
             return problem_response(500, "a bug in ifqa; find it in the server's log by this request's id")

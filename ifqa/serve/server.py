@@ -139,8 +139,9 @@ def serve(experiment: Experiment, host: str, port: int, guard: Guard, limits: Li
 
 
 def serve_tools(experiment: Experiment, limits: Limits, quiet: bool) -> None:
-    """Serve an experiment's system as MCP tools over stdin and stdout, until stdin ends."""
+    """Serve an experiment's system as MCP tools over stdin and stdout, until stdin ends, SIGTERM or Ctrl-C."""
     system = open_system(Run(experiment))
     configure_logging(quiet)
-    with suppress(KeyboardInterrupt):
-        asyncio.run(serve_stdio(Service(system, limits)))
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, lambda *_: os._exit(0))  # a thread of the SDK reads stdin and cannot be interrupted
+    asyncio.run(serve_stdio(Service(system, limits)))

@@ -130,8 +130,6 @@ class Service:
         self, questions: Sequence[Question], threshold: float | None = None, watched: bool = False
     ) -> list[Pending[Answer]]:
         """Queue questions to answer; `threshold` as in `System.ask`. Raises QueueFull, or NotFound without a reader."""
-        if self.watcher:
-            self.watcher.look()
         self._require_reader()
         return self.asking.put(self._number(questions), threshold, watched)
 
@@ -227,7 +225,9 @@ class Service:
                 pending.result.cancel()
 
     def _number(self, questions: Sequence[Question]) -> list[Question]:
-        """Add missing ids."""
+        """Add missing ids, and have a folder of documents scanned for changes."""
+        if self.watcher:
+            self.watcher.look()
         return [replace(question, id=question.id or f"ask/{next(self._numbers)}") for question in questions]
 
 

@@ -1,6 +1,7 @@
 """The cores and GPUs of this machine."""
 
 import os
+from itertools import takewhile
 from pathlib import Path
 
 
@@ -13,5 +14,5 @@ def gpus() -> int:
     """The number of NVIDIA GPUs that this process may use, without loading CUDA."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
-        return len([name for name in visible.split(",") if name.strip()])
+        return len([*takewhile(lambda name: name and name[0] != "-", map(str.strip, visible.split(",")))])
     return len([path for path in Path("/dev").glob("nvidia*") if path.name.removeprefix("nvidia").isdigit()])

@@ -128,7 +128,7 @@ class _Worker(Generic[Task, Result]):
 
     def __init__(self, function: Callable[[Task], Result], gpu: str | None) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would copy locked mutexes of Java and torch
-        self.pipe, worker_end = context.Pipe()
+        self.gpu, (self.pipe, worker_end) = gpu, context.Pipe()
         self.process = context.Process(target=_serve, args=(function, worker_end, gpu), daemon=True)
         with block_interrupts(), _hide_main_script():  # interrupts until `_serve` ignores them
             self.process.start()
@@ -171,7 +171,7 @@ def _map_on_processes(
     function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int
 ) -> Iterator[tuple[Task, Result]]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpus else [""]
-    devices = cycle(visible if visible != [""] else map(str, range(gpus)) if gpus else [None])
+    devices = deque(islice(cycle(visible if visible != [""] else map(str, range(gpus)) if gpus else [None]), workers))
     numbered = enumerate(tasks)
     waiting: deque[tuple[int, Task]] = deque()  # tasks read while every worker was busy, and tasks to retry
     deaths: Counter[int] = Counter()
@@ -182,7 +182,7 @@ def _map_on_processes(
     try:
         while True:
             while waiting and len(busy) < workers and not failure:
-                busy.append(idle.pop() if idle else _Worker(function, next(devices)))
+                busy.append(idle.pop() if idle else _Worker(function, devices.popleft()))
                 busy[-1].send(waiting.popleft())
             if reading := has_more and not failure and len(waiting) < workers:
                 waiting.extend(batch := list(islice(numbered, 1)))
@@ -201,6 +201,7 @@ def _map_on_processes(
                 except (EOFError, OSError):
                     busy.remove(worker)
                     worker.stop()
+                    devices.append(worker.gpu)
                     deaths[number] += 1
                     if deaths[number] < ATTEMPTS:
                         waiting.appendleft((number, task))

@@ -1,11 +1,13 @@
 """Pairs of questions: an answer by the supposition or the passage, or the one that the twin gets."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from ifqa.benchmarks.obedience import OBEYED, REAL_WORLD, RIGHT, Obedience
 from ifqa.errors import IfqaError
+from ifqa.pipeline.system import _refuse_other_family
 from ifqa.records import Prediction
 from ifqa.scoring.scheme import load_scheme
 
@@ -67,6 +69,12 @@ def test_the_world_is_better_low_and_pairs_are_resampled_together():
 def test_a_reader_of_ifqa_is_of_its_family():
     assert Obedience().family("nq-swap+few-dev") == "ifqa/few"
     assert Obedience().family("sample-dev") == ""
+    with pytest.raises(IfqaError, match="ifqa/few and ifqa/full share questions; name one of them"):
+        Obedience().family("few-dev+full-dev")
+    with pytest.raises(IfqaError, match="x ifqa/few and may not be tested on ifqa/full"):
+        _refuse_other_family(
+            "x", "ifqa/few", SimpleNamespace(experiment=SimpleNamespace(split="full-dev"), benchmark=Obedience())
+        )
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,6 @@ def test_parts_return_as_many_passages_as_the_whole():
         return [retriever["k"], *(depth for part in retriever.get("parts", ()) for depth in depths(part))]
 
     nested = OPEN | {"retriever": {"name": "rerank", "k": 20}}
-    assert depths(base(nested).retriever) == [20, 20, 20, 20]
     assert depths(override(base(nested), {"k": 50}).retriever) == [50, 50, 50, 50]
     assert depths(override(base(nested), {"k": 5}).retriever) == [5, 20, 20, 20]
     shallow = OPEN | {"retriever": {"name": "fusion", "k": 30, "parts": [{"name": "bm25", "k": 20}, {"name": "dense"}]}}

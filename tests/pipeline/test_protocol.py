@@ -60,6 +60,7 @@ def test_a_reader_with_a_wrong_explanation_is_refused(how, complaint):
     ([[Hit(f"p{n}", 1.0) for n in range(4)], []], "gave q/1 4 passages; wanted at most k = 3"),
     ([[Hit("p", 1.0)] * 2, []], "gave q/1 2 passages; wanted .* none twice"),
     ([[Hit("p 0", 1.0)], []], "'p 0'.*; wanted an id without white space"),
+    ([[Hit("p0", 1.0), Hit("p1", 2.0)], []], "the score rises from 1.0 to 2.0 at rank 2"),
 ])  # fmt: skip
 def test_a_retriever_with_wrong_rankings_is_refused(rankings, complaint):
     with pytest.raises(IfqaError, match=complaint):

@@ -79,7 +79,7 @@ def test_an_answer_has_its_parts_marked_and_markup_stays_text(web):
 
 WRONG = {
     "nothing": (b"", 422, "body"),
-    "no JSON": (b"{", 422, "JSON"),
+    "no JSON": (b"{", 422, "body: not JSON ("),
     "invalid UTF-8": (b'{"question": "\xff"}', 400, ""),
     "half a character": (b'{"question": "\\ud800?"}', 422, "question"),
     "no question": (b"{}", 422, 'wanted either "question" or "questions"'),

@@ -39,7 +39,8 @@ def die_once(task):
     if n == 3 and not mark.exists():
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return n
+    time.sleep(0.05)
+    return n, os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
 def die_at_three(n):

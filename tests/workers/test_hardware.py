@@ -22,7 +22,7 @@ def test_cores_are_those_that_this_process_may_use(monkeypatch):
 
 
 def test_gpus_are_the_visible_gpus_or_else_the_devices(monkeypatch, tmp_path):
-    for visible, count in (("0,2", 2), ("MIG-1", 1), ("", 0), (" ", 0)):
+    for visible, count in (("0,2", 2), ("MIG-1", 1), ("", 0), (" ", 0), ("-1", 0), ("0,-1,2", 1)):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         assert hardware.gpus() == count
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")

@@ -64,7 +64,7 @@ def test_ray_gives_the_same_results_and_the_same_errors(cluster, tmp_path):
         results.extend(map_tasks(tasks.no_seven, range(100), engine="ray", workers=2))
     assert len(results) < 100
     pairs = [(tmp_path / "died", n) for n in range(6)]
-    assert sorted(n for _, n in map_tasks(tasks.die_once, pairs, engine="ray")) == list(range(6))
+    assert sorted(n for _, (n, _) in map_tasks(tasks.die_once, pairs, engine="ray")) == list(range(6))
     with pytest.raises(IfqaError, match="died 2 times at 3"):
         list(map_tasks(tasks.die_at_three, range(6), engine="ray"))
     with pytest.raises(ZeroDivisionError):
