@@ -90,9 +90,8 @@ def test_many_questions_are_answered_in_order_and_a_stopped_run_goes_on(docs, mo
         if len(answered) == 8 and not Path("go").exists():
             raise KeyboardInterrupt
         answered.extend(question.id for question in questions)
-        failed = not Path("go").exists()
-        answers = plain(self, questions, threshold)
-        return [replace(a, error="down") if failed and a.question.id == "q6" else a for a in answers]
+        failing = "" if Path("go").exists() else "q6"
+        return [replace(a, error="down" * (a.question.id == failing)) for a in plain(self, questions, threshold)]
 
     monkeypatch.setattr(System, "answer", answer)
     stopped = ask("--questions", "q.csv", "--out", "a.csv", "--docs", str(docs))
