@@ -189,9 +189,8 @@ class CompletionCache:
         try:
             if is_new:  # by name: closing another handle on the file would release SQLite's locks of this process
                 self.path.chmod(0o600)  # prompts and answers may be private; SQLite's other files get the same mode
-            with suppress(
-                sqlite3.OperationalError
-            ):  # a rollback journal needs only locks, so also works on network drives
+            # A rollback journal needs only locks, so it also works on a network file system; a file in use keeps its mode
+            with suppress(sqlite3.OperationalError):
                 connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("PRAGMA synchronous = EXTRA")  # commits survive a power failure
             connection.execute("PRAGMA temp_store = MEMORY")
