@@ -135,7 +135,8 @@ def evaluate(
     scheme = load_scheme(benchmark, tuple(measures), _check_root(root), split)
     by_question: dict[str, Prediction] = {}
     for prediction in _predictions(answers, split_questions):
-        if not isinstance(prediction, Prediction) or {type(prediction.question_id), type(prediction.answer)} != {str}:
+        texts = (prediction.question_id, prediction.answer) if isinstance(prediction, Prediction) else (None,)
+        if not all(isinstance(text, str) for text in texts):
             raise IfqaError(f"wanted a text or a Prediction for each answer, found {prediction!r:.80}")
         if prediction.question_id in by_question:
             raise IfqaError(f"question {prediction.question_id} is answered twice; give one prediction for each")

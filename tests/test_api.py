@@ -139,6 +139,7 @@ def test_answers_that_cannot_be_scored_are_refused():
         ({"sample/dve/1": "x"}, "unknown question of sample dev 'sample/dve/1'; did you mean"),
         ([ifqa.Prediction("sample/dev/1", "x")] * 2, "question sample/dev/1 is answered twice"),
         ({"sample/dev/1": None}, "wanted a text or a Prediction for each answer, found"),
+        (lambda question: 3, "wanted a text or a Prediction for each answer, found"),
         ({1: "x", "sample/dev/1": "x"}, "wanted a text or a Prediction for each answer, found"),
         (["x"], "wanted a text or a Prediction for each answer, found"),
         ("x", "wanted answers by question id, predictions or a function, found"),

@@ -121,9 +121,9 @@ def calibrate(
     """Fit a threshold of the confidence on your own questions.
 
     It is the lowest confidence at which at most this share of the answers is
-    wrong. Any answer to a question without one is wrong. Wanted are 50
-    questions or more. The threshold replaces the rule by which the reader
-    abstains by default.
+    wrong. Any answer to a question without one is wrong. Give it 50 questions
+    or more. The threshold replaces the rule by which the reader abstains by
+    default.
     """
     from ifqa.formats.questions import read_questions
     from ifqa.pipeline.stages import open_system
@@ -155,8 +155,10 @@ def calibrate(
             "wrong_interval": interval, "without_answer": unanswerable, "refused": refused,
         })  # fmt: skip
     elif interval is None or threshold is None:
-        counts = f"of {pluralize(len(answers), 'answer')} {sum(right)} are right"
-        print_line(f"no threshold keeps wrong answers to {error:.0%}: {counts}, the most confident too seldom")
+        why = (
+            f"of {pluralize(len(answers), 'answer')} {sum(right)} are right, and the most confident are too often wrong"
+        )
+        print_line(f"no threshold keeps wrong answers to {error:.0%}: {why}")
     else:
         share, low, high = interval
         print_line(

@@ -13,17 +13,21 @@ from ifqa.records import Hit
 from ifqa.storage.files import atomic_write, read_lines, unicode_text, write_bytes
 
 
+def check_order(question_id: str, hits: Sequence[Hit]) -> None:
+    """Raise PluginError if a score rises: trec_eval sorts by score, not by rank."""
+    for rank, (before, after) in enumerate(pairwise(float(hit.score) for hit in hits), start=2):
+        if after > before:
+            rise = f"the score rises from {before!r} to {after!r} at rank {rank}"
+            raise PluginError(f"ranking of {question_id}: {rise}; wanted the best passage first")
+
+
 def format_ranking(question_id: str, hits: Sequence[Hit], tag: str) -> bytes:
     """A question's ranking as lines of a TREC run: `question Q0 passage rank score tag`, ranks from 1.
 
-    `repr` of a score reads back as the same float. trec_eval sorts by score, not by rank, so a rising score raises PluginError,
-    and so does a duplicate passage.
+    `repr` of a score reads back as the same float. Raises PluginError as `check_order`, and for a duplicate passage.
     """
+    check_order(question_id, hits)
     scores = [float(hit.score) for hit in hits]  # a plugin may give numpy floats
-    for rank, (score, following) in enumerate(pairwise(scores), start=2):
-        if following > score:
-            rise = f"the score rises from {score!r} to {following!r} at rank {rank}"
-            raise PluginError(f"ranking of {question_id}: {rise}; wanted the best passage first")
     passage_id, times = next(iter(Counter(hit.passage_id for hit in hits).most_common(1)), ("", 0))
     if times > 1:
         raise PluginError(f"ranking of {question_id}: passage {passage_id} appears {times} times; wanted it once")

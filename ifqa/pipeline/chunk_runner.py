@@ -26,7 +26,7 @@ from ifqa.protocols import ProgressCallback, Reader, no_progress
 from ifqa.records import Hit, Passage, Question, StageUsage
 from ifqa.storage.append_log import AppendLog
 from ifqa.storage.artifacts import Draft
-from ifqa.workers.hardware import gpus
+from ifqa.workers.hardware import gpu_names
 from ifqa.workers.pool import Workers, map_tasks
 
 logger = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ def _results(
     opening = (experiment.name, as_sections(experiment), root, stage)
     settings = map(dict, retriever_sections(run.retriever) if stage == "retrieve" else [run.reader])
     uses_gpu = any(plugin.get("device", "cpu") != "cpu" for plugin in settings)
-    tasks, devices = (_Task(opening, chunk) for chunk in chunks), gpus() if uses_gpu else 0
+    tasks, devices = (_Task(opening, chunk) for chunk in chunks), len(gpu_names()) if uses_gpu else 0
     results = map_tasks(_ask_in_worker, tasks, workers=workers.number, engine=workers.engine, gpus=devices)
     ahead: dict[int, ChunkResult] = {}
     label, number = "", 0

@@ -352,9 +352,9 @@ class Run(_ArtifactFolder):
 
     def _identity_of(self, stage: str) -> str:
         """The identity of an earlier stage, which must be up to date."""
-        name, bases = self.experiment.name, base_experiments(self.experiment.name, self.experiment.root)
-        if bases and not self.artifact(stage).folder.is_dir():  # no command finds the variant by its name yet
-            name = f"{bases[-1]}, with the same flags"
+        name = self.experiment.name
+        if not self.artifact(stage).folder.is_dir() and (bases := base_experiments(name, self.experiment.root)):
+            name = f"{bases[-1]}, with the same flags"  # no command finds the variant by its name yet
         record = self.finished(stage, f"ifqa {stage} {name}")["record"]
         incomplete = json.dumps(record["files"], sort_keys=True) if record.get("retry") else ""  # a retry changes them
         return compute_fingerprint(self.inputs(stage)) + incomplete

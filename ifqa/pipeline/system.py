@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
 from numbers import Real
 from pathlib import Path
 from typing import Self, TypeVar
@@ -19,6 +18,7 @@ from ifqa.corpus.passage_store import PassageStore, get_passages
 from ifqa.corpus.sentences import split_sentences
 from ifqa.corpus.sources import user_folders
 from ifqa.errors import ConfigError, IfqaError, PluginError
+from ifqa.formats.runs import check_order
 from ifqa.formatting import pluralize
 from ifqa.llms.budget import Budget
 from ifqa.llms.streaming import TextCallback, streaming
@@ -320,9 +320,7 @@ def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankin
             name_fits = isinstance(hit.passage_id, str) and hit.passage_id.split() == [hit.passage_id]
             if not (name_fits and isinstance(hit.score, Real) and math.isfinite(hit.score)):
                 raise PluginError(f"{gave} {hit!r:.80}; wanted an id without white space, and a number as its score")
-        for rank, (before, after) in enumerate(pairwise(ranking), start=2):
-            if after.score > before.score:
-                raise PluginError(f"{gave}: the score rises from {before.score} to {after.score} at rank {rank}")
+        check_order(question.id, ranking)
 
 
 def check_predictions(

@@ -89,6 +89,7 @@ class AnswerParser(StrictModel):
     def _answer_lines(self, text: str, labels: tuple[str, ...]) -> list[str]:
         """The lines up to the answer, before the model continues with another question."""
         if self.rule == "last marker":
+            # Behind a closing quote or bracket a lower-case "answer:" may be prose
             marker, any_case = re.escape(self.answer), rf"(?<=[.!?。])[ \t]+(?=(?i:{_AROUND}{_marker(self.answer)}))"
             text = re.sub(rf"(?<=[)\"'”’])[ \t]+(?={marker})|{any_case}", "\n", text)
         lines, answered = text.split("\n"), False

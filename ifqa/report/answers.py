@@ -282,11 +282,6 @@ def _inputs(questions: Sequence[Question], system: System, threshold: float | No
     return inputs
 
 
-def _cell(content: object) -> object:
-    """A cell that a spreadsheet does not take for a formula: a document's "=1+1" gets an apostrophe before it."""
-    return f"'{content}" if isinstance(content, str) and _FORMULA.match(content) else content
-
-
 def _render_file(records: Iterable[Mapping[str, object]], ending: str) -> bytes:
     text = StringIO(newline="")
     if ending == ".jsonl":
@@ -295,7 +290,9 @@ def _render_file(records: Iterable[Mapping[str, object]], ending: str) -> bytes:
     if ending == ".csv":
         table = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
         table.writeheader()
-        table.writerows({key: value if key == "id" else _cell(value) for key, value in row.items()} for row in records)
+        for row in records:
+            formulas = [key for key, cell in row.items() if key != "id" and _FORMULA.match(str(cell))]
+            table.writerow({**row, **{key: f"'{row[key]}" for key in formulas}})
     else:
         text.writelines(f"{' '.join(str(record['answer']).split())}\n" for record in records)
     return text.getvalue().encode("utf-8", "replace")

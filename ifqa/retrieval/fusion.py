@@ -10,8 +10,6 @@ from ifqa.records import Hit, Passage, Question, SearchResult, StageUsage
 from ifqa.retrieval.composition import Part
 from ifqa.settings import Natural, check_arguments
 
-_TIE = 1e-9  # a best score up to this is 0, but for rounding
-
 
 class Fusion(Retriever):
     """Fuses the rankings of its parts, which may be any retrievers."""
@@ -82,7 +80,7 @@ def fuse_by_score(
         if not ranking or not weight:
             continue
         top = ranking[0].score
-        if abs(top) < _TIE:
+        if abs(top) < 1e-9:  # 0, but for rounding
             continue
         if top < 0:
             fault = f"weighted fusion needs rankings whose best score is at least 0, found {top:g}"

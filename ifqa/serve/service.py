@@ -131,14 +131,14 @@ class Service:
     ) -> list[Pending[Answer]]:
         """Queue questions to answer; `threshold` as in `System.ask`. Raises QueueFull, or NotFound without a reader."""
         self._require_reader()
-        return self.asking.put(self._number(questions), threshold, watched)
+        return self.asking.put(self._accept(questions), threshold, watched)
 
     def why(
         self, questions: Sequence[Question], threshold: float | None = None
     ) -> list[Pending[tuple[Answer, list[Ablation]]]]:
         """Queue questions to answer again without each passage, as `System.why`; raises as `ask`."""
         self._require_reader()
-        return self.explaining.put(self._number(questions), threshold)
+        return self.explaining.put(self._accept(questions), threshold)
 
     def _require_reader(self) -> None:
         if self.about.reader is None:
@@ -154,7 +154,7 @@ class Service:
         """Queue questions to retrieve for. Raises QueueFull, or NotFound without a retriever."""
         if self.about.retriever is None:
             raise NotFound(f"experiment {self.about.name} has no retriever")
-        return self.retrieving.put(self._number(questions), k)
+        return self.retrieving.put(self._accept(questions), k)
 
     async def answers(self, batch: Sequence[Pending[Answer]]) -> list[schemas.AnswerForm]:
         """Wait for all answers; a timeout or cancellation withdraws the questions.
@@ -224,8 +224,8 @@ class Service:
             for pending in batch:
                 pending.result.cancel()
 
-    def _number(self, questions: Sequence[Question]) -> list[Question]:
-        """Add missing ids, and have a folder of documents scanned for changes."""
+    def _accept(self, questions: Sequence[Question]) -> list[Question]:
+        """The questions with their missing ids; has a folder of documents scanned for changes."""
         if self.watcher:
             self.watcher.look()
         return [replace(question, id=question.id or f"ask/{next(self._numbers)}") for question in questions]

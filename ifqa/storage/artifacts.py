@@ -24,6 +24,7 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict only from Python 3.12
 
 from ifqa.errors import DamagedArtifact, IfqaError, MissingInput
+from ifqa.formatting import pluralize
 from ifqa.records import StageUsage
 from ifqa.settings import Natural, NotNegative, check_shape
 from ifqa.storage.files import cached_sha256, read_json, sha256, write_json
@@ -92,8 +93,8 @@ def _has_inputs(manifest: Manifest, inputs: Mapping[str, object]) -> bool:
 
 def warn_of_failures(folder: Path, retry: object) -> None:
     """Say how many questions failed, before they are compared with others."""
-    if retry:
-        logger.warning(f"{folder}: {retry} failed, which counts as wrong; run it again to ask them again")
+    if isinstance(retry, int) and retry:
+        logger.warning(f"{folder}: {pluralize(retry, 'question')} failed, which counts as wrong; a new run asks again")
 
 
 def read_manifest(folder: Path) -> Manifest | None:

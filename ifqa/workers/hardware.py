@@ -10,9 +10,10 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def gpus() -> int:
-    """The number of NVIDIA GPUs that this process may use, without loading CUDA."""
+def gpu_names() -> list[str]:
+    """The names, for CUDA_VISIBLE_DEVICES, of the NVIDIA GPUs that this process may use; does not load CUDA."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
-        return len([*takewhile(lambda name: name and name[0] != "-", map(str.strip, visible.split(",")))])
-    return len([path for path in Path("/dev").glob("nvidia*") if path.name.removeprefix("nvidia").isdigit()])
+        return [*takewhile(lambda name: name and name[0] != "-", map(str.strip, visible.split(",")))]
+    names = (path.name.removeprefix("nvidia") for path in Path("/dev").glob("nvidia*"))
+    return sorted(name for name in names if name.isdigit())

@@ -22,7 +22,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 
 from ifqa import progress
 from ifqa.errors import ConfigError, IfqaError, MissingInput, ServiceError, unknown_name
-from ifqa.workers.hardware import cores
+from ifqa.workers.hardware import cores, gpu_names
 
 logger = logging.getLogger(__name__)
 
@@ -170,8 +170,7 @@ def _end_with_parent() -> None:
 def _map_on_processes(
     function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int
 ) -> Iterator[tuple[Task, Result]]:
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpus else [""]
-    devices = deque(islice(cycle(visible if visible != [""] else map(str, range(gpus)) if gpus else [None]), workers))
+    devices = deque(islice(cycle((gpu_names() or map(str, range(gpus))) if gpus else [None]), workers))
     numbered = enumerate(tasks)
     waiting: deque[tuple[int, Task]] = deque()  # tasks read while every worker was busy, and tasks to retry
     deaths: Counter[int] = Counter()

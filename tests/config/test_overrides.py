@@ -86,8 +86,8 @@ def test_parts_return_as_many_passages_as_the_whole():
         return [retriever["k"], *(depth for part in retriever.get("parts", ()) for depth in depths(part))]
 
     nested = OPEN | {"retriever": {"name": "rerank", "k": 20}}
-    assert depths(override(base(nested), {"k": 50}).retriever) == [50, 50, 50, 50]
-    assert depths(override(base(nested), {"k": 5}).retriever) == [5, 20, 20, 20]
+    deeper, fewer = (depths(override(base(nested), {"k": k}).retriever) for k in (50, 5))
+    assert (deeper, fewer) == ([50, 50, 50, 50], [5, 20, 20, 20])
     shallow = OPEN | {"retriever": {"name": "fusion", "k": 30, "parts": [{"name": "bm25", "k": 20}, {"name": "dense"}]}}
     assert depths(override(base(shallow), {"k": 100}).retriever) == [100, 100, 100]
     assert depths(override(base(), {"retriever": "ranker", "k": 300}).retriever) == [300, 300]

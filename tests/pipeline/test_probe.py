@@ -163,11 +163,10 @@ def test_a_probes_requests_to_a_language_model_are_estimated_first(capsys):
     asks = experiment("asks", retriever=GOLD, reader=reader, llm={"name": "parrot_here:Parrot"})
     stages.run(Run(asks))
     Path("prompts.txt").unlink()
-    capsys.readouterr()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DOWN", "1")
         probe(Run(asks))
-    assert capsys.readouterr().err.count("5 failed, which counts as wrong; run it again to ask them again") == 3
+    assert capsys.readouterr().err.count("5 questions failed, which counts as wrong; a new run asks again") == 3
     losses = probe(Run(asks))
     told = [line for line in capsys.readouterr().err.splitlines() if "llm parrot_here" in line]
     assert [re.search(r"llm parrot_here:Parrot .*: about (\d+) calls", line)[1] for line in told] == ["5", "5", "5"]

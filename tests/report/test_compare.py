@@ -128,7 +128,7 @@ def test_scores_older_than_their_experiment_are_refused(two, stale, limit, tmp_p
 def test_failed_questions_are_told_of(two, monkeypatch, capsys):
     monkeypatch.setattr(compare, "read_scores", lambda folder: {"retry": 3 * (folder.parent.name == "b")})
     assert compare_pair(*two).questions == 83
-    assert "b/score: 3 failed, which counts as wrong; run it again" in capsys.readouterr().err
+    assert "b/score: 3 questions failed, which counts as wrong; a new run asks again" in capsys.readouterr().err
 
 
 def test_scores_of_an_older_scorer_are_refused(two, monkeypatch):

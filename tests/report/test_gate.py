@@ -16,8 +16,7 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
-from ifqa.report import gate
-from ifqa.report.gate import check_gate
+from ifqa.report.gate import _refuse_changes, check_gate
 
 
 @pytest.fixture
@@ -110,9 +109,9 @@ def test_another_corpus_and_another_scorer_are_refused_with_the_reason(good, key
 
 def test_another_version_of_ones_own_measure_is_refused_and_a_further_measure_is_not():
     a, b, c = (SimpleNamespace(name="n", inputs={"measured_by": by}) for by in ({"m": "1"}, {"m": "2"}, {"o": "1"}))
-    gate._refuse_changes(a, c)
+    _refuse_changes(a, c)
     with pytest.raises(IfqaError, match="measured by another m; run both again"):
-        gate._refuse_changes(a, b)
+        _refuse_changes(a, b)
 
 
 @pytest.mark.parametrize(

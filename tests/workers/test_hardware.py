@@ -22,11 +22,11 @@ def test_cores_are_those_that_this_process_may_use(monkeypatch):
 
 
 def test_gpus_are_the_visible_gpus_or_else_the_devices(monkeypatch, tmp_path):
-    for visible, count in (("0,2", 2), ("MIG-1", 1), ("", 0), (" ", 0), ("-1", 0), ("0,-1,2", 1)):
+    for visible, names in (("0,2", "0 2"), ("MIG-1", "MIG-1"), ("", ""), (" ", ""), ("-1", ""), ("0,-1,2", "0")):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-        assert hardware.gpus() == count
+        assert hardware.gpu_names() == names.split()
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     monkeypatch.setattr(hardware, "Path", {"/dev": tmp_path}.__getitem__)
     for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
         (tmp_path / name).touch()
-    assert hardware.gpus() == 2
+    assert hardware.gpu_names() == ["0", "1"]

@@ -75,6 +75,7 @@ def test_a_dead_worker_is_replaced_on_its_gpu_and_its_task_repeated(tmp_path, mo
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     pairs = [(tmp_path / "died", n) for n in range(12)]
     results = [result for _, result in map_tasks(tasks.die_once, pairs, workers=2, gpus=2)]
+    assert (tmp_path / "died").exists()
     assert sorted(n for n, _ in results) == list(range(12))
     assert {gpu for n, gpu in results if n > 3} == {"0", "1"}
 
