@@ -61,6 +61,8 @@ class Plugin:
 
     version: ClassVar[int] = 1  # raise it when results change; outside classes are identified by their files' hash
     runtime_only: ClassVar[tuple[str, ...]] = ()  # settings that change the speed, not the results
+    #: Settings of earlier versions -> the default, with which files may still name them, and what to do instead.
+    retired: ClassVar[Mapping[str, tuple[object, str]]] = {}
 
     if TYPE_CHECKING:  # settings are checked when they are read
 
@@ -170,6 +172,10 @@ class LanguageModel(Trainable):
     name: str = ""  # completions are stored under this name
     label: str = ""  # printed with the scores of a reader or retriever that uses it
     server: str = ""  # scheme, host and port of the server, for the manifest
+    sent: str = ""  # the form of the requests, for the manifest; one reading has one form
+    max_tokens: int = 0  # most tokens of an answer, in place of the prompt's limit; 0 for that
+    thinking_tokens: int = 0  # room for thoughts, beside that for the answer
+    may_think: bool = False  # whether a text that is cut at its limit may be unmarked thoughts
     chat: bool = True  # whether it takes messages; else it continues a text
     concurrent: bool = False  # whether several threads may call `complete` at once
     takes_schema: bool = False  # whether it keeps a completion to `Request.schema`
@@ -197,6 +203,20 @@ class LanguageModel(Trainable):
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """The calls, tokens and cost of the requests; nothing is sent."""
         return Estimate(len(requests), 0, sum(request.max_tokens for request in requests), None)
+
+    def completion_tokens(self, prompt_limit: int) -> int:
+        """The limit of a completion, thoughts included, for a prompt whose answers have up to `prompt_limit` tokens."""
+        return (self.max_tokens or prompt_limit) + self.thinking_tokens
+
+    @classmethod
+    def served_by(cls, *_: Any, **settings: Any) -> str:
+        """The name of the server that these settings ask, which belongs to a reading's inputs; empty if none is asked."""
+        return ""
+
+    @classmethod
+    def conversion(cls, *_: Any, **settings: Any) -> str:
+        """What opening the model would first write to the disk, such as dequantised weights; empty if nothing."""
+        return ""
 
     @classmethod
     def refuse_settings(cls, *_: Any, **settings: Any) -> None:

@@ -371,9 +371,11 @@ class Completion:
     prompt_tokens: int = 0  # the server's count, like the next field; 0 if it sent none
     completion_tokens: int = 0
     finish: str = ""  # why the text ends: "stop", "length", ...
-    error: str = ""  # one line if the request failed; the other attributes are then empty
+    error: str = ""  # one line if the request failed; the text is then empty
     cached: bool = False  # whether it comes from the cache
     cached_prompt_tokens: int = 0  # those of `prompt_tokens` that the server had read before; 0 for a stored completion
+    reasoning: str = ""  # the model's thoughts, if the server keeps them apart from the text
+    permanent: bool = False  # whether `error` is stored, because the same request would fail again
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,7 +426,9 @@ class StageUsage(TypedDict, total=False):
     spent: TokenUsageJson
     took: Sequence[int]  # tokens of the prompts and of the completions, including cached ones
     server: str  # scheme, host and port of the server
+    sent: str  # the form of the requests: their parameters, and the values that [llm] sets
     retry: int  # questions to ask again, because a request failed
+    stored_failures: int  # questions whose request failed for good; only --retry-failed asks them again
     not_asked: int  # questions not asked, because a cap was reached
     too_long: int  # questions not asked, because the prompt does not fit the model's window
     unparsed: int  # questions whose completion has no answer

@@ -116,7 +116,9 @@ def with_search(experiment: object) -> Decorator:
 def _flags(command: Commands) -> dict[str, object]:
     """The annotations of a command's flags and of --set, for typer."""
     flags = {name: flag for name, flag in FLAGS.items() if command in flag.commands}
-    options = {name: Option(help=flag.help, min=flag.minimum) for name, flag in flags.items()}
+    options = {
+        name: Option(f"--{name.replace('_', '-')}", help=flag.help, min=flag.minimum) for name, flag in flags.items()
+    }
     return {**{name: Annotated[TYPES[name] | None, option] for name, option in options.items()}, "settings": _SET}
 
 

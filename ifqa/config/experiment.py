@@ -11,6 +11,7 @@ from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict onl
 
 from ifqa.config.expected import Expected, parse_expected
 from ifqa.errors import ConfigError, unknown_name
+from ifqa.models.causal_lm import is_local_model, local_llm
 from ifqa.plugins import Plugins
 from ifqa.protocols import IndexedRetriever
 from ifqa.retrieval.queries import rewrite_questions
@@ -82,6 +83,7 @@ class ModelSettings(TypedDict):
     name: str
     model: NotRequired[str]  # a setting of ifqa's own plugins
     base_url: NotRequired[str]
+    served_as: NotRequired[str]
 
 
 @dataclass(frozen=True)
@@ -274,8 +276,22 @@ def _parse_reader(section: Mapping[str, object], retrieves: bool, where: str, pl
 
 
 def _parse_llm(section: dict[str, Any], where: str, plugins: Plugins) -> ModelSettings:
-    name = section.get("name", "openai")
+    name = section.get("name") or _llm_name(section, plugins.root)
     plugin = plugins.llm(name)
-    settings = plugin_settings("llm", name, plugin, section, ["name"], where)
+    kept = {}
+    for key, value in section.items():
+        default, instead = plugin.retired.get(key, (None, ""))
+        if instead and value != default:
+            raise ConfigError(f"{where}: [llm] {key} is gone: {instead}")
+        if not instead:
+            kept[key] = value
+    settings = plugin_settings("llm", name, plugin, kept, ["name"], where)
     plugin.refuse_settings(**settings)
     return check_shape(ModelSettings, {"name": name, **settings}, where)
+
+
+def _llm_name(section: Mapping[str, object], root: Path) -> str:
+    """The plugin of an [llm] that names none: a model of this machine runs here, unless there is an address to ask."""
+    model = section.get("model")
+    runs_here = isinstance(model, str) and not section.get("base_url") and is_local_model(model, root)
+    return local_llm(str(model), root) if runs_here else "openai"

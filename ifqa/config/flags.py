@@ -30,8 +30,11 @@ class Changes(TypedDict, total=False):
     checkpoint: Annotated[str, Flag("reader.checkpoint", "The reader's weights: a folder or a hub model.", _READ)]
     prompt: Annotated[str, Flag("reader.prompt", "Prompt of the reader 'llm': a file prompts/NAME.toml.", _READ)]
     model: Annotated[str, Flag("llm.model", "Language model to use.")]
+    max_tokens: Annotated[int, Flag("llm.max_tokens", "Most tokens of a model's answer.", minimum=1)]
+    thinking: Annotated[str, Flag("llm.thinking", "How much the model thinks: off, low, medium or high.")]
     max_cost: Annotated[float, Flag("llm.max_cost", "US dollars this run may cost; 0: no cap.", _PAID, 0)]
-    max_tokens: Annotated[int, Flag("llm.max_total_tokens", "Tokens this run may use; 0: no cap.", _PAID, 0)]
+    max_total_tokens: Annotated[int, Flag("llm.max_total_tokens", "Tokens this run may use; 0: no cap.", _PAID, 0)]
+    retry_failed: Annotated[bool, Flag("llm.retry_failed", "Ask again where a stored failure stands.", _PAID)]
     limit: Annotated[int, Flag("limit", "Ask only the first N questions; scores are marked PARTIAL.", _STAGES)]
 
 

@@ -107,11 +107,14 @@ def _deepen(parts: Sequence[Mapping[str, Any]], k: int) -> list[dict[str, Any]]:
 
 
 def write_resolved(experiment: Experiment) -> None:
-    """Write a variant's `experiment.toml`, unless it is up to date."""
+    """Write a variant's `experiment.toml`, unless it is up to date; without `retry_failed`, which is for one run."""
     import tomli_w
 
     path = experiment.folder / "experiment.toml"
-    text = tomli_w.dumps(as_sections(experiment))
+    sections = as_sections(experiment)
+    if "llm" in sections:
+        sections["llm"] = {key: value for key, value in sections["llm"].items() if key != "retry_failed"}
+    text = tomli_w.dumps(sections)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         with atomic_write(path) as handle:
             write_bytes(handle, text.encode())

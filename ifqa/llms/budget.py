@@ -42,11 +42,6 @@ class Price(StrictModel):
         prompt = (prompt_tokens - cached_prompt_tokens) * self.input + cached_prompt_tokens * cached
         return (prompt + completion_tokens * self.output) / 1_000_000
 
-    def halved(self) -> "Price":
-        """The price in OpenAI's batch API."""
-        cached = None if self.cached is None else self.cached / 2
-        return Price(input=self.input / 2, output=self.output / 2, cached=cached)
-
 
 def find_price(model: str, url: str = OPENAI, root: Path = Path()) -> Price | None:
     """The price of a server's model from prices.toml; None if it is unknown, which never counts as free.
@@ -105,8 +100,8 @@ class Account:
         with self.budget.lock:
             self.budget.accounts.append(self)
 
-    def reserve(self, prompt_tokens: int, completion_tokens: int, sent: bool = False) -> Reservation | None:
-        """Reserve tokens for a request; None, with nothing reserved, if that would exceed a cap and it is not `sent` yet."""
+    def reserve(self, prompt_tokens: int, completion_tokens: int) -> Reservation | None:
+        """Reserve tokens for a request; None, with nothing reserved, if that would exceed a cap."""
         with self.budget.lock:
             reservation = Reservation(prompt_tokens + self.extra, completion_tokens, self.extra)
             before = self.reserved
@@ -115,7 +110,7 @@ class Account:
             tokens = sum(sum(account.spent) + sum(account.reserved) for account in accounts)
             cost = math.fsum(account.committed_cost for account in accounts)
             over_cost = self.max_cost and self.price and cost > self.max_cost
-            if not sent and (over_cost or (self.max_tokens and tokens > self.max_tokens)):
+            if over_cost or (self.max_tokens and tokens > self.max_tokens):
                 self.reserved = before
                 return None
             self.in_flight += 1
@@ -152,7 +147,7 @@ class Account:
         return f"not asked: it would exceed the cap of {' and '.join(caps)}"
 
 
-Count = Literal["retry", "not_asked", "too_long", "unparsed", "left_out", "cut"]
+Count = Literal["retry", "stored_failures", "not_asked", "too_long", "unparsed", "left_out", "cut"]
 COUNTS: tuple[Count, ...] = get_args(Count)
 
 
@@ -169,6 +164,15 @@ class UsageMeter:
         self._tokens = sum_tokens(completions, self._tokens)
         return completions
 
+    def count_failures(self, completions: Sequence[Completion]) -> None:
+        """Count a question's failed requests: those that the next run retries, and those that are stored."""
+        failed = [completion for completion in completions if completion.error]
+        passing = [completion for completion in failed if not completion.permanent]
+        self.counts["retry"] += bool(passing)
+        self.counts["stored_failures"] += bool(failed) and not passing
+        not_asked = [completion for completion in passing if completion.error.startswith("not asked")]
+        self.counts["not_asked"] += bool(not_asked) and len(failed) == len(completions)
+
     def usage(self) -> StageUsage:
         """The usage so far, as in manifests; without "server" for a model that runs here."""
         usage: StageUsage = {}
@@ -176,6 +180,8 @@ class UsageMeter:
             usage[key] = self.counts[key]
         if self._llm.server:
             usage["server"] = self._llm.server
+        if self._llm.sent:
+            usage["sent"] = self._llm.sent
         spent = self._llm.spent.since(self._before)
         usage["spent"] = {
             "calls": spent.calls, "cached": spent.cached, "prompt_tokens": spent.prompt_tokens,

@@ -39,6 +39,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, asker TEXT NOT NULL)",
     f"PRAGMA user_version = {VERSION}",
 )
+_SERVERS = "CREATE TABLE IF NOT EXISTS servers (model TEXT PRIMARY KEY, facts TEXT NOT NULL)"  # files of 0.2 lack it
 _TOKEN_BYTES = 32  # upper bound for a token as JSON
 _LOCK_SUFFIX = ".asking"
 _PAGE = 4096 + 24  # bytes of a page and its header in SQLite's journal
@@ -48,8 +49,11 @@ _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}  # an exceeded quota or file
 
 def truncate_completion(completion: Completion) -> Completion:
     """The completion, cut after LONGEST_TEXT characters; `finish` is then "length", as at a limit on tokens."""
-    fits = len(completion.text) <= LONGEST_TEXT
-    return completion if fits else replace(completion, text=completion.text[:LONGEST_TEXT], finish="length")
+    if len(completion.reasoning) > LONGEST_TEXT:
+        completion = replace(completion, reasoning=completion.reasoning[:LONGEST_TEXT])
+    if len(completion.text) <= LONGEST_TEXT:
+        return completion
+    return replace(completion, text=completion.text[:LONGEST_TEXT], finish="length")
 
 
 def sum_tokens(completions: Iterable[Completion], before: tuple[int, int] = (0, 0)) -> tuple[int, int]:
@@ -86,13 +90,18 @@ def request_seed(request: Request) -> int:
 
 
 def format_record(model: str, request: Request, completion: Completion) -> str:
-    """A completion and its request as one line of JSON, in the cache and in a recording."""
-    if completion.error:
-        raise ValueError("a failed request has no completion to store")
+    """A completion, or a permanent failure, and its request as one line of JSON, in the cache and in a recording."""
+    if completion.error and not completion.permanent:
+        raise ValueError("a request that failed for now has nothing to store")
     values = {
-        "text": completion.text, "prompt_tokens": completion.prompt_tokens,
-        "completion_tokens": completion.completion_tokens, "finish": completion.finish,
-    }  # fmt: skip
+        "text": completion.text,
+        "prompt_tokens": completion.prompt_tokens,
+        "completion_tokens": completion.completion_tokens,
+        "finish": completion.finish,
+    }
+    # Keys that most completions lack, and that earlier versions do not know
+    values |= {"reasoning": completion.reasoning} if completion.reasoning else {}
+    values |= {"error": completion.error} if completion.error else {}
     # ASCII, as UTF-8 cannot encode a lone surrogate
     return json.dumps({"version": VERSION, "request": request_json(model, request), "completion": values})
 
@@ -109,6 +118,8 @@ class StoredCompletion(StrictModel):
     prompt_tokens: int
     completion_tokens: int
     finish: str
+    reasoning: str = ""
+    error: str = ""
 
 
 class CacheRecord(StoredModel):
@@ -120,14 +131,17 @@ class CacheRecord(StoredModel):
 
 
 class CompletionCache:
-    """The completions of a folder, by the SHA-256 of their requests.
+    """The completions of a folder, by the SHA-256 of their requests; and what has been learnt of servers, by a model's name.
 
-    The first completion creates the file, which only its owner can read.
+    The first completion creates the file, which only its owner can read. A failure that would come again is stored too. With
+    `retry_failed`, failures of earlier runs count as missing.
     """
 
-    def __init__(self, folder: Path = Path("completions")) -> None:
+    def __init__(self, folder: Path = Path("completions"), retry_failed: bool = False) -> None:
         self.folder = Path(folder)
         self.path = self.folder / FILE
+        self._retry_failed = retry_failed
+        self._failed_now: set[str] = set()  # keys of failures that this process has stored
 
     def has_completions(self) -> bool:
         with self.reading() as connection:
@@ -165,10 +179,32 @@ class CompletionCache:
         if not row:
             return None
         completion = _parse_record(row[0], request_json(model, request))
+        if completion and completion.error and self._retry_failed and key not in self._failed_now:
+            return None
         if completion is None and not quiet:
             mend = "the completion will be requested again"
             logger.info(f"{self.path}: {key}: the record does not belong to its request; {mend}")
         return truncate_completion(completion) if completion else None
+
+    def server_facts(self, model: str) -> dict[str, object]:
+        """What `remember_server` has stored for a model; empty if nothing is."""
+        with self.reading() as connection:
+            tables = connection and connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'servers'").fetchone()
+            if not connection or not tables:
+                return {}
+            row = connection.execute("SELECT facts FROM servers WHERE model = ?", (model,)).fetchone()
+        facts = json.loads(row[0]) if row else {}
+        return facts if isinstance(facts, dict) else {}
+
+    def remember_server(self, model: str, facts: Mapping[str, object]) -> None:
+        """Store what has been learnt of the server of a model, so that the next run need not learn it again."""
+        with self.report_errors("nothing was asked"), closing(self.open()) as connection, transaction(connection):
+            connection.execute(_SERVERS)
+            connection.execute("INSERT OR REPLACE INTO servers VALUES (?, ?)", (model, json.dumps(facts)))
+
+    def note_failure(self, model: str, request: Request) -> None:
+        """Note that this process has asked a request again, and stored its failure."""
+        self._failed_now.add(cache_key(model, request))
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
@@ -312,6 +348,8 @@ class CacheWriter:
         """
         key = cache_key(self._model, request)
         full: IfqaError | None = None
+        if completion.error:
+            self._cache.note_failure(self._model, request)
         self._unwritten[key] = format_record(self._model, request, completion)
         with self._lock:
             while key in self._unwritten:
@@ -376,9 +414,19 @@ class RequestBatch:
 
     def settle(self, request: Request, completion: Completion) -> None:
         self._completions[request] = completion
-        if not completion.error:
+        if not completion.error or completion.permanent:
             self.cached += self._repeats[request] - (not completion.cached)
         self._advance(self._repeats[request])
+
+    @property
+    def answered(self) -> int:
+        """The number of requests with a completion that has no error."""
+        return sum(not completion.error for completion in self._completions.values())
+
+    def withdraw(self) -> None:
+        """Take back the reported progress, because the requests are sent anew in another form."""
+        for request in self._completions:
+            self._advance(-self._repeats[request])
 
     def completions(self) -> list[Completion]:
         return [self._completions[request] for request in self._requests]
@@ -422,4 +470,6 @@ def _parse_record(record: str | bytes, request: dict[str, object]) -> Completion
     except (ValueError, RecursionError):
         return None
     matches = values.version == VERSION and values.request == request
-    return Completion(**values.completion.model_dump(), cached=True) if matches else None
+    if not matches:
+        return None
+    return Completion(**values.completion.model_dump(), cached=True, permanent=bool(values.completion.error))

@@ -4,6 +4,7 @@ import base64
 import ipaddress
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
@@ -16,6 +17,7 @@ ADDRESS = "OPENAI_BASE_URL"  # as in OpenAI's clients
 KEYS = "IFQA_KEYS"  # keys of further hosts, separated by spaces: "HOST=VARIABLE", or "HOST" for a host that needs none
 NO_KEY = "none"  # sent to a server that needs no key
 MAX_MESSAGE = 300  # characters kept of a server's message
+_LOCALHOST = ("localhost", "127.0.0.1", "::1", "0.0.0.0", "::")  # noqa: S104 - names of this machine; nothing listens
 _NO_KEYS = ("", NO_KEY, "empty")  # vLLM's documentation says "EMPTY"
 _MAX_SEARCHED = 10_000  # characters of a server's message that are searched for keys
 
@@ -23,6 +25,9 @@ _SECRETS = re.compile(r"(?<![A-Za-z0-9])sk-[\w*.…-]{8,}|(?<![\w*-])[\w*-]*?\*{
 # In an address: "sk-", or a mix of characters such as random keys have
 _KEY_IN_ADDRESS = re.compile(
     r"(?<![\w-])sk-[\w-]{8,}|(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{20,}|(?=[A-Z]*[a-z])(?=[a-z]*[A-Z])[A-Za-z]{32,}"
+)
+_SECRET_NAME = re.compile(
+    r"(^|[_-])(api[_-]?)?(key|token|secret|password|passwd|authorization|credentials?|bearer)$", re.I
 )
 _LONG_PART = re.compile(r"(?=[\w-]*\d)[\w-]{32,}")  # in a path; host names may be as long
 
@@ -66,26 +71,56 @@ def check_address(address: str, what: str = "openai: base_url", example: str = O
             f"{what} contains a password, what looks like a key, or text after '?', '#' or ';'; wanted the "
             f"address alone; put the key into {variable}"
         )
-    if "," in address:
-        raise ConfigError(f"{what} has a comma; wanted spaces between the addresses of several servers")
+    if len(re.split(r"[\s,]+", address.strip())) > 1:
+        raise ConfigError(
+            f"{what} names several addresses; wanted one. Put a proxy before the servers, such as nginx with an 'upstream' "
+            "or vLLM's router, and name its address: docs/language-models.md, Several servers"
+        )
     wrong = address and (parts.scheme not in ("http", "https") or not parts.hostname or port == 0)
     if wrong or re.search(r"[\s\\%]", parts.netloc) or re.search(r"[\x00-\x20\x7f]", address):
         raise ConfigError(f"{what} must begin with http:// or https:// and a host, found {redact(address, '')!r}")
 
 
-def resolve_addresses(base_url: str) -> list[str]:
-    """The servers' addresses, at least one: those in `base_url`, else the environment's OPENAI_BASE_URL, else OpenAI's."""
-    addresses = base_url.split()
-    for address in addresses:
-        check_address(address)
+def refuse_secrets(what: str, section: Mapping[str, object]) -> None:
+    """Refuse a section with a key in it, by its name or its look; the message does not repeat the key."""
+    for name, value in section.items():
+        if isinstance(value, Mapping):
+            refuse_secrets(f"{what}.{name}", value)
+            continue
+        texts = value if isinstance(value, list) else [value]
+        looks_secret = any(isinstance(text, str) and _KEY_IN_ADDRESS.search(text) for text in texts)
+        if looks_secret or (_SECRET_NAME.search(name) and isinstance(value, str)):
+            raise ConfigError(f"{what}: {name!r} looks like a key; wanted none in a file; put it into {KEY}")
+
+
+def resolve_address(base_url: str) -> str:
+    """The server's address: `base_url`, else the environment's OPENAI_BASE_URL, else OpenAI's."""
+    check_address(base_url)
     check_address(os.environ.get(ADDRESS, ""), f"openai: environment variable {ADDRESS}")
-    return addresses or [os.environ.get(ADDRESS, "") or OPENAI]
+    return base_url or os.environ.get(ADDRESS, "") or OPENAI
 
 
 def server_origin(url: str) -> str:
     """Scheme, host and port of an address, for records and messages."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def server_name(url: str) -> str:
+    """The name of a server, by which its readings and completions are told from those of other servers.
+
+    It is the host, for https on its usual port; otherwise host, port, and a path other than "/v1", behind which a gateway may
+    serve another model. All names of this machine are "localhost".
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    if host in _LOCALHOST:
+        host = "localhost"
+    elif parts.scheme == "https" and port == 443:
+        return host
+    path = parts.path.rstrip("/")
+    return f"{f'[{host}]' if ':' in host else host}:{port}{'' if path == '/v1' else path}"
 
 
 def is_openai(url: str) -> bool:

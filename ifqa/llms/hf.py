@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 from ifqa.errors import ConfigError, FormatError, IfqaError, MissingInput
 from ifqa.llms.cache import RequestBatch, sum_tokens
 from ifqa.llms.local_model import LocalModel
+from ifqa.llms.request_form import Thinking
 from ifqa.llms.streaming import TextCallback, text_callback
-from ifqa.models.causal_lm import download_hint, find_causal_lm, is_adapter
+from ifqa.models.causal_lm import download_hint, find_causal_lm, is_adapter, pending_conversion
 from ifqa.models.devices import is_out_of_memory, resolve_device, resolve_precision
 from ifqa.models.hub import (
     MODELS,
@@ -24,7 +25,7 @@ from ifqa.models.hub import (
 )
 from ifqa.protocols import PathSetting, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request
-from ifqa.settings import Natural, Precision, check_arguments
+from ifqa.settings import Natural, Positive, Precision, check_arguments
 from ifqa.tracing import model_span
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ _MAX_BATCH_TOKENS = 65_536  # on a CPU, for a small model: each step reads all w
 _CPU_CACHE_BYTES = 2 << 30  # bytes of keys and values in a batch on a CPU
 _TOKENIZERS = ("tokenizer.json", "*.model", "vocab.json", "vocab.txt", "tekken.json")
 _MAX_BATCH = 256  # prompts in a batch, as the logits of all are in memory
-# Qwen3: no thinking. Llama 3: a fixed date, so that prompts are the same every day.
-_TEMPLATE = {"add_generation_prompt": True, "tokenize": False, "enable_thinking": False, "date_string": "26 Jul 2024"}
+# Llama 3: a fixed date, so that prompts are the same every day.
+_TEMPLATE = {"add_generation_prompt": True, "tokenize": False, "date_string": "26 Jul 2024"}
 
 
 class HF(LocalModel):
@@ -58,6 +59,9 @@ class HF(LocalModel):
         batch_tokens: tokens of prompts and answers in a batch, with padding; 0 for a default by device. It is halved,
             with a message, if the memory is too small.
         window: tokens of prompt and answer together; 0 for the model's own.
+        max_tokens: most tokens of an answer, in place of the prompt's own limit.
+        thinking: whether a model that can think does so before it answers, and how much; "off" if unset.
+        thinking_tokens: room for thoughts beside that for the answer; unset for 1,024, 4,096 or 16,384 by `thinking`.
         store: the folder for completions, below `root`.
 
     Attributes:
@@ -76,9 +80,19 @@ class HF(LocalModel):
 
     @check_arguments("setting of llm 'hf'")
     def __init__(
-        self, *, model: PathSetting, device: str = "auto", precision: Precision = "auto", batch_tokens: Natural = 0,
-        window: Natural = 0, store: str = "completions", root: Path = Path(),
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        model: PathSetting,
+        device: str = "auto",
+        precision: Precision = "auto",
+        batch_tokens: Natural = 0,
+        window: Natural = 0,
+        max_tokens: Positive | None = None,
+        thinking: Thinking | None = None,
+        thinking_tokens: Natural | None = None,
+        store: str = "completions",
+        root: Path = Path(),
+    ) -> None:
         if not model.strip():
             raise ConfigError(f"hf: model is empty; {MEND}")
         silence_transformers()
@@ -96,6 +110,7 @@ class HF(LocalModel):
         self.name = f"{Path(model).resolve().name if Path(model).exists() else model}@{files.fingerprint[:16]}"
         if precision != "auto":
             self.name += f" {precision}"
+        self._set_limits(max_tokens, thinking, thinking_tokens)
         self.batch_tokens = batch_tokens or batch_budget(self.model)
         self._ends = end_tokens(self.model, self.tokenizer)
         self._pad: int = self.tokenizer.pad_token_id or 0
@@ -200,7 +215,7 @@ class HF(LocalModel):
         from jinja2 import TemplateError
 
         chat = [{"role": role, "content": content} for role, content in request.messages]
-        render = partial(self.tokenizer.apply_chat_template, **_TEMPLATE)
+        render = partial(self.tokenizer.apply_chat_template, **_TEMPLATE, **self._template_arguments())
         try:
             return str(render(chat))
         except TemplateError:
@@ -280,6 +295,10 @@ class HF(LocalModel):
     def fingerprint(cls, model: str, root: Path = Path(), **_: object) -> str:
         """SHA-256 of the model's weights, tokenizer, chat template and adapter."""
         return find_causal_lm(model, root).fingerprint
+
+    @classmethod
+    def conversion(cls, model: str, root: Path = Path(), **_: object) -> str:
+        return pending_conversion(model, root)
 
     @classmethod
     def training_family(cls, model: str, root: Path = Path(), **_: object) -> str:

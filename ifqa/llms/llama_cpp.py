@@ -4,7 +4,7 @@ import importlib.util
 import json
 import secrets
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextvars import copy_context
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ifqa.errors import ConfigError, FormatError, IfqaError, MissingInput
 from ifqa.llms.cache import RequestBatch, request_seed, truncate_completion
 from ifqa.llms.local_model import LocalModel
+from ifqa.llms.request_form import Thinking
 from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.llms.token_counts import count_prompt_tokens, estimate_tokens
 from ifqa.models.causal_lm import LLAMA_CPP, download_hint, find_gguf
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 INSTALL = "install it with: pip install 'ifqa[llama-cpp]'"
 WINDOW = 8192  # tokens; the default for a model whose own window is larger
 _TOO_LONG = "exceed_context_size_error"
-# The model's distribution as it is, as in `hf`; Qwen3: no thinking
-_SAMPLING = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "chat_template_kwargs": {"enable_thinking": False}}
+# The model's distribution as it is, as in `hf`
+_SAMPLING = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
 
 
 class LlamaCpp(LocalModel):
@@ -46,6 +47,7 @@ class LlamaCpp(LocalModel):
         threads: threads that compute; 0 for one per core.
         window: tokens of prompt and answer together; 0 for the model's own, at most 8,192. Memory for slots times window is
             allocated at the start.
+        max_tokens, thinking, thinking_tokens: as in `hf`.
         store: the folder for completions, below `root`.
 
     Attributes:
@@ -61,11 +63,21 @@ class LlamaCpp(LocalModel):
 
     @check_arguments("setting of llm 'llama-cpp'")
     def __init__(
-        self, *, model: PathSetting, slots: Positive = 4, threads: Natural = 0, window: Natural = 0,
-        store: str = "completions", root: Path = Path(),
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        model: PathSetting,
+        slots: Positive = 4,
+        threads: Natural = 0,
+        window: Natural = 0,
+        max_tokens: Positive | None = None,
+        thinking: Thinking | None = None,
+        thinking_tokens: Natural | None = None,
+        store: str = "completions",
+        root: Path = Path(),
+    ) -> None:
         file = find_gguf(model, root)
         self.name = f"{file.name}@{cached_sha256(file)[:16]}"
+        self._set_limits(max_tokens, thinking, thinking_tokens)
         self._server, self.window = start_server(file, slots, window or WINDOW, threads or cores())
         if window > self.window:
             raise ConfigError(f"llama-cpp: window is {window:,}, but {model} has only {self.window:,} positions")
@@ -125,7 +137,7 @@ class LlamaCpp(LocalModel):
 
         generate = self._server.handle_chat_completions if request.messages else self._server.handle_completions
         with model_span(self.name, "llama.cpp", request) as finished:
-            generate(server_arguments(request), take)
+            generate(server_arguments(request, self._template_arguments()), take)
             finished(
                 Completion(text, usage["prompt_tokens"], usage["completion_tokens"], finish, error.get("message", ""))
             )
@@ -172,12 +184,12 @@ def start_server(file: Path, slots: int, window: int, threads: int) -> tuple["Se
         return server, int(json.load(reply)["default_generation_settings"]["n_ctx"])
 
 
-def server_arguments(request: Request) -> dict[str, object]:
-    """The arguments of llama.cpp's server for a request."""
+def server_arguments(request: Request, template: Mapping[str, object]) -> dict[str, object]:
+    """The arguments of llama.cpp's server for a request; `template` are those of the chat template."""
     prompt: dict[str, object] = {"prompt": request.text}
     if request.messages:
         prompt = {"messages": [{"role": role, "content": content} for role, content in request.messages]}
-    sampled = {
+    sampled: dict[str, object] = {
         "temperature": request.temperature,
         "seed": request_seed(request) % 2**32,
         "max_tokens": request.max_tokens,
@@ -186,4 +198,5 @@ def server_arguments(request: Request) -> dict[str, object]:
     if request.schema:
         schema = {"response_format": {"type": "json_schema", "json_schema": {"schema": json.loads(request.schema)}}}
     streamed = {"stream": True, "stream_options": {"include_usage": True}}
-    return prompt | sampled | _SAMPLING | schema | streamed | ({"stop": list(request.stop)} if request.stop else {})
+    sampled |= {**_SAMPLING, "chat_template_kwargs": dict(template)}
+    return prompt | sampled | schema | streamed | ({"stop": list(request.stop)} if request.stop else {})

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ifqa.llms.cache import CompletionCache, RequestBatch, check_store, sum_tokens
+from ifqa.llms.request_form import THINKING_TOKENS, Thinking
 from ifqa.protocols import LanguageModel
 from ifqa.records import Completion, Request, TokenUsage
 
@@ -14,6 +15,20 @@ class LocalModel(LanguageModel):
     def _open_cache(self, folder: Path) -> None:
         self._cache = CompletionCache(folder)
         self._calls, self._cached, self._tokens = 0, 0, (0, 0)
+
+    def _set_limits(self, max_tokens: int | None, thinking: Thinking | None, thinking_tokens: int | None) -> None:
+        """Keep the settings of thoughts and of a completion's length; `name` then says that the model thinks."""
+        self.max_tokens = max_tokens or 0
+        self.thinking = thinking or "off"  # so that a model with both ways, such as Qwen3, answers at once
+        self.thinking_tokens = THINKING_TOKENS[self.thinking] if thinking_tokens is None else thinking_tokens
+        self.may_think = self.thinking != "off"
+        if self.may_think:
+            self.name += f" thinking {self.thinking}"
+
+    def _template_arguments(self) -> dict[str, object]:
+        """The arguments of a chat template that switch thoughts, under the names of Qwen3 and of gpt-oss."""
+        arguments: dict[str, object] = {"enable_thinking": self.may_think}
+        return arguments | ({"reasoning_effort": self.thinking} if self.may_think else {})
 
     @property
     def spent(self) -> TokenUsage:

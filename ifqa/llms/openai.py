@@ -1,26 +1,42 @@
-"""Language models behind OpenAI's API or any server that speaks it: vLLM, Ollama, llama.cpp, `transformers serve`."""
+"""Language models behind OpenAI's API or any server that speaks it: vLLM, SGLang, llama.cpp, Ollama, a gateway."""
 
-import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from ifqa.errors import ConfigError, IfqaError
+from ifqa.errors import ConfigError, IfqaError, ServiceError
+from ifqa.formatting import pluralize
 from ifqa.llms.budget import Account, Budget, find_price
 from ifqa.llms.cache import CacheWriter, CompletionCache, RequestBatch, check_store
-from ifqa.llms.credentials import check_address, is_local, is_openai, key_for, resolve_addresses, server_origin
+from ifqa.llms.credentials import (
+    check_address,
+    is_local,
+    is_openai,
+    key_for,
+    refuse_secrets,
+    resolve_address,
+    server_name,
+    server_origin,
+)
+from ifqa.llms.request_form import THINKING_TOKENS, RequestForm, Thinking, own_parameter
 from ifqa.llms.streaming import text_callback
 from ifqa.llms.token_counts import WINDOW, count_prompt_tokens, find_window, token_counter
 from ifqa.protocols import LanguageModel, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request, TokenUsage
 from ifqa.settings import Natural, NotNegative, Positive, check_arguments
 
+if TYPE_CHECKING:
+    from ifqa.llms.server_facts import ServerFacts
+
 logger = logging.getLogger(__name__)
 
+CONCURRENCY = 8  # requests in flight
+LOCAL_CONCURRENCY = 2  # at a server on this machine that does not tell its slots
 _TEXT_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
 
 
@@ -32,27 +48,31 @@ class OpenAI(LanguageModel):
 
     Args:
         model: the model's name at the server.
-        base_url: the server's address, up to "/v1"; "" for the environment's OPENAI_BASE_URL, or else OpenAI's. Several
-            addresses, separated by spaces, are servers of the same model that get the requests in turn.
-        batch: send all requests of a stage as one file through the server's batch API, which OpenAI answers within a day at half
-            the price; only the first address gets it.
-        concurrency: maximum number of requests in flight.
+        base_url: the server's address, up to "/v1"; "" for the environment's OPENAI_BASE_URL, or else OpenAI's.
+        served_as: your own name for what is served. It stands for the address wherever readings and completions are told apart,
+            so that the model may move to another address.
+        concurrency: maximum number of requests in flight. By default 8; at a server on this machine its slots, or 2 if it does
+            not tell them.
         requests_per_minute: rate limit; 0 for none.
-        timeout: seconds until a request is retried.
-        window: tokens of prompt and answer together; 0 looks it up in `token_counts.WINDOWS`, by the model's name.
+        timeout: seconds until a request is retried. A server on this machine is not asked again while it computes; this waits on.
+        window: tokens of prompt and answer together; 0 asks the server, or looks in `token_counts.WINDOWS` by the model's name.
         form: "chat", "completion", or "auto": completion for the few models that take no messages, else chat.
         retries: maximum number of retries of a request after a temporary failure.
+        max_tokens: most tokens of an answer, in place of the prompt's own limit.
+        thinking: whether the model thinks before it answers, and how much; unset leaves it to the server.
+        thinking_tokens: room for thoughts beside that for the answer; unset for 1,024, 4,096 or 16,384 by `thinking`.
+        extra: further parameters of the requests, passed on as they are.
+        retry_failed: ask again where a stored failure says that a request has no answer.
         max_cost: cap in US dollars; 0 for no cap.
         max_total_tokens: cap on tokens of prompts and answers; 0 for no cap.
-        effort: `reasoning_effort` of reasoning chat models; "" leaves it to the server. From GPT-5 on, some models take a
-            temperature of 0 only with "none".
         store: the folder for completions, below `root`.
         root: the folder with `store` and a prices.toml.
         budget: shared with other models, whose spending then counts towards the caps.
 
     Attributes:
-        name: the model, its effort if set, and its first host if that is not OpenAI's; completions are stored under it.
-        server: scheme, host and port of the first server.
+        name: the model, what is unusual about its requests, and its server if that is not OpenAI's; completions are stored under
+            it.
+        server: scheme, host and port of the server.
         price: US dollars per million tokens; None if unknown.
     """
 
@@ -62,57 +82,141 @@ class OpenAI(LanguageModel):
     takes_schema = True
     model_settings: ClassVar = {"model": ""}
     runtime_only = (
-        "base_url", "batch", "concurrency", "requests_per_minute", "timeout", "retries", "max_cost", "max_total_tokens", "store",
-    )  # fmt: skip
+        "base_url",
+        "concurrency",
+        "requests_per_minute",
+        "timeout",
+        "retries",
+        "retry_failed",
+        "max_cost",
+        "max_total_tokens",
+        "store",
+    )
+    retired: ClassVar = {
+        "batch": (False, "OpenAI's batch API is not used any more; remove it"),
+        "effort": ("", "set thinking = 'low', or extra = { reasoning_effort = 'minimal' }, in its place"),
+    }
 
     @check_arguments("setting of llm 'openai'")
     def __init__(
-        self, *, model: Annotated[str, Field(pattern=r"\S", description="its name at the server, such as 'gpt-4.1-mini'")],
-        base_url: str = "", batch: bool = False, concurrency: Positive = 8, requests_per_minute: Natural = 0,
-        timeout: Annotated[float, Field(ge=0.001)] = 60.0, window: Natural = 0,
-        form: Literal["auto", "chat", "completion"] = "auto", retries: Natural = 6, max_cost: NotNegative = 0.0,
-        max_total_tokens: Natural = 0, effort: str = "", store: str = "completions", root: Path = Path(),
+        self,
+        *,
+        model: Annotated[str, Field(pattern=r"\S", description="its name at the server, such as 'gpt-4.1-mini'")],
+        base_url: str = "",
+        served_as: Annotated[str, Field(pattern=r"\S")] | None = None,
+        concurrency: Positive | None = None,
+        requests_per_minute: Natural = 0,
+        timeout: Annotated[float, Field(ge=0.001)] = 60.0,
+        window: Natural = 0,
+        form: Literal["auto", "chat", "completion"] = "auto",
+        retries: Natural = 6,
+        max_tokens: Positive | None = None,
+        thinking: Thinking | None = None,
+        thinking_tokens: Natural | None = None,
+        extra: dict[str, Any] | None = None,
+        retry_failed: bool = False,
+        max_cost: NotNegative = 0.0,
+        max_total_tokens: Natural = 0,
+        store: str = "completions",
+        root: Path = Path(),
         budget: Budget | None = None,
-    ) -> None:  # fmt: skip
-        self.urls = resolve_addresses(base_url)
-        self.url = self.urls[0]
+    ) -> None:
+        self.url = resolve_address(base_url)
         self.server = server_origin(self.url)
         self.model = model
-        self.name = f"{model} effort {effort}" if effort else model
-        if not is_openai(self.url):  # all servers on this machine share their completions
-            self.name += f" at {'localhost' if is_local(self.url) else urlsplit(self.url).hostname}"
         self.chat = form == "chat" or (form == "auto" and not model.startswith(_TEXT_MODELS))
-        self.window = window or find_window(model) or WINDOW
-        if not window and not find_window(model):
-            logger.info(f"{model}: its context window is unknown; assuming {WINDOW} tokens; set window to change that")
+        if thinking and not self.chat:
+            raise ConfigError(f"thinking = {thinking!r} is for chat models; {model} continues a text; remove it")
         self.price = find_price(model, self.url, root)
-        if batch and self.price and is_openai(self.url):
-            self.price = self.price.halved()
-        self.batch = batch
         if max_cost and self.price is None:
             at = "" if is_openai(self.url) else f" at {urlsplit(self.url).netloc}"
             raise ConfigError(
                 f"max_cost is ${max_cost:g}, but the price of {model!r}{at} is unknown: add it to a prices.toml here, below "
                 f'[models] as "{model}" = {{ input = DOLLARS, output = DOLLARS }} per million tokens; or cap the tokens instead'
             )
-        self.concurrency = concurrency
         self.interval = 60 / requests_per_minute if requests_per_minute else 0.0
         self.timeout = timeout
         self.retries = retries
-        self._effort = effort
-        self._cache = CompletionCache(root / store)
+        self.max_tokens = max_tokens or 0
+        self.thinking = thinking
+        self.thinking_tokens = THINKING_TOKENS[thinking or "off"] if thinking_tokens is None else thinking_tokens
+        self.may_think = self.chat and thinking != "off"
+        self._where = _where(self.url, served_as)
+        self._cache = CompletionCache(root / store, retry_failed)
+        self._remembered = self._cache.server_facts(self._identity)
+        refused = self._remembered.get("refused")
+        self.form = RequestForm(
+            model,
+            is_openai(self.url),
+            thinking,
+            extra or {},
+            frozenset(map(str, refused)) if isinstance(refused, list) else frozenset(),
+        )
+        self._concurrency = concurrency
+        self._window = window
         self.account = Account(self.price, max_cost, max_total_tokens, budget)
         self._cached = 0
+
+    @property
+    def _identity(self) -> str:
+        return f"{self.model}{self._where}"
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"{self.model}{self.form.suffix}{self._where}"
+
+    @property
+    def sent(self) -> str:  # type: ignore[override]
+        """The form of its requests."""
+        return self.form.describe(self.chat)
+
+    @cached_property
+    def window(self) -> int:  # type: ignore[override]
+        """Tokens of prompt and answer together: as set, else as the server says, else by the model's name."""
+        if self._window:
+            return self._window
+        remembered = self._remembered.get("window")
+        known = self._facts.window or (remembered if isinstance(remembered, int) else 0) or find_window(self.model)
+        if not known:
+            logger.info(
+                f"{self.model}: its context window is unknown; assuming {WINDOW} tokens; set llm.window to change that"
+            )
+        return known or WINDOW
+
+    @property
+    def concurrency(self) -> int:
+        """How many requests may be in flight; more than a local server has slots would only wait there."""
+        if not is_local(self.url):
+            return self._concurrency or CONCURRENCY
+        slots = self._facts.slots
+        return min(self._concurrency or slots, slots) if slots else self._concurrency or LOCAL_CONCURRENCY
+
+    @cached_property
+    def _facts(self) -> "ServerFacts":
+        """What the server says of the model; OpenAI's is not asked."""
+        from ifqa.llms.request_scheduler import run  # these load OpenAI's client
+        from ifqa.llms.server_facts import ServerFacts, ask_server
+
+        if is_openai(self.url):
+            return ServerFacts()
+        try:
+            key = key_for(self.url)
+        except IfqaError:  # stored completions need no key
+            return ServerFacts()
+        return run(ask_server(self.url, key, self.model))
+
+    @classmethod
+    def served_by(cls, *, base_url: str = "", served_as: str | None = None, **_: object) -> str:
+        return served_as or server_name(resolve_address(base_url))
 
     @classmethod
     def requirements(cls, *, base_url: str = "", **_: object) -> list[Requirement]:
         """A key, unless the server is on this machine."""
         try:
-            remote = [address for address in resolve_addresses(base_url) if not is_local(address)]
-            if not remote:
+            url = resolve_address(base_url)
+            if is_local(url):
                 return []
-            for address in remote:
-                key_for(address)
+            key_for(url)
         except IfqaError as error:
             return [Requirement("an API key", str(error))]
         return [Requirement("an API key")]
@@ -123,19 +227,22 @@ class OpenAI(LanguageModel):
     ) -> None:
         """Require a key, unless completions are stored already."""
         try:
-            for address in resolve_addresses(base_url):
-                key_for(address)
+            key_for(resolve_address(base_url))
         except IfqaError as error:
             if not CompletionCache(root / store).has_completions():
                 raise
             logger.info(f"{error}; completions stored in {root / store} need no key")
 
     @classmethod
-    def refuse_settings(cls, *, base_url: str = "", store: str = "", **_: object) -> None:
-        """Refuse an address with a key in it, and a store outside of the working directory."""
-        for address in base_url.split():
-            check_address(address)
+    def refuse_settings(
+        cls, *, base_url: str = "", store: str = "", extra: Mapping[str, object] | None = None, **_: object
+    ) -> None:
+        """Refuse an address or a parameter with a key in it, and a store outside of the working directory."""
+        check_address(base_url)
         check_store(store)
+        refuse_secrets("llm.extra", extra or {})
+        if name := own_parameter(extra or {}):
+            raise ConfigError(f"llm.extra: {name!r} is set by ifqa; remove it (an answer's tokens: llm.max_tokens)")
 
     def count(self, text: str) -> int:
         """Tokens of a text: exact if the model's vocabulary is on this machine, else an upper estimate."""
@@ -157,62 +264,90 @@ class OpenAI(LanguageModel):
         """The completions of the requests, in order; each is stored before it is returned.
 
         Stored completions are not requested again. Equal requests are sent once, across threads and processes. A failed
-        completion has `error`; the next call retries it. After an interrupt no more requests are sent; those in flight get a few
-        seconds, and their completions are stored before the interrupt is raised. `advance` is called with the number of
-        requests done.
+        completion has `error`; the next call retries it, unless the failure is permanent and so stored. After an interrupt no
+        more requests are sent; those in flight get a few seconds, and their completions are stored before the interrupt is
+        raised. `advance` is called with the number of requests done. A parameter that the server refuses is left out of all
+        requests.
 
         Raises:
             ServiceError: a retry would not help (a bad key, no such model, a used-up quota; the message quotes the server).
             IfqaError: a completion cannot be written. In both cases, completions in flight have been stored.
         """
-        batch = RequestBatch(self._cache, self.name, requests, advance)
-        try:
-            if missing := batch.missing:
-                # both load OpenAI's client
-                from ifqa.llms.batch_api import complete_batch
-                from ifqa.llms.request_scheduler import RequestScheduler, run
+        while True:
+            batch = RequestBatch(self._cache, self.name, requests, advance)
+            try:
+                refused = self._send_missing(batch, requests) if batch.missing else ""
+            finally:
+                with self.account.budget.lock:
+                    self._cached += batch.cached
+            if not refused:
+                return batch.completions()
+            self._learn(refused, batch)
 
-                keys = [key_for(url) for url in self.urls]
-                with CacheWriter(self._cache, self.name, missing, self.concurrency) as writer:
-                    if self.batch:
-                        complete_batch(self, keys[0], batch, writer, self._cache)
-                    else:
-                        on_text = text_callback() if missing[0] == requests[0] else None
-                        run(RequestScheduler(self, keys, batch, writer, on_text).ask())
-        finally:
-            with self.account.budget.lock:
-                self._cached += batch.cached
-        return batch.completions()
+    def _send_missing(self, batch: RequestBatch, requests: Sequence[Request]) -> str:
+        """Send the missing requests of a batch; returns the parameter that the server refuses, if there is one."""
+        from ifqa.llms.request_scheduler import FormRefused, RequestScheduler, run  # these load OpenAI's client
+
+        self._explain_unused(batch.missing)
+        key = key_for(self.url)
+        concurrency = self.concurrency
+        self._remember()
+        with CacheWriter(self._cache, self.name, batch.missing, concurrency) as writer:
+            on_text = text_callback() if batch.missing[0] == requests[0] else None
+            try:
+                run(RequestScheduler(self, key, concurrency, batch, writer, on_text).ask())
+            except FormRefused as refusal:
+                return refusal.parameter
+        return ""
+
+    def _learn(self, parameter: str, batch: RequestBatch) -> None:
+        """Leave out a parameter from now on; ServiceError if some of the batch were answered with it."""
+        if batch.answered:
+            raise ServiceError(
+                f"{self.name}: the server refuses {parameter!r}, but has answered {batch.answered:,} of these requests with it, "
+                "and different requests do not make one reading; ask all of them anew: --set llm.store=completions-2"
+            )
+        form = self.form.without(parameter)
+        assert form, "the scheduler has checked it"
+        logger.info(f"{self.name}: the server refuses {parameter!r}; asking without it")
+        self.form = form
+        self._remember()
+        batch.withdraw()
+
+    def _remember(self) -> None:
+        """Store what has been learnt of the server, if that is new."""
+        facts: dict[str, object] = {"refused": sorted(self.form.refused)} if self.form.refused else {}
+        if not self._window and "window" in vars(self) and self._facts.window:
+            facts["window"] = self.window
+        facts = self._remembered | facts
+        if facts != self._remembered:
+            self._cache.remember_server(self._identity, facts)
+            self._remembered = facts
+
+    def _explain_unused(self, missing: Sequence[Request]) -> None:
+        """Say how many of the requests version 0.2 has stored under a host without its port."""
+        if is_openai(self.url):
+            return
+        host = "localhost" if is_local(self.url) else urlsplit(self.url).hostname
+        earlier = f"{self.model}{self.form.suffix} at {host}"
+        if earlier != self.name and (count := len(self._cache.get(earlier, missing))):
+            stored = pluralize(count, "completion")
+            logger.info(
+                f"{self.name}: {stored} that an earlier version has stored as '{earlier}' "
+                f"{'is' if count == 1 else 'are'} not used, because another server may have answered"
+            )
 
     def check_ready(self) -> None:
-        for url in self.urls:
-            key_for(url)
+        key_for(self.url)
 
     def check_servers(self) -> Iterable[Requirement]:
-        from ifqa.llms.server_check import check_servers  # loads OpenAI's client
+        from ifqa.llms.server_check import check_server  # loads OpenAI's client
 
-        return check_servers(self)
+        return [check_server(self)]
 
-    def arguments(self, request: Request) -> dict[str, object]:
-        """The API's arguments for a request.
 
-        OpenAI's chat gets max_completion_tokens, as its reasoning models refuse max_tokens; other servers get max_tokens.
-        A temperature of 1, OpenAI's default, is not sent to OpenAI: reasoning models refuse any other value.
-        """
-        openai = is_openai(self.url)
-        arguments: dict[str, object] = {"model": self.model}
-        arguments["max_completion_tokens" if openai and request.messages else "max_tokens"] = request.max_tokens
-        if request.messages:
-            arguments["messages"] = [{"role": role, "content": content} for role, content in request.messages]
-        else:
-            arguments["prompt"] = request.text
-        if not (openai and request.temperature == 1):
-            arguments["temperature"] = request.temperature
-        if request.stop:
-            arguments["stop"] = list(request.stop)
-        if request.schema:
-            schema = {"name": "answer", "strict": True, "schema": json.loads(request.schema)}
-            arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
-        if self._effort and request.messages:
-            arguments["reasoning_effort"] = self._effort
-        return arguments
+def _where(url: str, served_as: str | None) -> str:
+    """The end of a model's name that tells its server from others; empty for OpenAI's."""
+    if served_as:
+        return f" served as {served_as}"
+    return "" if is_openai(url) else f" at {server_name(url)}"

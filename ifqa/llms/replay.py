@@ -14,7 +14,7 @@ from ifqa.storage.files import read_jsonl, sha256
 from ifqa.storage.resources import list_resources
 
 WINDOW = 1_000_000_000  # everything fits, unless `window` is set
-_NOT_RECORDED = ("error", "cached", "cached_prompt_tokens")  # fields of a completion that recordings lack
+_NOT_RECORDED = ("cached", "cached_prompt_tokens", "permanent")  # fields of a completion that recordings lack
 
 
 class RecordingLine(StrictModel):
@@ -111,7 +111,8 @@ def _read_recording(path: Path) -> tuple[dict[Request, Completion], list[str]]:
             request = request_from_json(line.request)
         except ValueError as error:
             raise FormatError(f"{where}: {error}") from error
-        completion = truncate_completion(Completion(**line.completion, cached=True))
+        permanent = bool(line.completion.get("error"))  # only failures for good are stored
+        completion = truncate_completion(Completion(**line.completion, cached=True, permanent=permanent))
         if completions.setdefault(request, completion) != completion:
             raise FormatError(f"{where}: the same request has a different completion in an earlier line; remove one")
     return completions, list(models)

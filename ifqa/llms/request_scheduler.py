@@ -4,20 +4,20 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
-
-import openai
 
 from ifqa.errors import IfqaError, ServiceError
 from ifqa.llms.budget import Account
 from ifqa.llms.cache import CacheWriter, RequestBatch
-from ifqa.llms.http_client import Failure, open_client, send, tokens_used
+from ifqa.llms.credentials import is_local
+from ifqa.llms.http_client import open_client, send, tokens_used
+from ifqa.llms.request_form import RequestForm
+from ifqa.llms.response_parsing import Failure
 from ifqa.llms.streaming import TextCallback, cancellation
 from ifqa.llms.token_counts import bound_prompt_tokens, estimate_tokens, token_counter
 from ifqa.records import Completion, Request
@@ -28,7 +28,6 @@ logger = logging.getLogger(__name__)
 BACKOFF = 0.5  # seconds before the first retry if the server does not say; doubles with each retry
 LONGEST_BACKOFF = 30.0
 LONGEST_WAIT = 120.0  # if the server asks for a longer wait, the run stops
-LEFT_OUT = 30.0  # seconds for which a failed one of several servers gets no requests
 GRACE = 5.0  # seconds that requests in flight get after an interrupt, as they are paid for
 _CLAIMS = 4  # requests that a worker claims at a time, so that two runs of the same requests share the work
 _POLL = 0.1  # seconds
@@ -39,70 +38,80 @@ _T = TypeVar("_T")
 class ServedModel(Protocol):
     """The part of `OpenAI` that sends requests."""
 
-    name: str
     model: str
-    server: str
     url: str
-    urls: list[str]
     chat: bool
-    batch: bool
     account: Account
-    concurrency: int
     retries: int
     interval: float
     timeout: float
+    form: RequestForm
 
-    def arguments(self, request: Request) -> dict[str, object]: ...
+    @property
+    def name(self) -> str: ...
 
 
-@dataclass
-class Server:
-    """One of the servers that share the requests."""
+class FormRefused(IfqaError):
+    """The server refuses a parameter that requests can do without."""
 
-    url: str
-    client: openai.AsyncOpenAI
-    left_out_until: float = 0.0  # the event loop's time
+    def __init__(self, parameter: str) -> None:
+        super().__init__(f"the server refuses {parameter!r}")
+        self.parameter = parameter
 
 
 class RequestScheduler:
-    """Sends the missing requests of a batch, which is one call of `OpenAI.complete`.
-
-    Several servers get requests in turn; one that is down or fails gets none for a while.
+    """Sends the missing requests of a batch, which is one call of `OpenAI.complete`, to the model's server.
 
     Retries are not left to the client's library: each try counts towards the budget and the rate limit, malformed responses are
-    retried like broken connections, and a wait that the server asks for delays all requests. A completion is stored before it is
-    settled in its batch. `on_text` gets the text of the first request while it is generated.
+    asked for once more, and a wait that the server asks for delays all requests. A completion is stored before it is settled in
+    its batch. `on_text` gets the text of the first request while it is generated.
     """
 
     def __init__(
-        self, model: ServedModel, keys: Sequence[str], batch: RequestBatch, writer: CacheWriter,
+        self,
+        model: ServedModel,
+        key: str,
+        concurrency: int,
+        batch: RequestBatch,
+        writer: CacheWriter,
         on_text: TextCallback | None,
-    ) -> None:  # fmt: skip
-        self.name = f"{model.model} at {' and '.join(urlsplit(url).netloc for url in model.urls)}"
-        self._model, self._keys, self._account = model, keys, model.account
-        self._servers: deque[Server] = deque()
-        self._batch, self._writer, self._on_text = batch, writer, on_text
+    ) -> None:
+        self.name = f"{model.model} at {urlsplit(model.url).netloc}"
+        self._model = model
+        self._form = model.form
+        self._key = key
+        self._concurrency = concurrency
+        self._account = model.account
+        self._batch = batch
+        self._writer = writer
+        self._on_text = on_text
         capped = self._account.max_cost or self._account.max_tokens
         self._count = token_counter(model.model) if capped else estimate_tokens  # only caps need a tight bound
         self._waiting = dict.fromkeys(batch.missing)
         self._claimed: deque[Request] = deque()
-        self._claiming, self._stopped = asyncio.Lock(), asyncio.Event()
+        self._claiming = asyncio.Lock()
+        self._stopped = asyncio.Event()
         self._error: IfqaError | None = None
-        self._next_turn, self._answered = 0.0, False
+        self._next_turn = 0.0
+        self._answered = False
         self._logged_kinds: set[str] = set()
 
     async def ask(self) -> None:
-        """Send all requests, and wait for those that another process or thread is sending; ServiceError if the server refuses."""
+        """Send all requests, and wait for those that another process or thread is sending.
+
+        Raises:
+            ServiceError: the server refuses all requests.
+            FormRefused: the server refuses a parameter that the requests can do without.
+        """
         await asyncio.sleep(0)  # a call that is already cancelled sends nothing
         if not self._account.calls:
             logger.info(f"asking {self.name}")
-        concurrency = min(self._model.concurrency, len(self._waiting))
-        with ThreadPoolExecutor(concurrency, "completions") as self._threads:
-            async with AsyncExitStack() as stack:
-                for url, key in zip(self._model.urls, self._keys, strict=True):
-                    client = await stack.enter_async_context(open_client(url, key, self._model.timeout))
-                    self._servers.append(Server(url, client))
-                tasks = [asyncio.create_task(self._work()) for _ in range(concurrency)]
+        workers = min(self._concurrency, len(self._waiting))
+        # A server on this machine may compute for minutes; asked again, it would compute twice
+        timeout = None if is_local(self._model.url) else self._model.timeout
+        with ThreadPoolExecutor(workers, "completions") as self._threads:
+            async with open_client(self._model.url, self._key, timeout) as self._client:
+                tasks = [asyncio.create_task(self._work()) for _ in range(workers)]
                 try:
                     _, running = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
                     if running:  # a task has failed
@@ -132,7 +141,7 @@ class RequestScheduler:
                 finish(completion)
             if completion is None:
                 return
-            if completion.error:
+            if completion.error and not completion.permanent:
                 await self._in_thread(self._writer.release, request)
             # If the wait is cancelled, the thread still stores the completion
             elif error := await asyncio.shield(self._in_thread(self._writer.store, request, completion)):
@@ -143,7 +152,7 @@ class RequestScheduler:
         """A claimed request; None if none is left or requests have stopped."""
         async with self._claiming:
             while self._waiting and not self._claimed and not self._stopped.is_set():
-                limit = _CLAIMS * self._model.concurrency
+                limit = _CLAIMS * self._concurrency
                 claimed, stored = await self._in_thread(self._writer.claim, self._waiting, limit)
                 self._claimed += claimed
                 for request, completion in stored.items():
@@ -156,9 +165,10 @@ class RequestScheduler:
         return self._claimed.popleft() if self._claimed and not self._stopped.is_set() else None
 
     async def _complete(self, request: Request) -> Completion | None:
-        """A request's completion or final failure; None if requests stopped before it was sent."""
-        message, retries = "", self._model.retries
-        on_text = self._on_text if request == self._batch.missing[0] else None
+        """A request's completion or final failure; None if requests stopped before it was sent, or another form is needed."""
+        message = ""
+        retries = self._model.retries
+        asked_again = False
         bounds = bound_prompt_tokens(request, self._count), request.max_tokens
         for tries in range(1, retries + 2):
             while (reservation := self._account.reserve(*bounds)) is None:
@@ -169,14 +179,13 @@ class RequestScheduler:
                     return None
             used: tuple[int, int] | None = (0, 0)
             cached = 0
-            server = self._next_server()
             try:
                 await self._wait_for_turn()
                 if self._stopped.is_set():
                     return None
                 used = None  # if the connection breaks, the server may have done the work
                 self._account.calls += 1
-                reply = await send(server.client, self._model.arguments(request), self._model.timeout, on_text)
+                reply = await self._send(request)
                 used, cached = tokens_used(reply)
             finally:
                 self._account.settle(reservation, used, cached)
@@ -184,39 +193,56 @@ class RequestScheduler:
                 self._answered = True
                 return reply
             message = reply.message
-            if reply.action == "fail":
-                return Completion(error=message)
-            if reply.action == "stop":
+            if reply.action == "fail" or (reply.action == "once" and (asked_again or not retries)):
+                return self._fail_for_good(reply)
+            if reply.action == "refused":
+                self._refuse_form(reply)
+            elif reply.action == "stop":
                 self._refuse(message)
             elif reply.wait is not None and reply.wait > LONGEST_WAIT:
                 self._refuse(f"{message}; the server asks to wait {reply.wait:,.0f} s; run this again after that")
+            elif reply.action == "once":
+                asked_again = True
+                self._log_once("once", f"{message}; such requests are sent once more")
             elif tries <= retries:
                 self._log_once("retries", f"{message}; such requests are retried, at most {retries} times")
-                if not self._leave_out(server, reply):  # else another server gets the request at once
-                    await self._back_off(tries, reply.wait)
+                await self._back_off(tries, reply.wait)
             elif reply.unreachable and not self._answered:
                 self._refuse(f"{message} (after {tries} tries; is the server up?)")
             if self._stopped.is_set():
                 return None
         return Completion(error=f"{message} (after {tries} tries)")
 
-    def _next_server(self) -> Server:
-        """The next server in turn; those left out come last."""
-        now = asyncio.get_running_loop().time()
-        server = min(self._servers, key=lambda server: max(server.left_out_until, now))
-        self._servers.remove(server)
-        self._servers.append(server)
-        return server
+    async def _send(self, request: Request) -> Completion | Failure:
+        """Send a request once; while a server on this machine computes beyond the timeout, say so and wait on."""
+        on_text = self._on_text if request == self._batch.missing[0] else None
+        arguments = self._form.arguments(request)
+        if on_text:
+            arguments |= self._form.stream_arguments()
+        if not is_local(self._model.url):
+            return await send(self._client, arguments, self._model.timeout, on_text)
+        sending = asyncio.ensure_future(send(self._client, arguments, None, on_text))
+        try:
+            done, _ = await asyncio.wait([sending], timeout=self._model.timeout)
+            if not done:
+                slow = f"no answer within {self._model.timeout:g} s (llm.timeout)"
+                self._log_once("slow", f"{slow}; waiting on, because a server on this machine may still compute")
+            return await sending
+        finally:
+            sending.cancel()
 
-    def _leave_out(self, server: Server, failure: Failure) -> bool:
-        """Leave out a server that is down for a while; returns whether it was left out and another is up."""
-        if not failure.server_down or len(self._servers) == 1:
-            return False
-        now = asyncio.get_running_loop().time()
-        if server.left_out_until <= now:
-            logger.info(f"{urlsplit(server.url).netloc}: {failure.message}; left out for {LEFT_OUT:g} s")
-        server.left_out_until = now + LEFT_OUT
-        return any(other.left_out_until <= now for other in self._servers if other is not server)
+    def _fail_for_good(self, failure: Failure) -> Completion:
+        """The failure of a request that would fail again, which is stored."""
+        self._log_once("failed", f"{failure.message}; stored as failed, so only --retry-failed asks again")
+        tokens = failure.used or (0, 0)
+        return Completion("", *tokens, error=failure.message, permanent=True)
+
+    def _refuse_form(self, failure: Failure) -> None:
+        """Stop, so that all requests are sent without the parameter that the server refuses, if they can do without it."""
+        if self._form.without(failure.parameter):
+            self._stop(FormRefused(failure.parameter))
+        else:
+            self._refuse(failure.message)
 
     async def _back_off(self, tries: int, seconds: float | None) -> None:
         if seconds is not None:  # the server's wait delays all requests

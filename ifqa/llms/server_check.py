@@ -1,16 +1,16 @@
-"""What a server that speaks OpenAI's API offers, for `ifqa check`: batches, answers by a JSON schema, counts of cached tokens."""
+"""What a server that speaks OpenAI's API offers, for `ifqa check`: JSON schemas, counts of cached tokens, thoughts."""
 
 import json
-from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from urllib.parse import urlsplit
 
+import httpx2
 import openai
 
 from ifqa.llms.credentials import NO_KEY, key_for, redact
-from ifqa.llms.http_client import Failure, classify_error, open_client, send
+from ifqa.llms.http_client import classify_error, open_client, send
 from ifqa.llms.request_scheduler import ServedModel, run
+from ifqa.llms.response_parsing import Failure
 from ifqa.protocols import Requirement
 from ifqa.records import Completion, Request
 
@@ -24,59 +24,61 @@ _SCHEMA = {
 _QUESTION, _MAX_TOKENS = "Is water wet? Answer yes or no.", 20
 
 
-def check_servers(model: ServedModel) -> Iterator[Requirement]:
-    """A requirement for each server, which names what it offers; it is missing if the server is down or lacks what is set.
+def check_server(model: ServedModel) -> Requirement:
+    """The server as a requirement whose name tells what it offers; it is missing if it is down or does not answer.
 
     Three short requests are sent to a server whose tokens cost nothing, and none to another.
     """
-    for url in model.urls:
-        offers, remedies = run(_ask_server(model, url))
-        about = f": {'; '.join(offers)}" if offers else ""
-        yield Requirement(f"server {urlsplit(url).netloc}{about}", "; ".join(remedies))
+    offers, remedies = run(_ask_server(model))
+    about = f": {'; '.join(offers)}" if offers else ""
+    return Requirement(f"server {urlsplit(model.url).netloc}{about}", "; ".join(remedies))
 
 
-async def _ask_server(model: ServedModel, url: str) -> tuple[list[str], list[str]]:
+async def _ask_server(model: ServedModel) -> tuple[list[str], list[str]]:
     """What the server offers, and the remedies for what it lacks."""
-    names, offers, remedies, key = list[str](), list[str](), list[str](), key_for(url)
+    names: list[str] = []
+    offers: list[str] = []
+    key = key_for(model.url)
     secret = "" if key == NO_KEY else key
-    async with open_client(url, key, TIMEOUT) as client:
-
-        async def refusal(operation: Callable[[], Awaitable[object]]) -> Failure | None:
-            try:
-                await operation()
-            except openai.APIError as error:
-                return classify_error(error, secret, TIMEOUT)
-            return None
-
-        async def ask(request: Request) -> Completion | Failure:
-            return await send(client, model.arguments(request), ANSWER_TIMEOUT, None)
-
-        async def list_models() -> None:
+    form = model.form
+    async with open_client(model.url, key, TIMEOUT) as client:
+        try:
             names.extend([listed.id async for listed in client.models.list()])
-
-        failure = await refusal(list_models)
-        if failure and (failure.server_down or failure.message.startswith("HTTP 401")):
-            return [], [failure.message]
+        except (openai.APIError, httpx2.RequestError) as error:
+            failure = classify_error(error, secret, TIMEOUT, {})
+            if failure.action == "retry" or failure.message.startswith("HTTP 401") or "certificate" in failure.message:
+                return [], [failure.message]
         if names:
             others = "" if model.model in names else f", but {redact(', '.join(names[:5]), secret)}"
             offers.append(f"lists {'not ' if others else ''}{model.model}{others}")
-        has_batches = not await refusal(partial(client.get, "/batches?limit=1", cast_to=object))
-        offers.append("batch API" if has_batches else "no batch API")
-        if model.batch and not has_batches:
-            remedies.append("the setting batch needs the batch API; unset it")
         price = model.account.price
         if price is None or price.cost(1, 1):
-            return [*offers, "JSON schemas and cached tokens not tried, as requests may cost money"], remedies
-        form = {"messages": (("user", _QUESTION),)} if model.chat else {"text": _QUESTION}
-        plain = Request(**form, max_tokens=_MAX_TOKENS)
+            return [*offers, "JSON schemas and cached tokens not tried, as requests may cost money"], []
+
+        async def ask(request: Request) -> Completion | Failure:
+            """The reply, in the form that the server takes."""
+            nonlocal form
+            while True:
+                reply = await send(client, form.arguments(request), ANSWER_TIMEOUT)
+                other = form.without(reply.parameter) if isinstance(reply, Failure) and reply.parameter else None
+                if other is None:
+                    return reply
+                form = other
+
+        messages = {"messages": (("user", _QUESTION),)} if model.chat else {"text": _QUESTION}
+        plain = Request(**messages, max_tokens=_MAX_TOKENS)
         reply = await ask(replace(plain, schema=json.dumps(_SCHEMA)))
         offers.append("JSON schemas" if isinstance(reply, Completion) and _follows(reply.text) else "no JSON schemas")
         replies = [await ask(plain) for _ in range(2)]
-        if isinstance(replies[1], Failure):
-            remedies.append(f"it does not answer: {replies[1].message}")
+        last = replies[1]
+        if isinstance(last, Completion):
+            offers.append("counts cached tokens" if last.cached_prompt_tokens else "counts no cached tokens")
+            offers.extend(["thinks"] if last.reasoning or "<think" in last.text else [])
+        elif last.message.startswith("truncated"):
+            offers.append("thinks (--thinking off, or low, medium, high)")
         else:
-            offers.append("counts cached tokens" if replies[1].cached_prompt_tokens else "counts no cached tokens")
-    return offers, remedies
+            return offers, [f"it does not answer: {last.message}"]
+    return offers, []
 
 
 def _follows(text: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ifqa.errors import ConfigError, DamagedArtifact, FormatError, MissingInput
 from ifqa.models.hub import MODELS, local_path, model_folder, model_requirement, weights_fingerprint
-from ifqa.models.install import dequantise, gguf_folder, is_gguf
+from ifqa.models.install import dequantise, gguf_folder, is_dequantised, is_gguf
 from ifqa.storage.files import cached_sha256, read_json, typed_field
 
 LLAMA_CPP = "xllamacpp"  # the package: llama.cpp and its server, in wheels
@@ -42,6 +42,18 @@ def find_causal_lm(name: str, root: Path = Path()) -> CausalLMFiles:
         return CausalLMFiles(folder)
     folder = local_path(name, root)
     return _find_adapter(folder, root) if is_adapter(folder) else CausalLMFiles(model_folder(name, root=root))
+
+
+def pending_conversion(name: str, root: Path = Path()) -> str:
+    """What `find_causal_lm` would first write: "dequantise FILE into FOLDER"; empty if nothing."""
+    folder = local_path(name, root)
+    if is_adapter(folder):
+        base = base_model(folder)
+        return "" if is_adapter(local_path(base, root)) else pending_conversion(base, root)
+    file = gguf_file(name, root)
+    if file is None or not file.is_file() or is_dequantised(file, gguf_folder(file, root)):
+        return ""
+    return f"dequantise {file} into {gguf_folder(file, root)}"
 
 
 def gguf_file(name: str, root: Path = Path()) -> Path | None:

@@ -148,13 +148,18 @@ def gguf_folder(file: Path, root: Path) -> Path:
     return root / "models" / f"{file.stem}-{cached_sha256(file)[:12]}"
 
 
+def is_dequantised(file: Path, folder: Path) -> bool:
+    """Whether a folder was made from a GGUF file."""
+    return _source_sha256(folder) == cached_sha256(file)
+
+
 def dequantise(file: Path, folder: Path) -> None:
     """Convert a GGUF file into a model folder, once: in float32 if it has matrices in float16 or float32, else in bfloat16."""
-    if _source_sha256(folder) == cached_sha256(file):
+    if is_dequantised(file, folder):
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
     with lock(folder.parent), report_full_disk(folder):
-        if _source_sha256(folder) == cached_sha256(file):  # another process has converted it meanwhile
+        if is_dequantised(file, folder):  # another process has converted it meanwhile
             return
         refuse_links(folder)
         draft = partial_folder(folder)

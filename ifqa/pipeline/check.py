@@ -107,7 +107,10 @@ def check(
         yield f"experiment {experiment.name}: {experiment.benchmark} {experiment.split}"
         system = System(run)
         parts = [partial(_check_corpus, run.corpus, experiment.indexes)] if run.corpus else []
-        parts += [partial(part, run, system) for part in (_check_retrieval, _check_reading, _check_scoring)]
+        if conversion := _pending_conversion(run):
+            parts.append(partial(_work_after_conversion, run, conversion))
+        else:
+            parts += [partial(part, run, system) for part in (_check_retrieval, _check_reading, _check_scoring)]
         here = partial(requirements, run)
     Workers(engine=cast("Engine", engine or "local"))  # raises for an unknown engine
     parts.append(partial(_node_requirements, name, changes, root.absolute()) if engine == "ray" else here)
@@ -156,6 +159,24 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
         needs = f"corpus {corpus.name} needs about {decimal(round(memory))} of memory"
         has = f"this machine has {decimal(round(available))}"
         raise IfqaError(f"{needs}, but {has}; use fewer workers: [passages] workers = 1")
+
+
+def _pending_conversion(run: Run) -> str:
+    """What opening the experiment's language model would write first; empty if nothing, or if it asks none."""
+    experiment = run.experiment
+    if not (experiment.llm and (experiment.asks_llm("retriever") or experiment.asks_llm("reader"))):
+        return ""
+    return run.plugins.llm(run.llm["name"]).conversion(root=experiment.root, **experiment.llm_settings)
+
+
+def _work_after_conversion(run: Run, conversion: str) -> Iterator[Finding]:
+    """The stages of an experiment whose language model has to be converted, which only a run does; nothing is estimated."""
+    yield Work(conversion, note="once, by the first run; what the model then takes is estimated after that")
+    if run.experiment.retriever:
+        yield Work(f"retrieve with {run.retriever['name']}")
+    if run.experiment.reader:
+        yield Work(f"read with {run.reader['name']}")
+    yield Work(f"score {pluralize(len(run.questions), 'question')}")
 
 
 def _check_retrieval(run: Run, system: System) -> Iterator[Finding]:

@@ -16,13 +16,14 @@ from typing import Any, Literal, NamedTuple
 from ifqa.config.experiment import parse_experiment, retriever_sections
 from ifqa.config.overrides import as_sections
 from ifqa.corpus.passage_store import PassageStore, generated_passage_line, get_passage_lists
+from ifqa.errors import ServiceError
 from ifqa.formats.runs import format_ranking
 from ifqa.formatting import pluralize
 from ifqa.pipeline.run import LLM_STAGES, Run
 from ifqa.pipeline.stage_outputs import prediction_line, rankings_of, stores_of
 from ifqa.pipeline.system import Session, System, log_label, was_trained_on
 from ifqa.progress import bar, hide_progress
-from ifqa.protocols import ProgressCallback, Reader, no_progress
+from ifqa.protocols import ProgressCallback, Reader, Trainable, no_progress
 from ifqa.records import Hit, Passage, Question, StageUsage
 from ifqa.storage.append_log import AppendLog
 from ifqa.storage.artifacts import Draft
@@ -76,10 +77,11 @@ def ask(
         folder, questions, rankings = probe.folder, list(probe.questions), iter(probe.rankings)
     # a chunk with failures that can be retried is read again
     log = AppendLog(draft.folder, (RUN, PASSAGES, PREDICTIONS), lambda facts: not facts["usage"].get("retry"))
-    total: Facts = {"questions": 0, "hits": 0, "label": "", "trained_on_them": False, "usage": {}}
+    total: Facts = {"questions": 0, "hits": 0, "failed": 0, "label": "", "trained_on_them": False, "usage": {}}
     for earlier in log.kept:
         total = add_counts(total, earlier)
     done = total["questions"]
+    forms = {facts["usage"]["sent"] for facts in log.kept if "sent" in facts["usage"]}
     if done:
         logger.info(f"{folder}: resuming after {done:,} of {pluralize(len(questions), 'question')}")
     generated = set[bytes]()
@@ -92,11 +94,20 @@ def ask(
         for parts, facts in _results(run, stage, chunks, len(questions) - done > size, session, workers, advance):
             if PASSAGES in parts:
                 parts[PASSAGES] = b"".join(_new_lines(parts[PASSAGES].splitlines(keepends=True), generated))
+            forms |= {facts["usage"]["sent"]} if "sent" in facts["usage"] else set()
+            if len(forms) > 1:
+                raise ServiceError(
+                    f"{folder}: its requests differ ({' | '.join(sorted(forms))}), so they are not one reading; "
+                    f"remove {draft.folder} to ask all again"
+                )
             log.add(parts, facts)
             total = add_counts(total, facts)
     log.finish(RUN if stage == "retrieve" else PREDICTIONS)
     counts = {"questions": len(questions), "trained_on_them": total["trained_on_them"]}
-    counts |= {"hits": total["hits"]} if stage == "retrieve" else {"label": total["label"]}
+    if stage == "retrieve":
+        counts["hits"] = total["hits"]
+    else:
+        counts |= {"label": total["label"], "failed": total["failed"]}
     draft.record |= total["usage"] | counts
 
 
@@ -156,15 +167,21 @@ class ChunkRunner:
 
     def ask(self, chunk: Chunk, advance: ProgressCallback = no_progress) -> ChunkResult:
         """Search or read a chunk; IfqaError if the plugin cannot be opened or breaks its protocol."""
-        parts, hits = self._search(chunk, advance) if self._stage == "retrieve" else (self._read(chunk, advance), 0)
-        plugin = self._system.retriever if self._stage == "retrieve" else self._system.reader
+        facts: Facts = {"questions": len(chunk.questions), "hits": 0, "failed": 0}
+        if self._stage == "retrieve":
+            parts, facts["hits"] = self._search(chunk, advance)
+            plugin: Trainable = self._system.retriever
+        else:
+            parts, facts["failed"] = self._read(chunk, advance)
+            plugin = self._system.reader
         used = deepcopy(plugin.usage())
-        usage, self._used = add_counts(used, self._used, -1), used
-        label, trained = plugin.label if isinstance(plugin, Reader) else "", self._trained_on_them
-        facts = {"questions": len(chunk.questions), "hits": hits, "label": label, "trained_on_them": trained}
-        return parts, facts | {"usage": usage}
+        usage = add_counts(used, self._used, -1)
+        self._used = used
+        label = plugin.label if isinstance(plugin, Reader) else ""
+        return parts, facts | {"label": label, "trained_on_them": self._trained_on_them, "usage": usage}
 
     def _search(self, chunk: Chunk, advance: ProgressCallback) -> tuple[dict[str, bytes], int]:
+        """The lines of a chunk's rankings, and the number of their hits."""
         rankings = self._system.search(chunk.questions)
         advance(len(chunk.questions))
         tag = f"ifqa-{self._run.retriever['name']}"
@@ -178,11 +195,13 @@ class ChunkRunner:
             parts[PASSAGES] = b"".join(map(generated_passage_line, unique.values()))
         return parts, sum(map(len, rankings))
 
-    def _read(self, chunk: Chunk, advance: ProgressCallback) -> dict[str, bytes]:
+    def _read(self, chunk: Chunk, advance: ProgressCallback) -> tuple[dict[str, bytes], int]:
+        """The lines of a chunk's predictions, and how many of them failed."""
         passages = get_passage_lists(self._stores, [[hit.passage_id for hit in ranking] for ranking in chunk.rankings])
         scores = [[hit.score for hit in ranking] for ranking in chunk.rankings]
         predictions = self._system.read(chunk.questions, passages, scores, advance)
-        return {PREDICTIONS: b"".join(map(prediction_line, predictions))}
+        failed = sum(prediction.failed for prediction in predictions)
+        return {PREDICTIONS: b"".join(map(prediction_line, predictions))}, failed
 
     @cached_property
     def _stores(self) -> list[PassageStore]:

@@ -7,9 +7,10 @@ the hash of its own inputs, so a change shows in every later stage. Nothing is w
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ifqa.config.corpus import CorpusConfig, build_settings, load_corpus
 from ifqa.config.experiment import (
@@ -53,7 +54,14 @@ class _ArtifactFolder:
 
     def artifact(self, part: str) -> Artifact:
         """The artifact of a part: "passages" or an index's name for a corpus, a stage for an experiment."""
-        return self._artifacts.setdefault(part, Artifact(self.folder / part))
+        if part not in self._artifacts:
+            self._artifacts[part] = Artifact(self.folder / part, self._incomplete)
+        return self._artifacts[part]
+
+    @property
+    def _incomplete(self) -> tuple[str, ...]:
+        """Counts of a manifest's record that make an artifact incomplete, so that it is made again."""
+        return ("retry",)
 
     def inputs(self, part: str) -> dict[str, object]:
         """The inputs of a part; IfqaError if an artifact that it needs is missing, damaged or stale."""
@@ -183,6 +191,11 @@ class Run(_ArtifactFolder):
         self._fingerprints: dict[str, dict[str, object]] = {}
 
     @property
+    def _incomplete(self) -> tuple[str, ...]:
+        asked_again = self.experiment.llm_settings.get("retry_failed")
+        return ("retry", "stored_failures") if asked_again else ("retry",)
+
+    @property
     def retriever(self) -> RetrieverSettings:
         """The experiment's [retriever]; IfqaError if it has none. `reader` and `llm` do the same."""
         return self._table("retriever", self.experiment.retriever)
@@ -279,7 +292,9 @@ class Run(_ArtifactFolder):
             else:
                 fingerprint = self._fingerprint_of_retriever(self.retriever)
             if experiment.asks_llm(kind):
-                fingerprint["llm"] = self._fingerprint("llm", self.llm["name"], self.llm, experiment.llm_settings)
+                model = self._fingerprint("llm", self.llm["name"], self.llm, experiment.llm_settings)
+                server = self.plugins.llm(self.llm["name"]).served_by(**experiment.llm_settings)
+                fingerprint["llm"] = model | ({"server": server} if server else {})
             self._fingerprints[kind] = fingerprint
         return self._fingerprints[kind]
 
@@ -307,7 +322,7 @@ class Run(_ArtifactFolder):
         if part == "score":
             return self._inputs_of_score()
         inputs: dict[str, object] = {"stage": "read", "reader": self.fingerprint("reader")}
-        return inputs | {"questions": self._questions_identity} | self._rankings_identity()
+        return self._as_recorded("read", inputs | {"questions": self._questions_identity} | self._rankings_identity())
 
     def _inputs_of_retrieve(self) -> dict[str, object]:
         """The search settings, the questions, and the identities of the indexes, which must fit the current passages."""
@@ -319,7 +334,59 @@ class Run(_ArtifactFolder):
             names, reading = [table["name"] for table in retriever_sections(self.retriever)], ("passages", "corpus")
             if any(self.plugins.takes("retriever", name, argument) for name in names for argument in reading):
                 inputs["passages"] = self.corpus.identity
+        return self._as_recorded("retrieve", inputs)
+
+    def _as_recorded(self, stage: str, inputs: dict[str, object]) -> dict[str, object]:
+        """The inputs, or those of the stage's manifest if an earlier version wrote it and it means the same.
+
+        Until version 0.2 a manifest named the language model's server in its record alone.
+        """
+        kind = LLM_STAGES[stage]
+        manifest = self.artifact(stage).manifest
+        if not (manifest and self.experiment.llm and self.experiment.asks_llm(kind)):
+            return inputs
+        upgraded = self._upgrade(manifest, kind)
+        return (
+            manifest["inputs"] if upgraded and compute_fingerprint(upgraded) == compute_fingerprint(inputs) else inputs
+        )
+
+    def _upgrade(self, manifest: Manifest, kind: Kind) -> dict[str, object] | None:
+        """The inputs of a manifest of an earlier version as this version writes them; None for a manifest of this version."""
+        inputs: dict[str, Any] = deepcopy(manifest["inputs"])
+        llm = inputs.get(kind, {}).get("llm")
+        server = manifest["record"].get("server", "")
+        if not isinstance(llm, dict) or "server" in llm or not server:
+            return None
+        plugin = self.plugins.llm(self.llm["name"])
+        current = plugin.served_by(**self.experiment.llm_settings)
+        recorded = plugin.served_by(base_url=server)
+        # The record lacks the address's path
+        llm["server"] = current if current.startswith(f"{recorded}/") else recorded
+        for name, (default, _) in plugin.retired.items():
+            if llm["settings"].get(name) == default:
+                del llm["settings"][name]
         return inputs
+
+    def refuse_other_server(self, stage: str) -> None:
+        """Refuse to replace a finished stage if only the language model's server differs: it may serve another model."""
+        kind = LLM_STAGES[stage]
+        manifest = self.artifact(stage).manifest
+        if not (manifest and self.experiment.llm and self.experiment.asks_llm(kind)):
+            return
+        try:
+            inputs = self.inputs(stage)
+        except IfqaError:  # an earlier stage is missing or stale, so that this one is made again anyway
+            return
+        rest, now = _without_server(inputs, kind)
+        earlier_rest, earlier = _without_server(self._upgrade(manifest, kind) or manifest["inputs"], kind)
+        if earlier and now and earlier != now and rest == earlier_rest:
+            folder = self.artifact(stage).folder
+            model = self.llm.get("model", "the model")
+            raise ConfigError(
+                f"{folder} holds answers of {model} at {earlier}, and this run would ask {model} at {now}, which may serve "
+                "another model: give what is served there a name of its own (--set llm.served_as=NAME); or remove "
+                f"{folder} to ask again"
+            )
 
     def _inputs_of_score(self) -> dict[str, object]:
         """The questions, their benchmark, the added measures, the run, passages and predictions, and the scorer's version."""
@@ -355,14 +422,24 @@ class Run(_ArtifactFolder):
         name = self.experiment.name
         if not self.artifact(stage).folder.is_dir() and (bases := base_experiments(name, self.experiment.root)):
             name = f"{bases[-1]}, with the same flags"  # no command finds the variant by its name yet
+        self.refuse_other_server(stage)
         record = self.finished(stage, f"ifqa {stage} {name}")["record"]
-        incomplete = json.dumps(record["files"], sort_keys=True) if record.get("retry") else ""  # a retry changes them
+        failures = record.get("retry") or record.get("stored_failures")  # asked again, they change the files
+        incomplete = json.dumps(record["files"], sort_keys=True) if failures else ""
         return compute_fingerprint(self.inputs(stage)) + incomplete
 
 
 def identity_settings(plugin: type[Plugin], settings: Mapping[str, object]) -> dict[str, object]:
     """Settings without those in the plugin's `runtime_only`, which change its speed and not its output."""
     return {key: setting for key, setting in sorted(settings.items()) if key not in plugin.runtime_only}
+
+
+def _without_server(inputs: Mapping[str, object], kind: Kind) -> tuple[dict[str, Any], str]:
+    """A stage's inputs without the language model's server, and the server's name."""
+    rest: dict[str, Any] = deepcopy(dict(inputs))
+    llm = rest.get(kind, {}).get("llm", {})
+    llm.get("settings", {}).pop("served_as", None)
+    return rest, str(llm.pop("server", ""))
 
 
 def _defining_module(function: Callable[..., object]) -> str:

@@ -7,11 +7,11 @@ IfqaError if an input is missing or stale.
 
 import logging
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice, repeat, takewhile
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ifqa.config.corpus import CorpusConfig, build_settings
 from ifqa.config.overrides import write_resolved
@@ -137,14 +137,25 @@ def _ask_all(run: Run, stage: Literal["retrieve", "read"], session: Session | No
         if draft is None:
             return folder
         ask(draft, run, stage, session, workers or Workers())
-    record, questions = draft.record, pluralize(draft.record["questions"], "question")
-    message = f"{questions} answered" if stage == "read" else f"{pluralize(record['hits'], 'passage')} for {questions}"
-    if record.get("unparsed"):
-        message += f"; {record['unparsed']:,} with a completion that could not be parsed"
-    if record.get("retry"):
-        message += f"; {record['retry']:,} incomplete; the next run retries them"
-    logger.info(f"{folder}: {message}")
+    logger.info(f"{folder}: {'; '.join(_summary(stage, draft.record))}")
     return folder
+
+
+def _summary(stage: str, record: Mapping[str, Any]) -> Iterator[str]:
+    """What a stage has done, in phrases; a question without an answer is not counted as answered."""
+    questions = record["questions"]
+    if stage == "read":
+        answered = questions - record.get("failed", 0)
+        of = f" of {questions:,}" if answered < questions else ""
+        yield f"{answered:,}{of} questions answered" if of else f"{pluralize(questions, 'question')} answered"
+    else:
+        yield f"{pluralize(record['hits'], 'passage')} for {pluralize(questions, 'question')}"
+    if record.get("unparsed"):
+        yield f"{record['unparsed']:,} with a completion that could not be parsed"
+    if record.get("stored_failures"):
+        yield f"{pluralize(record['stored_failures'], 'stored failure')}: --retry-failed asks again"
+    if record.get("retry"):
+        yield f"{record['retry']:,} incomplete; the next run retries them"
 
 
 def score(run: Run) -> Path:
@@ -155,9 +166,12 @@ def score(run: Run) -> Path:
             write_jsonl(draft.folder / "per_question.jsonl", _rows(run, aggregator))
             scores = aggregator.scores(run.experiment.seed)
             manifests = (run.artifact(stage).manifest for stage in run.experiment.stages)
-            records = (manifest["record"] for manifest in manifests if manifest)
+            records = [manifest["record"] for manifest in manifests if manifest]
             worst = max(records, key=lambda record: record.get("retry", 0))
-            scores["not_asked"], scores["retry"] = worst.get("not_asked", 0), worst.get("retry", 0)
+            scores["not_asked"] = worst.get("not_asked", 0)
+            scores["retry"] = worst.get("retry", 0)
+            if stored := max(record.get("stored_failures", 0) for record in records):
+                scores["stored_failures"] = stored
             scores["of"] = len(run.split)
             write_json(draft.folder / "scores.json", scores)
     return run.artifact("score").folder
@@ -200,6 +214,8 @@ def prepare(run: Run) -> None:
     for stage in experiment.stages:
         run.fingerprint(LLM_STAGES[stage])
     refuse_other_families(run)
+    for stage in experiment.stages:
+        run.refuse_other_server(stage)
     if experiment.llm and run.will_ask():
         run.plugins.llm(run.llm["name"]).require_access(root=experiment.root, **experiment.llm_settings)
     build_corpus(run)
@@ -251,12 +267,14 @@ def _make_stage(run: Run, stage: Stage, resume: Literal["", "same"] = "") -> Ite
     """
     _ = run.questions  # raises before anything is written
     with _lock_folder(run):
-        if run.experiment.variant:  # so that later commands find the variant by its name
-            write_resolved(run.experiment)
         for earlier in takewhile(lambda name: name != stage, run.experiment.stages):
             folders = [folder for folder in run.siblings(earlier) if folder.exists()]
             if folders and not run.artifact(earlier).folder.exists():
                 run.artifact(earlier).copy(run.inputs(earlier), folders)
+        if stage in LLM_STAGES:
+            run.refuse_other_server(stage)
+        if run.experiment.variant:  # so that later commands find the variant by its name
+            write_resolved(run.experiment)
         with run.artifact(stage).make(
             lambda: run.inputs(stage), lambda: Run(run.experiment).inputs(stage), run.siblings(stage), resume
         ) as draft:

@@ -43,14 +43,15 @@ def fit_prompt(
     """
     if prompt.answer_schema() and not model.takes_schema:
         raise ConfigError("the prompt wants JSON by a schema; wanted a server (llm.name = openai) or llama-cpp")
-    limit = (window or model.window) - prompt.max_tokens
+    max_tokens = model.completion_tokens(prompt.max_tokens)
+    limit = (window or model.window) - max_tokens
     n_passages = len(passages) if prompt.reads_passages else 0
 
     def with_best(n: int) -> FittedPrompt:
         ordered = passages[:n] if order == "best first" else passages[:n][::-1]
         messages, text = prompt.render(question, ordered, demos, model.chat, choices)
         stop = () if model.chat else tuple(prompt.stop)
-        request = Request(messages, text, prompt.max_tokens, stop=stop, schema=prompt.answer_schema(choices))
+        request = Request(messages, text, max_tokens, stop=stop, schema=prompt.answer_schema(choices))
         chat_tokens = _CHAT_TOKENS + sum(_MESSAGE_TOKENS + model.count(content) for _, content in messages)
         tokens = chat_tokens if messages else model.count(text)
         return FittedPrompt(request, tuple(passages[:n]), n_passages - n, tokens)

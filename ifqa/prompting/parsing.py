@@ -1,4 +1,4 @@
-"""Parses the answer out of a completion by the prompt's rule, or reports that there is none.
+r"""Parses the answer out of a completion by the prompt's rule, or reports that there is none.
 
     first line   the first line that is not empty, without a leading marker
     last marker  the text after the last marker ("Answer:") that begins a line or follows a sentence, on that line or the next
@@ -7,7 +7,8 @@
 
 A marker may be in upper or lower case, bold, quoted, or in a list ("3. **Answer:** …"). Spaces, bold and quotes around an answer
 are removed, and so is its full stop, unless it ends an abbreviation. A base model often continues with another question: after an
-answer, the completion ends where a line begins like the user template ("Question:"). The reasoning up to "</think>" is ignored.
+answer, the completion ends where a line begins like the user template ("Question:"). Thoughts before the answer are ignored
+(`ifqa.prompting.thoughts`), and the last \boxed{…} is the answer wherever it stands.
 """
 
 import json
@@ -19,8 +20,12 @@ from functools import cache
 from itertools import dropwhile
 from typing import Literal
 
+from ifqa.prompting.thoughts import answer_part, boxed, has_thoughts
 from ifqa.settings import StrictModel
 
+#: Where a completion was cut at its token limit: nowhere or harmlessly, somewhere in the text, or surely in unmarked thoughts.
+Cut = Literal["no", "in text", "in thoughts"]
+TRUNCATED = "truncated (the token limit was reached before the end of the answer)"
 Rule = Literal["first line", "last marker", "json", "whole"]
 #: Raise a rule's version when it parses completions differently, so that its answers are parsed again.
 RULE_VERSIONS: dict[Rule, str] = {"last marker": "3"}
@@ -49,23 +54,31 @@ class AnswerParser(StrictModel):
     answer: str = ""
     factual: str = ""
 
-    def parse(self, completion: str, labels: tuple[str, ...] = ()) -> ParsedAnswer:
+    def parse(self, completion: str, labels: tuple[str, ...] = (), cut: Cut = "no") -> ParsedAnswer:
         """The answer in a completion; if there is none, `answer` is "" and `problem` says why in one line.
 
         `labels` begin lines of the prompt's user template: "Question:".
         """
-        *reasoning, text = completion.split("</think>")
-        if not reasoning and completion.lstrip().startswith("<think>"):
-            return ParsedAnswer("", problem="truncated within its reasoning")
+        text = answer_part(completion)
+        if text is None or (cut == "in thoughts" and not has_thoughts(completion)):
+            return ParsedAnswer("", problem=TRUNCATED)
         if not text.strip():
             return ParsedAnswer("", problem="empty")
         if self.rule == "json":
             return self._parse_json(text)
+        parsed = self._parse_lines(text, labels)
+        cut_answer = cut != "no" and self.rule != "whole" and _reaches_end(parsed, text)
+        return ParsedAnswer("", problem=TRUNCATED) if cut_answer else parsed
+
+    def _parse_lines(self, text: str, labels: tuple[str, ...]) -> ParsedAnswer:
+        """The answer in a text without thoughts, by a rule other than that for JSON."""
         lines = self._answer_lines(text, labels)
         if self.rule == "whole":
             background = " ".join(" ".join(self._from_first(lines)).split())
             return ParsedAnswer(background, problem="" if background else "empty")
         factual = clean_answer(self._marked(lines, self.factual) or "")
+        if box := boxed(text):
+            return ParsedAnswer(clean_answer(box), factual)
         if self.rule == "first line":
             answer_line = next((line for line in self._from_first(lines) if not _NOTHING.fullmatch(line)), "")
             missing = "empty"
@@ -115,6 +128,11 @@ class AnswerParser(StrictModel):
             elif marked == "" and not any(_after(other, line) is not None for other in (self.answer, self.factual)):
                 marked = "" if _NOTHING.fullmatch(line) else line
         return marked
+
+
+def _reaches_end(parsed: ParsedAnswer, text: str) -> bool:
+    """Whether a text that was cut ends within the answer, or before there is one."""
+    return bool(parsed.problem) or text.rstrip(" *_`'\".").endswith(parsed.answer)
 
 
 def label_choices(choices: Sequence[str]) -> list[tuple[str, str]]:

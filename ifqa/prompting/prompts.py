@@ -28,7 +28,7 @@ from pydantic import Field, PrivateAttr, StringConstraints
 
 from ifqa.errors import ConfigError, unknown_name
 from ifqa.prompting.demonstrations import Demo
-from ifqa.prompting.parsing import RULE_VERSIONS, AnswerParser, ParsedAnswer, label_choices, match_choice
+from ifqa.prompting.parsing import RULE_VERSIONS, AnswerParser, Cut, ParsedAnswer, label_choices, match_choice
 from ifqa.records import Passage
 from ifqa.settings import Positive, StrictModel, Text, parse_section
 from ifqa.storage.files import read_toml
@@ -106,9 +106,12 @@ class Prompt(StrictModel):
         schema = {"type": "object", "properties": properties, "required": list(properties)}
         return json.dumps(schema | {"additionalProperties": False})
 
-    def parse(self, completion: str, choices: Sequence[str] = ()) -> ParsedAnswer:
-        """The answer in a completion of either form, or a `problem`; if the prompt shows choices, one of `choices`."""
-        parsed = self._parser.parse(completion, self._labels)
+    def parse(self, completion: str, choices: Sequence[str] = (), cut: Cut = "no") -> ParsedAnswer:
+        """The answer in a completion of either form, or a `problem`; if the prompt shows choices, one of `choices`.
+
+        `cut` says whether the completion was cut at its token limit.
+        """
+        parsed = self._parser.parse(completion, self._labels, cut)
         return match_choice(parsed, choices) if self.shows_choices and choices else parsed
 
     @property

@@ -12,7 +12,9 @@ from ifqa.llms.budget import UsageMeter
 from ifqa.plugins import open_benchmark
 from ifqa.prompting.context_window import FittedPrompt, Order, fit_prompt
 from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
+from ifqa.prompting.parsing import Cut
 from ifqa.prompting.prompts import load_prompt, prompt_path
+from ifqa.prompting.thoughts import has_thoughts
 from ifqa.protocols import LanguageModel, ProgressCallback, RankedPassages, Reader, no_progress
 from ifqa.records import Completion, Prediction, Question, Request, StageUsage
 from ifqa.scoring.measures.exact_match import normalize
@@ -70,7 +72,9 @@ class Llm(Reader):
     ) -> list[Prediction]:
         """`answer` for the questions' fitted prompts."""
         requests = self._requests(fitted)
-        completions = iter(self._meter.complete(requests, lambda done: advance(done / self.samples)))
+        completed = self._meter.complete(requests, lambda done: advance(done / self.samples))
+        thinks = bool(self.llm.thinking_tokens) or any(has_thoughts(completion.text) for completion in completed)
+        completions = iter(completed)
         predictions = []
         for question, prompt in zip(questions, fitted, strict=True):
             self._meter.counts["left_out"] += prompt.left_out
@@ -81,7 +85,7 @@ class Llm(Reader):
             else:
                 samples = [next(completions) for _ in range(self.samples)]
                 ids = tuple(passage.id for passage in prompt.passages)
-                predictions.append(replace(self._vote(question, samples), passage_ids=ids))
+                predictions.append(replace(self._vote(question, samples, thinks), passage_ids=ids))
         return predictions
 
     def fitted(self, questions: Sequence[Question], passages: RankedPassages) -> list[FittedPrompt]:
@@ -133,16 +137,19 @@ class Llm(Reader):
         texts = [question.text for question in questions]
         return draw_demos(source.questions(split), self._shots, self._seed, source.family(split), texts)
 
-    def _vote(self, question: Question, completions: Sequence[Completion]) -> Prediction:
+    def _vote(self, question: Question, completions: Sequence[Completion], thinks: bool) -> Prediction:
+        """The most frequent answer; `thinks` says that a cut text without a mark of thoughts is nothing but thoughts."""
         complete = [completion for completion in completions if not completion.error]
-        if len(complete) < len(completions):
-            self._meter.counts["retry"] += 1
+        self._meter.count_failures(completions)
         if not complete:
-            error = completions[0].error
-            self._meter.counts["not_asked"] += error.startswith("not asked")
-            return Prediction(question.id, "", error=error)
+            return Prediction(question.id, "", error=completions[0].error)
         self._meter.counts["cut"] += any(completion.finish == "length" for completion in complete)
-        parsed = [(self.prompt.parse(completion.text, question.choices), completion.text) for completion in complete]
+        parsed = []
+        for completion in complete:
+            cut: Cut = "no"
+            if completion.finish == "length" and self.llm.may_think:
+                cut = "in thoughts" if thinks and not completion.reasoning else "in text"
+            parsed.append((self.prompt.parse(completion.text, question.choices, cut), completion.text))
         key = str if self.prompt.shows_choices else normalize  # choices such as "+" would be normalised to nothing
         votes = Counter(key(answer.answer) for answer, _ in parsed if not answer.problem)
         if not votes:

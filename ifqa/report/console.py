@@ -68,11 +68,13 @@ def exit_code(experiment: Experiment, scores: ScoresJson) -> int:
 
 def all_failed(record: Mapping[str, object]) -> bool:
     """Whether every question had a failed request, by a stage's record or the scores; prints a message if so."""
-    counts = (record.get(key) for key in ("retry", "questions", "not_asked"))
-    retry, questions, not_asked = (count if isinstance(count, int) else 0 for count in counts)
-    failed = bool(retry) and retry >= questions > not_asked  # questions beyond the cost cap were not asked
+    keys = ("retry", "stored_failures", "questions", "not_asked")
+    retry, stored, questions, not_asked = (int(str(record.get(key) or 0)) for key in keys)
+    failed = retry + stored >= questions > not_asked  # questions beyond the cost cap were not asked
     if failed:
         again = "run the same command again to retry (completed answers are kept)"
+        if not retry:
+            again = "these failures are stored; --retry-failed asks again"
         write_line(f"ifqa: every question had a failed request; {again}")
     return failed
 
@@ -103,7 +105,8 @@ def _usage_lines(stage: str, record: StageUsage) -> Iterator[str]:
     )
     counts = {
         "questions with an incomplete answer, which the next run retries": record.get("retry"),
-        "questions whose completion was cut off at its token limit": record.get("cut"),
+        "questions whose failed request is stored (--retry-failed asks again)": record.get("stored_failures"),
+        "questions whose completion was cut off at its token limit (--max-tokens, --thinking)": record.get("cut"),
         "questions not asked because they exceed the model's context window": record.get("too_long"),
         "questions whose completion has no answer that the prompt's rule can parse": record.get("unparsed"),
         "passages left out because the context window was full": record.get("left_out"),

@@ -290,8 +290,8 @@ def _provenance_row(entry: Entry) -> tuple[str, ...]:
     if "tokens" in facts:
         last = "at an unknown price" if facts.get("cost") is None else f"${facts['cost']:,.2f}"
         cost = f"{last} in the last attempt, {facts['tokens']:,} tokens in all"
-    server = f" at {facts['server']}" if "server" in facts else ""
-    notes = [f"asked {facts['model']}{server}"] if "model" in facts else []
+    asked = facts.get("served_as") or facts.get("model")
+    notes = [f"asked {asked}"] if asked else []
     notes += ["trained on these questions"] if "trained_on_them" in facts else []
     hardware = f"{facts['hardware']}, Python {facts['python']}"
     about = experiment.about + changed

@@ -67,7 +67,7 @@ class RunFacts(TypedDict, total=False):
     run: str  # SHA-256 of run.trec
     passages: Natural  # of the corpus
     model: str
-    server: str  # scheme, host and port of the language model's server
+    served_as: str  # the user's own name for what a server has answered with; its address is in the manifest alone
     cost: NotNegative | None  # of the last attempt in US dollars; None if the price is unknown
     tokens: Natural  # of all answers
     label: str
@@ -291,8 +291,8 @@ def collect_facts(run: Run) -> RunFacts:
         facts["tokens"] = sum(sum(record["took"]) for record in stages.values() if "took" in record)
     if llm and (model := llm.get("model")):
         facts["model"] = model
-    if servers := [record["server"] for record in stages.values() if "server" in record]:
-        facts["server"] = " and ".join(dict.fromkeys(servers))
+    if llm and (served_as := llm.get("served_as")):
+        facts["served_as"] = served_as
     if models := collect_models(run):
         facts["models"] = models
     if "read" in stages and (label := stages["read"].get("label")):

@@ -36,7 +36,7 @@ class GenRead(Retriever):
         if self.prompt.reads_passages:
             fault = f"prompt {prompt!r} reads passages, but retriever 'genread' has none to show"
             raise ConfigError(f"{fault}; choose another prompt")
-        self._meter = UsageMeter(llm, ("retry", "not_asked", "too_long"))
+        self._meter = UsageMeter(llm, ("retry", "stored_failures", "not_asked", "too_long"))
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` passages of each question, scored 1, 1/2, 1/3, …; fewer if the model failed or wrote nothing."""
@@ -70,8 +70,6 @@ def _complete_requests(meter: UsageMeter, requests: Sequence[Sequence[Request]])
     stream = iter(meter.complete([*chain.from_iterable(requests)]))
     completions = [list(islice(stream, len(question_requests))) for question_requests in requests]
     for question_completions in completions:
-        errors = [completion.error for completion in question_completions if completion.error]
-        meter.counts["retry"] += bool(errors)
-        meter.counts["not_asked"] += any(error.startswith("not asked") for error in errors)
+        meter.count_failures(question_completions)
         meter.counts["too_long"] += not question_completions
     return completions

@@ -7,6 +7,7 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict only from Python 3.12
 
 from ifqa.errors import DamagedArtifact
+from ifqa.formatting import pluralize
 from ifqa.settings import Natural, Share, Text, check_shape, is_share
 from ifqa.storage.files import read_json, read_jsonl
 
@@ -98,6 +99,7 @@ class ScoresJson(TypedDict):
     of: NotRequired[Natural]  # number of questions in the split
     not_asked: NotRequired[Natural]  # questions that a language model was not asked
     retry: NotRequired[Natural]  # questions without a complete answer, which the next run retries
+    stored_failures: NotRequired[Natural]  # questions whose request failed for good; absent if there are none
 
 
 def read_scores(folder: Path) -> ScoresJson:
@@ -139,4 +141,6 @@ def partial_notice(scores: ScoresJson) -> str:
     unanswered = scores["retry"] - scores["not_asked"]
     missing += [f"{scores['not_asked']:,} not asked"] if scores["not_asked"] else []
     missing += [f"{unanswered:,} not completely answered"] if unanswered > 0 else []
+    stored = scores.get("stored_failures", 0)
+    missing += [f"{pluralize(stored, 'stored failure')}: --retry-failed"] if stored else []
     return f"PARTIAL: {'; '.join(missing)}" if missing else ""

@@ -12,7 +12,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -61,6 +61,7 @@ class StageRecord(StageUsage):
     #: path -> bytes, time of change (ns), SHA-256
     sources: NotRequired[dict[str, Annotated[list[int | str], Field(min_length=3, max_length=3)]]]
     questions: NotRequired[Natural]
+    failed: NotRequired[Natural]  # questions without an answer or an abstention
     hits: NotRequired[Natural]
     label: NotRequired[str]
     trained_on_them: NotRequired[bool]
@@ -118,10 +119,14 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 class Artifact:
-    """An artifact in a folder. Its manifest is read once and its files are checked once, until it is built again."""
+    """An artifact in a folder. Its manifest is read once and its files are checked once, until it is built again.
 
-    def __init__(self, folder: Path) -> None:
+    `incomplete` are the counts of its `record` that show that a part is missing, so that the next run builds it again.
+    """
+
+    def __init__(self, folder: Path, incomplete: Sequence[str] = ("retry",)) -> None:
         self.folder = folder
+        self._incomplete = incomplete
         self.copied = False  # whether `make` copied it from another folder
 
     @cached_property
@@ -142,9 +147,9 @@ class Artifact:
     def is_current_for(self, inputs: Mapping[str, object]) -> bool:
         """Whether the artifact is undamaged and was built from exactly these inputs.
 
-        False if its `record` has "retry": a language model left questions unanswered, so the next run builds it again.
+        False if it is incomplete: a language model left questions unanswered.
         """
-        if self.manifest is None or self.manifest["record"].get("retry"):
+        if self.manifest is None or any(self.manifest["record"].get(key) for key in self._incomplete):
             return False
         return _has_inputs(self.manifest, inputs) and not self.damage
 
@@ -197,7 +202,8 @@ class Artifact:
             if self.copy(inputs, others):
                 yield None
                 return
-            if Artifact(partial_folder(folder)).is_current_for(inputs):  # killed after the manifest, before the rename
+            complete = Artifact(partial_folder(folder), self._incomplete)
+            if complete.is_current_for(inputs):  # killed after the manifest, before the rename
                 self._publish()
                 yield None
                 return
@@ -226,7 +232,7 @@ class Artifact:
         """
         for other in others:
             try:
-                if not Artifact(other).is_current_for(inputs):
+                if not Artifact(other, self._incomplete).is_current_for(inputs):
                     continue
             except IfqaError as error:
                 logger.info(f"{self.folder}: not copied from {other.parent.name}: {error}")

@@ -128,7 +128,7 @@ def test_check_lists_what_the_server_offers_and_fails_if_it_is_down(tmp_path):
         write(tmp_path, "mine", CLOSED, server.url)
         code, out, _ = ifqa("check", "mine")
         assert code == 0
-        assert f"here     server 127.0.0.1:{server.port}: no batch API; JSON schemas and cached tokens not tried" in out
+        assert f"here     server 127.0.0.1:{server.port}: JSON schemas and cached tokens not tried" in out
     code, out, err = ifqa("check", "mine")
     assert code != 0
     assert "up to $" in out, "the estimate needs no server"
@@ -140,7 +140,8 @@ def test_a_run_without_any_answer_exits_with_1_and_keeps_its_results(tmp_path):
         write(tmp_path, "mine", CLOSED, server.url)
         code, out, err = ifqa("read", "mine")
         assert (code, out.strip()) == (1, "experiments/mine/read")
-        assert "every question had a failed request" in err
+        assert "every question had a failed request; these failures are stored; --retry-failed asks again" in err
+        assert "0 of 4 questions answered; 4 stored failures" in err
         assert not set(err) & {"\x1b", "\x9b", "\x07"}
         assert ifqa("run", "mine")[0] == 1
         assert ifqa("run", "mine", "--json")[0] == 1
@@ -151,8 +152,8 @@ def test_a_run_without_any_answer_exits_with_1_and_keeps_its_results(tmp_path):
     assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2
     assert read_json(tmp_path / "experiments/mine/score/scores.json")["n_failed"] == 4
     with serving(lambda *_: Reply() if server.requests % 2 else error(413, "too long")) as server:
-        write(tmp_path, "mine", CLOSED, server.url)
-        assert ifqa("run", "mine")[0] == 0
+        write(tmp_path, "half", CLOSED, server.url)
+        assert ifqa("run", "half")[0] == 0
 
 
 def test_a_missing_key_is_noticed_before_the_retrieval(tmp_path, monkeypatch):

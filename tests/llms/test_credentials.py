@@ -3,7 +3,18 @@
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.llms.credentials import ADDRESS, KEY, KEYS, OPENAI, check_address, key_for, resolve_addresses, server_origin
+from ifqa.llms.credentials import (
+    ADDRESS,
+    KEY,
+    KEYS,
+    OPENAI,
+    check_address,
+    key_for,
+    refuse_secrets,
+    resolve_address,
+    server_name,
+    server_origin,
+)
 
 SECRET = "sk-canary-3f9c1e77a0b2"
 ELSEWHERE = "https://api.example.org/v1"
@@ -63,8 +74,13 @@ def test_a_key_in_an_address_is_refused_and_not_repeated(address):
 def test_an_ambiguous_address_is_refused():
     invalid = {
         "text after": ("https://h/v1;key=abc", "https://h/v1?key=abc", "https://h/v1#abc", "https://h/%3Ba"),
-        "spaces between the addresses": ("https://h/v1,https://i/v1",),
-        "must begin with http": ("https://h\\.localhost/v1", "https://h%2e/v1", "https://a b/v1", "ftp://h", "//h/v1"),
+        "several addresses; wanted one.*nginx.*'upstream'.*vLLM's router": (
+            "https://h/v1,https://i/v1",
+            "https://h/v1 https://i/v1",
+            "https://a b/v1",
+            "https://h/v1\thttps://i/v1",
+        ),
+        "must begin with http": ("https://h\\.localhost/v1", "https://h%2e/v1", "ftp://h", "//h/v1"),
         "is not an address": ("http://[::1",),
     }
     for message, addresses in invalid.items():
@@ -74,14 +90,14 @@ def test_an_ambiguous_address_is_refused():
 
 
 def test_a_settings_address_precedes_the_environments_and_real_addresses_are_accepted(monkeypatch):
-    assert resolve_addresses("") == [OPENAI]
+    assert resolve_address("") == OPENAI
     monkeypatch.setenv(ADDRESS, ELSEWHERE)
-    assert resolve_addresses("") == [ELSEWHERE]
-    assert resolve_addresses("http://h:1/v1 http://i:1/v1") == ["http://h:1/v1", "http://i:1/v1"]
+    assert resolve_address("") == ELSEWHERE
+    assert resolve_address("http://h:1/v1") == "http://h:1/v1"
     assert server_origin("https://API.example.org:8443/v1") == "https://api.example.org:8443"
     monkeypatch.setenv(ADDRESS, "http://[::1")
     with pytest.raises(IfqaError, match="environment variable OPENAI_BASE_URL is not an address"):
-        resolve_addresses("")
+        resolve_address("")
     for address in (
         "http://[::1]:8000/v1", "https://example.org/openai/deployments/gpt-4.1-mini/v1",
         "https://api-inference.huggingface.co/models/meta-llama/Meta-Llama-3-8B-Instruct/v1",
@@ -90,3 +106,35 @@ def test_a_settings_address_precedes_the_environments_and_real_addresses_are_acc
         "https://workspace--my-vllm-llama-3-8b-inference-serve.modal.run/v1",
     ):  # fmt: skip
         check_address(address)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        (OPENAI, "api.openai.com"),
+        ("https://API.groq.com/openai/v1", "api.groq.com"),
+        ("https://api.groq.com:443/openai/v1/", "api.groq.com"),
+        ("https://gateway:8443/team-a/v1", "gateway:8443/team-a/v1"),
+        ("http://gpu1:8000/v1/", "gpu1:8000"),
+        ("http://gpu1/v1", "gpu1:80"),
+        ("http://127.0.0.1:8000/v1", "localhost:8000"),
+        ("http://[::1]:8000/v1", "localhost:8000"),
+        ("https://localhost/v1", "localhost:443"),
+        ("http://[fe80::1]:8000/v1", "[fe80::1]:8000"),
+    ],
+)
+def test_a_server_is_named_by_its_port_unless_it_is_https_at_its_usual_one(url, name):
+    assert server_name(url) == name
+
+
+@pytest.mark.parametrize(
+    "extra", [{"api_key": "x"}, {"header": {"Authorization": "x"}}, {"user": SECRET}, {"tags": [SECRET]}]
+)
+def test_a_parameter_that_looks_like_a_key_is_refused_without_repeating_it(extra):
+    with pytest.raises(IfqaError, match="looks like a key") as caught:
+        refuse_secrets("llm.extra", extra)
+    assert SECRET not in str(caught.value)
+
+
+def test_ordinary_parameters_are_no_keys():
+    refuse_secrets("llm.extra", {"top_k": 20, "stop_token_ids": [1, 2], "chat_template_kwargs": {"key": True}})

@@ -13,12 +13,12 @@ from openai_client import KEY, ask, count_stored, first, here, model, texts  # n
 from openai_server import Reply, error, serving
 
 from ifqa.errors import IfqaError
-from ifqa.llms import http_client
+from ifqa.llms import http_client, request_scheduler
 from ifqa.llms.cache import LONGEST_TEXT
 from ifqa.llms.credentials import OPENAI, redact
 from ifqa.llms.hf import HF
-from ifqa.llms.http_client import retry_after
 from ifqa.llms.openai import OpenAI
+from ifqa.llms.response_parsing import retry_after
 from ifqa.records import Completion, Request
 
 
@@ -58,11 +58,6 @@ def test_a_request_is_sent_with_its_form_and_parameters():
     assert not plain.chat
     assert server.bodies == [{"model": "m", "prompt": "go on", "max_tokens": 9, "temperature": 0.5, "stop": ["\n"]}]
     with serving() as server:
-        model(server, effort="low").complete(ask("a", max_tokens=9))
-    (body,) = server.bodies
-    assert (body["reasoning_effort"], body["max_tokens"], body["temperature"]) == ("low", 9, 0.0)
-    assert model(server).estimate(ask("a", max_tokens=9)).calls == 1  # completions are stored per effort
-    with serving() as server:
         schema = {"type": "object", "properties": {}}
         model(server).complete(ask("a", schema=json.dumps(schema)))
     wanted = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
@@ -70,21 +65,21 @@ def test_a_request_is_sent_with_its_form_and_parameters():
 
 
 def test_openai_gets_the_parameters_its_reasoning_models_take(monkeypatch, capsys):
-    openai = OpenAI(model="gpt-5-mini", effort="low")
+    openai = OpenAI(model="gpt-5-mini", thinking="low")
     (request,) = ask("a", max_tokens=9, temperature=1.0)
     parameters = {"model", "messages", "max_completion_tokens", "reasoning_effort"}
-    assert openai.arguments(request).keys() == parameters
-    assert openai.arguments(replace(request, temperature=0.0))["temperature"] == 0
+    assert openai.form.arguments(request).keys() == parameters
+    assert openai.form.arguments(replace(request, temperature=0.0))["temperature"] == 0
     assert (openai.url, openai.server, openai.chat, openai.window) == (OPENAI, "https://api.openai.com", True, 272_000)
-    assert openai.name == "gpt-5-mini effort low"
+    assert openai.name == "gpt-5-mini effort low", "the name of version 0.2, whose completions were paid"
     assert not OpenAI(model="gpt-3.5-turbo-instruct").chat
     assert capsys.readouterr().err == ""
     assert OpenAI(model="llama").window == 4096
-    assert "window is unknown; assuming 4096" in capsys.readouterr().err
+    assert "context window is unknown; assuming 4096" in capsys.readouterr().err
     assert OpenAI(model="llama", window=8192).window == 8192
     monkeypatch.setenv("OPENAI_BASE_URL", "https://gateway.example.org/v1")
     assert OpenAI(model="gpt-4.1").name == "gpt-4.1 at gateway.example.org", "completions are stored by host"
-    assert OpenAI(model="gpt-4.1", base_url="http://127.0.0.1:8000/v1").name == "gpt-4.1 at localhost"
+    assert OpenAI(model="gpt-4.1", base_url="http://127.0.0.1:8000/v1").name == "gpt-4.1 at localhost:8000"
 
 
 VLLM = "This model's maximum context length is 16 tokens."
@@ -96,9 +91,17 @@ PASSING = {
     "no answer in time": lambda: Reply(latency=4.0),
     "cut before the answer": lambda: Reply(cut="before"),
     "cut within the answer": lambda: Reply(cut="within"),
+    "an error with status 200": lambda: Reply(body={"error": {"message": "model overloaded", "code": 502}}, usage=None),
+    "an error without choices": lambda: Reply(
+        body={"object": "error", "message": "CUDA out of memory", "code": 50000, "choices": None}, usage=None
+    ),
+}
+UNUSABLE = {
     "malformed JSON": lambda: Reply(body=b'{"choices": [{"mess'),
     "no choices": lambda: Reply(body={"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}}),
     "no text": lambda: Reply(text=None),
+    "thoughts alone": lambda: Reply(message={"content": None, "reasoning_content": "The passage says Belgrade."}),
+    "a tool call alone": lambda: Reply(message={"content": None, "tool_calls": [{"id": "1"}]}, finish="tool_calls"),
 }
 ALONE = {
     "a context too long": lambda: error(400, "too long", "context_length_exceeded"),
@@ -113,6 +116,16 @@ STOPPING = {
     "404": (lambda: error(404, "The model `m` does not exist", "model_not_found"), "`m` does not exist"),
     "404 of FastAPI": (lambda: Reply(404, {"detail": "Not Found"}, usage=None), "check the model and base_url"),
     **{str(status): (lambda status=status: error(status, "what is it"), "what is it") for status in (400, 403, 422)},
+    "a login page": (
+        lambda: Reply(
+            body=b"<html><body>Please log in to the Wi-Fi</body></html>", headers={"content-type": "text/html"}
+        ),
+        "it answers with a web page: Please log in to the Wi-Fi; wanted JSON",
+    ),
+    "a bad model with status 200": (
+        lambda: Reply(body={"error": {"message": "no such model", "code": 404}}, usage=None),
+        "no such model",
+    ),
     "quota": (lambda: error(429, "You exceeded your current quota", "insufficient_quota"), "exceeded your current"),
     "a wait of an hour": (lambda: error(429, "daily limit", None, {"retry-after": "3600"}), "wait 3,600 s"),
 }
@@ -131,9 +144,11 @@ def plan_of(reply):
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_a_temporary_failure_is_retried_not_stored_and_shows_no_key(name, capfd, tmp_path):
+def test_a_temporary_failure_is_retried_not_stored_and_shows_no_key(name, capfd, tmp_path, monkeypatch):
+    if name == "no answer in time":
+        monkeypatch.setattr(request_scheduler, "is_local", lambda url: False)
     with serving(plan_of(PASSING[name])) as server:
-        llm = model(server, retries=1, timeout=1.5 if name == "no answer in time" else 30.0)
+        llm = model(server, served_as="m", retries=1, timeout=1.5 if name == "no answer in time" else 30.0)
         done = llm.complete(ask("bad", "once", "good"))
     assert texts(done) == ["", "answer", "answer"]
     assert "after 2 tries" in done[0].error
@@ -143,7 +158,40 @@ def test_a_temporary_failure_is_retried_not_stored_and_shows_no_key(name, capfd,
     assert "retried" in err
     assert KEY[:9] not in f"{done} {out} {err} {llm!r} {vars(llm)} {llm.spent} {files(tmp_path)}"
     with serving() as server:
-        assert texts(model(server).complete(ask("bad", "good"))) == ["to bad", "answer"]
+        assert texts(model(server, served_as="m").complete(ask("bad", "good"))) == ["to bad", "answer"]
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_an_answer_without_usable_text_is_paid_twice_in_all_runs(name):
+    with serving(plan_of(UNUSABLE[name])) as server:
+        for _ in range(3):
+            done = model(server, retries=6).complete(ask("bad", "once", "good"))
+            assert texts(done) == ["", "answer", "answer"]
+            assert done[0].permanent
+    assert server.asked == {"bad": 2, "once": 2, "good": 1}
+
+
+def test_only_retry_failed_asks_a_stored_failure_again():
+    with serving(plan_of(UNUSABLE["no text"])) as server:
+        model(server).complete(ask("bad"))
+        again = model(server, retry_failed=True)
+        for _ in range(2):  # a failure of this run counts
+            assert again.complete(ask("bad"))[0].permanent
+    assert server.asked == {"bad": 4}
+    with serving() as repaired:
+        llm = model(repaired, served_as="m")
+        llm._cache.put(llm.name, {ask("bad")[0]: Completion(error="no text", permanent=True)})
+        assert texts(model(repaired, served_as="m").complete(ask("bad"))) == [""]
+        assert texts(model(repaired, served_as="m", retry_failed=True).complete(ask("bad"))) == ["to bad"]
+        assert texts(model(repaired, served_as="m").complete(ask("bad"))) == ["to bad"]
+
+
+def test_an_error_with_status_200_books_no_tokens_and_shows_the_servers_words(capsys):
+    with serving(lambda *_: PASSING["an error without choices"]()) as server:
+        llm = model(server, retries=1)
+        (done,) = llm.complete(ask("a"))
+    assert done.error == "the server reports an error: CUDA out of memory (after 2 tries)"
+    assert (llm.spent.prompt_tokens, llm.spent.completion_tokens) == (0, 0)
 
 
 @pytest.mark.parametrize("name", ALONE)
@@ -262,21 +310,6 @@ def test_a_redirect_to_another_server_is_not_followed_and_a_server_that_is_down_
         model(server, retries=1).complete(ask("a", "b"))
 
 
-def test_several_servers_get_the_requests_in_turn_and_one_that_fails_is_left_out(capsys):
-    with serving() as down:
-        pass
-    with serving() as one, serving() as two, serving(lambda *_: error(500, "oops")) as broken:
-        llm = model(one, base_url=f"{one.url} {down.url} {two.url} {broken.url}", concurrency=2)
-        done = llm.complete(ask(*map(str, range(40))))
-    assert texts(done) == [f"to {n}" for n in range(40)]
-    assert one.requests + two.requests == 40
-    assert abs(one.requests - two.requests) <= 4
-    assert 1 <= broken.requests <= 2
-    assert f"127.0.0.1:{down.port}: cannot connect" in (lines := capsys.readouterr().err)
-    assert "left out for 30 s" in lines
-    assert (llm.name, llm.server) == ("m at localhost", f"http://127.0.0.1:{one.port}")
-
-
 def test_tokens_that_the_server_has_cached_cost_what_prices_toml_says():
     Path("prices.toml").write_text(
         'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100, output = 0, cached = 10 }\n'
@@ -322,7 +355,7 @@ def test_only_own_servers_get_headers_of_the_environment(monkeypatch):
         model(server).complete(ask("one"))
         assert server.headers["x-gateway"] == "mine"
         assert not [name for name in server.headers if name.startswith("openai-")]
-        for module in ("credentials", "http_client", "openai"):
+        for module in ("credentials", "http_client", "openai", "request_scheduler"):
             monkeypatch.setattr(f"ifqa.llms.{module}.is_local", lambda url: False)
         with pytest.raises(IfqaError, match="OPENAI_API_KEY is not sent there"):
             model(server).complete(ask("two"))
@@ -353,6 +386,7 @@ def test_an_endless_body_is_cut_off_and_other_requests_continue(status):
 
 
 def test_a_body_of_exactly_the_limit_is_read_and_a_trickling_body_times_out(monkeypatch):
+    monkeypatch.setattr(request_scheduler, "is_local", lambda url: False)
     body = json.dumps(ANSWER).encode()
     monkeypatch.setattr(http_client, "LONGEST_BODY", len(body))
     with serving(lambda *_: Reply(200, body)) as server:
@@ -360,7 +394,7 @@ def test_a_body_of_exactly_the_limit_is_read_and_a_trickling_body_times_out(monk
     monkeypatch.setattr(http_client, "LONGEST_BODY", 200_000)
     with serving(lambda *_: Reply(200, b" ", forever=0.02, usage=None)) as server:
         (done,) = model(server, timeout=0.3, retries=0).complete(ask("b"))
-    assert "no answer within 0.3 s" in done.error
+    assert "no answer within 0.3 s (llm.timeout)" in done.error
 
 
 def test_a_compressed_body_is_refused_by_its_header():

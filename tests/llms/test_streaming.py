@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from openai_client import KEY, ask, first, here, model, texts  # noqa: F401
 from openai_server import Reply, error, serving, streamed
 
-from ifqa.llms.http_client import StreamedAnswer, parse_response
+from ifqa.llms.response_parsing import StreamedAnswer, parse_response
 from ifqa.llms.streaming import streaming
 from ifqa.records import Request
 
@@ -97,3 +97,53 @@ def test_malformed_chunks_are_ignored(piece):
     pieces.add(piece)
     pieces.add({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]})
     parse_response(json.dumps(pieces.to_response()).encode(), True)
+
+
+DONE = b"data: [DONE]\n\n"
+
+
+def events(*pieces):
+    """Pieces of a stream of a chat, each an event."""
+    return [b"data: " + json.dumps(piece).encode() + b"\n\n" for piece in pieces]
+
+
+def delta(**message):
+    return {"choices": [{"index": 0, "delta": message, "finish_reason": None}]}
+
+
+def test_a_stream_that_says_done_is_complete_without_a_finish_reason():
+    whole = Reply(pieces=[*events(delta(content="Bel"), delta(content="grade")), DONE])
+    with serving(lambda *_: whole) as server:
+        _, (done,) = stream(model(server), ask("a"))
+        assert (done.text, done.error, server.requests) == ("Belgrade", "", 1)
+
+
+def test_comments_and_empty_events_of_a_gateway_are_ignored():
+    pieces = [b": PROCESSING\n\n", b"event: ping\ndata: {}\n\n", *events(delta(content="Belgrade")), DONE]
+    with serving(lambda *_: Reply(pieces=pieces)) as server:
+        _, (done,) = stream(model(server), ask("a"))
+    assert (done.text, done.error) == ("Belgrade", "")
+
+
+def test_thoughts_are_streamed_apart_from_the_text():
+    thoughts = [delta(reasoning_content="think "), delta(reasoning="hm"), delta(content=None, reasoning_content="x")]
+    with serving(lambda *_: Reply(pieces=[*events(*thoughts, delta(content="Belgrade")), DONE])) as server:
+        updates, (done,) = stream(model(server), ask("a"))
+        assert updates == ["", "Belgrade"]
+        assert (done.text, done.reasoning) == ("Belgrade", "think hmx")
+        assert model(server).complete(ask("a"))[0].reasoning == "think hmx", "it is stored, too"
+
+
+def test_a_server_that_always_streams_is_read():
+    with serving(lambda *_: Reply(pieces=[*events(delta(content="Bel"), delta(content="grade")), DONE])) as server:
+        (done,) = model(server).complete(ask("a"))
+    assert (done.text, done.error) == ("Belgrade", "")
+
+
+def test_an_error_before_the_first_text_of_a_stream_books_no_tokens():
+    broken = events({"error": {"message": "upstream died", "code": 502}})
+    with serving(lambda *_: Reply(pieces=list(broken), usage=None)) as server:
+        llm = model(server, retries=1)
+        _, (done,) = stream(llm, ask("a"))
+    assert done.error == "the answer broke off: the server reports an error: upstream died (after 2 tries)"
+    assert llm.spent.prompt_tokens == 0

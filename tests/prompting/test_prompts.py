@@ -12,7 +12,7 @@ from ifqa.benchmarks.ifqa import Sample
 from ifqa.errors import IfqaError
 from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.demonstrations import Demo, draw_demos, load_demos
-from ifqa.prompting.parsing import ParsedAnswer, clean_answer
+from ifqa.prompting.parsing import TRUNCATED, ParsedAnswer, clean_answer
 from ifqa.prompting.prompts import load_prompt, parse_prompt
 from ifqa.protocols import LanguageModel
 from ifqa.records import Passage, Question
@@ -187,7 +187,7 @@ def test_the_answer_is_the_first_line_or_after_the_last_marker(prompt, completio
 def test_a_completion_without_an_answer_gives_a_problem():
     for prompt, completion, problem in [
         ("closed-book", "", "empty"), ("closed-book", "****", "empty"), ("genread-generate", "\n", "empty"),
-        ("closed-book", "<think>It may", "truncated within its reasoning"), ("closed-book", "<think>It may</think>", "empty"),
+        ("closed-book", "<think>It may", TRUNCATED), ("closed-book", "<think>It may</think>", "empty"),
         ("open-book-cot", " The canal was begun in 1859 and", "no line 'Answer:'"),
         ("open-book-cot", "So the answer: 1865", "no line 'Answer:'"),
         ("open-book-cot", "Answer: 3\nWait.\nAnswer:", "nothing after 'Answer:'"),

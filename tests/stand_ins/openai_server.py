@@ -23,6 +23,7 @@ class Reply:
     cut: str = ""  # "before" or "within" the answer the connection is closed
     forever: float | None = None  # the body is sent again and again, after so many seconds each
     text: str | None = "answer"  # of the completion
+    message: dict | None = None  # of a chat, in place of the text
     finish: str = "stop"
     usage: tuple[int, int] | None = (7, 3)
     cached: int = 0  # tokens of the prompt that the server had read before
@@ -127,7 +128,8 @@ class Server:
 
 def completion_body(reply, model, chat):
     choice = {"index": 0, "finish_reason": reply.finish}
-    choice |= {"message": {"role": "assistant", "content": reply.text}} if chat else {"text": reply.text}
+    message = {"role": "assistant", **(reply.message or {"content": reply.text})}
+    choice |= {"message": message} if chat else {"text": reply.text}
     body = {"id": "1", "object": "chat.completion", "model": model, "choices": [choice]}
     if reply.usage:
         names = ("prompt_tokens", "completion_tokens", "total_tokens")

@@ -1,0 +1,128 @@
+"""The form of a server's requests: which parameters they have. What a server refuses is learnt once.
+
+Servers differ: OpenAI's reasoning models take `max_completion_tokens` and no temperature but 1, others `max_tokens`; thinking is
+switched by `reasoning_effort` or by the chat template's `enable_thinking`. So a request has what most servers take, and what a
+server refuses with HTTP 400 is left out of all further requests to it. The form is part of the name under which completions are
+stored, as far as it changes answers.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from ifqa.records import Request
+
+Thinking = Literal["off", "low", "medium", "high"]
+
+#: Room for thoughts, in tokens, beside that for the answer; by our own choice, as no server documents what a level takes.
+THINKING_TOKENS: Mapping[Thinking, int] = {"off": 0, "low": 1024, "medium": 4096, "high": 16_384}
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_SWITCHES = ("reasoning_effort", "chat_template_kwargs")  # of thinking
+LEARNT = (*_LIMITS, "temperature", *_SWITCHES, "stream_options")  # parameters that may be left out
+#: Parameters that `extra` may not set.
+_OWN = ("model", "messages", "prompt", "stream", "n", "stop", "response_format", *_LIMITS)
+
+
+@dataclass(frozen=True)
+class RequestForm:
+    """The parameters of a model's requests, without those that its server has refused.
+
+    Attributes:
+        model: its name at the server.
+        at_openai: whether the server is OpenAI's.
+        thinking: how much the model shall think; None leaves it to the server.
+        extra: further parameters, from the settings.
+        refused: names of refused parameters.
+    """
+
+    model: str
+    at_openai: bool
+    thinking: Thinking | None = None
+    extra: Mapping[str, object] = field(default_factory=dict)
+    refused: frozenset[str] = frozenset()
+
+    def without(self, parameter: str) -> "RequestForm | None":
+        """The form after the server has refused a parameter; None if requests cannot do without it."""
+        form = replace(self, refused=self.refused | {parameter})
+        alternatives = [_LIMITS] + ([_SWITCHES] if self.thinking else [])
+        exhausted = any(form.refused.issuperset(names) for names in alternatives)
+        if parameter not in LEARNT or parameter in self.extra or exhausted:
+            return None
+        if self.at_openai and parameter == "reasoning_effort" and self.thinking:
+            return None  # OpenAI has no other switch
+        return form
+
+    def arguments(self, request: Request) -> dict[str, object]:
+        """The API's arguments for a request.
+
+        OpenAI's chat gets max_completion_tokens, as its reasoning models refuse max_tokens; other servers get max_tokens, until
+        they refuse it. A temperature of 1, OpenAI's default, is not sent to OpenAI.
+        """
+        arguments: dict[str, object] = {"model": self.model}
+        first, second = _LIMITS if not (self.at_openai and request.messages) else _LIMITS[::-1]
+        arguments[second if first in self.refused else first] = request.max_tokens
+        if request.messages:
+            arguments["messages"] = [{"role": role, "content": content} for role, content in request.messages]
+            arguments |= self._switches()
+        else:
+            arguments["prompt"] = request.text
+        if not (self.at_openai and request.temperature == 1):
+            arguments["temperature"] = request.temperature
+        if request.stop:
+            arguments["stop"] = list(request.stop)
+        if request.schema:
+            schema = {"name": "answer", "strict": True, "schema": json.loads(request.schema)}
+            arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
+        kept = {name: value for name, value in arguments.items() if name not in self.refused}
+        return _merge(kept, self.extra)
+
+    def _switches(self) -> dict[str, object]:
+        """The parameters that switch thinking: both of those in use, as unknown ones are mostly ignored."""
+        if self.thinking is None:
+            return {}
+        effort: dict[str, object] = {"reasoning_effort": "none" if self.thinking == "off" else self.thinking}
+        if self.at_openai:
+            return effort
+        return effort | {"chat_template_kwargs": {"enable_thinking": self.thinking != "off"}}
+
+    def stream_arguments(self) -> dict[str, object]:
+        """The further arguments of a request whose answer is streamed, with its count of tokens at the end."""
+        options = {"include_usage": True}
+        return {"stream": True} | ({} if "stream_options" in self.refused else {"stream_options": options})
+
+    @property
+    def suffix(self) -> str:
+        """What the form changes about answers, for the name of a model's completions; empty for the usual form."""
+        parts = []
+        if self.thinking:
+            effort = "none" if self.thinking == "off" else self.thinking
+            parts.append(f"effort {effort}" if self.at_openai else f"thinking {self.thinking}")
+        if self.extra:
+            parts.append(f"with {json.dumps(self.extra, sort_keys=True)}")
+        changed = sorted(self.refused.intersection(("temperature", *_SWITCHES)))
+        parts += [f"without {name}" for name in changed]
+        return "".join(f" {part}" for part in parts)
+
+    def describe(self, chat: bool) -> str:
+        """The names of the parameters, and the values of those that settings of the model fix."""
+        request = Request(messages=(("user", "?"),)) if chat else Request(text="?")
+        arguments = self.arguments(request)
+        fixed = {*_SWITCHES, *self.extra}
+        texts = [f"{name}={json.dumps(arguments[name])}" if name in fixed else name for name in sorted(arguments)]
+        return ", ".join(texts)
+
+
+def own_parameter(extra: Mapping[str, object]) -> str:
+    """The first parameter in `extra` that ifqa sets itself; empty if there is none."""
+    return next((name for name in extra if name in _OWN), "")
+
+
+def _merge(arguments: dict[str, object], extra: Mapping[str, object]) -> dict[str, object]:
+    """The arguments with those of the settings, which win; tables of both are joined."""
+    merged = dict(arguments)
+    for name, value in extra.items():
+        before = merged.get(name)
+        both = isinstance(before, dict) and isinstance(value, Mapping)
+        merged[name] = {**before, **value} if both else value  # type: ignore[dict-item]
+    return merged
