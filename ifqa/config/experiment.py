@@ -145,6 +145,12 @@ class Experiment:
         return next((name for name in names if self.plugins.takes(kind, name, "llm")), "")
 
     @property
+    def asked_model(self) -> str:
+        """The language model's name in tables: the user's own name for what a server answers with, else the model's."""
+        llm: Mapping[str, object] = self.llm or {}
+        return str(llm.get("served_as") or llm.get("model") or llm.get("name", ""))
+
+    @property
     def reader_settings(self) -> dict[str, object]:
         """The settings for the reader's constructor."""
         return {key: value for key, value in (self.reader or {}).items() if key not in ReaderSection.model_fields}

@@ -193,7 +193,10 @@ class CompletionCache:
             if not connection or not tables:
                 return {}
             row = connection.execute("SELECT facts FROM servers WHERE model = ?", (model,)).fetchone()
-        facts = json.loads(row[0]) if row else {}
+        try:
+            facts = json.loads(row[0]) if row else {}
+        except ValueError:  # a damaged row is learnt again
+            facts = {}
         return facts if isinstance(facts, dict) else {}
 
     def remember_server(self, model: str, facts: Mapping[str, object]) -> None:

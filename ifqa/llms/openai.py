@@ -29,6 +29,7 @@ from ifqa.llms.token_counts import WINDOW, count_prompt_tokens, find_window, tok
 from ifqa.protocols import LanguageModel, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request, TokenUsage
 from ifqa.settings import Natural, NotNegative, Positive, check_arguments
+from ifqa.storage.files import read_json
 
 if TYPE_CHECKING:
     from ifqa.llms.server_facts import ServerFacts
@@ -223,9 +224,10 @@ class OpenAI(LanguageModel):
 
     @classmethod
     def require_access(
-        cls, *, base_url: str = "", store: str = "completions", root: Path = Path(), **_: object
+        cls, *, model: str = "", base_url: str = "", store: str = "completions", root: Path = Path(), **_: object
     ) -> None:
-        """Require a key, unless completions are stored already."""
+        """Require a key, unless completions are stored already; and that no batch of the model waits to be fetched."""
+        _refuse_unfetched_batch(root / store, model)
         try:
             key_for(resolve_address(base_url))
         except IfqaError as error:
@@ -288,6 +290,7 @@ class OpenAI(LanguageModel):
         """Send the missing requests of a batch; returns the parameter that the server refuses, if there is one."""
         from ifqa.llms.request_scheduler import FormRefused, RequestScheduler, run  # these load OpenAI's client
 
+        _refuse_unfetched_batch(self._cache.folder, self.model)
         self._explain_unused(batch.missing)
         key = key_for(self.url)
         concurrency = self.concurrency
@@ -351,3 +354,15 @@ def _where(url: str, served_as: str | None) -> str:
     if served_as:
         return f" served as {served_as}"
     return "" if is_openai(url) else f" at {server_name(url)}"
+
+
+def _refuse_unfetched_batch(store: Path, model: str) -> None:
+    """Stop before anything is paid twice: version 0.2 may have left a batch of the model's requests at a server."""
+    for path in sorted((store / "batches").glob("*.json")):
+        batch = read_json(path)
+        name = str(batch.get("model", "")) if isinstance(batch, dict) else ""
+        if name == model or name.startswith(f"{model} "):
+            raise IfqaError(
+                f"{path} is a batch of {name} that was not fetched, and ifqa has no batch API any more: fetch it with version "
+                "0.2, or delete the file to send its requests again"
+            )

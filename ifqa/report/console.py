@@ -50,7 +50,7 @@ def show_scores(run: Run, folder: Path) -> int:
     for stage in experiment.stages:
         if manifest := run.artifact(stage).manifest:
             record = manifest["record"]
-            lines += _usage_lines(stage, record)
+            lines += _usage_lines(stage, record, experiment.asked_model)
             if stage == "read" and record.get("trained_on_them"):
                 lines.append("The reader was trained on these questions: its scores say nothing about other questions.")
             if stage == "read" and (label := record.get("label")):
@@ -89,8 +89,8 @@ def scores_json(run: Run, folder: Path, scores: ScoresJson) -> dict[str, object]
     return head | {"folder": str(folder), "scores": scores, "expected": expected, "seen": exposure_mark(run)}
 
 
-def _usage_lines(stage: str, record: StageUsage) -> Iterator[str]:
-    """The tokens and cost of a stage that used a language model, and its failure counts."""
+def _usage_lines(stage: str, record: StageUsage, model: str) -> Iterator[str]:
+    """The tokens and cost of a stage that used the language model `model`, and its failure counts."""
     if "spent" not in record:
         return
     usage = record["spent"]
@@ -100,7 +100,8 @@ def _usage_lines(stage: str, record: StageUsage) -> Iterator[str]:
         tokens += f" ({cached:,} cached by the server)"
     answer_tokens = "{:,} + {:,}".format(*record.get("took", (0, 0)))
     yield (
-        f"To {stage}: {usage['calls']:,} requests, {tokens}, {cost}; {usage['cached']:,} completions from the cache; "
+        f"To {stage}: {usage['calls']:,} requests to {sanitize(model)}, {tokens}, {cost}; "
+        f"{usage['cached']:,} completions from the cache; "
         f"all answers together took {answer_tokens} tokens."
     )
     counts = {

@@ -69,15 +69,18 @@ def test_a_partial_row_is_marked_and_not_in_the_readme():
     assert re.findall(r"`ifqa run (\w+)`", readme_table(entries)) == ["whole"]
 
 
-def test_the_provenance_has_cost_model_and_server():
+def test_the_provenance_has_cost_and_model_or_its_served_name_and_no_address():
     paid = entry("paid", scores(), FACTS | {"cost": 1.234, "tokens": 5000, "label": "untrained", "model": "m-1"})
     unknown = FACTS | {"cost": None, "tokens": 70, "model": "m-1", "server": "http://vm:8765"}
+    named = FACTS | {"cost": 0.0, "tokens": 1, "model": "m-1", "served_as": "qwen3-8b-awq"}
     assert cell(result_tables([paid]), "paid", "verdict") == "untrained"
     tables = result_tables([paid, entry("unknown", scores(), unknown)])[-1:]
     assert [cell(tables, name, "cost") for name in ("paid", "unknown")] == [
         "$1.23 in the last attempt, 5,000 tokens in all", "at an unknown price in the last attempt, 70 tokens in all"
     ]  # fmt: skip
-    assert [cell(tables, name, "notes") for name in ("paid", "unknown")] == ["asked m-1", "asked m-1 at http://vm:8765"]
+    assert [cell(tables, name, "notes") for name in ("paid", "unknown")] == ["asked m-1", "asked m-1"]
+    tables = result_tables([entry("named", scores(), named)])[-1:]
+    assert cell(tables, "named", "notes") == "asked qwen3-8b-awq"
 
 
 @given(st.lists(st.text(), min_size=4, max_size=4))
