@@ -1,4 +1,6 @@
-"""Write the generated parts of the docs: the tree in inside.md, command-line.md, reference.md, and the grid in readers.md.
+"""Write the generated parts of the docs.
+
+They are the tree in inside.md, command-line.md, reference.md, the grid in readers.md, and the settings in language-models.md.
 
     python docs/write.py            write them
     python docs/write.py --check    write nothing; list stale pages, and exit with 1
@@ -89,6 +91,31 @@ def _text(text: str | None) -> str:
     return " ".join((text or "").split()).replace("|", "\\|").replace("<", "&lt;")
 
 
+def model_settings(name: str) -> str:
+    """A table of a language model's settings, from its constructor and the section Args of its docstring."""
+    import inspect
+
+    from ifqa.plugins import load_plugin
+    from ifqa.protocols import INJECTED
+
+    plugin = load_plugin("llm", name)
+    described = {}
+    text = inspect.cleandoc(plugin.__doc__).partition("Args:\n")[2].partition("\n\n")[0]
+    for entry in re.split(r"\n(?=    \w)", f"\n{text}"):
+        names, _, what = entry.strip().partition(": ")
+        described |= dict.fromkeys(names.split(", "), _text(what).rstrip("."))
+    lines = [f'`name = "{name}"`', "", "| setting | default | what |", "|---|---|---|"]
+    for setting, parameter in inspect.signature(plugin.__init__).parameters.items():
+        if setting in INJECTED or setting == "self":
+            continue
+        assert setting in described, f"{plugin.__name__} does not describe its setting {setting!r}"
+        default = "required" if parameter.default is parameter.empty else ""
+        if not default and parameter.default is not None:
+            default = f"`{json.dumps(parameter.default)}`"
+        lines.append(f"| `{setting}` | {default} | {described[setting]} |")
+    return "\n".join(["", *lines, ""])
+
+
 def section(page: Path, title: str) -> str:
     """The text of a section of a Markdown page, without its heading."""
     _, heading, after = page.read_text(encoding="utf-8").partition(f"\n## {title}\n")
@@ -175,7 +202,9 @@ def written() -> dict[Path, str]:
     from ifqa.report.result_tables import READERS
 
     inside, readers, published = (ROOT / f"docs/{name}.md" for name in ("inside", "readers", "reference"))
+    models = ROOT / "docs/language-models.md"
     return {
+        models: marked(models, {name: model_settings(name) for name in ("openai", "hf", "llama-cpp", "replay")}),
         inside: marked(inside, {"tree": tree(ROOT / "ifqa")}),
         readers: marked(readers, {"grid": f"\n{section(ROOT / 'experiments/RESULTS.md', READERS)}\n"}),
         ROOT / "docs/command-line.md": command_line(),

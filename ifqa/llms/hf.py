@@ -61,7 +61,7 @@ class HF(LocalModel):
         window: tokens of prompt and answer together; 0 for the model's own.
         max_tokens: most tokens of an answer, in place of the prompt's own limit.
         thinking: whether a model that can think does so before it answers, and how much; "off" if unset.
-        thinking_tokens: room for thoughts beside that for the answer; unset for 1,024, 4,096 or 16,384 by `thinking`.
+        thinking_tokens: tokens for thoughts beside those for the answer; by default 1,024, 4,096 or 16,384, by `thinking`.
         store: the folder for completions, below `root`.
 
     Attributes:

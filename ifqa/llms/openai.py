@@ -61,7 +61,7 @@ class OpenAI(LanguageModel):
         retries: maximum number of retries of a request after a temporary failure.
         max_tokens: most tokens of an answer, in place of the prompt's own limit.
         thinking: whether the model thinks before it answers, and how much; unset leaves it to the server.
-        thinking_tokens: room for thoughts beside that for the answer; unset for 1,024, 4,096 or 16,384 by `thinking`.
+        thinking_tokens: tokens for thoughts beside those for the answer; by default 1,024, 4,096 or 16,384, by `thinking`.
         extra: further parameters of the requests, passed on as they are.
         retry_failed: ask again where a stored failure says that a request has no answer.
         max_cost: cap in US dollars; 0 for no cap.

@@ -40,7 +40,10 @@ _REFUSAL = re.compile(
 _MOST_TOKENS = 10**9  # upper bound for a plausible count
 _PAGE = re.compile(rb"\s*<(!doctype|html|\?xml)", re.I)
 _PAGE_HINT = "; wanted JSON (check base_url; a proxy or a login page may stand before the server)"
-_TRUNCATED = "truncated: the token limit was reached within the model's thoughts"
+_TRUNCATED = (
+    "truncated: the token limit was reached within the model's thoughts; set --thinking off, low, medium or high, or raise "
+    "--max-tokens"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +232,22 @@ def parse_error_body(body: object) -> tuple[str, str, str]:
     codes = [str(body[name]) for name in ("code", "type") if body.get(name)]
     code = next((code for code in codes if code in _REQUEST_ERRORS | _QUOTA), codes[0] if codes else "")
     message = next((body[name] for name in ("message", "detail", "error") if body.get(name)), body)
-    return code, message if isinstance(message, str) else json.dumps(message), str(body.get("param") or "")
+    return code, _message_text(message), str(body.get("param") or "")
+
+
+def _message_text(message: object) -> str:
+    """A message as a text; of FastAPI's list of problems, "stop: extra fields not permitted"."""
+    if isinstance(message, str):
+        return message
+    problems = message if isinstance(message, list) else []
+    texts = [f"{problem['loc'][-1]}: {problem['msg']}" for problem in problems if _is_located(problem)]
+    return "; ".join(texts) if texts and len(texts) == len(problems) else json.dumps(message)
+
+
+def _is_located(problem: object) -> bool:
+    return (
+        isinstance(problem, dict) and isinstance(problem.get("loc"), list) and bool(problem["loc"]) and "msg" in problem
+    )
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

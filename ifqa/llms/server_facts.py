@@ -39,11 +39,12 @@ async def ask_server(url: str, key: str, model: str) -> ServerFacts:
         entry = next((entry for entry in entries if entry.get("id") == model), entries[0] if len(entries) == 1 else {})
         if window := _count(entry.get("max_model_len")):
             return ServerFacts(window, models=names)
-        trained = _count(_table(entry.get("meta")).get("n_ctx_train"))
+        meta = _table(entry.get("meta"))
+        window = _count(meta.get("n_ctx")) or _count(meta.get("n_ctx_train"))
         if props := await _get(client, f"{root}/props"):
             own = _count(_table(props.get("default_generation_settings")).get("n_ctx"))  # of a slot
-            return ServerFacts(own or trained, _count(props.get("total_slots")), names)
-        return ServerFacts(trained or await _ollama_window(client, root, model), models=names)
+            return ServerFacts(own or window, _count(props.get("total_slots")), names)
+        return ServerFacts(window or await _ollama_window(client, root, model), models=names)
 
 
 async def _ollama_window(client: openai.AsyncOpenAI, root: str, model: str) -> int:

@@ -171,7 +171,7 @@ def _pending_conversion(run: Run) -> str:
 
 def _work_after_conversion(run: Run, conversion: str) -> Iterator[Finding]:
     """The stages of an experiment whose language model has to be converted, which only a run does; nothing is estimated."""
-    yield Work(conversion, note="once, by the first run; what the model then takes is estimated after that")
+    yield Work(f"{conversion}, once, by the first run; what the model takes is estimated after that")
     if run.experiment.retriever:
         yield Work(f"retrieve with {run.retriever['name']}")
     if run.experiment.reader:

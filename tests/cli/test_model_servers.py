@@ -140,7 +140,9 @@ def test_several_addresses_are_refused_with_what_to_do():
     assert "'upstream'" in err
 
 
-@pytest.mark.parametrize(("setting", "words"), [("batch = true", "batch is gone"), ('effort = "low"', "effort is gone")])
+@pytest.mark.parametrize(
+    ("setting", "words"), [("batch = true", "batch is gone"), ('effort = "low"', "effort is gone")]
+)
 def test_a_setting_that_is_gone_is_refused_by_name(setting, words):
     write(llm=f"{setting}\n")
     code, _, err = ifqa("run", "cb")
@@ -219,7 +221,9 @@ def test_a_text_cut_within_its_thoughts_is_a_failure():
     with serving(saying(thoughts, finish="length")) as server:
         _, out, _ = ifqa("run", "cb", "--set", at(server))
     assert "4 failed" in out
-    assert "4 questions whose completion was cut off at its token limit (--max-tokens, --thinking)" in " ".join(out.split())
+    assert "4 questions whose completion was cut off at its token limit (--max-tokens, --thinking)" in " ".join(
+        out.split()
+    )
     error_text = json.loads(Path("experiments/cb/read/predictions.jsonl").read_text().splitlines()[0])["error"]
     assert "truncated" in error_text
 

@@ -171,6 +171,20 @@ def test_an_answer_without_usable_text_is_paid_twice_in_all_runs(name):
     assert server.asked == {"bad": 2, "once": 2, "good": 1}
 
 
+def test_completions_of_openai_that_an_earlier_version_stored_are_used():
+    llm = OpenAI(model="gpt-4.1")
+    llm._cache.put("gpt-4.1", {ask("a")[0]: Completion("paid before")})
+    (done,) = llm.complete(ask("a"))  # nothing could be sent from here
+    assert (done.text, done.cached) == ("paid before", True)
+
+
+def test_a_list_of_problems_is_told_in_words():
+    problems = [{"loc": ["body", "stop"], "msg": "extra fields not permitted", "type": "value_error.extra"}]
+    stops = pytest.raises(IfqaError, match="HTTP 422: stop: extra fields not permitted")
+    with serving(lambda *_: Reply(422, {"detail": problems}, usage=None)) as server, stops:
+        model(server).complete(ask("a"))
+
+
 def test_only_retry_failed_asks_a_stored_failure_again():
     with serving(plan_of(UNUSABLE["no text"])) as server:
         model(server).complete(ask("bad"))

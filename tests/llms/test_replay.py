@@ -91,3 +91,15 @@ def test_a_wrong_line_is_refused_with_its_number(tmp_path, line, message):
     path = write(tmp_path / "a.jsonl", {"request": {"text": "a"}, "completion": {"text": "b"}}, line)
     with pytest.raises(IfqaError, match=message):
         Replay(path=str(path))
+
+
+def test_a_stored_failure_is_replayed_as_one(tmp_path):
+    failure = Completion(error="the response has no text", permanent=True, prompt_tokens=12)
+    model = Replay(path=str(record(tmp_path / "a.jsonl", "m", {CHAT: failure})))
+    assert model.complete([CHAT]) == [replace(failure, cached=True)]
+
+
+def test_thoughts_are_replayed_apart_from_the_text(tmp_path):
+    thought = replace(ANSWER, reasoning="It had none.")
+    model = Replay(path=str(record(tmp_path / "a.jsonl", "m", {CHAT: thought})))
+    assert model.complete([CHAT]) == [replace(thought, cached=True)]

