@@ -8,12 +8,15 @@ import re
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache, wraps
 from pathlib import Path
+from traceback import extract_tb
+from types import TracebackType
 from typing import Any, Literal
 
 from ifqa import protocols as roles
-from ifqa.errors import ConfigError, MissingInput, PluginError, unknown_name
+from ifqa.errors import ConfigError, IfqaError, MissingInput, PluginError, unknown_name
 from ifqa.records import SearchResult
 
 logger = logging.getLogger(__name__)
@@ -155,6 +158,27 @@ def source_file(module: str) -> Path:
         raise PluginError(f"module {module!r} is built into Python; name a module of your own") from error
 
 
+class _ForeignCode(AbstractContextManager[None]):
+    """Turns what the import of a user's module raises, whatever it is, into one line with its place.
+
+    Errors that `_import_plugin` explains itself pass, as do errors of ifqa and an interrupt.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, IfqaError | ModuleNotFoundError | SyntaxError | KeyboardInterrupt):
+            return
+        frame = extract_tb(traceback)[-1]
+        reason = " ".join(str(error).split())[:200]
+        raise PluginError(
+            f"{self._what}: its import failed at {frame.filename}:{frame.lineno} ({type(error).__name__}: {reason})"
+        ) from error
+
+
 def _import_plugin(kind: str, name: str, root: Path) -> object:
     wanted = f"my_module:{'MEASURE' if kind == 'measure' else 'Class'}"
     if not isinstance(name, str) or (":" in name and not re.fullmatch(r"\w[\w.]*:\w+", name)):
@@ -165,11 +189,13 @@ def _import_plugin(kind: str, name: str, root: Path) -> object:
     module_name, _, attribute = target.partition(":")
     if ":" in name and (folder := str(root.absolute())) not in sys.path:
         sys.path.append(folder)
-    is_new, bytecode_setting = module_name not in sys.modules, sys.dont_write_bytecode
+    is_new = module_name not in sys.modules
+    bytecode_setting = sys.dont_write_bytecode
     try:
         # bytecode would hide an edit of the same size in the same second
         sys.dont_write_bytecode = bytecode_setting or ":" in name
-        module = importlib.import_module(module_name)
+        with _ForeignCode(f"{kind} {name!r}") if ":" in name else nullcontext():
+            module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if f"{module_name}.".startswith(f"{error.name}."):
             raise MissingInput(f"{kind} {name!r}: no module named {error.name!r} here or installed") from error
@@ -195,6 +221,9 @@ def _add_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
     role, method, injected = _ROLES[kind]
     if not callable(getattr(plugin, method, None)):
         raise PluginError(f"{kind} {name!r}: wanted a class with a method {method!r}, found none")
+    chunk = getattr(plugin, "chunk", 1)
+    if type(chunk) is not int or chunk < 1:
+        raise PluginError(f"{kind} {name!r}: chunk: wanted the questions of a call, from 1; found {chunk!r:.80}")
     if kind == "retriever" and hasattr(plugin, "build"):
         role = roles.IndexedRetriever
     lacking = (

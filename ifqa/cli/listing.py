@@ -14,6 +14,7 @@ _STATES = {
     "scored": "scored here",
     "ready": "ready to run",
     "needs": "missing files (ifqa check NAME lists them)",
+    "plugin": "with a plugin of your own (ifqa check NAME loads it)",
     "broken": "broken (ifqa check NAME says why)",
 }
 _LINES = 3  # lines of the screen for each kind

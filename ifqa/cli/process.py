@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
+from traceback import extract_tb
 from typing import NoReturn, TypeVar
 
 import typer
@@ -35,10 +36,13 @@ def run_process(command: Callable[[], int]) -> NoReturn:
         code = UNREAD
     except (IfqaError, OSError) as error:
         code = print_error(error_message(error))
-    except SystemExit as error:  # raised by typer and rich after a broken pipe
-        if not isinstance(error.__context__, BrokenPipeError):
-            raise
-        code = UNREAD
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # raised by typer and rich
+            code = UNREAD
+        else:  # raised by a plugin, whose exit code would pass for ours
+            frame = extract_tb(error.__traceback__)[-1]
+            place = f"{frame.filename}:{frame.lineno}"
+            code = print_error(f"{place} ends the program (sys.exit({error.code!r})); wanted an exception, or a result")
     except (typer.Abort, KeyboardInterrupt):
         code = STOPPED
     if code == STOPPED:  # typer returns this code after a Ctrl-C

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from ifqa.config.experiment import parse_experiment, retriever_sections
 from ifqa.config.overrides import as_sections
 from ifqa.corpus.passage_store import PassageStore, generated_passage_line, get_passage_lists
-from ifqa.errors import ServiceError
+from ifqa.errors import DamagedArtifact, ServiceError
 from ifqa.formats.runs import format_ranking
 from ifqa.formatting import pluralize
 from ifqa.pipeline.run import LLM_STAGES, Run
@@ -102,6 +102,11 @@ def ask(
                 )
             log.add(parts, facts)
             total = add_counts(total, facts)
+    if total["questions"] != len(questions):
+        found = f"found {total['questions']:,} for {pluralize(len(questions), 'question')}"
+        raise DamagedArtifact(
+            f"{folder}: wanted a row for each question, {found}; remove {draft.folder} and run it again"
+        )
     log.finish(RUN if stage == "retrieve" else PREDICTIONS)
     counts = {"questions": len(questions), "trained_on_them": total["trained_on_them"]}
     if stage == "retrieve":

@@ -117,7 +117,7 @@ def probe(run: Run, workers: Workers | None = None) -> list[Loss]:
                 _read(run, name, pairs, session, workers or Workers())
         for part in (experiment.folder / "read", *(experiment.folder / FOLDER / name for name in PROBES)):
             if manifest := read_manifest(part):
-                warn_of_failures(part, manifest["record"].get("retry"))
+                warn_of_failures(part, manifest["record"])
         folder = experiment.folder / FOLDER / SCORE
         with Artifact(folder).make(lambda: loss_inputs(Run(experiment))) as work:
             if work is not None:
@@ -154,7 +154,7 @@ def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Worker
         read = compute_fingerprint(Run(experiment).inputs("read"))
         return {"stage": "probe", "probe": name, "version": VERSION, "seed": experiment.seed, "read": read}
 
-    with Artifact(folder).make(inputs, resume="same") as work:
+    with Artifact(folder, run.incomplete).make(inputs, resume="same") as work:
         if work is None:
             return
         questions, rankings = zip(*changed, strict=True)

@@ -55,11 +55,11 @@ class _ArtifactFolder:
     def artifact(self, part: str) -> Artifact:
         """The artifact of a part: "passages" or an index's name for a corpus, a stage for an experiment."""
         if part not in self._artifacts:
-            self._artifacts[part] = Artifact(self.folder / part, self._incomplete)
+            self._artifacts[part] = Artifact(self.folder / part, self.incomplete)
         return self._artifacts[part]
 
     @property
-    def _incomplete(self) -> tuple[str, ...]:
+    def incomplete(self) -> tuple[str, ...]:
         """Counts of a manifest's record that make an artifact incomplete, so that it is made again."""
         return ("retry",)
 
@@ -191,7 +191,7 @@ class Run(_ArtifactFolder):
         self._fingerprints: dict[str, dict[str, object]] = {}
 
     @property
-    def _incomplete(self) -> tuple[str, ...]:
+    def incomplete(self) -> tuple[str, ...]:
         asked_again = self.experiment.llm_settings.get("retry_failed")
         return ("retry", "stored_failures") if asked_again else ("retry",)
 

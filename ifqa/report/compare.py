@@ -222,7 +222,7 @@ class ScoredExperiment:
         scores = self.run.artifact("score")
         scores.require(command)
         self.inputs = scores.require(command, self.run.inputs("score"))["inputs"]
-        warn_of_failures(scores.folder, read_scores(scores.folder)["retry"])
+        warn_of_failures(scores.folder, read_scores(scores.folder))
         self.name, self.rows = experiment.name, {row["id"]: row for row in read_rows(scores.folder)}
 
     @property
@@ -243,7 +243,7 @@ class StoredScores:
             raise MissingInput(f"{folder} has no scores; wanted a copy of experiments/NAME/score")
         if scores.damage:
             raise DamagedArtifact(f"{folder}: {scores.damage} is missing or was changed; copy the score folder again")
-        warn_of_failures(scores.folder, read_scores(scores.folder)["retry"])
+        warn_of_failures(scores.folder, read_scores(scores.folder))
         self.inputs = scores.manifest["inputs"]
         self.name, self.rows = str(folder), {row["id"]: row for row in read_rows(scores.folder)}
 

@@ -16,6 +16,7 @@ from ifqa.progress import write_line
 from ifqa.records import StageUsage
 from ifqa.report.answers import show_answer
 from ifqa.report.exposure import exposure_mark
+from ifqa.report.results_log import outside_plugins
 from ifqa.report.scores import Scores, score_cell
 from ifqa.report.table import sanitize
 from ifqa.scoring.scheme import GOLD_READ, ScoringScheme
@@ -157,8 +158,13 @@ def list_json() -> dict[str, object]:
 
 
 def _listing(name: str, path: Path) -> dict[str, object]:
-    """An experiment's description, whether it was scored or can run here, and what it needs."""
+    """An experiment's description, whether it was scored or can run here, and what it needs.
+
+    A plugin from outside is not imported for a list, as that runs its code.
+    """
     try:
+        if plugins := outside_plugins(read_toml(path)):
+            return {"about": _about(path), "state": "plugin", "needs": sorted(plugins)}
         experiment = load_experiment(name)
         needs = [need.name for need in requirements(Run(experiment)) if not need.present]
     except (IfqaError, OSError) as error:

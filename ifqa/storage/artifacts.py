@@ -92,10 +92,13 @@ def _has_inputs(manifest: Manifest, inputs: Mapping[str, object]) -> bool:
     return compute_fingerprint(manifest["inputs"]) == compute_fingerprint(inputs)
 
 
-def warn_of_failures(folder: Path, retry: object) -> None:
-    """Say how many questions failed, before they are compared with others."""
-    if isinstance(retry, int) and retry:
-        logger.warning(f"{folder}: {pluralize(retry, 'question')} failed, which counts as wrong; a new run asks again")
+def warn_of_failures(folder: Path, counts: Mapping[str, object]) -> None:
+    """Say how many questions failed, by a stage's record or its scores, before they are compared with others."""
+    remedies = {"retry": "a new run asks again", "stored_failures": "--retry-failed asks again"}
+    for key, remedy in remedies.items():
+        count = counts.get(key)
+        if isinstance(count, int) and count:
+            logger.warning(f"{folder}: {pluralize(count, 'question')} failed, which counts as wrong; {remedy}")
 
 
 def read_manifest(folder: Path) -> Manifest | None:
