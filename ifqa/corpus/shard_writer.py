@@ -18,7 +18,8 @@ from typing import Any
 
 from pydantic import Field
 
-from ifqa.corpus.passage_store import shard_path
+from ifqa.corpus.passage_store import parse_passage, shard_path
+from ifqa.corpus.repeated_pages import drop_copies, find_repeats
 from ifqa.corpus.work_units import FileRecord, Shard, WorkUnit
 from ifqa.settings import StoredModel
 from ifqa.storage.append_log import truncate_log
@@ -26,6 +27,7 @@ from ifqa.storage.artifacts import INPUTS
 from ifqa.storage.files import atomic_write, json_line, read_jsonl, sha256, write_bytes, write_jsonl
 
 LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
+_REPEATED = "the dump holds the page more than once; this copy is of an earlier revision"
 _NOT_LOGGED = {"shard", "start"}  # fields of a file's record that follow from the order of the lines
 
 
@@ -40,9 +42,13 @@ class _Block(StoredModel):
     left_out: dict[str, int]
     bad: list[dict[str, str]]
     files: list[FileRecord] = Field(default_factory=list)  # only for documents
+    revised: bool = False  # whether it has a file of its pages' revisions, while the folder is built
 
     def record(self) -> dict[str, object]:
-        return self.model_dump(exclude={"files": {"__all__": _NOT_LOGGED}} if self.files else {"files"})
+        record = self.model_dump(exclude={"files": {"__all__": _NOT_LOGGED}} if self.files else {"files"})
+        if not self.revised:
+            del record["revised"]
+        return record
 
 
 class CorpusWriter:
@@ -54,15 +60,17 @@ class CorpusWriter:
         truncate_log(folder / LOG)
         self._blocks = {block.block: block for block in _read_log(folder / LOG)}
         self._keys: list[str] = []
+        self._sources: list[int] = []  # of each block
         self.reused = 0
 
-    def unfinished(self, units: Iterable[WorkUnit], advance: Callable[[float], None]) -> Iterator[WorkUnit]:
-        """Number the units, and yield those without a shard; `advance` gets the input bytes of the others.
+    def unfinished(self, units: Iterable[tuple[int, WorkUnit]], advance: Callable[[float], None]) -> Iterator[WorkUnit]:
+        """Number the units, each with its source, and yield those without a shard; `advance` gets the input bytes of the others.
 
         A shard whose passages all come from an earlier build is written at once.
         """
-        for number, unit in enumerate(units):
+        for number, (source, unit) in enumerate(units):
             self._keys.append(unit.key())
+            self._sources.append(source)
             if self._is_finished(number):
                 self.reused += 1
                 advance(unit.read)
@@ -77,20 +85,60 @@ class CorpusWriter:
         if shard.passages:
             with atomic_write(shard_path(self.folder, number)) as handle:
                 write_bytes(handle, shard.lines)
+        if shard.revisions:
+            with atomic_write(self._revisions_path(number)) as handle:
+                write_bytes(handle, shard.revisions)
         block = _Block(
-            block=number, key=self._keys[number], pages=shard.pages, passages=shard.passages, words=shard.words,
-            bytes=len(shard.lines), sha256=hashlib.sha256(shard.lines).hexdigest(), left_out=dict(shard.tally.left_out),
-            bad=shard.tally.bad, files=list(shard.files),
-        )  # fmt: skip
+            block=number,
+            key=self._keys[number],
+            pages=shard.pages,
+            passages=shard.passages,
+            words=shard.words,
+            bytes=len(shard.lines),
+            sha256=hashlib.sha256(shard.lines).hexdigest(),
+            left_out=dict(shard.tally.left_out),
+            bad=shard.tally.bad,
+            files=list(shard.files),
+            revised=bool(shard.revisions),
+        )
         with open(self.folder / LOG, "ab") as handle:
             write_bytes(handle, json_line(block.record()))
             handle.flush()
             os.fsync(handle.fileno())
         self._blocks[number] = block
 
+    def drop_repeated_pages(self) -> None:
+        """Leave out the earlier revisions of pages that a source holds more than once, and list them as bad pages."""
+        revised = [number for number in range(len(self._keys)) if self._blocks[number].revised]
+        shards = {number: (self._sources[number], self._revisions_path(number).read_bytes()) for number in revised}
+        for number, copies in find_repeats(shards).items():
+            block = self._blocks[number]
+            path = shard_path(self.folder, number)
+            lines, pages = drop_copies(path.read_bytes(), copies, str(path))
+            bad = [{"id": page, "title": pages[page], "reason": _REPEATED} for page in pages]
+            passages = lines.count(b"\n")
+            self._blocks[number] = block.model_copy(
+                update={
+                    "key": f"{block.key} without repeated pages",  # a resumed build makes the block again
+                    "pages": block.pages - len(copies),
+                    "passages": passages,
+                    "words": sum(
+                        len(parse_passage(line, str(path)).text.split()) for line in lines.splitlines(keepends=True)
+                    ),
+                    "bytes": len(lines),
+                    "sha256": hashlib.sha256(lines).hexdigest(),
+                    "left_out": block.left_out | {"bad": block.left_out.get("bad", 0) + len(bad)},
+                    "bad": block.bad + bad,
+                }
+            )
+            if passages:
+                with atomic_write(path) as handle:
+                    write_bytes(handle, lines)
+
     def finish(self) -> dict[str, Any]:
         """Sort the log, list the bad pages, and remove files that belong to no block; returns the totals for the manifest."""
-        blocks = [self._blocks[number] for number in range(len(self._keys))]
+        final = {"revised": False}  # the revisions are removed below
+        blocks = [self._blocks[number].model_copy(update=final | {"key": key}) for number, key in enumerate(self._keys)]
         shards = {shard_path(self.folder, block.block) for block in blocks if block.passages}
         for path in set(self.folder.iterdir()) - shards - {self.folder / LOG, self.folder / INPUTS}:
             remove = shutil.rmtree if path.is_dir() else os.remove
@@ -106,7 +154,12 @@ class CorpusWriter:
         block, path = self._blocks.get(number), shard_path(self.folder, number)
         if block is None or block.key != self._keys[number]:
             return False
+        if block.revised and not self._revisions_path(number).exists():
+            return False
         return not block.passages or (path.exists() and sha256(path) == block.sha256)
+
+    def _revisions_path(self, number: int) -> Path:
+        return self.folder / f"revisions-{number:05}.bin"
 
 
 def read_bad_pages(folder: Path) -> list[dict[str, str]]:

@@ -95,6 +95,7 @@ class Shard:
     words: int
     tally: SkippedPages
     files: tuple[FileRecord, ...] = ()  # of documents, in the order of their passages
+    revisions: bytes = b""  # of a dump's pages (`ifqa.corpus.repeated_pages`)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ import logging
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice, repeat, takewhile
+from itertools import islice, repeat, takewhile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -59,13 +59,15 @@ def build_passages(corpus: CorpusConfig) -> Path:
         require_room(sources, draft.folder)
         shards, before = CorpusWriter(draft.folder), build.built_files
         earlier = {} if passages.damage else before
-        units = chain.from_iterable(source.work_units(earlier) for source in sources)
+        units = ((number, unit) for number, source in enumerate(sources) for unit in source.work_units(earlier))
         with bar(f"passages of {corpus.name}", total_size(sources), unit="bytes") as advance:
             todo = shards.unfinished(units, advance)
             for unit, shard in map_tasks(make_shard, todo, workers=corpus.workers, engine=corpus.engine):
                 shards.add(unit.number, shard)
                 advance(unit.read)
-        sums, after = shards.finish(), read_file_records(draft.folder)
+        shards.drop_repeated_pages()
+        sums = shards.finish()
+        after = read_file_records(draft.folder)
         done = BuildReport(corpus.name, sums["left_out"], read_bad_pages(draft.folder), folder / BAD, before, after)
         if not sums["passages"]:
             reasons = "; ".join(dict.fromkeys(source.explain_empty(done) for source in sources))

@@ -9,11 +9,11 @@ HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="
 TAIL = "</mediawiki>\n"
 
 
-def page(number, title, text, ns=0, redirect=""):
+def page(number, title, text, ns=0, redirect="", revision=0):
     editor = "<contributor><username>U</username><id>77</id></contributor>"
     return (
         f"  <page>\n    <title>{escape(title)}</title>\n    <ns>{ns}</ns>\n    <id>{number}</id>\n{redirect}"
-        f"    <revision><id>{number + 10**6}</id>{editor}<text>{escape(text)}</text></revision>\n  </page>\n"
+        f"    <revision><id>{revision or number + 10**6}</id>{editor}<text>{escape(text)}</text></revision>\n  </page>\n"
     )
 
 

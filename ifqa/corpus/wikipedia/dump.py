@@ -26,8 +26,8 @@ LONGEST = 1 << 24  # characters of a page; MediaWiki's limit is 2 MB
 # Limits against files built to exhaust memory
 _UNTAGGED = 1 << 25  # bytes of XML without the end of a tag; a page of 2 MB of "&quot;" has 12 MB
 _DEEPEST = 100  # nested tags; real dumps have five
-# (depth, name) of the elements whose text is kept; revisions and contributors have a deeper <id>.
-_COLLECTED = {(3, "title"), (3, "ns"), (3, "id"), (4, "text"), (4, "namespace")}
+# (depth, name) of the elements whose text is kept: a page's <id> is at 3, its revision's at 4, a contributor's deeper.
+_COLLECTED = {(3, "title"), (3, "ns"), (3, "id"), (4, "text"), (4, "namespace"), (4, "id")}
 _REDIRECT = re.compile(r"\s*#\s*redirect\b", re.IGNORECASE)
 
 _STREAM = re.compile(rb"BZh[1-9]1AY&SY")
@@ -47,6 +47,7 @@ class Page:
     id: str
     title: str
     text: str  # plain text, or wikitext in which the prefixes that only the dump's siteinfo knows are translated to English
+    revision: int | None = None  # the number of a dump's revision; None for an article of plain text
 
 
 def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, complete: bool = True) -> Iterator[Page]:
@@ -147,7 +148,8 @@ class _PageParser:
         name = name.rpartition(":")[2]
         if self.parser.CharacterDataHandler is not None:
             self.parser.CharacterDataHandler = None
-            self._fields[name] = text = "".join(self._pieces)
+            text = "".join(self._pieces)
+            self._fields["revision" if (self.depth, name) == (4, "id") else name] = text
             self._pieces.clear()
             if self._length > LONGEST:
                 self._fields["too long"] = name
@@ -183,7 +185,9 @@ class _PageParser:
             self.tally.leave_out(page_id, title or f"page {self._number}", reason)
         else:
             text = translate_prefixes(text, self._local_prefixes) if self._local_prefixes else text
-            self.pages.append(Page(page_id, title, text))
+            revision = page.get("revision", "").strip()
+            is_number = revision.isascii() and revision.isdecimal() and len(revision) < 19  # fits 64 bits
+            self.pages.append(Page(page_id, title, text, int(revision) if is_number else 0))
 
 
 @dataclass(frozen=True, slots=True)

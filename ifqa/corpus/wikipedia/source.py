@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ifqa.corpus.passage_store import hash_id, id_bytes, passage_line
+from ifqa.corpus.repeated_pages import page_revisions
 from ifqa.corpus.wikipedia import wikitext
 from ifqa.corpus.wikipedia.dump import BLOCK, LONGEST, Page, Streams, parse_pages, split_streams, stream_header
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
@@ -59,6 +60,7 @@ class _PagesUnit(WorkUnit):
         else:
             pages = self.content
         number = count = 0
+        revisions: list[tuple[str, int]] = []
         for page in pages:
             number += 1
             text = to_text(page.text, self.settings["profile"]) if "profile" in self.settings else page.text
@@ -66,9 +68,11 @@ class _PagesUnit(WorkUnit):
             lines += [passage_line(f"{page.id}-{n}", page.title, passage) for n, passage in enumerate(passages)]
             if passages:
                 count += (len(passages) - 1) * words + passages[-1].count(" ") + 1
+                if page.revision is not None:
+                    revisions.append((page.id, page.revision))
             else:
                 tally.left_out["empty"] += 1
-        return Shard(b"".join(lines), number, len(lines), count, tally)
+        return Shard(b"".join(lines), number, len(lines), count, tally, revisions=page_revisions(revisions))
 
 
 def _page_units(

@@ -44,7 +44,7 @@ def read(path):
 def test_articles_come_in_order_and_the_rest_is_counted():
     tally = SkippedPages()
     pages = list(parse(WHOLE.encode(), tally=tally))
-    assert pages[0] == Page("1", "A & B", "first <ref>&amp;</ref>\n'''é'''")
+    assert pages[0] == Page("1", "A & B", "first <ref>&amp;</ref>\n'''é'''", 1_000_001)
     assert [page.id for page in pages] == ["1", "4", "5", "6"]
     assert tally.left_out == {"redirect": 1, "namespace": 1}
 
