@@ -282,7 +282,11 @@ def _parse_reader(section: Mapping[str, object], retrieves: bool, where: str, pl
 
 
 def _parse_llm(section: dict[str, Any], where: str, plugins: Plugins) -> ModelSettings:
-    name = section.get("name") or _llm_name(section, plugins.root)
+    name = section["name"] if "name" in section else _llm_name(section, plugins.root)
+    if not isinstance(name, str) or not name.strip():
+        raise ConfigError(
+            f"{where}: [llm] name: wanted a language model's plugin, such as 'openai'; found {name!r:.80}"
+        )
     plugin = plugins.llm(name)
     kept = {}
     for key, value in section.items():

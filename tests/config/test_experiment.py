@@ -165,3 +165,11 @@ def test_a_variant_is_an_experiment_and_settings_without_a_file_of_its_own(name,
     Path("experiments").mkdir()
     Path("experiments/y+k=5.toml").touch()
     assert base_experiments(name) == bases
+
+
+@pytest.mark.parametrize("name", [[], {}, 7, ""])
+def test_a_language_model_whose_name_is_no_text_is_refused_in_one_line(name):
+    reader = {"name": "llm", "prompt": "closed-book"}
+    sections = {"benchmark": "sample", "split": "dev", "reader": reader, "llm": {"name": name, "model": "m"}}
+    with pytest.raises(IfqaError, match=r"mine: \[llm\] name: wanted a language model's plugin"):
+        parse_experiment("mine", sections, "mine")

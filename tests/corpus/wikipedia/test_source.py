@@ -212,3 +212,12 @@ def test_passages_have_the_words_of_the_text_and_with_wrap_equal_lengths(text, s
     wrapped = [passage.split() for passage in split_article(text, words=size)]
     assert [word for passage in wrapped for word in passage][: len(article)] == article
     assert all(len(passage) == min(size, 2 * len(article)) for passage in wrapped)
+
+
+@pytest.mark.parametrize("name", ["enwiki.xml.7z", "enwiki.xml.zst", "enwiki.xml.ZIP"])
+@pytest.mark.parametrize("in_folder", [True, False])
+def test_an_archive_that_is_not_read_is_to_be_unpacked(tmp_path, name, in_folder):
+    (tmp_path / name).write_bytes(b"7z")
+    path = tmp_path if in_folder else tmp_path / name
+    with pytest.raises(IfqaError, match=f"{name} is packed in a way that ifqa does not read; unpack it"):
+        open_source({"format": "dump", "path": str(path)}).files()
