@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 INJECTED = ("index", "passages", "corpus", "parts", "llm", "root", "budget")
 
 PathSetting = Annotated[str, "a file or folder"]  # a setting that may be a path; a relative path starts at `root`
+#: What a text that was cut at its token limit lacks: nothing that matters, perhaps the end of its answer, or surely the answer,
+#: because it is nothing but thoughts unless it has a mark of them.
+Cut = Literal["no", "in text", "in thoughts"]
 RankedPassages = Sequence[Sequence[Passage]]  # each question's passages, best first
 ProgressCallback = Callable[[float], None]  # its argument: questions or requests finished since the last call
 
@@ -175,7 +178,7 @@ class LanguageModel(Trainable):
     sent: str = ""  # the form of the requests, for the manifest; one reading has one form
     max_tokens: int = 0  # most tokens of an answer, in place of the prompt's limit; 0 for that
     thinking_tokens: int = 0  # room for thoughts, beside that for the answer
-    may_think: bool = False  # whether a text that is cut at its limit may be unmarked thoughts
+    cut: Cut = "no"  # what a text that ends at its limit may lack
     chat: bool = True  # whether it takes messages; else it continues a text
     concurrent: bool = False  # whether several threads may call `complete` at once
     takes_schema: bool = False  # whether it keeps a completion to `Request.schema`

@@ -82,15 +82,23 @@ def check_address(address: str, what: str = "openai: base_url", example: str = O
 
 
 def refuse_secrets(what: str, section: Mapping[str, object]) -> None:
-    """Refuse a section with a key in it, by its name or its look; the message does not repeat the key."""
+    """Refuse a section with a key in it, by its name or its look, at any depth; the message does not repeat the key."""
     for name, value in section.items():
-        if isinstance(value, Mapping):
-            refuse_secrets(f"{what}.{name}", value)
-            continue
-        texts = value if isinstance(value, list) else [value]
-        looks_secret = any(isinstance(text, str) and _KEY_IN_ADDRESS.search(text) for text in texts)
-        if looks_secret or (_SECRET_NAME.search(name) and isinstance(value, str)):
-            raise ConfigError(f"{what}: {name!r} looks like a key; wanted none in a file; put it into {KEY}")
+        if _holds_secret(name, value):
+            raise ConfigError(
+                f"{what}: {name!r} looks like a key, or holds one; wanted none in a file; put it into {KEY}"
+            )
+
+
+def _holds_secret(name: str, value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(_holds_secret(str(key), inner) for key, inner in value.items())
+    if isinstance(value, list):
+        return any(_holds_secret(name, inner) for inner in value)
+    if not isinstance(value, str):
+        return False
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)  # accessToken
+    return bool(_SECRET_NAME.search(words) or _KEY_IN_ADDRESS.search(value))
 
 
 def resolve_address(base_url: str) -> str:

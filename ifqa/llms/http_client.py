@@ -135,8 +135,8 @@ def _read_whole(response: httpx2.Response, arguments: dict[str, object], key: st
         return parse_response(response.content, chat, _stops(arguments), key)
     answer = StreamedAnswer(chat, lambda _: None)
     try:
-        for line in [*response.text.splitlines(), ""]:
-            answer.add_line(line)
+        answer.add_bytes(response.content)
+        answer.end()
     except ValueError:
         return Failure("once", "the stream holds something other than JSON", used=None)
     return answer.reply(_stops(arguments), key)
@@ -153,13 +153,13 @@ async def _send_streaming(
         return _read_whole(response, arguments, key)
     answer = StreamedAnswer("messages" in arguments, on_text, _searched(key))
     try:
-        async for line in response.aiter_lines():  # the library's iterator hides whether the stream said [DONE]
-            answer.add_line(line)
+        async for content in response.aiter_bytes():  # the library's iterator hides whether the stream said [DONE]
+            answer.add_bytes(content)
             if answer.done or answer.error:
                 break
-        answer.add_line("")
+        answer.end()
     except ValueError:
-        return Failure("retry", "the stream holds something other than JSON", used=None)
+        return Failure("once", "the stream holds something other than JSON", used=None)
     finally:
         await response.aclose()
     return answer.reply(_stops(arguments), key)

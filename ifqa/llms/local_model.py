@@ -21,14 +21,15 @@ class LocalModel(LanguageModel):
         self.max_tokens = max_tokens or 0
         self.thinking = thinking or "off"  # so that a model with both ways, such as Qwen3, answers at once
         self.thinking_tokens = THINKING_TOKENS[self.thinking] if thinking_tokens is None else thinking_tokens
-        self.may_think = self.thinking != "off"
-        if self.may_think:
+        if self.thinking != "off":
             self.name += f" thinking {self.thinking}"
+            self.cut = "in thoughts"
 
     def _template_arguments(self) -> dict[str, object]:
         """The arguments of a chat template that switch thoughts, under the names of Qwen3 and of gpt-oss."""
-        arguments: dict[str, object] = {"enable_thinking": self.may_think}
-        return arguments | ({"reasoning_effort": self.thinking} if self.may_think else {})
+        if self.thinking == "off":
+            return {"enable_thinking": False}
+        return {"enable_thinking": True, "reasoning_effort": self.thinking}
 
     @property
     def spent(self) -> TokenUsage:

@@ -1,7 +1,9 @@
 """Language models behind OpenAI's API or any server that speaks it: vLLM, SGLang, llama.cpp, Ollama, a gateway."""
 
+import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -95,7 +97,11 @@ class OpenAI(LanguageModel):
     )
     retired: ClassVar = {
         "batch": (False, "OpenAI's batch API is not used any more; remove it"),
-        "effort": ("", "set thinking = 'low', or extra = { reasoning_effort = 'minimal' }, in its place"),
+        "effort": (
+            "",
+            "set thinking = 'low' in its place, with thinking_tokens = 0 to use completions that are stored; or set "
+            "extra = { reasoning_effort = 'minimal' }",
+        ),
     }
 
     @check_arguments("setting of llm 'openai'")
@@ -141,7 +147,9 @@ class OpenAI(LanguageModel):
         self.max_tokens = max_tokens or 0
         self.thinking = thinking
         self.thinking_tokens = THINKING_TOKENS[thinking or "off"] if thinking_tokens is None else thinking_tokens
-        self.may_think = self.chat and thinking != "off"
+        if self.chat and thinking != "off":
+            # OpenAI's thoughts are never in the text
+            self.cut = "in thoughts" if thinking and not is_openai(self.url) else "in text"
         self._where = _where(self.url, served_as)
         self._cache = CompletionCache(root / store, retry_failed)
         self._remembered = self._cache.server_facts(self._identity)
@@ -164,7 +172,11 @@ class OpenAI(LanguageModel):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        return f"{self.model}{self.form.suffix}{self._where}"
+        return self._name_in(self.form)
+
+    def _name_in(self, form: RequestForm) -> str:
+        """The name of the completions of requests in a form."""
+        return f"{self.model}{form.suffix}{self._where}"
 
     @property
     def sent(self) -> str:  # type: ignore[override]
@@ -243,6 +255,10 @@ class OpenAI(LanguageModel):
         check_address(base_url)
         check_store(store)
         refuse_secrets("llm.extra", extra or {})
+        try:
+            json.dumps(extra, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"llm.extra: wanted values that JSON has ({error})") from error
         if name := own_parameter(extra or {}):
             raise ConfigError(f"llm.extra: {name!r} is set by ifqa; remove it (an answer's tokens: llm.max_tokens)")
 
@@ -276,46 +292,50 @@ class OpenAI(LanguageModel):
             IfqaError: a completion cannot be written. In both cases, completions in flight have been stored.
         """
         while True:
-            batch = RequestBatch(self._cache, self.name, requests, advance)
+            form = self.form  # once, as another thread may learn meanwhile
+            batch = RequestBatch(self._cache, self._name_in(form), requests, advance)
+            stored = batch.answered
             try:
-                refused = self._send_missing(batch, requests) if batch.missing else ""
+                refused = self._send_missing(form, batch, requests) if batch.missing else ""
             finally:
                 with self.account.budget.lock:
                     self._cached += batch.cached
             if not refused:
                 return batch.completions()
-            self._learn(refused, batch)
+            self._learn(refused, form, batch.answered - stored)
+            batch.withdraw()
 
-    def _send_missing(self, batch: RequestBatch, requests: Sequence[Request]) -> str:
+    def _send_missing(self, form: RequestForm, batch: RequestBatch, requests: Sequence[Request]) -> str:
         """Send the missing requests of a batch; returns the parameter that the server refuses, if there is one."""
         from ifqa.llms.request_scheduler import FormRefused, RequestScheduler, run  # these load OpenAI's client
 
+        name = self._name_in(form)
         _refuse_unfetched_batch(self._cache.folder, self.model)
-        self._explain_unused(batch.missing)
+        self._explain_unused(name, form, batch.missing)
         key = key_for(self.url)
         concurrency = self.concurrency
         self._remember()
-        with CacheWriter(self._cache, self.name, batch.missing, concurrency) as writer:
+        with CacheWriter(self._cache, name, batch.missing, concurrency) as writer:
             on_text = text_callback() if batch.missing[0] == requests[0] else None
             try:
-                run(RequestScheduler(self, key, concurrency, batch, writer, on_text).ask())
+                run(RequestScheduler(self, form, key, concurrency, batch, writer, on_text).ask())
             except FormRefused as refusal:
                 return refusal.parameter
         return ""
 
-    def _learn(self, parameter: str, batch: RequestBatch) -> None:
-        """Leave out a parameter from now on; ServiceError if some of the batch were answered with it."""
-        if batch.answered:
-            raise ServiceError(
-                f"{self.name}: the server refuses {parameter!r}, but has answered {batch.answered:,} of these requests with it, "
-                "and different requests do not make one reading; ask all of them anew: --set llm.store=completions-2"
-            )
-        form = self.form.without(parameter)
-        assert form, "the scheduler has checked it"
-        logger.info(f"{self.name}: the server refuses {parameter!r}; asking without it")
-        self.form = form
+    def _learn(self, parameter: str, form: RequestForm, answered: int) -> None:
+        """Leave out a parameter from now on; ServiceError if the server has just answered with it."""
+        other = form.without(parameter)
+        assert other, "the scheduler has checked it"
+        with self.account.budget.lock:  # another thread may have learnt another parameter
+            self.form = replace(other, refused=other.refused | self.form.refused)
         self._remember()
-        batch.withdraw()
+        if answered and form.changes_answers(parameter):
+            raise ServiceError(
+                f"{self._name_in(form)}: the server refuses {parameter!r}, but has answered {answered:,} requests with it, and "
+                "different requests do not make one reading; run the same command again to ask all of them without it"
+            )
+        logger.info(f"{self._name_in(form)}: the server refuses {parameter!r}; asking without it")
 
     def _remember(self) -> None:
         """Store what has been learnt of the server, if that is new."""
@@ -327,16 +347,16 @@ class OpenAI(LanguageModel):
             self._cache.remember_server(self._identity, facts)
             self._remembered = facts
 
-    def _explain_unused(self, missing: Sequence[Request]) -> None:
+    def _explain_unused(self, name: str, form: RequestForm, missing: Sequence[Request]) -> None:
         """Say how many of the requests version 0.2 has stored under a host without its port."""
         if is_openai(self.url):
             return
         host = "localhost" if is_local(self.url) else urlsplit(self.url).hostname
-        earlier = f"{self.model}{self.form.suffix} at {host}"
-        if earlier != self.name and (count := len(self._cache.get(earlier, missing))):
+        earlier = f"{self.model}{form.suffix} at {host}"
+        if earlier != name and (count := len(self._cache.get(earlier, missing))):
             stored = pluralize(count, "completion")
             logger.info(
-                f"{self.name}: {stored} that an earlier version has stored as '{earlier}' "
+                f"{name}: {stored} that an earlier version has stored as '{earlier}' "
                 f"{'is' if count == 1 else 'are'} not used, because another server may have answered"
             )
 

@@ -7,7 +7,7 @@ stored, as far as it changes answers.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -33,7 +33,7 @@ class RequestForm:
         at_openai: whether the server is OpenAI's.
         thinking: how much the model shall think; None leaves it to the server.
         extra: further parameters, from the settings.
-        refused: names of refused parameters.
+        refused: names of refused parameters; a switch of thinking is refused in one position, as in "reasoning_effort=off".
     """
 
     model: str
@@ -44,14 +44,22 @@ class RequestForm:
 
     def without(self, parameter: str) -> "RequestForm | None":
         """The form after the server has refused a parameter; None if requests cannot do without it."""
-        form = replace(self, refused=self.refused | {parameter})
+        form = replace(self, refused=self.refused | {self._key(parameter)})
         alternatives = [_LIMITS] + ([_SWITCHES] if self.thinking else [])
-        exhausted = any(form.refused.issuperset(names) for names in alternatives)
+        exhausted = any(form.refused.issuperset(map(self._key, names)) for names in alternatives)
         if parameter not in LEARNT or parameter in self.extra or exhausted:
             return None
         if self.at_openai and parameter == "reasoning_effort" and self.thinking:
             return None  # OpenAI has no other switch
         return form
+
+    def _key(self, parameter: str) -> str:
+        """A parameter as `refused` names it: a server may take another position of a switch."""
+        return f"{parameter}={self.thinking}" if parameter in _SWITCHES else parameter
+
+    def changes_answers(self, parameter: str) -> bool:
+        """Whether answers without a parameter are other answers, which have another name."""
+        return parameter == "temperature" or parameter in _SWITCHES
 
     def arguments(self, request: Request) -> dict[str, object]:
         """The API's arguments for a request.
@@ -74,7 +82,7 @@ class RequestForm:
         if request.schema:
             schema = {"name": "answer", "strict": True, "schema": json.loads(request.schema)}
             arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
-        kept = {name: value for name, value in arguments.items() if name not in self.refused}
+        kept = {name: value for name, value in arguments.items() if self._key(name) not in self.refused}
         return _merge(kept, self.extra)
 
     def _switches(self) -> dict[str, object]:
@@ -100,7 +108,8 @@ class RequestForm:
             parts.append(f"effort {effort}" if self.at_openai else f"thinking {self.thinking}")
         if self.extra:
             parts.append(f"with {json.dumps(self.extra, sort_keys=True)}")
-        changed = sorted(self.refused.intersection(("temperature", *_SWITCHES)))
+        switches = _SWITCHES if self.thinking else ()
+        changed = [name for name in ("temperature", *switches) if self._key(name) in self.refused]
         parts += [f"without {name}" for name in changed]
         return "".join(f" {part}" for part in parts)
 
@@ -111,6 +120,11 @@ class RequestForm:
         fixed = {*_SWITCHES, *self.extra}
         texts = [f"{name}={json.dumps(arguments[name])}" if name in fixed else name for name in sorted(arguments)]
         return ", ".join(texts)
+
+
+def requests_differ(forms: Collection[str]) -> bool:
+    """Whether requests of these forms, each by `describe`, have other answers: the limit's name alone makes no difference."""
+    return len({form.replace("max_completion_tokens", "max_tokens") for form in forms}) > 1
 
 
 def own_parameter(extra: Mapping[str, object]) -> str:

@@ -70,6 +70,7 @@ class RequestScheduler:
     def __init__(
         self,
         model: ServedModel,
+        form: RequestForm,
         key: str,
         concurrency: int,
         batch: RequestBatch,
@@ -78,7 +79,7 @@ class RequestScheduler:
     ) -> None:
         self.name = f"{model.model} at {urlsplit(model.url).netloc}"
         self._model = model
-        self._form = model.form
+        self._form = form
         self._key = key
         self._concurrency = concurrency
         self._account = model.account

@@ -26,6 +26,14 @@ _REQUEST_ERRORS = {
     "invalid_prompt",
 }
 _REQUEST_ERROR = re.compile(r"context (length|window|size)|content (filter|management) policy|prompt is too long", re.I)
+#: Codes of errors that would come again -> the status that they have at OpenAI.
+_PERMANENT = {
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "invalid_request_error": 400,
+    "model_not_found": 404,
+    "permission_error": 403,
+}
 _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _HINTS = {
     401: " (check OPENAI_API_KEY, or the variable in IFQA_KEYS)",
@@ -37,6 +45,7 @@ _REFUSAL = re.compile(
     r"unsupported|not support|not permitted|not allowed|unrecognized|unknown|unexpected|extra (field|input)|instead",
     re.I,
 )
+_CUT = "truncated: the token limit was reached before any text; raise --max-tokens"
 _MOST_TOKENS = 10**9  # upper bound for a plausible count
 _PAGE = re.compile(rb"\s*<(!doctype|html|\?xml)", re.I)
 _PAGE_HINT = "; wanted JSON (check base_url; a proxy or a login page may stand before the server)"
@@ -88,7 +97,7 @@ def parse_response(body: bytes, chat: bool, stop: Sequence[str] = (), key: str =
         text = message["refusal"]
     reasoning = reasoning_of(message)
     if not text and (failure := _explain_no_text(text, reasoning, message, finish, used)):
-        return failure
+        return failure if chat or failure.message != _TRUNCATED else Failure("fail", _CUT, used=used)
     text = _without_surrogates(text or "")
     end = min((text.index(string) for string in stop if string in text), default=len(text))
     if end < len(text):
@@ -167,19 +176,29 @@ def _cached_tokens(usage: object) -> int:
 
 
 def _error_in(answer: Mapping[str, object]) -> object:
-    """The error that a body with status 200 reports; None if it has choices."""
-    if answer.get("choices"):
-        return None
+    """The error that a body with status 200, or an event of a stream, reports; None if there is none."""
     if answer.get("error"):
         return answer["error"]
+    choice = _first_choice(answer)
+    if choice.get("error"):
+        return choice["error"]
+    if choice.get("finish_reason") == "error":
+        return "the answer ends with an error"
+    if answer.get("choices"):
+        return None
     return answer if answer.get("object") == "error" or answer.get("detail") else None
 
 
 def classify_error_body(error: object, key: str) -> Failure:
     """The failure of an error that came with status 200 or within a stream; its code says whether a retry may help."""
     code, message, _ = parse_error_body(error)
-    number = int(code) if code.isdecimal() and len(code) in (3, 5) else 500
-    status = number if number < 1000 else number // 100  # some servers count within a status: 50002
+    status = 500
+    if code.isdecimal() and len(code) in (3, 5):
+        status = int(code[:3])  # some servers count within a status: 50002
+    elif code in _PERMANENT:
+        status = _PERMANENT[code]
+    elif code in _REQUEST_ERRORS or _REQUEST_ERROR.search(message):
+        status = 400
     return _classify(status, code, message, redact(f"the server reports an error: {message}", key), None, key)
 
 
@@ -192,7 +211,8 @@ def classify_status(error: openai.APIStatusError, key: str, sent: Collection[str
     status = error.status_code
     code, message, parameter = parse_error_body(error.body)
     line = redact(f"HTTP {status}: {message}", key)
-    if status in (400, 422) and (refused := _refused_parameter(parameter, message, sent)):
+    concerns_prompt = code in _REQUEST_ERRORS or _REQUEST_ERROR.search(message)
+    if status in (400, 422) and not concerns_prompt and (refused := _refused_parameter(parameter, message, sent)):
         return Failure("refused", line, parameter=refused)
     if 300 <= status < 400:
         host = urlsplit(error.response.headers.get("location", "")).netloc or "another address"
@@ -279,6 +299,7 @@ class StreamedAnswer:
         self._reasoning = ""
         self._finish = ""
         self._usage: object = None
+        self._rest = b""  # of a line that is being read
         self._lines: list[str] = []  # of the event that is being read
         self.done = False  # whether the stream said that it is complete
         self.error: object = None
@@ -288,6 +309,17 @@ class StreamedAnswer:
     def has_begun(self) -> bool:
         """Whether the server has sent a part of an answer, which took tokens."""
         return bool(self._text or self._reasoning or self._refusal)
+
+    def add_bytes(self, content: bytes) -> None:
+        """Add the next bytes of the stream; raises like `add_line`. Line breaks other than LF and CR may stand in JSON."""
+        self._rest += content
+        *lines, self._rest = re.split(rb"\r\n|\n|\r(?!$)", self._rest)
+        for line in lines:
+            self.add_line(line.decode("utf-8", "replace"))
+
+    def end(self) -> None:
+        """Read what the stream left without an end of the line or of the event; raises like `add_line`."""
+        self.add_bytes(b"\n\n")
 
     def add_line(self, line: str) -> None:
         """Add a line of the stream; an empty line ends an event. ValueError if an event's data is not JSON."""
@@ -305,7 +337,7 @@ class StreamedAnswer:
         """Add the data of the next event; malformed data is ignored."""
         if not isinstance(chunk, dict):
             return
-        self.error = self.error or chunk.get("error")
+        self.error = self.error or _error_in(chunk)
         self._usage = chunk.get("usage") or self._usage
         choice = _first_choice(chunk)
         if choice.get("index"):  # a later choice

@@ -1,5 +1,6 @@
 """What a server that speaks OpenAI's API offers, for `ifqa check`: JSON schemas, counts of cached tokens, thoughts."""
 
+import asyncio
 import json
 from dataclasses import replace
 from urllib.parse import urlsplit
@@ -11,6 +12,7 @@ from ifqa.llms.credentials import NO_KEY, key_for, redact
 from ifqa.llms.http_client import classify_error, open_client, send
 from ifqa.llms.request_scheduler import ServedModel, run
 from ifqa.llms.response_parsing import Failure
+from ifqa.llms.server_facts import list_models
 from ifqa.protocols import Requirement
 from ifqa.records import Completion, Request
 
@@ -43,8 +45,10 @@ async def _ask_server(model: ServedModel) -> tuple[list[str], list[str]]:
     form = model.form
     async with open_client(model.url, key, TIMEOUT) as client:
         try:
-            names.extend([listed.id async for listed in client.models.list()])
-        except (openai.APIError, httpx2.RequestError) as error:
+            async with asyncio.timeout(TIMEOUT):
+                response = await client.get("/models", cast_to=httpx2.Response)
+            names.extend(list_models(response.content))
+        except (openai.APIError, httpx2.RequestError, TimeoutError) as error:
             failure = classify_error(error, secret, TIMEOUT, {})
             if failure.action == "retry" or failure.message.startswith("HTTP 401") or "certificate" in failure.message:
                 return [], [failure.message]

@@ -4,7 +4,9 @@ There is no common question for it. vLLM and SGLang list `max_model_len` with th
 number of its slots at /props, and what the model was trained for with its models; Ollama has /api/show and /api/ps.
 """
 
+import asyncio
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -47,6 +49,16 @@ async def ask_server(url: str, key: str, model: str) -> ServerFacts:
         return ServerFacts(window or await _ollama_window(client, root, model), models=names)
 
 
+def list_models(body: bytes) -> list[str]:
+    """The names in the body of a server's /models; none if it is something else."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return []
+    entries = _list(content.get("data")) if isinstance(content, dict) else []
+    return [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+
+
 async def _ollama_window(client: openai.AsyncOpenAI, root: str, model: str) -> int:
     """The window that Ollama gives a model: as loaded, as set in its file, or else by default."""
     shown = await _get(client, f"{root}/api/show", {"model": model})
@@ -58,7 +70,7 @@ async def _ollama_window(client: openai.AsyncOpenAI, root: str, model: str) -> i
             return window
     for line in str(shown.get("parameters") or "").splitlines():
         name, _, value = line.strip().partition(" ")
-        if name == "num_ctx" and value.strip().isdecimal():
+        if name == "num_ctx" and re.fullmatch(r"[0-9]{1,9}", value.strip()):
             return int(value)
     lengths = [
         _count(value) for name, value in _table(shown.get("model_info")).items() if name.endswith(".context_length")
@@ -69,12 +81,13 @@ async def _ollama_window(client: openai.AsyncOpenAI, root: str, model: str) -> i
 async def _get(client: openai.AsyncOpenAI, url: str, body: Mapping[str, object] | None = None) -> dict[str, Any] | None:
     """The JSON object at an address, or the answer to a `body`; None if there is none."""
     try:
-        if body is None:
-            response = await client.get(url, cast_to=httpx2.Response)
-        else:
-            response = await client.post(url, body=body, cast_to=httpx2.Response)
+        async with asyncio.timeout(TIMEOUT):  # the library's own timeout restarts with every byte
+            if body is None:
+                response = await client.get(url, cast_to=httpx2.Response)
+            else:
+                response = await client.post(url, body=body, cast_to=httpx2.Response)
         content = json.loads(response.content)
-    except (openai.APIError, httpx2.RequestError, ValueError, RecursionError):
+    except (openai.APIError, httpx2.RequestError, TimeoutError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 

@@ -182,6 +182,7 @@ def _work_after_conversion(run: Run, conversion: str) -> Iterator[Finding]:
 def _check_retrieval(run: Run, system: System) -> Iterator[Finding]:
     if not run.experiment.retriever:
         return
+    run.refuse_other_server("retrieve")
     done = run.is_current("retrieve")
     yield Work(f"retrieve with {run.retriever['name']}", done)
     if done:
@@ -195,6 +196,7 @@ def _check_reading(run: Run, system: System) -> Iterator[Finding]:
     refuse_other_families(run)
     if not run.experiment.reader:
         return
+    run.refuse_other_server("read")
     what = f"read with {run.reader['name']}"
     if run.is_current("read"):
         yield Work(what, True)

@@ -19,6 +19,7 @@ from ifqa.corpus.passage_store import PassageStore, generated_passage_line, get_
 from ifqa.errors import DamagedArtifact, ServiceError
 from ifqa.formats.runs import format_ranking
 from ifqa.formatting import pluralize
+from ifqa.llms.request_form import requests_differ
 from ifqa.pipeline.run import LLM_STAGES, Run
 from ifqa.pipeline.stage_outputs import prediction_line, rankings_of, stores_of
 from ifqa.pipeline.system import Session, System, log_label, was_trained_on
@@ -95,7 +96,7 @@ def ask(
             if PASSAGES in parts:
                 parts[PASSAGES] = b"".join(_new_lines(parts[PASSAGES].splitlines(keepends=True), generated))
             forms |= {facts["usage"]["sent"]} if "sent" in facts["usage"] else set()
-            if len(forms) > 1:
+            if requests_differ(forms):
                 raise ServiceError(
                     f"{folder}: its requests differ ({' | '.join(sorted(forms))}), so they are not one reading; "
                     f"remove {draft.folder} to ask all again"

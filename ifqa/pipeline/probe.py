@@ -105,6 +105,7 @@ def probe(run: Run, workers: Workers | None = None) -> list[Loss]:
     """
     experiment, depth = run.experiment, run.reader["passages"]
     run.inputs("score")  # raises if an earlier stage is missing or stale
+    run.refuse_other_server("read")
     session = Session()
     with lock(experiment.folder):
         rankings = rankings_of(experiment, run.questions)

@@ -44,6 +44,10 @@ Stage = Literal["retrieve", "read", "score"]
 LLM_STAGES: Mapping[str, Kind] = {"retrieve": "retriever", "read": "reader"}  # stages that may ask a language model
 
 
+class OtherServer(ConfigError):
+    """A finished stage is of another server than the one that a run would ask."""
+
+
 class _ArtifactFolder:
     """The artifacts of a folder and their inputs; each is read or computed once."""
 
@@ -214,6 +218,12 @@ class Run(_ArtifactFolder):
         return table
 
     @property
+    def llm_is_named(self) -> bool:
+        """Whether the settings say which server answers, by its address or by a name."""
+        llm: Mapping[str, object] = self.experiment.llm or {}
+        return bool(llm.get("base_url") or llm.get("served_as"))
+
+    @property
     def benchmark(self) -> Benchmark:
         return self.plugins.benchmark(self.experiment.benchmark)
 
@@ -337,18 +347,23 @@ class Run(_ArtifactFolder):
         return self._as_recorded("retrieve", inputs)
 
     def _as_recorded(self, stage: str, inputs: dict[str, object]) -> dict[str, object]:
-        """The inputs, or those of the stage's manifest if an earlier version wrote it and it means the same.
+        """The inputs, or those of the stage's manifest if they mean the same.
 
-        Until version 0.2 a manifest named the language model's server in its record alone.
+        Until version 0.2 a manifest named the language model's server in its record alone. And if the settings name no server, a
+        finished stage is that of the server which it names: a report needs no address. A run that asks calls
+        `refuse_other_server` before.
         """
         kind = LLM_STAGES[stage]
         manifest = self.artifact(stage).manifest
         if not (manifest and self.experiment.llm and self.experiment.asks_llm(kind)):
             return inputs
-        upgraded = self._upgrade(manifest, kind)
-        return (
-            manifest["inputs"] if upgraded and compute_fingerprint(upgraded) == compute_fingerprint(inputs) else inputs
-        )
+        recorded = self._upgrade(manifest, kind) or manifest["inputs"]
+        if compute_fingerprint(recorded) == compute_fingerprint(inputs):
+            return manifest["inputs"]
+        rest, _ = _without_server(inputs, kind)
+        recorded_rest, server = _without_server(recorded, kind)
+        is_same = compute_fingerprint(rest) == compute_fingerprint(recorded_rest)
+        return manifest["inputs"] if server and is_same and not self.llm_is_named else inputs
 
     def _upgrade(self, manifest: Manifest, kind: Kind) -> dict[str, object] | None:
         """The inputs of a manifest of an earlier version as this version writes them; None for a manifest of this version."""
@@ -368,24 +383,32 @@ class Run(_ArtifactFolder):
         return inputs
 
     def refuse_other_server(self, stage: str) -> None:
-        """Refuse to replace a finished stage if only the language model's server differs: it may serve another model."""
+        """Refuse to replace a finished stage if only the language model's server differs: it may serve another model.
+
+        Raises:
+            OtherServer: the message names both servers.
+        """
         kind = LLM_STAGES[stage]
         manifest = self.artifact(stage).manifest
         if not (manifest and self.experiment.llm and self.experiment.asks_llm(kind)):
             return
+        earlier_rest, earlier = _without_server(self._upgrade(manifest, kind) or manifest["inputs"], kind)
+        now = self.plugins.llm(self.llm["name"]).served_by(**self.experiment.llm_settings)
+        if not (earlier and now) or earlier == now:
+            return
         try:
-            inputs = self.inputs(stage)
+            rest, _ = _without_server(self.inputs(stage), kind)
         except IfqaError:  # an earlier stage is missing or stale, so that this one is made again anyway
             return
-        rest, now = _without_server(inputs, kind)
-        earlier_rest, earlier = _without_server(self._upgrade(manifest, kind) or manifest["inputs"], kind)
-        if earlier and now and earlier != now and rest == earlier_rest:
+        if rest == earlier_rest:
             folder = self.artifact(stage).folder
             model = self.llm.get("model", "the model")
-            raise ConfigError(
+            name = ""
+            if not self.llm.get("served_as"):
+                name = "give what is served there a name of its own (--set llm.served_as=NAME); or "
+            raise OtherServer(
                 f"{folder} holds answers of {model} at {earlier}, and this run would ask {model} at {now}, which may serve "
-                "another model: give what is served there a name of its own (--set llm.served_as=NAME); or remove "
-                f"{folder} to ask again"
+                f"another model: {name}remove {folder} to ask again"
             )
 
     def _inputs_of_score(self) -> dict[str, object]:
@@ -422,7 +445,8 @@ class Run(_ArtifactFolder):
         name = self.experiment.name
         if not self.artifact(stage).folder.is_dir() and (bases := base_experiments(name, self.experiment.root)):
             name = f"{bases[-1]}, with the same flags"  # no command finds the variant by its name yet
-        self.refuse_other_server(stage)
+        if self.llm_is_named:
+            self.refuse_other_server(stage)
         record = self.finished(stage, f"ifqa {stage} {name}")["record"]
         failures = record.get("retry") or record.get("stored_failures")  # asked again, they change the files
         incomplete = json.dumps(record["files"], sort_keys=True) if failures else ""

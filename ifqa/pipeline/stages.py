@@ -275,7 +275,9 @@ def _make_stage(run: Run, stage: Stage, resume: Literal["", "same"] = "") -> Ite
                 run.artifact(earlier).copy(run.inputs(earlier), folders)
         if stage in LLM_STAGES:
             run.refuse_other_server(stage)
-        if run.experiment.variant:  # so that later commands find the variant by its name
+        run.inputs(stage)  # raises before anything is written
+        is_known = stage == "score" and (run.experiment.folder / "experiment.toml").exists()
+        if run.experiment.variant and not is_known:  # so that later commands find the variant by its name
             write_resolved(run.experiment)
         with run.artifact(stage).make(
             lambda: run.inputs(stage), lambda: Run(run.experiment).inputs(stage), run.siblings(stage), resume

@@ -45,6 +45,11 @@ def fit_prompt(
         raise ConfigError("the prompt wants JSON by a schema; wanted a server (llm.name = openai) or llama-cpp")
     max_tokens = model.completion_tokens(prompt.max_tokens)
     limit = (window or model.window) - max_tokens
+    if limit < 1 and (model.max_tokens or model.thinking_tokens):
+        raise ConfigError(
+            f"an answer of up to {max_tokens:,} tokens (llm.max_tokens, llm.thinking_tokens) leaves nothing for a prompt in a "
+            f"window of {window or model.window:,}; lower it, or set llm.window if the model has more"
+        )
     n_passages = len(passages) if prompt.reads_passages else 0
 
     def with_best(n: int) -> FittedPrompt:

@@ -21,10 +21,9 @@ from itertools import dropwhile
 from typing import Literal
 
 from ifqa.prompting.thoughts import answer_part, boxed, has_thoughts
+from ifqa.protocols import Cut
 from ifqa.settings import StrictModel
 
-#: Where a completion was cut at its token limit: nowhere or harmlessly, somewhere in the text, or surely in unmarked thoughts.
-Cut = Literal["no", "in text", "in thoughts"]
 TRUNCATED = "truncated (the token limit was reached before the end of the answer)"
 Rule = Literal["first line", "last marker", "json", "whole"]
 #: Raise a rule's version when it parses completions differently, so that its answers are parsed again.
@@ -67,8 +66,11 @@ class AnswerParser(StrictModel):
         if self.rule == "json":
             return self._parse_json(text)
         parsed = self._parse_lines(text, labels)
-        cut_answer = cut != "no" and self.rule != "whole" and _reaches_end(parsed, text)
-        return ParsedAnswer("", problem=TRUNCATED) if cut_answer else parsed
+        if cut == "no" or self.rule == "whole" or boxed(text):
+            return parsed
+        complete_lines = text[: text.rfind("\n") + 1]
+        is_whole = parsed.answer and self._parse_lines(complete_lines, labels).answer == parsed.answer
+        return parsed if is_whole else ParsedAnswer("", problem=TRUNCATED)
 
     def _parse_lines(self, text: str, labels: tuple[str, ...]) -> ParsedAnswer:
         """The answer in a text without thoughts, by a rule other than that for JSON."""
@@ -128,11 +130,6 @@ class AnswerParser(StrictModel):
             elif marked == "" and not any(_after(other, line) is not None for other in (self.answer, self.factual)):
                 marked = "" if _NOTHING.fullmatch(line) else line
         return marked
-
-
-def _reaches_end(parsed: ParsedAnswer, text: str) -> bool:
-    """Whether a text that was cut ends within the answer, or before there is one."""
-    return bool(parsed.problem) or text.rstrip(" *_`'\".").endswith(parsed.answer)
 
 
 def label_choices(choices: Sequence[str]) -> list[tuple[str, str]]:

@@ -28,7 +28,8 @@ from pydantic import Field, PrivateAttr, StringConstraints
 
 from ifqa.errors import ConfigError, unknown_name
 from ifqa.prompting.demonstrations import Demo
-from ifqa.prompting.parsing import RULE_VERSIONS, AnswerParser, Cut, ParsedAnswer, label_choices, match_choice
+from ifqa.prompting.parsing import RULE_VERSIONS, AnswerParser, ParsedAnswer, label_choices, match_choice
+from ifqa.protocols import Cut
 from ifqa.records import Passage
 from ifqa.settings import Positive, StrictModel, Text, parse_section
 from ifqa.storage.files import read_toml

@@ -12,10 +12,8 @@ from ifqa.llms.budget import UsageMeter
 from ifqa.plugins import open_benchmark
 from ifqa.prompting.context_window import FittedPrompt, Order, fit_prompt
 from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
-from ifqa.prompting.parsing import Cut
 from ifqa.prompting.prompts import load_prompt, prompt_path
-from ifqa.prompting.thoughts import has_thoughts
-from ifqa.protocols import LanguageModel, ProgressCallback, RankedPassages, Reader, no_progress
+from ifqa.protocols import Cut, LanguageModel, ProgressCallback, RankedPassages, Reader, no_progress
 from ifqa.records import Completion, Prediction, Question, Request, StageUsage
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import Natural, Positive, Temperature, check_arguments
@@ -72,9 +70,7 @@ class Llm(Reader):
     ) -> list[Prediction]:
         """`answer` for the questions' fitted prompts."""
         requests = self._requests(fitted)
-        completed = self._meter.complete(requests, lambda done: advance(done / self.samples))
-        thinks = bool(self.llm.thinking_tokens) or any(has_thoughts(completion.text) for completion in completed)
-        completions = iter(completed)
+        completions = iter(self._meter.complete(requests, lambda done: advance(done / self.samples)))
         predictions = []
         for question, prompt in zip(questions, fitted, strict=True):
             self._meter.counts["left_out"] += prompt.left_out
@@ -85,7 +81,7 @@ class Llm(Reader):
             else:
                 samples = [next(completions) for _ in range(self.samples)]
                 ids = tuple(passage.id for passage in prompt.passages)
-                predictions.append(replace(self._vote(question, samples, thinks), passage_ids=ids))
+                predictions.append(replace(self._vote(question, samples), passage_ids=ids))
         return predictions
 
     def fitted(self, questions: Sequence[Question], passages: RankedPassages) -> list[FittedPrompt]:
@@ -137,8 +133,7 @@ class Llm(Reader):
         texts = [question.text for question in questions]
         return draw_demos(source.questions(split), self._shots, self._seed, source.family(split), texts)
 
-    def _vote(self, question: Question, completions: Sequence[Completion], thinks: bool) -> Prediction:
-        """The most frequent answer; `thinks` says that a cut text without a mark of thoughts is nothing but thoughts."""
+    def _vote(self, question: Question, completions: Sequence[Completion]) -> Prediction:
         complete = [completion for completion in completions if not completion.error]
         self._meter.count_failures(completions)
         if not complete:
@@ -147,8 +142,8 @@ class Llm(Reader):
         parsed = []
         for completion in complete:
             cut: Cut = "no"
-            if completion.finish == "length" and self.llm.may_think:
-                cut = "in thoughts" if thinks and not completion.reasoning else "in text"
+            if completion.finish == "length":
+                cut = "in text" if completion.reasoning else self.llm.cut
             parsed.append((self.prompt.parse(completion.text, question.choices, cut), completion.text))
         key = str if self.prompt.shows_choices else normalize  # choices such as "+" would be normalised to nothing
         votes = Counter(key(answer.answer) for answer, _ in parsed if not answer.problem)

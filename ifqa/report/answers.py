@@ -16,8 +16,9 @@ from rich.text import Text
 
 from ifqa.corpus.documents.chunking import parse_locator
 from ifqa.corpus.sentences import sentence_span, split_sentences
-from ifqa.errors import ConfigError, IfqaError, MissingInput, unknown_name
+from ifqa.errors import ConfigError, IfqaError, MissingInput, ServiceError, unknown_name
 from ifqa.formatting import pluralize
+from ifqa.llms.request_form import requests_differ
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import CorpusSummary, System
 from ifqa.progress import bar
@@ -257,9 +258,25 @@ def _append_answers(
         advance(done)
         for start in range(done, len(questions), _BATCH):
             answers = system.answer(questions[start : start + _BATCH], threshold)
+            _require_one_form(log, system)
             with open(log, "ab") as handle:
                 write_bytes(handle, b"".join(_answer_line(answer, searched) for answer in answers))
             advance(len(answers))
+
+
+def _require_one_form(log: Path, system: System) -> None:
+    """Refuse to mix answers whose requests differ, because a server has refused a parameter since; `log` has those so far."""
+    sent = system.reader.usage().get("sent", "")
+    path = log.with_name("sent.txt")
+    before = path.read_text(encoding="utf-8") if path.exists() else sent
+    if requests_differ([before, sent]):
+        raise ServiceError(
+            f"{log.parent}: its requests differ ({before} | {sent}), so the answers are not one reading; remove it to ask all "
+            "again"
+        )
+    if sent and not path.exists():
+        with atomic_write(path) as handle:
+            write_bytes(handle, sent.encode())
 
 
 def _answer_line(answer: Answer, searched: CorpusSummary | None) -> bytes:

@@ -26,7 +26,7 @@ from ifqa.corpus.sources import FORMATS, question_splits, source_class
 from ifqa.errors import DamagedArtifact, IfqaError, MissingInput, PluginError
 from ifqa.models.hub import FLAN_T5, SMOLLM2, is_packaged
 from ifqa.models.ledger import ModelFacts
-from ifqa.pipeline.run import Run, identity_settings
+from ifqa.pipeline.run import OtherServer, Run, identity_settings
 from ifqa.plugins import Plugins, code_fingerprint, source_file
 from ifqa.records import fingerprint_questions
 from ifqa.report.exposure import collect_models, exposure_mark
@@ -225,6 +225,8 @@ def _local_entry(run: Run) -> Entry | None:
         return None
     try:
         inputs = run.inputs("score")
+    except OtherServer:  # whose message has addresses
+        return Entry(experiment, stale="its answers are of another server than its settings name")
     except IfqaError as error:
         return Entry(experiment, stale=str(error))
     if not artifact.is_current_for(inputs):

@@ -64,6 +64,81 @@ def test_other_verbs_name_both_servers_too(verb):
     assert (code, f"localhost:{first.port}" in err, f"localhost:{second.port}" in err) == (2, True, True)
 
 
+@pytest.mark.parametrize("arguments", [["score", "cb"], ["compare", "cb", "cb"], ["report", "cb"]])
+def test_what_asks_nothing_needs_no_address(arguments):
+    write()
+    with serving(saying("one")) as server:
+        assert ifqa("run", "cb", "--set", at(server))[0] == 0
+    code, _, err = ifqa(*arguments)
+    assert code == 0, err
+
+
+def test_a_run_without_an_address_would_ask_openai_and_stops():
+    write()
+    with serving(saying("one")) as server:
+        ifqa("run", "cb", "--set", at(server))
+    code, _, err = ifqa("run", "cb")
+    assert (code, "would ask m at api.openai.com" in err) == (2, True)
+
+
+def test_a_probe_asks_the_server_of_the_reading_alone():
+    write()
+    with serving(saying("one")) as first, serving() as second:
+        ifqa("run", "cb", "--set", at(first))
+        assert ifqa("probe", "cb", "--set", at(second))[0] == 2
+        assert second.requests == 0
+
+
+def test_the_score_of_a_variant_keeps_its_address():
+    write()
+    with serving(saying("one")) as server:
+        ifqa("run", "cb", "--limit", 2, "--set", at(server))
+        path = Path("experiments/cb+limit=2/experiment.toml")
+        before = path.read_text()
+        assert ifqa("score", "cb", "--limit", 2)[0] == 0
+        assert path.read_text() == before
+        assert server.url in before
+
+
+def test_a_table_of_results_names_no_address():
+    write(head='table = "Mine"\n')
+    with serving(saying("one")) as first, serving() as second:
+        ifqa("run", "cb", "--set", at(first))
+        write(head='table = "Mine"\n', llm=f'base_url = "{second.url}"\n')
+        ifqa("report")
+    results = Path("experiments/RESULTS.md").read_text()
+    assert "stale: its answers are of another server than its settings name" in results
+    assert "localhost" not in results
+
+
+def test_a_resumed_file_of_answers_does_not_mix_forms():
+    write(llm='served_as = "s"\n')
+    Path("q.txt").write_text("".join(f"If {n}, who?\n" for n in range(20)))
+    refusing = {"now": False}
+
+    def plan(prompt, time, body):
+        if refusing["now"] and "temperature" in body:
+            return error(400, "Unsupported value: 'temperature'", "unsupported_value", param="temperature")
+        if not refusing["now"] and "If 9," in prompt:
+            refusing["now"] = True
+            return error(401, "stop")
+        return Reply(text="x")
+
+    with serving(plan) as server:
+        command = ["ask", "-e", "cb", "--questions", "q.txt", "--out", "a.jsonl", "--set", at(server)]
+        assert ifqa(*command)[0] == 2
+        code, _, err = ifqa(*command)
+    assert (code, "its requests differ" in err) == (2, True)
+
+
+def test_room_for_thoughts_beyond_the_window_is_refused_before_anything_is_asked():
+    write()
+    with serving() as server:
+        code, _, err = ifqa("run", "cb", "--set", at(server), "--thinking", "high")
+        assert (code, server.requests) == (2, 0)
+    assert "leaves nothing for a prompt in a window of 4,096" in err
+
+
 def test_the_address_of_the_environment_is_part_of_a_reading(monkeypatch):
     write()
     with serving(saying("one")) as first, serving() as second:
@@ -268,6 +343,12 @@ def test_a_model_of_this_machine_runs_here_whether_a_file_or_a_flag_names_it():
         '[llm]\nmodel = "smollm2"\nbase_url = "http://127.0.0.1:1/v1"\n'
     )
     assert load_experiment("there").llm["name"] == "openai"
+
+
+def test_a_value_that_json_lacks_is_refused_among_further_parameters():
+    write(llm="extra = { d = 2024-01-01 }\n")
+    with pytest.raises(IfqaError, match=r"llm\.extra: wanted values that JSON has"):
+        load_experiment("cb")
 
 
 def test_a_key_among_further_parameters_is_refused():

@@ -128,7 +128,16 @@ def test_a_server_is_named_by_its_port_unless_it_is_https_at_its_usual_one(url, 
 
 
 @pytest.mark.parametrize(
-    "extra", [{"api_key": "x"}, {"header": {"Authorization": "x"}}, {"user": SECRET}, {"tags": [SECRET]}]
+    "extra",
+    [
+        {"api_key": "x"},
+        {"header": {"Authorization": "x"}},
+        {"headers": {"Authorization": ["Basic x"]}},
+        {"provider": [{"api_key": "hunter2"}]},
+        {"accessToken": "x"},
+        {"user": SECRET},
+        {"tags": [SECRET]},
+    ],
 )
 def test_a_parameter_that_looks_like_a_key_is_refused_without_repeating_it(extra):
     with pytest.raises(IfqaError, match="looks like a key") as caught:

@@ -12,6 +12,7 @@ from openai_client import ask, here, model, texts  # noqa: F401
 from openai_server import Reply, Server, serving
 
 from ifqa.errors import IfqaError
+from ifqa.llms import server_facts
 from ifqa.llms.openai import OpenAI
 from ifqa.records import Completion
 
@@ -56,6 +57,30 @@ SHOWN = {"parameters": "stop x", "model_info": {"qwen3.context_length": 40960}}
 def test_the_context_window_is_what_the_server_says(pages, window):
     with serving(kind=telling(**pages)) as server:
         assert model(server, window=0).window == window
+
+
+@pytest.mark.parametrize("parameters", ["num_ctx " + "9" * 5000, "num_ctx 99999999999999", "num_ctx x"])
+def test_an_impossible_window_is_ignored(parameters):
+    with serving(kind=telling(**OLLAMA, api_show=SHOWN | {"parameters": parameters})) as server:
+        assert model(server, window=0).window == 4096
+
+
+@pytest.mark.parametrize("listing", [[], {"data": [7, {"id": None}, {"id": "m"}]}, {"data": "m"}, "m"])
+def test_check_survives_any_list_of_models(listing):
+    with serving(kind=telling(models=listing)) as server:
+        (need,) = model(server).check_servers()
+    assert need.present
+
+
+def test_a_trickling_answer_about_the_model_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(server_facts, "TIMEOUT", 0.2)
+
+    class Trickling(Server):
+        async def respond(self, method, path, headers, body):
+            return Reply(200, b" ", forever=0.05, usage=None)
+
+    with serving(kind=Trickling) as server:
+        assert model(server, window=0).window == 4096
 
 
 def test_the_servers_word_counts_more_than_a_table_of_names():

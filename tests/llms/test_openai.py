@@ -96,6 +96,16 @@ PASSING = {
         body={"object": "error", "message": "CUDA out of memory", "code": 50000, "choices": None}, usage=None
     ),
 }
+BESIDE_CHOICES = {
+    "in the choice": {
+        "choices": [{"finish_reason": "error", "error": {"code": 502, "message": "no"}, "message": {"content": ""}}]
+    },
+    "beside a part": {"error": {"code": 502, "message": "no"}, "choices": [{"message": {"content": "Bel"}}]},
+}
+PASSING |= {
+    f"an error {where}": lambda body=body: Reply(body=json.loads(json.dumps(body)), usage=None)
+    for where, body in BESIDE_CHOICES.items()
+}
 UNUSABLE = {
     "malformed JSON": lambda: Reply(body=b'{"choices": [{"mess'),
     "no choices": lambda: Reply(body={"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}}),
@@ -107,6 +117,10 @@ ALONE = {
     "a context too long": lambda: error(400, "too long", "context_length_exceeded"),
     "a context too long for vLLM": lambda: Reply(400, {"object": "error", "message": VLLM, "code": 400}, usage=None),
     "a filtered prompt": lambda: error(400, "no", "content_filter"),
+    "a context too long, told with status 200": lambda: Reply(
+        body={"error": {"message": "too long", "code": "context_length_exceeded"}}, usage=None
+    ),
+    "a policy that names a parameter": lambda: error(400, "not allowed in the messages", "content_policy_violation"),
     "a payload too large": lambda: error(413, "too large"),
     "a filtered answer": lambda: Reply(text=None, finish="content_filter"),
     "an answer of nothing but reasoning": lambda: Reply(text="", finish="length"),
@@ -125,6 +139,10 @@ STOPPING = {
     "a bad model with status 200": (
         lambda: Reply(body={"error": {"message": "no such model", "code": 404}}, usage=None),
         "no such model",
+    ),
+    "a bad key with status 200": (
+        lambda: Reply(body={"error": {"message": "what key is it", "code": "invalid_api_key"}}, usage=None),
+        "what key is it",
     ),
     "quota": (lambda: error(429, "You exceeded your current quota", "insufficient_quota"), "exceeded your current"),
     "a wait of an hour": (lambda: error(429, "daily limit", None, {"retry-after": "3600"}), "wait 3,600 s"),

@@ -1,5 +1,7 @@
 """Parameters that a server refuses are learnt once; what is sent decides what is one reading."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from openai_client import ask, here, model, texts  # noqa: F401
 from openai_server import Reply, error, serving
@@ -75,9 +77,58 @@ def test_answers_to_different_requests_are_not_one_reading():
     def plan(prompt, time, body):
         return Reply(text="x") if prompt == "a" else refusing("temperature", NO_TEMPERATURE)(prompt, time, body)
 
-    stops = pytest.raises(IfqaError, match=r"has answered 1 of these requests with it.*llm\.store=completions-2")
+    stops = pytest.raises(IfqaError, match=r"has answered 1 requests with it.*run the same command again")
     with serving(plan) as server, stops:
         model(server, concurrency=1).complete(ask("a", "b"))
+
+
+def test_the_same_command_then_asks_all_of_them_in_the_other_form():
+    def plan(prompt, time, body):
+        return Reply(text="x") if prompt == "a" else refusing("temperature", NO_TEMPERATURE)(prompt, time, body)
+
+    with serving(plan) as server:
+        with pytest.raises(IfqaError, match="different requests do not make one reading"):
+            model(server, concurrency=1).complete(ask("a", "b"))
+        assert texts(model(server).complete(ask("a", "b"))) == ["x", "to b"]
+
+
+def test_completions_that_are_stored_do_not_stop_a_reading_in_another_form():
+    with serving(refusing("temperature", NO_TEMPERATURE)) as server:
+        llm = model(server)
+        llm._cache.put(llm.name, {ask("a")[0]: Completion("with temperature")})
+        assert texts(llm.complete(ask("a", "b"))) == ["to a", "to b"]
+
+
+def test_a_refused_option_of_streams_stops_nothing():
+    from ifqa.llms.streaming import streaming
+
+    with (
+        serving(refusing("stream_options", "Unknown parameter: 'stream_options'")) as server,
+        streaming(lambda text: None),
+    ):
+        done = model(server).complete(ask("a", "b", "c"))
+    assert texts(done) == ["to a", "to b", "to c"]
+
+
+def test_a_position_of_a_switch_that_is_refused_leaves_the_others():
+    def plan(prompt, time, body):
+        refused = body.get("reasoning_effort") == "none"
+        return error(400, "'reasoning_effort' does not support 'none'") if refused else Reply(text="x")
+
+    with serving(plan) as server:
+        model(server, thinking="off").complete(ask("a"))
+        model(server, thinking="high").complete(ask("a"))
+    assert server.bodies[-1]["reasoning_effort"] == "high"
+
+
+def test_threads_that_learn_at_once_store_each_answer_under_what_was_sent():
+    with serving(refusing("temperature", NO_TEMPERATURE), latency=0.005) as server, ThreadPoolExecutor(6) as threads:
+        llm = model(server, concurrency=2)
+        batches = [ask(*(f"{n} {m}" for m in range(6))) for n in range(6)]
+        list(threads.map(llm.complete, batches))
+        requests = [request for batch in batches for request in batch]
+        assert len(llm._cache.get(llm.name, requests)) == len(requests)
+        assert llm._cache.get(f"m at localhost:{server.port}", requests) == {}
 
 
 def test_a_value_that_is_too_large_is_no_refused_parameter():

@@ -147,3 +147,31 @@ def test_an_error_before_the_first_text_of_a_stream_books_no_tokens():
         _, (done,) = stream(llm, ask("a"))
     assert done.error == "the answer broke off: the server reports an error: upstream died (after 2 tries)"
     assert llm.spent.prompt_tokens == 0
+
+
+def test_a_stream_is_not_cut_at_line_breaks_that_json_may_hold():
+    text = "Bel\u2028gr\u0085ade"
+    raw = json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}, ensure_ascii=False).encode()
+    with serving(lambda *_: Reply(pieces=[b"data: " + raw[:40], raw[40:] + b"\r\n\r\n", DONE])) as server:
+        _, (streamed_answer,) = stream(model(server), ask("a"))
+        (unasked,) = model(server).complete(ask("b"))
+    assert streamed_answer.text == unasked.text == text
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        ({"object": "error", "message": "engine died", "code": 500}, "engine died"),
+        ({"choices": [{"index": 0, "delta": {}, "finish_reason": "error"}]}, "ends with an error"),
+    ],
+)
+def test_an_error_within_a_stream_is_no_answer(event, message):
+    with serving(lambda *_: Reply(pieces=[*events(delta(content="Bel"), event), DONE])) as server:
+        _, (done,) = stream(model(server, retries=0), ask("a"))
+    assert (done.text, message in done.error) == ("", True)
+
+
+def test_a_stream_of_something_other_than_json_is_paid_twice_at_most():
+    with serving(lambda *_: Reply(pieces=[b"data: {\n\n"])) as server:
+        _, (done,) = stream(model(server, retries=6), ask("a"))
+        assert (server.requests, done.permanent) == (2, True)

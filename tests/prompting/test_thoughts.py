@@ -52,6 +52,19 @@ def test_a_text_that_is_cut_behind_its_answer_keeps_it():
     assert FIRST.parse("Belgrade\n\nThe match would have", cut="in text").answer == "Belgrade"
 
 
+@pytest.mark.parametrize("text", ["1900\n\nIt was built in 1900", "5\nIn total 15", "Paris\n\nIt is, of course, Paris"])
+def test_an_answer_in_a_complete_line_is_kept_whatever_words_the_text_ends_with(text):
+    assert FIRST.parse(text, cut="in text").answer == text.split()[0]
+
+
+def test_a_full_stop_at_the_cut_does_not_complete_an_answer():
+    assert FIRST.parse("It was in the U.S.", cut="in text").problem == TRUNCATED
+
+
+def test_a_box_is_complete_even_in_a_text_that_is_cut():
+    assert FIRST.parse("So \\boxed{Belgrade} and", cut="in text").answer == "Belgrade"
+
+
 def test_an_answer_in_a_complete_line_is_kept_where_the_text_is_cut():
     assert LAST.parse("So it is.\nAnswer: Belgrade\nAnd the", cut="in text").answer == "Belgrade"
 
