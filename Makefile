@@ -11,14 +11,13 @@ BIN := .venv/bin
 demo: .venv/demo
 	$(BIN)/ifqa run sample sample-hard --show 4
 
-# Fails if a bundled experiment scores significantly lower than the committed scores; `make baselines` commits new ones.
-BASELINES := $(notdir $(wildcard baselines/*))
-
+# Fails if a bundled experiment scores significantly lower than its baseline, or if that is of other inputs than today's.
 gate: demo
-	for name in $(BASELINES); do $(BIN)/ifqa compare baselines/$$name $$name --fail-if-worse || exit; done
+	$(BIN)/python .ci/baselines --check
 
+# Compares first, and refuses a significant loss unless it is meant: make baselines ACCEPT="the reason".
 baselines: demo
-	for name in $(BASELINES); do cp experiments/$$name/score/*.json* baselines/$$name/; done
+	$(BIN)/python .ci/baselines --accept "$(ACCEPT)"
 
 # The bundled experiments that need nothing but this package; with SmolLM2 (`ifqa data smollm2`) those that it answers too.
 GRID := $(filter-out %-propara.toml $(if $(wildcard models/smollm2),,experiments/sample-smollm2%),$(wildcard experiments/sample*.toml))

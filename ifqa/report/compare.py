@@ -298,6 +298,15 @@ def measure_differences(
     return differences
 
 
+def measured_keys(
+    a: ScoredExperiment | StoredScores, b: ScoredExperiment, questions: Sequence[Question]
+) -> tuple[list[str], list[str]]:
+    """The measures that each of two systems has scores in, in display order."""
+    scheme = b.experiment.scheme
+    first, second = (scheme.keys(_sample(scored, questions, scheme, scored.reads).keys()) for scored in (a, b))
+    return first, second
+
+
 def question_changes(
     a: ScoredExperiment | StoredScores, b: ScoredExperiment, questions: Sequence[Question], measure: str
 ) -> list[tuple[float, tuple[Question, QuestionRow, QuestionRow]]]:

@@ -1,19 +1,27 @@
 """The regression gate: fails if a system scores significantly lower than an earlier one on the same questions and passages."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import NormalDist, stdev
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from ifqa.config.experiment import Experiment
-from ifqa.errors import ConfigError, unknown_name
+from ifqa.errors import ConfigError, DamagedArtifact, unknown_name
+from ifqa.formatting import pluralize
 from ifqa.records import Question
-from ifqa.report.compare import Difference, ScoredExperiment, StoredScores, measure_differences, question_changes
+from ifqa.report.compare import (
+    Difference,
+    ScoredExperiment,
+    StoredScores,
+    measure_differences,
+    measured_keys,
+    question_changes,
+)
 from ifqa.report.table import Table, p_cell, sanitize
+from ifqa.scoring.power import fewest_noticed
 from ifqa.scoring.scheme import ScoringScheme
 from ifqa.scoring.statistics import holm_correction
 from ifqa.scoring.stored_scores import QuestionRow, row_score
@@ -34,7 +42,6 @@ class GateMeasure:
 
     difference: Difference
     p: float
-    noticed: float | None  # the loss that is noticed 4 times in 5, in percent; None without a spread
     worse: list[tuple[Question, QuestionRow, QuestionRow]]  # questions on which the second is worse, with both rows
 
     @property
@@ -51,6 +58,10 @@ class Gate:
     scheme: ScoringScheme
     questions: int
     measures: list[GateMeasure]
+    noticed: (
+        int | None
+    )  # the fewest lost answers that fail it 4 times in 5; None if no loss does, or it tests no answers
+    untested: list[str]  # measures that only the second has
 
     @property
     def failed(self) -> list[str]:
@@ -61,28 +72,31 @@ class Gate:
         """The verdict as plain data."""
         rows = []
         for measure in self.measures:
-            row = measure.difference.to_dict() | {"p": measure.p, "noticed": measure.noticed, "failed": measure.failed}
+            row = measure.difference.to_dict() | {"p": measure.p, "failed": measure.failed}
             rows.append(row | {"worse": [question.id for question, _, _ in measure.worse]})
         about = {"a": self.first, "b": self.second, "questions": self.questions}
         p = "one-sided, for a loss, corrected by Holm's method"
-        return about | {"p": p, "failed": self.failed, "measures": rows}
+        verdict = {"p": p, "failed": self.failed, "noticed": self.noticed, "untested": self.untested, "measures": rows}
+        return about | verdict
 
     def show(self, console: Console, count: int) -> None:
         """Print the table and, for each measure that got worse, `count` of the questions that lost most."""
         rows = []
         for measure in self.measures:
             first, second, delta, interval, _, _, lost, _ = measure.difference.cells()
-            noticed = "-" if measure.noticed is None else f"{measure.noticed:.1f}"
             verdict = "WORSE" if measure.failed else "ok"
             name = self.scheme.display_name(measure.difference.measure)
-            rows.append((name, first, second, delta, interval, p_cell(measure.p), lost, noticed, verdict))
-        columns = ("measure", "A", "B", "B - A", "95% interval", "p", "lost", "noticed", "")
+            rows.append((name, first, second, delta, interval, p_cell(measure.p), lost, verdict))
+        columns = ("measure", "A", "B", "B - A", "95% interval", "p", "lost", "")
         Table(f"A: {self.first}\nB: {self.second}", "", columns, tuple(rows)).show(console)
         note = (
             f"{self.questions:,} questions; p of a loss, from a paired randomisation test, corrected by Holm's method over "
-            f"{len(rows)} measure{'s' * (len(rows) > 1)}. A loss as large as 'noticed' fails the gate 4 times in 5."
+            f"{pluralize(len(rows), 'measure')}. {self._power()}"
         )
         console.print(note, soft_wrap=True)
+        if self.untested:
+            names = ", ".join(map(self.scheme.display_name, self.untested))
+            console.print(f"Not tested, because A has no such scores: {sanitize(names)}.", soft_wrap=True)
         worse = {question.id: rows for measure in self.measures if measure.failed for question, *rows in measure.worse}
         if worse:
             console.print(f"\n{', '.join(self.failed)} got worse on {len(worse):,} questions, A -> B:", soft_wrap=True)
@@ -96,6 +110,24 @@ class Gate:
             f"FAILED: {', '.join(self.failed)} got worse"
             if self.failed
             else "passed: no measure got significantly worse"
+        )
+
+    def _power(self) -> str:
+        """What loss the gate notices, in a sentence; empty if it tests no answers."""
+        if not self._tests_answers:
+            return ""
+        if self.noticed is None:
+            return "With so few right answers no loss fails the gate 4 times in 5."
+        share = 100 * self.noticed / self.questions
+        return (
+            f"Of two equal systems that differ on as many questions, a loss of {pluralize(self.noticed, 'answer')} "
+            f"({share:.1f}%) fails the gate 4 times in 5; one fewer does so less often."
+        )
+
+    @property
+    def _tests_answers(self) -> bool:
+        return any(
+            measure.difference.measure in {each.name for each in self.scheme.answers} for measure in self.measures
         )
 
 
@@ -118,11 +150,21 @@ def check_gate(first: Experiment | Path, second: Experiment, measure: str = "") 
 
 def judge(a: ScoredExperiment | StoredScores, b: ScoredExperiment, measure: str = "") -> Gate:
     """The verdict of `check_gate` on scores of the same questions."""
-    questions, scheme = b.run.questions, b.experiment.scheme
+    questions = b.run.questions
+    scheme = b.experiment.scheme
+    _refuse_missing_rows(a, questions)
+    before, after = measured_keys(a, b, questions)
+    tested = _table_keys(scheme, before)
+    if missing := [key for key in tested if key not in after and measure in ("", key)]:
+        names = ", ".join(map(scheme.display_name, missing))
+        raise ConfigError(
+            f"{b.name} has no scores in {names}, which {a.name} has; nothing says that it did not get worse"
+        )
     differences = {difference.measure: difference for difference in measure_differences(a, b, questions)}
     if measure and measure not in differences:
         raise unknown_name("measure of both", measure, [*differences])
-    keys = [measure] if measure else _table_keys(scheme, [*differences])
+    keys = [measure] if measure else [key for key in tested if key in differences]
+    untested = [] if measure else [key for key in _table_keys(scheme, after) if key not in before]
     signs = {key: 1 if scheme.best_value(key) else -1 for key in keys}  # of a gain
     halves = {key: differences[key].p / 2 for key in keys}
     ps = [halves[key] if signs[key] * differences[key].delta < 0 else 1 - halves[key] for key in keys]
@@ -130,9 +172,16 @@ def judge(a: ScoredExperiment | StoredScores, b: ScoredExperiment, measure: str 
     for key, p in zip(keys, holm_correction(ps), strict=True):
         changes = question_changes(a, b, questions, key)
         gains = sorted(((signs[key] * change, entry) for change, entry in changes), key=lambda gain: gain[0])
-        noticed = _noticed_loss([gain for gain, _ in gains], LEVEL / len(keys))
-        measures.append(GateMeasure(differences[key], p, noticed, [entry for gain, entry in gains if gain < 0]))
-    return Gate(a.name, b.name, scheme, len(questions), measures)
+        measures.append(GateMeasure(differences[key], p, [entry for gain, entry in gains if gain < 0]))
+    noticed = _noticed_loss(a, b, questions, scheme, keys)
+    return Gate(a.name, b.name, scheme, len(questions), measures, noticed, untested)
+
+
+def _refuse_missing_rows(a: ScoredExperiment | StoredScores, questions: Sequence[Question]) -> None:
+    """Refuse scores that lack the row of a question."""
+    if missing := [question.id for question in questions if question.id not in a.rows]:
+        lacks = f"has no row of {missing[0]} ({pluralize(len(missing), 'question')} missing)"
+        raise DamagedArtifact(f"{a.name} {lacks}; score it again, or copy the score folder again")
 
 
 def _refuse_changes(a: ScoredExperiment | StoredScores, b: ScoredExperiment) -> None:
@@ -151,15 +200,38 @@ def _refuse_changes(a: ScoredExperiment | StoredScores, b: ScoredExperiment) -> 
             raise ConfigError(f"{wanted}: {reason}; run both again, or store new scores to compare with")
 
 
-def _table_keys(scheme: ScoringScheme, known: Sequence[str]) -> list[str]:
-    """The measures of answers that tables show; for systems without a reader, those of rankings."""
+def _table_keys(scheme: ScoringScheme, known: Collection[str]) -> list[str]:
+    """The measures to test: those of answers that tables show, and the headline of rankings.
+
+    For systems without a reader they are the measures of rankings that tables show.
+    """
     rankings = [f"{measure.name}@{depth}" for measure in scheme.rankings for depth in measure.tables]
-    return scheme.table_keys(known) or [key for key in rankings if key in known] or list(known)
+    shown = [key for key in rankings if key in known]
+    answers = scheme.table_keys(known)
+    return [*answers, *shown[:1]] if answers else shown or list(known)
 
 
-def _noticed_loss(changes: Sequence[float], level: float) -> float | None:
-    """The loss, in percent, that a test at `level` notices 4 times in 5: a normal approximation, with these changes' spread."""
-    if len(set(changes)) < 2:
+def _noticed_loss(
+    a: ScoredExperiment | StoredScores,
+    b: ScoredExperiment,
+    questions: Sequence[Question],
+    scheme: ScoringScheme,
+    keys: Sequence[str],
+) -> int | None:
+    """The fewest lost answers that such a gate notices 4 times in 5; None if it tests no answers, or notices none so often."""
+    answers = {measure.name for measure in scheme.answers}
+    columns = [key for key in keys if key in answers]
+    if not columns:
         return None
-    quantiles = NormalDist().inv_cdf(1 - level) + NormalDist().inv_cdf(0.8)
-    return round(100 * quantiles * stdev(changes) / math.sqrt(len(changes)), 2)
+    tables = []
+    for scored in (a, b):
+        rows = [[row_score(scored.rows[question.id], key) for key in columns] for question in questions]
+        tables.append(np.array(rows, dtype=np.float64))
+    unit = scheme.measure(columns[0]).unit
+    units = (
+        []
+        if unit == "question"
+        else [question.group if unit == "group" else question.label(unit) for question in questions]
+    )
+    best = [scheme.best_value(key) for key in columns]
+    return fewest_noticed(tables[0], tables[1], best, LEVEL, len(keys), units)
