@@ -140,3 +140,18 @@ def test_the_site_builds_without_a_warning(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+PATH = re.compile(r"`((?:ifqa/|bench/|docs/|tests/|[a-z_]+/)[\w/.-]*\.(?:py|md|toml|sh))`")
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in (ROOT / "docs").glob("*.md")))
+def test_the_files_that_a_page_names_exist(page):
+    """A path starts at the root or in the package; names in capitals stand for a user's own."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    names = {name for name in PATH.findall(text) if name == name.lower()}
+    users = ("experiments/mine", "indexes/", "prompts/", "data/", "models/", "experiments/", "my_")
+    homes = (ROOT, ROOT / "ifqa")
+    ours = [name for name in names if any((home / Path(name).parts[0]).is_dir() for home in homes)]
+    missing = [name for name in ours if not any((home / name).exists() for home in homes)]
+    assert [name for name in missing if not name.startswith(users)] == []
