@@ -145,7 +145,6 @@ class OpenAI(LanguageModel):
         self.timeout = timeout
         self.retries = retries
         self.max_tokens = max_tokens or 0
-        self.thinking = thinking
         self.thinking_tokens = THINKING_TOKENS[thinking or "off"] if thinking_tokens is None else thinking_tokens
         if self.chat and thinking != "off":
             # OpenAI's thoughts are never in the text

@@ -26,7 +26,6 @@ class ServerFacts:
 
     window: int = 0
     slots: int = 0
-    models: tuple[str, ...] = ()  # names that it lists
 
 
 async def ask_server(url: str, key: str, model: str) -> ServerFacts:
@@ -37,16 +36,15 @@ async def ask_server(url: str, key: str, model: str) -> ServerFacts:
         if listed is None:
             return ServerFacts()
         entries = [entry for entry in _list(listed.get("data")) if isinstance(entry, dict)]
-        names = tuple(str(entry.get("id")) for entry in entries)
         entry = next((entry for entry in entries if entry.get("id") == model), entries[0] if len(entries) == 1 else {})
         if window := _count(entry.get("max_model_len")):
-            return ServerFacts(window, models=names)
+            return ServerFacts(window)
         meta = _table(entry.get("meta"))
         window = _count(meta.get("n_ctx")) or _count(meta.get("n_ctx_train"))
         if props := await _get(client, f"{root}/props"):
             own = _count(_table(props.get("default_generation_settings")).get("n_ctx"))  # of a slot
-            return ServerFacts(own or window, _count(props.get("total_slots")), names)
-        return ServerFacts(window or await _ollama_window(client, root, model), models=names)
+            return ServerFacts(own or window, _count(props.get("total_slots")))
+        return ServerFacts(window or await _ollama_window(client, root, model))
 
 
 def list_models(body: bytes) -> list[str]:

@@ -354,8 +354,8 @@ class Run(_ArtifactFolder):
         `refuse_other_server` before.
         """
         kind = LLM_STAGES[stage]
-        manifest = self.artifact(stage).manifest
-        if not (manifest and self.experiment.llm and self.experiment.asks_llm(kind)):
+        manifest = self._asked_manifest(stage)
+        if manifest is None:
             return inputs
         recorded = self._upgrade(manifest, kind) or manifest["inputs"]
         if compute_fingerprint(recorded) == compute_fingerprint(inputs):
@@ -364,6 +364,11 @@ class Run(_ArtifactFolder):
         recorded_rest, server = _without_server(recorded, kind)
         is_same = compute_fingerprint(rest) == compute_fingerprint(recorded_rest)
         return manifest["inputs"] if server and is_same and not self.llm_is_named else inputs
+
+    def _asked_manifest(self, stage: str) -> Manifest | None:
+        """The manifest of a finished stage that asks a language model; None for another stage, or without a manifest."""
+        asks = self.experiment.llm and self.experiment.asks_llm(LLM_STAGES[stage])
+        return self.artifact(stage).manifest if asks else None
 
     def _upgrade(self, manifest: Manifest, kind: Kind) -> dict[str, object] | None:
         """The inputs of a manifest of an earlier version as this version writes them; None for a manifest of this version."""
@@ -389,8 +394,8 @@ class Run(_ArtifactFolder):
             OtherServer: the message names both servers.
         """
         kind = LLM_STAGES[stage]
-        manifest = self.artifact(stage).manifest
-        if not (manifest and self.experiment.llm and self.experiment.asks_llm(kind)):
+        manifest = self._asked_manifest(stage)
+        if manifest is None:
             return
         earlier_rest, earlier = _without_server(self._upgrade(manifest, kind) or manifest["inputs"], kind)
         now = self.plugins.llm(self.llm["name"]).served_by(**self.experiment.llm_settings)
