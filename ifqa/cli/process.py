@@ -43,7 +43,9 @@ def run_process(command: Callable[[], int]) -> NoReturn:
             frame = extract_tb(error.__traceback__)[-1]
             place = f"{frame.filename}:{frame.lineno}"
             code = print_error(f"{place} ends the program (sys.exit({error.code!r})); wanted an exception, or a result")
-    except (typer.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt) as error:
+        if isinstance(error.__cause__, EOFError):  # typer takes it for Ctrl-D, and ifqa prompts by other means
+            raise error.__cause__ from None
         code = STOPPED
     if code == STOPPED:  # typer returns this code after a Ctrl-C
         write_line("stopped; run the same command again to resume")

@@ -20,7 +20,7 @@ from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import sha256
-from ifqa.training.checkpoints import rank_and_world_size, refuse_foreign_weights
+from ifqa.training.checkpoints import rank_and_world_size, refuse_foreign_weights, report_full_disk
 from ifqa.training.trainer import configure_trainer
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def train(
             logger.info(f"{folder}: finding passages for {len(part.questions):,} questions of {each}")
             rankings, scores = retrieved(part.questions, each, trainer.retrieved)
             splits[each] = replace(part, rankings=rankings, scores=scores)
-    with _lock(folder):
+    with _lock(folder), report_full_disk(folder):
         trainer.train(splits[split], folder, splits[dev] if dev else NO_DATA)
     return folder
 

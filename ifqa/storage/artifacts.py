@@ -222,7 +222,7 @@ class Artifact:
                     raise IfqaError(f"an input of {folder} changed while it was being made; run the same command again")
                 failure.pop_all()
             environment = describe_environment(time.monotonic() - started)
-            record = {"files": _hash_files(draft.folder), **environment, **draft.record}
+            record = {"files": hash_files(draft.folder), **environment, **draft.record}
             write_json(draft.folder / MANIFEST, {"inputs": draft.inputs, "record": record})
             _refuse_unlisted(folder)  # the user may have put a file there meanwhile
             self._publish()
@@ -360,7 +360,7 @@ def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
             shutil.copy2(path, target)
     except FileNotFoundError:
         return False
-    manifest, files = read_manifest(to), _hash_files(to)
+    manifest, files = read_manifest(to), hash_files(to)
     files.pop(MANIFEST)
     return manifest is not None and _has_inputs(manifest, inputs) and files == manifest["record"]["files"]
 
@@ -404,7 +404,8 @@ def damaged_files(folder: Path, manifest: Manifest) -> Iterator[str]:
             yield name
 
 
-def _hash_files(folder: Path) -> dict[str, _File]:
+def hash_files(folder: Path) -> dict[str, _File]:
+    """The size and SHA-256 of each file in a folder and its folders, without what only a draft has."""
     files: dict[str, _File] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name not in DRAFT_FILES:

@@ -164,6 +164,12 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def flush_to_disk(path: Path) -> None:
+    """Make a file's content survive a power failure; for files that a library wrote."""
+    with open(path, "rb+") as handle:
+        os.fsync(handle.fileno())
+
+
 def json_line(record: Mapping[str, object]) -> bytes:
     """A record as a line of JSON; lone surrogates are escaped. Raises IfqaError if it is too long for `read_jsonl`."""
     line = json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"

@@ -5,24 +5,27 @@ rate and speed. The last file written, in the checkpoints and in the folder, is 
 training, finished or not, is refused.
 """
 
+import errno
 import json
 import logging
 import math
 import os
+import re
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence, Sized
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ifqa.errors import ConfigError
+from ifqa.errors import ConfigError, FormatError
 from ifqa.models.causal_lm import ADAPTER, SETTINGS
 from ifqa.models.devices import half_precision
 from ifqa.progress import bar
 from ifqa.protocols import no_progress
+from ifqa.storage import artifacts
 from ifqa.storage.append_log import truncate_log
-from ifqa.storage.files import atomic_write, json_line, read_json, sha256, write_bytes, write_json
+from ifqa.storage.files import atomic_write, flush_to_disk, json_line, read_json, sha256, write_bytes, write_json
 from ifqa.storage.resources import library_versions
 
 if TYPE_CHECKING:
@@ -35,11 +38,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MANIFEST, INPUTS, CHECKPOINTS, LOG = "manifest.json", "inputs.json", "checkpoints", "log.jsonl"
-#: transformers' names; an earlier version's own checkpoints lack the second.
-_PREFIX, _STATE = "checkpoint-", "trainer_state.json"
+_PREFIX, _STATE = "checkpoint-", "trainer_state.json"  # transformers' names
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 _ENCODERS = ("*_encoder", "[0-9]_*")  # folders of a trained dense retriever
 _LOGGED = 10  # lines of the log between two checkpoints
+# PyTorch and safetensors do not raise an OSError when they cannot write a file.
+_UNWRITTEN = re.compile(r"inline_container|PytorchStreamWriter|No space left|quota exceeded|File too large", re.I)
 _LIBRARIES = (
     "torch", "transformers", "sentence-transformers", "peft", "accelerate", "scikit-learn", "tokenizers", "safetensors",
 )  # fmt: skip
@@ -131,6 +135,8 @@ def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
         def on_train_begin(self, args: object, state: TrainerState, *_: object, **__: object) -> None:
             self.advance = stack.enter_context(bar(f"training {folder.name}", state.max_steps)) if main else no_progress
             self.advance(state.global_step)
+            if state.best_global_step:  # the state has its path as it was before the folder was moved
+                state.best_model_checkpoint = str(checkpoint_folder(folder, state.best_global_step))
             self.log = TrainingLog(folder, state.global_step, state.max_steps) if main else None
 
         def on_step_end(self, args: object, state: TrainerState, control: TrainerControl, **_: object) -> None:
@@ -150,10 +156,10 @@ def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
     for printing in (PrinterCallback, ProgressCallback):  # these print to stdout, which is for results
         trainer.remove_callback(printing)
     trainer.add_callback(Reporter())
-    newest = newest_checkpoint(folder) if main else None  # one process removes incomplete checkpoints
+    if main:
+        remove_damaged_checkpoints(folder)
     trainer.accelerator.wait_for_everyone()
-    newest = newest or newest_checkpoint(folder)
-    if newest:
+    if newest := newest_checkpoint(folder):
         logger.info(f"{folder}: resuming after step {checkpoint_step(newest)}")
     with stack:
         output = trainer.train(resume_from_checkpoint=str(newest) if newest else None)
@@ -183,17 +189,69 @@ def train_with_loss(
 
 
 def mark_complete(checkpoint: Path) -> None:
-    """Write a checkpoint's manifest, its last file: a checkpoint without it is incomplete."""
-    write_json(checkpoint / MANIFEST, {"step": checkpoint_step(checkpoint)})
+    """Write a checkpoint's manifest, its last file, which lists the others; they are on the disk before it."""
+    for path in checkpoint.rglob("*"):
+        if path.is_file():
+            flush_to_disk(path)
+    files = artifacts.hash_files(checkpoint)
+    write_json(checkpoint / MANIFEST, {"step": checkpoint_step(checkpoint), "files": files})
+
+
+def remove_damaged_checkpoints(folder: Path) -> None:
+    """Remove a training's newest checkpoints up to the first that is whole, and name each with its fault.
+
+    They have to go: transformers keeps the newest ones when it removes the oldest.
+    """
+    for checkpoint in reversed(_checkpoints(folder)):
+        fault = checkpoint_fault(checkpoint)
+        if not fault:
+            return
+        logger.warning(f"{checkpoint}: {fault}; taking the checkpoint before it, or else starting anew")
+        shutil.rmtree(checkpoint)
+
+
+def checkpoint_fault(checkpoint: Path) -> str:
+    """What is wrong with a checkpoint; empty if all its files are as its manifest lists them."""
+    if not (checkpoint / MANIFEST).exists():
+        return f"{MANIFEST} is missing, because the training was stopped as it wrote"
+    try:
+        manifest = read_json(checkpoint / MANIFEST)
+    except FormatError:
+        return f"{MANIFEST} is damaged"
+    files = manifest.get("files") if isinstance(manifest, dict) else None
+    if not isinstance(files, dict):  # written before version 0.3
+        return f"{MANIFEST} does not list the files"
+    actual = artifacts.hash_files(checkpoint)
+    for name, recorded in files.items():
+        if name not in actual:
+            return f"{name} is missing"
+        if actual[name] != recorded:
+            return f"{name} was changed or is damaged"
+    best = read_json(checkpoint / _STATE).get("best_global_step") or checkpoint_step(checkpoint)
+    if best != checkpoint_step(checkpoint):
+        with_best = checkpoint.with_name(f"{_PREFIX}{best}")
+        if fault := checkpoint_fault(with_best):
+            return f"the best weights are in {with_best.name}, where {fault}"
+    return ""
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """A training's newest complete checkpoint; removes the incomplete ones after it."""
-    for checkpoint in reversed(_checkpoints(folder)):
-        if (checkpoint / MANIFEST).exists() and (checkpoint / _STATE).exists():
-            return checkpoint
-        shutil.rmtree(checkpoint)  # else it would count as the newest when the oldest is removed
-    return None
+    """A training's newest checkpoint, if it has any."""
+    return next(reversed(_checkpoints(folder)), None)
+
+
+@contextmanager
+def report_full_disk(folder: Path) -> Iterator[None]:
+    """Raise IfqaError, which names the folder and the free bytes, if a training cannot write there."""
+    from safetensors import SafetensorError
+
+    with artifacts.report_full_disk(folder):
+        try:
+            yield
+        except (RuntimeError, SafetensorError) as error:
+            if not _UNWRITTEN.search(str(error)):
+                raise
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
 
 
 def sequential_batch_sampler(dataset: "Sized", batch_size: int, drop_last: bool, **_: object) -> "BatchSampler":
@@ -286,6 +344,8 @@ def finish_training(
 ) -> dict[str, object]:
     """Write the manifest, with the SHA-256 of the weights (glob patterns); `flat` puts the record's keys beside the inputs."""
     paths = sorted({path for pattern in weights for path in folder.glob(pattern) if path.is_file()})
+    for path in paths:
+        flush_to_disk(path)
     files = {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
     record = {**record, "versions": library_versions(_LIBRARIES), "files": files}
     manifest = {**inputs, **(record if flat else {"record": record})}

@@ -1,6 +1,7 @@
 """Six questions that tiny networks are trained on, and trainings that are killed."""
 
 import os
+import shutil
 import signal
 from contextlib import contextmanager
 
@@ -57,3 +58,24 @@ def kill(call, train):
             train()
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def torn_copies(killed, folder):
+    """Copies of a killed training, each with a file of its newest checkpoint cut in half or missing, and the file's name.
+
+    Two files are tried. With TORN_FILES=every in the environment it is each file both ways, which takes minutes.
+    """
+    newest = max((killed / "checkpoints").iterdir(), key=checkpoints.checkpoint_step)
+    names = sorted(path.relative_to(newest).as_posix() for path in newest.rglob("*") if path.is_file())
+    damages = [("optimizer.pt", "cut"), ("scheduler.pt", "missing")]
+    if os.environ.get("TORN_FILES") == "every":
+        damages = [(name, damage) for name in names for damage in ("cut", "missing")]
+    for number, (name, damage) in enumerate(damages):
+        copy = folder / f"torn-{number}"
+        shutil.copytree(killed, copy)
+        file = copy / newest.relative_to(killed) / name
+        content = file.read_bytes()
+        file.unlink()
+        if damage == "cut":
+            file.write_bytes(content[: len(content) // 2])
+        yield copy, name

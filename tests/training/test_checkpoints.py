@@ -4,6 +4,7 @@ import json
 
 import pytest
 from refusals import refused
+from safetensors import SafetensorError
 
 from ifqa.training import checkpoints
 
@@ -60,17 +61,88 @@ def test_foreign_files_are_refused_and_kept(tmp_path, name):
     assert precious.read_text() == "[1]"
 
 
-def test_an_incomplete_checkpoint_is_removed_and_the_one_before_is_used(tmp_path):
+def checkpoint(folder, step, best=None):
+    """A complete checkpoint of a training in `folder`, with a file in a folder of its own."""
+    path = checkpoints.checkpoint_folder(folder, step)
+    (path / "encoder").mkdir(parents=True)
+    (path / "encoder/model.safetensors").write_bytes(bytes(9999))
+    (path / "trainer_state.json").write_text(json.dumps({"best_global_step": best}))
+    checkpoints.mark_complete(path)
+    return path
+
+
+def remove(path):
+    path.unlink()
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+def overwrite(path):
+    path.write_bytes(bytes([1]) * path.stat().st_size)
+
+
+def test_without_a_checkpoint_a_training_begins_anew(tmp_path):
+    checkpoints.remove_damaged_checkpoints(tmp_path)
     assert checkpoints.newest_checkpoint(tmp_path) is None
-    folders = [checkpoints.checkpoint_folder(tmp_path, step) for step in (9, 10, 11, 12)]
-    for folder in folders:
-        folder.mkdir(parents=True)
-    for folder in folders[:3]:
-        checkpoints.mark_complete(folder)
-    for folder in (*folders[:2], folders[3]):  # 11 is of a trainer that ifqa no longer has
-        (folder / "trainer_state.json").touch()
-    assert checkpoints.newest_checkpoint(tmp_path) == folders[1]
-    assert [folder.exists() for folder in folders] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("name", ["encoder/model.safetensors", "trainer_state.json", "manifest.json"])
+@pytest.mark.parametrize("damage", [remove, empty, cut, overwrite])
+def test_a_damaged_checkpoint_is_named_in_one_line_and_the_one_before_is_used(tmp_path, name, damage, capsys):
+    before, damaged, incomplete = (checkpoint(tmp_path, step) for step in (9, 10, 11))
+    remove(incomplete / "manifest.json")
+    damage(damaged / name)
+    checkpoints.remove_damaged_checkpoints(tmp_path)
+    assert checkpoints.newest_checkpoint(tmp_path) == before
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[0] for line in lines] == [str(incomplete), str(damaged)]
+    assert name in lines[1]
+
+
+def test_whole_checkpoints_stay(tmp_path):
+    kept = [checkpoint(tmp_path, step) for step in (9, 10)]
+    checkpoints.remove_damaged_checkpoints(tmp_path)
+    assert [path.exists() for path in kept] == [True, True]
+
+
+def test_a_checkpoint_whose_manifest_lists_no_files_is_not_trusted(tmp_path):
+    old = checkpoint(tmp_path, 9)
+    (old / "manifest.json").write_text('{"step": 9}')
+    checkpoints.remove_damaged_checkpoints(tmp_path)
+    assert not old.exists()
+
+
+@pytest.mark.parametrize("damage", [remove, overwrite])
+def test_a_checkpoint_whose_best_weights_are_damaged_is_not_used(tmp_path, damage, capsys):
+    best, newest = checkpoint(tmp_path, 5, best=5), checkpoint(tmp_path, 10, best=5)
+    damage(best / "encoder/model.safetensors")
+    checkpoints.remove_damaged_checkpoints(tmp_path)
+    assert checkpoints.newest_checkpoint(tmp_path) is None
+    assert f"{newest}: the best weights are in checkpoint-5, where encoder/model.safetensors" in capsys.readouterr().err
+
+
+FULL_DISK = [
+    RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 576 vs 534"),
+    RuntimeError("PytorchStreamWriter failed writing file data/0: file write failed"),
+    SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
+]
+
+
+@pytest.mark.parametrize("error", FULL_DISK)
+def test_a_full_disk_is_one_line_whichever_library_writes(tmp_path, error):
+    with refused("no room on the disk to write"), checkpoints.report_full_disk(tmp_path):
+        raise error
+
+
+def test_a_fault_of_a_network_is_not_taken_for_a_full_disk(tmp_path):
+    with pytest.raises(RuntimeError, match="shapes"), checkpoints.report_full_disk(tmp_path):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
 
 def test_a_resumed_training_continues_its_log_and_a_new_one_begins_it_again(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ import torch
 from refusals import refused
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
-from short_trainings import Killed, ended_at
+from short_trainings import Killed, ended_at, torn_copies
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from ifqa.protocols import TrainingData
@@ -174,6 +174,17 @@ def test_a_killed_training_goes_on_to_the_same_weights(recipe, bert, unit, whole
     assert checksums(tmp_path) == checksums(whole[recipe][0])
     with refused(r"another training .*settings"):
         train(CUT, tmp_path, **chosen | {"batch": 5})
+
+
+@pytest.mark.parametrize("recipe", ["small", "dpr"])
+def test_a_torn_checkpoint_gives_way_to_the_one_before(recipe, bert, unit, tmp_path):
+    chosen = SETTINGS | {"recipe": recipe, "model": bert if recipe == "dpr" else unit, "checkpoint_every": 1}
+    train(CUT, tmp_path / "whole", **chosen)
+    with ended_at(4), pytest.raises(Killed):
+        train(CUT, tmp_path / "cut", **chosen)
+    for copy, file in torn_copies(tmp_path / "cut", tmp_path):
+        train(CUT, copy, **chosen)
+        assert checksums(copy) == checksums(tmp_path / "whole"), file
 
 
 def test_no_batch_holds_a_passage_that_is_gold_for_two_questions():

@@ -11,7 +11,7 @@ import tiny_t5
 import torch
 from refusals import refused
 from safetensors.torch import load_file, save_file
-from short_trainings import QUESTIONS, RANKINGS, SETTINGS, TEXTS, Killed, ended_at
+from short_trainings import QUESTIONS, RANKINGS, SETTINGS, TEXTS, Killed, ended_at, torn_copies
 
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.reading.t5.checkpoint import open_checkpoint
@@ -76,6 +76,15 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, start):
     assert json.loads((tmp_path / "cut/manifest.json").read_text())["record"]["best_step"] in (2, 4)
     cut, whole = ({path.name for path in (tmp_path / name).iterdir()} for name in ("cut", "whole"))
     assert cut == whole
+
+
+def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path, start):
+    dev, often = DATASET.select([0, 1]), {"evaluate_every": 1}
+    whole = train(tmp_path / "whole", start, dev=dev, **often)
+    with ended_at(8), pytest.raises(Killed):
+        train(tmp_path / "cut", start, dev=dev, **often)
+    for copy, file in torn_copies(tmp_path / "cut", tmp_path):
+        assert distance(train(copy, start, dev=dev, **often), whole) == 0, file
 
 
 def test_an_adapter_is_trained_alone_resumed_after_a_kill_and_trained_further(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 import torch
 from peft import PeftModel
 from refusals import refused
+from short_trainings import Killed, ended_at, torn_copies
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from ifqa.models.hub import minilm_folder
@@ -49,3 +50,16 @@ def test_the_adapter_merged_scores_as_peft_does(tmp_path, monkeypatch):
         expected = network(**tokens).logits.squeeze(-1).float().numpy()
     assert expected.std() > 0.02
     np.testing.assert_allclose(ours.relevance(pairs), expected, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # peft's
+def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path):
+    def train(folder):
+        configure_trainer(Rerank, **SETTINGS | {"checkpoint_every": 1}).train(DATASET, folder)
+        return (folder / "adapter_model.safetensors").read_bytes()
+
+    whole = train(tmp_path / "whole")
+    with ended_at(4), pytest.raises(Killed):
+        train(tmp_path / "cut")
+    for copy, file in torn_copies(tmp_path / "cut", tmp_path):
+        assert train(copy) == whole, file

@@ -8,7 +8,7 @@ import pytest
 import tiny_choice
 import torch
 from refusals import refused
-from short_trainings import kill
+from short_trainings import Killed, ended_at, kill, torn_copies
 from tiny_choice import contexts, questions
 from transformers import AutoTokenizer, BertForMultipleChoice
 
@@ -158,6 +158,16 @@ def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(name, trained,
     weights.write_bytes(weights.read_bytes()[:-100])
     with refused(""):
         reader(checkpoint=str(tmp_path / "cut"))
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_a_torn_checkpoint_gives_way_to_the_one_before(name, trained, start, tmp_path):
+    with ended_at(30), pytest.raises(Killed):
+        train(name, tmp_path / "cut", start)
+    whole = (trained[name] / "model.safetensors").read_bytes()
+    for copy, file in torn_copies(tmp_path / "cut", tmp_path):
+        train(name, copy, start)
+        assert (copy / "model.safetensors").read_bytes() == whole, file
 
 
 def test_choice_scores_options_as_transformers_does(trained):

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from peft import PeftModel
 from refusals import refused
-from short_trainings import QUESTIONS, RANKINGS, TEXTS, TOWNS, Killed, ended_at
+from short_trainings import QUESTIONS, RANKINGS, TEXTS, TOWNS, Killed, ended_at, torn_copies
 from transformers import AutoModelForCausalLM
 
 from ifqa.config.experiment import parse_experiment
@@ -111,6 +111,14 @@ def test_a_killed_tuning_goes_on_to_the_same_weights(whole, start, tmp_path):
     cut = tune(tmp_path / "cut", start)
     assert cut["adapter_model.safetensors"] == (whole / "adapter_model.safetensors").read_bytes()
     assert cut.keys() == {path.name for path in whole.iterdir()} == FILES | {"log.jsonl"}
+
+
+def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path, start):
+    whole = tune(tmp_path / "whole", start, checkpoint_every=1)["adapter_model.safetensors"]
+    with ended_at(4), pytest.raises(Killed):
+        tune(tmp_path / "cut", start, checkpoint_every=1)
+    for copy, file in torn_copies(tmp_path / "cut", tmp_path):
+        assert tune(copy, start, checkpoint_every=1)["adapter_model.safetensors"] == whole, file
 
 
 def test_an_adapter_reads_as_peft_does_and_answers_what_it_learnt(start, tmp_path):

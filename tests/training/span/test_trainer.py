@@ -11,6 +11,7 @@ import pytest
 import torch
 from refusals import refused
 from safetensors.torch import load_file
+from short_trainings import torn_copies
 from tiny_mpnet import tiny_mpnet
 
 from ifqa.models.hub import minilm_folder
@@ -142,6 +143,14 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, whole, settings
     assert Extractive(weights=str(whole)).family == "ifqa/full"
     manifest = json.loads((whole / "manifest.json").read_text())
     assert (manifest["sources"], manifest["settings"]["seed"], manifest["examples"]) == ({"train.json": "ab"}, 0, 3)
+
+
+def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path, whole, settings):
+    with killed_at(6):
+        train(DATASET, tmp_path / "killed", **settings)
+    for copy, file in torn_copies(tmp_path / "killed", tmp_path):
+        train(DATASET, copy, **settings)
+        assert checksums(copy) == checksums(whole), file
 
 
 def test_what_cannot_be_trained_is_refused_and_nothing_is_written(tmp_path):
