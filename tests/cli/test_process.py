@@ -89,3 +89,21 @@ def test_printed_text_steers_no_terminal(capsys):
     out = capsys.readouterr().out
     assert json.loads(out) == content
     assert out == '{"answer": "Zürich \\u001b\\u009b\\u202e\\u2028\\udb40\\udc41 東京"}\n'
+
+
+LIBRARY_FAULT = """
+import typer
+from ifqa.cli.process import run_process
+app = typer.Typer()
+@app.command()
+def load():
+    raise EOFError("Ran out of input")
+run_process(lambda: typer.main.get_command(app)([], standalone_mode=False) or 0)
+"""
+
+
+def test_a_librarys_eof_error_is_not_taken_for_ctrl_c():
+    done = subprocess.run([sys.executable, "-c", LIBRARY_FAULT], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "EOFError: Ran out of input" in done.stderr
+    assert "stopped" not in done.stderr
