@@ -46,6 +46,8 @@ _LOAD_SECONDS = 600.0
 _LONGEST = 65_535  # bytes of a text or an id; the most that Milvus takes
 _HASH = 12  # hex digits at the end of a collection's name: of its passages, encoders and analyzer
 _K1, _B = 0.9, 0.4  # of `ifqa.retrieval.bm25`
+# A collection's properties: the SHA-256 of its passages, empty while they change; and whether an alias has left it.
+_PASSAGES, _REPLACED = "ifqa.passages", "ifqa.replaced"
 
 
 class _MilvusFacts(StoredModel):
@@ -59,6 +61,7 @@ class _MilvusFacts(StoredModel):
     sparse: dict[str, Any]
     family: str
     trained_on: list[str]
+    fingerprint: str = ""  # of the passages, as in `_insert`; version 0.2 did not write it
 
 
 class Milvus(IndexedRetriever):
@@ -103,10 +106,18 @@ class Milvus(IndexedRetriever):
             collection = facts.collection
             if facts.alias and self._client.has_collection(facts.alias):
                 collection = self._client.describe_alias(facts.alias)["collection_name"]
-            count = count_rows(self._client, collection) if self._client.has_collection(collection) else 0
+            exists = self._client.has_collection(collection)
+            count = count_rows(self._client, collection) if exists else 0
+            held = _properties(self._client, collection).get(_PASSAGES) if exists else ""
         if collection != facts.collection or count != facts.passages:
             holds = f"{collection} with {count:,} passages, wanted {facts.collection} with {facts.passages:,}"
             raise DamagedArtifact(f"{facts.uri or index} holds {holds}; remove the folder {index} and build it again")
+        if facts.fingerprint and held != facts.fingerprint:
+            state, mend = "is being changed", "wait until that build is done, then"
+            if held:
+                state, mend = "holds other passages, because another build changed them in place", "to get yours,"
+            again = f"{mend} remove the folder {index} and build it again"
+            raise DamagedArtifact(f"{facts.uri or index}: the collection {collection} {state}; {again}")
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first; ties have the server's order."""
@@ -203,16 +214,19 @@ class Milvus(IndexedRetriever):
                         name, schema=_schema(analyzer, dimension, bool(sparse)), consistency_level="Strong",
                         index_params=_index_params(client, dimension, bool(sparse)), timeout=_SECONDS,
                     )  # fmt: skip
-                _insert(client, name, chain.from_iterable(map(read_shard, shards.values())), count, to_records)
-                if alias and former != name:
-                    (client.alter_alias if former else client.create_alias)(name, alias)
-                    if former:
-                        client.drop_collection(former)
+                if not replace:
+                    client.alter_collection_properties(name, {_PASSAGES: ""})
+                stored = chain.from_iterable(map(read_shard, shards.values()))
+                fingerprint = _insert(client, name, stored, count, to_records)
+                client.alter_collection_properties(name, {_PASSAGES: fingerprint, _REPLACED: "no"})
+                if alias:
+                    _move_alias(client, alias, former, name)
         finally:
             close(client, uri, folder)
         family, trained_on = encoders.read_training(model, dense["query_model"]) if model else ("", [])
         facts = {"uri": uri, "collection": name, "alias": alias, "passages": count, "dense": dense, "sparse": sparse}
-        write_json(folder / _FACTS_FILE, facts | {"family": family, "trained_on": trained_on})
+        facts |= {"family": family, "trained_on": trained_on, "fingerprint": fingerprint}
+        write_json(folder / _FACTS_FILE, facts)
 
     @classmethod
     def training_family(cls, model: str = "", **_: object) -> str:
@@ -344,9 +358,13 @@ def _index_params(client: "MilvusClient", dimension: int | None, sparse: bool) -
 def _insert(
     client: "MilvusClient", name: str, passages: Iterator[Passage], count: int,
     to_records: Callable[[Sequence[Passage]], list[dict[str, Any]]],
-) -> None:  # fmt: skip
-    """Insert the passages that a collection lacks or has with another text, and delete those that the corpus lacks."""
+) -> str:  # fmt: skip
+    """Insert the passages that a collection lacks or has with another text, and delete those that the corpus lacks.
+
+    Returns the SHA-256 of the passages' ids and digests, in their order.
+    """
     before, kept, ids = count_rows(client, name), 0, set[str]()
+    fingerprint = hashlib.sha256()
     with bar("milvus", count) as advance:
         while batch := list(islice(passages, _INSERT_PASSAGES)):
             digests: dict[str, str] = {}
@@ -356,6 +374,8 @@ def _insert(
                 digests = {row["id"]: row["digest"] for row in stored}
             changed = [passage for passage in batch if digests.get(passage.id) != _digest(passage)]
             kept += len(batch) - len(changed)
+            for passage in batch:
+                fingerprint.update(f"{passage.id}\n{_digest(passage)}\n".encode("utf-8", "replace"))
             if changed:
                 client.upsert(name, to_records(changed), timeout=_SECONDS)
             advance(len(batch))
@@ -370,6 +390,35 @@ def _insert(
         for start in range(0, len(extra), _INSERT_PASSAGES):
             client.delete(name, ids=extra[start : start + _INSERT_PASSAGES])
         client.flush(name, timeout=_SECONDS)
+    return fingerprint.hexdigest()
+
+
+def _properties(client: "MilvusClient", collection: str) -> dict[str, str]:
+    return dict(client.describe_collection(collection).get("properties") or {})
+
+
+def _move_alias(client: "MilvusClient", alias: str, former: str, name: str) -> None:
+    """Let an alias name another collection, and drop those that it has left.
+
+    The collection is marked before the alias leaves it, so that the next build drops it if this one is killed in between.
+    """
+    if not former:
+        client.create_alias(name, alias)
+    elif former != name:
+        client.alter_collection_properties(former, {_REPLACED: "yes"})
+        client.alter_alias(name, alias)
+    for collection in client.list_collections():
+        if collection == name or not _is_ours(collection, alias):
+            continue
+        if _properties(client, collection).get(_REPLACED) == "yes":
+            client.drop_collection(collection)
+        else:
+            logger.info(f"{collection} is of a build that did not end; if nobody builds it, drop it on the server")
+
+
+def _is_ours(collection: str, alias: str) -> bool:
+    """Whether a collection's name is one that `Milvus.build` gives."""
+    return re.fullmatch(rf"{alias}_[0-9a-f]{{{_HASH}}}", collection) is not None
 
 
 def _aliased_collection(client: "MilvusClient", alias: str) -> str:
@@ -377,7 +426,7 @@ def _aliased_collection(client: "MilvusClient", alias: str) -> str:
     if not client.has_collection(alias):
         return ""
     name = str(client.describe_alias(alias)["collection_name"])
-    if not re.fullmatch(rf"{alias}_[0-9a-f]{{{_HASH}}}", name):
+    if not _is_ours(name, alias):
         raise ConfigError(
             f"milvus: the alias {alias!r} names the collection {name!r}, which ifqa did not make; set `collection`"
         )

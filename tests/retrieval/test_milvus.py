@@ -46,6 +46,10 @@ def build(tmp_path, texts=TEXTS, name="index", **settings):
     return tmp_path / name
 
 
+def stop(*_, **__):
+    raise KeyboardInterrupt
+
+
 def ids(rankings):
     return [[hit.passage_id for hit in ranking] for ranking in rankings]
 
@@ -150,6 +154,56 @@ def test_a_corpus_can_be_changed_in_place(tmp_path, server, caplog):
     index = Milvus(folder)
     assert ids(index.search([Question("q", "zebra")], 5)) == [["p0"]]
     assert milvus.count_rows(index._client, "in_place") == 50
+
+
+def test_another_build_that_changes_as_many_passages_in_place_is_noticed(tmp_path, server):
+    settings = {"uri": server, "collection": "shared_in_place", "replace": False}
+    mine = build(tmp_path, name="mine", **settings)
+    theirs = build(tmp_path, ["zebra", *TEXTS[1:]], name="theirs", **settings)
+    assert ids(Milvus(theirs).search([Question("q", "zebra")], 5)) == [["p0"]]
+    with refused("holds other passages, because another build changed them in place"):
+        Milvus(mine)
+
+
+def test_the_same_passages_of_another_build_are_no_change(tmp_path, server):
+    settings = {"uri": server, "collection": "shared_unchanged", "replace": False}
+    mine = build(tmp_path, name="mine", **settings)
+    build(tmp_path, name="theirs", **settings)
+    assert Milvus(mine).search(QUESTIONS, 5)
+
+
+def test_a_collection_that_is_being_changed_is_not_searched(tmp_path, server, monkeypatch):
+    settings = {"uri": server, "collection": "half_changed", "replace": False}
+    folder = build(tmp_path, **settings)
+    monkeypatch.setattr(milvus, "_insert", stop)
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path, ["zebra", *TEXTS[1:]], name="other", **settings)
+    with refused("is being changed"):
+        Milvus(folder)
+
+
+def test_a_build_killed_between_alias_and_drop_leaves_no_collection(tmp_path, server):
+    settings = {"uri": server, "collection": "left_over"}
+    build(tmp_path, **settings)
+    changed = ["zebra", *TEXTS[1:]]
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("pymilvus.MilvusClient.drop_collection", stop)
+        build(tmp_path, changed, **settings)
+    client = milvus.connect(server, tmp_path)
+    assert len([name for name in client.list_collections() if name.startswith("left_over_")]) == 2
+    folder = build(tmp_path, changed, **settings)
+    assert len([name for name in client.list_collections() if name.startswith("left_over_")]) == 1
+    assert ids(Milvus(folder).search([Question("q", "zebra")], 5)) == [["p0"]]
+
+
+def test_a_build_that_did_not_end_is_named_and_kept(tmp_path, server, caplog):
+    settings = {"uri": server, "collection": "stopped"}
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(milvus, "_insert", stop)
+        build(tmp_path, **settings)
+    with caplog.at_level("INFO"):
+        build(tmp_path, ["zebra", *TEXTS[1:]], **settings)
+    assert "is of a build that did not end; if nobody builds it, drop it" in caplog.text
 
 
 def test_a_file_serves_one_process_and_a_lost_collection_is_refused(tmp_path, server):
