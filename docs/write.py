@@ -170,12 +170,15 @@ def _expected() -> Iterator[dict[str, object]]:
 
 def _measured() -> list[dict[str, object]]:
     """The recorded scores of experiments on the three benchmarks, the latest first."""
+    from ifqa.formatting import one_decimal
+
     lines = (ROOT / "experiments/RESULTS.jsonl").read_text(encoding="utf-8").splitlines()
     records = sorted(map(json.loads, lines), key=lambda record: record["made"]["at"], reverse=True)
     rows = []
     for record in (record for record in records if record["tables"]["benchmark"] in BENCHMARKS):
         tables, made, measures = (record[key] for key in ("tables", "made", "scores"))
-        values = {name: value["value"] for name, value in measures["measures"].items() if name in MEASURES}
+        shown = (name for name in measures["measures"] if name in MEASURES)
+        values = {name: one_decimal(measures["measures"][name]["value"]) for name in shown}
         questions = f"{BENCHMARKS[tables['benchmark']]} {tables['split']}"
         row = {
             "system": f"`{record['experiment']}`",

@@ -92,7 +92,7 @@ def run(
     Examples:
         >>> import ifqa
         >>> scores = ifqa.run("sample-llm")
-        >>> scores.questions, scores["EM"].value
+        >>> scores.questions, round(scores["EM"].value, 2)
         (83, 15.66)
         >>> scores.rows[15]["answer"], scores.rows[15]["EM"]
         ('Noel Odell', 1.0)
@@ -177,7 +177,7 @@ def compare(
         >>> import ifqa
         >>> _ = ifqa.run("sample-closed-book"), ifqa.run("sample-llm")
         >>> difference = ifqa.compare("sample-closed-book", "sample-llm")["EM"]
-        >>> difference.delta, difference.won, difference.lost
+        >>> round(difference.delta, 2), difference.won, difference.lost
         (14.46, 13, 1)
 
     It lists up to `count` questions that differ in `measure`, by default the headline measure. If the experiments' questions

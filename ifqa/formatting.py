@@ -1,6 +1,8 @@
 """Text for people: counts, durations, and text from outside without control characters."""
 
+import math
 import re
+from decimal import ROUND_HALF_UP, Decimal
 
 #: Characters that can steer a terminal or are invisible: C0 except tab and newline, DEL, C1, zero-width characters, marks that
 #: change the direction of text, line and paragraph separators, lone surrogates, and tags. The joiners U+200C and U+200D are kept:
@@ -25,6 +27,17 @@ def pluralize(count: float, noun: str, plural: str = "") -> str:
     """A count with its noun: "1 page", "2,000 pages"; `plural` defaults to the noun and an s."""
     number = f"{count:,.0f}"
     return f"{number} {noun if number == '1' else plural or noun + 's'}"
+
+
+def one_decimal(number: float, sign: str = "") -> str:
+    """A score as shown: rounded once, to one decimal, a half away from zero; `sign` "+" writes that of positive numbers too.
+
+    Python's own ".1f" rounds a half to the even digit, so that 12.25 would be 12.2 and 12.75 would be 12.8.
+    """
+    if not math.isfinite(number):
+        return str(number)
+    tenths = Decimal(repr(round(number, 9))).quantize(Decimal("0.1"), ROUND_HALF_UP)
+    return f"{tenths:{sign}}"
 
 
 def format_duration(seconds: float) -> str:

@@ -307,6 +307,7 @@ class ColumnMeasure(AnyMeasure):
 
     score: Callable[["Numbers", "Numbers"], "Numbers"]
     columns: tuple[str, ...]
+    has_interval: bool = True  # False if resamples score higher than the sample itself, as the calibration error does
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from ifqa.config.experiment import Experiment
 from ifqa.errors import ConfigError, DamagedArtifact, MissingInput, unknown_name
+from ifqa.formatting import one_decimal
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import predictions_of
 from ifqa.records import Prediction, Question
@@ -52,9 +53,10 @@ class Difference:
 
     def cells(self) -> list[str]:
         """Both scores, the difference with its interval and p, and how often the second won, lost, tied."""
-        scores = [f"{self.first:.1f}", f"{self.second:.1f}", f"{self.delta:+.1f}"]
+        scores = [one_decimal(self.first), one_decimal(self.second), one_decimal(self.delta, "+")]
         counts = [f"{'-' if n is None else n}" for n in (self.won, self.lost, self.tied)]
-        return [*scores, f"{self.low:+.1f} to {self.high:+.1f}", p_cell(self.p), *counts]
+        interval = f"{one_decimal(self.low, '+')} to {one_decimal(self.high, '+')}"
+        return [*scores, interval, p_cell(self.p), *counts]
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ class Comparisons:
         rows: list[tuple[str, ...]] = []
         for measure, differences in self.differences.items():
             first, *_ = differences.values()
-            rows.append((self.scheme.display_name(measure), "A", f"{first.first:.1f}", *[""] * 6))
+            rows.append((self.scheme.display_name(measure), "A", one_decimal(first.first), *[""] * 6))
             rows += [("", letters[name], *difference.cells()[1:]) for name, difference in differences.items()]
         title = "\n".join(f"{letter}: {name}" for name, letter in letters.items())
         note = (

@@ -8,6 +8,7 @@ from rich.console import Console
 from ifqa.config.expected import NEAR, OFF, find_score, verdict
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.errors import IfqaError
+from ifqa.formatting import one_decimal
 from ifqa.pipeline.check import requirements
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import answers_of, predictions_of
@@ -45,8 +46,8 @@ def show_scores(run: Run, folder: Path) -> int:
     line = f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores {worst})"
     line += f", {scores['n_abstained']} abstained (also 0)" if "n_abstained" in scores else ""
     if "ceiling" in scores:
-        chance = ", ".join(f"{score:.1f} @{key.partition('@')[2]}" for key, score in scores["chance"].items())
-        line += f". Answer recall of the gold passages themselves: {scores['ceiling']:.1f}; of random ones: {chance}"
+        chance = ", ".join(f"{one_decimal(score)} @{key.partition('@')[2]}" for key, score in scores["chance"].items())
+        line += f". Answer recall of the gold passages themselves: {one_decimal(scores['ceiling'])}; of random ones: {chance}"
     lines = [line, *_comparison_lines(experiment, scores, scheme)]
     for stage in experiment.stages:
         if manifest := run.artifact(stage).manifest:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from ifqa.config.experiment import Experiment
 from ifqa.errors import ConfigError, DamagedArtifact, unknown_name
-from ifqa.formatting import pluralize
+from ifqa.formatting import one_decimal, pluralize
 from ifqa.records import Question
 from ifqa.report.compare import (
     Difference,
@@ -121,7 +121,7 @@ class Gate:
         share = 100 * self.noticed / self.questions
         return (
             f"Of two equal systems that differ on as many questions, a loss of {pluralize(self.noticed, 'answer')} "
-            f"({share:.1f}%) fails the gate 4 times in 5; one fewer does so less often."
+            f"({one_decimal(share)}%) fails the gate 4 times in 5; one fewer does so less often."
         )
 
     @property

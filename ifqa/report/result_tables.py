@@ -6,10 +6,11 @@ from functools import partial
 
 from ifqa.config.expected import NEAR, OFF, OK, OTHER_SET, RETIRED, find_score, part_scores, verdict
 from ifqa.config.experiment import base_experiments
-from ifqa.formatting import format_duration
+from ifqa.formatting import format_duration, one_decimal
 from ifqa.pipeline.probe import Loss
 from ifqa.protocols import RankingMeasure
 from ifqa.report.results_log import Entry
+from ifqa.report.scores import Score, score_cell
 from ifqa.report.table import NOT_RUN, STALE, Table, p_cell
 from ifqa.scoring import stored_scores
 from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
@@ -262,7 +263,7 @@ def _title(measure: RankingMeasure) -> str:
 def _depths_cell(entry: Entry, measure: RankingMeasure, part: str = "") -> str:
     name = f"{part}.{measure.name}" if part else measure.name
     means = [find_score(entry.scores, f"{name}@{k}") if entry.scores else None for k in measure.tables]
-    return " / ".join(f"{mean['value']:.1f}" if mean else "-" for mean in means) if any(means) else ""
+    return " / ".join(map(score_cell, means)) if any(means) else ""
 
 
 def _score_cell(entry: Entry, measure: str) -> str:
@@ -348,15 +349,15 @@ def _partial_notice(entry: Entry) -> str:
 
 
 def _format_score(mean: ScoreInterval) -> str:
-    return f"{mean['value']:.1f} [{mean['low']:.1f}, {mean['high']:.1f}]"
+    return str(Score(mean["value"], mean.get("low"), mean.get("high")))
 
 
 def losses_table(losses: Mapping[str, Sequence[Loss]]) -> Table:
     """The losses under the probes of `ifqa probe`: a row for each probe and measure of each experiment."""
     rows = []
     for name, loss in ((name, loss) for name, probed in losses.items() for loss in probed):
-        counts = (f"{loss.questions:,}", f"{loss.left_out:,}", f"{loss.before:.1f}", f"{loss.after:.1f}")
-        interval = f"{loss.loss:.1f} [{loss.low:.1f}, {loss.high:.1f}]"
+        counts = (f"{loss.questions:,}", f"{loss.left_out:,}", one_decimal(loss.before), one_decimal(loss.after))
+        interval = str(Score(loss.loss, loss.low, loss.high))
         rows.append((name, loss.probe, loss.measure, *counts, interval, p_cell(loss.p)))
     columns = ("experiment", "probe", "measure", "questions", "left out", "before", "after", "loss", "p")
     return Table("What readers lose without the supposition", _LOSSES_NOTE, columns, tuple(rows), left=(0, 1, 2))

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from ifqa.config.expected import find_score
 from ifqa.errors import unknown_name
+from ifqa.formatting import one_decimal
 from ifqa.pipeline.run import Run
 from ifqa.report.exposure import exposure_mark
 from ifqa.report.table import Table, make_frame, render_text, sanitize
@@ -29,14 +30,16 @@ _MAX_SUBSET_COLUMNS = 3  # up to this many subsets get columns; more get rows
 
 
 class Score(NamedTuple):
-    """A measure's value and its 95% bootstrap interval, in percent."""
+    """A measure's value and its 95% bootstrap interval, in percent; the calibration error has none."""
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
     def __str__(self) -> str:
-        return f"{self.value:.1f} [{self.low:.1f}, {self.high:.1f}]"
+        if self.low is None or self.high is None:
+            return one_decimal(self.value)
+        return f"{one_decimal(self.value)} [{one_decimal(self.low)}, {one_decimal(self.high)}]"
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class Scores:
         mean = find_score(self.content, measure)
         if mean is None:
             raise unknown_name(f"measure of {self.name}", measure, [name for _, part in self._parts() for name in part])
-        return Score(mean["value"], mean["low"], mean["high"])
+        return Score(mean["value"], mean.get("low"), mean.get("high"))
 
     def __iter__(self) -> Iterator[str]:
         """The measures over all questions."""
@@ -104,7 +107,7 @@ class Scores:
         """A pandas data frame with a row for each measure over all questions, each subset and each group."""
         rows: list[tuple[object, ...]] = []
         for over, part in self._parts():
-            rows += [(over, name, mean["value"], mean["low"], mean["high"]) for name, mean in part.items()]
+            rows += [(over, name, mean["value"], mean.get("low"), mean.get("high")) for name, mean in part.items()]
         return make_frame(rows, ["over", "measure", "value", "low", "high"])
 
     def tables(self) -> list[Table]:
@@ -177,11 +180,13 @@ def _tables(scores: ScoresJson, scheme: ScoringScheme) -> Iterator[Table]:
 
 
 def score_cell(mean: ScoreInterval | None) -> str:
-    return f"{mean['value']:.1f}" if mean else "-"
+    return one_decimal(mean["value"]) if mean else "-"
 
 
 def interval_cell(mean: ScoreInterval | None, questions: int) -> str:
     """The interval of a score as the text of a cell; "too few" below MIN_QUESTIONS questions."""
     if mean and mean.get("questions", mean.get("groups", questions)) < MIN_QUESTIONS:
         return "too few"
-    return f"{mean['low']:.1f} - {mean['high']:.1f}" if mean else "-"
+    if not mean or "low" not in mean:
+        return "-"
+    return f"{one_decimal(mean['low'])} - {one_decimal(mean['high'])}"

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import accumulate
 
+from ifqa.formatting import one_decimal
+
 #: Contrast of 3:1 on white and on dark pages; Okabe and Ito's hues, distinct for the colour-blind.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5699a", "#a87400", "#757b82")
 DASHES = ("", "7 3", "2 3")  # of the first six curves, the next six, and all others
@@ -91,7 +93,8 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
         line = " ".join(f"{x(at) + shift:.1f},{y(score):.1f}" for at, score, _, _ in curve.points)
         parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.75"{look}/>')
         for at, score, least, most in curve.points:
-            description = f"{curve.label}, {axis.point} = {at:g}: {score:.1f} ({least:.1f} to {most:.1f})"
+            spread = f"{one_decimal(least)} to {one_decimal(most)}"
+            description = f"{curve.label}, {axis.point} = {at:g}: {one_decimal(score)} ({spread})"
             whisker = f"M{x(at) + shift:.1f} {y(most):.1f}V{y(least):.1f}"
             parts.append(f'<path d="{whisker}" stroke="{colour}" stroke-opacity=".55" fill="none"/>')
             parts.append(f"<g><title>{escape(description)}</title>{_marker(number, x(at) + shift, y(score))}</g>")
@@ -103,7 +106,9 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
         parts.append(f"<g><title>{escape(curve.label)}</title>{sample}{marker}{text}</g>")
     numbers = []
     for curve in curves:
-        numbers.append(f"{curve.label}: " + ", ".join(f"{score:.1f} at {at:g}" for at, score, _, _ in curve.points))
+        numbers.append(
+            f"{curve.label}: " + ", ".join(f"{one_decimal(score)} at {at:g}" for at, score, _, _ in curve.points)
+        )
     whole = max(_HEIGHT, math.ceil(_TOP + 8 + sum(map(len, labels)) * gap))
     return _document(title, f"{axis.about}. {'. '.join(numbers)}.", curves, parts, whole)
 

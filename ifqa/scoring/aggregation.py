@@ -25,6 +25,7 @@ from ifqa.scoring.statistics import (
     SetStatistic,
     Statistic,
     indexes_by_name,
+    to_percent,
 )
 from ifqa.scoring.stored_scores import QuestionRow, ScoreInterval, ScoreIntervals, ScoresJson, SubsetScores, row_score
 
@@ -102,9 +103,9 @@ class Aggregator:
             scores[MACRO] = {"measures": sample.macro(seed)}
         if self._annotated:
             ceilings = [ceiling(question) for question in self._annotated]
-            scores["ceiling"] = round(100 * sum(ceilings) / len(ceilings), 2)
+            scores["ceiling"] = to_percent(sum(ceilings) / len(ceilings))
             chance = chance_floor(self._annotated, self._depths)
-            scores["chance"] = {name: round(100 * share, 2) for name, share in chance.items()}
+            scores["chance"] = {name: to_percent(share) for name, share in chance.items()}
         return scores
 
 
@@ -180,7 +181,7 @@ class QuestionSample:
         for key in self.keys():
             mask = self.scored(key)
             if interval := self.statistic(key, mask).interval(seed):
-                means[key] = _percent(interval)
+                means[key] = self._score(key, interval)
                 if not mask.all():  # such as gold recall, if some questions have no gold passages
                     means[key]["questions"] = int(mask.sum())
         return means
@@ -193,7 +194,7 @@ class QuestionSample:
             mask = self.scored(key)
             if macro := self.statistic(key, mask).macro(groups[mask].tolist(), seed):
                 interval, count = macro
-                means[key] = _percent(interval)
+                means[key] = self._score(key, interval)
                 if count < len(set(groups)):
                     means[key]["groups"] = count
         return means
@@ -206,10 +207,12 @@ class QuestionSample:
         """Columns of these questions, (questions, columns); NaN where a score is undefined."""
         return np.stack([self.columns[key][self.indexes] for key in keys], axis=1)
 
+    def _score(self, key: str, interval: Interval) -> ScoreInterval:
+        mean, low, high = map(to_percent, interval)
+        measure = self.aggregator.scheme.measure(key)
+        if isinstance(measure, ColumnMeasure) and not measure.has_interval:
+            return {"value": mean}
+        return {"value": mean, "low": low, "high": high}
+
     def _names(self, unit: str, indexes: Sequence[int]) -> list[str]:
         return [self.aggregator.units[unit][index] for index in indexes]
-
-
-def _percent(interval: Interval) -> ScoreInterval:
-    mean, low, high = (round(100 * share, 2) for share in interval)
-    return {"value": mean, "low": low, "high": high}

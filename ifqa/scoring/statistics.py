@@ -73,6 +73,14 @@ def wilson_interval(hits: int, of: int) -> Interval | None:
     return share, max(0.0, middle - half), min(1.0, middle + half)
 
 
+def to_percent(share: float) -> float:
+    """A share of 1 in percent, with ten decimals: without the noise of binary fractions, as in 100 * 0.55 = 55.00000000000001.
+
+    Scores are rounded once, where they are shown: `ifqa.formatting.one_decimal`.
+    """
+    return round(100 * float(share), 10)
+
+
 def indexes_by_name(names: Sequence[str]) -> dict[str, list[int]]:
     """Name -> its indexes in `names`; names are sorted."""
     indexes: dict[str, list[int]] = {name: [] for name in sorted(set(names))}
@@ -188,7 +196,7 @@ class PairedDifference(NamedTuple):
     counts: tuple[int, int, int] | None = None
 
     def percents(self) -> list[float]:
-        return [round(100 * share, 2) for share in self[:5]]
+        return [to_percent(share) for share in self[:5]]
 
 
 class Statistic(ABC):

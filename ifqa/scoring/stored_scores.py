@@ -31,11 +31,14 @@ class QuestionRow(TypedDict):
 
 
 class ScoreInterval(TypedDict):
-    """A score and its 95% bootstrap interval, in percent; with the number of questions or groups if the score leaves some out."""
+    """A score and its 95% bootstrap interval, in percent; with the number of questions or groups if the score leaves some out.
+
+    A measure with `has_interval = False` has no interval.
+    """
 
     value: Percent
-    low: Percent
-    high: Percent
+    low: NotRequired[Percent]
+    high: NotRequired[Percent]
     questions: NotRequired[Natural]
     groups: NotRequired[Natural]
 

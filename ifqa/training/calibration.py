@@ -25,7 +25,7 @@ from ifqa.records import Passage, Question
 from ifqa.scoring.gold_overlap import overlaps
 from ifqa.scoring.measures.confidence import AUROC, BRIER, ECE, EM_50
 from ifqa.scoring.measures.exact_match import exact_match, normalize
-from ifqa.scoring.statistics import ColumnStatistic
+from ifqa.scoring.statistics import ColumnStatistic, to_percent
 from ifqa.settings import Natural, PartShare, Positive
 from ifqa.storage.files import read_json, write_json
 from ifqa.training.checkpoints import MANIFEST, damaged_file
@@ -177,7 +177,7 @@ def cross_validate(
     for name, read in (("false_abstentions", 1), ("true_abstentions", 0)):
         part = together & (gold_read == read)
         scores[name] = float(abstentions[part].mean()) if part.any() else None
-    return {name: None if score is None else round(100 * score, 2) for name, score in scores.items()}
+    return {name: None if score is None else to_percent(score) for name, score in scores.items()}
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:

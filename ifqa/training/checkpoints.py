@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import ConfigError, FormatError
+from ifqa.formatting import one_decimal
 from ifqa.models.causal_lm import ADAPTER, SETTINGS
 from ifqa.models.devices import half_precision
 from ifqa.progress import bar
@@ -149,7 +150,7 @@ def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
             if self.log and measures:
                 self.log.add(state.global_step, **measures)
                 if "dev_EM" in measures:
-                    logger.info(f"step {state.global_step}/{state.max_steps}, dev EM {measures['dev_EM']:.1f}")
+                    logger.info(f"step {state.global_step}/{state.max_steps}, dev EM {one_decimal(measures['dev_EM'])}")
                 elif state.global_step % trainer.args.save_steps == 0:
                     logger.info(f"step {state.global_step}/{state.max_steps}, loss {measures['loss']:.3f}")
 

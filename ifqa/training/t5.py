@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ifqa.errors import ConfigError
+from ifqa.formatting import one_decimal
 from ifqa.models.causal_lm import base_model
 from ifqa.models.devices import Features, resolve_device
 from ifqa.models.hub import weights_fingerprint
@@ -128,7 +129,7 @@ class T5Trainer(DataclassTrainer):
             if dev.questions:
                 step, em = trainer.state.best_global_step, trainer.state.best_metric
                 record |= {"best_step": step, "dev_EM": em}
-                logger.info(f"{folder}: keeping the weights of step {step}, EM {em:.1f} on dev")
+                logger.info(f"{folder}: keeping the weights of step {step}, EM {one_decimal(em)} on dev")
             inputs |= {"conventions": asdict(conventions)}
             if self.rank:
                 checkpoints.save_adapter(trainer.model, folder, base)

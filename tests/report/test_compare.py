@@ -89,7 +89,7 @@ def test_common_compares_only_shared_questions(two):
     few = override(two[1], {"limit": 15})  # A has the first 15 right, B the first 10
     stages.run(Run(few))
     em = em_of(two[0], few, common=True)
-    assert (em.first, em.second, em.won, em.lost, em.tied) == (100.0, pytest.approx(66.67), 0, 5, 10)
+    assert (em.first, em.second, em.won, em.lost, em.tied) == (100.0, pytest.approx(200 / 3), 0, 5, 10)
     compared = compare_pair(few, two[0], count=3, common=True)
     assert (compared.questions, compared.sizes) == (15, (15, 83))
     assert compared.to_dict()["questions"] == {"compared": 15, "a": 15, "b": 83}

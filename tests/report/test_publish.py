@@ -210,7 +210,7 @@ def test_confidence_has_figures_counts_and_measures():
     scores = read_scores(experiment.folder / "score")
     assert "AUROC" not in scores["measures"]  # nothing was retrieved
     risks = {score["coverage"]: score["value"] for score in scores["sureness"]["risks"]}
-    assert (risks[5.0], risks[50.0], risks[100.0]) == (0.0, pytest.approx(33.33), 50.0)
+    assert (risks[5.0], risks[50.0], risks[100.0]) == (0.0, pytest.approx(100 / 3), 50.0)
     assert [score["confidence"] for score in scores["sureness"]["bins"]] == [0.0, 10.0, 20.0, 70.0, 80.0, 90.0]
     assert [score["value"] for score in scores["sureness"]["bins"]] == [0.0, 0.0, 100.0, 0.0, 100.0, 100.0]
     write()

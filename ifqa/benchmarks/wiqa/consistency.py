@@ -22,6 +22,7 @@ from typing import NamedTuple
 from ifqa.benchmarks.wiqa.direction_lexicon import opposite
 from ifqa.benchmarks.wiqa.graphs import letters
 from ifqa.benchmarks.wiqa.release import split_stem
+from ifqa.formatting import one_decimal
 from ifqa.protocols import SetMeasure
 from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.exact_match import normalize
@@ -119,7 +120,7 @@ def _make_measure(name: str, rule: Rule, about: str) -> SetMeasure:
         fit, cases = sum(fit for fit, _ in counts), sum(cases for _, cases in counts)
         return fit / cases if cases else None
 
-    about = f"how often {about}; chance {100 * CHANCE[name]:.1f}"
+    about = f"how often {about}; chance {one_decimal(100 * CHANCE[name])}"
     return SetMeasure(name, share, in_tables=True, unit="group", about=about)
 
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from typing_extensions import TypedDict
 
 from ifqa.errors import IfqaError, MissingInput, unknown_name
+from ifqa.formatting import one_decimal
 from ifqa.protocols import Benchmark
 from ifqa.report.table import Table
 from ifqa.scoring.statistics import Interval
@@ -59,7 +60,7 @@ def select_splits(benchmark: Benchmark, named: Sequence[str] = ()) -> Sequence[s
 
 
 def percent_cell(share: float | None, sign: str = "") -> str:
-    return "-" if share is None else f"{share:.1f}{sign}"
+    return "-" if share is None else f"{one_decimal(share)}{sign}"
 
 
 def interval_cell(share: Interval | None) -> str:

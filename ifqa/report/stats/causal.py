@@ -15,7 +15,7 @@ from ifqa.benchmarks.causalqa.rules import RULES, TABLE, match_rules
 from ifqa.errors import MissingInput, unknown_name
 from ifqa.formats.questions import iter_questions
 from ifqa.formats.tables import unpacked_suffix
-from ifqa.formatting import pluralize
+from ifqa.formatting import one_decimal, pluralize
 from ifqa.plugins import open_benchmark, plugin_names
 from ifqa.progress import bar
 from ifqa.records import Question
@@ -158,7 +158,7 @@ def tables(counts: QuestionCounts) -> Iterator[Table]:
         for dataset, number in counts.questions.items():
             shares = [f"{100 * rules.datasets[dataset] / number:.2f}" for rules in readings.values()]
             published = PUBLISHED.get(dataset)
-            cells = [f"{published.questions:,}", f"{published.share:.1f}"] if published else ["-", "-"]
+            cells = [f"{published.questions:,}", one_decimal(published.share)] if published else ["-", "-"]
             rows.append((dataset or "(none named)", f"{number:,}", *shares, *cells))
         columns = ("", "questions", *readings, "the paper's", "percent")
         yield Table("By dataset: causal questions, in %", "", columns, tuple(rows))
@@ -236,4 +236,4 @@ def corpus_tables(facts: Mapping[str, DatasetFacts]) -> Iterator[Table]:
 def _corpus_cell(key: str, count: object) -> str:
     if not isinstance(count, int | float):
         return "-"
-    return f"{count:.1f}%" if key == "share" else f"{count:.1f}" if key.endswith("words") else f"{count:,}"
+    return f"{one_decimal(count)}%" if key == "share" else one_decimal(count) if key.endswith("words") else f"{count:,}"

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from ifqa.protocols import ColumnMeasure
-from ifqa.scoring.statistics import Numbers, interval_ends, resample
+from ifqa.scoring.statistics import Numbers, interval_ends, resample, to_percent
 from ifqa.scoring.stored_scores import CalibrationCurves
 
 BINS = 15
@@ -96,7 +96,7 @@ def at_coverage(groups: _ConfidenceGroups, percent: int) -> Numbers:
 def calibration_error(groups: _ConfidenceGroups) -> Numbers:
     """The mean of |mean confidence - EM| over 15 bins of equal size (Nguyen and O'Connor, EMNLP 2015), weighted by size.
 
-    It is biased upwards for few questions, and more so in bootstrap resamples.
+    It is biased upwards for few questions, and more so in bootstrap resamples: their interval need not hold the value.
     """
     _, hits, confidences = groups.bins()
     return _divide(np.abs(confidences - hits).sum(axis=1), groups.count)
@@ -127,7 +127,8 @@ AURC = ColumnMeasure("AURC", partial(_score_resamples, aurc), CONFIDENCE_COLUMNS
 _AT_50, _AT_80 = (partial(_score_resamples, partial(at_coverage, percent=percent)) for percent in (50, 80))
 EM_50 = ColumnMeasure("EM-50", _AT_50, CONFIDENCE_COLUMNS, about="EM of the half with most confidence")
 EM_80 = ColumnMeasure("EM-80", _AT_80, CONFIDENCE_COLUMNS, about="EM of the 80% with most confidence")
-ECE = ColumnMeasure("ECE", partial(_score_resamples, calibration_error), CONFIDENCE_COLUMNS, best="low", about=_ECE)
+_CALIBRATION_ERROR = partial(_score_resamples, calibration_error)
+ECE = ColumnMeasure("ECE", _CALIBRATION_ERROR, CONFIDENCE_COLUMNS, best="low", about=_ECE, has_interval=False)
 BRIER = ColumnMeasure("Brier", brier, CONFIDENCE_COLUMNS, best="low", about="the mean squared error of the confidence")
 AUROC = ColumnMeasure("AUROC", partial(_score_resamples, auroc), ("confidence", "gold_read"), about=_AUROC)
 CONFIDENCE = (AURC, EM_50, EM_80, ECE, BRIER, AUROC)
@@ -165,7 +166,7 @@ def _bins(groups: _ConfidenceGroups) -> Numbers:
 
 
 def _percent(share: float) -> float:
-    return round(100 * min(max(float(share), 0.0), 1.0), 2)
+    return to_percent(min(max(float(share), 0.0), 1.0))
 
 
 def fit_threshold(confidences: Sequence[float], right: Sequence[bool], error: float) -> float | None:

@@ -109,7 +109,7 @@ def test_an_answer_that_is_not_a_choice_is_wrong():
     rows = [score_question(question, scheme, prediction=prediction) for question, prediction in pairs]
     scores = aggregate_rows(rows, questions, scheme, None, predictions).scores(0)
     assert scheme.headline(scores["measures"]) == "accuracy"
-    assert scores["measures"]["accuracy"]["value"] == round(100 * 60 / 62, 2)
+    assert scores["measures"]["accuracy"]["value"] == pytest.approx(100 * 60 / 62)
     assert scores["n_failed"] == 1
     assert scores["measures"]["transitivity"]["value"] < 100
     counts = {name: part["questions"] for kind in ("subsets", "groups") for name, part in scores[kind].items()}
