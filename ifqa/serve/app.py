@@ -26,8 +26,8 @@ from ifqa.serve import html, schemas
 from ifqa.serve.batch_queue import Pending
 from ifqa.serve.limits import MAX_BODY
 from ifqa.serve.mcp import make_tools
-from ifqa.serve.middleware import EXPECTED, Middleware, error_response, logger, problem_response
-from ifqa.serve.security import COOKIE, Guard
+from ifqa.serve.middleware import EXPECTED, Middleware, client_address, error_response, logger, problem_response
+from ifqa.serve.security import COOKIE, SESSION_SECONDS, Guard
 from ifqa.serve.service import Service
 from ifqa.version import __version__
 
@@ -231,12 +231,14 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
 
     @app.post("/v1/session", status_code=204, responses=_RESPONSES)
     async def sign_in(form: schemas.TokenForm, request: Request) -> Response:
-        """Exchange the token for a session cookie."""
-        if not guard.is_token(form.token):
+        """Exchange the token for a session cookie, which lasts 12 hours."""
+        if not guard.is_token(form.token, client_address(request.scope)):
             return problem_response(401, "this is not the server's token")
         response = Response(None, 204)
         secure = request.headers.get("origin", "").startswith("https://")
-        response.set_cookie(COOKIE, guard.session, httponly=True, samesite="strict", secure=secure)
+        response.set_cookie(
+            COOKIE, guard.new_session(), max_age=SESSION_SECONDS, httponly=True, samesite="strict", secure=secure
+        )
         return response
 
 

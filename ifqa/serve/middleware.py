@@ -99,6 +99,12 @@ def error_response(error: BaseException) -> Response:
             return problem_response(500, "a bug in ifqa; find it in the server's log by this request's id")
 
 
+def client_address(scope: Scope) -> str:
+    """The address that a request comes from; behind a proxy, the proxy's."""
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
 class Middleware:
     """An ASGI application that wraps another one."""
 
@@ -146,7 +152,10 @@ class Middleware:
             return problem_response(421, "unknown name in the Host header; start the server with --allow-host NAME")
         if self._guard.is_foreign(headers):
             return problem_response(403, "requests from pages of another origin are refused")
-        if not self._guard.admits(headers, path):
+        address = client_address(scope)
+        if seconds := self._guard.seconds_to_wait(headers, path, address):
+            return problem_response(429, "too many wrong tokens from this address", {"Retry-After": str(seconds)})
+        if not self._guard.admits(headers, path, address):
             if path == "/results" or "text/html" in headers.get("accept", ""):  # a browser: the page asks for the token
                 return Response(None, 303, {"Location": "/"})
             challenge = {"WWW-Authenticate": 'Bearer realm="ifqa"'}

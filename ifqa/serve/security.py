@@ -5,15 +5,19 @@ import hmac
 import os
 import re
 import secrets
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ifqa.errors import ConfigError
 
 COOKIE = "ifqa-session"
+SESSION_SECONDS = 12 * 3600  # after which a page asks for the token again
+WRONG_TOKENS = 10  # different wrong tokens that an address may send in WINDOW seconds
+WINDOW = 60.0
 TOKEN = "IFQA_TOKEN"  # noqa: S105 - the variable's name
 SESSION = "/v1/session"
 PROBES = ("/healthz", "/readyz")  # a cluster may call them by any host name
@@ -44,13 +48,47 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+class WrongTokens:
+    """The wrong tokens of the last minute by address, so that nobody can try tokens until one is right.
+
+    A client with an outdated token sends the same one again and again, which counts once: behind a proxy all clients have one
+    address, and such a client must not lock the others out.
+    """
+
+    def __init__(self) -> None:
+        self._tries: dict[str, dict[bytes, float]] = {}  # address -> hash of a wrong token -> when it came
+
+    def add(self, address: str, token: str) -> None:
+        """Note a wrong token."""
+        self._forget()
+        self._tries.setdefault(_network(address), {})[_digest(token)] = time.monotonic()
+
+    def seconds_to_wait(self, address: str) -> int:
+        """Seconds until tokens from this address are looked at again; 0 if they are."""
+        self._forget()
+        times = self._tries.get(_network(address), {}).values()
+        if len(times) < WRONG_TOKENS:
+            return 0
+        return int(min(times) + WINDOW - time.monotonic()) + 1
+
+    def _forget(self) -> None:
+        oldest = time.monotonic() - WINDOW
+        for address, tries in list(self._tries.items()):
+            recent = {token: at for token, at in tries.items() if at > oldest}
+            if recent:
+                self._tries[address] = recent
+            else:
+                del self._tries[address]
+
+
 @dataclass(frozen=True)
 class Guard:
     """The access rules of a server."""
 
     hosts: Collection[str] = ()  # allowed host names and addresses besides loopback
     token: str = field(default="", repr=False)  # the token that a request needs; empty only on loopback
-    session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # a signed-in page's cookie
+    wrong_tokens: WrongTokens = field(default_factory=WrongTokens, repr=False)
+    _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)  # signs the cookies of this process
 
     def calls_us(self, headers: Mapping[str, str], path: str) -> bool:
         """Whether the Host header names this server; always true for a probe."""
@@ -62,19 +100,41 @@ class Guard:
         origin = headers.get("origin")
         return origin is not None and _network_location(origin) != headers.get("host", "").lower()
 
-    def admits(self, headers: Mapping[str, str], path: str) -> bool:
-        """Whether the request has the token or the session cookie, or needs neither."""
+    def seconds_to_wait(self, headers: Mapping[str, str], path: str, address: str) -> int:
+        """Seconds that an address with too many wrong tokens has to wait before it may send another; else 0."""
+        brings_token = path == SESSION or ("authorization" in headers and path not in PROBES)
+        return self.wrong_tokens.seconds_to_wait(address) if self.token and brings_token else 0
+
+    def admits(self, headers: Mapping[str, str], path: str, address: str) -> bool:
+        """Whether the request has the token or the session cookie, or needs neither; notes a wrong token."""
         if not self.token or path in _OPEN or path.startswith("/static/"):
             return True
         from starlette.requests import cookie_parser  # the command line imports this module without the extra
 
         scheme, _, credentials = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            return self.is_token(credentials.strip())
-        return _equal_in_constant_time(cookie_parser(headers.get("cookie", "")).get(COOKIE, ""), self.session)
+            return self.is_token(credentials.strip(), address)
+        return self._is_session(cookie_parser(headers.get("cookie", "")).get(COOKIE, ""))
 
-    def is_token(self, text: str) -> bool:
-        return bool(self.token) and _equal_in_constant_time(text, self.token)
+    def is_token(self, text: str, address: str) -> bool:
+        """Whether a text is the token; a wrong one is noted for its address."""
+        right = bool(self.token) and _equal_in_constant_time(text, self.token)
+        if not right:
+            self.wrong_tokens.add(address, text)
+        return right
+
+    def new_session(self) -> str:
+        """The cookie of a page that has shown the token: when it ends, in seconds since 1970, and a signature."""
+        return self._sign(int(time.time()) + SESSION_SECONDS)
+
+    def _is_session(self, cookie: str) -> bool:
+        end = cookie.partition(".")[0]
+        if not (end.isascii() and end.isdecimal() and len(end) < 20):
+            return False
+        return _equal_in_constant_time(cookie, self._sign(int(end))) and time.time() < int(end)
+
+    def _sign(self, end: int) -> str:
+        return f"{end}.{hmac.new(self._key, str(end).encode(), hashlib.sha256).hexdigest()}"
 
 
 def _network_location(origin: str) -> str | None:
@@ -92,9 +152,21 @@ def host_name(location: str) -> str:
     return (match[1] or match[2]).lower().rstrip(".") if match else ""
 
 
+def _network(address: str) -> str:
+    """What counts as one address: of IPv6 the first 64 bits, which a provider gives to one customer."""
+    try:
+        version = ip_address(address).version
+    except ValueError:
+        return address
+    return str(ip_network(f"{address}/64", strict=False)) if version == 6 else address
+
+
 def _equal_in_constant_time(text: str, secret: str) -> bool:
-    digests = [hashlib.sha256(string.encode("utf-8", "surrogatepass")).digest() for string in (text, secret)]
-    return hmac.compare_digest(*digests)
+    return hmac.compare_digest(_digest(text), _digest(secret))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def check_token(token: str, source: str) -> str:

@@ -5,12 +5,14 @@ import logging
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 from blocking_reader import BATCHES
 from serving_system import HOSTILE, TOKEN, client, small
 
 from ifqa.errors import IfqaError
+from ifqa.serve import security
 from ifqa.serve.limits import cap_cost
 from ifqa.serve.middleware import JsonFormatter
 from ifqa.serve.security import POLICY, Guard, check_token, make_guard
@@ -79,6 +81,68 @@ def test_the_page_shows_the_token_once_and_has_a_cookie_then(guarded):
     assert guarded.post("/v1/ask", json=QUESTION, headers={"cookie": value + "x"}).status_code == 401
 
 
+def sign_in(web, token):
+    return web.post("/v1/session", json={"token": token})
+
+
+def test_a_cookie_ends_after_twelve_hours(guarded, monkeypatch):
+    shown = sign_in(guarded, TOKEN)
+    assert "max-age=43200" in shown.headers["set-cookie"].lower()
+    cookie = {"cookie": shown.headers["set-cookie"].partition(";")[0]}
+    now = time.time()
+    monkeypatch.setattr(security.time, "time", lambda: now + 43_199)
+    assert guarded.get("/v1/about", headers=cookie).status_code == 200
+    monkeypatch.setattr(security.time, "time", lambda: now + 43_201)
+    assert guarded.get("/v1/about", headers=cookie).status_code == 401
+
+
+@pytest.mark.parametrize("forged", ["", "9999999999", "9999999999.", "x.y", "-1.x", "9" * 40 + ".x"])
+def test_a_forged_cookie_is_refused(guarded, forged):
+    assert guarded.get("/v1/about", headers={"cookie": f"ifqa-session={forged}"}).status_code == 401
+
+
+def test_after_ten_wrong_tokens_even_the_right_one_is_not_looked_at(guarded):
+    statuses = [sign_in(guarded, f"wrong token {n}").status_code for n in range(11)]
+    assert statuses == [401] * 10 + [429]
+    refused = sign_in(guarded, TOKEN)
+    assert refused.status_code == 429
+    assert 0 < int(refused.headers["retry-after"]) <= 60
+    assert guarded.get("/v1/about", headers=bearer(TOKEN)).status_code == 429
+
+
+def test_wrong_tokens_in_a_header_count_too(guarded):
+    statuses = [guarded.get("/v1/about", headers=bearer(f"wrong-{n}")).status_code for n in range(11)]
+    assert statuses == [401] * 10 + [429]
+
+
+def test_tokens_are_looked_at_again_after_a_minute(guarded, monkeypatch):
+    for number in range(10):
+        sign_in(guarded, f"wrong token {number}")
+    later = time.monotonic() + 61
+    monkeypatch.setattr(security.time, "monotonic", lambda: later)
+    assert sign_in(guarded, TOKEN).status_code == 204
+
+
+def test_a_client_with_an_outdated_token_locks_nobody_out(guarded):
+    assert {sign_in(guarded, "an outdated token").status_code for _ in range(30)} == {401}
+    assert sign_in(guarded, TOKEN).status_code == 204
+
+
+def test_a_signed_in_page_goes_on_while_somebody_tries_tokens(guarded):
+    cookie = {"cookie": sign_in(guarded, TOKEN).headers["set-cookie"].partition(";")[0]}
+    for number in range(12):
+        sign_in(guarded, f"wrong token {number}")
+    assert guarded.get("/v1/about", headers=cookie).status_code == 200
+
+
+def test_addresses_of_one_ipv6_network_count_together():
+    wrong = security.WrongTokens()
+    for number in range(10):
+        wrong.add(f"2001:db8::{number}", str(number))
+    assert wrong.seconds_to_wait("2001:db8::ffff") > 0
+    assert wrong.seconds_to_wait("2001:db8:0:1::1") == 0
+
+
 def test_every_response_has_the_headers_of_safety(guarded):
     for response in (guarded.get("/"), guarded.get("/v1/about"), guarded.get("/x", headers={"host": "evil.example"})):
         headers = [response.headers[name] for name in ("content-security-policy", "x-content-type-options")]
@@ -110,7 +174,7 @@ def test_another_address_than_loopback_wants_a_token(monkeypatch, tmp_path):
             make_guard(host)
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     guard = make_guard("192.168.1.5", token_file=tmp_path / "token")
-    assert (guard.hosts, guard.is_token(TOKEN)) == ({"192.168.1.5"}, True)
+    assert (guard.hosts, guard.is_token(TOKEN, "10.0.0.1")) == ({"192.168.1.5"}, True)
     monkeypatch.setenv("IFQA_TOKEN", TOKEN)
     with pytest.raises(IfqaError, match="--allow-host NAME"):
         make_guard("0.0.0.0")
