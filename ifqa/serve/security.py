@@ -88,7 +88,7 @@ class Guard:
     hosts: Collection[str] = ()  # allowed host names and addresses besides loopback
     token: str = field(default="", repr=False)  # the token that a request needs; empty only on loopback
     wrong_tokens: WrongTokens = field(default_factory=WrongTokens, repr=False)
-    _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)  # signs the cookies of this process
+    _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)  # signs the cookies
 
     def calls_us(self, headers: Mapping[str, str], path: str) -> bool:
         """Whether the Host header names this server; always true for a probe."""
