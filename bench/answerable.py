@@ -92,12 +92,14 @@ def read_twice(system: System, experiment: Experiment, passages: int = 0) -> lis
     if experiment.retriever is None or experiment.reader is None:
         raise ConfigError(f"experiment {experiment.name} has no [retriever] or no [reader]; name one with both")
     Artifact(experiment.folder / "retrieve").require(f"ifqa retrieve {experiment.name}")
-    questions, count = Run(experiment).questions, passages or experiment.reader["passages"]
+    questions = Run(experiment).questions
+    count = passages or experiment.reader["passages"]
     rankings = list(passages_of(experiment, rankings_of(experiment, questions)))
     readings: list[Reading] = []
     with bar("reading twice", len(questions)) as advance:
         for start in range(0, len(questions), 32):
-            batch, full = questions[start : start + 32], rankings[start : start + 32]
+            batch = questions[start : start + 32]
+            full = rankings[start : start + 32]
             reduced = [without_gold(*pair) for pair in zip(batch, full, strict=True)]
             for removed, batch_rankings in ((False, full), (True, reduced)):
                 for question, ranking in zip(batch, batch_rankings, strict=True):
@@ -122,7 +124,8 @@ def read_all(
                 "the reader gives no confidence; for the span reader: ifqa train calibration --to WEIGHTS"
             )
         answer = prediction.answer or prediction.candidate
-        confidence, answerable = prediction.confidence or 0.0, prediction.answerable or 0.0
+        confidence = prediction.confidence or 0.0
+        answerable = prediction.answerable or 0.0
         gold_read = any(covers(passage.text, gold) for passage in ranking for gold in question.gold_passages)
         right = bool(answer and exact_match(answer, question.answers))
         readings.append(Reading(question.id, question.text, removed, gold_read, answer, confidence, answerable, right))

@@ -105,9 +105,11 @@ def table(ranks: Mapping[str, Sequence[int]]) -> str:
     """A Markdown table with a row for each query; p compares reciprocal ranks with those of "question" and of "names"."""
     heads = [*(f"@{k}" for k in CUTOFFS), "MRR", "p, question", "p, names", "better, worse, same"]
     lines = [f"| query | {' | '.join(heads)} |", "|---|" + "---|" * len(heads)]
-    baseline, names = reciprocal(ranks["question"]), reciprocal(ranks["names"])
+    baseline = reciprocal(ranks["question"])
+    names = reciprocal(ranks["names"])
     for query, query_ranks in ranks.items():
-        recalls, rr = ([float(0 < rank <= k) for rank in query_ranks] for k in CUTOFFS), reciprocal(query_ranks)
+        recalls = ([float(0 < rank <= k) for rank in query_ranks] for k in CUTOFFS)
+        rr = reciprocal(query_ranks)
         cells = [percent(mean_interval(scores)) for scores in (*recalls, rr)]
         ps = [f"{paired_randomization(rr, other):.4f}" for other in (baseline, names)]
         counts = "{}, {}, {}".format(*count_wins(rr, baseline))

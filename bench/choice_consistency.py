@@ -59,7 +59,9 @@ class ConsistentChoice(Choice):
         import torch.nn.functional as F
 
         def loss(model: "nn.Module", inputs: Features) -> "Tensor":
-            right, first, second = inputs.pop("right"), inputs.pop("first"), inputs.pop("second")
+            right = inputs.pop("right")
+            first = inputs.pop("first")
+            second = inputs.pop("second")
             scores = logits(model, inputs).float()
             log_shares = scores.log_softmax(-1).gather(1, right[:, None]).squeeze(1)
             difference = (log_shares[first] - log_shares[second]).abs().sum() / max(1, len(first))
@@ -83,7 +85,9 @@ class ConsistentChoice(Choice):
 def partners(question: Question) -> list[Question]:
     """The questions with the opposite change, effect, or both, as far as the lexicon has a word to turn."""
     change, effect = split_stem(question.text)
-    answer, other_change, other_effect = question.answers[0], opposite(change), opposite(effect)
+    answer = question.answers[0]
+    other_change = opposite(change)
+    other_effect = opposite(effect)
     texts = [(other_change, effect, True), (change, other_effect, True), (other_change, other_effect, False)]
     return [
         replace(

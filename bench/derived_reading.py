@@ -96,7 +96,8 @@ def main() -> None:
         parser.add_argument(f"--{kind}", type=int, default=count, help="most questions of this kind")
     parser.add_argument("--seed", type=int, default=0, help="of the draws")
     arguments = parser.parse_args()
-    rows, draw = [row for _, row in read_jsonl(arguments.reading)], random.Random(arguments.seed)
+    rows = [row for _, row in read_jsonl(arguments.reading)]
+    draw = random.Random(arguments.seed)
     kinds: dict[str, list[Row]] = {kind: [] for kind in COUNTS}
     kinds["plain"] = rows
     for number, (row, contexts) in enumerate(zip(rows, nearest_contexts(rows), strict=True)):
@@ -152,7 +153,9 @@ def nearest_contexts(rows: Sequence[Row]) -> Iterator[list[str]]:
 
 def suppose(row: Row, draw: random.Random) -> tuple[str, str]:
     """The question with a supposition that moves its answer, and that answer; empty unless it is a single number."""
-    question, context, answer = row["question"], row["context"], row["answers"][0]
+    question = row["question"]
+    context = row["context"]
+    answer = row["answers"][0]
     start = context.find(answer)
     inside = [number for number in find_numbers(context) if start <= number.start and number.end <= start + len(answer)]
     if (
@@ -176,7 +179,8 @@ def suppose(row: Row, draw: random.Random) -> tuple[str, str]:
 
 def draw_step(number: Number, question: str, draw: random.Random) -> tuple[str, int] | None:
     """A supposition, and the place of its result in `compute_answers`: 0 for a sum or a product, 1 for a difference."""
-    unit, side = number.unit.rstrip("?"), 0 if draw.random() < 0.55 else 1
+    unit = number.unit.rstrip("?")
+    side = 0 if draw.random() < 0.55 else 1
     if unit in MOMENT_STEPS:
         period, most = draw.choice(MOMENT_STEPS[unit])
         count = draw.randint(1, most)

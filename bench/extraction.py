@@ -70,7 +70,8 @@ def python_docx(path: Path) -> str:
 def python_pptx(path: Path) -> str:
     from pptx import Presentation
 
-    texts, waiting = list[str](), list[Any]()
+    texts = list[str]()
+    waiting = list[Any]()
     for slide in Presentation(str(path)).slides:
         waiting += slide.shapes
         texts += [slide.notes_slide.notes_text_frame.text] if slide.has_notes_slide else []
@@ -240,14 +241,17 @@ def compare(folder: Path, show: int, kinds: list[str]) -> None:
             lost = list[tuple[str, str]]()
             for path in files:
                 try:
-                    text, their_text = ours(path), read(path)
+                    text = ours(path)
+                    their_text = read(path)
                 except (UnreadableFile, subprocess.CalledProcessError, csv.Error, KeyError, ValueError) as error:
                     print(f"  {path}: {error}", file=sys.stderr)
                     continue
                 count += 1
-                reference, our_sentences = list(sentences(their_text)), list(sentences(text))
+                reference = list(sentences(their_text))
+                our_sentences = list(sentences(text))
                 lost += [(path.name, sentence) for sentence in missing_sentences(reference, words(text))]
-                total, our_total = total + len(reference), our_total + len(our_sentences)
+                total = total + len(reference)
+                our_total = our_total + len(our_sentences)
                 added += len(missing_sentences(our_sentences, words(their_text)))
             recall = f"{1 - len(lost) / total:.4f}" if total else ""
             cells = f"{total:,} | {len(lost):,} | {recall} | {added:,} of {our_total:,}"

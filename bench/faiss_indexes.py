@@ -66,7 +66,8 @@ def main() -> None:
 
 def recall(arguments: argparse.Namespace) -> None:
     corpus = Path("indexes") / arguments.corpus
-    folder, store = corpus / arguments.index, PassageStore(corpus / "passages")
+    folder = corpus / arguments.index
+    store = PassageStore(corpus / "passages")
     vectors = Shards(folder)
     shape = (len(vectors), vectors.dimension())
     questions = open_benchmark("ifqa").questions(arguments.split)
@@ -125,7 +126,9 @@ def memory(arguments: argparse.Namespace) -> None:
 
 
 def write_random(folder: Path, count: int, dimension: int) -> None:
-    writer, draw, keys = ShardWriter(folder), np.random.default_rng(0), {}
+    writer = ShardWriter(folder)
+    draw = np.random.default_rng(0)
+    keys = {}
     for number, start in enumerate(range(0, count, 4096)):
         rows = draw.standard_normal((min(4096, count - start), dimension)).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)

@@ -116,7 +116,8 @@ def measure_reading(model: Any, shape: str, passages: int, top: float, arguments
             continue
         rate = rates[way.name] = best["rate"]
         work = ways.flops(model, inputs, arguments.answer if way.answers else 0) / questions
-        share, tokens_rate = work * rate / top, int(inputs.mask.sum()) / questions * rate
+        share = work * rate / top
+        tokens_rate = int(inputs.mask.sum()) / questions * rate
         ratios = [f"{rate / rates[name]:.2f}" if name in rates else "" for name in (ways.FP32, ways.BF16)]
         cells = [f"{each:,.{2 if each < 100 else 0}f}" for each in (rate, rate * passages)]
         cells += [f"{tokens_rate:,.0f}", _gigabytes(best["memory"]), f"{100 * share:.1f} %", *ratios]
@@ -159,7 +160,8 @@ def _timed(
 
 def measure_training(model: Any, shape: str, passages: int, top: float, arguments: Any) -> Iterator[dict[str, Any]]:
     """Print the table of training, with and without recomputing the encoder's layers."""
-    device, generator = model.device, torch.Generator().manual_seed(arguments.seed)
+    device = model.device
+    generator = torch.Generator().manual_seed(arguments.seed)
     ids = torch.randint(3, ways.VOCABULARY, (passages, ways.LENGTH), generator=generator)
     inputs = ways.Inputs(ids, torch.ones_like(ids, dtype=torch.bool), passages)
     inputs.mask[0, -1] = False  # without padding, attention would skip the mask that real passages need
@@ -167,7 +169,8 @@ def measure_training(model: Any, shape: str, passages: int, top: float, argument
     batch |= {"counts": torch.tensor([passages]), "labels": ids[:1, : arguments.answer].to(device)}
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=device.type == "cuda")
-    work, encoder = ways.flops(model, inputs, arguments.answer), ways.flops(model, inputs, 0)
+    work = ways.flops(model, inputs, arguments.answer)
+    encoder = ways.flops(model, inputs, 0)
 
     def step() -> None:
         with torch.autocast(device.type, torch.bfloat16):
@@ -200,7 +203,8 @@ def measure_training(model: Any, shape: str, passages: int, top: float, argument
             continue
         seconds = statistics.median(times)
         share = (3 * work + recompute * encoder) / seconds / top
-        rate, gigabytes = f"{ids.numel() / seconds:,.0f}", _gigabytes(memory[0])
+        rate = f"{ids.numel() / seconds:,.0f}"
+        gigabytes = _gigabytes(memory[0])
         print(f"{line} {seconds:.3f} | {rate} | {gigabytes} | {100 * share:.1f} % |", flush=True)
         yield row | {"seconds": times, "memory": memory[0], "share": share}
 

@@ -85,7 +85,8 @@ def original(
         if drop:
             hidden, mask = fuse_passages(hidden, mask, [part.per_question] * part.questions)
         else:
-            hidden, mask = hidden.view(part.questions, -1, hidden.shape[-1]), mask.view(part.questions, -1)
+            hidden = hidden.view(part.questions, -1, hidden.shape[-1])
+            mask = mask.view(part.questions, -1)
         encoded = BaseModelOutput(last_hidden_state=hidden)
         output = model.generate(encoder_outputs=encoded, attention_mask=mask, generation_config=config)
         generated = output.sequences[:, 1:]
@@ -133,7 +134,8 @@ def encoder_alone(model: Any, data: Inputs, at_a_time: int, tokens: int, room: B
 
 
 FP32, BF16 = "the original: float32, padded to 250, eager attention", "the original in bfloat16"
-FP32_BEST, BF16_BEST = f"{FP32}, questions together", f"{BF16}, questions together"
+FP32_BEST = f"{FP32}, questions together"
+BF16_BEST = f"{BF16}, questions together"
 OURS = "+ batches of like length by a budget of tokens: ours"
 WAYS = [
     Way(FP32, original, "float32", "eager", (1,)),
@@ -159,7 +161,8 @@ def check() -> None:
         for name, weight in model.named_parameters():
             if weight.dim() > 1 and "shared" not in name:
                 weight.mul_(3.0)  # makes answers depend on the passages
-    inputs, first = draw(5, 4, 0), None
+    inputs = draw(5, 4, 0)
+    first = None
     limits = BatchLimits(400, 1500)  # more than one batch of each kind
     for way in (way for way in WAYS if way.answers):
         model.set_attn_implementation(way.attention)
@@ -208,7 +211,8 @@ def draw(questions: int, passages: int, seed: int) -> Inputs:
 def flops(model: Any, data: Inputs, tokens: int) -> int:
     """FLOPs of reading, by the formula in `fid.py`; `tokens` of an answer, 0 for the encoder alone."""
     config = model.config
-    size, inner = config.d_model, config.num_heads * config.d_kv
+    size = config.d_model
+    inner = config.num_heads * config.d_kv
     encoder, decoder = (
         sum(weight.numel() for name, weight in stack.block.named_parameters() if name.endswith("weight") and weight.dim() > 1
             and "relative" not in name)

@@ -18,8 +18,10 @@ from ifqa.scoring.statistics import mean_interval
 
 def equal_pair(a, b, rng):
     """Two systems between which only chance decides."""
-    first, second = copy.copy(a), copy.copy(b)
-    first.rows, second.rows = {}, {}
+    first = copy.copy(a)
+    second = copy.copy(b)
+    first.rows = {}
+    second.rows = {}
     for question_id, row in a.rows.items():
         rows = [row, b.rows[question_id]]
         rng.shuffle(rows)
@@ -45,7 +47,9 @@ def main():
     parser.add_argument("--loss", type=float, default=3.0, help="in percent of the questions")
     options = parser.parse_args()
     a, b = (ScoredExperiment(load_experiment(name)) for name in (options.first, options.second))
-    rng, alarms, noticed = random.Random(0), [], []
+    rng = random.Random(0)
+    alarms = []
+    noticed = []
     for _ in range(options.pairs):
         first, second = equal_pair(a, b, rng)
         gate = judge(first, second)

@@ -72,7 +72,8 @@ def ask(arguments: argparse.Namespace, folder: str, questions: Sequence[Question
     """Ask about a folder of `docs`; returns the reader's threshold of `answerable` for English too."""
     work = arguments.folder / f"work-{arguments.language or 'detected'}"
     (work / "indexes").mkdir(parents=True, exist_ok=True)
-    name, docs = folder or "all", (arguments.folder / "docs" / folder).resolve()
+    name = folder or "all"
+    docs = (arguments.folder / "docs" / folder).resolve()
     sources = {"passages": {"sources": [{"format": "documents", "path": str(docs)}]}}
     language = {"language": arguments.language} if arguments.language else {}
     corpus = {**language, **sources, "index": {"bm25": {"retriever": "bm25"}}}
@@ -82,7 +83,8 @@ def ask(arguments: argparse.Namespace, folder: str, questions: Sequence[Question
         rankings = system.retrieve(questions, DEPTH)
         answers = defaults = [Answer(question, "") for question in questions]
         if not search:
-            answers, defaults = system.answer(questions, threshold=0), system.answer(questions)
+            answers = system.answer(questions, threshold=0)
+            defaults = system.answer(questions)
         least = system.reader.answerable_threshold
     ranks = []
     for question, ranking in zip(questions, rankings, strict=True):
@@ -118,16 +120,20 @@ def right(answer: Answer) -> float:
 
 def best_threshold(answers: Sequence[Answer]) -> tuple[float, float]:
     """The confidence from which on right answers exceed wrong ones most, and by how many."""
-    best, gain, total = 1.0, 0.0, 0.0
+    best = 1.0
+    gain = 0.0
+    total = 0.0
     for answer in sorted(answers, key=lambda answer: -(answer.confidence or 0.0)):
         total += 2 * right(answer) - 1
         if total > gain:
-            best, gain = answer.confidence or 0.0, total
+            best = answer.confidence or 0.0
+            gain = total
     return best, gain
 
 
 def row_json(row: Row) -> dict[str, object]:
-    answer, question = row.answer, row.question
+    answer = row.answer
+    question = row.question
     facts = {"id": question.id, "question": question.text, "answers": list(question.answers), "rank": row.rank}
     return facts | {"answer": answer.text, "confidence": answer.confidence, "default": row.default.text}
 

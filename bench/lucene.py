@@ -57,7 +57,8 @@ def main() -> None:
 
 def rankings(questions: Sequence[Question], index: Path, store: PassageStore) -> Iterator[tuple[str, list[list[Hit]]]]:
     """Each row: its name, and the questions' rankings."""
-    queries, bm25 = rewrite_questions(questions, "names"), load_plugin("retriever", "bm25")
+    queries = rewrite_questions(questions, "names")
+    bm25 = load_plugin("retriever", "bm25")
     default = bm25(index)
     first: list[list[Hit]] = default.search(queries, Ranker.retrieved)
     yield "k1=0.9 b=0.4", first

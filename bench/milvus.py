@@ -46,7 +46,8 @@ def main() -> None:
     arguments = parser.parse_args()
     questions = open_benchmark(arguments.benchmark).questions(arguments.split)[: arguments.limit]
     corpus = Path("indexes") / arguments.corpus
-    passages, dense = corpus / "passages", corpus / "dense"
+    passages = corpus / "passages"
+    dense = corpus / "dense"
     model = {"model": read_json(dense / "dense.json")["model"]} if dense.exists() else {}
     rows: Rows = {"bm25": load_plugin("retriever", "bm25")(corpus / "bm25").search(questions, K)}
     if model:

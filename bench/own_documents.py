@@ -30,7 +30,8 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--times", type=int, default=3, help="how often the last two steps are measured")
     arguments = parser.parse_args()
-    docs, work = arguments.folder / "docs", arguments.folder / "work"
+    docs = arguments.folder / "docs"
+    work = arguments.folder / "work"
     shutil.rmtree(arguments.folder, ignore_errors=True)
     (work / "indexes").mkdir(parents=True)
     write(docs, arguments.files)
@@ -55,7 +56,8 @@ def write(docs: Path, count: int) -> None:
     """Write the files, a hundred in a folder: words of the encyclopedia from random places, so that no two are equal."""
     source = find_resource("sample/encyclopedia.xml")
     assert source
-    words, draw = source.read_text(encoding="utf-8").split(), random.Random(0)
+    words = source.read_text(encoding="utf-8").split()
+    draw = random.Random(0)
     for number in range(count):
         file = docs / f"{number // 100:02d}/{number % 100}.txt"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -75,12 +77,14 @@ def copy_corpus(work: Path) -> int:
 
 def measure(step: str, command: list[str], work: Path) -> tuple[float, float]:
     """Run a command of ifqa, which must succeed; seconds, and CPU seconds with its workers'."""
-    started, null = time.monotonic(), subprocess.DEVNULL
+    started = time.monotonic()
+    null = subprocess.DEVNULL
     child = subprocess.Popen([sys.executable, "-m", "ifqa", *command], cwd=work, stdout=null, stderr=null)
     _, status, usage = os.wait4(child.pid, 0)
     if status:
         raise SystemExit(f"ifqa {' '.join(command)} ended with {os.waitstatus_to_exitcode(status)}")
-    seconds, cpu = time.monotonic() - started, usage.ru_utime + usage.ru_stime
+    seconds = time.monotonic() - started
+    cpu = usage.ru_utime + usage.ru_stime
     print(f"{step}: {seconds:.1f} s, {cpu:.1f} CPU s, {usage.ru_maxrss / 1e6:.2f} GB", flush=True)
     return seconds, cpu
 

@@ -70,7 +70,8 @@ def main() -> None:
     parser.add_argument("--packages", type=Path, help="folder of unpacked packages")
     parser.add_argument("--to", type=Path, help="file for the answers")
     arguments = parser.parse_args()
-    docs, work = arguments.folder / "docs", arguments.folder / "work"
+    docs = arguments.folder / "docs"
+    work = arguments.folder / "work"
     print("\n".join(gather(docs, HERE / f"{arguments.set}-questions-files.tsv", arguments.packages)))
     work.mkdir(exist_ok=True)
     with ifqa.open(docs=docs.resolve(), root=work) as system:
@@ -127,7 +128,8 @@ def ask(system: System, path: Path) -> list[Row]:
             [ranking] = system.retrieve([question], DEPTH)
             files = [place.file for passage in ranking.passages if (place := parse_locator(passage.id))]
             retrieved = any(has_answer(passage.text, question.answers) for passage in ranking.passages)
-            answer, page = system.ask(question), int(record.get("page", 0))
+            answer = system.ask(question)
+            page = int(record.get("page", 0))
             rows.append(Row(question, str(record["file"]), page, files, retrieved, answer, source_of(answer)))
             advance(1)
     return rows
@@ -187,7 +189,8 @@ def percent(interval: tuple[float, float, float]) -> str:
 
 
 def row_json(row: Row) -> dict[str, object]:
-    question, answer = row.question, row.answer
+    question = row.question
+    answer = row.answer
     return {
         "id": question.id, "question": question.text, "answers": list(question.answers), "answer": answer.text,
         "candidate": answer.candidate, "confidence": answer.confidence, "answerable": answer.answerable,

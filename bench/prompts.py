@@ -39,7 +39,8 @@ def draw_questions(path: Path, count: int) -> None:
     questions = ifqa.questions("ifqa", "full-dev")
     numeric = [question for question in questions if is_numeric(question.answers)]
     other = [question for question in questions if not is_numeric(question.answers)]
-    share, draw = round(count * len(numeric) / len(questions)), random.Random(SEED)
+    share = round(count * len(numeric) / len(questions))
+    draw = random.Random(SEED)
     draw.shuffle(numeric)
     draw.shuffle(other)
     drawn = {question.id for question in numeric[:share] + other[: count - share]}
@@ -92,7 +93,8 @@ def main() -> None:
 
 
 def format_row(run: Scores) -> str:
-    em, f1 = run["EM"], run["F1"]
+    em = run["EM"]
+    f1 = run["F1"]
     cells = [f"{em.value:.1f} [{em.low:.1f}, {em.high:.1f}]", f"{f1.value:.1f} [{f1.low:.1f}, {f1.high:.1f}]"]
     cells += [f"{run[f'{part}.EM'].value:.1f}" for part in ("numeric", "other")]
     return " | ".join([*cells, str(run.n_failed)])

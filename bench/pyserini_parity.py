@@ -71,7 +71,8 @@ def run_ours(questions: list[Question], arguments: argparse.Namespace, folder: P
 
 def run_pyserini(questions: list[Question], arguments: argparse.Namespace, folder: Path) -> list[list[tuple[str, str]]]:
     """Pyserini's rankings, in the order and with the six decimals that its command line writes."""
-    topics, output = folder / "topics.json", folder / "pyserini.trec"
+    topics = folder / "topics.json"
+    output = folder / "pyserini.trec"
     topics.write_text(json.dumps({question.id: {"title": question.text} for question in questions}))
     started = time.monotonic()
     index = ["--collection", "JsonCollection", "--generator", "DefaultLuceneDocumentGenerator", "--threads", "1"]

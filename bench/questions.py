@@ -103,7 +103,8 @@ def main() -> None:
                 show(f"{stage:9} {way if stage != 'score' else '-':4}", usage, BYTES[same])
         way = next((way for way in arguments.ways if way != "1"), arguments.ways[0])
         for stage in arguments.kill:
-            path, part = experiment / stage / FILES[stage], experiment / f".{stage}.partial" / FILES[stage]
+            path = experiment / stage / FILES[stage]
+            part = experiment / f".{stage}.partial" / FILES[stage]
             size = path.stat().st_size
             shutil.rmtree(path.parent)
             usage = measure(folder, command(stage, experiment.name, way), part, size // 2)
@@ -156,7 +157,8 @@ def measure(folder: Path, arguments: list[str], grows: Path | None = None, until
             if grows and grows.exists() and grows.stat().st_size >= until:
                 process.send_signal(signal.SIGKILL)
             time.sleep(0.1)
-        usage.status, usage.seconds = process.wait(), time.monotonic() - began
+        usage.status = process.wait()
+        usage.seconds = time.monotonic() - began
     return usage
 
 

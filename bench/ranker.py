@@ -58,17 +58,20 @@ def main() -> None:
     parser.add_argument("--sample", type=int, help="N of the questions, drawn with seed 0")
     parser.add_argument("--to", type=Path, help="file for the weights")
     arguments = parser.parse_args()
-    source, folder = open_benchmark(arguments.benchmark), Path("indexes") / arguments.corpus
+    source = open_benchmark(arguments.benchmark)
+    folder = Path("indexes") / arguments.corpus
     questions = source.questions(arguments.split)
     size = min(arguments.sample or len(questions), len(questions))
     numbers = np.random.default_rng(0).choice(len(questions), size, False)
     questions = [questions[number] for number in sorted(numbers.tolist())]
-    bm25, store = load_plugin("retriever", "bm25")(folder / "bm25"), PassageStore(folder / "passages")
+    bm25 = load_plugin("retriever", "bm25")(folder / "bm25")
+    store = PassageStore(folder / "passages")
     lists = retrieve_lists(source, arguments.split, questions, bm25, store)
 
     folds = assign_folds(questions, FOLDS)
     rows = {"bm25 question": bm25.search(questions, Ranker.retrieved), "bm25 names": lists.hits}
-    columns, options = list(range(len(FEATURES))), (arguments.negatives, arguments.penalty)
+    columns = list(range(len(FEATURES)))
+    options = (arguments.negatives, arguments.penalty)
     rows["ranker"] = cross_rank(lists, folds, columns, *options)
     for number, name in enumerate(FEATURES):
         rows[f"without {name}"] = cross_rank(lists, folds, [*columns[:number], *columns[number + 1 :]], *options)

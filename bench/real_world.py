@@ -37,7 +37,8 @@ def main() -> None:
     parser.add_argument("experiment")
     parser.add_argument("--closed-book", default="", metavar="OTHER", help="an experiment on the same questions")
     arguments = parser.parse_args()
-    name, other = arguments.experiment, arguments.closed_book
+    name = arguments.experiment
+    other = arguments.closed_book
     factual = (
         {answer.question.id: answer.text for answer in ifqa.answers(other)} if other else without_supposition(name)
     )

@@ -77,7 +77,8 @@ def main() -> None:
         rows["ranker weighted"] = ranker.search(questions, K)
     if arguments.rerank:
         chosen = {name: row for name, row in rows.items() if name.split()[1] in arguments.rerank_asked}
-        relevance, depth = CrossEncoder(arguments.model).relevance, arguments.rerank
+        relevance = CrossEncoder(arguments.model).relevance
+        depth = arguments.rerank
         rows |= rerank_rows(chosen, questions, store, relevance, depth)
         if arguments.reader:
             read = rerank_rows(chosen, questions, store, Extractive().relevance, depth, "read")

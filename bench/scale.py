@@ -84,14 +84,17 @@ def main() -> None:
 
 def build(name: str, copies: float) -> dict[str, float]:
     """Write the corpus and build its passages and index; returns the cost."""
-    folder, index = Path("data") / name, Path("indexes") / name
+    folder = Path("data") / name
+    index = Path("indexes") / name
     write_articles(folder, copies)
     sources = ['format = "gold"\nbenchmark = "ifqa"\nsplits = ["full-train", "full-dev"]\n']
     sources += [f'format = "articles"\npath = "{path}"\n' for path in [ARTICLES, *([folder] if copies else [])]]
     corpus = "".join(f"[[passages.sources]]\n{source}\n" for source in sources)
     Path(f"indexes/{name}.toml").write_text(f'{corpus}[index.bm25]\nretriever = "bm25"\n')
     shutil.rmtree(index, ignore_errors=True)
-    before, began, peak = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic(), 0
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.monotonic()
+    peak = 0
     environment = {**os.environ, "IFQA_SCALE": name}
     child = subprocess.Popen([sys.executable, "-m", "ifqa", "index", name, "--quiet"], env=environment)
     while child.poll() is None:
@@ -120,7 +123,8 @@ def write_articles(folder: Path, copies: float) -> None:
 
 def change_names(article: dict[str, str], copy: int, names: Sequence[str], known: frozenset[str]) -> dict[str, str]:
     """An article with another name for each of its names, and numbers shifted by the number of the copy."""
-    draw, renamed = random.Random(f"{copy} {article['id']}"), dict[str, str]()
+    draw = random.Random(f"{copy} {article['id']}")
+    renamed = dict[str, str]()
 
     def rename(match: re.Match[str]) -> str:
         return renamed.setdefault(match[0], draw.choice(names)) if match[0] in known else match[0]

@@ -40,7 +40,10 @@ import ifqa
 sys.path.append(str(Path(__file__).parents[1] / "tests/stand_ins"))
 from openai_server import Reply, serving
 
-IDLE, SLOW, MANY, LIMIT = 1500, 700, 10_000, 20
+IDLE = 1500
+SLOW = 700
+MANY = 10_000
+LIMIT = 20
 SAMPLE = 'benchmark = "sample"\nsplit = "dev"\ncorpus = "sample"\n'
 BM25, STEPS = (f'{SAMPLE}[retriever]\nname = "{name}"\nk = 5\n' for name in ("bm25", "steps"))
 HUNG = """

@@ -52,7 +52,8 @@ def main() -> None:
         exact, auto = ((folder, precision) for precision in PRECISIONS)
         ratio = median(a / b for a, b in zip(seconds[exact], seconds[auto], strict=True))
         pairs = list(zip(answers[exact], answers[auto], strict=True))
-        texts, normal = sum(a != b for a, b in pairs), sum(normalize(a) != normalize(b) for a, b in pairs)
+        texts = sum(a != b for a, b in pairs)
+        normal = sum(normalize(a) != normalize(b) for a, b in pairs)
         differ = f"of {len(pairs)} answers {texts} differ, {normal} after normalising"
         print(f"{folder or 'shipped'}: auto is {ratio:.2f} times as fast; {differ}")
 

@@ -106,7 +106,8 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0, help="for the moments")
     arguments = parser.parse_args()
-    chance, different = random.Random(arguments.seed), 0
+    chance = random.Random(arguments.seed)
+    different = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         tiny_chat.save(folder / "tiny", max_position_embeddings=1024)

@@ -59,7 +59,8 @@ def text(files: list[Path], wikiextractor: str, folder: Path) -> None:
     texts = {profile: {page.id: to_text(page.text, profile) for page in pages} for profile in PROFILES}
     for profile, text in texts.items():
         whole = "\n".join(text.values())
-        words, marks = len(whole.split()), {mark: count for mark in MARKS if (count := whole.count(mark))}
+        words = len(whole.split())
+        marks = {mark: count for mark in MARKS if (count := whole.count(mark))}
         share = sum(marks.values()) / words * 1e4
         numbers = sum(any(map(str.isdigit, token)) for token in tokens(whole))
         print(f"{profile}: {numbers:,} tokens with a digit")
@@ -83,7 +84,8 @@ def text(files: list[Path], wikiextractor: str, folder: Path) -> None:
 def copies_of(path: Path, copies: int, out: Path) -> tuple[Path, float]:
     """Write a multistream dump with copies of a real dump's pages, each copy with new ids; returns its path and MB of XML."""
     xml = bz2.decompress(path.read_bytes()) if path.suffix == ".bz2" else path.read_bytes()
-    pages, start = re.findall(rb"  <page>.*?</page>\n", xml, re.DOTALL), xml.index(b"  <page>")
+    pages = re.findall(rb"  <page>.*?</page>\n", xml, re.DOTALL)
+    start = xml.index(b"  <page>")
     with out.open("wb") as handle, Pool() as pool:
         handle.write(bz2.compress(xml[:start]))
         for streams in pool.imap(_copy, ((pages, copy * (len(pages) + 100)) for copy in range(copies))):
@@ -110,7 +112,8 @@ def ifqa_command(folder: Path, dump: Path, profile: str, workers: int) -> list[s
 
 def cost(command: list[str], folder: Path) -> tuple[float, float]:
     """CPU seconds of a command and its children, and its wall time in seconds."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.monotonic()
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     subprocess.run(command, check=True, capture_output=True, cwd=folder, env=environment)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -155,7 +158,8 @@ def two_workers(dump: Path, folder: Path, rounds: int) -> None:
         for _ in range(rounds):
             for workers in walls:
                 walls[workers].append(cost(ifqa_command(folder, dump, profile, workers), folder)[1])
-        one_process, two = min(walls[1]), min(walls[2])
+        one_process = min(walls[1])
+        two = min(walls[2])
         print(f"{profile}: one process {one_process:.1f} s, two {two:.1f} s: {one_process / two:.2f} x")
 
 
@@ -168,7 +172,8 @@ def memory(dumps: list[tuple[Path, float]], folder: Path) -> None:
         peak, process_peak = 0, 0
         while child.poll() is None:
             sizes = resident(f"IFQA_MEMORY_TEST={dump}".encode())
-            peak, process_peak = max(peak, sum(sizes)), max(process_peak, *sizes, 0)
+            peak = max(peak, sum(sizes))
+            process_peak = max(process_peak, *sizes, 0)
             time.sleep(0.02)
         in_all = f"at most {peak / 1e6:.0f} MB in all processes together"
         print(f"{megabytes:7.1f} MB of XML: {in_all}, {process_peak / 1e6:.0f} MB in one")

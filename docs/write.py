@@ -137,7 +137,8 @@ def marked(page: Path, blocks: Mapping[str, str]) -> str:
 def reference(page: Path) -> str:
     """The page of published values, with the log of measurements."""
     records = tomllib.loads((ROOT / "docs/reference.toml").read_text(encoding="utf-8"))
-    published, systems = [*_expected(), *records.get("published", [])], records.get("system", [])
+    published = [*_expected(), *records.get("published", [])]
+    systems = records.get("system", [])
     blocks = {
         benchmark: _table([row for row in published if row["benchmark"] == benchmark], "source", "compare")
         for benchmark in BENCHMARKS.values()
@@ -151,14 +152,17 @@ def reference(page: Path) -> str:
 def _expected() -> Iterator[dict[str, object]]:
     """The published values that experiments hold, a row for each model that has some."""
     for path in sorted((ROOT / "experiments").glob("*.toml")):
-        settings, rows = tomllib.loads(path.read_text(encoding="utf-8")), {}
-        about, named = settings["about"].partition(": ")[2].rstrip("."), settings.get("questions", ())
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+        rows = {}
+        about = settings["about"].partition(": ")[2].rstrip(".")
+        named = settings.get("questions", ())
         for measure in MEASURES:
             entries = settings.get("expected", {}).get(measure, [])
             for entry in entries if isinstance(entries, list) else [entries]:
                 if entry["source"].startswith(OURS):
                     continue
-                model, others = entry.get("retired"), entry.get("other_set") or ", ".join(named)
+                model = entry.get("retired")
+                others = entry.get("other_set") or ", ".join(named)
                 row = rows.setdefault(
                     model, {"benchmark": BENCHMARKS[settings["benchmark"]], "compare": f"`{path.stem}`"}
                 )

@@ -84,7 +84,8 @@ def _trim(clause: str) -> str:
 def _find_main_clause(masked: str, begin: int) -> tuple[int, int] | None:
     """(end of the if-clause, start of the main clause) at the best break; `begin` is the position after the conjunction."""
     ranked: list[tuple[int, int, int, int]] = []
-    inverted, verb = bool(_INVERTED.match(masked)), _FINITE.search(masked, begin)
+    inverted = bool(_INVERTED.match(masked))
+    verb = _FINITE.search(masked, begin)
     for match in _BREAK.finditer(masked, begin):
         following = _BREAK.search(masked, match.end())
         segment = masked[match.end() : following.start() if following else len(masked)]
@@ -105,7 +106,8 @@ def _rank_segment(segment: str, has_verb: bool) -> int:
     inverts verb and subject ("which would he"), has a noun ("which town would"), or starts with "what", "how" or "why".
     """
     if interrogative := _INTERROGATIVE.match(segment):
-        word, rest = interrogative["wh"].lower(), segment[interrogative.end() :]
+        word = interrogative["wh"].lower()
+        rest = segment[interrogative.end() :]
         if word in ("what", "how", "why") and not re.match(_SUBJECT, rest):
             return 0
         has_noun = word in ("which", "whose") and rest and not re.search(rf"^\w+ {_SUBJECT}|{_FINITE.pattern}", rest)

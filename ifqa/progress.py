@@ -81,7 +81,9 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
     After half a second the bar shows amount, rate and ETA, and what `report` tells of the work within a task. If stderr is not
     a terminal, it prints lines instead: every few seconds at first, then once a minute. The unit "bytes" shows kB and MB.
     """
-    display, ended, started = _display(), Event(), time.monotonic()
+    display = _display()
+    ended = Event()
+    started = time.monotonic()
     task_id = display.add_task(printable_line(label), total=total, visible=False, unit=unit, state="")
     [task] = [task for task in display.tasks if task.id == task_id]
     display.update(task_id, state=_state(task))
@@ -101,7 +103,8 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
 
     def show_report(file: str, done: float, worker: object) -> None:
         nonlocal name
-        name, within[worker] = printable_line(file), done
+        name = printable_line(file)
+        within[worker] = done
         with suppress(KeyError):  # the bar has ended in another thread
             display.update(task_id, description=f"reading {name.rpartition('/')[2]}")
             show()

@@ -369,7 +369,8 @@ class TrainingData:
     def select(self, indices: Sequence[int]) -> "TrainingData":
         """The questions at these indices, with their passages."""
         scores = [self.scores[n] for n in indices] if self.scores else ()
-        questions, rankings = [self.questions[n] for n in indices], [self.rankings[n] for n in indices]
+        questions = [self.questions[n] for n in indices]
+        rankings = [self.rankings[n] for n in indices]
         return replace(self, questions=questions, rankings=rankings, scores=scores)
 
 

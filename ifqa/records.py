@@ -50,7 +50,8 @@ _LATER = ("context", "group", "labels")  # left out of the hash if empty, so tha
 
 def fingerprint_questions(questions: Iterable[Question]) -> str:
     """SHA-256 of all fields of the questions; equal to the fingerprint of {"questions": [...]}."""
-    digest, names = hashlib.sha256(b'{"questions": ['), [field.name for field in fields(Question)]
+    digest = hashlib.sha256(b'{"questions": [')
+    names = [field.name for field in fields(Question)]
     for number, question in enumerate(questions):  # singly, because the JSON of a large split is long
         record = {name: value for name in names if (value := getattr(question, name)) or name not in _LATER}
         digest.update((", " * bool(number) + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())

@@ -162,7 +162,8 @@ def settings_model(
 
 def _setting_type(function: _Function, parameter: inspect.Parameter) -> object:
     """The type of a setting: its annotation, or the type of its default if the annotation is missing or unresolvable."""
-    annotation, default = parameter.annotation, parameter.default
+    annotation = parameter.annotation
+    default = parameter.default
     if isinstance(annotation, str):  # `from __future__ import annotations`
         names = getattr(inspect.unwrap(function), "__globals__", {})
         try:
@@ -177,7 +178,8 @@ def _setting_type(function: _Function, parameter: inspect.Parameter) -> object:
 
 def _checkable_type(kind: object) -> object:
     """The type that checks a value of a file against an annotation; Any if it cannot be checked."""
-    origin, inner = get_origin(kind) or kind, get_args(kind)
+    origin = get_origin(kind) or kind
+    inner = get_args(kind)
     if kind in (bool, int, float, str, NoneType) or origin is Literal:
         return kind
     if kind is Path:
@@ -208,7 +210,8 @@ def _validate(model: type[_Model], values: Section, what: str, where: str = "", 
         if misspelt := get_close_matches(name, [str(key) for key in values if key not in names], n=1):
             raise ConfigError(f"{opening}{unknown_name(what, misspelt[0], names)}")
         raise ConfigError(f"{opening}{what} {name!r} is missing; wanted {_describe_schema(schema)}")
-    value, choices = values[name], _list_choices(schema)
+    value = values[name]
+    choices = _list_choices(schema)
     if choices and isinstance(value, str):
         raise ConfigError(f"{opening}{what} {name!r}: {unknown_name('value', value, choices)}")
     raise ConfigError(f"{opening}{what} {name!r}: wanted {_describe_schema(schema)}, found {value!r:.200}")

@@ -63,7 +63,8 @@ def model_span(
     model: str, provider: str, request: Request, url: str = ""
 ) -> Iterator[Callable[[Completion | None], None]]:
     """Trace a model call with all its retries; the statement gives a function that takes the completion (None: not sent)."""
-    operation, server = "chat" if request.messages else "text_completion", urlsplit(url)
+    operation = "chat" if request.messages else "text_completion"
+    server = urlsplit(url)
     messages = request.messages or (("user", request.text),)
     attributes: Attributes = {
         "gen_ai.operation.name": operation, "gen_ai.provider.name": provider, "gen_ai.request.model": model,

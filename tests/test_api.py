@@ -196,7 +196,8 @@ def test_systems_of_one_root_share_completions_but_not_caps(tmp_path, monkeypatc
             ifqa.open("mine", root=tmp_path, max_cost=0.1) as small,
             ifqa.open("mine", root=tmp_path, max_cost=0.2) as large,
         ):
-            first, second = small.answer(texts), large.answer(texts[10:])
+            first = small.answer(texts)
+            second = large.answer(texts[10:])
             again = large.answer(texts[:1])
     spent = [system.session.llm(Run(system.experiment)).spent for system in (small, large)]
     assert 0 < spent[0].cost <= 0.1 < spent[1].cost <= 0.2

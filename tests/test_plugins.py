@@ -76,7 +76,8 @@ def test_a_class_from_outside_gets_the_rest_of_its_role_and_stays_itself(outside
     assert (plain.__module__, plain.__qualname__, plain.__doc__) == (outside, "Plain", "Answers nothing.")
     assert default_settings(plain.__init__) == {"said": "no"}
     assert plugins.load_plugin("reader", f"{outside}:Plain") is plain
-    whole, heard = plugins.load_plugin("reader", f"{outside}:Whole")(), []
+    whole = plugins.load_plugin("reader", f"{outside}:Whole")()
+    heard = []
     assert (whole.answer([], [], advance=heard.append), whole.chunk, heard) == ([], 2, [0.5])
 
 

@@ -96,7 +96,8 @@ def test_nested_bars_are_shown_below_each_other_and_vanish():
 
 
 def test_lines_take_the_place_of_a_bar_where_there_is_no_terminal(monkeypatch, capsys):
-    seconds, pauses = iter(range(10_000)), []
+    seconds = iter(range(10_000))
+    pauses = []
 
     class Hurried(Event):
         def wait(self, timeout=None):
@@ -125,7 +126,8 @@ def test_work_of_less_than_half_a_second_shows_nothing(capsys):
 
 
 def test_bars_that_overlap_in_threads_leave_no_bar_for_later_reports():
-    first, second = bar("first", 1), bar("second", 1)
+    first = bar("first", 1)
+    second = bar("second", 1)
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)

@@ -36,8 +36,10 @@ def test_every_field_of_a_question_is_in_its_fingerprint(change):
 
 
 def test_a_printed_answer_or_ranking_steers_no_terminal():
-    question, passage = Question("q", "If \x1b[31mred?"), Passage("p\x07", "T", "one\x1b[2J")
-    answer, failed = Answer(question, "ye\x1b[31ms", (passage,)), Answer(question, "", error="it said \x9b2J")
+    question = Question("q", "If \x1b[31mred?")
+    passage = Passage("p\x07", "T", "one\x1b[2J")
+    answer = Answer(question, "ye\x1b[31ms", (passage,))
+    failed = Answer(question, "", error="it said \x9b2J")
     ranking = Ranking(question, (Hit(passage.id, 1.0),), (passage,))
     assert [str(answer), str(failed)] == ["ye\ufffd[31ms", "(no answer: it said \ufffd2J)"]
     assert str(ranking) == "If \ufffd[31mred?\n    1.0000  p\ufffd  one\ufffd[2J"
@@ -45,7 +47,8 @@ def test_a_printed_answer_or_ranking_steers_no_terminal():
 
 
 def test_a_computed_answer_shows_its_numbers_and_marks_them_in_the_passage():
-    passage, other = Passage("p", "T", "Built <in> 1951."), Passage("o", "T", "In 1954 and 1951.")
+    passage = Passage("p", "T", "Built <in> 1951.")
+    other = Passage("o", "T", "In 1954 and 1951.")
     terms = Term("1951", "1951", "passage", 11, 15), Term("<3> later", "3", "question", 0, 9)
     how = Explanation("p", (0, 16), (11, 15), Calculation("1954", "plus", terms))
     answer = Answer(Question("q", "If so?"), "1954", (passage, other), how=how)
@@ -57,7 +60,8 @@ def test_a_computed_answer_shows_its_numbers_and_marks_them_in_the_passage():
 
 
 def test_an_answer_below_the_threshold_is_an_abstention_and_no_failure():
-    sure, unsure = Prediction("q", "a", confidence=0.5), Prediction("q", "a", confidence=0.49)
+    sure = Prediction("q", "a", confidence=0.5)
+    unsure = Prediction("q", "a", confidence=0.49)
     assert sure.abstain_below(0.5) == sure
     assert unsure.abstain_below(0.5) == Prediction("q", "", confidence=0.49, candidate="a")
     assert unsure.abstain_below(0.5).abstain_below(0.9) == unsure.abstain_below(0.5)
@@ -74,7 +78,8 @@ def test_an_answer_below_the_threshold_is_an_abstention_and_no_failure():
 
 
 def test_an_abstention_shows_its_best_candidate_and_confidence():
-    question, passage = Question("q", "If <red>?"), Passage("p", "T", "Jim Lovell flew.")
+    question = Question("q", "If <red>?")
+    passage = Passage("p", "T", "Jim Lovell flew.")
     abstained = Answer(question, "", (passage,), confidence=0.1249, candidate="<Jim> Lovell")
     assert str(abstained).endswith("found in these passages; the best candidate is <Jim> Lovell (confidence 12%))")
     assert "&lt;Jim&gt; Lovell (confidence 12%)" in abstained._repr_html_()

@@ -24,7 +24,8 @@ QUESTION = "If the rope had been cut, who would have hauled the trains?"
 @pytest.fixture
 def exporter(monkeypatch):
     """Keeps the spans in memory."""
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setenv(tracing.ENDPOINT, "http://127.0.0.1:9")
     monkeypatch.setattr(tracing, "_tracer", lambda: provider.get_tracer("ifqa"))
@@ -39,7 +40,8 @@ def test_an_answer_is_traced_with_its_search_and_its_reading(exporter):
     with ifqa.open("sample") as system:
         system.ask(QUESTION)
     spans = by_name(exporter)
-    answer, search = spans["answer sample"], spans["retrieval sample"]
+    answer = spans["answer sample"]
+    search = spans["retrieval sample"]
     assert {spans[name].parent.span_id for name in ("retrieval sample", "read extractive")} == {answer.context.span_id}
     assert search.attributes["gen_ai.operation.name"] == "retrieval"
     assert search.attributes["gen_ai.data_source.id"] == "sample"

@@ -60,7 +60,8 @@ def draw_intervals(axes: "Axes", series: Mapping[str, Mapping[str, Interval]], l
             [max(mean - low, 0) for mean, low, _ in values.values()],
             [max(high - mean, 0) for mean, _, high in values.values()],
         ]
-        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+        colour = COLOURS[number % len(COLOURS)]
+        marker = MARKERS[number % len(MARKERS)]
         axes.errorbar(
             means, rows, xerr=ends, fmt=marker, color=colour, capsize=2, elinewidth=1, clip_on=False, label=title
         )

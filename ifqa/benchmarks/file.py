@@ -132,7 +132,8 @@ def _parse_question(row: dict[str, object], number: str, where: str, prefix: str
         reserved = ", ".join(sorted(_RESERVED))
         raise FormatError(f"{where}: label {invalid!r}: wanted a label without '.' or '@' that is not {reserved}")
     texts = {name: text_field(row, name, where).strip() for name in ("context", "group", *_ORIGIN) if name in row}
-    text, context = text_field(row, "question", where).strip(), texts.get("context", "")
+    text = text_field(row, "question", where).strip()
+    context = texts.get("context", "")
     digest = hashlib.sha256(json.dumps([text, context, *choices]).encode()).hexdigest()
     origin = ((name, texts[name]) for name in _ORIGIN if name in texts)
     return Question(

@@ -137,7 +137,8 @@ def _read_split(path: Path, name: str, split: str) -> tuple[Question, ...]:
     records = read_json(path)
     if not isinstance(records, list):
         raise FormatError(f"{path}: wanted a list of questions, found {type(records).__name__}")
-    prefix, rows = f"{name}/{split}", enumerate(records)
+    prefix = f"{name}/{split}"
+    rows = enumerate(records)
     return tuple(check_unique_ids(path, [_parse_question(row, prefix, f"{path}: question {n}") for n, row in rows]))
 
 
@@ -147,8 +148,10 @@ def _parse_question(record: object, prefix: str, where: str) -> Question:
     index = typed_field(record, "idx", object, where)
     if isinstance(index, bool) or not isinstance(index, int | str) or str(index).split() != [str(index)]:
         raise FormatError(f"{where}: 'idx' must be a number or a word, found {index!r}")
-    name, answers = unicode_text(str(index), "idx", where), texts_field(record, "answers", where)
+    name = unicode_text(str(index), "idx", where)
+    answers = texts_field(record, "answers", where)
     if not answers:
         raise FormatError(f"{where}: 'answers' is empty; wanted at least one answer")
-    text, gold_passages = text_field(record, "question", where), texts_field(record, "context", where)
+    text = text_field(record, "question", where)
+    gold_passages = texts_field(record, "context", where)
     return Question(f"{prefix}/{name}", text, answers, gold_passages)

@@ -84,7 +84,10 @@ class Obedience(Benchmark):
     files_of: ClassVar[dict[str, str]] = {"nq-swap": _NQ_SWAP, **_CONFIQA}
 
     def __init__(self, root: Path = Path()) -> None:
-        self.folder, self._ifqa, self._sample, self._file = root, IfQA(root), Sample(), File(root)
+        self.folder = root
+        self._ifqa = IfQA(root)
+        self._sample = Sample()
+        self._file = File(root)
 
     @property
     def splits(self) -> list[str]:
@@ -153,7 +156,8 @@ class Obedience(Benchmark):
                 )
                 for key in ("cf", "orig")
             )
-            text, context = text_field(record, "question", where), text_field(record, "cf_context", where)
+            text = text_field(record, "question", where)
+            context = text_field(record, "cf_context", where)
             labels = tuple((WORLD, answer) for answer in world)
             yield Question(f"{self.name}/{part}/{number}", text, answers, context=context, labels=labels)
 

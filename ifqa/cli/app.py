@@ -160,7 +160,8 @@ def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
     from ifqa.pipeline.probe import probe as probe_all
     from ifqa.report.result_tables import losses_table
 
-    name, losses = run.experiment.name, probe_all(run, workers)
+    name = run.experiment.name
+    losses = probe_all(run, workers)
     if json:
         options.print_json({"experiment": name, "losses": [asdict(loss) for loss in losses]})
     else:

@@ -65,7 +65,8 @@ def ask(
     if question:
         as_questions([question])
     with open_system(run) as system:
-        searched, reader = system.searched, run.reader["name"]
+        searched = system.searched
+        reader = run.reader["name"]
 
         def show(answer: "Answer") -> int:
             least, answerable = system.thresholds(threshold)

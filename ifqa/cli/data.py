@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from ifqa.models.hub import FetchedModel
 
 _From = Annotated[Path | None, Option("--from", help="Take the files from this folder, offline.", metavar="FOLDER")]
-_QUESTIONS, _TEXTS, _MODELS = "Questions", "Passages", "Models"
+_QUESTIONS = "Questions"
+_TEXTS = "Passages"
+_MODELS = "Models"
 
 
 def _print_lines(lines: Iterable[str]) -> None:

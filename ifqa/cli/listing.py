@@ -44,7 +44,8 @@ def _overview(kinds: Mapping[str, Any], width: int) -> Iterator[str]:
     ]
     rows += [(kind, list(kinds[kind])) for kind in kinds if kind not in ("experiments", "variants")]
     for label, names in rows:
-        text, more = f"{label} ({len(names)}): {', '.join(names)}", f" ... all: ifqa list {label.partition(',')[0]}"
+        text = f"{label} ({len(names)}): {', '.join(names)}"
+        more = f" ... all: ifqa list {label.partition(',')[0]}"
         if names:
             yield from textwrap.wrap(
                 text, max(width, 40), subsequent_indent="  ", break_on_hyphens=False, max_lines=_LINES, placeholder=more

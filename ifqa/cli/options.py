@@ -164,7 +164,8 @@ def with_workers(verb: Verb) -> Verb:
     def arguments(values: Values) -> dict[str, object]:
         from ifqa.workers.pool import Workers
 
-        number, engine = values["number"], values["engine"]
+        number = values["number"]
+        engine = values["engine"]
         return {"workers": Workers(int(engine == "local") if number is None else number, engine)}
 
     return with_options({"number": Annotated[int | None, number], "engine": (Engine, "local")}, arguments)(verb)

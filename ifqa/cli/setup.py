@@ -119,7 +119,8 @@ def doctor(json: Json = False) -> None:
 def _package(name: str, purpose: str, extra: str) -> "Requirement":
     from ifqa.protocols import Requirement
 
-    version, mend = _version(name), f"pip install 'ifqa[{extra}]'" if extra else f"pip install {name}"
+    version = _version(name)
+    mend = f"pip install 'ifqa[{extra}]'" if extra else f"pip install {name}"
     return Requirement(f"{name} {version}, for {purpose}".replace(" ,", ","), "" if version else mend)
 
 

@@ -7,7 +7,11 @@ from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
 from ifqa.scoring.stored_scores import MacroScores, ScoreInterval, ScoresJson, SubsetScores
 from ifqa.settings import NotNegative, check_settings
 
-OK, NEAR, OFF, RETIRED, OTHER_SET = "OK", "near", "off", "model retired", "another test set"
+OK = "OK"
+NEAR = "near"
+OFF = "off"
+RETIRED = "model retired"
+OTHER_SET = "another test set"
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ def parse_expected(value: object, where: str, scheme: ScoringScheme) -> tuple[Ex
     expected = []
     for measure, content in value.items():
         at = f"{where}: [expected.{measure}]"
-        part, parts = measure.rpartition(".")[0], [*(subset.name for subset in scheme.subsets), GOLD_READ]
+        part = measure.rpartition(".")[0]
+        parts = [*(subset.name for subset in scheme.subsets), GOLD_READ]
         if part and part not in parts and not scheme.groups:
             raise unknown_name(f"{at}: subset", part, parts)
         for section in content if isinstance(content, list) else [content]:

@@ -209,7 +209,9 @@ def parse_experiment(
 ) -> Experiment:
     """Parse an experiment; every error message starts with `where`."""
     file = parse_section(ExperimentFile, sections, where)
-    retriever, reader, llm = file.retriever, file.reader, file.llm
+    retriever = file.retriever
+    reader = file.reader
+    llm = file.llm
     if retriever is None and reader is None:
         raise ConfigError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
     plugins = plugins or Plugins(root)
@@ -237,7 +239,9 @@ def _parse_retriever(
 ) -> RetrieverSettings:
     """Check a [retriever] or a part, and fill in the defaults; `k` is the default for its key k."""
     common = parse_section(RetrieverSection, section, f"{where}: {at}")
-    name, plugin, is_part = common.name, plugins.retriever(common.name), at != "[retriever]"
+    name = common.name
+    plugin = plugins.retriever(common.name)
+    is_part = at != "[retriever]"
     settings = plugin_settings("retriever", name, plugin, section, RetrieverSection.model_fields, where)
     filled = check_shape(RetrieverSettings, {"name": name, "k": common.k or k, **settings}, where)
     if is_part:
@@ -245,7 +249,8 @@ def _parse_retriever(
     rewrite_questions([], common.query)  # raises for an unknown query
     if common.query != "question":
         filled["query"] = common.query
-    has_index, has_parts = issubclass(plugin, IndexedRetriever), bool(plugin.default_parts)
+    has_index = issubclass(plugin, IndexedRetriever)
+    has_parts = bool(plugin.default_parts)
     # a retriever over other retrievers sends no query itself
     supported = {
         "weight": is_part,
@@ -261,7 +266,8 @@ def _parse_retriever(
         filled["index"] = common.index or name
     if has_parts:
         default = [{**part, "k": max(filled["k"], part.get("k", 0))} for part in plugin.default_parts]
-        parts, inner = section.get("parts", default), f"[[{at.strip('[]')}.parts]]"
+        parts = section.get("parts", default)
+        inner = f"[[{at.strip('[]')}.parts]]"
         if not isinstance(parts, list) or not parts:
             raise ConfigError(f"{where}: {name!r} wants {inner}, found {parts!r}")
         filled["parts"] = [_parse_retriever(part, where, plugins, inner, filled["k"]) for part in parts]

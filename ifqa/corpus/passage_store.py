@@ -176,7 +176,8 @@ def read_at(handle: BinaryIO, location: int) -> Passage:
 def parse_passage(line: bytes, where: str) -> Passage:
     """The passage in a line of a shard; `where` ("file:line") opens the FormatError if the line is not a passage."""
     record = decode_object(line, where, json.loads)
-    passage_id, title = text_field(record, "id", where), typed_field(record, "title", str, where)
+    passage_id = text_field(record, "id", where)
+    title = typed_field(record, "title", str, where)
     return Passage(passage_id, title, typed_field(record, "contents", str, where))
 
 
@@ -211,7 +212,8 @@ def index_ids(shards: Mapping[int, Path]) -> "tuple[NDArray[np.uint64], NDArray[
     """
     import numpy as np
 
-    hashes, locations = array("Q"), array("Q")
+    hashes = array("Q")
+    locations = array("Q")
     with bar("indexing ids", sum(path.stat().st_size for path in shards.values()), unit="bytes") as advance:
         for number, path in shards.items():
             offset = number << OFFSET_BITS

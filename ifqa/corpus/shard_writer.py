@@ -151,7 +151,8 @@ class CorpusWriter:
         return counts | {"shards": len(shards), "left_out": left_out, "bad": len(bad)}
 
     def _is_finished(self, number: int) -> bool:
-        block, path = self._blocks.get(number), shard_path(self.folder, number)
+        block = self._blocks.get(number)
+        path = shard_path(self.folder, number)
         if block is None or block.key != self._keys[number]:
             return False
         if block.revised and not self._revisions_path(number).exists():
@@ -171,7 +172,8 @@ def read_file_records(folder: Path) -> dict[str, FileRecord]:
     """Key -> record of each document in a folder of shards."""
     records = {}
     for block in _read_log(folder / LOG):
-        start, shard = 0, shard_path(folder, block.block)
+        start = 0
+        shard = shard_path(folder, block.block)
         for file in block.files:
             records[file.key] = replace(file, shard=shard, start=start)
             start += file.length

@@ -95,7 +95,8 @@ def read_passages(file: Path) -> Iterator[tuple[Passage, int]]:
         for passage_id, title, text, where in (_read_tsv if ".tsv" in file.suffixes else _read_json)(file, handle):
             if passage_id.split() != [passage_id]:
                 raise FormatError(f"{where}: passage id {passage_id!r}; wanted a non-empty id without white space")
-            title, text = unicode_text(title, "title", where), unicode_text(text, "text", where)
+            title = unicode_text(title, "title", where)
+            text = unicode_text(text, "text", where)
             yield Passage(passage_id, title, text), handle.tell()
 
 
@@ -132,7 +133,8 @@ def open_source(section: SourceSection, root: Path = Path(), questions_of: Quest
     kind = source_class(section)
     if kind is None:
         raise unknown_name("format of a passage source", str(section.get("format", "")), FORMATS)
-    settings, noun = dict(section), f"setting of a {kind.format!r} source"
+    settings = dict(section)
+    noun = f"setting of a {kind.format!r} source"
     del settings["format"]
     check_settings(noun, kind, settings, injected=["questions"], other_keys=["format"])
     source = kind.open(coerce_floats(kind, settings), root, questions_of)
@@ -186,14 +188,19 @@ def estimate_build(sources: Sequence[Source]) -> BuildEstimate:
     passages = disk = reading = working = seen = 0.0
     for source in sources:
         count = size = read = 0
-        seconds, began = 0.0, time.process_time()
+        seconds = 0.0
+        began = time.process_time()
         for unit in source.sample():
             started = time.process_time()
             shard = unit.make_shard()
             seconds += time.process_time() - started
-            count, size, read = count + shard.passages, size + len(shard.lines), read + unit.read
+            count = count + shard.passages
+            size = size + len(shard.lines)
+            read = read + unit.read
         scale = source.size() / read if read else 1.0
-        passages, disk, seen = passages + count * scale, disk + size * scale, seen + read
+        passages = passages + count * scale
+        disk = disk + size * scale
+        seen = seen + read
         reading += (time.process_time() - began - seconds) * scale
         working += seconds * scale
     total = total_size(sources)

@@ -156,7 +156,8 @@ class PassageUnit(WorkUnit):
 
 def passage_units(passages: Iterable[tuple[Passage, int]], where: str) -> Iterator[PassageUnit]:
     """Units of 20,000 passages; each passage comes with the bytes read so far."""
-    iterator, start = iter(passages), 0
+    iterator = iter(passages)
+    start = 0
     while pairs := list(islice(iterator, PASSAGES)):
         end = pairs[-1][1]
         content = [passage for passage, _ in pairs]
@@ -340,7 +341,8 @@ def _raise_error(error: OSError) -> None:
 
 def _describe_file(path: Path, known: KnownFiles) -> tuple[int, int, str]:
     """Bytes, time of change (ns) and SHA-256 of a file; the hash comes from `known` if the other two are the same there."""
-    stat, earlier = path.stat(), known.get(str(path))
+    stat = path.stat()
+    earlier = known.get(str(path))
     if earlier and earlier[:2] == [stat.st_size, stat.st_mtime_ns]:
         return stat.st_size, stat.st_mtime_ns, str(earlier[2])
     return stat.st_size, stat.st_mtime_ns, cached_sha256(path)

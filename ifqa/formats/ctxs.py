@@ -101,7 +101,8 @@ def refuse_pickle(path: Path) -> None:
 
 
 def _parse_ranking(ctxs: list[object], contents: dict[str, str], where: str) -> list[tuple[Passage, float]]:
-    passages, scores = [], []
+    passages = []
+    scores = []
     for number, ctx in enumerate(ctxs, start=1):
         place = f"{where}, passage {number}"
         if not isinstance(ctx, dict):

@@ -66,7 +66,8 @@ def check_unique_ids(path: Path, questions: list[Question]) -> list[Question]:
 
 
 def _parse_file(path: Path, parse: Callable[[dict[str, object], str, int], Question]) -> Iterator[Question]:
-    kind, number = unpacked_suffix(path), 0
+    kind = unpacked_suffix(path)
+    number = 0
     first, lines = tables.read_first_line(path) if kind in tables.TABLE_SUFFIXES else ("", iter(()))
     if kind in tables.TABLE_SUFFIXES and _DPR_ANSWERS.search(first):
         questions = _parse_dpr(path, lines)
@@ -110,7 +111,8 @@ def _parse_dpr(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[Questio
 
 
 def _parse_brief(row: dict[str, object], where: str, number: int) -> Question:
-    group, cell = row.get("dataset"), row.get("causal")
+    group = row.get("dataset")
+    cell = row.get("causal")
     if group is not None and not isinstance(group, str):
         raise FormatError(f"{where}: 'dataset' must be text, found {type(group).__name__}")
     causal = "" if cell is None else str(cell).strip().lower()

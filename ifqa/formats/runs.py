@@ -65,7 +65,8 @@ def _iter_hits(path: Path) -> Iterator[tuple[str, str, Hit]]:
     for number, line in read_lines(path):
         if not line.strip():
             continue
-        fields, where = line.split(), f"{path}:{number}"
+        fields = line.split()
+        where = f"{path}:{number}"
         if len(fields) != 6:
             raise FormatError(f"{where}: wanted 6 fields (question Q0 passage rank score tag), found {len(fields)}")
         question_id, _, passage_id, _, text, _ = fields

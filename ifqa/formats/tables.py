@@ -25,7 +25,8 @@ Row = tuple[str, dict[str, object]]  # "file:line" or "file: entry n", and the r
 
 _COMPRESSED_SUFFIXES = (".gz", ".xz", ".bz2")
 #: Files with typed values, and files with texts only.
-JSON_SUFFIXES, TABLE_SUFFIXES = (".jsonl", ".json", ".parquet"), (".csv", ".tsv", ".txt")
+JSON_SUFFIXES = (".jsonl", ".json", ".parquet")
+TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 _ROWS = 10  # rows of a parquet file in memory: a dictionary-encoded text may be in all of them
 _ROWS_SIZE = 1 << 28  # bytes of these rows; ten articles at MediaWiki's limit are 20 MB
 _ID_COLUMNS = ("id", "idx", "qid", "question_id")
@@ -69,7 +70,8 @@ def read_parquet(
         from pyarrow.parquet import ParquetFile
     except ModuleNotFoundError as error:
         raise MissingInput(f"{file}: parquet needs pyarrow; install it with: pip install 'ifqa[parquet]'") from error
-    number, size = 0, file.stat().st_size
+    number = 0
+    size = file.stat().st_size
     try:
         table = ParquetFile(handle)
         chosen = [name for name in table.schema_arrow.names if columns is None or name in columns]
@@ -133,7 +135,8 @@ def split_line(line: str, delimiter: str, where: str) -> list[str]:
     try:
         return next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error as error:
-        problem, mend = str(error).partition(" - ")[0], "save the file with the line ends of Unix or Windows"
+        problem = str(error).partition(" - ")[0]
+        mend = "save the file with the line ends of Unix or Windows"
         raise FormatError(f"{where}: invalid line ({problem}); {mend}") from error
 
 

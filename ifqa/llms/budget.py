@@ -137,7 +137,8 @@ class Account:
     @property
     def committed_cost(self) -> float:
         """US dollars spent and reserved; 0 if the price is unknown."""
-        prompt, completion = self.spent[0] + self.reserved[0], self.spent[1] + self.reserved[1]
+        prompt = self.spent[0] + self.reserved[0]
+        completion = self.spent[1] + self.reserved[1]
         return self.price.cost(prompt, completion, self.cached_prompt_tokens) if self.price else 0.0
 
     @property
@@ -156,8 +157,10 @@ class UsageMeter:
 
     def __init__(self, llm: LanguageModel, keys: Sequence[Count] = COUNTS) -> None:
         self.counts: Counter[Count] = Counter()
-        self._llm, self._keys = llm, keys
-        self._before, self._tokens = llm.spent, (0, 0)
+        self._llm = llm
+        self._keys = keys
+        self._before = llm.spent
+        self._tokens = (0, 0)
 
     def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
         completions = self._llm.complete(requests, advance=advance)

@@ -281,7 +281,9 @@ class CacheWriter:
     """
 
     def __init__(self, cache: CompletionCache, model: str, requests: Sequence[Request], at_once: int) -> None:
-        self._cache, self._model, self._id = cache, model, secrets.token_hex(8)
+        self._cache = cache
+        self._model = model
+        self._id = secrets.token_hex(8)
         self._unwritten: dict[str, str] = {}
         self._lock = threading.Lock()  # guards the connection
         self._reserve = sum(nlargest(at_once, (_max_bytes(model, request) for request in requests)))
@@ -408,7 +410,9 @@ class RequestBatch:
     def __init__(
         self, cache: CompletionCache, model: str, requests: Sequence[Request], advance: ProgressCallback
     ) -> None:
-        self._requests, self._repeats, self._advance = requests, Counter(requests), advance
+        self._requests = requests
+        self._repeats = Counter(requests)
+        self._advance = advance
         self._completions: dict[Request, Completion] = {}
         self.cached = 0
         for request, completion in cache.get(model, self._repeats).items():

@@ -155,7 +155,8 @@ def key_for(url: str) -> str:
     OPENAI_API_KEY goes to OpenAI, to this machine and to the host of OPENAI_BASE_URL. For another host, IFQA_KEYS names the
     variable that holds its key. No settings file can name it: a shared file could then send any environment variable to any host.
     """
-    host, variable = urlsplit(url).netloc.lower(), KEY
+    host = urlsplit(url).netloc.lower()
+    variable = KEY
     if not is_trusted(url):
         pairs = (entry.partition("=") for entry in os.environ.get(KEYS, "").split())
         known = {name.lower(): named for name, _, named in pairs}

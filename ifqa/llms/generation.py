@@ -41,7 +41,9 @@ class BatchStopping:
         self, requests: Sequence[Request], ends: frozenset[int], decode: Callable[[Sequence[int]], str],
         on_text: TextCallback | None = None,
     ) -> None:  # fmt: skip
-        self._ends, self._decode, self._on_text = ends, decode, on_text
+        self._ends = ends
+        self._decode = decode
+        self._on_text = on_text
         self._stops = [[stop for stop in request.stop if stop] for request in requests]
         self._max_tokens = [request.max_tokens for request in requests]
         self._tokens: list[list[int]] = [[] for _ in requests]

@@ -99,7 +99,8 @@ class HF(LocalModel):
         files = find_causal_lm(model, root)
         if (fetched := MODELS.get(model)) and fetched.caution:
             logger.warning(f"{model}: {fetched.caution}")
-        self.family, self.trained_on = files.family, files.sources
+        self.family = files.family
+        self.trained_on = files.sources
         self.model = load_model(files.folder, device, precision, files.adapter)
         self.tokenizer = load_tokenizer(files.folder, self.model)
         longest = config_number(self.model.config.get_text_config(decoder=True), "max_position_embeddings") or WINDOW
@@ -248,7 +249,8 @@ class HF(LocalModel):
 
         from ifqa.llms.generation import BatchStopping, TokenSampler, enable_grouped_attention
 
-        width, max_tokens = max(len(ids) for _, ids in group), max(request.max_tokens for request, _ in group)
+        width = max(len(ids) for _, ids in group)
+        max_tokens = max(request.max_tokens for request, _ in group)
         device = self.model.device
         requests = [request for request, _ in group]
         stopping = BatchStopping(requests, self._ends, self._decode, on_text)

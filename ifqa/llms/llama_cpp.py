@@ -121,13 +121,16 @@ class LlamaCpp(LocalModel):
 
     def _generate(self, request: Request, on_text: TextCallback | None) -> Completion:
         """A request's completion, from any thread; `on_text` is called with the text after each of its tokens."""
-        text, finish, usage = "", "", {"prompt_tokens": 0, "completion_tokens": 0}
+        text = ""
+        finish = ""
+        usage = {"prompt_tokens": 0, "completion_tokens": 0}
         error: dict[str, Any] = {}
 
         def take(chunk: dict[str, Any]) -> bool:
             """Take a part of the answer; returns whether to stop."""
             nonlocal text, finish, usage, error
-            error, usage = chunk.get("error", error), chunk.get("usage", usage)
+            error = chunk.get("error", error)
+            usage = chunk.get("usage", usage)
             for choice in chunk.get("choices", ()):
                 text += choice.get("text") or choice.get("delta", {}).get("content") or ""
                 finish = choice["finish_reason"] or finish
@@ -168,11 +171,17 @@ def start_server(file: Path, slots: int, window: int, threads: int) -> tuple["Se
         from xllamacpp import CommonParams, Server
     except ImportError as error:
         raise MissingInput(f"{LLAMA_CPP} is missing; {INSTALL}") from error
-    settings, key = CommonParams(), secrets.token_hex()
-    settings.model.path, settings.api_keys = str(file), [key]
-    settings.n_parallel, settings.n_ctx = slots, slots * window
+    settings = CommonParams()
+    key = secrets.token_hex()
+    settings.model.path = str(file)
+    settings.api_keys = [key]
+    settings.n_parallel = slots
+    settings.n_ctx = slots * window
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
-    settings.cache_ram_mib, settings.fit_params, settings.ui, settings.warmup = 0, False, False, False
+    settings.cache_ram_mib = 0
+    settings.fit_params = False
+    settings.ui = False
+    settings.warmup = False
     settings.verbosity = -1
     try:
         server = Server(settings)

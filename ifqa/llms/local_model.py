@@ -14,7 +14,9 @@ class LocalModel(LanguageModel):
 
     def _open_cache(self, folder: Path) -> None:
         self._cache = CompletionCache(folder)
-        self._calls, self._cached, self._tokens = 0, 0, (0, 0)
+        self._calls = 0
+        self._cached = 0
+        self._tokens = (0, 0)
 
     def _set_limits(self, max_tokens: int | None, thinking: Thinking | None, thinking_tokens: int | None) -> None:
         """Keep the settings of thoughts and of a completion's length; `name` then says that the model thinks."""

@@ -11,7 +11,9 @@ from ifqa.models.install import dequantise, gguf_folder, is_dequantised, is_gguf
 from ifqa.storage.files import cached_sha256, read_json, typed_field
 
 LLAMA_CPP = "xllamacpp"  # the package: llama.cpp and its server, in wheels
-ADAPTER, SETTINGS, MANIFEST = "adapter_model.safetensors", "adapter_config.json", "manifest.json"
+ADAPTER = "adapter_model.safetensors"
+SETTINGS = "adapter_config.json"
+MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,9 @@ class ModelFacts(TypedDict):
 
 def read_model_facts(name: str, root: Path = Path()) -> ModelFacts:
     """The names and the training of a model: a name on the hub or at a server, a file, or a folder of weights or an adapter."""
-    names, trained_on, queue = dict[str, None](), dict[str, list[str]](), [name]
+    names = dict[str, None]()
+    trained_on = dict[str, list[str]]()
+    queue = [name]
     while queue:
         if (current := queue.pop()) in names:
             continue
@@ -77,7 +79,9 @@ def describe_exposure(models: Mapping[str, ModelFacts], benchmark: str, root: Pa
 
     A benchmark that the ledger never names, such as the bundled sample, has only the marks of models with a manifest.
     """
-    ledger, seen, unknown = _read_ledger(root), list[str](), list[str]()
+    ledger = _read_ledger(root)
+    seen = list[str]()
+    unknown = list[str]()
     for name, facts in models.items():
         listed = [
             model for model in ledger if any(_matches(part, base) for part in model.names for base in facts["names"])

@@ -14,7 +14,9 @@ from ifqa.storage.files import read_json, write_json
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_FLOAT, _UINT8, _INT8 = 1, 2, 3
+_FLOAT = 1
+_UINT8 = 2
+_INT8 = 3
 _BIAS = "relative_attention_bias.weight"
 _TYPES = {_FLOAT: "<f4", _UINT8: "u1", _INT8: "i1"}
 #: Message -> fields, as name, number, type ("*" for repeated): the part of onnx.proto that holds weights and their users.
@@ -39,7 +41,8 @@ def _model_message() -> Any:
             label = kinds.LABEL_REPEATED if kind[0] == "*" else kinds.LABEL_OPTIONAL
             field = entry.field.add(name=name, number=number, label=label)
             if (kind := kind.lstrip("*")) in _SCHEMA:
-                field.type, field.type_name = kinds.TYPE_MESSAGE, f".ifqa_onnx.{kind}"
+                field.type = kinds.TYPE_MESSAGE
+                field.type_name = f".ifqa_onnx.{kind}"
             else:
                 field.type = getattr(kinds, f"TYPE_{kind.upper()}")
     pool = descriptor_pool.DescriptorPool()
@@ -107,7 +110,8 @@ def _dequantised(file: Path) -> "Iterator[tuple[str, NDArray[np.float32]]]":
         }  # fmt: skip
         for name, tensor in tensors.items():
             if (base := name.removesuffix("_quantized")) != name:
-                zero, scale = tensors[f"{base}_zero_point"].astype(np.float32), tensors[f"{base}_scale"]
+                zero = tensors[f"{base}_zero_point"].astype(np.float32)
+                scale = tensors[f"{base}_scale"]
                 weight = (tensor.astype(np.float32) - zero) * scale
                 yield (users[base], weight.T) if base in users else (base, weight)
             elif name.endswith(".weight"):
@@ -120,7 +124,8 @@ def _array(tensor: Any) -> "NDArray[Any]":
     """The weights of a tensor; empty if they are of no type that a weight or its scale has."""
     if tensor.data_type not in _TYPES:
         return np.empty(0)
-    kind, dims = np.dtype(_TYPES[tensor.data_type]), tuple(tensor.dims)
+    kind = np.dtype(_TYPES[tensor.data_type])
+    dims = tuple(tensor.dims)
     if tensor.raw:
         return np.frombuffer(tensor.raw, kind).reshape(dims)
     return (

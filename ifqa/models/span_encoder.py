@@ -62,7 +62,8 @@ def special_token_ids(folder: Path) -> tuple[list[int], ...]:
 
     if not isinstance(read_json(folder / _TOKENIZER), dict):  # the library does not check this
         raise FormatError(f"{folder / _TOKENIZER}: wanted a JSON object; fetch or copy it again")
-    tokenizer, groups = load_tokenizer(folder), _encoder_class(folder).SPECIAL_TOKENS
+    tokenizer = load_tokenizer(folder)
+    groups = _encoder_class(folder).SPECIAL_TOKENS
     for token in (token for tokens in groups for token in tokens if tokenizer.token_to_id(token) is None):
         raise FormatError(f"{folder / _TOKENIZER} has no token {token}; fetch or copy it again")
     return tuple([n for token in tokens if (n := tokenizer.token_to_id(token)) is not None] for tokens in groups)

@@ -151,7 +151,8 @@ class Encoder(nn.Module):
         return hidden
 
     def _embed(self, ids: Tensor, types: Tensor) -> Tensor:
-        table, first = self.weight("embeddings.position_embeddings.weight"), self.FIRST_POSITION
+        table = self.weight("embeddings.position_embeddings.weight")
+        first = self.FIRST_POSITION
         positions = table[first : first + ids.shape[1]]
         return F.embedding(ids, self.weight("embeddings.word_embeddings.weight")) + positions
 
@@ -167,7 +168,8 @@ class Encoder(nn.Module):
         return output
 
     def _norm(self, inputs: Tensor, name: str) -> Tensor:
-        weight, bias = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
+        weight = self.weight(f"{name}.weight")
+        bias = self.weight(f"{name}.bias")
         return F.layer_norm(inputs, (self.size,), weight, bias, self.epsilon)
 
     def _drop(self, inputs: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -212,7 +214,8 @@ class MPNet(Encoder):
     SPECIAL_TOKENS = (("<s>",), ("</s>", "</s>"), ("</s>",))
 
     def _attention_bias(self, padding: Tensor) -> Tensor:
-        table, positions = self.weight(_BIAS), torch.arange(padding.shape[-1], device=padding.device)
+        table = self.weight(_BIAS)
+        positions = torch.arange(padding.shape[-1], device=padding.device)
         buckets = position_buckets(positions - positions[:, None], len(table))
         return padding + F.embedding(buckets, table).permute(2, 0, 1)  # from [tokens, tokens, heads]
 

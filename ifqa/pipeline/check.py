@@ -125,21 +125,27 @@ def check(
 
 
 def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Finding]:
-    corpus, workers, todo = build.corpus, build.corpus.workers or cores(), list[Work]()
+    corpus = build.corpus
+    workers = build.corpus.workers or cores()
+    todo = list[Work]()
     for name in indexes:
         build.require_index(name)
-    what, count = f"passages of {corpus.name}", 0
+    what = f"passages of {corpus.name}"
+    count = 0
     if build.is_current("passages"):
         count = build.passages["record"]["passages"]
         yield Work(what, True, count)
     else:
         expected = estimate_build(build.sources)
-        count, seconds, memory = round(expected.passages), expected.seconds(workers), expected.memory(workers)
+        count = round(expected.passages)
+        seconds = expected.seconds(workers)
+        memory = expected.memory(workers)
         seen = f"with {pluralize(workers, 'worker')}, estimated from {expected.seen:.1%} of the input"
         todo.append(Work(what, False, count, seconds, expected.disk, memory, note=seen))
         yield todo[0]
     for name in indexes:
-        table, what = corpus.indexes[name], f"index {name} of {corpus.name}"
+        table = corpus.indexes[name]
+        what = f"index {name} of {corpus.name}"
         if build.is_current(name):
             yield Work(what, True)
         elif cost := corpus.plugins.indexed_retriever(table["retriever"]).forecast(count, **build_settings(table)):
@@ -148,7 +154,8 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
             yield todo[-1]
         else:
             yield Work(what)
-    folder, disk = corpus.root.absolute(), sum(part.disk or 0.0 for part in todo)
+    folder = corpus.root.absolute()
+    disk = sum(part.disk or 0.0 for part in todo)
     memory = max([part.memory or 0.0 for part in todo], default=0.0)
     if len(todo) > 1:
         yield Work(f"all of {corpus.name}", False, None, sum(part.seconds or 0 for part in todo), disk, memory)
@@ -224,7 +231,8 @@ def _requests_to_retrieve(run: Run, system: System) -> list[Request]:
     for table in retriever_sections(run.retriever):
         if run.plugins.takes("retriever", table["name"], "llm"):
             parts = [Part(Retriever(), part["k"]) for part in table.get("parts", ())]
-            plugin, settings = run.plugins.retriever(table["name"]), search_settings(table)
+            plugin = run.plugins.retriever(table["name"])
+            settings = search_settings(table)
             llm = system.session.llm(run)
             part = open_plugin(plugin, settings, run.experiment.root, llm=llm, parts=parts, passages=list)
             requests += part.requests(rewrite_questions(run.questions, table.get("query", "question")), table["k"])
@@ -233,7 +241,8 @@ def _requests_to_retrieve(run: Run, system: System) -> list[Request]:
 
 def _passages_to_read(run: Run) -> list[list[Passage]]:
     """The passages of each question for the reader; before retrieval, stand-ins of the usual number and length."""
-    experiment, count = run.experiment, run.reader["passages"]
+    experiment = run.experiment
+    count = run.reader["passages"]
     if experiment.retriever and run.is_current("retrieve"):
         rankings = rankings_of(experiment, run.questions)
         return list(passages_of(experiment, (ranking[:count] for ranking in rankings)))
@@ -243,7 +252,8 @@ def _passages_to_read(run: Run) -> list[list[Passage]]:
 
 def estimate_requests(run: Run, system: System, requests: Sequence[Request], asker: str) -> Work:
     name = f"{run.llm['name']} {run.llm.get('model', '')}".strip()
-    what, estimate = f"llm {name} of the {asker}", system.session.llm(run).estimate(requests)
+    what = f"llm {name} of the {asker}"
+    estimate = system.session.llm(run).estimate(requests)
     if estimate.calls:
         return Work(what, **estimate._asdict())
     note = f"{pluralize(len(requests), 'completion is', 'completions are')} in the cache"
@@ -293,7 +303,9 @@ def _node_requirements(name: str, changes: Mapping[str, object], root: Path) -> 
 
 def requirements(run: Run) -> list[Requirement]:
     """The requirements of an experiment, without duplicates; nothing is loaded."""
-    experiment, plugins, root = run.experiment, run.plugins, run.experiment.root
+    experiment = run.experiment
+    plugins = run.plugins
+    root = run.experiment.root
     needs = [_split_requirement(experiment.benchmark, experiment.split, plugins)]
     if run.corpus:
         needs += _corpus_requirements(run.corpus.corpus, experiment.indexes)
@@ -313,7 +325,8 @@ def _corpus_requirements(corpus: CorpusConfig, indexes: Collection[str]) -> list
         if splits := question_splits(source):
             needs += (_split_requirement(benchmark, split, corpus.plugins) for benchmark, split in splits)
             continue
-        name, remedy = str(source.get("path", f"a source of {corpus.name}")), ""
+        name = str(source.get("path", f"a source of {corpus.name}"))
+        remedy = ""
         try:
             _ = CorpusBuild(replace(corpus, sources=(source,))).sources
         except IfqaError as error:

@@ -34,7 +34,9 @@ from ifqa.workers.pool import Workers, map_tasks
 logger = logging.getLogger(__name__)
 
 Stage = Literal["retrieve", "read"]
-RUN, PASSAGES, PREDICTIONS = "run.trec", "passages.jsonl", "predictions.jsonl"
+RUN = "run.trec"
+PASSAGES = "passages.jsonl"
+PREDICTIONS = "predictions.jsonl"
 _ACTIVITY: Mapping[Stage, str] = {"retrieve": "searching", "read": "reading"}
 
 
@@ -66,16 +68,20 @@ def ask(
     A plugin with a language model sends many requests at a time and counts them against its caps, so it runs in this process
     only. The questions and rankings of `probe` replace the experiment's own.
     """
-    experiment, questions = run.experiment, run.questions
+    experiment = run.experiment
+    questions = run.questions
     folder = experiment.folder / stage
     rankings: Iterator[Sequence[Hit]] = iter(())
     if stage == "read":
-        depth, size = run.reader["passages"], run.plugins.reader(run.reader["name"]).chunk
+        depth = run.reader["passages"]
+        size = run.plugins.reader(run.reader["name"]).chunk
         rankings = (ranking[:depth] for ranking in rankings_of(experiment, questions))
     else:
         size = max(run.plugins.retriever(section["name"]).chunk for section in retriever_sections(run.retriever))
     if probe:
-        folder, questions, rankings = probe.folder, list(probe.questions), iter(probe.rankings)
+        folder = probe.folder
+        questions = list(probe.questions)
+        rankings = iter(probe.rankings)
     # a chunk with failures that can be retried is read again
     log = AppendLog(draft.folder, (RUN, PASSAGES, PREDICTIONS), lambda facts: not facts["usage"].get("retry"))
     total: Facts = {"questions": 0, "hits": 0, "failed": 0, "label": "", "trained_on_them": False, "usage": {}}
@@ -133,7 +139,8 @@ def _results(
     run: Run, stage: Stage, chunks: Iterator[Chunk], parallel: bool, session: Session | None, workers: Workers,
     advance: ProgressCallback,
 ) -> Iterator[ChunkResult]:  # fmt: skip
-    experiment, table = run.experiment, run.retriever if stage == "retrieve" else run.reader
+    experiment = run.experiment
+    table = run.retriever if stage == "retrieve" else run.reader
     if (model := bool(experiment.asks_llm(LLM_STAGES[stage]))) and not workers.alone:
         logger.info(
             f"{experiment.name}: {LLM_STAGES[stage]} {table['name']!r} asks a language model, so this process alone runs it: "
@@ -148,7 +155,8 @@ def _results(
     opening = (experiment.name, as_sections(experiment), root, stage)
     settings = map(dict, retriever_sections(run.retriever) if stage == "retrieve" else [run.reader])
     uses_gpu = any(plugin.get("device", "cpu") != "cpu" for plugin in settings)
-    tasks, devices = (_Task(opening, chunk) for chunk in chunks), len(gpu_names()) if uses_gpu else 0
+    tasks = (_Task(opening, chunk) for chunk in chunks)
+    devices = len(gpu_names()) if uses_gpu else 0
     results = map_tasks(_ask_in_worker, tasks, workers=workers.number, engine=workers.engine, gpus=devices)
     ahead: dict[int, ChunkResult] = {}
     label, number = "", 0
@@ -167,7 +175,8 @@ class ChunkRunner:
     """An experiment's retriever or reader, opened with the first chunk, and its usage since the last chunk."""
 
     def __init__(self, run: Run, stage: Stage, session: Session | None = None) -> None:
-        self._run, self._stage = run, stage
+        self._run = run
+        self._stage = stage
         self._system = System(run, session)
         self._used: StageUsage = {}
 

@@ -36,7 +36,9 @@ from ifqa.workers.pool import Workers
 logger = logging.getLogger(__name__)
 
 VERSION = 1  # raise it when a probe's questions change
-FOLDER, SCORE, LOSSES = "probe", "score", "losses.json"
+FOLDER = "probe"
+SCORE = "score"
+LOSSES = "losses.json"
 _OPENERS = frozenset(
     """a an are at by can could did do does for from had has have how in is might of on the to under was were what when where
     which who whom whose why will with would""".split()
@@ -103,7 +105,8 @@ def probe(run: Run, workers: Workers | None = None) -> list[Loss]:
     A finished probe is not read again, and an interrupted one resumes. A language model's caps hold for all probes together.
     IfqaError if the experiment has no reader or was not run, or if no probe changes a question.
     """
-    experiment, depth = run.experiment, run.reader["passages"]
+    experiment = run.experiment
+    depth = run.reader["passages"]
     run.inputs("score")  # raises if an earlier stage is missing or stale
     run.refuse_other_server("read")
     session = Session()
@@ -169,7 +172,9 @@ def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Worker
 
 def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:
     """The loss in each measure of answers that tables show."""
-    experiment, scheme, ids = run.experiment, run.experiment.scheme, {question.id for question, _ in changed}
+    experiment = run.experiment
+    scheme = run.experiment.scheme
+    ids = {question.id for question, _ in changed}
     if not changed:
         return
     questions = [question for question in run.questions if question.id in ids]

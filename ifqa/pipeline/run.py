@@ -134,7 +134,8 @@ class CorpusBuild(_ArtifactFolder):
         if part == "passages":
             return self.inputs_of_passages()
         self.require_index(part)
-        table, root = self.corpus.indexes[part], self.corpus.root
+        table = self.corpus.indexes[part]
+        root = self.corpus.root
         plugin = self.corpus.plugins.indexed_retriever(table["retriever"])
         hashed = plugin.build_fingerprint(**resolve_paths(plugin.build, build_settings(table), root))
         settings = identity_settings(plugin, default_settings(plugin.build) | self.language_of(part) | table)
@@ -190,7 +191,8 @@ class Run(_ArtifactFolder):
 
     def __init__(self, experiment: Experiment) -> None:
         super().__init__(experiment.folder)
-        self.experiment, self.plugins = experiment, experiment.plugins
+        self.experiment = experiment
+        self.plugins = experiment.plugins
         self._splits: dict[tuple[str, str], list[Question]] = {}
         self._fingerprints: dict[str, dict[str, object]] = {}
 
@@ -240,7 +242,8 @@ class Run(_ArtifactFolder):
     @cached_property
     def questions(self) -> list[Question]:
         """The experiment's questions, in the benchmark's order; IfqaError if they cannot be read or a chosen id is missing."""
-        experiment, chosen_ids = self.experiment, set(self.experiment.questions)
+        experiment = self.experiment
+        chosen_ids = set(self.experiment.questions)
         if missing := chosen_ids - {question.id for question in self.split}:
             split = f"{experiment.benchmark} {experiment.split}"
             raise ConfigError(
@@ -281,7 +284,8 @@ class Run(_ArtifactFolder):
         experiment = self.experiment
         indexes = self.corpus.corpus.indexes if self.corpus else {}
         for table in retriever_sections(self.retriever) if experiment.retriever else ():
-            retriever, built = self.plugins.retriever(table["name"]), indexes.get(table.get("index", ""))
+            retriever = self.plugins.retriever(table["name"])
+            built = indexes.get(table.get("index", ""))
             if built and issubclass(retriever, IndexedRetriever):
                 yield f"retriever {table['name']!r}", retriever, retriever.build, build_settings(built)
             else:
@@ -341,7 +345,8 @@ class Run(_ArtifactFolder):
         if self.corpus:
             if indexes := {name: self.corpus.identity_of_index(name) for name in self.experiment.indexes}:
                 inputs["indexes"] = indexes
-            names, reading = [table["name"] for table in retriever_sections(self.retriever)], ("passages", "corpus")
+            names = [table["name"] for table in retriever_sections(self.retriever)]
+            reading = ("passages", "corpus")
             if any(self.plugins.takes("retriever", name, argument) for name in names for argument in reading):
                 inputs["passages"] = self.corpus.identity
         return self._as_recorded("retrieve", inputs)
@@ -429,7 +434,8 @@ class Run(_ArtifactFolder):
 
     def _measures(self) -> dict[str, object]:
         """The measures that the experiment adds, and the SHA-256 of each module outside this package that defines any."""
-        experiment, scheme = self.experiment, self.experiment.scheme
+        experiment = self.experiment
+        scheme = self.experiment.scheme
         modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
         modules |= {_defining_module(measure.score) for measure in scheme.measures}
         modules |= {_defining_module(subset.holds) for subset in scheme.subsets}

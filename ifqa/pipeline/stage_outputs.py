@@ -38,7 +38,8 @@ def _match_questions(
     experiment: Experiment, questions: Sequence[Question], stored: Iterable[tuple[str, _T]], path: Path, stage: str
 ) -> Iterator[tuple[Question, _T | None]]:
     """Each question with its entry in a stage's file, or None; DamagedArtifact if an entry is foreign or not in order."""
-    pairs, known = iter(stored), {question.id for question in questions}
+    pairs = iter(stored)
+    known = {question.id for question in questions}
     ahead = next(pairs, None)
     for question in questions:
         if ahead and ahead[0] not in known:
@@ -56,7 +57,8 @@ def _match_questions(
 
 def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> Iterator[list[Passage]]:
     """The passages of each ranking, generated or from the corpus; IfqaError if a passage is in neither."""
-    stores, remaining = stores_of(experiment), iter(rankings)
+    stores = stores_of(experiment)
+    remaining = iter(rankings)
     while batch := list(islice(remaining, _BATCH)):
         yield from get_passage_lists(stores, [[hit.passage_id for hit in ranking] for ranking in batch])
 

@@ -47,7 +47,9 @@ def build_passages(corpus: CorpusConfig) -> Path:
     after its last finished shard.
     """
     build = CorpusBuild(corpus)
-    passages, sources, known = build.artifact("passages"), build.sources, dict[str, Sequence[int | str]]()
+    passages = build.artifact("passages")
+    sources = build.sources
+    known = dict[str, Sequence[int | str]]()
     folder = passages.folder
 
     def current_inputs() -> dict[str, object]:
@@ -57,7 +59,8 @@ def build_passages(corpus: CorpusConfig) -> Path:
         if draft is None:
             return folder
         require_room(sources, draft.folder)
-        shards, before = CorpusWriter(draft.folder), build.built_files
+        shards = CorpusWriter(draft.folder)
+        before = build.built_files
         earlier = {} if passages.damage else before
         units = ((number, unit) for number, source in enumerate(sources) for unit in source.work_units(earlier))
         with bar(f"passages of {corpus.name}", total_size(sources), unit="bytes") as advance:
@@ -84,7 +87,8 @@ def build_passages(corpus: CorpusConfig) -> Path:
         draft.record |= {**sums, "sources": facts}
         known |= {**build.known, **{key: file.facts for key, file in after.items()}}
         draft.inputs = build.inputs_of_passages(known | facts)
-    pages, built = pluralize(sums["pages"], sources[0].unit), pluralize(sums["shards"], "shard")
+    pages = pluralize(sums["pages"], sources[0].unit)
+    built = pluralize(sums["shards"], "shard")
     logger.info(f"{folder}: {pluralize(sums['passages'], 'passage')} of {pages} in {built}")
     if shards.reused:
         logger.info(f"{pluralize(shards.reused, 'block')} had been finished by an earlier build")
@@ -106,7 +110,8 @@ def build_index(corpus: CorpusConfig, name: str, workers: Workers | None = None)
     """
     build = CorpusBuild(corpus)
     build.require_index(name)
-    artifact, table = build.artifact(name), corpus.indexes[name]
+    artifact = build.artifact(name)
+    table = corpus.indexes[name]
     plugin = corpus.plugins.indexed_retriever(table["retriever"])
     resume: Literal["", "any"] = "any" if plugin.resumes else ""
     with artifact.make(lambda: build.inputs(name), lambda: CorpusBuild(corpus).inputs(name), resume=resume) as draft:
@@ -181,7 +186,8 @@ def score(run: Run) -> Path:
 
 def _rows(run: Run, aggregator: Aggregator) -> Iterator[QuestionRow]:
     """The row of each question, from the files of earlier stages; each row is added to `aggregator`."""
-    experiment, questions = run.experiment, run.questions
+    experiment = run.experiment
+    questions = run.questions
     texts: Iterable[list[str] | None] = repeat(None, len(questions))
     predictions: Iterable[Prediction | None] = repeat(None, len(questions))
     if experiment.retriever:
@@ -227,7 +233,8 @@ def build_corpus(run: Run) -> None:
     """Build the passages and indexes that an experiment searches, unless they are current."""
     experiment = run.experiment
     if run.corpus:
-        corpus, parts = run.corpus.corpus, ["passages", *experiment.indexes]
+        corpus = run.corpus.corpus
+        parts = ["passages", *experiment.indexes]
         if all(map(run.corpus.is_current, parts)):
             # no lock, so that several experiments can read a finished corpus at once
             logger.info(f"{corpus.folder}: up to date")
@@ -249,7 +256,8 @@ def open_system(run: Run) -> System:
 def _lock_folder(run: Run) -> Iterator[None]:
     """Lock an experiment's folder. After a failure, a new folder that holds only copied stages is removed."""
     folder = run.experiment.folder
-    was_there, done = folder.exists(), False
+    was_there = folder.exists()
+    done = False
     with lock(folder):
         try:
             yield

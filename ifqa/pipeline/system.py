@@ -53,7 +53,8 @@ class Session:
 
     def llm(self, run: Run) -> LanguageModel:
         """The experiment's language model; IfqaError if it cannot be opened, or was tuned on another split family."""
-        settings, root = run.experiment.llm_settings, run.experiment.root
+        settings = run.experiment.llm_settings
+        root = run.experiment.root
         key = json_line({"root": str(root.absolute()), **run.llm})
         with self._lock:
             if key not in self._models:
@@ -92,9 +93,11 @@ class System:
     """
 
     def __init__(self, run: Run, session: Session | None = None) -> None:
-        self.run, self.experiment = run, run.experiment
+        self.run = run
+        self.experiment = run.experiment
         self.session = session or Session()
-        self._searching, self._reading = threading.RLock(), threading.RLock()
+        self._searching = threading.RLock()
+        self._reading = threading.RLock()
 
     def __enter__(self) -> Self:
         return self
@@ -115,7 +118,8 @@ class System:
     @cached_property
     def reader(self) -> Reader:
         """The experiment's reader; IfqaError if it has none, or one of the reader's inputs is missing."""
-        run, experiment = self.run, self.experiment
+        run = self.run
+        experiment = self.experiment
         name = run.reader["name"]
         llm = {"llm": self.session.llm(run)} if run.plugins.takes("reader", name, "llm") else {}
         reader = open_plugin(run.plugins.reader(name), experiment.reader_settings, experiment.root, **llm)
@@ -140,8 +144,10 @@ class System:
         if type(k) is not int or k < 0:
             raise ConfigError(f"k: wanted a whole number of passages, or 0 for the experiment's k; found {k!r:.80}")
         with self._searching:
-            retriever, table = self.retriever, self.run.retriever
-            depth, corpus = k or table["k"], self.experiment.corpus
+            retriever = self.retriever
+            table = self.run.retriever
+            depth = k or table["k"]
+            corpus = self.experiment.corpus
             attributes = {
                 "gen_ai.operation.name": "retrieval", "gen_ai.data_source.id": corpus or None, "gen_ai.retrieval.top_k": depth,
                 "ifqa.retriever": table["name"], "ifqa.questions": len(questions),
@@ -197,7 +203,8 @@ class System:
                 passages = self._passages(top)
             with streaming(on_text):
                 predictions = self.read(parsed, passages, [[hit.score for hit in ranking] for ranking in top])
-        thresholds, answers = self.thresholds(threshold), []
+        thresholds = self.thresholds(threshold)
+        answers = []
         for question, prediction, texts in zip(parsed, predictions, passages, strict=True):
             by_id = {passage.id: passage for passage in texts}
             evidence = tuple(by_id[passage_id] for passage_id in prediction.passage_ids)
@@ -217,7 +224,8 @@ class System:
 
     def _language_note(self, question: Question) -> str:
         """What to say if a question or the documents are not in the reader's language; empty if they are."""
-        language, build = self.reader.language, self.run.corpus if self.experiment.retriever else None
+        language = self.reader.language
+        build = self.run.corpus if self.experiment.retriever else None
         if not language:
             return ""
         languages = {"this question is": detect_language(question.text)}
@@ -255,7 +263,8 @@ class System:
         score = {hit.passage_id: hit.score for hit in ranking}
         rows = [left for _, _, left in without]
         predictions = self.read([question] * len(rows), rows, [[score[part.id] for part in left] for left in rows])
-        thresholds, ablations = self.thresholds(threshold), []
+        thresholds = self.thresholds(threshold)
+        ablations = []
         for (passage, sentence, _), prediction in zip(without, predictions, strict=True):
             text = prediction.abstain_below(*thresholds).answer
             same = normalize(text) == normalize(answer.text)
@@ -376,8 +385,10 @@ def open_plugin(plugin: type[_P], settings: Mapping[str, object], root: Path, **
 
 def _open_retriever(table: RetrieverSettings, run: Run, session: Session) -> Retriever:
     """Open a retriever with its index and its parts."""
-    name, experiment = table["name"], run.experiment
-    corpus, arguments = run.corpus.folder if run.corpus else Path(), dict[str, object]()
+    name = table["name"]
+    experiment = run.experiment
+    corpus = run.corpus.folder if run.corpus else Path()
+    arguments = dict[str, object]()
     if "parts" in table:
         arguments["parts"] = [
             Part(_open_retriever(part, run, session), part["k"], part["weight"], part.get("query", "question"))

@@ -42,10 +42,12 @@ def train(
     if lacking := [requirement for requirement in plugin.requirements(**settings) if not requirement.present]:
         raise MissingInput(f"training needs {lacking[0].name}; {lacking[0].remedy}")
     refuse_foreign_weights(folder)  # before passages are retrieved, which takes long
-    trainer, source = configure_trainer(plugin, **settings), open_benchmark(benchmark)
+    trainer = configure_trainer(plugin, **settings)
+    source = open_benchmark(benchmark)
     splits: dict[str, TrainingData] = {}
     for each in filter(None, (split, dev)):
-        questions, files = source.questions(each), {str(path): sha256(path) for path in source.files(each)}
+        questions = source.questions(each)
+        files = {str(path): sha256(path) for path in source.files(each)}
         splits[each] = TrainingData(questions, [[] for _ in questions], source.family(each), files)
     families = [part.family for part in splits.values()]
     if all(families) and len(set(families)) > 1:
@@ -72,7 +74,8 @@ def _by_bm25(corpus: CorpusConfig, query: str) -> Retrieve:
     with _lock(corpus.folder):
         build_passages(corpus)
         index = build_index(corpus, "bm25")
-    retriever, store = Plugins().retriever("bm25")(index), PassageStore(corpus.folder / "passages")
+    retriever = Plugins().retriever("bm25")(index)
+    store = PassageStore(corpus.folder / "passages")
 
     def search(questions: Sequence[Question], split: str, depth: int) -> Retrieved:
         rankings = retriever.search(rewrite_questions(questions, query), depth)

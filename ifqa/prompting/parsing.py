@@ -105,9 +105,11 @@ class AnswerParser(StrictModel):
         """The lines up to the answer, before the model continues with another question."""
         if self.rule == "last marker":
             # Behind a closing quote or bracket a lower-case "answer:" may be prose
-            marker, any_case = re.escape(self.answer), rf"(?<=[.!?。])[ \t]+(?=(?i:{_AROUND}{_marker(self.answer)}))"
+            marker = re.escape(self.answer)
+            any_case = rf"(?<=[.!?。])[ \t]+(?=(?i:{_AROUND}{_marker(self.answer)}))"
             text = re.sub(rf"(?<=[)\"'”’])[ \t]+(?={marker})|{any_case}", "\n", text)
-        lines, answered = text.split("\n"), False
+        lines = text.split("\n")
+        answered = False
         for n, line in enumerate(lines):
             if answered and line.lstrip().startswith(labels):
                 return lines[:n]
@@ -161,7 +163,8 @@ def _normalize(text: str) -> str:
 def clean_answer(text: str) -> str:
     """Strip spaces, bold, code marks and quotes around an answer, and a sentence's full stop."""
     for _ in range(8):  # marks may be nested
-        before, text = text, text.strip()
+        before = text
+        text = text.strip()
         for opening, closing in _WRAPS:
             inner = text[len(opening) : -len(closing)]
             if text == f"{opening}{inner}{closing}" and opening not in inner and closing not in inner:
@@ -193,5 +196,6 @@ def _pattern(marker: str) -> re.Pattern[str]:
 
 def _marker(marker: str) -> str:
     """A pattern for a marker; bold may end before its colon."""
-    word, colon = re.escape(marker.removesuffix(":")), ":" if marker.endswith(":") else r"\b"
+    word = re.escape(marker.removesuffix(":"))
+    colon = ":" if marker.endswith(":") else r"\b"
     return rf"{word}(?P<closed>[\s*_\"'`]*){colon}"

@@ -77,7 +77,8 @@ class Cascade(Reader):
         share = 0.5 if self._weighs else 1.0  # of a question's work that is done when the language model has answered
         answers = self._llm.answer_prompts(unsure_questions, prompts, lambda done: advance(done * share))
         for n, own, prompt in zip(unsure, answers, prompts, strict=True):
-            span, unparsed = predictions[n], own.error.startswith("unparsed")
+            span = predictions[n]
+            unparsed = own.error.startswith("unparsed")
             predictions[n] = replace(span, answer=span.candidate, candidate="") if unparsed and span.candidate else own
             if self._weighs and span.candidate and (unparsed or not own.failed):
                 predictions[n] = self._weigh(questions[n], span, own, read[n].shares, prompt)
@@ -128,7 +129,8 @@ class Cascade(Reader):
         cls, weights: str = "", prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: object
     ) -> str:
         """SHA-256 over the code and files of both readers."""
-        span, llm = Plugins().reader("extractive"), Plugins().reader("llm")
+        span = Plugins().reader("extractive")
+        llm = Plugins().reader("llm")
         parts = [code_fingerprint(span), span.fingerprint(weights=weights)]
         parts += [code_fingerprint(llm), llm.fingerprint(prompt=prompt, demos=demos, root=root)]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()

@@ -52,11 +52,19 @@ class Llm(Reader):
             raise ConfigError("reader 'llm': shots needs demos: a file, or benchmark/split, such as ifqa/full-train")
         if "/" in demos and not shots:
             raise ConfigError(f"reader 'llm': demos = {demos!r} needs the number of questions to show; set shots")
-        self.llm, self.samples, self.temperature, self.order = llm, samples, temperature, order
-        self.prompt, self._demos, self._shots, self._seed = load_prompt(prompt, root), demos, shots, seed
+        self.llm = llm
+        self.samples = samples
+        self.temperature = temperature
+        self.order = order
+        self.prompt = load_prompt(prompt, root)
+        self._demos = demos
+        self._shots = shots
+        self._seed = seed
         self._root = root
         self.family = self._load_demos([]).family if demos else ""
-        self.trained_on, self.label, self.concurrent = llm.trained_on, llm.label, llm.concurrent
+        self.trained_on = llm.trained_on
+        self.label = llm.label
+        self.concurrent = llm.concurrent
         self._meter = UsageMeter(llm)
 
     def answer(

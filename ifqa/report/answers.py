@@ -182,8 +182,10 @@ def excerpt(pieces: Sequence[str], question: str) -> list[str]:
         return highlighted, len(_words(question) & _words(sentences[number])), -number
 
     best = max(range(len(sentences)), key=worth)
-    first, last = max(best - 1, 0), min(best + 2, len(sentences))
-    left, right = edges[first], edges[last - 1] + len(sentences[last - 1].rstrip())
+    first = max(best - 1, 0)
+    last = min(best + 2, len(sentences))
+    left = edges[first]
+    right = edges[last - 1] + len(sentences[last - 1].rstrip())
     cut = [piece[max(left - start, 0) : max(right - start, 0)] for piece, start in zip(pieces, starts, strict=False)]
     cut[0] = ("… " if first else "") + cut[0]
     cut[-1] += " …" if last < len(sentences) else ""
@@ -280,7 +282,8 @@ def _require_one_form(log: Path, system: System) -> None:
 
 
 def _answer_line(answer: Answer, searched: CorpusSummary | None) -> bytes:
-    support, how = find_support(answer), answer.how
+    support = find_support(answer)
+    how = answer.how
     cells = (support.source, support.sentence) if support else ("", "")
     computed = str(how.calculation) if answer.text and how and how.calculation else ""
     columns = dict(zip(_SUPPORT_COLUMNS, (*cells, computed), strict=True))
@@ -289,7 +292,8 @@ def _answer_line(answer: Answer, searched: CorpusSummary | None) -> bytes:
 
 def _inputs(questions: Sequence[Question], system: System, threshold: float | None) -> dict[str, object]:
     """The inputs that determine the answers; a run with other inputs starts anew."""
-    experiment, run = system.experiment, Run(system.experiment)
+    experiment = system.experiment
+    run = Run(system.experiment)
     inputs: dict[str, object] = {"questions": fingerprint_questions(list(questions)), "threshold": threshold}
     inputs |= {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
     inputs |= {"reader": run.fingerprint("reader")} if experiment.reader else {}

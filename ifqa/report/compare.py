@@ -180,13 +180,15 @@ def compare_pair(
 
     With `common`, compare over the questions that both have; otherwise their questions must be the same.
     """
-    a, b = ScoredExperiment(first), ScoredExperiment(second)
+    a = ScoredExperiment(first)
+    b = ScoredExperiment(second)
     questions = _comparable_questions(a, b, common)
     differences = measure_differences(a, b, questions)
     of_questions = [difference.measure for difference in differences if difference.won is not None]
     measure = measure or first.scheme.headline(of_questions)
     largest = _largest_differences(a, b, questions, measure, count) if measure else []
-    sizes, marks = (len(a.run.questions), len(b.run.questions)), (exposure_mark(a.run), exposure_mark(b.run))
+    sizes = (len(a.run.questions), len(b.run.questions))
+    marks = (exposure_mark(a.run), exposure_mark(b.run))
     return Comparison(
         first.name, second.name, first.scheme, len(questions), differences, measure, largest, sizes, marks
     )
@@ -220,12 +222,15 @@ class ScoredExperiment:
     """An experiment with the rows of its questions; IfqaError if it was not scored, or its settings or inputs changed since."""
 
     def __init__(self, experiment: Experiment) -> None:
-        self.run, self.experiment, command = Run(experiment), experiment, f"ifqa run {experiment.name}"
+        self.run = Run(experiment)
+        self.experiment = experiment
+        command = f"ifqa run {experiment.name}"
         scores = self.run.artifact("score")
         scores.require(command)
         self.inputs = scores.require(command, self.run.inputs("score"))["inputs"]
         warn_of_failures(scores.folder, read_scores(scores.folder))
-        self.name, self.rows = experiment.name, {row["id"]: row for row in read_rows(scores.folder)}
+        self.name = experiment.name
+        self.rows = {row["id"]: row for row in read_rows(scores.folder)}
 
     @property
     def reads(self) -> bool:
@@ -247,7 +252,8 @@ class StoredScores:
             raise DamagedArtifact(f"{folder}: {scores.damage} is missing or was changed; copy the score folder again")
         warn_of_failures(scores.folder, read_scores(scores.folder))
         self.inputs = scores.manifest["inputs"]
-        self.name, self.rows = str(folder), {row["id"]: row for row in read_rows(scores.folder)}
+        self.name = str(folder)
+        self.rows = {row["id"]: row for row in read_rows(scores.folder)}
 
     @property
     def reads(self) -> bool:
@@ -272,7 +278,8 @@ def _comparable_questions(a: ScoredExperiment, b: ScoredExperiment, common: bool
     """The questions that both have, in the first's order; questions that share only an id do not count."""
     by_id = {question.id: question for question in b.run.questions}
     questions = [question for question in a.run.questions if by_id.get(question.id) == question]
-    same, sizes = len(questions), (len(a.rows), len(b.rows))
+    same = len(questions)
+    sizes = (len(a.rows), len(b.rows))
     if not same or not (common or {same} == {*sizes}):
         hint = ", or compare only the shared ones: --common" if same else ""
         raise ConfigError(
@@ -287,7 +294,8 @@ def measure_differences(
 ) -> list[Difference]:
     """The difference in every shared measure, in display order."""
     first = b.experiment if isinstance(a, StoredScores) else a.experiment
-    scheme, reads = first.scheme, a.reads and b.reads
+    scheme = first.scheme
+    reads = a.reads and b.reads
     first_sample, second_sample = (_sample(scored, questions, scheme, reads) for scored in (a, b))
     keys = scheme.keys(b.experiment.scheme.keys(first_sample.keys()))
     differences = []

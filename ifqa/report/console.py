@@ -26,14 +26,20 @@ from ifqa.storage.artifacts import MANIFEST
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources
 
-RIGHT, WRONG, PARTLY, ABSTAINED, NONE = "right", "wrong", "partly right", "abstained", "no answer"
+RIGHT = "right"
+WRONG = "wrong"
+PARTLY = "partly right"
+ABSTAINED = "abstained"
+NONE = "no answer"
 _COMPUTED = "computed"  # whether right or wrong
 KINDS = (RIGHT, WRONG, _COMPUTED, ABSTAINED, PARTLY, NONE)  # `ifqa run --show N` shows questions of each kind in turn
 
 
 def show_scores(run: Run, folder: Path) -> int:
     """Print an experiment's scores; returns the exit code."""
-    experiment, scores, scheme = run.experiment, read_scores(folder), run.experiment.scheme
+    experiment = run.experiment
+    scores = read_scores(folder)
+    scheme = run.experiment.scheme
     console = Console(highlight=False)
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial_notice(scores)}"
     console.print(sanitize(title.rstrip()), soft_wrap=True)
@@ -121,7 +127,8 @@ def _usage_lines(stage: str, record: StageUsage, model: str) -> Iterator[str]:
 def _comparison_lines(experiment: Experiment, scores: ScoresJson, scheme: ScoringScheme) -> Iterator[str]:
     """Lines below the scores: the scores over questions whose reader got a gold passage, and the expected values."""
     subset = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
-    count, means = subset["questions"], subset["measures"]
+    count = subset["questions"]
+    means = subset["measures"]
     cells = [f"{sanitize(scheme.display_name(key))} {score_cell(means[key])}" for key in scheme.table_keys(means)]
     if count and cells:
         yield f"The reader was given a gold passage for {count:,} of the questions; over these, {', '.join(cells)}."
@@ -135,7 +142,8 @@ def _comparison_lines(experiment: Experiment, scores: ScoresJson, scheme: Scorin
 
 def show_examples(run: Run, folder: Path, count: int) -> None:
     """Print up to `count` questions chosen by `choose_examples`, with answer and first passage; `folder` is the score folder."""
-    experiment, questions = run.experiment, run.questions
+    experiment = run.experiment
+    questions = run.questions
     predictions = predictions_of(experiment, questions)
     computed = {row.question_id for row in predictions if row.how and row.how.calculation}
     kinds = choose_examples(read_rows(folder), experiment.scheme, count, computed)
@@ -194,7 +202,8 @@ def outcome_of(row: QuestionRow, scheme: ScoringScheme) -> str:
     key = scheme.headline([measure.name for measure in scheme.answers if measure.name in row])
     if not key:
         return ""
-    score, best = row_score(row, key), scheme.best_value(key)
+    score = row_score(row, key)
+    best = scheme.best_value(key)
     return RIGHT if score == best else WRONG if score == 1 - best else PARTLY
 
 

@@ -76,7 +76,8 @@ def render_report(entries: Sequence[Entry], chosen: Sequence[str] = (), served: 
         sections.append(Section(result_tables.losses_table(losses)))
     tables = (*result_tables.reader_tables(entries), result_tables.provenance_table(entries))
     sections += [Section(table, compact=True) for table in tables]
-    questions, summary = browser_data([run.experiment for run in runs]), result_tables.summary_table(entries)
+    questions = browser_data([run.experiment for run in runs])
+    summary = result_tables.summary_table(entries)
     return render_page(sections, questions, _about(entries), summary, result_tables.legend(entries), served)
 
 
@@ -85,7 +86,8 @@ def _about(entries: Sequence[Entry]) -> str:
     if not measured:
         return "No experiment has been completed in this folder."
     days, machines = ({entry.facts[key] for entry in measured} for key in ("at", "hardware"))
-    first, last = min(days)[:10], max(days)[:10]
+    first = min(days)[:10]
+    last = max(days)[:10]
     when = f"on {first}" if first == last else f"between {first} and {last}"
     missing = len(entries) - len(measured)
     count = f"{pluralize(len(measured), 'experiment')} measured {when}{f'; {missing} not run' if missing else ''}"
@@ -104,7 +106,8 @@ def render_page(
     files = ("page.html", "questions.html", COLOURS.name, "page.css", "page.js")
     texts = [COLOURS.with_name(name).read_text(encoding="utf-8") for name in files]
     page, browser, colours, styles, script = texts
-    style, scripts = f"{colours}\n{styles}", ""
+    style = f"{colours}\n{styles}"
+    scripts = ""
     parts: list[str] = []
     folded: list[str] = []
     missing: list[str] = []
@@ -232,7 +235,8 @@ def _recall_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:
 
 def _confidence_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:
     """The risk-coverage curves and the reliability diagram of readers that give confidences."""
-    risks, bins = [], []
+    risks = []
+    bins = []
     for entry in entries:
         if entry.scores and (curves := entry.scores.get("sureness")):
             points = tuple((risk["coverage"], risk["value"], risk["low"], risk["high"]) for risk in curves["risks"])

@@ -71,9 +71,11 @@ class _Card:
         return self.indexes[passage]
 
     def to_json(self, scheme: ScoringScheme) -> JsonObject:
-        question, answers = self.question, self.question.answers
+        question = self.question
+        answers = self.question.answers
         subsets = [number for number, subset in enumerate(scheme.subsets) if subset.holds(question)]
-        text, supposed = question.text, split_question(question.text).presupposition
+        text = question.text
+        supposed = split_question(question.text).presupposition
         pieces = [*text.partition(supposed)] if supposed and supposed in text else text
         head = {"id": question.id, "q": pieces, "a": list(answers), "n": subsets}
         gold = [highlight(text, answers) for text in question.gold_passages]
@@ -90,11 +92,13 @@ def _split_data(name: str, experiments: Sequence[Experiment]) -> JsonObject:
             cards.setdefault(question.id, _Card(question))
     whole = dict.fromkeys(keys, True)  # whether all scores in a measure are whole numbers
     for number, (experiment, questions) in enumerate(zip(experiments, questions_of, strict=True)):
-        rows, count = {row["id"]: row for row in read_rows(experiment.folder / "score")}, _passage_count(experiment)
+        rows = {row["id"]: row for row in read_rows(experiment.folder / "score")}
+        count = _passage_count(experiment)
         predictions = predictions_of(experiment, questions) if experiment.reader else repeat(None, len(questions))
         evidence = passages_of(experiment, (ranking[:count] for ranking in rankings_of(experiment, questions)))
         for question, prediction, passages in zip(questions, predictions, evidence, strict=True):
-            card, row = cards[question.id], rows.get(question.id)
+            card = cards[question.id]
+            row = rows.get(question.id)
             indexes = {passage.id: card.add(passage) for passage in passages}
             scores = [row_score(row, key) if row else None for key in keys]
             whole |= {key: False for key, score in zip(keys, scores, strict=True) if score and score != int(score)}
@@ -119,7 +123,8 @@ def _split_data(name: str, experiments: Sequence[Experiment]) -> JsonObject:
 
 
 def _experiment_data(experiment: Experiment) -> JsonObject:
-    read, k = _passage_count(experiment), experiment.retriever["k"] if experiment.retriever else 0
+    read = _passage_count(experiment)
+    k = experiment.retriever["k"] if experiment.retriever else 0
     depths = [depth for depth in GOLD_ANY.depths if depth <= k] if GOLD_ANY in experiment.scheme.rankings else []
     head: JsonObject = {"name": experiment.name, "about": experiment.about, "read": read, "deep": max([read, *depths])}
     return head | {"answers": experiment.reader is not None}

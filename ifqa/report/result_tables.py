@@ -116,7 +116,8 @@ def _group_tables(title: str, entries: Sequence[Entry]) -> Iterator[Table]:
         return
     rows = []
     for entry in entries:
-        scheme, name = entry.experiment.scheme, entry.experiment.name
+        scheme = entry.experiment.scheme
+        name = entry.experiment.name
         for key in scheme.table_keys([measure.name for measure in scheme.measures]):
             rows.append((name, scheme.display_name(key), *(_group_cell(entry, group, key) for group in groups)))
         for depths, ranking in _depth_columns([scheme]):
@@ -196,7 +197,8 @@ def _expected_cell(entry: Entry) -> str:
 
 
 def _passages_cell(entry: Entry) -> str:
-    experiment, count = entry.experiment, entry.facts.get("passages")
+    experiment = entry.experiment
+    count = entry.facts.get("passages")
     if experiment.retriever is None:
         return "none"
     return f"{count:,} ({experiment.corpus})" if count else experiment.corpus or experiment.retriever["name"]
@@ -241,7 +243,8 @@ def _subset_columns(entries: Sequence[Entry]) -> dict[str, Cell]:
 
 def legend(entries: Sequence[Entry]) -> dict[str, str]:
     """Measure or subset -> its explanation, for columns that have one."""
-    schemes, texts = _distinct_schemes(entries), dict[str, str]()
+    schemes = _distinct_schemes(entries)
+    texts = dict[str, str]()
     for scheme in schemes:
         keys = scheme.table_keys([measure.name for measure in scheme.measures])
         texts |= {f"{_title(measure)} @K": measure.about for measure in scheme.rankings if measure.tables}
@@ -283,7 +286,8 @@ def provenance_table(entries: Sequence[Entry]) -> Table:
 
 
 def _provenance_row(entry: Entry) -> tuple[str, ...]:
-    facts, experiment = entry.facts, entry.experiment
+    facts = entry.facts
+    experiment = entry.experiment
     varied = base_experiments(experiment.name, experiment.root)
     changed = f" Changed: {experiment.name.removeprefix(f'{varied[-1]}+')}." if varied else ""
     time = ", ".join(f"{stage} {format_duration(seconds)}" for stage, seconds in facts["seconds"].items())
@@ -313,12 +317,15 @@ def summary_table(entries: Sequence[Entry]) -> Table:
     """The best experiment on each split of each benchmark, by the headline measure, with its verdict."""
     best: dict[str, tuple[tuple[bool, bool, float], tuple[str, ...]]] = {}
     for entry in entries:
-        experiment, scheme, headline = entry.experiment, entry.experiment.scheme, _headline(entry)
+        experiment = entry.experiment
+        scheme = entry.experiment.scheme
+        headline = _headline(entry)
         if headline and not _partial_notice(entry):
             key, mean = headline
             gold = experiment.retriever is not None and experiment.retriever["name"] == "gold"
             order = (not gold, bool(experiment.corpus), mean["value"] if scheme.best_value(key) else -mean["value"])
-            over, score = _split_name(entry), f"{scheme.display_name(key)} {_format_score(mean)}"
+            over = _split_name(entry)
+            score = f"{scheme.display_name(key)} {_format_score(mean)}"
             ranked = (order, (over, experiment.name, score, verdict_cell(entry)))
             best[over] = max(best.get(over, ranked), ranked, key=lambda pair: pair[0])
     rows = tuple(row for _, row in sorted(best.values(), key=lambda pair: pair[1]))
@@ -333,7 +340,8 @@ def reader_tables(entries: Sequence[Entry]) -> list[Table]:
     """
     rows: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for entry in sorted(entries, key=lambda entry: (_partial_notice(entry), entry.experiment.name)):
-        experiment, headline = entry.experiment, _headline(entry)
+        experiment = entry.experiment
+        headline = _headline(entry)
         if headline and experiment.reader and not experiment.variant and not experiment.questions:
             retriever = experiment.retriever["name"] if experiment.retriever else ""
             searched = "given" if retriever in ("gold", "context") else f"retrieved from {experiment.corpus}"

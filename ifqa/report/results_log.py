@@ -124,7 +124,8 @@ def gather_entries(records: Mapping[str, Record], root: Path = Path()) -> list[E
 
 def _recorded_variant(record: Record, root: Path) -> Experiment:
     """The experiment of a recorded variant, which has no file here."""
-    name, files = record["experiment"], list_resources("experiments", ".toml", root)
+    name = record["experiment"]
+    files = list_resources("experiments", ".toml", root)
     base = next((files[base] for base in base_experiments(name, root) if base in files), None)
     # Loading a plugin that no file here names would let a results file run code
     if strange := outside_plugins(record["tables"]) - (outside_plugins(read_toml(base)) if base else set()):
@@ -220,7 +221,8 @@ def list_needs(experiment: Experiment) -> tuple[str, ...]:
 
 def _local_entry(run: Run) -> Entry | None:
     """The scores below the working directory, or why they are stale; None without scores."""
-    experiment, artifact = run.experiment, run.artifact("score")
+    experiment = run.experiment
+    artifact = run.artifact("score")
     if artifact.manifest is None:
         return None
     try:
@@ -270,7 +272,8 @@ def outside_plugins(sections: object) -> set[str]:
 
 def collect_facts(run: Run) -> RunFacts:
     """The provenance of a finished experiment's scores, from the manifests of its corpus and stages."""
-    experiment, llm = run.experiment, run.experiment.llm
+    experiment = run.experiment
+    llm = run.experiment.llm
     stages = {stage: _record_of(run.artifact(stage)) for stage in experiment.stages}
     corpus = _record_of(run.corpus.artifact("passages")) if run.corpus else None
     last = stages[experiment.stages[-1]]
@@ -370,7 +373,8 @@ def _code_fingerprints(run: Run) -> dict[str, object]:
 
 def _file_hashes(fingerprint: Mapping[str, object]) -> dict[str, object]:
     """The file hashes in a fingerprint, its parts and its language model."""
-    llm, parts = fingerprint.get("llm"), fingerprint.get("parts")
+    llm = fingerprint.get("llm")
+    parts = fingerprint.get("parts")
     hashes: dict[str, object] = {"files": fingerprint.get("files", "")}
     hashes["parts"] = [_file_hashes(part) for part in parts] if isinstance(parts, list) else []
     return hashes | ({"llm": _file_hashes(llm)} if isinstance(llm, Mapping) else {})

@@ -95,7 +95,8 @@ class Scores:
         """
         outcomes = {}
         for row in self.rows:
-            measure, real_answer = self.scheme.headline(row.keys()), (factual or {}).get(row["id"], "")
+            measure = self.scheme.headline(row.keys())
+            real_answer = (factual or {}).get(row["id"], "")
             outcomes[row["id"]] = classify_outcome(row, measure, computed, real_answer)
         return outcomes
 
@@ -144,7 +145,8 @@ class Scores:
 
 def load_scores(run: Run, folder: Path) -> Scores:
     experiment = run.experiment
-    content, rows = stored_scores.read_scores(folder), stored_scores.read_rows(folder)
+    content = stored_scores.read_scores(folder)
+    rows = stored_scores.read_rows(folder)
     return Scores(experiment.name, experiment.scheme, content, rows, exposure_mark(run))
 
 
@@ -152,7 +154,8 @@ def _tables(scores: ScoresJson, scheme: ScoringScheme) -> Iterator[Table]:
     """The measures, with a column per subset or a table of many subsets; and the headline by group, with both averages."""
     names = [subset.name for subset in scheme.subsets]
     subsets = {name: scores["subsets"][name] for name in names if name in scores["subsets"]}
-    parts, count = subsets if len(subsets) <= _MAX_SUBSET_COLUMNS else {}, scores["questions"]
+    parts = subsets if len(subsets) <= _MAX_SUBSET_COLUMNS else {}
+    count = scores["questions"]
     rows = []
     for key in scheme.keys(scores["measures"]):  # a measure that is no longer declared has no row
         mean = scores["measures"][key]

@@ -19,7 +19,11 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5699a", "#a87400", "#757b82")
 DASHES = ("", "7 3", "2 3")  # of the first six curves, the next six, and all others
 
 _WIDTH, _HEIGHT = 640, 400
-_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 226, 46, 50  # margins of curves, in pixels
+# margins of curves, in pixels
+_LEFT = 40
+_RIGHT = 226
+_TOP = 46
+_BOTTOM = 50
 _LABEL_GAP, _LEAST_GAP = 17, 13  # pixels between two lines of labels
 _LONGEST = 28  # characters of a line of a label
 _AXIS = 'fill="none" stroke="currentColor"'
@@ -42,7 +46,8 @@ class Axis:
     diagonal: bool = False  # whether the figure has the line x = y
 
 
-_PERCENTS, _FIFTEENTH = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0), "mean confidence of a fifteenth of the questions"
+_PERCENTS = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
+_FIFTEENTH = "mean confidence of a fifteenth of the questions"
 _RISK = "Wrong answers in percent among the surest questions at each coverage"
 RECALL = Axis("K, passages", "K", "Recall in percent at K passages")
 RISK = Axis("coverage, % of the questions, the surest first", "coverage", _RISK, _PERCENTS)
@@ -60,8 +65,11 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
     points = [point for curve in curves for point in curve.points]
     ticks = axis.ticks or tuple(sorted({point[0] for point in points}))
     levels = range(0, 101, 20) if axis.diagonal else _percents(end for point in points for end in point[2:])
-    low, high = levels[0], levels[-1]
-    left, right, bottom = _LEFT, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+    low = levels[0]
+    high = levels[-1]
+    left = _LEFT
+    right = _WIDTH - _RIGHT
+    bottom = _HEIGHT - _BOTTOM
     spacing = min(3.5, 30 / len(curves))  # pixels between two curves' points, so that no whisker hides another
 
     def x(at: float) -> float:
@@ -87,7 +95,8 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
     ranks = sorted(range(len(curves)), key=lambda number: -curves[number].points[-1][1])  # by last points
     rows = dict(zip(ranks, accumulate((len(labels[number]) for number in ranks), initial=0), strict=False))
     for number, curve in enumerate(curves):
-        shift, colour = (number - (len(curves) - 1) / 2) * spacing, COLOURS[number % len(COLOURS)]
+        shift = (number - (len(curves) - 1) / 2) * spacing
+        colour = COLOURS[number % len(COLOURS)]
         dash = DASHES[min(number // len(COLOURS), len(DASHES) - 1)]
         look = f' stroke-dasharray="{dash}"' if dash else ""
         line = " ".join(f"{x(at) + shift:.1f},{y(score):.1f}" for at, score, _, _ in curve.points)
@@ -134,9 +143,11 @@ def _text(x: float, y: float, text: str, anchor: str = "", more: str = "") -> st
 def _percents(ends: Iterable[float]) -> range:
     """The ticks of an axis in percent, whose ends are at least 20 apart and around all intervals."""
     ends = list(ends)
-    least, most = max(0.0, min(ends)), min(100.0, max(ends))
+    least = max(0.0, min(ends))
+    most = min(100.0, max(ends))
     for step in (5, 10, 20):
-        low, high = math.floor(least / step) * step, math.ceil(most / step) * step
+        low = math.floor(least / step) * step
+        high = math.ceil(most / step) * step
         low = min(low, max(0, high - 20))
         high = max(high, low + 20)
         if high - low <= 6 * step:

@@ -69,7 +69,8 @@ class BM25(IndexedRetriever):
             threads: questions searched at a time; 0 for one per core.
             memory_gb: as in `ifqa.retrieval.jvm.load_jnius`.
         """
-        self._index, self._batch = require_file(index, "BM25 index"), threads or _BATCH
+        self._index = require_file(index, "BM25 index")
+        self._batch = threads or _BATCH
         path = index / _FACTS_FILE
         stored = read_json(path) if path.exists() else {}
         facts = parse_stored(_LuceneFacts, stored, str(path), "build it again: ifqa index CORPUS")
@@ -108,7 +109,9 @@ class BM25(IndexedRetriever):
         array_list = self._jnius.autoclass("java.util.ArrayList")
         rankings: list[SearchResult] = []
         for start in range(0, len(questions), self._batch):
-            batch, queries, keys = questions[start : start + self._batch], array_list(), array_list()
+            batch = questions[start : start + self._batch]
+            queries = array_list()
+            keys = array_list()
             for number, question in enumerate(batch):
                 queries.add(question.text.encode("utf-8", "replace").decode())  # pyjnius refuses lone surrogates
                 keys.add(str(number))

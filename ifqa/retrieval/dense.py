@@ -64,7 +64,8 @@ class Dense(IndexedRetriever):
         settings = facts.model_dump(include=keys)
         settings |= {"titles": "yes" if facts.titles else "no", "device": device}
         self.encoder = encoders.cached_encoder(encoders.EncoderSettings(**settings))
-        self.family, self.trained_on = facts.family, tuple(facts.trained_on)
+        self.family = facts.family
+        self.trained_on = tuple(facts.trained_on)
         self._shards = Shards(index)
         if facts.factory:
             shape = (facts.passages, facts.dimension or 0)
@@ -151,11 +152,14 @@ class Dense(IndexedRetriever):
         """The cost of `build` on this machine, measured by encoding some passages; raises as `build` does."""
         names = {field.name for field in fields(encoders.EncoderSettings)}
         settings = encoders.EncoderSettings(**{name: build_settings[name] for name in names & build_settings.keys()})
-        encoder, encode = encoders.cached_encoder(settings), partial(encoders.encode_stored, settings)
+        encoder = encoders.cached_encoder(settings)
+        encode = partial(encoders.encode_stored, settings)
         cost = estimate_encoding(passages, encode, encoder.device, gpus=max(1, _count_gpus(encoder.device)))
-        search_bytes, part_bytes = cost.disk, 0
+        search_bytes = cost.disk
+        part_bytes = 0
         if factory:
-            counts, dimension = (passages, min(passages, vector_index.PART_VECTORS)), encoder.facts["dimension"] or 0
+            counts = (passages, min(passages, vector_index.PART_VECTORS))
+            dimension = encoder.facts["dimension"] or 0
             search_bytes, part_bytes = (vector_index.estimate_bytes(factory, count, dimension) for count in counts)
             cost = replace(cost, disk=cost.disk + search_bytes)
         search_memory = decimal(int(cost.memory + search_bytes))

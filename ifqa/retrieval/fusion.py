@@ -33,7 +33,9 @@ class Fusion(Retriever):
             raise ConfigError(f"fusion needs at least two [[retriever.parts]], found {len(parts)}")
         if any(part.weight < 0 for part in parts) or not any(part.weight for part in parts):
             raise ConfigError("fusion needs weights of at least 0, and one above 0")
-        self._parts, self._method, self._rrf_k = parts, method, rrf_k
+        self._parts = parts
+        self._method = method
+        self._rrf_k = rrf_k
         self.trained_on = tuple(sha256 for part in parts for sha256 in part.retriever.trained_on)
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
@@ -116,7 +118,8 @@ def _merge_usage(usages: Iterable[StageUsage]) -> StageUsage:
     """The usage of a shared language model: the maximum of each count, and the last usage's cost."""
     merged: StageUsage = {}
     for usage in usages:
-        previous, merged = merged, {**merged, **usage}
+        previous = merged
+        merged = {**merged, **usage}
         for count in COUNTS:
             if count in usage:
                 merged[count] = max(previous.get(count, 0), usage[count])

@@ -31,7 +31,9 @@ class GenRead(Retriever):
     def __init__(
         self, llm: LanguageModel, prompt: str = "genread-generate", temperature: Temperature = 0.0, root: Path = Path()
     ) -> None:
-        self.llm, self.prompt, self.temperature = llm, load_prompt(prompt, root), temperature
+        self.llm = llm
+        self.prompt = load_prompt(prompt, root)
+        self.temperature = temperature
         self.trained_on = llm.trained_on
         if self.prompt.reads_passages:
             fault = f"prompt {prompt!r} reads passages, but retriever 'genread' has none to show"

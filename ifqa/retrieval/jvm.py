@@ -64,7 +64,8 @@ def load_jnius(memory_gb: float = 0) -> ModuleType:
 
 def start_jvm(*options: str) -> ModuleType:
     """The module `jnius` with a JVM started with the options; indexing needs none of `load_jnius`'s options."""
-    home, jar = _find_java(), _find_jar()
+    home = _find_java()
+    jar = _find_jar()
     _find_package("jnius")
     config = importlib.import_module("jnius_config")
     if not config.vm_running:
@@ -174,7 +175,8 @@ def _jvm_environment(java_home: Path) -> Iterator[None]:
     overrides = {"JAVA_HOME": str(java_home), "JVM_PATH": None, "JAVA_TOOL_OPTIONS": None, "_JAVA_OPTIONS": None}
     if os.environ.get("LC_ALL") in ("C", "POSIX"):
         overrides["LC_ALL"] = "C.UTF-8"
-    previous, previous_locale = os.environ.copy(), locale.setlocale(locale.LC_ALL)
+    previous = os.environ.copy()
+    previous_locale = locale.setlocale(locale.LC_ALL)
     for name, setting in overrides.items():
         os.environ.pop(name, None)
         os.environ.update({name: setting} if setting else {})

@@ -54,7 +54,8 @@ class RankerWeights(StoredModel):
 
 def read_ranker(model: str) -> RankerWeights:
     """The ranker in a file; "ifqa" is the bundled ranker. Raises IfqaError if it is missing or has other features."""
-    path, remedy = _model_path(model), "train it again: ifqa train ranker"
+    path = _model_path(model)
+    remedy = "train it again: ifqa train ranker"
     ranker = parse_stored(RankerWeights, read_json(path), str(path), remedy)
     if different := ", ".join(sorted(set(ranker.weights) ^ set(FEATURES))):
         raise ConfigError(
@@ -82,7 +83,8 @@ class Ranker(SinglePart):
         """
         super().__init__("ranker", parts)
         ranker = read_ranker(model)
-        self._fetch, self._weigh = passages, load_word_weights(minilm_folder())
+        self._fetch = passages
+        self._weigh = load_word_weights(minilm_folder())
         self._weights = [ranker.weights[name] for name in FEATURES]
         self.family = ranker.family
         self.trained_on = (*ranker.sources.values(), *self.trained_on)
@@ -123,7 +125,8 @@ def load_word_weights(folder: Path) -> WordWeight:
     from ifqa.models.transformer import load_tokenizer
 
     vocabulary: dict[str, int] = load_tokenizer(folder).get_vocab()
-    first, last = vocabulary.get("the", 0), max(vocabulary.values())
+    first = vocabulary.get("the", 0)
+    last = max(vocabulary.values())
 
     def weigh(word: str) -> float:
         rank = max(0, vocabulary.get(word, last) - first)
@@ -144,9 +147,11 @@ def compute_features(
     rows = np.zeros((len(texts), len(FEATURES)))
     if not texts:
         return rows
-    question_words, clauses = split_words(question), split_question(question)
+    question_words = split_words(question)
+    clauses = split_question(question)
     weights = {word: weigh(word) for word in question_words}
-    supposition, main = set(split_words(clauses.supposition)), set(split_words(clauses.question))
+    supposition = set(split_words(clauses.supposition))
+    main = set(split_words(clauses.question))
     terms = [split_words(term) for term in content_terms(question)]
     names = [f" {' '.join(term)} " for term in terms if not any(word.isdigit() for word in term)]
     numbers = {word for word in question_words if any(letter.isdigit() for letter in word)}
@@ -154,7 +159,8 @@ def compute_features(
     def drop_common(ngrams: Iterable[tuple[str, ...]]) -> set[tuple[str, ...]]:
         return {ngram for ngram in ngrams if max(weights[word] for word in ngram) > _COMMON_WEIGHT}
 
-    pairs, triples = drop_common(pairwise(question_words)), drop_common(_triples(question_words))
+    pairs = drop_common(pairwise(question_words))
+    triples = drop_common(_triples(question_words))
     score_array = np.array(scores, np.float64)
     rows[:, 0] = score_array / score_array[0] if score_array[0] > 0 else 0.0
     rows[:, 1] = composition.standardise(score_array)

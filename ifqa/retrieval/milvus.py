@@ -88,7 +88,8 @@ class Milvus(IndexedRetriever):
         path = require_file(index / _FACTS_FILE, "milvus index")
         facts = parse_stored(_MilvusFacts, read_json(path), str(path), "build it again: ifqa index CORPUS")
         known = ["bm25", *(["dense"] if facts.dense else []), *(["sparse"] if facts.sparse else [])]
-        self._fields, self._rrf_k = list[str](fields or known), rrf_k
+        self._fields = list[str](fields or known)
+        self._rrf_k = rrf_k
         if missing := [field for field in self._fields if field not in known]:
             raise ConfigError(f"{index} has no field {missing[0]!r}; known: {', '.join(known)}")
         for field, stored in (("dense", facts.dense), ("sparse", facts.sparse)):
@@ -99,8 +100,11 @@ class Milvus(IndexedRetriever):
             self._encoder = _open_encoder(facts.dense, device)
         if "sparse" in self._fields:
             self._sparse = sparse_encoder.open_sparse_encoder(facts.sparse["model"], facts.sparse["precision"], device)
-        self.family, self.trained_on = facts.family, tuple(facts.trained_on)
-        self._uri, self._name, self._count = facts.uri, facts.alias or facts.collection, facts.passages
+        self.family = facts.family
+        self.trained_on = tuple(facts.trained_on)
+        self._uri = facts.uri
+        self._name = facts.alias or facts.collection
+        self._count = facts.passages
         self._client = connect(facts.uri, index)
         with report_errors(facts.uri):
             collection = facts.collection
@@ -346,7 +350,8 @@ def _schema(analyzer: str, dimension: int | None, sparse: bool) -> "CollectionSc
 
 
 def _index_params(client: "MilvusClient", dimension: int | None, sparse: bool) -> "IndexParams":
-    params, inverted = client.prepare_index_params(), "SPARSE_INVERTED_INDEX"
+    params = client.prepare_index_params()
+    inverted = "SPARSE_INVERTED_INDEX"
     params.add_index("bm25", index_type=inverted, metric_type="BM25", params={"bm25_k1": _K1, "bm25_b": _B})
     if dimension:
         params.add_index("dense", index_type="AUTOINDEX", metric_type="IP")
@@ -363,7 +368,9 @@ def _insert(
 
     Returns the SHA-256 of the passages' ids and digests, in their order.
     """
-    before, kept, ids = count_rows(client, name), 0, set[str]()
+    before = count_rows(client, name)
+    kept = 0
+    ids = set[str]()
     fingerprint = hashlib.sha256()
     with bar("milvus", count) as advance:
         while batch := list(islice(passages, _INSERT_PASSAGES)):

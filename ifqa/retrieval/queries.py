@@ -119,7 +119,8 @@ def parse_causal_form(text: str) -> CausalForm:
 
     A form that leaves no statement is ignored, so "Why?" stays unchanged.
     """
-    best, start = CausalForm(text), len(text)
+    best = CausalForm(text)
+    start = len(text)
     for rule, seeks, opening, closing in CAUSAL_FORMS:
         if not (first := re.search(opening, text, re.I)) or first.start() >= start:
             continue
@@ -127,7 +128,8 @@ def parse_causal_form(text: str) -> CausalForm:
             parts = (text[: first.start()], text[first.end() : second.start()], text[second.end() :])
             statement = " ".join(" ".join(parts).split()).rstrip("? ")
             if re.search(r"\w", statement):
-                best, start = CausalForm(statement, seeks, rule), first.start()
+                best = CausalForm(statement, seeks, rule)
+                start = first.start()
     return best
 
 

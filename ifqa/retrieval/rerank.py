@@ -64,13 +64,17 @@ class Rerank(SinglePart):
             device: "cpu", "cuda", or "auto".
         """
         super().__init__("rerank", parts)
-        self._fetch, self._reads, self._weight = passages, reads, model_weight
-        self._depth, self._model = depth or self._part.k, model
+        self._fetch = passages
+        self._reads = reads
+        self._weight = model_weight
+        self._depth = depth or self._part.k
+        self._model = model
         rewrite_questions([], reads)
         self._relevance: Callable[[Sequence[tuple[str, str]]], Sequence[float] | NDArray[np.float32]]
         if model == SPAN_READER:
             reader = Extractive(device=device)
-            self._relevance, self.family = reader.relevance, reader.family
+            self._relevance = reader.relevance
+            self.family = reader.family
             self.trained_on = (*reader.trained_on, *self.trained_on)
         else:
             encoder = CrossEncoder(model, device)
@@ -122,7 +126,8 @@ def reorder_hits(ranking: Sequence[Hit], scores: Sequence[float], model_weight: 
     """
     import numpy as np
 
-    head, tail = ranking[: len(scores)], ranking[len(scores) :]
+    head = ranking[: len(scores)]
+    tail = ranking[len(scores) :]
     mixed = model_weight * standardise(np.array(scores, np.float64))
     mixed += (1 - model_weight) * standardise(np.array([hit.score for hit in head], np.float64))
     order = np.argsort(-mixed, kind="stable").tolist()
@@ -173,7 +178,9 @@ class CrossEncoder:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         hub.silence_transformers()
-        self.device, self.adapter, adapted = resolve_device(device), read_adapter(model), adapter_folder(model)
+        self.device = resolve_device(device)
+        self.adapter = read_adapter(model)
+        adapted = adapter_folder(model)
         folder = hub.minilm_folder() if adapted else hub.model_folder(model)
         labels = {"num_labels": 1} if adapted else {}
         with hub.report_load_errors(model, "a cross-encoder"):

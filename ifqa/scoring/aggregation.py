@@ -95,7 +95,8 @@ class Aggregator:
             if not np.isnan(numbers[:, 0]).all():
                 scores["sureness"] = calibration_curves(numbers, seed)
         if self.scheme.groups:
-            groups, kind = self.units["group"], self.scheme.groups
+            groups = self.units["group"]
+            kind = self.scheme.groups
             if "" in groups:
                 question_id = self.ids[groups.index("")]
                 raise FormatError(f"question {question_id} has no {kind}, by which scores are grouped; give it a group")
@@ -143,7 +144,8 @@ class QuestionSample:
 
     def statistic(self, key: str, mask: NDArray[np.bool_]) -> Statistic:
         """A measure of the questions where `mask` is true."""
-        scheme, indexes = self.aggregator.scheme, self.indexes[mask].tolist()
+        scheme = self.aggregator.scheme
+        indexes = self.indexes[mask].tolist()
         measure = scheme.measure(key)
         units = [] if measure.unit == "question" else self._names(measure.unit, indexes)
         if "" in units:

@@ -27,7 +27,8 @@ def classify_outcome(row: QuestionRow, measure: str, computed: str, factual: str
         factual: the answer in the real world, from another experiment; the row's own factual answer counts as well.
     """
     if missing := [name for name in (measure, "failed", "answer") if name not in row]:
-        question_id, wanted = row.get("id", "?"), "wanted the scores of an experiment with a reader"
+        question_id = row.get("id", "?")
+        wanted = "wanted the scores of an experiment with a reader"
         raise FormatError(f"question {question_id} has no {missing[0]!r}; {wanted}")
     if row_score(row, measure) == 1:
         return "right"

@@ -77,7 +77,9 @@ class _Gate:
             return 0.0
         if not self._fails(a, b, right):
             return float("inf")
-        low, high = 0, len(right)  # the gate passes at `low` and fails at `high`
+        # the gate passes at `low` and fails at `high`
+        low = 0
+        high = len(right)
         while high - low > 1:
             middle = (low + high) // 2
             if self._fails(a, b, right[:middle]):

@@ -72,7 +72,8 @@ class ScoringScheme:
 
     def headline(self, known: Collection[str]) -> str:
         """The key in `known` of the first headline measure, else of the first measure in tables, else the first; "" if none."""
-        first, second = [], []
+        first = []
+        second = []
         for measure in self.measures:
             depths = measure.tables if isinstance(measure, RankingMeasure) else ()
             tables = [f"{measure.name}@{depth}" for depth in depths]

@@ -53,9 +53,12 @@ def mean_interval(
     """
     _require_values(values)
     groups = indexes_by_name(strata or [""] * len(values))
-    rng, mean, means = np.random.default_rng(seed), 0.0, np.zeros(resamples)
+    rng = np.random.default_rng(seed)
+    mean = 0.0
+    means = np.zeros(resamples)
     for indexes in groups.values():
-        part, part_units = [values[n] for n in indexes], [units[n] for n in indexes] if units else ()
+        part = [values[n] for n in indexes]
+        part_units = [units[n] for n in indexes] if units else ()
         means += _resampled_means(rng, part, part_units, resamples) * (1 if macro else len(part) / len(values))
         mean += math.fsum(part) / len(part)
     if macro:
@@ -67,7 +70,8 @@ def wilson_interval(hits: int, of: int) -> Interval | None:
     """A share and the ends of its 95% interval (Wilson 1927), for counts that cannot be resampled; None if `of` is 0."""
     if not of:
         return None
-    share, spread = hits / of, _Z * _Z / of
+    share = hits / of
+    spread = _Z * _Z / of
     middle = (share + spread / 2) / (1 + spread)
     half = _Z * math.sqrt(share * (1 - share) / of + spread / (4 * of)) / (1 + spread)
     return share, max(0.0, middle - half), min(1.0, middle + half)
@@ -109,7 +113,8 @@ def paired_randomization(a: Values, b: Values, seed: int = 0, rounds: int = 10_0
     sizes, counts = np.unique(np.abs(differences), return_counts=True)  # (distinct,) both
     # Sums that are equal in exact arithmetic must compare equal after rounding.
     threshold = abs(float(differences.sum())) - 1e-9 * float(sizes @ counts)
-    rng, at_least = np.random.default_rng(seed), 0
+    rng = np.random.default_rng(seed)
+    at_least = 0
     for batch in resample_batches(rounds, len(sizes), _DRAWS_AT_ONCE):
         positive = rng.binomial(counts, 0.5, size=(batch, len(sizes)))  # how many keep their sign, by size
         at_least += int(np.count_nonzero(np.abs((2 * positive - counts) @ sizes) >= threshold))
@@ -121,7 +126,8 @@ def holm_correction(ps: Sequence[float]) -> list[float]:
 
     The chance of any false positive at a corrected p below 0.05 is at most 5%.
     """
-    corrected, lower_bound = [0.0] * len(ps), 0.0
+    corrected = [0.0] * len(ps)
+    lower_bound = 0.0
     for remaining, n in zip(range(len(ps), 0, -1), sorted(range(len(ps)), key=lambda n: ps[n]), strict=True):
         lower_bound = max(lower_bound, min(1.0, remaining * ps[n]))
         corrected[n] = lower_bound
@@ -143,8 +149,10 @@ def _resampled_means(rng: np.random.Generator, values: Values, units: Sequence[s
         sizes = np.ones_like(distinct)
     else:
         pairs, counts = np.unique(np.stack(_sum_by_unit(sums, units), axis=1), axis=0, return_counts=True)
-        distinct, sizes = pairs[:, 0], pairs[:, 1]
-    size, shares = int(counts.sum()), counts / counts.sum()
+        distinct = pairs[:, 0]
+        sizes = pairs[:, 1]
+    size = int(counts.sum())
+    shares = counts / counts.sum()
     means = []
     if len(distinct) > _MANY:
         each = np.repeat(np.stack([distinct, sizes]), counts, axis=1)  # (2, units)
@@ -206,7 +214,10 @@ class Statistic(ABC):
         self, measure: AnyMeasure, scored: object, units: Sequence[str] = (), strata: Sequence[str] = ()
     ) -> None:
         """`scored` has a row for each question (see the subclasses); `units` and `strata` are as in `mean_interval`."""
-        self.measure, self.scored, self.units, self.strata = measure, np.asarray(scored), units, strata
+        self.measure = measure
+        self.scored = np.asarray(scored)
+        self.units = units
+        self.strata = strata
 
     def _at(self, indexes: Sequence[int]) -> Self:
         units, strata = ([names[n] for n in indexes] if names else [] for names in (self.units, self.strata))
@@ -249,7 +260,8 @@ class MeanStatistic(Statistic):
         return mean_interval(self.scored, seed, units=self.units, strata=self.strata) if len(self.scored) else None
 
     def difference(self, other: Self, seed: int) -> PairedDifference | None:
-        first, second = self.scored, other.scored
+        first = self.scored
+        second = other.scored
         if not len(first):
             return None
         delta = mean_interval(second - first, seed, units=self.units, strata=self.strata)
@@ -287,7 +299,9 @@ class _ResampledStatistic(Statistic):
         delta = other.value - self.value
         low, high = interval_ends(other._resampled(seed) - self._resampled(seed), delta)
         both = type(self)(self.measure, np.concatenate([self.scored, other.scored]))
-        rng, at_least, units = np.random.default_rng(seed), 0, int(self._codes.max()) + 1
+        rng = np.random.default_rng(seed)
+        at_least = 0
+        units = int(self._codes.max()) + 1
         for rounds in resample_batches(RESAMPLES, 2 * len(self._codes), _AT_ONCE):
             swapped = rng.integers(2, size=(rounds, units))[:, self._codes].astype(float)
             sides = [np.concatenate(times, axis=1) for times in ((1 - swapped, swapped), (swapped, 1 - swapped))]
@@ -336,7 +350,8 @@ class SetStatistic(_ResampledStatistic):
             return tuple(self.scored[index])
         if (index, number) not in self._copies:
             question, prediction = self.scored[index]
-            unit, mark = self.measure.unit, f"#{number + 1}"
+            unit = self.measure.unit
+            mark = f"#{number + 1}"
             labels = tuple((name, label + mark if name == unit else label) for name, label in question.labels)
             group = question.group + mark if unit == "group" else question.group
             renamed = replace(question, id=question.id + mark, group=group, labels=labels)
@@ -351,7 +366,8 @@ class ColumnStatistic(_ResampledStatistic):
 
     def _scores(self, times: Numbers) -> Numbers:
         scores: Numbers = np.asarray(self.measure.score(self.scored, times), dtype=float)
-        name, count = self.measure.name, len(times)
+        name = self.measure.name
+        count = len(times)
         wanted = f"measure {name!r}: wanted a number from 0 to 1, or NaN, for each of {count} resamples"
         if scores.shape != (count,):
             raise PluginError(f"{wanted}; found the shape {scores.shape}")
@@ -365,7 +381,9 @@ def resample(score: Callable[[Numbers], Numbers], codes: Counts, seed: int) -> N
 
     `score` takes how often each question counts, (resamples, questions); `codes` has the index of each question's unit.
     """
-    rng, units, scores = np.random.default_rng(seed), int(codes.max()) + 1, []
+    rng = np.random.default_rng(seed)
+    units = int(codes.max()) + 1
+    scores = []
     for rounds in resample_batches(RESAMPLES, len(codes), _AT_ONCE):
         times = [np.bincount(rng.integers(units, size=units), minlength=units) for _ in range(rounds)]
         scores.append(score(np.stack(times)[:, codes].astype(float)))

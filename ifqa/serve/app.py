@@ -127,7 +127,8 @@ def _add_documents(app: FastAPI, service: Service) -> None:
             handle = await asyncio.to_thread(file.open)
         except MissingInput as error:
             raise HTTPException(409, str(error)) from error
-        is_pdf, name = file.name.lower().endswith(".pdf"), quote(printable_line(Path(file.name).name))
+        is_pdf = file.name.lower().endswith(".pdf")
+        name = quote(printable_line(Path(file.name).name))
         headers = {
             "Content-Length": str(file.record.bytes),
             "Content-Disposition": f"{'inline' if is_pdf else 'attachment'}; filename*=UTF-8''{name}",
@@ -192,7 +193,9 @@ async def _events(service: Service, batch: list[Pending[Answer]]) -> AsyncIterat
                 ahead = pending.ahead
                 yield _event("reading", "{}") if ahead is None else _event("waiting", json.dumps({"ahead": ahead}))
             if pending.text != sent:
-                at, sent = len(commonprefix([sent, pending.text])), pending.text  # noqa: RUF071 - characters are meant
+                # noqa: RUF071 - characters are meant
+                at = len(commonprefix([sent, pending.text]))
+                sent = pending.text
                 yield _event("text", schemas.TextEvent(at=at, text=sent[at:]).model_dump_json())
         error = answering.exception()
         if error is None:
@@ -243,7 +246,9 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
 
 
 def _add_page(app: FastAPI, root: Path) -> None:
-    lock, cache = asyncio.Lock(), dict[tuple[object, ...], str]()  # modification times of the inputs -> the page
+    # modification times of the inputs -> the page
+    lock = asyncio.Lock()
+    cache = dict[tuple[object, ...], str]()
 
     def render() -> str:
         """The page of the results below `root`, rendered again after an experiment is scored."""

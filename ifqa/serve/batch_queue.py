@@ -73,7 +73,10 @@ class BatchQueue(Generic[_Result]):
     def __init__(
         self, work: _Work[_Result], waiting: int, batch: int, threads: int = 1, pool: ThreadPoolExecutor | None = None
     ) -> None:
-        self._work, self._capacity, self._batch, self._threads = work, waiting, batch, threads
+        self._work = work
+        self._capacity = waiting
+        self._batch = batch
+        self._threads = threads
         self._waiting: deque[Pending[_Result]] = deque()
         self._pool = pool or ThreadPoolExecutor(threads, "batch")
         self._tasks: list[asyncio.Task[None]] = []
@@ -151,7 +154,8 @@ class BatchQueue(Generic[_Result]):
 
     async def _answer(self, batch: list[Pending[_Result]]) -> None:
         batch.sort(key=lambda pending: not pending.watched)
-        first, questions = batch[0], [pending.question for pending in batch]
+        first = batch[0]
+        questions = [pending.question for pending in batch]
         cancelled: Future[None] = Future()
 
         def withdraw(_: object) -> None:

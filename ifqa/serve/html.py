@@ -17,15 +17,20 @@ _PAGE = (Path(__file__).parent / "page/plain.html").read_text(encoding="utf-8")
 
 def document_page(file: IndexedFile, passage_id: str) -> str:
     """The text of a document, a section for each passage; the cited passage is marked."""
-    passages, sections = file.passages(), []
+    passages = file.passages()
+    sections = []
     cited = next((n for n, passage in enumerate(passages) if passage.id == passage_id), 0)
     shown = passages[max(cited - _AROUND, 0) : cited + _AROUND + 1]
     for passage in shown:
-        locator, (_, _, headings) = parse_locator(passage.id), passage.title.partition(" › ")
+        locator = parse_locator(passage.id)
+        (_, _, headings) = passage.title.partition(" › ")
         place = [locator.place] if locator else []
-        heading, text, here = escape(" · ".join([*place, headings] if headings else place)), escape(passage.text), ""
+        heading = escape(" · ".join([*place, headings] if headings else place))
+        text = escape(passage.text)
+        here = ""
         if passage.id == passage_id:  # without a script, and without #here in the address, `autofocus` scrolls to it
-            text, here = f"<mark>{text}</mark>", ' id="here" tabindex="-1" autofocus'
+            text = f"<mark>{text}</mark>"
+            here = ' id="here" tabindex="-1" autofocus'
         sections.append(f'<section{here}><h2 dir="auto">{heading}</h2><p dir="auto">{text}</p></section>')
     source = SourceForm.of(passage_id, [encoded_name(passage_id)])
     original = escape(source.original if source else "")

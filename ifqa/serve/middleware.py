@@ -109,14 +109,19 @@ class Middleware:
     """An ASGI application that wraps another one."""
 
     def __init__(self, app: ASGIApp, guard: Guard, limits: Limits, metrics: Metrics) -> None:
-        self._app, self._guard, self._limits, self._metrics = app, guard, limits, metrics
+        self._app = app
+        self._guard = guard
+        self._limits = limits
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; the lifespan passes through."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers, started, status = Headers(scope=scope), time.monotonic(), _CLIENT_CLOSED
+        headers = Headers(scope=scope)
+        started = time.monotonic()
+        status = _CLIENT_CLOSED
         client_id = headers.get("x-request-id", "")
         request_id = client_id if _REQUEST_ID.fullmatch(client_id) else secrets.token_hex(8)
         _request_id.set(request_id)
@@ -143,7 +148,8 @@ class Middleware:
             self._log({**passed, "method": scope["method"]}, status, time.monotonic() - started)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        path, method = scope["path"], scope["method"]
+        path = scope["path"]
+        method = scope["method"]
         if len(scope["raw_path"]) + sum(len(name) + len(value) for name, value in headers.raw) > sizes.MAX_HEADERS:
             return problem_response(400, "the request's head is too large", _CLOSE)
         if "content-length" in headers and "transfer-encoding" in headers:  # a proxy may disagree about the body's end
@@ -188,7 +194,8 @@ class Middleware:
             while (await receive())["type"] != "http.disconnect":
                 pass
 
-        answering, leaving = asyncio.ensure_future(self._app(scope, replay, send)), asyncio.ensure_future(watch())
+        answering = asyncio.ensure_future(self._app(scope, replay, send))
+        leaving = asyncio.ensure_future(watch())
         try:
             await asyncio.wait([answering, leaving], return_when=asyncio.FIRST_COMPLETED)
             if answering.done():
@@ -221,7 +228,8 @@ async def _read_body(receive: Receive, headers: Headers, limit: int) -> bytes | 
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        piece, more = message.get("body", b""), message.get("more_body", False)
+        piece = message.get("body", b"")
+        more = message.get("more_body", False)
         size += len(piece)
         large = large or size > limit
         pieces = [] if large else [*pieces, piece]

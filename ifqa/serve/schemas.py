@@ -235,7 +235,8 @@ class AnswerForm(Reply):
     def of(cls, answer: Answer, seconds: float, files: Collection[str] = ()) -> Self:
         """The form of an answer that took `seconds`; `files` as in `SourceForm.of`."""
         failed = not answer.text and bool(answer.error or not (answer.candidate or answer.note))
-        text, how = answer.question.text, answer.how
+        text = answer.question.text
+        how = answer.how
         supposed = split_question(text).presupposition
         before, clause, after = text.partition(supposed) if supposed else (text, "", "")
         passage = next((passage for passage in answer.evidence if how and passage.id == how.passage_id), None)

@@ -58,7 +58,9 @@ class Service:
     def __init__(self, system: System, limits: Limits) -> None:
         # One thread opens the models and answers: OpenMP starts helper threads for each computing thread, and the helpers of two
         # threads slow each other down by a quarter.
-        pool, threads, batch = ThreadPoolExecutor(1, "asking"), 1, 1
+        pool = ThreadPoolExecutor(1, "asking")
+        threads = 1
+        batch = 1
         self.watcher: Watcher | None = None
         if system.searched.folders:
             try:
@@ -66,7 +68,9 @@ class Service:
             except OSError as error:
                 logger.warning(f"changes of the folder show after a restart: {error}")
         pool.submit(system.open).result()
-        self.system, self.limits, self.metrics = system, limits, Metrics()
+        self.system = system
+        self.limits = limits
+        self.metrics = Metrics()
         reader = system.experiment.reader
         if reader and system.reader.concurrent:  # it only waits for a server
             pool.shutdown()
@@ -206,7 +210,8 @@ class Service:
     def folder(self) -> schemas.FolderForm:
         """The folder of documents with the files left out; NotFound for another corpus."""
         system = self.system  # kept until the end: the files of its index leave with it
-        documents, build = self.about.documents, system.run.corpus
+        documents = self.about.documents
+        build = system.run.corpus
         if documents is None or build is None:
             raise NotFound("no folder of documents is searched; start the server with --docs FOLDER")
         bad = [file for file in read_bad_pages(build.artifact("passages").folder) if "kind" in file]
@@ -232,9 +237,13 @@ class Service:
 
 
 def _about(system: System, limits: Limits, llm: LanguageModel | None) -> schemas.About:
-    experiment, form = system.experiment, None
-    reader, retriever = experiment.reader, experiment.retriever
-    has_corpus, searched, documents = retriever and experiment.corpus, system.searched, None
+    experiment = system.experiment
+    form = None
+    reader = experiment.reader
+    retriever = experiment.retriever
+    has_corpus = retriever and experiment.corpus
+    searched = system.searched
+    documents = None
     if searched.folders:
         names = ((experiment.root / folder).resolve().name or folder for folder in searched.folders)
         documents = schemas.DocumentsForm(
@@ -242,7 +251,8 @@ def _about(system: System, limits: Limits, llm: LanguageModel | None) -> schemas
             updating=False,
         )  # fmt: skip
     if reader:
-        label, (threshold, answerable) = system.reader.label, system.thresholds()
+        label = system.reader.label
+        (threshold, answerable) = system.thresholds()
         model, streams = (llm.name, llm.streams) if llm else ("", False)
         texts = {"name": reader["name"], "label": label, "model": model, "language": system.reader.language}
         form = schemas.ReaderForm(**texts, streams=streams, abstains_below=threshold, answerable_threshold=answerable)

@@ -36,9 +36,18 @@ class Watcher:
 
     def __init__(self, system: System, publish: Callable[[System], None]) -> None:
         """Link the index of `system`, which is not open yet; OSError if the disk refuses."""
-        self._system, self._publish, self._numbers, self._held = system, publish, count(1), ExitStack()
-        self.updating, self.changed, self.updated, self.problem = False, 0, "", ""
-        self._wanted, self._scanned, self._next, self._closed = threading.Event(), threading.Event(), 0.0, False
+        self._system = system
+        self._publish = publish
+        self._numbers = count(1)
+        self._held = ExitStack()
+        self.updating = False
+        self.changed = 0
+        self.updated = ""
+        self.problem = ""
+        self._wanted = threading.Event()
+        self._scanned = threading.Event()
+        self._next = 0.0
+        self._closed = False
         corpus = system.experiment.corpus_folder
         for left in corpus.glob(f"{_LINKS}*"):  # by a killed server
             with suppress(IfqaError), lock(left):
@@ -70,7 +79,8 @@ class Watcher:
     def _work(self) -> None:
         while self._wanted.wait() and not self._closed:
             self._wanted.clear()
-            started, problem = time.monotonic(), ""
+            started = time.monotonic()
+            problem = ""
             try:
                 self._update()
             except (IfqaError, OSError) as error:
@@ -80,13 +90,15 @@ class Watcher:
             except Exception:
                 problem = f"a bug in ifqa, see the server's log; {_STALE}"
                 logger.exception("a bug in ifqa")
-            self.problem, self.updating = problem, False
+            self.problem = problem
+            self.updating = False
             self._next = time.monotonic() + max(_PAUSE, time.monotonic() - started)
             self._scanned.set()
 
     def _update(self) -> None:
         """Scan the folder; if it changed, build its passages and indexes, and publish a system on them."""
-        run, served = Run(self._system.experiment), self._system.run.corpus
+        run = Run(self._system.experiment)
+        served = self._system.run.corpus
         assert run.corpus is not None
         assert served is not None
         parts = ["passages", *run.experiment.indexes]
@@ -103,12 +115,14 @@ class Watcher:
         system.reader = self._system.reader
         self.changed = _differences(before, _hashes(self._link(system)))  # also what changed between scan and build
         self._publish(system.open())
-        self._system, self.updated = system, datetime.now(UTC).isoformat(timespec="seconds")
+        self._system = system
+        self.updated = datetime.now(UTC).isoformat(timespec="seconds")
         logger.info("updated")
 
     def _link(self, system: System) -> CorpusBuild:
         """Have a system that is not open search links of the index as it is now; they leave with the system."""
-        run, folder = system.run, self._links / str(next(self._numbers))
+        run = system.run
+        folder = self._links / str(next(self._numbers))
         assert run.corpus
         corpus = run.corpus.corpus
         with lock(corpus.folder, wait=True):

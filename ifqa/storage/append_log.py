@@ -78,7 +78,8 @@ def truncate_log(path: Path, fits: Callable[[int, dict[str, object]], bool] = la
                 break
             if not isinstance(record, dict) or not line.endswith(b"\n") or not fits(kept, record):
                 break
-            kept, end = kept + 1, end + len(line)
+            kept = kept + 1
+            end = end + len(line)
         handle.truncate(end)
     return kept
 

@@ -161,7 +161,8 @@ class Artifact:
 
         Raises IfqaError if it is missing, damaged, or not built from `inputs`; the message names the `command` that builds it.
         """
-        folder, again = self.folder, f"make it again: {command}"
+        folder = self.folder
+        again = f"make it again: {command}"
         if self.manifest is None:
             raise MissingInput(f"{folder} is not there yet; make it with: {command}")
         if self.damage:
@@ -360,7 +361,8 @@ def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
             shutil.copy2(path, target)
     except FileNotFoundError:
         return False
-    manifest, files = read_manifest(to), hash_files(to)
+    manifest = read_manifest(to)
+    files = hash_files(to)
     files.pop(MANIFEST)
     return manifest is not None and _has_inputs(manifest, inputs) and files == manifest["record"]["files"]
 

@@ -168,7 +168,9 @@ def _download_one(file: RemoteFile, step: _Step) -> None:
 
 def _fetch_rest(file: RemoteFile, step: _Step) -> None:
     """Fetch the missing part of a file over one connection."""
-    part, tag, here = file.sidecar("part"), file.sidecar("tag"), file.resumable_bytes()
+    part = file.sidecar("part")
+    tag = file.sidecar("tag")
+    here = file.resumable_bytes()
     headers = {"Range": f"bytes={here}-", "If-Range": tag.read_text(encoding="utf-8")} if here else {}
     try:
         is_object = not file.url.startswith(("http://", "https://", "file://"))

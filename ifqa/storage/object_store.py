@@ -23,8 +23,10 @@ class ObjectResponse(AbstractContextManager["ObjectResponse"]):
     def __init__(self, url: str, requested: Mapping[str, str]) -> None:
         store, key = _open_store(url)
         with _store_errors():
-            info, self._file = store.info(key), store.open(key, "rb")
-            version, size = f'"{next((info[name] for name in _VERSIONS if info.get(name)), "")}"', info.get("size")
+            info = store.info(key)
+            self._file = store.open(key, "rb")
+            version = f'"{next((info[name] for name in _VERSIONS if info.get(name)), "")}"'
+            size = info.get("size")
             same = requested.get("If-Range") == version != '""' and self._file.seekable()
             start = int(requested["Range"].removeprefix("bytes=").rstrip("-")) if same else 0
             if start:

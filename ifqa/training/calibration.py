@@ -73,7 +73,8 @@ class CalibrationTrainer(DataclassTrainer):
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         manifest = _read_manifest(folder)
-        trained_on, wanted = manifest.get("sources", {}), dataset.sources
+        trained_on = manifest.get("sources", {})
+        wanted = dataset.sources
         files = ", ".join(wanted) or "these questions"
         if sorted(trained_on.values()) != sorted(wanted.values()):
             mend = "name its training split with --benchmark and --split"
@@ -89,7 +90,8 @@ class CalibrationTrainer(DataclassTrainer):
         The weights must be trained on the same questions. Folds resume from `folds/N/`, which may be removed afterwards.
         """
         self.check_data(dataset, folder)
-        manifest, encoder = _read_manifest(folder), str(resolve_encoder(folder, self.encoder).folder)
+        manifest = _read_manifest(folder)
+        encoder = str(resolve_encoder(folder, self.encoder).folder)
         settings = {
             **manifest["settings"], "average": self.average, "device": self.device, "encoder": encoder,
             "start": _find_start(folder, manifest, self.start),
@@ -131,7 +133,8 @@ def fit_calibration(rows: Sequence[HeldOutPrediction], without_gold: float, fals
     weight = without_gold / (1 - without_gold) * (~removed).sum() / max(1, removed.sum())  # for a row without gold
     names = list(answered[0]["features"])
     features = np.array([[row["features"][name] for name in names] for row in answered])  # (rows, features)
-    mean, spread = features.mean(axis=0), features.std(axis=0)
+    mean = features.mean(axis=0)
+    spread = features.std(axis=0)
     spread[spread < 1e-9] = 1.0  # a constant feature gets the coefficient 0
     model = LogisticRegression(C=1.0, max_iter=1_000)
     model.fit((features - mean) / spread, right, sample_weight=np.where(removed, weight, 1.0))
@@ -158,7 +161,8 @@ def cross_validate(
     """
     import numpy as np
 
-    table, folds = [], sorted({row["fold"] for row in rows})
+    table = []
+    folds = sorted({row["fold"] for row in rows})
     if len(folds) < 2:
         return {}
     for fold in folds:
@@ -169,7 +173,9 @@ def cross_validate(
             abstains = row["answerable"] < calibration.answerable_threshold
             table.append([*measured, abstains, row["removed"], row["alone"]])
     confidence, right, answerable, gold_read, abstentions, removed, alone = np.array(table, float).T
-    answers, readings, together = np.stack([confidence, right], 1), np.stack([answerable, gold_read], 1), alone == 0
+    answers = np.stack([confidence, right], 1)
+    readings = np.stack([answerable, gold_read], 1)
+    together = alone == 0
     retrieved = answers[together & (removed == 0)]
     scores = {measure.name: ColumnStatistic(measure, retrieved).value for measure in (ECE, BRIER, EM_50)}
     scores["ECE alone"] = ColumnStatistic(ECE, answers[alone == 1]).value
@@ -213,7 +219,8 @@ def _read_fold(reader: Reader, fold: int, most: int, held_out: TrainingData) -> 
     rows: list[HeldOutPrediction] = []
     with bar(f"reading fold {fold + 1}", len(held_out.questions)) as advance:
         for start in range(0, len(held_out.questions), _BATCH):
-            questions, rankings = held_out.questions[start : start + _BATCH], held_out.rankings[start : start + _BATCH]
+            questions = held_out.questions[start : start + _BATCH]
+            rankings = held_out.rankings[start : start + _BATCH]
             without_gold = [
                 [each for each in ranking if not any(overlaps(each.text, gold) for gold in question.gold_passages)]
                 for question, ranking in zip(questions, rankings, strict=True)

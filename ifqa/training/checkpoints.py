@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MANIFEST, INPUTS, CHECKPOINTS, LOG = "manifest.json", "inputs.json", "checkpoints", "log.jsonl"
+MANIFEST = "manifest.json"
+INPUTS = "inputs.json"
+CHECKPOINTS = "checkpoints"
+LOG = "log.jsonl"
 _PREFIX, _STATE = "checkpoint-", "trainer_state.json"  # transformers' names
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 _ENCODERS = ("*_encoder", "[0-9]_*")  # folders of a trained dense retriever
@@ -100,13 +103,15 @@ class TrainingLog:
 
     def __init__(self, folder: Path, done: int, steps: int) -> None:
         """Continue the log of a training of `steps` steps after its step `done`; a new training gets a new log."""
-        self._path, self._steps = folder / LOG, steps
+        self._path = folder / LOG
+        self._steps = steps
         truncate_log(self._path, lambda _, line: isinstance(step := line.get("step"), int) and step <= done)
         self._last = done, time.monotonic()
 
     def add(self, step: int, **measures: float) -> None:
         """Append a line for the steps up to `step`, as one write."""
-        now, (last, since) = time.monotonic(), self._last
+        now = time.monotonic()
+        (last, since) = self._last
         if step > last:
             self._last = step, now
             measures["steps_per_second"] = (step - last) / max(now - since, 1e-6)
@@ -125,7 +130,8 @@ def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
         TrainerState,
     )
 
-    main, stack = rank_and_world_size()[0] == 0, ExitStack()
+    main = rank_and_world_size()[0] == 0
+    stack = ExitStack()
 
     class Reporter(TrainerCallback):
         def on_save(self, args: object, state: TrainerState, *_: object, **__: object) -> None:

@@ -102,7 +102,8 @@ class Dense(EpochTrainer):
 
         A row goes into the first open batch where no passage is gold for another question; the last batches stay short.
         """
-        questions, (negatives, usable) = dataset.questions, select_hard_negatives(dataset, self.negatives, self.pool)
+        questions = dataset.questions
+        (negatives, usable) = select_hard_negatives(dataset, self.negatives, self.pool)
         golds = [_gold_passages(*pair) for pair in zip(questions, dataset.rankings, strict=True)]
         candidates = [passage for n in usable for passage in golds[n] + negatives[n]]
         titled = self.two_encoders and any(passage.title for passage in candidates)
@@ -141,7 +142,8 @@ class Dense(EpochTrainer):
             max_grad_norm=self.clip, batch_sampler=partial(_fixed_batches, sizes=[len(batch) for batch in batches]),
             router_mapping={name: "query" if name == "question" else "document" for name in rows[0]},
         )  # fmt: skip
-        dataset, loss = Dataset.from_list(rows), self._loss(model)
+        dataset = Dataset.from_list(rows)
+        loss = self._loss(model)
         return SentenceTransformerTrainer(model=model, args=arguments, train_dataset=dataset, loss=loss)
 
     def _model(self, start: Path) -> "SentenceTransformer":
@@ -218,7 +220,8 @@ def _save(folder: Path, model: Any, two_encoders: bool) -> None:
         model.save_pretrained(str(folder), create_model_card=False)
         return
     for route, kind in (("document", DPRContextEncoder), ("query", DPRQuestionEncoder)):
-        tower, name = model[0].sub_modules[route][0], kind.base_model_prefix
+        tower = model[0].sub_modules[route][0]
+        name = kind.base_model_prefix
         config = {key: value for key, value in tower.auto_model.config.to_dict().items() if key != "model_type"}
         encoder = kind(DPRConfig(**config))
         tensors = tower.auto_model.state_dict().items()

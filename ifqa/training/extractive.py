@@ -112,7 +112,8 @@ class Extractive(EpochTrainer):
         from ifqa.training.extractive_phase import Example, open_network, train_phase
 
         self.check_data(dataset, folder)
-        encoder, start = find_encoder(self.encoder), str(weights_folder(self.start)) if self.start else ""
+        encoder = find_encoder(self.encoder)
+        start = str(weights_folder(self.start)) if self.start else ""
         pairs = zip(dataset.questions, dataset.rankings, strict=True)
         examples = [example for pair in pairs if (example := Example(encoder.folder, *pair)).has_target]
         if self.reading:
@@ -174,7 +175,9 @@ class Extractive(EpochTrainer):
 
         questions, count = self._reading_questions
         logger.info(f"{len(questions):,} of {count:,} reading questions have a passage of at most {_WORDS} words")
-        seed, epochs, size = self.seed, self.reading_epochs, self.reading_batch
+        seed = self.seed
+        epochs = self.reading_epochs
+        size = self.reading_batch
         inputs: dict[str, object] = {
             "reader": "extractive",
             "encoder": encoder.identity,

@@ -133,7 +133,8 @@ def _nearest_spans(text: str, answers: Sequence[str], question: str) -> tuple[fl
             for _, end in ends[index : index + MAX_SPAN]:
                 score = _f1(normalize(format_answer(text, start, end, question)), gold) if gold else 0.0
                 if score > best:
-                    best, nearest = score, set()
+                    best = score
+                    nearest = set()
                 if score == best > 0:
                     nearest.add((start, end))
     return best, sorted(nearest)

@@ -109,7 +109,8 @@ class Llm(EpochTrainer):
         """A row per question and pass, in training order, with passages drawn for each pass."""
         rows: list[PromptRow] = []
         for epoch in range(self.epochs):
-            draw, prompts = random.Random(f"{self.seed} {epoch}"), []
+            draw = random.Random(f"{self.seed} {epoch}")
+            prompts = []
             for question, ranking in zip(dataset.questions, dataset.rankings, strict=True):
                 if has_gold_answer(question):
                     gold_alone = draw.random() < self.alone
@@ -134,12 +135,15 @@ class PromptTokenizer:
     """Tokenizes prompts and answers as the reader's language model does; `most` limits both together."""
 
     def __init__(self, reader: HF, prompt: Prompt, most: int) -> None:
-        self._reader, self._prompt, self._window = reader, prompt, min(most, reader.window)
+        self._reader = reader
+        self._prompt = prompt
+        self._window = min(most, reader.window)
         self.pad: int = reader.tokenizer.pad_token_id or 0
 
     def row(self, question: Question, passages: Sequence[Passage], answer: str) -> PromptRow | None:
         """A question's row; None if its prompt does not fit without passages."""
-        reader, prompt = self._reader, self._prompt
+        reader = self._reader
+        prompt = self._prompt
         fitted = fit_prompt(prompt, question.text, passages, reader, choices=question.choices, window=self._window)
         if fitted.problem:
             return None
@@ -159,7 +163,8 @@ def collate(rows: Sequence[PromptRow], pad: int) -> "dict[str, Tensor]":
 
     answers = [row["answer"] for row in rows]
     texts = [row["prompt"] + row["answer"] for row in rows]
-    width, most = max(map(len, texts)), max(map(len, answers))
+    width = max(map(len, texts))
+    most = max(map(len, answers))
     return {
         "input_ids": torch.tensor([[pad] * (width - len(text)) + text for text in texts]),
         "attention_mask": torch.tensor([[0] * (width - len(text)) + [1] * len(text) for text in texts]),
@@ -171,8 +176,11 @@ def batch_loss(network: "PeftModel", batch: "Mapping[str, Tensor]") -> "Tensor":
     """The mean over rows of the mean of -log p of an answer's tokens."""
     import torch
 
-    ids, mask, answers = batch["input_ids"], batch["attention_mask"], batch["answers"]
-    most, positions = answers.shape[1], (mask.cumsum(1) - 1).clamp(min=0)
+    ids = batch["input_ids"]
+    mask = batch["attention_mask"]
+    answers = batch["answers"]
+    most = answers.shape[1]
+    positions = (mask.cumsum(1) - 1).clamp(min=0)
     output = network(input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=most + 1)
     logits = output.logits[:, :-1].float()  # a position's logits predict the next token
     tokens = torch.log_softmax(logits, -1).gather(-1, ids[:, -most:, None]).squeeze(-1) * answers

@@ -213,7 +213,8 @@ def option_logits(model: "nn.Module", features: Features) -> "Tensor":
     from torch.nn.utils.rnn import pad_sequence
 
     sequences = {name: tensor for name, tensor in features.items() if name != "counts"}
-    network, ids = ChoiceEncoder(model, None), sequences["input_ids"]
+    network = ChoiceEncoder(model, None)
+    ids = sequences["input_ids"]
     batches = split_batches(sequences, len(ids), BATCH_TOKENS[ids.device.type])
     rows, logits = zip(*((rows, network.logits(batch)) for rows, batch in batches), strict=True)
     order = torch.tensor(list(chain.from_iterable(rows)))

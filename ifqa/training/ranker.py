@@ -78,7 +78,8 @@ class Ranker(DataclassTrainer):
 def compute_lists(dataset: TrainingData) -> list[ListFeatures]:
     import numpy as np
 
-    weigh, lists = load_word_weights(minilm_folder()), []
+    weigh = load_word_weights(minilm_folder())
+    lists = []
     with bar("lists", len(dataset.questions)) as advance:
         for question, ranking, scores in zip(dataset.questions, dataset.rankings, dataset.scores, strict=True):
             texts = [passage.text for passage in ranking]
@@ -110,7 +111,8 @@ def fit_weights(lists: list[ListFeatures], columns: Sequence[int], negatives: Ne
     rows, right = zip(*training_lists(lists, negatives), strict=True)
     features = np.concatenate(rows)[:, list(columns)]
     spread = np.maximum(features.std(axis=0), 1e-9)
-    inputs, labels = torch.from_numpy(features / spread), torch.from_numpy(np.concatenate(right))
+    inputs = torch.from_numpy(features / spread)
+    labels = torch.from_numpy(np.concatenate(right))
     list_of = torch.from_numpy(np.repeat(np.arange(len(rows)), [len(each) for each in rows]))
     weights = torch.zeros(len(columns), dtype=torch.float64, requires_grad=True)
     optimiser = torch.optim.LBFGS([weights], max_iter=200, line_search_fn="strong_wolfe")
@@ -119,7 +121,8 @@ def fit_weights(lists: list[ListFeatures], columns: Sequence[int], negatives: Ne
         optimiser.zero_grad()
         powers = (inputs @ weights).clamp(-50, 50).exp()
         zeros = torch.zeros(len(rows), dtype=torch.float64)
-        total, hit = zeros.index_add(0, list_of, powers), zeros.index_add(0, list_of, powers * labels)
+        total = zeros.index_add(0, list_of, powers)
+        hit = zeros.index_add(0, list_of, powers * labels)
         objective = (total.log() - hit.log()).sum() + penalty * (weights**2).sum()
         objective.backward()  # type: ignore[no-untyped-call]
         return objective

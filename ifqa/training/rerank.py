@@ -61,7 +61,8 @@ class Rerank(EpochTrainer):
 
     def _rows(self, dataset: TrainingData) -> list[dict[str, object]]:
         """A row per question and epoch, in training order, with a gold passage and negatives drawn at random."""
-        questions, (negatives, usable) = dataset.questions, select_hard_negatives(dataset, self.negatives, self.pool)
+        questions = dataset.questions
+        (negatives, usable) = select_hard_negatives(dataset, self.negatives, self.pool)
         labels = [_RELEVANT, *[0.0] * self.negatives]
         rows: list[dict[str, object]] = []
         for epoch in range(self.epochs):
@@ -106,5 +107,6 @@ class Rerank(EpochTrainer):
             every=self.checkpoint_every, device=self.device, weight_decay=self.weight_decay,
             batch_sampler=checkpoints.sequential_batch_sampler,
         )  # fmt: skip
-        dataset, loss = Dataset.from_list(rows), ListNetLoss(model)
+        dataset = Dataset.from_list(rows)
+        loss = ListNetLoss(model)
         return CrossEncoderTrainer(model=model, args=arguments, train_dataset=dataset, loss=loss)

@@ -72,7 +72,8 @@ class T5Trainer(DataclassTrainer):
         if self.batch % (size := self.device_batch * checkpoints.rank_and_world_size()[1]):
             wanted = f"wanted a multiple of {size}, the questions in a forward pass"
             raise ConfigError(f"training setting batch: {wanted}, found {self.batch}")
-        self.device, self.retrieved = resolve_device(self.device), self.passages
+        self.device = resolve_device(self.device)
+        self.retrieved = self.passages
         if self.steps:
             self.evaluate_every = min(self.evaluate_every, self.steps)
 
@@ -127,7 +128,8 @@ class T5Trainer(DataclassTrainer):
             raise ConfigError(f"{folder}: {problem}; {mend}") from error
         if checkpoints.rank_and_world_size()[0] == 0:
             if dev.questions:
-                step, em = trainer.state.best_global_step, trainer.state.best_metric
+                step = trainer.state.best_global_step
+                em = trainer.state.best_metric
                 record |= {"best_step": step, "dev_EM": em}
                 logger.info(f"{folder}: keeping the weights of step {step}, EM {one_decimal(em)} on dev")
             inputs |= {"conventions": asdict(conventions)}
@@ -220,7 +222,10 @@ class TrainingRows:
     """The rows of all steps in training order; each pass over the questions draws new targets."""
 
     def __init__(self, trainer: T5Trainer, dataset: TrainingData, tokenizer: Any, conventions: t5.Conventions) -> None:
-        self.trainer, self.dataset, self.tokenizer, self.conventions = trainer, dataset, tokenizer, conventions
+        self.trainer = trainer
+        self.dataset = dataset
+        self.tokenizer = tokenizer
+        self.conventions = conventions
         self._inputs: dict[int, list[list[int]]] = {}  # question's index -> token ids of its inputs
         self._targets: list[tuple[int, str]] = []  # each row's question, by index, and target
         questions = dataset.questions
@@ -236,7 +241,8 @@ class TrainingRows:
 
     def _length(self, index: int) -> int:
         """About the characters of a question's passages."""
-        question, ranking = self.dataset.questions[index], self.dataset.rankings[index]
+        question = self.dataset.questions[index]
+        ranking = self.dataset.rankings[index]
         texts = [passage.text for passage in ranking[: self.trainer.passages]] or question.gold_passages[:1]
         return sum(map(len, texts))
 
@@ -245,9 +251,11 @@ class TrainingRows:
 
     def __getitem__(self, row: int) -> dict[str, object]:
         """Token ids of a question's inputs and of its target, and for a loss by token a weight."""
-        (index, target), trainer = self._targets[row], self.trainer
+        (index, target) = self._targets[row]
+        trainer = self.trainer
         if index not in self._inputs:
-            question, ranking = self.dataset.questions[index], self.dataset.rankings[index]
+            question = self.dataset.questions[index]
+            ranking = self.dataset.rankings[index]
             shown = training_passages(question, ranking, trainer.passages, trainer.gold == "included")
             self._inputs[index] = self._tokens(question, shown)
         label = self._label(target)

@@ -111,7 +111,8 @@ def covers_gold(text: str, question: Question) -> bool:
 
 def training_passages(question: Question, ranking: Sequence[Passage], most: int, include_gold: bool) -> list[Passage]:
     """The first `most` passages; with `include_gold`, a gold passage replaces the last if there is none among them."""
-    top, golds = list(ranking[:most]), question.gold_passages
+    top = list(ranking[:most])
+    golds = question.gold_passages
     if include_gold and golds and not any(covers_gold(passage.text, question) for passage in top):
         return [*top[: most - 1], Passage(gold_id(golds[0]), "", golds[0])]
     return top
@@ -139,7 +140,8 @@ def select_hard_negatives(dataset: TrainingData, least: int, most: int) -> tuple
 
 def shuffle_batches(rows: Sequence[_Row], size: int, key: str, length: Callable[[_Row], int]) -> Iterator[list[_Row]]:
     """The batches of an epoch, shuffled by `key`; a batch has rows of similar length, to save padding."""
-    draw, order = random.Random(key), list(rows)
+    draw = random.Random(key)
+    order = list(rows)
     draw.shuffle(order)
     batches = []
     for start in range(0, len(order), size * _POOL):
@@ -167,7 +169,8 @@ def assign_folds(questions: Sequence[Question], count: int, seed: int) -> list[i
         groups[root(number)].append(number)
     shuffled = list(groups.values())
     random.Random(seed).shuffle(shuffled)
-    folds, sizes = [0] * len(questions), [0] * count
+    folds = [0] * len(questions)
+    sizes = [0] * count
     for group in sorted(shuffled, key=len, reverse=True):  # the largest first, each into the emptiest fold
         emptiest = sizes.index(min(sizes))
         sizes[emptiest] += len(group)

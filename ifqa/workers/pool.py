@@ -78,7 +78,8 @@ def map_tasks(
     else:
         workers = workers or cores()
         first = list(islice(source, 2))
-        alone, source = workers == 1 or len(first) < 2, chain(first, source)
+        alone = workers == 1 or len(first) < 2
+        source = chain(first, source)
         del first  # tasks are large
         if alone:
             yield from ((task, function(task)) for task in source)
@@ -113,7 +114,8 @@ def block_interrupts() -> Iterator[None]:
 def _hide_main_script() -> Iterator[None]:
     """Keep processes started in the block from running the main script again, which would wait for its own locks."""
     main = vars(sys.modules["__main__"])
-    spec, file = main.get("__spec__"), main.pop("__file__", None)
+    spec = main.get("__spec__")
+    file = main.pop("__file__", None)
     main["__spec__"] = None
     try:
         yield
@@ -128,7 +130,8 @@ class _Worker(Generic[Task, Result]):
 
     def __init__(self, function: Callable[[Task], Result], gpu: str | None) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would copy locked mutexes of Java and torch
-        self.gpu, (self.pipe, worker_end) = gpu, context.Pipe()
+        self.gpu = gpu
+        (self.pipe, worker_end) = context.Pipe()
         self.process = context.Process(target=_serve, args=(function, worker_end, gpu), daemon=True)
         with block_interrupts(), _hide_main_script():  # interrupts until `_serve` ignores them
             self.process.start()

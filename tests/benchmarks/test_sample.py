@@ -30,7 +30,8 @@ def test_questions_are_unique_and_their_gold_passages_are_covered_by_passages_of
 
 
 def test_dev_has_a_question_per_article_and_the_releases_shares_of_answer_kinds_and_span_answers(passages):
-    questions, titles = Sample().questions("dev"), {passage.text: passage.title for passage in passages}
+    questions = Sample().questions("dev")
+    titles = {passage.text: passage.title for passage in passages}
     counts = Counter(title for question in questions for title in {titles[gold] for gold in question.gold_passages})
     assert set(counts.values()) == {1}
     assert len(counts) == 83 >= len(set(titles.values())) - 10  # all but the lists of namesakes

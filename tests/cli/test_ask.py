@@ -84,7 +84,8 @@ def test_options_that_do_not_go_together_are_refused_before_anything_is_made(doc
 def test_many_questions_are_answered_in_order_and_a_stopped_run_goes_on(docs, monkeypatch):
     texts = [f"If lamp {n} had failed, who is the keeper of lamp {n}?" for n in range(20)]
     Path("q.csv").write_text("id,question\n" + "".join(f'q{n},"{text}"\n' for n, text in enumerate(texts)))
-    answered, plain = [], System.answer
+    answered = []
+    plain = System.answer
 
     def answer(self, questions, threshold=None):
         if len(answered) == 8 and not Path("go").exists():

@@ -99,7 +99,8 @@ def test_scores_are_those_of_a_hand_computation(work):
 
 def test_intervals_are_over_paragraphs(work):
     """Compared with all 4 ** 4 draws of paragraphs; within topics, with all 2 ** 2 times 2 ** 2 draws."""
-    content, draws = scores(work[0]), list(product(RIGHT_A.values(), repeat=4))
+    content = scores(work[0])
+    draws = list(product(RIGHT_A.values(), repeat=4))
     means = [sum(right for right, _ in draw) / sum(of for _, of in draw) for draw in draws]
     accuracy = content["measures"]["accuracy"]
     assert [accuracy["low"], accuracy["high"]] == pytest.approx(interval(means), abs=0.01)

@@ -18,7 +18,8 @@ def test_the_span_of_a_sentence_has_no_white_space_around_it() -> None:
         start = TEXT.index(word)
         left, right = sentence_span(TEXT, start, start + len(word))
         assert TEXT[left:right] == sentence
-    start, end = TEXT.index("Lee"), TEXT.index("floors")
+    start = TEXT.index("Lee")
+    end = TEXT.index("floors")
     assert sentence_span(TEXT, start, end) == (0, 69)
 
 

@@ -156,7 +156,8 @@ def test_a_known_hash_is_used_for_a_large_source_of_equal_size_and_time_of_chang
     def hashes():
         return open_section(dump()).fingerprint(known)["files"]
 
-    file, true = tmp_path / "d.xml", [hashlib.sha256(DUMP).hexdigest()]
+    file = tmp_path / "d.xml"
+    true = [hashlib.sha256(DUMP).hexdigest()]
     assert hashes() == true
     monkeypatch.setattr(work_units, "_SMALL", len(DUMP))
     assert hashes() == true

@@ -41,7 +41,8 @@ def blocks(page):
 
 def commands(text):
     """The commands of a shell block without comments; those that go on in the next line, and here-documents, are whole."""
-    commands_found, end = [], ""
+    commands_found = []
+    end = ""
     for line in text.replace("\\\n", " ").splitlines():
         if end:  # within a here-document
             commands_found[-1] += "\n" + line
@@ -100,7 +101,8 @@ def _own_folder(page, sample_indexes, tmp_path, tmp_path_factory, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    known, path = set(sys.modules), list(sys.path)
+    known = set(sys.modules)
+    path = list(sys.path)
     yield
     for name in set(sys.modules) - known:
         if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):

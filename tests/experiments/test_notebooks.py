@@ -20,7 +20,8 @@ FOLDER = Path(__file__).parents[2] / "experiments" / "notebooks"
 RUN = runpy.run_path(str(FOLDER / "run.py"))
 FIGURES = {"questions": 2, "closed_vs_open_book": 1, "retrieval": 3, "errors": 1, "causalqa": 1, "wiqa": 2}
 #: Cells whose numbers, or whole outputs, depend on the CPU: it decides the precision of vectors, and so of confidences.
-NUMBERS_DIFFER, ALL_DIFFERS = {"answer", "ask", "compared", "table"}, {"apart"}
+NUMBERS_DIFFER = {"answer", "ask", "compared", "table"}
+ALL_DIFFERS = {"apart"}
 #: A cell that deletes earlier notebooks' names; %reset also collects garbage, which takes half a second.
 FORGET = """
 kept = globals().get("kept", {*globals(), "kept"})
@@ -123,7 +124,8 @@ def visible_outputs(book):
 
 def portable_outputs(book):
     """The visible outputs that are equal on every CPU."""
-    texts, number = visible_outputs(book), r"(?:&lt; )?[+-]?\d+\.?\d*"
+    texts = visible_outputs(book)
+    number = r"(?:&lt; )?[+-]?\d+\.?\d*"
     masked = {cell: re.sub(number, "#", str(texts[cell])) for cell in NUMBERS_DIFFER & texts.keys()}
     return {cell: text for cell, text in (texts | masked).items() if cell not in ALL_DIFFERS}
 

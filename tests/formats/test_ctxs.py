@@ -81,7 +81,9 @@ def test_scores_in_dprs_layout_are_sorted_as_numbers(tmp_path):
 def test_fids_layout_is_read_as_a_list_as_lines_and_compressed(tmp_path):
     fid = {"target": "a", "answers": ["a"]}
     entries = [fid | {"id": n, "question": "q?", "ctxs": [{"title": "t", "text": f"x {n}"}] * n} for n in range(3)]
-    listed, lines, packed = tmp_path / "fid.json", tmp_path / "fid.jsonl", tmp_path / "fid.jsonl.gz"
+    listed = tmp_path / "fid.json"
+    lines = tmp_path / "fid.jsonl"
+    packed = tmp_path / "fid.jsonl.gz"
     listed.write_text(json.dumps(entries))
     lines.write_text("\ufeff" + "\n\n".join(map(json.dumps, entries)) + "\n", encoding="utf-8")
     packed.write_bytes(gzip.compress(lines.read_bytes()))

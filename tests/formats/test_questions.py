@@ -37,7 +37,8 @@ LAYOUTS = {  # name -> (text, ids and questions)
     ("end", "pack"), [("", bytes), (".xz", lzma.compress), (".gz", gzip.compress), (".bz2", bz2.compress)]
 )
 def test_each_layout_is_read_compressed_or_not(tmp_path, name, end, pack):
-    (text, questions), path = LAYOUTS[name], tmp_path / f"{name}{end}"
+    (text, questions) = LAYOUTS[name]
+    path = tmp_path / f"{name}{end}"
     path.write_bytes(pack(text.encode()))
     assert [(question.id, question.text) for question in read_questions(path)] == questions
     assert [(question.id, question.text.strip()) for question in iter_questions(path)] == questions

@@ -48,7 +48,8 @@ def test_an_invalid_line_of_a_run_is_named(tmp_path, line, complaint):
 
 
 def test_a_rising_score_and_a_duplicate_passage_are_refused(tmp_path):
-    rising, duplicate = [Hit("a", 1.0), Hit("b", 2.5)], [Hit("a", 3.0), Hit("b", 2.0), Hit("a", 1.0)]
+    rising = [Hit("a", 1.0), Hit("b", 2.5)]
+    duplicate = [Hit("a", 3.0), Hit("b", 2.0), Hit("a", 1.0)]
     with pytest.raises(IfqaError, match=r"ranking of q: the score rises from 1\.0 to 2\.5 at rank 2"):
         runs.write_run(tmp_path / "run.trec", {"q": rising}, "tag")
     with pytest.raises(IfqaError, match="ranking of q: passage a appears 2 times"):

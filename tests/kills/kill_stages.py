@@ -54,7 +54,8 @@ def watch_writing(spec: dict[str, Any]) -> dict[str, int]:
     """Count written bytes and renames from now on, and die where `spec` says; returns the counts."""
     from ifqa.storage import files
 
-    counts, plain_write = {"bytes": 0, "renames": 0}, files.write_bytes
+    counts = {"bytes": 0, "renames": 0}
+    plain_write = files.write_bytes
 
     def write(handle: Any, content: Any) -> None:
         if spec["kind"] == "bytes" and counts["bytes"] + len(content) > spec["at"]:
@@ -126,7 +127,8 @@ def kill_stage(folder: Path, stage: str, renames: bool) -> dict[str, bool]:
 
     Each time the next run must end as an undisturbed one.
     """
-    output, finished = folder / STAGES[stage], folder / f"finished-{stage}"
+    output = folder / STAGES[stage]
+    finished = folder / f"finished-{stage}"
 
     def reset(older: bool = False) -> None:
         """Remove the artifact, or replace it by an artifact with other inputs."""

@@ -33,7 +33,9 @@ def test_a_price_is_per_million_tokens_and_an_unknown_price_is_none(tmp_path):
 
 
 def test_our_prices_are_openais_a_users_are_of_all_hosts_and_this_machine_is_free(tmp_path, monkeypatch):
-    openai, local, other = "https://api.openai.com/v1", "http://localhost:4000/v1", "https://api.example.com/v1"
+    openai = "https://api.openai.com/v1"
+    local = "http://localhost:4000/v1"
+    other = "https://api.example.com/v1"
     assert find_price("gpt-4.1-mini", openai).output == find_price("gpt-4.1-mini", local).output == 1.60
     assert find_price("gpt-4.1-mini", other) is None
     assert find_price("gpt-4.1-mini", "https://api.openai.com.example.com/v1") is None
@@ -65,7 +67,8 @@ def test_spent_and_reserved_tokens_never_exceed_a_cap(seed, max_cost, max_tokens
     draw = random.Random(seed)
     price = Price(input=draw.uniform(0, 30), output=draw.uniform(0, 60))
     budget = Account(price, max_cost, max_tokens)
-    billed, reservations = [0, 0], []
+    billed = [0, 0]
+    reservations = []
     for _ in range(100):
         if reservations and draw.random() < 0.4:
             reservation = reservations.pop(draw.randrange(len(reservations)))
@@ -108,7 +111,8 @@ def test_the_estimate_is_between_zero_and_a_token_per_byte_and_adds_up(text, sec
     size = len(text.encode("utf-8", "surrogatepass"))
     assert 0 <= estimate_tokens(text) <= size
     assert (estimate_tokens(text) > 0) == (size > 0)
-    both, apart = estimate_tokens(text + second), estimate_tokens(text) + estimate_tokens(second)
+    both = estimate_tokens(text + second)
+    apart = estimate_tokens(text) + estimate_tokens(second)
     assert both <= apart <= both + 1
 
 

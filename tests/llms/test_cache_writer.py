@@ -87,7 +87,9 @@ def test_threads_send_each_prompt_once():
 
 def fill_disk(code, free, monkeypatch):
     """A disk with space for `free` completions beside the reserve; each later one needs space from the reserve."""
-    store, give, space = cache.store_rows, CacheWriter._shrink_reserve, [free]
+    store = cache.store_rows
+    give = CacheWriter._shrink_reserve
+    space = [free]
 
     def store_rows(connection, rows):
         if space[0] < len(rows):
@@ -142,7 +144,8 @@ def test_a_failing_disk_and_a_disk_too_full_for_the_reserve_stop_requests(monkey
 
 
 def test_the_reserve_takes_real_blocks_and_file_and_journal_grow_by_less(tmp_path, monkeypatch):
-    sizes, store_rows = [0], cache.store_rows
+    sizes = [0]
+    store_rows = cache.store_rows
 
     def measure(connection, rows):
         store_rows(connection, rows)
@@ -163,7 +166,8 @@ def test_the_reserve_takes_real_blocks_and_file_and_journal_grow_by_less(tmp_pat
 
 def test_an_answer_waits_for_a_program_that_reads_the_file(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(cache, "BUSY", 0.1)
-    store, [request] = CompletionCache(tmp_path), ask("a")
+    store = CompletionCache(tmp_path)
+    [request] = ask("a")
     with CacheWriter(store, "m", [request], 1) as writer, closing(store._connect("ro")) as other:
         rows = other.execute("SELECT 1 FROM sqlite_schema UNION ALL SELECT 2")
         next(rows)
@@ -184,7 +188,8 @@ with CacheWriter(CompletionCache(sys.argv[1]), "m", requests, 1) as writer:
 
 
 def test_claims_of_a_dead_process_lapse_and_other_claims_hold_until_answered(tmp_path):
-    requests, store = ask("a", "b"), CompletionCache(tmp_path)
+    requests = ask("a", "b")
+    store = CompletionCache(tmp_path)
     subprocess.run([sys.executable, "-c", CLAIM, str(tmp_path)], check=True)
     with CacheWriter(store, "m", requests, 1) as first, CacheWriter(store, "m", requests, 1) as second:
         assert first.claim(requests, 1) == (requests[:1], {})
@@ -214,7 +219,8 @@ def test_a_real_full_disk_loses_nothing(tmp_path):
     )
     paths = os.pathsep.join([str(Path(__file__).parents[1] / "stand_ins"), os.environ.get("PYTHONPATH", "")])
     with serving(latency=0.02) as server:
-        command, environment = [*HIDDEN, steps, ASK, server.url], {**os.environ, "PYTHONPATH": paths}
+        command = [*HIDDEN, steps, ASK, server.url]
+        environment = {**os.environ, "PYTHONPATH": paths}
         run = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
         assert set(server.asked.values()) == {1}, run.stderr
     code, first, cached = map(int, run.stdout.split())

@@ -81,7 +81,8 @@ def references(folder, requests):
 
 def fail(model, monkeypatch, error, when):
     """Raise an error where `when` holds of the batches so far."""
-    generate, batches = model.model.generate, []
+    generate = model.model.generate
+    batches = []
 
     def failing(**settings):
         batches.append(settings["input_ids"])
@@ -109,7 +110,8 @@ def test_batches_answer_as_transformers_does_one_at_a_time(open_model, folder, b
 
 
 def test_a_model_with_absolute_positions_and_no_chat_template_continues_a_text(tmp_path):
-    words, folder = tiny_chat.tokenizer(template=None), tmp_path / "gpt2"
+    words = tiny_chat.tokenizer(template=None)
+    folder = tmp_path / "gpt2"
     torch.manual_seed(1)
     size = {"vocab_size": len(words), "n_positions": 256, "n_embd": 32, "n_layer": 2, "n_head": 4, "bos_token_id": 0}
     config = GPT2Config(**size, initializer_range=0.2, eos_token_id=words.convert_tokens_to_ids(tiny_chat.END))
@@ -164,7 +166,8 @@ def test_samples_follow_the_models_probabilities(logits, temperature):
 
 
 def test_nothing_is_computed_twice(open_model, tmp_path, monkeypatch):
-    model, steps = open_model(), []
+    model = open_model()
+    steps = []
     requests = [chat("Who?"), chat("Where?"), chat("Who?")]
     assert model.estimate(requests) == Estimate(2, *(sum(len(model.ids(request)) for request in requests[:2]), 48), 0.0)
     first = model.complete(requests, steps.append)
@@ -183,9 +186,12 @@ def test_nothing_is_computed_twice(open_model, tmp_path, monkeypatch):
 
 
 def test_the_likelihood_of_a_text_is_the_product_of_its_tokens_and_of_the_ends(open_model, folder):
-    model, request, answers = open_model(), chat("Who?", stop=("\n",)), ["Ada", "by rail to the other harbour", ""]
+    model = open_model()
+    request = chat("Who?", stop=("\n",))
+    answers = ["Ada", "by rail to the other harbour", ""]
     words, network = load(folder)
-    prompt, ends = model.ids(request), sorted(model._ends | {words("\n", add_special_tokens=False)["input_ids"][-1]})
+    prompt = model.ids(request)
+    ends = sorted(model._ends | {words("\n", add_special_tokens=False)["input_ids"][-1]})
     assert len(ends) > 1
     for answer, likelihood in zip(answers, model.log_likelihoods(request, answers), strict=True):
         tokens = words(answer, add_special_tokens=False)["input_ids"]
@@ -197,13 +203,15 @@ def test_the_likelihood_of_a_text_is_the_product_of_its_tokens_and_of_the_ends(o
 
 
 def test_likelihoods_that_cannot_be_computed_are_empty(open_model, tmp_path):
-    model, answers = open_model(), ["Ada", "by rail to the other harbour"]
+    model = open_model()
+    answers = ["Ada", "by rail to the other harbour"]
     assert model.log_likelihoods(chat("Who? " * model.window), answers) == []
     assert model.log_likelihoods(chat("Who?", max_tokens=1), ["Ada " * model.window]) == []
     assert model.log_likelihoods(chat("Who?"), []) == []
     model._ends = frozenset()
     assert model.log_likelihoods(chat("Who?"), answers) == []
-    words, folder = tiny_chat.tokenizer(), tmp_path / "mamba"
+    words = tiny_chat.tokenizer()
+    folder = tmp_path / "mamba"
     config = MambaConfig(vocab_size=len(words), hidden_size=32, num_hidden_layers=2, state_size=4)
     MambaForCausalLM(config).save_pretrained(folder)
     words.save_pretrained(folder)
@@ -211,7 +219,8 @@ def test_likelihoods_that_cannot_be_computed_are_empty(open_model, tmp_path):
 
 
 def test_an_end_or_a_stop_string_that_the_tokenizer_lacks_changes_no_likelihood(open_model):
-    model, answers = open_model(), ["Ada", "by rail to the other harbour", ""]
+    model = open_model()
+    answers = ["Ada", "by rail to the other harbour", ""]
     expected = model.log_likelihoods(chat("Who?"), answers)
     assert model.log_likelihoods(chat("Who?", stop=("",)), answers) == pytest.approx(expected)
     assert open_model(batch_tokens=1).log_likelihoods(chat("Who?"), answers) == pytest.approx(expected)  # one at a time
@@ -220,7 +229,8 @@ def test_an_end_or_a_stop_string_that_the_tokenizer_lacks_changes_no_likelihood(
 
 
 def test_completions_before_an_interrupt_are_stored(open_model, monkeypatch):
-    model, requests = open_model(batch_tokens=1), list(map(chat, QUESTIONS))
+    model = open_model(batch_tokens=1)
+    requests = list(map(chat, QUESTIONS))
     fail(model, monkeypatch, KeyboardInterrupt(), lambda batches: len(batches) == 3)
     with pytest.raises(KeyboardInterrupt):
         model.complete(requests)
@@ -286,7 +296,8 @@ def test_a_request_beyond_the_window_fails_alone(open_model):
 def test_a_batch_too_large_for_memory_is_halved_and_a_single_prompt_fails_alone(
     open_model, tmp_path, monkeypatch, capsys
 ):
-    requests, error = list(map(chat, QUESTIONS)), torch.OutOfMemoryError("CUDA out of memory.")
+    requests = list(map(chat, QUESTIONS))
+    error = torch.OutOfMemoryError("CUDA out of memory.")
     expected = open_model(store=str(tmp_path / "other")).complete(requests)
     model = open_model(store=str(tmp_path / "failed"))
     fail(model, monkeypatch, error, bool)
@@ -313,7 +324,8 @@ def test_other_errors_of_a_model_are_not_swallowed_and_damaged_weights_are_refus
 
 
 def test_penalties_and_sampling_of_the_models_folder_are_ignored(open_model, tmp_path):
-    other, requests = tiny_chat.save(tmp_path / "tiny"), list(map(chat, QUESTIONS))
+    other = tiny_chat.save(tmp_path / "tiny")
+    requests = list(map(chat, QUESTIONS))
     settings = '{"do_sample": true, "temperature": 3.0, "repetition_penalty": 9.0, "top_k": 2, "eos_token_id": [2, 1]}'
     (other / "generation_config.json").write_text(settings)
     end = AutoTokenizer.from_pretrained(other).decode([1])
@@ -333,7 +345,8 @@ def test_without_system_role_its_text_goes_before_the_first_message(open_model, 
 
 
 def test_tokens_of_a_text(open_model, folder):
-    model, tokens = open_model(), AutoTokenizer.from_pretrained(folder)("Wick was dug")["input_ids"]
+    model = open_model()
+    tokens = AutoTokenizer.from_pretrained(folder)("Wick was dug")["input_ids"]
     assert (model.count("Wick was dug"), model.count(""), model.count("\ud800")) == (len(tokens), 0, model.count("?"))
 
 
@@ -362,7 +375,8 @@ def test_another_kind_of_model_is_refused_in_one_line(tmp_path, kind, message):
         save_t5(folder)
     else:
         tiny_chat.save(folder, **({"vocab_size": 310} if kind == "another's tokenizer" else {}))
-    config, weights = folder / "config.json", folder / "model.safetensors"
+    config = folder / "config.json"
+    weights = folder / "model.safetensors"
     if kind in ("headless", "half"):
         Qwen2ForCausalLM(Qwen2Config.from_pretrained(folder)).model.save_pretrained(folder)
     if kind == "half":

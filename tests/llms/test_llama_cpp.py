@@ -48,7 +48,8 @@ def test_it_answers_as_transformers_does_with_the_same_weights(file, tmp_path):
 
 
 def test_a_stored_completion_is_not_computed_again_and_equal_requests_are_computed_once(file, tmp_path):
-    model, steps = start(file, tmp_path), []
+    model = start(file, tmp_path)
+    steps = []
     first = model.complete([*REQUESTS, REQUESTS[0]], steps.append)
     assert first[0].text == first[-1].text
     assert (model.spent.calls, sum(steps)) == (6, 7)
@@ -67,7 +68,8 @@ def test_samples_depend_on_the_request_alone(file, tmp_path):
 
 
 def test_the_first_answer_is_streamed_and_ends_at_a_stop_string(file, tmp_path):
-    model, texts = start(file, tmp_path), []
+    model = start(file, tmp_path)
+    texts = []
     (whole,) = model.complete([chat("Where?")])
     stop = whole.text[3:5]
     with streaming(texts.append):

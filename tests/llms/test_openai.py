@@ -269,7 +269,8 @@ def test_a_wait_that_the_server_asks_for_delays_all_and_the_rate_limit_holds():
         assert texts(model(server, concurrency=2).complete(ask("a", "b", "c", "d"))) == ["answer"] * 4
     assert sum(moment < times[0] + 0.5 for moment in times) <= 2  # those in flight when the server asked
     with serving() as server:
-        llm, began = model(server, requests_per_minute=1200, concurrency=8), time.monotonic()
+        llm = model(server, requests_per_minute=1200, concurrency=8)
+        began = time.monotonic()
         llm.complete(ask(*"efghijkl"))
         assert time.monotonic() - began >= 7 * 0.05
 

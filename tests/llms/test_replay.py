@@ -28,7 +28,8 @@ def write(path, *lines):
 
 def test_completions_are_replayed(tmp_path):
     completions = {CHAT: ANSWER, TEXT: Completion("they would\nland", 5, 4, "length")}
-    model, steps = Replay(path=str(record(tmp_path / "two.jsonl", "tiny@1234", completions))), []
+    model = Replay(path=str(record(tmp_path / "two.jsonl", "tiny@1234", completions)))
+    steps = []
     completions = model.complete([TEXT, CHAT, CHAT], steps.append)
     assert [completion.text for completion in completions] == ["they would\nland", ANSWER.text, ANSWER.text]
     assert completions[1] == replace(ANSWER, cached=True)

@@ -71,7 +71,9 @@ def tokens_of(batch):
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=30).filter(any), st.booleans(), st.integers(1, 200))
 def test_every_text_is_in_one_batch_with_all_of_its_tokens_and_little_padding(lengths, left, budget):
-    features, tokens, widths = padded(lengths, left), {}, []
+    features = padded(lengths, left)
+    tokens = {}
+    widths = []
     for places, batch in split_batches(features, len(lengths), budget):
         rows, width = batch["input_ids"].shape
         assert batch["attention_mask"].shape == (rows, width)

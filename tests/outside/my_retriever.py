@@ -9,7 +9,8 @@ class Words:
     """Searches the whole corpus, which it gets because its constructor has the parameter `corpus`."""
 
     def __init__(self, corpus: Iterable[Passage], least: int = 1) -> None:
-        self.passages, self.least = list(corpus), least
+        self.passages = list(corpus)
+        self.least = least
 
     def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
         """Up to `k` passages of each question, best first."""

@@ -70,7 +70,8 @@ def test_passages_and_an_index_are_built_once_and_again_when_settings_or_sources
     stages.build_passages(load_corpus("few"))
     folder = stages.build_index(load_corpus("few"), "words")
     assert read_manifest(folder)["record"]["passages"] == 5
-    before, of_passages = stamps(folder), stamps("indexes/few/passages")
+    before = stamps(folder)
+    of_passages = stamps("indexes/few/passages")
     stages.build_passages(load_corpus("few"))
     assert stages.build_index(load_corpus("few"), "words") == folder
     assert (stamps(folder), stamps("indexes/few/passages")) == (before, of_passages)

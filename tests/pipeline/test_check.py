@@ -172,7 +172,8 @@ def test_disk_and_time_add_up_and_memory_is_the_largest():
 ])  # fmt: skip
 def test_too_little_disk_or_memory_is_refused_after_the_lines(machine, free, memory, expected):
     corpus(priced='Priced"\ndisk = 2e9\nmemory = 2e9')
-    machine.free, machine.memory = free, memory
+    machine.free = free
+    machine.memory = memory
     lines, complaint = check_lines("few")
     assert lines[-1].startswith("to do  all of few: about 3.0 GB of disk")
     assert complaint == expected.format(cwd=Path.cwd())

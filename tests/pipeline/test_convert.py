@@ -146,7 +146,8 @@ def test_qrels_judge_the_run_and_the_corpus_gold_passages(corpus_run, capsys):
     convert("searched", corpus_run / "x.qrels")
     assert "passages that the run did not retrieve are not judged" in capsys.readouterr().err
     experiment = load_experiment("searched")
-    questions, run = Run(experiment).questions, read_run(corpus_run / "experiments/searched/retrieve/run.trec")
+    questions = Run(experiment).questions
+    run = read_run(corpus_run / "experiments/searched/retrieve/run.trec")
     rankings = [run[question.id] for question in questions]
     judged = {}
     for line in (corpus_run / "x.qrels").read_text().splitlines():

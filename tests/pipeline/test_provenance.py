@@ -178,7 +178,8 @@ def test_a_language_model_counts_only_for_the_stage_that_asks_it():
     for kind, plugins, equal in (("reader", tables, False), ("retriever", tables, True), ("retriever", generated, False)):  # fmt: skip
         fingerprints = [fingerprint_of(kind, **plugins, llm={"model": model}) for model in ("gpt-4o", "gpt-4.1")]
         assert (fingerprints[0] == fingerprints[1]) is equal
-    llm, fingerprints = {"name": "outside_of_provenance:Model", "model": "model"}, []
+    llm = {"name": "outside_of_provenance:Model", "model": "model"}
+    fingerprints = []
     for weights in ("weights", "other weights"):
         write("model", weights)
         fingerprints.append(fingerprint_of("reader", reader={"name": "llm"}, llm=llm))
@@ -192,7 +193,8 @@ def test_passages_are_known_by_the_bytes_and_order_of_sources_and_the_version(mo
 
     before = of_passages()
     passages([3], "more.jsonl")
-    more, both = '[[passages.sources]]\nformat = "passages"\n', ('path = "few.jsonl"\n', 'path = "more.jsonl"\n')
+    more = '[[passages.sources]]\nformat = "passages"\n'
+    both = ('path = "few.jsonl"\n', 'path = "more.jsonl"\n')
     ordered = [of_passages(corpus(first, more=more + second)) for first, second in (both, reversed(both))]
     corpus()
     passages((0, 2))

@@ -19,7 +19,8 @@ pytestmark = pytest.mark.usefixtures("five")
 
 def test_a_retriever_is_given_some_questions_at_a_time_and_its_depth(monkeypatch):
     stages.run(Run(toy.searching()))
-    run, searched = Path("experiments/mine/retrieve/run.trec"), Path("searched.jsonl")
+    run = Path("experiments/mine/retrieve/run.trec")
+    searched = Path("searched.jsonl")
     at_once = run.read_text()
     assert [len(line) - 1 for line in toy.rows(searched)] == [5]
     searched.unlink()

@@ -155,7 +155,8 @@ def test_by_default_a_reader_may_abstain_where_a_passage_hardly_has_the_answer(t
 def test_a_scored_run_answers_all_questions_unless_its_reader_abstains():
     stages.run(Run(toy.experiment("all", reader=UNSURE)))
     stages.run(Run(toy.experiment("some", reader=UNSURE | {"least": 0.6})))
-    every, some = toy.scores("experiments/all/score"), toy.scores("experiments/some/score")
+    every = toy.scores("experiments/all/score")
+    some = toy.scores("experiments/some/score")
     assert ("n_abstained" in every, some["n_abstained"], some["n_failed"]) == (False, 3, 0)
     assert every["measures"]["EM"] == some["measures"]["EM"]  # the first answer is the only right one
     assert every["measures"]["Brier"] == some["measures"]["Brier"]

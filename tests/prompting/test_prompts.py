@@ -297,7 +297,8 @@ class Words(LanguageModel):
     """A model that counts words as tokens."""
 
     def __init__(self, chat=False, window=10**6):
-        self.chat, self.window = chat, window
+        self.chat = chat
+        self.window = window
 
     def count(self, text):
         return len(text.split())
@@ -305,7 +306,8 @@ class Words(LanguageModel):
 
 @given(st.booleans(), st.integers(0, 1500), st.sampled_from(["best first", "best last"]), st.integers(0, 2))
 def test_the_best_passages_are_added_until_the_next_does_not_fit(chat, room, order, n_demos):
-    prompt, demos = load_prompt("open-book"), load_demos("sample").demos[:n_demos]
+    prompt = load_prompt("open-book")
+    demos = load_demos("sample").demos[:n_demos]
     fitted = fit_prompt(prompt, QUESTIONS["mill"], MANY, Words(chat, room + prompt.max_tokens), demos, order)
     n = len(fitted.passages)
     if fitted.problem:
@@ -334,7 +336,8 @@ def test_a_closed_book_prompt_leaves_out_no_passage_and_is_requested_for_each_sa
 
 
 def test_an_answer_must_name_a_choice():
-    parse, choices = load_prompt("multiple-choice").parse, ["more", "less", "no effect"]
+    parse = load_prompt("multiple-choice").parse
+    choices = ["more", "less", "no effect"]
     for completion, choice in {
         "Answer: less": "less", "Answer: **B**": "less", "(C) No effect.": "no effect", "NO_EFFECT": "no effect", "a": "more",
         "more or less": "", "nothing": "", "(A) less": "", "D": "", "": "",

@@ -21,7 +21,9 @@ class Scripted(LanguageModel):
     """Gives one completion to all requests, and records them."""
 
     def __init__(self, text="Answer: by rail", error=""):
-        self.text, self.error, self.seen = text, error, []
+        self.text = text
+        self.error = error
+        self.seen = []
 
     def complete(self, requests, advance=lambda done: None):
         self.seen += requests
@@ -37,7 +39,8 @@ def span():
 def test_only_unsure_questions_are_asked(span):
     sure, unsure = (prediction.confidence for prediction in span)
     assert sure > unsure
-    llm, done = Scripted(), []
+    llm = Scripted()
+    done = []
     first, second = Cascade(llm, sure=(sure + unsure) / 2).answer([PLAIN, FAR], [BRIDGE, BRIDGE], done.append)
     assert first == span[0]
     assert (second.answer, second.confidence, second.passage_ids) == ("by rail", None, ("p1",))
@@ -75,7 +78,8 @@ class Weighing(Scripted):
 
     def __init__(self, likelihoods, **settings):
         super().__init__(**settings)
-        self.likelihoods, self.weighed = likelihoods, []
+        self.likelihoods = likelihoods
+        self.weighed = []
 
     def log_likelihoods(self, request, texts):
         assert request in self.seen
@@ -146,7 +150,8 @@ class Failing(Weighing):
 
 def test_each_unsure_question_gets_its_own_answer_beside_failures():
     long = Question("t/long", "If " + "so " * 1000 + "what?", ("nobody",))
-    llm, done = Failing({"1905": -0.1}), []
+    llm = Failing({"1905": -0.1})
+    done = []
     llm.window = 2000
     questions = [FAR, PLAIN, long, PLAIN]
     reader = Cascade(llm, sure=1.0, prompt="short")

@@ -162,7 +162,8 @@ def test_rag_divides_scores_by_the_temperature_and_needs_none(folder):
     tempered = rag(folder, temperature=2.0).answer(QUESTIONS, RANKED, scores=SCORES)
     expected = rag(folder).answer(QUESTIONS, RANKED, scores=halved)
     assert [prediction.score for prediction in tempered] == near([prediction.score for prediction in expected])
-    equal, plain = [[7.0] * len(passages) for passages in RANKED], rag(folder)
+    equal = [[7.0] * len(passages) for passages in RANKED]
+    plain = rag(folder)
     assert plain.answer(QUESTIONS, RANKED) == plain.answer(QUESTIONS, RANKED, scores=equal)
     assert plain.answer(QUESTIONS, RANKED)[0].score != plain.answer(QUESTIONS, RANKED, scores=SCORES)[0].score
     assert plain.answer([], [], scores=[]) == []

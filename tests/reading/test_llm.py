@@ -175,7 +175,8 @@ def test_the_next_run_asks_only_failed_questions_again(capsys):
         assert scores["n_failed"] == scores["retry"] == failed > 0
         assert show_scores(Run(chosen), folder) == 0
         assert f"{failed} questions with an incomplete answer" in capsys.readouterr().out
-        before, down["now"] = server.requests, False
+        before = server.requests
+        down["now"] = False
         for _ in range(2):
             stages.run(Run(chosen))
             assert server.requests == before + failed

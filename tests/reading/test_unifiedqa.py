@@ -119,7 +119,8 @@ def test_each_group_is_answered_by_its_own_model_in_any_order(groups):
     reader = opened(groups / "model-{group}")
     alone = {name: opened(groups / f"model-{name}") for name in ("one", "two")}
     order = [0, 1, 2, 1, 0]
-    questions, ranked = [QUESTIONS[n] for n in order], [RANKED[n] for n in order]
+    questions = [QUESTIONS[n] for n in order]
+    ranked = [RANKED[n] for n in order]
     done = []
     predictions = reader.answer(questions, ranked, done.append)
     assert (sum(done), len(predictions)) == (5, 5)

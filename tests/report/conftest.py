@@ -12,7 +12,8 @@ def _elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def list_few(folder, suffix, root=Path()):
-        files, root = list_resources(folder, suffix, root), root.absolute()
+        files = list_resources(folder, suffix, root)
+        root = root.absolute()
         return {name: path for name, path in files.items() if name.startswith("sample") or path.is_relative_to(root)}
 
     monkeypatch.setattr(results_log, "list_resources", list_few)

@@ -40,7 +40,8 @@ def test_the_difference_is_second_minus_first(two):
     assert (em.won, em.lost, em.tied) == (30, 10, 43)
     assert (em.first, em.second, em.delta) == pytest.approx((2000 / 83, 4000 / 83, 2000 / 83), abs=0.01)
     assert em.low < em.delta < em.high
-    first, second = [1.0] * 20 + [0.0] * 63, [1.0] * 10 + [0.0] * 43 + [1.0] * 30
+    first = [1.0] * 20 + [0.0] * 63
+    second = [1.0] * 10 + [0.0] * 43 + [1.0] * 30
     assert em.p == paired_randomization(first, second, seed=0)
     for difference, other in zip(compare_pair(*two).differences, compare_pair(*reversed(two)).differences, strict=True):
         assert (difference.measure, difference.p, -difference.delta) == (

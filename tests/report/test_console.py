@@ -54,7 +54,8 @@ def test_a_computed_answer_is_shown_with_its_numbers(capsys):
 
 
 def test_an_answer_has_its_confidence_and_an_abstention_its_best_candidate(capsys):
-    question, passage = Question("q", "If so, who?"), Passage("p", "Kent", "It was Jim Lovell.")
+    question = Question("q", "If so, who?")
+    passage = Passage("p", "Kent", "It was Jim Lovell.")
     unsure = Answer(question, "", (passage,), confidence=0.12, candidate="Jim [Lovell]")
     show_answer(Answer(question, "Jim Lovell", (passage,), confidence=0.711))
     show_answer(unsure)
@@ -99,7 +100,8 @@ def test_a_file_that_cannot_be_read_is_listed_with_the_reason(tmp_path):
 
 
 def test_names_of_subsets_and_measures_are_shown_as_they_are():
-    odd, mean = "[red]a\x1b[31m", {"value": 50.0, "low": 40.0, "high": 60.0}
+    odd = "[red]a\x1b[31m"
+    mean = {"value": 50.0, "low": 40.0, "high": 60.0}
     part = {"questions": 1, "measures": {odd: mean}}
     content = part | {"n_failed": 0, "of": 1, "retry": 0, "not_asked": 0, "subsets": {odd: part}, "groups": {odd: part}}
     scheme = ScoringScheme((Measure(odd, len),), (Subset(odd, bool),), groups=odd)

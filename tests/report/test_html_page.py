@@ -38,7 +38,9 @@ class Parsed(HTMLParser):
 
     def __init__(self, path):
         super().__init__()
-        self.elements, self.texts, self._open = [], {}, []
+        self.elements = []
+        self.texts = {}
+        self._open = []
         self.feed(path.read_text(encoding="utf-8"))
         self.close()
 
@@ -124,7 +126,8 @@ def test_a_table_has_its_verdicts_scores_and_what_was_not_run_folded(tmp_path):
     rows += [("c", "12 of [3]", "near; PARTIAL: 3 questions", ""), ("official", "1", "off", "offline-1")]
     rows += [("d", "1", "model retired", "3"), ("f", "1", "another test set", "3"), ("e", "", "not run", "")]
     path = written(tmp_path, [Table("Scores", "", ("experiment", "EM", "verdict", "EM, hard"), tuple(rows))])
-    text, parsed = path.read_text(), Parsed(path)
+    text = path.read_text()
+    parsed = Parsed(path)
     kinds = [attrs["class"].removeprefix("verdict ") for tag, attrs in parsed.elements if tag == "span"]
     assert kinds == ["ok", "near", "off", "absent", "absent", "absent", "absent"]
     assert parsed.texts["span"] == ["OK", "near", "off", "model retired", "another test set", "not run", "not run"]
@@ -148,7 +151,8 @@ def test_the_summary_stands_on_top_the_contents_lead_to_each_table_and_what_was_
     tables = [grid(title=title) for title in ("Table 3, few", "Table 3: few", "表")]
     top = grid(("ifqa", "45.6", "OK"), title="Summary", note=NASTY)
     path = written(tmp_path, tables, summary=top, legend={NASTY: NASTY}, served=True)
-    text, parsed = path.read_text(), Parsed(path)
+    text = path.read_text()
+    parsed = Parsed(path)
     links = [attrs["href"] for tag, attrs in parsed.elements if tag == "a"]
     assert links == ["/", "/results", "#table-table-3-few", "#table-table-3-few-2", "#table-x"]
     assert [f"#{attrs['id']}" for tag, attrs in parsed.elements if tag == "section"] == ["#summary", *links[2:]]
@@ -283,7 +287,8 @@ def test_questions_are_searched_filtered_and_sorted_and_the_address_keeps_it(chr
     chromium.value(
         "new Promise(done => { const look = () => /mill/.test(location.hash) ? done() : setTimeout(look, 9); look() })"
     )
-    before, address = cards(chromium), chromium.value("location.hash")
+    before = cards(chromium)
+    address = chromium.value("location.hash")
     chromium.open(report, address)
     assert cards(chromium) == before != []
     assert chromium.complaints == []

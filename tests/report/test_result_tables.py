@@ -58,8 +58,10 @@ def test_the_verdict_of_a_row_is_the_worst_over_its_expected_values(expected, wa
 
 
 def test_a_partial_row_is_marked_and_not_in_the_readme():
-    whole, limited = entry("whole", scores(), limit=500), entry("limited", scores(questions=8), limit=8)
-    capped, down = entry("capped", scores(not_asked=3, retry=3)), entry("down", scores(retry=79, n_failed=79))
+    whole = entry("whole", scores(), limit=500)
+    limited = entry("limited", scores(questions=8), limit=8)
+    capped = entry("capped", scores(not_asked=3, retry=3))
+    down = entry("down", scores(retry=79, n_failed=79))
     entries = [whole, limited, capped, down, entry("some", scores(questions=1), questions=["sample/dev/3"])]
     tables = result_tables(entries)
     assert [cell(tables, row.experiment.name, "verdict") for row in entries] == [
@@ -105,7 +107,8 @@ ESCAPED = {
 
 @pytest.mark.parametrize("text", ESCAPED)
 def test_markdown_links_images_and_html_are_escaped(text):
-    page, cell = results_markdown([Table(f"T {text}", f"N {text}", ("a",), ((text,),))], []), ESCAPED[text]
+    page = results_markdown([Table(f"T {text}", f"N {text}", ("a",), ((text,),))], [])
+    cell = ESCAPED[text]
     assert page.endswith(f"## T {cell}\n\n| a |\n|---|\n| {cell} |\n\nN {cell}\n")
 
 

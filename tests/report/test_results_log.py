@@ -208,7 +208,8 @@ def test_a_wrong_experiment_is_skipped_with_a_message(text, capsys):
      ('= "bm25"', '= "bm25"\nstemmer = "none"', False)],
 )  # fmt: skip
 def test_a_corpus_with_other_settings_has_another_identity(old, new, same):
-    before, text = compute_identities(Run(load_experiment("sample"))), find_resource("indexes/sample.toml").read_text()
+    before = compute_identities(Run(load_experiment("sample")))
+    text = find_resource("indexes/sample.toml").read_text()
     Path("indexes").mkdir(exist_ok=True)
     Path("indexes/sample.toml").write_text(text.replace(old, new, 1))
     after = compute_identities(Run(load_experiment("sample")))
@@ -276,7 +277,8 @@ def test_a_recorded_variant_may_use_the_plugin_of_its_base_experiment():
 def test_an_experiment_with_a_broken_manifest_is_stale():
     run_answers("mine", range(20), 'corpus = "sample"')
     run_answers("other", range(20))
-    stage, corpus = Path("experiments/mine/read/manifest.json"), Path("indexes/sample/passages/manifest.json")
+    stage = Path("experiments/mine/read/manifest.json")
+    corpus = Path("indexes/sample/passages/manifest.json")
     broken = {"at": None, "seconds": "long", "spent": 3, "label": float("inf")}
     for path, key, wrong in (*((stage, *pair) for pair in broken.items()), (corpus, "passages", -1)):
         before = path.read_text()

@@ -79,7 +79,8 @@ def bm25(words, k1=0.9, b=0.4):
 
 @given(st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=6))
 def test_scores_equal_the_formula(searcher, words):
-    hits, expected = ask(searcher, " ".join(words)), bm25(words)
+    hits = ask(searcher, " ".join(words))
+    expected = bm25(words)
     assert {hit.passage_id for hit in hits} == set(expected)
     for rank, hit in enumerate(hits):
         assert hit.score == pytest.approx(expected[hit.passage_id], abs=1.2e-4 + 1e-6 * rank)
@@ -127,7 +128,8 @@ def test_no_text_breaks_a_search(searcher, text):
 
 def test_titles_and_stems_count_only_if_configured(tmp_path, passages, index, searcher):
     BM25.build(passages, tmp_path, title=True, stemmer="none", threads=1)
-    untitled, titled = BM25(tmp_path), BM25(tmp_path, title_weight=2.0)
+    untitled = BM25(tmp_path)
+    titled = BM25(tmp_path, title_weight=2.0)
     assert ask(searcher, "Zanzibar") == ask(untitled, "Zanzibar") == []
     assert [hit.passage_id for hit in ask(titled, "Zanzibar")] == ["0-0"]
     assert ask(titled, "red") == ask(untitled, "red") == ask(searcher, "red")

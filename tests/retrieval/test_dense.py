@@ -82,7 +82,8 @@ def assert_close(rankings, expected):
     """Check that the scores are the seven best, and that each passage has its exact score."""
     assert rankings.keys() == expected.keys()
     for question, hits in rankings.items():
-        scores, exact = [hit.score for hit in hits], {passage: score for score, passage in expected[question]}
+        scores = [hit.score for hit in hits]
+        exact = {passage: score for score, passage in expected[question]}
         np.testing.assert_allclose(scores, [score for score, _ in expected[question][:7]], atol=1e-4)
         np.testing.assert_allclose(scores, [exact[hit.passage_id] for hit in hits], atol=1e-4)
 

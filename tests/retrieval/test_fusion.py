@@ -53,10 +53,12 @@ def test_rrf_is_the_sum_of_cormack_et_al(id_lists, weights, rrf_k):
 
 
 def test_a_passage_gets_the_last_score_of_a_ranking_that_lacks_it_or_zero_if_it_is_short():
-    bm25, dense = [Hit("a", 20.0), Hit("b", 15.0), Hit("c", 5.0)], [Hit("d", 0.8), Hit("a", 0.2)]
+    bm25 = [Hit("a", 20.0), Hit("b", 15.0), Hit("c", 5.0)]
+    dense = [Hit("d", 0.8), Hit("a", 0.2)]
     fused = fuse_by_score([bm25, dense], [1.0, 2.0])  # the last scores are 5/20 and 0.2/0.8
     assert fused == pytest.approx({"a": 1 + 0.5, "b": 0.75 + 0.5, "c": 0.25 + 0.5, "d": 0.25 + 2})
-    few, many = [Hit("a", 20.0)], [Hit("b", 0.8), Hit("a", 0.6)]
+    few = [Hit("a", 20.0)]
+    many = [Hit("b", 0.8), Hit("a", 0.6)]
     assert fuse_by_score([few, many], [1.0, 1.0], [5, 2]) == pytest.approx({"a": 1.75, "b": 1.0})
     assert fuse_by_score([few, many], [1.0, 1.0], [1, 2]) == pytest.approx({"a": 1.75, "b": 2.0})
     assert fuse_by_score([[Hit("c", 0.0)], many], [1.0, 1.0]) == pytest.approx({"b": 1.0, "a": 0.75, "c": 0.75})
@@ -132,7 +134,8 @@ class Model(LanguageModel):
 
 
 def test_the_usage_has_the_highest_count_of_any_part_and_questions_not_asked():
-    capped, answering = Model(Completion(error="not asked: the cap is reached")), Model(Completion("A mill."))
+    capped = Model(Completion(error="not asked: the cap is reached"))
+    answering = Model(Completion("A mill."))
     fused = Fusion(parts=[Part(GenRead(model), 1) for model in (capped, answering)])
     [ranking] = fused.search([Question("q", "If so, who?")], 3)
     assert [passage.text for passage in ranking.generated] == ["A mill."]

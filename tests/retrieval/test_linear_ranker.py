@@ -59,7 +59,8 @@ texts = st.text(st.sampled_from("Ada Lind 1931 of the band, ."), max_size=80)
 
 @given(texts, st.lists(texts, max_size=4), st.text(st.sampled_from("xyz qu."), max_size=80))
 def test_words_that_the_question_lacks_change_nothing(question, passages, other):
-    scores, longer = [1.0 / (1 + n) for n in range(len(passages))], [f"{passage} {other}" for passage in passages]
+    scores = [1.0 / (1 + n) for n in range(len(passages))]
+    longer = [f"{passage} {other}" for passage in passages]
     features = compute_features(question, lambda word: 0.5, scores, passages)
     assert features.shape == (len(passages), len(FEATURES))
     assert np.isfinite(features).all()

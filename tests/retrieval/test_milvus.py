@@ -113,9 +113,12 @@ def test_a_killed_build_keeps_its_passages_and_ends_with_the_same_index(tmp_path
 
 
 def test_those_who_search_see_the_old_corpus_or_the_new_one_while_the_alias_moves(tmp_path, server):
-    old, new = [f"moon old{n}" for n in range(40)], [f"moon new{n}" for n in range(40)]
+    old = [f"moon old{n}" for n in range(40)]
+    new = [f"moon new{n}" for n in range(40)]
     index = Milvus(build(tmp_path, old, uri=server, collection="moved"))
-    question, seen, done = [Question("q", "moon")], [], threading.Event()
+    question = [Question("q", "moon")]
+    seen = []
+    done = threading.Event()
 
     def search():
         while not done.is_set():

@@ -55,7 +55,8 @@ def test_passages_below_the_depth_keep_their_order(pairs, depth):
 
 
 def test_the_model_reads_the_configured_clause_and_only_the_first_passages(monkeypatch):
-    batches, relevance = [], module.CrossEncoder.relevance
+    batches = []
+    relevance = module.CrossEncoder.relevance
     spy = lambda self, pairs: (batches.append(pairs), relevance(self, pairs))[1]  # noqa: E731
     monkeypatch.setattr(module.CrossEncoder, "relevance", spy)
     part = Scripted()

@@ -37,7 +37,8 @@ def test_means_are_over_all_questions_and_by_subset():
     assert scores["measures"]["EM"]["value"] == pytest.approx(100 / 3)
     assert "questions" not in scores["measures"]["EM"]
     all_right, all_wrong = ({"EM": {"value": value, "low": value, "high": value}} for value in (100.0, 0.0))
-    numeric, other = {"questions": 1, "measures": all_right}, {"questions": 2, "measures": all_wrong}
+    numeric = {"questions": 1, "measures": all_right}
+    other = {"questions": 2, "measures": all_wrong}
     assert scores["subsets"] == {"numeric": numeric, "other": other}
     assert {"ceiling", "groups", "macro"} & set(scores) == set()
 
@@ -116,7 +117,8 @@ def grouped(*groups):
 
 
 def test_each_group_has_scores_and_equal_weight_in_the_macro_average():
-    scheme, questions = replace(SCHEME, groups="dataset"), grouped("a", "b", "b")
+    scheme = replace(SCHEME, groups="dataset")
+    questions = grouped("a", "b", "b")
     scores = summarise(rows(1.0, 0.0, 1.0), questions, scheme, None, seed=0)
     assert [scores["groups"][name]["measures"]["EM"]["value"] for name in "ab"] == [100.0, 50.0]
     assert scores["macro"]["measures"]["EM"]["value"] == 75.0
@@ -128,7 +130,8 @@ def test_each_group_has_scores_and_equal_weight_in_the_macro_average():
 
 
 def test_the_mean_over_questions_resamples_within_groups_and_the_macro_average_groups_if_they_are_the_unit():
-    questions, scored = grouped("a", "b", "b"), rows(1.0, 0.0, 0.0)
+    questions = grouped("a", "b", "b")
+    scored = rows(1.0, 0.0, 0.0)
     pooled = summarise(scored, questions, SCHEME, None, seed=0)["measures"]["EM"]
     within = summarise(scored, questions, replace(SCHEME, groups="dataset"), None, seed=0)["measures"]["EM"]
     assert (pooled["low"], pooled["high"]) == (0.0, 100.0)

@@ -32,9 +32,12 @@ CONSISTENT = SetMeasure("consistent", consistent, unit="paragraph")
 
 def pairs_of(paragraphs, seed, share=0.7):
     """Questions on paragraphs, in two groups; about a share is answered right."""
-    sizes, answers, pairs = random.Random(0), random.Random(seed), []
+    sizes = random.Random(0)
+    answers = random.Random(seed)
+    pairs = []
     for number in range(paragraphs):
-        group, labels = "ab"[number % 2], (("paragraph", f"{number}"),)
+        group = "ab"[number % 2]
+        labels = (("paragraph", f"{number}"),)
         for n in range(sizes.randint(1, 3)):
             question = Question(f"{number}/{n}", "Why?", ("yes",), group=group, labels=labels)
             pairs.append((question, Prediction(question.id, "yes" if answers.random() < share else "no")))
@@ -79,7 +82,8 @@ def test_the_macro_value_is_the_mean_over_groups():
 
 def test_an_undefined_measure_has_no_interval():
     no_set = SetStatistic(SetMeasure("none", lambda *_: None), pairs_of(3, 1))
-    no_column, empty = ColumnStatistic(AURC, np.full((3, 2), np.nan)), MeanStatistic(RIGHT, [])
+    no_column = ColumnStatistic(AURC, np.full((3, 2), np.nan))
+    empty = MeanStatistic(RIGHT, [])
     for statistic, groups in ((no_set, ["a"] * 3), (no_column, ["a"] * 3), (empty, [])):
         assert statistic.interval(0) is statistic.macro(groups, 0) is statistic.difference(statistic, 0) is None
 
@@ -91,7 +95,8 @@ def test_a_system_does_not_differ_from_itself():
 
 
 def test_p_agrees_with_counting_all_swaps_of_paragraphs():
-    first, second = pairs_of(8, 1, 0.9), pairs_of(8, 2, 0.4)
+    first = pairs_of(8, 1, 0.9)
+    second = pairs_of(8, 2, 0.4)
     paragraphs = sorted(set(paragraphs_of(first)))
     deltas = []
     for swaps in product((False, True), repeat=len(paragraphs)):
@@ -107,7 +112,8 @@ def test_p_agrees_with_counting_all_swaps_of_paragraphs():
 
 
 def test_a_mean_as_a_set_measure_has_the_interval_of_a_mean():
-    first, second = pairs_of(50, 1), pairs_of(50, 5, 0.5)
+    first = pairs_of(50, 1)
+    second = pairs_of(50, 5, 0.5)
     units = paragraphs_of(first)
     scores, others = ([float(prediction.answer == "yes") for _, prediction in side] for side in (first, second))
     measure = SetMeasure("mean", mean, unit="paragraph")
@@ -123,7 +129,8 @@ RIGHT = Measure("right", lambda *_: 1.0)
 @pytest.mark.parametrize(("best", "counts"), [("high", (2, 1, 1)), ("low", (1, 2, 1))])
 def test_the_difference_of_means_counts_the_questions_on_which_the_second_is_better(best, counts):
     measure = Measure("right", lambda *_: 1.0, best=best)
-    first, second = MeanStatistic(measure, [0.0, 0.5, 1.0, 1.0]), MeanStatistic(measure, [1.0, 1.0, 0.0, 1.0])
+    first = MeanStatistic(measure, [0.0, 0.5, 1.0, 1.0])
+    second = MeanStatistic(measure, [1.0, 1.0, 0.0, 1.0])
     paired = first.difference(second, 0)
     assert (paired.first, paired.second, paired.delta, paired.counts) == (0.625, 0.75, 0.125, counts)
     assert paired.p == paired_randomization([0.0, 0.5, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0])
@@ -153,14 +160,16 @@ def columns_of(pairs):
 
 @pytest.mark.parametrize("unit", ["question", "group"])
 def test_a_measure_of_columns_has_the_interval_p_and_macro_mean_of_a_measure_of_sets(unit):
-    of_sets, column = SetMeasure("risk", risk, unit=unit), ColumnMeasure("risk", AURC.score, AURC.columns, unit=unit)
+    of_sets = SetMeasure("risk", risk, unit=unit)
+    column = ColumnMeasure("risk", AURC.score, AURC.columns, unit=unit)
     units = GROUPS if unit == "group" else []
     columns = [ColumnStatistic(column, columns_of(answered(seed)), units) for seed in (1, 2)]
     sets = [SetStatistic(of_sets, answered(seed), units) for seed in (1, 2)]
     assert columns[0].interval(3) == pytest.approx(sets[0].interval(3))
     paired, expected = (first.difference(second, 3) for first, second in (columns, sets))
     assert (paired[:5], paired.p) == (pytest.approx(expected[:5]), expected.p)
-    (interval, count), (expected, _) = columns[0].macro(GROUPS, 0), sets[0].macro(GROUPS, 0)
+    (interval, count) = columns[0].macro(GROUPS, 0)
+    (expected, _) = sets[0].macro(GROUPS, 0)
     assert (interval, count) == (pytest.approx(expected), 4)
 
 

@@ -32,7 +32,8 @@ def plain(tmp_path, monkeypatch):
 
 
 def test_a_benchmark_without_measures_has_the_default_scheme(plain):
-    default, ifqa = default_scheme(), load_scheme("ifqa")
+    default = default_scheme()
+    ifqa = load_scheme("ifqa")
     assert load_scheme(plain()) == default
     assert (ifqa.measures, ifqa.subsets[:-1]) == (default.measures, default.subsets)  # the last one needs its files
     subset_alone = load_scheme(plain(subsets="[Subset('hard', bool)]"))
@@ -42,7 +43,8 @@ def test_a_benchmark_without_measures_has_the_default_scheme(plain):
 
 
 def test_an_experiment_adds_measures_and_merging_takes_all():
-    a, b = load_scheme("ifqa", ["accuracy"]), load_scheme("ifqa")
+    a = load_scheme("ifqa", ["accuracy"])
+    b = load_scheme("ifqa")
     assert (a.measures[:-1], a.measures[-1].name) == (default_scheme().measures, "accuracy")
     assert a.headline(["accuracy", "EM"]) == "EM"
     assert merge_schemes([a, b]) == a
@@ -69,7 +71,8 @@ def test_a_bad_or_ambiguous_name_is_refused(plain, measures, subsets, complaint)
 
 
 RANKED = RankingMeasure("hits", lambda *_: {}, depths=(1, 5, 20), tables=(5,))
-PLAIN_MEASURE, SHOWN = Measure("plain", lambda *_: 0), Measure("shown", lambda *_: 0, in_tables=True)
+PLAIN_MEASURE = Measure("plain", lambda *_: 0)
+SHOWN = Measure("shown", lambda *_: 0, in_tables=True)
 SCHEME = ScoringScheme((PLAIN_MEASURE, SHOWN, SetMeasure("set", lambda *_: 0), RANKED))
 
 

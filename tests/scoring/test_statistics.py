@@ -53,7 +53,8 @@ def test_interval_holds_the_mean_and_is_reproducible(values, seed):
 
 
 def test_seeds_batches_and_draws_of_single_values_hardly_change_the_interval(monkeypatch):
-    a, b = scores(1, 50, (0.0, 1.0, 0.5)), scores(2, 50, (0.0, 1.0, 0.3))
+    a = scores(1, 50, (0.0, 1.0, 0.5))
+    b = scores(2, 50, (0.0, 1.0, 0.3))
     whole = mean_interval(a), paired_randomization(a, b)
     spread = [random.Random(number).random() for number in range(100)]
     assert mean_interval(spread, seed=1) != pytest.approx(mean_interval(spread, seed=2), abs=1e-6)
@@ -81,7 +82,8 @@ def scipy_p(a, b, resamples):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_p_agrees_with_counting_all_sign_flips(seed):
-    a, b = scores(seed, 10, (0.0, 1.0, 0.4, 2 / 3)), scores(seed + 50, 10, (0.0, 1.0, 0.5))
+    a = scores(seed, 10, (0.0, 1.0, 0.4, 2 / 3))
+    b = scores(seed + 50, 10, (0.0, 1.0, 0.5))
     assert paired_randomization(a, b, rounds=50_000) == pytest.approx(scipy_p(a, b, float("inf")), abs=0.01)
 
 
@@ -120,10 +122,8 @@ def clustered(seed, paragraphs, largest):
 def test_interval_over_units_agrees_with_brute_force(paragraphs, largest):
     values, units = clustered(paragraphs, paragraphs, largest)
     mean, low, high = mean_interval(values, units=units)
-    rng, by_unit = (
-        random.Random(5),
-        [[v for v, u in zip(values, units, strict=True) if u == unit] for unit in dict.fromkeys(units)],
-    )
+    rng = random.Random(5)
+    by_unit = [[v for v, u in zip(values, units, strict=True) if u == unit] for unit in dict.fromkeys(units)]
     draws = ([*chain(*rng.choices(by_unit, k=paragraphs))] for _ in range(8_000))
     means = sorted(sum(draw) / len(draw) for draw in draws)
     spread = (sum((drawn - mean) ** 2 for drawn in means) / len(means)) ** 0.5
@@ -150,7 +150,8 @@ def test_the_macro_average_agrees_with_numpy():
 def test_p_by_unit_agrees_with_counting_all_flips_of_units(seed):
     rng = random.Random(seed)
     units = [rng.choice("abcdefgh") for _ in range(24)]
-    a, b = scores(seed, 24, (0.0, 1.0, 0.5)), scores(seed + 9, 24)
+    a = scores(seed, 24, (0.0, 1.0, 0.5))
+    b = scores(seed + 9, 24)
     sums = [sum(x - y for x, y, u in zip(a, b, units, strict=True) if u == unit) for unit in sorted(set(units))]
     flips = [abs(sum(s * d for s, d in zip(signs, sums, strict=True))) for signs in product((1, -1), repeat=len(sums))]
     exact = sum(flip >= abs(sum(sums)) - 1e-9 for flip in flips) / len(flips)
@@ -164,14 +165,16 @@ def test_holm_corrects_as_in_a_worked_example():
 
 @given(st.lists(st.floats(0, 1), max_size=8))
 def test_holm_rejects_what_the_step_down_rule_rejects(ps):
-    left, rejected = sorted(range(len(ps)), key=ps.__getitem__), set()
+    left = sorted(range(len(ps)), key=ps.__getitem__)
+    rejected = set()
     while left and ps[left[0]] * len(left) < 0.05:
         rejected.add(left.pop(0))
     assert {n for n, p in enumerate(holm_correction(ps)) if p < 0.05} == rejected
 
 
 def test_units_of_one_question_and_a_single_stratum_change_nothing():
-    values, other = scores(6, 50, (0.0, 0.5, 1.0)), scores(5, 50)
+    values = scores(6, 50, (0.0, 0.5, 1.0))
+    other = scores(5, 50)
     units = [f"{number}" for number in range(50)]
     for macro in (False, True):
         assert mean_interval(values, strata=["a"] * 50, macro=macro) == mean_interval(values)

@@ -18,7 +18,9 @@ class Work:
     """Answers with the id in capitals, once `may` is set; a question "bad" is a bug."""
 
     def __init__(self):
-        self.batches, self.may, self.begun = [], threading.Event(), threading.Event()
+        self.batches = []
+        self.may = threading.Event()
+        self.begun = threading.Event()
 
     def __call__(self, questions, key, on_text):
         self.batches.append(("".join(question.id for question in questions), key))

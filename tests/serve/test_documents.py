@@ -171,7 +171,8 @@ def test_only_files_of_the_index_are_given_and_only_as_they_were(served, docs, t
         for path in (quote(passage_id), quote(passage_id, safe=""), quote(f"{passage_id}/original")):
             assert fetch(f"{address}/documents/{path}")[0] == 404, path
     original = f"{address}/documents/{quote(ids['c.html'])}/original"
-    page, modified = docs / "c.html", (docs / "c.html").stat()
+    page = docs / "c.html"
+    modified = (docs / "c.html").stat()
     text = page.read_bytes()
     for changed in (text[:-1] + b"!", text + b"!"):
         page.write_bytes(changed)

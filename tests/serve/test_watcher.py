@@ -84,7 +84,9 @@ def test_changed_new_and_removed_files_are_taken_without_a_restart(web, docs):
 
 
 def test_answers_come_from_the_old_index_until_the_new_one_is_complete(web, docs, monkeypatch):
-    built, go, replies = threading.Event(), threading.Event(), []
+    built = threading.Event()
+    go = threading.Event()
+    replies = []
     monkeypatch.setattr(watcher, "build_corpus", lambda run: (build_corpus(run), built.set(), go.wait(60)))
     before = evidence(web)
     write(docs / "mill.md", "The second mill is new")
@@ -105,7 +107,8 @@ def test_answers_come_from_the_old_index_until_the_new_one_is_complete(web, docs
 
 @pytest.mark.parametrize("step", [(html, "document_page"), (served, "read_bad_pages")], ids=lambda step: step[1])
 def test_a_page_is_whole_although_its_index_is_replaced_meanwhile(web, docs, monkeypatch, step):
-    other, run = web.service.system, getattr(*step)
+    other = web.service.system
+    run = getattr(*step)
     write(docs / "mill.md", "The second mill is new")
     (docs / "old.doc").write_bytes(b"\xd0")
     update(web)
@@ -131,7 +134,8 @@ def test_a_page_is_whole_although_its_index_is_replaced_meanwhile(web, docs, mon
 
 def test_a_vanished_or_emptied_folder_is_told_once_and_the_old_index_answers(web, docs, caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("ifqa.serve"), "propagate", True)
-    before, away = evidence(web), docs.with_name("away")
+    before = evidence(web)
+    away = docs.with_name("away")
     docs.rename(away)
     for _ in range(3):
         look_until(web, lambda watching: "documents not found" in watching.problem)

@@ -34,10 +34,12 @@ class BlockingReader:
         return [self.predict(*pair) for pair in zip(questions, passages, strict=True)]
 
     def predict(self, question, passages):
-        first, ids = passages[0], tuple(passage.id for passage in passages)
+        first = passages[0]
+        ids = tuple(passage.id for passage in passages)
         if FACT not in first.text:
             return Prediction(question.id, "", passage_ids=ids, error="nothing was found")
-        year, name = first.text.index("1849"), first.text.index("Ada Stone")
+        year = first.text.index("1849")
+        name = first.text.index("Ada Stone")
         sentence = (first.text.index("It was"), first.text.index("Stone.") + len("Stone."))
         if "bug" in question.text:
             raise RuntimeError("an inner secret")

@@ -32,9 +32,14 @@ class Browser:
     """Shows one page at a time: `open` loads a file, `value` evaluates JavaScript, `complaints` are the console's messages."""
 
     def __init__(self, write_end, read_end):
-        self._to, self._from = write_end, read_end
-        self._buffer, self._last, self._session = b"", 0, None
-        self.complaints, self._asked, self._loaded = [], {}, set()
+        self._to = write_end
+        self._from = read_end
+        self._buffer = b""
+        self._last = 0
+        self._session = None
+        self.complaints = []
+        self._asked = {}
+        self._loaded = set()
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -71,7 +76,8 @@ class Browser:
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\0")
         message = json.loads(line)
-        method, params = message.get("method"), message.get("params", {})
+        method = message.get("method")
+        params = message.get("params", {})
         if method == "Runtime.exceptionThrown":
             self.complaints.append(params["exceptionDetails"].get("exception", {}).get("description", "exception"))
         elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
@@ -93,7 +99,8 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         self._go("about:blank")  # or another fragment would not load the page anew
-        self.complaints, self._asked = [], {}
+        self.complaints = []
+        self._asked = {}
         self._go((path if str(path).startswith("http") else Path(path).resolve().as_uri()) + fragment)
 
     def _go(self, url):
@@ -123,7 +130,8 @@ class Browser:
 def browser():
     """A running browser; on leaving, all of its processes end."""
     assert CHROMIUM, "no Chromium on the PATH"
-    (its_read, our_write), (our_read, its_write) = os.pipe(), os.pipe()
+    (its_read, our_write) = os.pipe()
+    (our_read, its_write) = os.pipe()
     profile = tempfile.mkdtemp(prefix="chromium-")
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     command = [CHROMIUM, *sandbox, f"--user-data-dir={profile}", *_FLAGS]

@@ -40,7 +40,8 @@ def ifqa_here(*arguments, folder, **environment):
     from ifqa.cli.app import main
 
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    known, path = set(sys.modules), list(sys.path)
+    known = set(sys.modules)
+    path = list(sys.path)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.chdir(folder)

@@ -38,7 +38,8 @@ def pdf(pages, outline=()):
         place = f"/Parent {root} 0 R /Dest [{first + 2 * page} 0 R {view}]"
         objects.append(f"<< /Title ({_escaped(title)}) {place}{beside} >>")
     objects[0] = "<< /Type /Catalog /Pages 2 0 R" + (f" /Outlines {root} 0 R" if outline else "") + " >>"
-    content, places = b"%PDF-1.4\n", []
+    content = b"%PDF-1.4\n"
+    places = []
     for number, body in enumerate(objects, start=1):
         places.append(len(content))
         content += f"{number} 0 obj\n{body}\nendobj\n".encode("cp1252")

@@ -31,7 +31,8 @@ def write_answers(name, right, more="", wrong="never"):
 def run_answers(name, right, more="", wrong="never"):
     """The same experiment, run. The files of an equal run before are put there first: a stage keeps those it would make again."""
     write_answers(name, right, more, wrong)
-    folder, key = Path("experiments", name), (name, *right, more, wrong)
+    folder = Path("experiments", name)
+    key = (name, *right, more, wrong)
     if key in MADE and not folder.exists():
         for path, content in MADE[key].items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)

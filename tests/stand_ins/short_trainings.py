@@ -37,7 +37,8 @@ def ended_at(call, end=killed):
     fit = checkpoints.run_trainer
 
     def counted(trainer, *arguments):
-        real, calls = trainer.training_step, iter(range(1, call + 1))
+        real = trainer.training_step
+        calls = iter(range(1, call + 1))
 
         def stepped(*args, **named):
             return end() if next(calls) == call else real(*args, **named)

@@ -4,7 +4,9 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
-END, TURN, PAD = "<|im_end|>", "<|im_start|>", "<|endoftext|>"
+END = "<|im_end|>"
+TURN = "<|im_start|>"
+PAD = "<|endoftext|>"
 TEXTS = [
     "If the bridge had been built in 1890, who would have opened it? The mayor Anna Berg would have opened the bridge.",
     "The harbour of Wick was dug from 1803 to 1811 by the engineer Thomas Telford.\nAnswer: Thomas Telford\n",

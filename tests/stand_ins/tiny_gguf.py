@@ -7,7 +7,10 @@ import tiny_chat
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-HEADS, KEYS, SIZE, INNER = 4, 2, 64, 96
+HEADS = 4
+KEYS = 2
+SIZE = 64
+INNER = 96
 _NAMES = {
     "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attn_q",
     "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
@@ -36,7 +39,8 @@ def _paired(weight, heads):
 def write(file, words, model, kind=None):
     """Write a Llama as GGUF; matrices in `kind`, such as `gguf.GGMLQuantizationType.Q8_0`, or in float32."""
     out = gguf.GGUFWriter(file, "llama")
-    config, backend = model.config, words.backend_tokenizer
+    config = model.config
+    backend = words.backend_tokenizer
     out.add_context_length(config.max_position_embeddings)
     out.add_embedding_length(SIZE)
     out.add_block_count(2)

@@ -7,17 +7,22 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 MARKS = ["<s>", "<pad>", "</s>", "[UNK]"]
-SIZE, HEADS, LAYERS, INNER = 32, 4, 2, 48
+SIZE = 32
+HEADS = 4
+LAYERS = 2
+INNER = 48
 
 
 def tiny_mpnet(folder, *texts, seed=0, **changed):
     """Write `config.json`, `model.safetensors` and `tokenizer.json`; returns the folder. `changed` replaces keys of the config."""
     folder.mkdir(parents=True, exist_ok=True)
-    pieces, lower = pre_tokenizers.BertPreTokenizer(), normalizers.Lowercase()
+    pieces = pre_tokenizers.BertPreTokenizer()
+    lower = normalizers.Lowercase()
     words = dict.fromkeys(word for text in texts for word, _ in pieces.pre_tokenize_str(lower.normalize_str(text)))
     vocabulary = {word: number for number, word in enumerate([*MARKS, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, "[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = lower, pieces
+    tokenizer.normalizer = lower
+    tokenizer.pre_tokenizer = pieces
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
     )

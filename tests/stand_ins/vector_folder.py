@@ -8,7 +8,8 @@ from ifqa.retrieval.vectors.vector_store import Shards, ShardWriter
 
 
 def folder_of(folder, *shards):
-    filling, keys = ShardWriter(folder), {}
+    filling = ShardWriter(folder)
+    keys = {}
     folder.mkdir(parents=True, exist_ok=True)
     for number, shard in enumerate(shards):
         keys[number] = "key"

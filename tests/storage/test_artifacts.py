@@ -98,7 +98,8 @@ def test_a_process_may_lock_twice_and_another_process_may_wait(tmp_path):
 
 
 def test_an_artifact_with_the_same_inputs_is_copied_without_foreign_files(finished, tmp_path, capsys):
-    folder, broken = tmp_path / "variant/a", make(tmp_path / "broken/a")
+    folder = tmp_path / "variant/a"
+    broken = make(tmp_path / "broken/a")
     (finished / "notes.txt").write_text("mine")
     (broken / "manifest.json").write_text("{")
     assert not Artifact(folder).copy(OTHER, [finished])
@@ -128,7 +129,8 @@ def test_an_artifact_replaced_during_the_copy_is_not_used(finished, tmp_path, mo
 
 
 def test_an_input_that_changes_during_the_build_is_refused(tmp_path):
-    inputs, artifact = iter([INPUTS, OTHER]), Artifact(tmp_path / "a")
+    inputs = iter([INPUTS, OTHER])
+    artifact = Artifact(tmp_path / "a")
     with pytest.raises(IfqaError, match="changed while it was being made"), artifact.make(lambda: next(inputs)):
         pass
     assert not (tmp_path / "a").exists()

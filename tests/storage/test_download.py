@@ -103,7 +103,8 @@ def test_a_file_that_changes_during_the_download_is_never_mixed_and_no_link_is_f
     (tmp_path / ".a.zip.part").symlink_to(tmp_path / "mine")
 
     def change(_):
-        server.files["/a.zip"], server.cut = CONTENT[::-1], None
+        server.files["/a.zip"] = CONTENT[::-1]
+        server.cut = None
 
     monkeypatch.setattr(download.time, "sleep", change)
     server.cut = 3000
@@ -123,7 +124,8 @@ def test_a_wrong_range_is_refused_and_nothing_is_mixed(content_range, server, tm
 
 @pytest.mark.parametrize("etag", ["", 'W/"weak"'])
 def test_a_file_without_a_strong_etag_is_fetched_again(etag, server, tmp_path):
-    server.cut, server.etags["/a.zip"] = 3000, etag
+    server.cut = 3000
+    server.etags["/a.zip"] = etag
     with refused("again"):
         fetch(server, tmp_path)
     server.cut = None
@@ -202,7 +204,8 @@ def test_a_disk_that_fills_up_is_reported_and_the_part_is_kept(server, tmp_path,
 
 
 def test_a_killed_download_resumes(server, tmp_path):
-    server.files["/a.zip"], server.slowly = bytes(300_000), 0.001
+    server.files["/a.zip"] = bytes(300_000)
+    server.slowly = 0.001
     code = f"from pathlib import Path; from ifqa.storage.download import RemoteFile, download_all; download_all([RemoteFile('{server.url}/a.zip', Path('a.zip'))], Path())"
     child = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.getcwd()})
     part = tmp_path / ".a.zip.part"
@@ -211,7 +214,8 @@ def test_a_killed_download_resumes(server, tmp_path):
         time.sleep(0.005)
     child.send_signal(signal.SIGKILL)
     child.wait()
-    size, server.slowly = part.stat().st_size, 0
+    size = part.stat().st_size
+    server.slowly = 0
     assert not (tmp_path / "a.zip").exists()
     assert fetch(server, tmp_path) == bytes(300_000)
     assert server.asked[1:] == [("/a.zip", f"bytes={size}-")]

@@ -120,7 +120,8 @@ def test_a_checkpoint_whose_manifest_lists_no_files_is_not_trusted(tmp_path):
 
 @pytest.mark.parametrize("damage", [remove, overwrite])
 def test_a_checkpoint_whose_best_weights_are_damaged_is_not_used(tmp_path, damage, capsys):
-    best, newest = checkpoint(tmp_path, 5, best=5), checkpoint(tmp_path, 10, best=5)
+    best = checkpoint(tmp_path, 5, best=5)
+    newest = checkpoint(tmp_path, 10, best=5)
     damage(best / "encoder/model.safetensors")
     checkpoints.remove_damaged_checkpoints(tmp_path)
     assert checkpoints.newest_checkpoint(tmp_path) is None

@@ -136,7 +136,9 @@ SETTINGS = {"epochs": 2, "batch": 6, "warmup": 0.1, "checkpoint_every": 2, "lear
 @pytest.fixture(scope="module")
 def whole(bert, unit, tmp_path_factory):
     """Recipe -> the folder of a finished training, and its network."""
-    folder, trainings, save = tmp_path_factory.mktemp("whole"), {}, dense._save
+    folder = tmp_path_factory.mktemp("whole")
+    trainings = {}
+    save = dense._save
 
     def save_and_keep(folder, network, two_encoders):
         save(folder, network, two_encoders)

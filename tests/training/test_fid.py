@@ -43,7 +43,8 @@ def test_the_published_recipe_is_fid_larges():
 
 
 def test_a_gold_passage_is_included_where_none_was_retrieved():
-    other, gold = [Passage("a", "", TEXTS[1]), Passage("b", "", TEXTS[2])], Passage(gold_id(TEXTS[0]), "", TEXTS[0])
+    other = [Passage("a", "", TEXTS[1]), Passage("b", "", TEXTS[2])]
+    gold = Passage(gold_id(TEXTS[0]), "", TEXTS[0])
     question = QUESTIONS[0]
     assert training_passages(question, other, 2, False) == other
     assert training_passages(question, other, 2, True) == [other[0], gold]
@@ -79,7 +80,8 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, start):
 
 
 def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path, start):
-    dev, often = DATASET.select([0, 1]), {"evaluate_every": 1}
+    dev = DATASET.select([0, 1])
+    often = {"evaluate_every": 1}
     whole = train(tmp_path / "whole", start, dev=dev, **often)
     with ended_at(8), pytest.raises(Killed):
         train(tmp_path / "cut", start, dev=dev, **often)

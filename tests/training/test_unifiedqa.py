@@ -86,14 +86,16 @@ def test_a_target_is_all_answers_joined_by_tabs_and_cut():
 def test_the_loss_is_that_of_transformers_t5(start):
     """The mean over all tokens of a step, however many questions go through the network at once."""
     checkpoint = open_checkpoint(start)
-    model, other = checkpoint.model.eval(), tiny_t5.plain(checkpoint.model).eval()
+    model = checkpoint.model.eval()
+    other = tiny_t5.plain(checkpoint.model).eval()
     trainer = configure_trainer(Trainer, steps=3, batch=6, device="cpu")
     uneven = [replace(question, answers=question.answers * (1 + n % 3)) for n, question in enumerate(QUESTIONS)]
     rows = t5.TrainingRows(trainer, TrainingData(uneven, CONTEXTS), checkpoint.tokenizer, Conventions(40))
     step = [rows[n] for n in range(6, 12)]
     batch = t5.collate(step)
     with torch.no_grad():
-        ids, mask = batch["passage_ids"], batch["passage_mask"].long()
+        ids = batch["passage_ids"]
+        mask = batch["passage_mask"].long()
         expected = other(input_ids=ids, attention_mask=mask, labels=batch["labels"]).loss
         whole = model(**batch).loss
         parts = [model(**t5.collate(step[n : n + 2])).loss for n in (0, 2, 4)]

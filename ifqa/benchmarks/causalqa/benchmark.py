@@ -160,7 +160,8 @@ class SampleCausal(Benchmark):
 def _read_sample(path: Path) -> list[tuple[str, Question]]:
     questions = []
     for record in read_json(path):
-        split, context = record["split"], record["context"]
+        split = record["split"]
+        context = record["context"]
         question = Question(
             f"sample-causal/{split}/{record['id']}", record["question"], tuple(record["answers"]), (context,), context=context,
             group=record["type"], labels=(("article", record["article"]),),

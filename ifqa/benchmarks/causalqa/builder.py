@@ -50,7 +50,8 @@ def build_causalqa(root: Path, folder: Path | None) -> Iterator[str]:
             download_all([RemoteFile(release.URL, folder / Path(release.URL).name)], folder)
     if not folder.is_dir():
         raise MissingInput(f"--from {folder}: no such folder")
-    released, eli5 = release.find_release(folder), release.find_eli5(folder / ELI5)
+    released = release.find_release(folder)
+    eli5 = release.find_eli5(folder / ELI5)
     absent = {name: "the release has no file of it" for name in DATASETS if name not in released}
     if ELI5 in released and not eli5:
         wanted = f"train_eli5.jsonl or eli5-train-kilt.jsonl into {folder / ELI5}"
@@ -111,7 +112,8 @@ def _write_dataset(folder: Path, name: str, files: dict[str, ReleaseFile], eli5:
                 "id": "_".join(_clean(row.id).split()), "question": _clean(row.question), "context": _clean(row.context),
                 "answers": answers, "rules": list(match_rules(row.question)),
             }  # fmt: skip
-            line, sizes = json_line(record), (1, len(row.question.split()), len(answers[0].split()))
+            line = json_line(record)
+            sizes = (1, len(row.question.split()), len(answers[0].split()))
             for split in splits:
                 write_bytes(handles[split], line)
                 counts[split][:] = map(sum, zip(counts[split], sizes, strict=True))

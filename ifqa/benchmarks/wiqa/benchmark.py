@@ -107,7 +107,8 @@ class Wiqa(Benchmark):
     def questions(self, split: str) -> list[Question]:
         """The questions of a split, in the file's order."""
         (path,) = self.files(split)
-        topics, graphs = self.topics(), self.graphs(split)
+        topics = self.topics()
+        graphs = self.graphs(split)
         return [
             self._convert(question, split, topics, graphs.get(question.metadata.graph_id))
             for question in _read_questions(path)
@@ -128,7 +129,8 @@ class Wiqa(Benchmark):
         return _read_graphs(path) if path.is_file() else {}
 
     def _convert(self, released: WiqaQuestion, split: str, topics: Mapping[str, str], graph: Graph | None) -> Question:
-        question, metadata = released.question, released.metadata
+        question = released.question
+        metadata = released.metadata
         change, effect = split_stem(question.stem)
         source, target = locate_nodes(graph, change, effect, metadata.path_len) if graph else ("", "")
         context = " ".join(step for step in question.para_steps if step.strip())  # joined as in AllenAI's code for BERT

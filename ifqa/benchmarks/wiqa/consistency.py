@@ -112,12 +112,14 @@ def _make_measure(name: str, rule: Rule, about: str) -> SetMeasure:
     def share(questions: Sequence[Question], predictions: Sequence[Prediction]) -> float | None:
         graphs: dict[tuple[str, str], list[GraphAnswer]] = {}  # a paragraph that is drawn twice has its graphs twice
         for question, prediction in zip(questions, predictions, strict=True):
-            hops, gold = int(question.label("hops") or 0), SIGNS[normalize(question.answers[0])]
+            hops = int(question.label("hops") or 0)
+            gold = SIGNS[normalize(question.answers[0])]
             sign = None if prediction.error else SIGNS.get(normalize(prediction.answer))
             key = (question.group, dict(question.labels)["graph"])
             graphs.setdefault(key, []).append(GraphAnswer(question.text, hops, gold, sign))
         counts = [count(tuple(graph)) for graph in graphs.values()]
-        fit, cases = sum(fit for fit, _ in counts), sum(cases for _, cases in counts)
+        fit = sum(fit for fit, _ in counts)
+        cases = sum(cases for _, cases in counts)
         return fit / cases if cases else None
 
     about = f"how often {about}; chance {one_decimal(100 * CHANCE[name])}"

@@ -60,7 +60,8 @@ def no_effect_questions(graph: Graph, others: Sequence[Graph], number: int, draw
     for place in draw.sample(range(pairs), min(pairs, _TRIES * number)):
         if len(drawn) == number:
             break
-        (other, change), effect = changes[place // len(affected_texts)], affected_texts[place % len(affected_texts)]
+        (other, change) = changes[place // len(affected_texts)]
+        effect = affected_texts[place % len(affected_texts)]
         foreign = other.paragraph_id != graph.paragraph_id
         if foreign and letters(change) not in spellings and not other.named(effect):
             drawn[change, effect] = None

@@ -117,12 +117,15 @@ def parse_wiqa_question(record: Mapping[str, object], where: str) -> WiqaQuestio
         if record.get(key) is not None:
             parse_section(model, record[key], f"{where}: {key}")  # names the key within it
     line = parse_section(WiqaQuestion, record, where)
-    question, metadata = line.question, line.metadata
+    question = line.question
+    metadata = line.metadata
     try:
         split_stem(question.stem)
     except IfqaError as error:
         raise FormatError(f"{where}: {error}") from error
-    label, letter, length = question.answer_label, question.answer_label_as_choice, metadata.path_len
+    label = question.answer_label
+    letter = question.answer_label_as_choice
+    length = metadata.path_len
     if question.choices != _CHOICE_RECORDS:
         raise FormatError(f"{where}: 'choices' is not A more, B less, C no effect, in this order")
     if letter != CHOICES[label][0]:
@@ -138,7 +141,8 @@ def parse_wiqa_question(record: Mapping[str, object], where: str) -> WiqaQuestio
 
 def check_label(question: WiqaQuestion, graphs: Mapping[str, Graph], where: str) -> bool:
     """Check a question's label against its graph (else FormatError); returns whether `locate_nodes` finds its nodes."""
-    name, label = question.metadata.graph_id, question.question.answer_label
+    name = question.metadata.graph_id
+    label = question.question.answer_label
     if name not in graphs:
         raise ConfigError(f"{where}: {unknown_name('graph', name, graphs)}")
     graph = graphs[name]

@@ -41,7 +41,8 @@ def chunk_document(
     """
     number = 0
     for headings, pieces, sheet in _sections(runs):
-        title, text = " › ".join([clean_text(name), *headings]), " ".join(piece for piece, _, _ in pieces)
+        title = " › ".join([clean_text(name), *headings])
+        text = " ".join(piece for piece, _, _ in pieces)
         starts = list(accumulate((len(piece) + 1 for piece, _, _ in pieces[:-1]), initial=0))
         paragraphs = [start for start, (_, _, opens) in zip(starts, pieces, strict=True) if opens or not start]
         for start, end in _spans(text, _sentences(text, paragraphs, words), words, overlap):
@@ -55,8 +56,10 @@ def chunk_document(
 
 def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_Piece], str]]:
     """Headings above, pieces, with its own heading, and sheet of each section; headings without text join the next section."""
-    above, pieces = list[tuple[int, str]](), list[_Piece]()
-    headings, sheet = tuple[str, ...](), ""
+    above = list[tuple[int, str]]()
+    pieces = list[_Piece]()
+    headings = tuple[str, ...]()
+    sheet = ""
     bare = True  # no text but headings yet
     for run in runs:
         text = clean_text(run.text)
@@ -64,11 +67,13 @@ def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_
             continue
         if not run.level:
             pieces.append((text, run.place, run.opens or bare))
-            bare, sheet = False, run.sheet
+            bare = False
+            sheet = run.sheet
             continue
         if not bare:
             yield headings, pieces, sheet
-            pieces, bare = [], True
+            pieces = []
+            bare = True
         while above and above[-1][0] >= run.level:
             above.pop()
         above.append((run.level, text[:_LONGEST_HEADING]))
@@ -98,7 +103,8 @@ def _spans(text: str, within: Sequence[tuple[int, int]], words: int, overlap: in
     """Start and end of each passage of a section, from the spans of its sentences."""
     counts = [len(text[start:end].split()) for start, end in within]
     behind = list(accumulate(counts, initial=0))  # words before each sentence, strictly increasing
-    total, first = behind[-1], 0
+    total = behind[-1]
+    first = 0
     parts = 1 if total <= words * _SLACK else -(-total // words)
     for part in range(1, parts + 1):
         last = len(counts)
@@ -139,7 +145,8 @@ class Locator:
 
 def passage_id(file: str, number: int, unit: str, places: Sequence[tuple[int, int]], sheet: str = "") -> str:
     """The id of passage `number` of a file; `places`: pages or lines, and the offset in the passage at which each begins."""
-    first, last = places[0][0], places[-1][0]
+    first = places[0][0]
+    last = places[-1][0]
     where = f"{first}" if first == last else f"{first}-{last}"
     if unit == "page":
         where = ",".join([f"{first}", *(f"{place}@{start}" for place, start in places[1:])])

@@ -101,7 +101,9 @@ def _is_artifact(folder: Path) -> bool:
 
 
 def _classify_file(path: str, name: str, max_mb: float, named: bool = False) -> FolderFile:
-    suffix, kind, reason = suffix_of(name), "", ""
+    suffix = suffix_of(name)
+    kind = ""
+    reason = ""
     try:
         stat = os.stat(path, follow_symlinks=named)  # noqa: PTH116
     except OSError as error:
@@ -115,9 +117,11 @@ def _classify_file(path: str, name: str, max_mb: float, named: bool = False) -> 
     elif tuple(Path(path).parts[-2:]) in _REPORTS:
         kind, reason = "ifqa", "a report that ifqa wrote"
     elif suffix not in READERS:
-        kind, reason = "other", f"no kind of document that is read ({suffix})"
+        kind = "other"
+        reason = f"no kind of document that is read ({suffix})"
     elif stat.st_size > max_mb * _MB:
-        kind, reason = "large", f"{stat.st_size / _MB:,.0f} MB, more than max_mb = {max_mb:g}"
+        kind = "large"
+        reason = f"{stat.st_size / _MB:,.0f} MB, more than max_mb = {max_mb:g}"
     elif not os.access(path, os.R_OK):
         kind, reason = "closed", "no permission to read it"
     elif not suffix and is_binary(_first_bytes(path)):
@@ -136,6 +140,7 @@ def _first_bytes(path: str) -> bytes:
 
 def _matches_any(name: str, patterns: Sequence[str]) -> bool:
     """Whether a relative path matches a pattern, in any case; one without a slash is matched against the path's last part."""
-    stripped, name = [pattern.rstrip("/").lower() for pattern in patterns], name.lower()
+    stripped = [pattern.rstrip("/").lower() for pattern in patterns]
+    name = name.lower()
     last = name.rpartition("/")[2]
     return any(fnmatchcase(name if "/" in pattern else last, pattern) for pattern in stripped)

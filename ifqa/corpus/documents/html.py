@@ -42,9 +42,14 @@ def html_runs(text: str) -> list[TextRun]:
 
 def _parse(text: str, skipped: Set[str], roles: bool) -> tuple[list[tuple[TextRun, bool]], str]:
     """The runs, each with whether it is in `main`; and the name of a skipped element without an end tag, or empty."""
-    runs, pieces = list[tuple[TextRun, bool]](), list[list[str]]()  # the runs, and the text of each
+    # the runs, and the text of each
+    runs = list[tuple[TextRun, bool]]()
+    pieces = list[list[str]]()
     skipping: list[str] = []  # the skipped element, and nested elements of the same name
-    line, level, main, article = 1, 0, 0, 0
+    line = 1
+    level = 0
+    main = 0
+    article = 0
     opens, glued = True, False
     for kind, content, attributes in _tokenize(text):
         if kind == "text" and not skipping:

@@ -39,10 +39,13 @@ def read_message(content: bytes, number: int, known: set[str]) -> Iterator[TextR
         message = message_from_bytes(content)  # by the policy `compat32`, which leaves headers unparsed
     except RecursionError as error:
         raise UnreadableFile(f"the parts of message {number} are nested too deeply") from error
-    waiting, attached, lines = [(message, 1)], list[str](), list[str]()
+    waiting = [(message, 1)]
+    attached = list[str]()
+    lines = list[str]()
     while waiting:
         part, level = waiting.pop()  # the level of its subject as a heading; 0 for a part that is no message
-        kind, name = part.get_content_type(), _decode_header(part.get_filename() or "")
+        kind = part.get_content_type()
+        name = _decode_header(part.get_filename() or "")
         if level:
             yield from _introduce(part, number, level)
         if part.is_multipart():

@@ -128,13 +128,15 @@ def _outermost(element: Element, *tags: str) -> Iterator[Element]:
 
 def _text(element: Element) -> str:
     """The text of an element; a paragraph or a tab in it has a blank on both sides."""
-    parts, waiting = list[str](), list[Element | str]([element])
+    parts = list[str]()
+    waiting = list[Element | str]([element])
     while waiting:
         inner = waiting.pop()
         if isinstance(inner, str):
             parts.append(inner)
         elif inner is element or inner.tag not in _HIDDEN:
-            mixed, edge = inner.tag.startswith(_OPEN_START), " " * (inner.tag in _APART)
+            mixed = inner.tag.startswith(_OPEN_START)
+            edge = " " * (inner.tag in _APART)
             shown = inner.text if mixed or inner.tag in _SHOWN else "-" * (inner.tag == f"{_WORD}noBreakHyphen")
             pieces: list[Element | str] = [edge, shown or ""]
             for child in inner:
@@ -252,7 +254,8 @@ def read_epub(content: bytes) -> Iterator[TextRun]:
     package = (root.get("full-path") or "") if root is not None else ""
     if not package:
         raise UnreadableFile("its META-INF/container.xml names no book")
-    book, read = archive.tree(package), set[str]()
+    book = archive.tree(package)
+    read = set[str]()
     entries = {entry.get("id"): entry for entry in book.findall(".//{*}item")}
     for number, reference in enumerate(book.findall(".//{*}itemref"), start=1):
         entry = entries.get(reference.get("idref"))

@@ -81,7 +81,8 @@ def _running_head_pages(shape: str, numbers: Sequence[int], pages: int) -> froze
         return frozenset(numbers)
     if sum(map(str.isalpha, shape)) < 3:  # a row of numbers
         return frozenset()
-    repeated, run = set[int](), list[int]()
+    repeated = set[int]()
+    run = list[int]()
     for number in [*numbers, pages + _CHAPTER]:
         if run and number - run[-1] > 2:  # left and right pages may differ
             repeated |= set(run) if len(run) >= _CHAPTER else set()
@@ -103,7 +104,8 @@ def _join_hyphenated(page: _Page, known: set[str]) -> _Page:
     """Join words over two lines, except at a conjunction; the hyphen is kept if the file writes the word only with it."""
 
     def join(match: re.Match[str]) -> str:
-        before, after = match[1], match[2]
+        before = match[1]
+        after = match[2]
         if after.casefold() in _CONJUNCTIONS and f"{before}{after}".casefold() not in known:
             return f"{before}- {after}"  # "Haupt- und Nebenstraße"
         hyphenated = f"{before}-{after}".casefold() in known and f"{before}{after}".casefold() not in known
@@ -127,7 +129,8 @@ def _runs(pages: Sequence[_Page], outline: Mapping[int, Sequence[_Heading]]) -> 
         for at, line in enumerate(page):
             for (_, level), lines in placed.get(at, ()):
                 yield TextRun(" ".join(page[at : at + lines]), number + 1, True, level)
-                before, skip = ".", at + lines
+                before = "."
+                skip = at + lines
             if at < skip:
                 continue
             numbered = _NUMBERED.fullmatch(line) if not outline and (not before or ENDED.search(before)) else None
@@ -174,7 +177,8 @@ def _extract(content: bytes) -> tuple[list[_Page], dict[int, list[_Heading]]]:
 
     try:
         with PdfDocument(content) as document:
-            pages, characters = list[_Page](), 0
+            pages = list[_Page]()
+            characters = 0
             for number in range(len(document)):
                 page = document[number]
                 text: str = page.get_textpage().get_text_range()
@@ -207,7 +211,8 @@ def _compose_accents(line: str) -> str:
 def _read_outline(document: "PdfDocument") -> dict[int, list[_Heading]]:
     outline: dict[int, list[_Heading]] = {}
     for _, entry in zip(range(_MOST_ENTRIES), document.get_toc(max_depth=_DEEPEST), strict=False):
-        target, title = entry.get_dest(), entry.get_title().strip()
+        target = entry.get_dest()
+        title = entry.get_title().strip()
         page = target.get_index() if target else None
         if page is not None and title:
             outline.setdefault(page, []).append((title, entry.level + 1))

@@ -103,7 +103,8 @@ def suffix_of(name: str) -> str:
 def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, int], bytes]:
     """Read the passages of a document, in the process of `WORKER`; a request has a name, a suffix and a `Chunking`'s fields."""
     unit, reader = READERS[request["suffix"]]
-    lines, words = list[bytes](), 0
+    lines = list[bytes]()
+    words = 0
     runs = _tell_shares(reader(content, tuple(request["columns"])), len(content))
     for passage in chunk_document(request["name"], runs, unit, request["words"], request["overlap"]):
         lines.append(passage_line(passage.id, passage.title, passage.text))

@@ -45,7 +45,10 @@ class Document:
         if self.earlier:
             return replace(self.earlier, modified=file.modified), read_lines(self.earlier)
         report(file.name, before)
-        lines, passages, words, reason = b"", 0, 0, ""
+        lines = b""
+        passages = 0
+        words = 0
+        reason = ""
 
         def advance(share: float) -> None:
             report(file.name, before + share * file.size)
@@ -82,7 +85,9 @@ class DocumentsUnit(WorkUnit):
         yield repr((VERSION, self.chunking.identity, files)).encode("utf-8", "surrogatepass")
 
     def make_shard(self) -> Shard:
-        tally, lines, records = self.tally.copy(), list[bytes](), list[FileRecord]()
+        tally = self.tally.copy()
+        lines = list[bytes]()
+        records = list[FileRecord]()
         before = 0
         for document in self.documents:
             record, passages = document.read(self.chunking, before)
@@ -91,7 +96,8 @@ class DocumentsUnit(WorkUnit):
             lines.append(passages)
             if record.reason:
                 tally.leave_out(document.file.name, document.file.name, record.reason, "bad")
-        count, words = sum(record.passages for record in records), sum(record.words for record in records)
+        count = sum(record.passages for record in records)
+        words = sum(record.words for record in records)
         pages = sum(not record.reason for record in records)
         return Shard(b"".join(lines), pages, count, words, tally, tuple(records))
 
@@ -167,7 +173,8 @@ class Documents(Source):
 
     def work_units(self, earlier: Mapping[str, FileRecord] | None = None) -> Iterator[WorkUnit]:
         """Units of at most 256 files and 8 MB; the last units list the skipped files."""
-        records, batch = earlier or {}, list[Document]()
+        records = earlier or {}
+        batch = list[Document]()
         for document in self.documents({key: record.facts for key, record in records.items()}):
             record = records.get(document.key)
             if record and record.sha256 == document.sha256 != "":
@@ -230,10 +237,12 @@ def _describe_changes(before: Mapping[str, FileRecord], after: Mapping[str, File
     """Describe which files are new, changed or removed since the previous build."""
     if not {key.partition("/")[0] for key in before} & {key.partition("/")[0] for key in after}:
         return f"{pluralize(len(after), 'file')} read"  # there is no previous build with these settings
-    new, removed = after.keys() - before.keys(), before.keys() - after.keys()
+    new = after.keys() - before.keys()
+    removed = before.keys() - after.keys()
     changed = {key for key in after.keys() & before.keys() if after[key].sha256 != before[key].sha256}
     parts = [_name_files("changed", changed), _name_files("new", new), _name_files("removed", removed)]
-    read, same = pluralize(len(changed) + len(new), "file"), len(after) - len(changed) - len(new)
+    read = pluralize(len(changed) + len(new), "file")
+    same = len(after) - len(changed) - len(new)
     return f"{read} read again, {same:,} unchanged{''.join(parts)}"
 
 

@@ -49,7 +49,8 @@ def _table_runs(rows: Iterator[tuple[int, list[str]]], columns: Sequence[str]) -
 def _read_rows(lines: Sequence[str], separator: str) -> Iterator[tuple[int, list[str]]]:
     """First line number, from 1, and cells of each row; an empty line has no cells."""
     csv.field_size_limit(_FIELD)
-    reader, first = csv.reader(lines, delimiter=separator), 1
+    reader = csv.reader(lines, delimiter=separator)
+    first = 1
     for row in reader:
         yield first, row
         first = reader.line_num + 1
@@ -85,7 +86,8 @@ def _find_header(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _column_names(header: Sequence[str]) -> list[str]:
-    names, seen = list[str](), Counter[str]()
+    names = list[str]()
+    seen = Counter[str]()
     for place, cell in enumerate(header, start=1):
         name = cell.strip() or f"column {place}"
         seen[name] += 1
@@ -131,26 +133,33 @@ def read_json(text: str, columns: Sequence[str]) -> Iterator[TextRun]:
     if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
         yield from _json_values(text)
         return
-    decoder, start, line = json.JSONDecoder(), 0, 1
+    decoder = json.JSONDecoder()
+    start = 0
+    line = 1
     for _ in content:
         begin = text.index("{", start)
         line += text.count("\n", start, begin)
         row, end = decoder.raw_decode(text, begin)
         _require_columns(columns, list(row), f"line {line}: ")
         yield from _row_runs(row, columns, line)
-        line, start = line + text.count("\n", begin, end), end
+        line = line + text.count("\n", begin, end)
+        start = end
 
 
 def _json_values(text: str) -> Iterator[TextRun]:
     """The values of valid JSON, each with its line and the innermost keys above it."""
-    line, keys, held = 1, list[str](), ("", 0)  # the key in each open object or array; a string or number and its line
+    # the key in each open object or array; a string or number and its line
+    line = 1
+    keys = list[str]()
+    held = ("", 0)
     for piece in chain(_TOKEN.findall(text), ","):
         if piece == "\n":
             line += 1
         elif piece in ("{", "["):
             keys.append("")
         elif piece == ":":
-            keys[-1], held = json.loads(held[0])[:_LONGEST_KEY], ("", 0)
+            keys[-1] = json.loads(held[0])[:_LONGEST_KEY]
+            held = ("", 0)
         elif piece in (",", "}", "]"):
             if held[0] not in ("", "null", '""'):
                 names = " › ".join(list(filter(None, keys))[-_KEYS:])

@@ -51,7 +51,9 @@ def read_rst(text: str) -> Iterator[TextRun]:
 
 
 def _runs(lines: Sequence[str], kind: str) -> Iterator[TextRun]:
-    levels, skip = list[str](), -1  # rules of the headings so far; the rule below a heading
+    # rules of the headings so far; the rule below a heading
+    levels = list[str]()
+    skip = -1
     opens, options = True, False  # whether the line starts a paragraph, or is below a directive
     for number, line in enumerate(lines, start=1):
         if number == skip:
@@ -62,7 +64,8 @@ def _runs(lines: Sequence[str], kind: str) -> Iterator[TextRun]:
         if rule := _rule_below(lines, number, kind):
             levels += [rule] * (rule not in levels)
             yield TextRun(_strip_markup(line, kind), number, True, levels.index(rule) + 1)
-            opens, skip = True, number + 1
+            opens = True
+            skip = number + 1
             continue
         if _RULE.fullmatch(line) or (kind == "rst" and _TABLE_RULE.fullmatch(line)):
             opens = True
@@ -81,7 +84,8 @@ def _runs(lines: Sequence[str], kind: str) -> Iterator[TextRun]:
 
 def _rule_below(lines: Sequence[str], number: int, kind: str) -> str:
     """The character of the rule below line `number` (from 1) if the line is a heading; else empty."""
-    line, below = lines[number - 1], lines[number] if number < len(lines) else ""
+    line = lines[number - 1]
+    below = lines[number] if number < len(lines) else ""
     rule = _RULE.fullmatch(below)
     if rule is None or rule[1] not in _LINE[kind] or len(line) > _LONGEST_HEADING or _RULE.fullmatch(line):
         return ""
@@ -114,13 +118,17 @@ def read_markdown(text: str) -> Iterator[TextRun]:
 
 
 def _token_runs(tokens: Sequence["Token"]) -> Iterator[TextRun]:
-    level, row, cells = 0, 0, list[str]()
+    level = 0
+    row = 0
+    cells = list[str]()
     for token in tokens:
-        first, lines = token.map[0] + 1 if token.map else 1, _token_lines(token.children or [])
+        first = token.map[0] + 1 if token.map else 1
+        lines = _token_lines(token.children or [])
         if token.type in ("heading_open", "heading_close"):
             level = int(token.tag[1:]) if token.type == "heading_open" else 0
         elif token.type == "tr_open":
-            row, cells = first, []
+            row = first
+            cells = []
         elif token.type == "tr_close":
             if any(cells):
                 yield TextRun(f"{'; '.join(filter(None, cells))}.", row)

@@ -39,7 +39,9 @@ class Worker:
     """A process that reads documents with the function `target` ("module:function"); the first document starts it."""
 
     def __init__(self, target: str, seconds: float = SECONDS, memory: int = MEMORY) -> None:
-        self._target, self._seconds, self._memory = target, seconds, memory
+        self._target = target
+        self._seconds = seconds
+        self._memory = memory
         self._running: tuple[subprocess.Popen[bytes], IO[bytes]] | None = None  # the process and the file of its stderr
         self._lock = threading.Lock()
         atexit.register(self.close)
@@ -132,11 +134,14 @@ def tell_share(share: float) -> None:
 
 def main() -> None:
     """The program of the process: `python -c ... TARGET SECONDS MEMORY`."""
-    target, seconds, memory = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+    target = sys.argv[1]
+    seconds = float(sys.argv[2])
+    memory = int(sys.argv[3])
     read: Callable[[Mapping[str, Any], bytes], _Message] = pkgutil.resolve_name(target)
     gc.set_threshold(100_000)  # a document is a million small live objects: the default of 700 takes 40% longer
     global _responses
-    requests, responses = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    requests = sys.stdin.buffer
+    responses = os.fdopen(os.dup(1), "wb")
     _responses = responses
     os.dup2(2, 1)  # so that output of libraries does not corrupt the responses
     with suppress(ImportError, ValueError, OSError):  # Windows has no such limit; macOS refuses it

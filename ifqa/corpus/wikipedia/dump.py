@@ -93,7 +93,8 @@ class _PageParser:
     """Appends each complete article to `pages`, in callbacks of expat."""
 
     def __init__(self, where: str, tally: SkippedPages) -> None:
-        self.where, self.tally = where, tally
+        self.where = where
+        self.tally = tally
         self.pages: list[Page] = []
         self.is_dump = False
         self.parser = expat.ParserCreate("utf-8")
@@ -102,7 +103,9 @@ class _PageParser:
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.StartDoctypeDeclHandler = self._doctype
-        self.depth, self._number, self._last_title = 0, 0, ""
+        self.depth = 0
+        self._number = 0
+        self._last_title = ""
         self._namespaces: dict[str, str] = {}  # name -> number
         self._local_prefixes: dict[str, str] = {}  # the dump's own link prefixes -> the English ones
         self._fields: dict[str, str] = {}  # of the current page
@@ -172,8 +175,11 @@ class _PageParser:
 
     def _end_page(self) -> None:
         page = self._fields
-        title, page_id, text = page.get("title", "").strip(), page.get("id", "").strip(), page.get("text", "")
-        self._number, self._last_title = self._number + 1, title
+        title = page.get("title", "").strip()
+        page_id = page.get("id", "").strip()
+        text = page.get("text", "")
+        self._number = self._number + 1
+        self._last_title = title
         if self._is_other():
             self.tally.left_out["redirect" if "redirect" in page else "namespace"] += 1
         elif _REDIRECT.match(text):
@@ -239,7 +245,9 @@ def stream_header(path: Path) -> bytes | None:
 
 def split_streams(path: Path, header: bytes, size: int) -> Iterator[Streams]:
     """Split a multistream dump into groups of streams of at least `size` bytes."""
-    position, buffer, searched = 0, b"", 0
+    position = 0
+    buffer = b""
+    searched = 0
     with open(path, "rb") as handle:
         while True:
             chunk = handle.read(_CHUNK)
@@ -247,7 +255,8 @@ def split_streams(path: Path, header: bytes, size: int) -> Iterator[Streams]:
             while (match := _STREAM.search(buffer, max(size, searched - _MAGIC))) is not None:
                 yield Streams(header, buffer[: match.start()], position == 0, False, f"{path}, from byte {position:,}")
                 position += match.start()
-                buffer, searched = buffer[match.start() :], 0
+                buffer = buffer[match.start() :]
+                searched = 0
             searched = len(buffer)
             if not chunk:
                 break
@@ -259,7 +268,9 @@ def split_streams(path: Path, header: bytes, size: int) -> Iterator[Streams]:
 
 def _unpack(content: bytes) -> Iterator[bytes]:
     # not bz2.open(): it ignores garbage after the first stream
-    source, stream, unfinished = BytesIO(content), bz2.BZ2Decompressor(), False
+    source = BytesIO(content)
+    stream = bz2.BZ2Decompressor()
+    unfinished = False
     chunk = source.read(BLOCK)
     while chunk or not stream.needs_input:
         unfinished = True
@@ -267,7 +278,9 @@ def _unpack(content: bytes) -> Iterator[bytes]:
             yield xml
         chunk = b""
         if stream.eof:
-            chunk, stream, unfinished = stream.unused_data, bz2.BZ2Decompressor(), False
+            chunk = stream.unused_data
+            stream = bz2.BZ2Decompressor()
+            unfinished = False
         if not chunk and stream.needs_input:
             chunk = source.read(BLOCK)
     if unfinished:

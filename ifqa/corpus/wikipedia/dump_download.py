@@ -96,7 +96,8 @@ def _fetch_passages(url: str) -> Iterator[str]:
 def _fetch_dump(wiki: str, date: str, url: str) -> Iterator[str]:
     folder = Path("data") / wiki
     refuse_links(folder)
-    draft, existed = partial_folder(folder), folder.is_dir() and any(folder.iterdir())
+    draft = partial_folder(folder)
+    existed = folder.is_dir() and any(folder.iterdir())
     if existed and not (folder / RECORD).exists():
         raise IfqaError(f"{folder} exists without a {RECORD} that names its dump; move it to fetch another")
     target = folder if existed else draft
@@ -126,7 +127,8 @@ def _fetch_dump(wiki: str, date: str, url: str) -> Iterator[str]:
 
 
 def _read_record(folder: Path) -> _Dump | None:
-    path, hint = folder / RECORD, f"remove {folder} to fetch the dump again"
+    path = folder / RECORD
+    hint = f"remove {folder} to fetch the dump again"
     return parse_stored(_Dump, read_json(path), str(path), hint) if path.exists() else None
 
 
@@ -155,7 +157,8 @@ def _list_dates(url: str) -> list[str]:
 
 def _read_listing(wiki: str, date: str, url: str, required: bool) -> _Dump | None:
     """A dump with its article files; None if they are not finished, or not listed at all and not `required`."""
-    where, name = f"{url}/{wiki}/{date}/dumpstatus.json", f"{wiki}-{date}-pages-articles-multistream"
+    where = f"{url}/{wiki}/{date}/dumpstatus.json"
+    name = f"{wiki}-{date}-pages-articles-multistream"
     try:
         status = read_url(where, _LARGEST_LISTING)
     except DownloadError as error:

@@ -53,7 +53,9 @@ class _PagesUnit(WorkUnit):
             yield from (text_to_hash(page.id, page.title, page.text) for page in self.content)
 
     def make_shard(self) -> Shard:
-        tally, words, lines = self.tally.copy(), self.settings["words"], list[bytes]()
+        tally = self.tally.copy()
+        words = self.settings["words"]
+        lines = list[bytes]()
         pages: Iterable[Page]
         if isinstance(self.content, Streams):
             pages = parse_pages(self.content.xml(), self.where, tally, complete=self.content.last)
@@ -83,7 +85,8 @@ def _page_units(
     size = start = position = 0
 
     def unit() -> _PagesUnit:
-        at, left_out = f"{where}, from byte {start:,}", tally.copy()
+        at = f"{where}, from byte {start:,}"
+        left_out = tally.copy()
         tally.left_out.clear()
         tally.bad.clear()
         return _PagesUnit(content=content, where=at, read=position - start, settings=settings, tally=left_out)
@@ -93,7 +96,9 @@ def _page_units(
         size += len(page.text) + _EMPTY
         if size >= TEXT:
             yield unit()
-            content, size, start = [], 0, position
+            content = []
+            size = 0
+            start = position
     if content or tally.left_out or tally.bad:
         yield unit()
 
@@ -119,7 +124,9 @@ class Dump(FileSource):
     wrap: bool = True
 
     def read_units(self, file: Path) -> Iterator[WorkUnit]:
-        settings, header, tally = self.settings(), stream_header(file), SkippedPages()
+        settings = self.settings()
+        header = stream_header(file)
+        tally = SkippedPages()
         del settings["format"]
         if header is not None:
             for streams in split_streams(file, header, PACKED):
@@ -158,7 +165,8 @@ class Articles(FileSource):
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
 
     def read_units(self, file: Path) -> Iterator[WorkUnit]:
-        tally, bound = SkippedPages(), self.share * 2**64
+        tally = SkippedPages()
+        bound = self.share * 2**64
         pages = ((page, at) for page, at in read_articles(file, tally) if hash_id(id_bytes(page.id)) < bound)
         return _page_units(pages, str(file), {"words": self.words, "wrap": self.wrap}, tally)
 
@@ -196,7 +204,8 @@ def read_articles(file: Path, tally: SkippedPages) -> Iterator[tuple[Page, int]]
 def _parse_page(record: dict[str, object], where: str) -> Page:
     if type(record["id"]) is int:
         record["id"] = str(record["id"])
-    page_id, title = text_field(record, "id", where), text_field(record, "title", where)
+    page_id = text_field(record, "id", where)
+    title = text_field(record, "title", where)
     text = unicode_text(typed_field(record, "text", str, where), "text", where)
     if page_id.split() != [page_id]:
         raise FormatError(f"{where}: id {page_id!r} holds white space; wanted an id without any")

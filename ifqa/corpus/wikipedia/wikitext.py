@@ -62,7 +62,8 @@ GAP = "\x03"  # replaces a dropped template; XML forbids this character, so no d
 
 def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
     """The paragraphs and headings of a page, one per line, in order. Never raises."""
-    text, release = wikitext, profile == "release"
+    text = wikitext
+    release = profile == "release"
     if "<" in text:
         if "<nowiki" not in text:  # its content may look like comments and references
             text = _ASIDE.sub("", text)
@@ -100,7 +101,8 @@ def _drop_templates(text: str, gap: str) -> str:
 
 def _drop_nested(text: str, mark: re.Pattern[str]) -> str:
     """Remove the spans from an opening mark (group 1) to its closing mark; group 2 opens a span to keep."""
-    opened, spans = list[tuple[int, bool]](), list[tuple[int, int]]()
+    opened = list[tuple[int, bool]]()
+    spans = list[tuple[int, int]]()
     for match in mark.finditer(text):
         if match.lastindex:
             opened.append((match.start(), match.lastindex == 1))
@@ -165,7 +167,9 @@ def _mark_possessive(line: str) -> str:
     bold = [end - start > 2 for start, end in runs]
     if not sum(italic) % 2 or not sum(bold) % 2 or any(end - start in (4, 6) for start, end in runs):
         return line  # four or six: quotes around a dropped template
-    words, letters, possessives = [], [], []
+    words = []
+    letters = []
+    possessives = []
     opened = False
     for number, (_, end) in enumerate(runs):
         at = end - 3
@@ -213,7 +217,8 @@ _LITERAL = {ord(char): f"&#{ord(char)};" for char in "<>[]{}|'=*#:;!_"}
 
 def resolve_opaque_tags(text: str) -> str:
     """Remove the content of tags without prose, number the formulas, and protect <nowiki> from later steps."""
-    pieces, formulas = list[str](), dict[str, int]()
+    pieces = list[str]()
+    formulas = dict[str, int]()
     unclosed: set[str] = set()  # tags without an end from here on: searched once, to keep the time linear
     position = count = 0
     while (opening := _OPAQUE.search(text, position)) is not None:
@@ -306,7 +311,8 @@ def remove_gaps(text: str) -> str:
             left = _CURRENCY.sub("", left)  # its amount was in the dropped template
         for quotes in ("'''''", "'''", "''"):
             if left.endswith(quotes) and right.startswith(quotes):  # they enclosed the gap alone
-                left, right = left.removesuffix(quotes), right.removeprefix(quotes)
+                left = left.removesuffix(quotes)
+                right = right.removeprefix(quotes)
         pieces[-1], right = _join_at_gap(left, right)
         if right:  # the end is a separate piece, so that the next step searches a short text
             pieces += right[:-32], right[-32:]
@@ -315,7 +321,8 @@ def remove_gaps(text: str) -> str:
 
 def _join_at_gap(left: str, right: str) -> tuple[str, str]:
     """The text before and after a gap, without the marks of the dropped template."""
-    before, after = left.rstrip(" "), right.lstrip(" ")
+    before = left.rstrip(" ")
+    after = right.lstrip(" ")
     if before.endswith("("):  # "(gap; born" and "(gap)"
         after = after.lstrip(" ,;:") if after.strip(" –—") else ""  # nothing but a dash up to the next gap
         return (before[:-1].rstrip(" "), after[1:]) if after.startswith(")") else (before, after)
@@ -359,27 +366,36 @@ def remove_lists(text: str, prose: bool) -> str:
     """Remove list lines; with `prose`, indented prose is kept, and a `;` line above text becomes a heading."""
     if not prose or ("\n:" not in text and "\n;" not in text):
         return _LIST_LINE.sub("", text)
-    lines, in_list = list[str](), False
+    lines = list[str]()
+    in_list = False
     before = ""  # the text that an indented line may continue; empty at the start of a section
     label = -1  # index of a `;` line without text below it so far
     for line in text.split("\n"):
         words = line.lstrip(_MARKS)
-        mark, words = line[: len(line) - len(words)], words.strip()
+        mark = line[: len(line) - len(words)]
+        words = words.strip()
         if not mark:
             lines.append(line)
             in_list = in_list and bool(words)  # an empty line ends a list
             if words and not words.startswith("[["):  # not a file or category, which may stand between paragraphs
-                before, label, in_list = "" if words[0] == "=" else words[-_NEAR:], -1, False
+                before = "" if words[0] == "=" else words[-_NEAR:]
+                label = -1
+                in_list = False
         elif mark.strip(":;") or (in_list and mark[0] == ":"):  # a list item, or the continuation of an item
-            in_list, label = True, _drop_label(lines, label)
+            in_list = True
+            label = _drop_label(lines, label)
         elif (mark[0] == ";" and not _is_sentence(words.rstrip(": "))) or _BOLD.fullmatch(words):
-            label, in_list = len(lines), False
+            label = len(lines)
+            in_list = False
             lines.append(f"{_TERM} {words.rstrip(': ')} {_TERM}")
         elif _is_prose(words, before):
             lines.append(words)
-            before, label, in_list = words[-_NEAR:], -1, False
+            before = words[-_NEAR:]
+            label = -1
+            in_list = False
         else:
-            in_list, label = False, _drop_label(lines, label)
+            in_list = False
+            label = _drop_label(lines, label)
     return "\n".join(lines)
 
 

@@ -51,7 +51,8 @@ class Majority(OptionReader):
         if bool(split) == bool(answer):
             wanted = "split (the training questions, such as sample-wiqa/train) or answer"
             raise ConfigError(f"reader 'majority': wanted either {wanted}")
-        self.family, self._answer = self.training_family(split, root), answer
+        self.family = self.training_family(split, root)
+        self._answer = answer
         if split:
             benchmark, _, part = split.partition("/")
             source = open_benchmark(benchmark, root)
@@ -196,7 +197,8 @@ class AdaBoost(ClassifierReader):
         path = require_file(Path(checkpoint) / TREES_FILE, "weights of reader 'adaboost'")
         mend = "train it again: ifqa train adaboost"
         self._ensemble = parse_stored(TreeEnsemble, read_json(path), str(path), mend)
-        words, classes = len(self._ensemble.words), len(self.manifest.classes)
+        words = len(self._ensemble.words)
+        classes = len(self.manifest.classes)
         if not all(tree.is_valid(words, classes) for tree in self._ensemble.trees):
             raise DamagedArtifact(f"{path}: a tree points to a node, word or class that does not exist; {mend}")
 
@@ -233,8 +235,10 @@ def decision_function(trees: Sequence[Tree], counts: "NDArray[np.float32]", clas
     total = np.zeros((len(counts), classes))
     every = np.arange(len(counts))
     for tree in trees:
-        left, right = np.array(tree.left), np.array(tree.right)
-        feature, threshold = np.array(tree.feature), np.array(tree.threshold)
+        left = np.array(tree.left)
+        right = np.array(tree.right)
+        feature = np.array(tree.feature)
+        threshold = np.array(tree.threshold)
         node = np.zeros(len(counts), int)
         while (inner := left[node] >= 0).any():  # a child's number is higher than its parent's
             split = node[inner]

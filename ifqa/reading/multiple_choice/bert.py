@@ -59,14 +59,16 @@ class Choice(OptionReader):
         if paragraph != "auto":
             self._format = replace(self._format, paragraph=paragraph == "yes")
         if manifest:
-            self.family, self.trained_on = manifest.family, frozenset(manifest.sources.values())
+            self.family = manifest.family
+            self.trained_on = frozenset(manifest.sources.values())
         self._budget = batch_tokens or BATCH_TOKENS[self._device]
         self._encoder.model.to(self._device, resolve_precision(precision, self._device))
 
     def _choose(self, questions: Sequence[Question], passages: RankedPassages) -> list[Prediction]:
         import torch
 
-        encoder, rows = self._encoder, list(zip(questions, passages, strict=True))
+        encoder = self._encoder
+        rows = list(zip(questions, passages, strict=True))
         pairs = [pair for row in rows for pair in encode_options(encoder.tokenizer, *row, self._format)]
         features = encoder.pad(pairs)
         logits = torch.empty(len(pairs))
@@ -173,7 +175,8 @@ def encode_options(
         [paragraph, question.text, *question.choices], add_special_tokens=False, split_special_tokens=True,
         return_attention_mask=False, return_token_type_ids=False, verbose=False,
     )["input_ids"]  # fmt: skip
-    cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
+    cls = tokenizer.cls_token_id
+    sep = tokenizer.sep_token_id
     pairs = []
     for option in options:
         room = form.max_tokens - 4 - len(option)  # for paragraph and question

@@ -76,7 +76,8 @@ class Graph(OptionReader):
         return [self._follow(question, ranking) for question, ranking in zip(questions, passages, strict=True)]
 
     def _follow(self, question: Question, passages: Sequence[Passage]) -> Prediction:
-        form, by_direction = _FORM.fullmatch(question.text), {direction(choice): choice for choice in question.choices}
+        form = _FORM.fullmatch(question.text)
+        by_direction = {direction(choice): choice for choice in question.choices}
         if not form:
             return Prediction(question.id, "", error=f"reader 'graph' wants: {_WANTED}")
         if by_direction.keys() != {1, 0, -1}:
@@ -95,7 +96,8 @@ class Graph(OptionReader):
         )
 
     def _path(self, ends: Sequence[str], passages: Sequence[Passage]) -> CausalPath | None:
-        paths, end_vectors = [], self._encode(ends)
+        paths = []
+        end_vectors = self._encode(ends)
         for passage in passages:
             sentences = split_sentences(passage.text)
             starts = accumulate(map(len, sentences), initial=0)

@@ -170,7 +170,8 @@ def _fits_question_word(passage: Number, question_text: str) -> bool:
     if _is_choice(question_text) or _seen(_WEEKDAY, question_text):
         return False
     question_word = _seen(_MAIN, question_text)
-    is_moment, is_period = passage.unit in _MOMENTS, passage.unit in _TIME_UNITS
+    is_moment = passage.unit in _MOMENTS
+    is_period = passage.unit in _TIME_UNITS
     if question_word is None:
         kind = _seen(_KIND, question_text)
         if kind is None or kind["measure"]:
@@ -233,7 +234,8 @@ def _combined(first: Number, second: Number, question_text: str) -> tuple[Number
 
 def _between(first: Number, second: Number, asked_period: re.Match[str]) -> Number | None:
     """The time between two years, months or dates, in the period that the question names, else in years."""
-    (early, late), period = sorted((first.value, second.value)), (asked_period[1] or "year").lower()
+    (early, late) = sorted((first.value, second.value))
+    period = (asked_period[1] or "year").lower()
     if first.unit != second.unit or not (first.unit == "calendar year" or first.unit in _DATES):
         return None
     elapsed: float | None = None
@@ -244,7 +246,8 @@ def _between(first: Number, second: Number, asked_period: re.Match[str]) -> Numb
     else:
         months = int(late - early)
         if first.unit.startswith("date"):
-            start, end = date.fromordinal(int(early)), date.fromordinal(int(late))
+            start = date.fromordinal(int(early))
+            end = date.fromordinal(int(late))
             months = (end.year - start.year) * 12 + end.month - start.month - (end.day < start.day)
         elapsed = months if period == "month" else months // 12 or None
     return None if elapsed is None or elapsed % 1 else Number(first.start, second.end, elapsed, unit=period)
@@ -280,7 +283,9 @@ def _multiplies(passage: Number, factor: Number) -> bool:
 
 def in_one_unit(passage: Number, question: Number) -> tuple[Number, float] | None:
     """The passage's number and the question's step, in one unit; None if they are not of the same kind."""
-    unit, step, is_label = passage.unit, question.value, passage.counts == "label"
+    unit = passage.unit
+    step = question.value
+    is_label = passage.counts == "label"
     if question.unit in _TIME_UNITS:
         if passage.unit in _MOMENTS or passage.counts == "age":
             return (passage, step * _MONTHS[question.unit] / 12) if _MONTHS.get(question.unit, 0) >= 12 else None
@@ -337,7 +342,8 @@ def _moved_date(when: Number, step: float, unit: str, question: str) -> str | No
             return None
     except (ValueError, OverflowError):  # before the year 1
         return None
-    name, has_year = MONTH_NAMES[moved.month - 1], when.unit == "date"
+    name = MONTH_NAMES[moved.month - 1]
+    has_year = when.unit == "date"
     if _seen(_MONTH, question):
         return name
     if has_year and _seen(_YEAR, question):
@@ -362,7 +368,8 @@ def _written(number: Number, question: str, amount: float | None = None) -> str 
 
     If the question asks for a decade or century, a year becomes its decade or century.
     """
-    unit, amount = number.unit, round(number.value if amount is None else amount, 6)
+    unit = number.unit
+    amount = round(number.value if amount is None else amount, 6)
     if amount < 0 and not _seen(_DIFFERENCE, question):  # fewer than none
         return None
     amount = abs(amount)
@@ -375,7 +382,8 @@ def _written(number: Number, question: str, amount: float | None = None) -> str 
         if amount != int(amount) or amount < 1:
             return None
         return ORDINALS.get(int(amount), _nth(int(amount))) if unit == "ordinal" else _nth(int(amount))
-    tail, period = "", _seen(_PERIOD, question)
+    tail = ""
+    period = _seen(_PERIOD, question)
     if unit in SCALES:
         whole = round(amount * SCALES[unit], 6)
         unit = next((name for name, size in reversed(SCALES.items()) if whole >= size), "")

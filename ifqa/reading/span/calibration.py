@@ -48,7 +48,8 @@ def confidence_features(
     second = max((weight for text, weight in weights.items() if text != chosen), default=0.0)
     score, place = max((score, -place) for score, text, place in scored if text == chosen)
     capitalised = [word for word in _WORD.findall(question)[1:] if word[0].isupper() or word[0].isdigit()]
-    query_words, names = _content_words(question), _content_words(" ".join(capitalised))
+    query_words = _content_words(question)
+    names = _content_words(" ".join(capitalised))
     overlaps = [query_words & _content_words(text) for text in texts]
     anywhere = set[str]().union(*overlaps)
     return {

@@ -48,12 +48,14 @@ class EncodedPair:
 
     def span_text(self, first: int, last: int) -> str:
         """The text of tokens `first` to `last`, inclusive, as the passage has it (`as_written`) or as IfQA writes answers."""
-        start, end = self.offsets[first - self.start][0], self.offsets[last - self.start][1]
+        start = self.offsets[first - self.start][0]
+        end = self.offsets[last - self.start][1]
         return self.text[start:end] if self.as_written else format_answer(self.text, start, end, self.question)
 
     def is_whole(self, first: int, last: int) -> bool:
         """Whether tokens `first` to `last`, inclusive, are whole words and amounts."""
-        start, end = self.offsets[first - self.start][0], self.offsets[last - self.start][1]
+        start = self.offsets[first - self.start][0]
+        end = self.offsets[last - self.start][1]
         return is_whole(self.text, start, end)
 
 
@@ -149,7 +151,9 @@ class SpanModel(nn.Module):
         longest = max(len(pair.ids) for pair in pairs)
         # rounded up, because kernels are built once per shape
         ids = torch.full((len(pairs), -(-longest // 16) * 16), self.encoder.padding)
-        types, mask, inside = torch.zeros_like(ids), torch.zeros_like(ids).bool(), torch.zeros_like(ids).bool()
+        types = torch.zeros_like(ids)
+        mask = torch.zeros_like(ids).bool()
+        inside = torch.zeros_like(ids).bool()
         for row, pair in enumerate(pairs):
             size = len(pair.ids)
             ids[row, :size] = torch.tensor(pair.ids)

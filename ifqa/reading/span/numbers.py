@@ -95,7 +95,8 @@ def is_boundary(text: str, at: int) -> bool:
     """Whether an answer may begin or end at position `at`: not inside a word or an amount such as "€1,250.50"."""
     if not 0 < at < len(text):
         return True
-    before, after = text[at - 1], text[at]
+    before = text[at - 1]
+    after = text[at]
     if before.isalnum() and after.isalnum():  # scripts without spaces between words may be cut anywhere
         return any(c >= "\u0e00" and unicodedata.name(c, "").split(" ")[0] in _UNSPACED for c in (before, after))
     if after.isdigit():
@@ -129,9 +130,11 @@ def counted_kind(text: str, start: int, end: int) -> str:
         return "age"
     if _LABEL.search(before) and not _NUMBER_OF.search(before):
         return "label"
-    words, place = list[str](), end
+    words = list[str]()
+    place = end
     while (match := _WORD.match(text, place)) and len(words) < 4:
-        word, place = match[1], match.end()
+        word = match[1]
+        place = match.end()
         if not words and (unit := unit_of(word)):
             return unit
         if word.lower() in _STOPS:
@@ -167,7 +170,8 @@ def unit_ratio(counts: str, other: str) -> float | None:
     if counts == other or not other:
         return 1.0
     if counts in UNITS and other in UNITS:
-        (dimension, size), (other_dimension, other_size) = UNITS[counts], UNITS[other]
+        (dimension, size) = UNITS[counts]
+        (other_dimension, other_size) = UNITS[other]
         return other_size / size if dimension == other_dimension else None
     return None if counts else 1.0
 
@@ -357,7 +361,8 @@ def _with_unit(text: str, start: int, end: int, value: float) -> Number:
     last = match.end() if match else end
     counts = counted_kind(text, start, last)
     substance = _OF.match(text, last) if counts in UNITS else None
-    sign, word = CURRENCY.search(text, max(start - 6, 0), start), _WORD.match(text, last)
+    sign = CURRENCY.search(text, max(start - 6, 0), start)
+    word = _WORD.match(text, last)
     before = (sign[0] if sign[0].strip() in _CODES else sign[0].strip()[-1]) if sign else ""
     is_unit = word and unit_of(word[1]) and word[0][0] != "-"  # not "an 8350-ft runway"
     behind = f" {word[1]}" if word and is_unit and not sign else ""
@@ -367,7 +372,8 @@ def _with_unit(text: str, start: int, end: int, value: float) -> Number:
 
 def _dates(text: str, question: str, as_written: bool) -> Iterator[Number]:
     for match in _DATE.finditer(text):
-        day, month = int(match["d1"] or match["d2"]), MONTH_NAMES.index(match["m1"] or match["m2"]) + 1
+        day = int(match["d1"] or match["d2"])
+        month = MONTH_NAMES.index(match["m1"] or match["m2"]) + 1
         year = match["y"] or _year_near(text, *match.span(), question)
         try:
             days = date(int(year or 2001), month, day).toordinal()

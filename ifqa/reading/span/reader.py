@@ -87,7 +87,8 @@ class Extractive(Reader):
         self.folder = weights_folder(weights)
         self.manifest = load_span_manifest(self.folder)
         self.family = self.manifest["family"]
-        self.rank_weight, self.batch_tokens = rank_weight, batch_tokens
+        self.rank_weight = rank_weight
+        self.batch_tokens = batch_tokens
         # weights of earlier versions were trained without a null candidate
         self._has_null = bool(self.manifest.get("settings", {}).get("without_gold"))
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())
@@ -113,7 +114,9 @@ class Extractive(Reader):
         """Predictions before confidence and abstention."""
         from ifqa.reading.span.network import encode_pair
 
-        encoded, encode = [], cache(partial(encode_pair, self._encoder))  # a pair in several rankings is read once
+        # a pair in several rankings is read once
+        encoded = []
+        encode = cache(partial(encode_pair, self._encoder))
         for question, ranking in zip(questions, passages, strict=True):
             # dates from a user's own documents, whose ids are locators, keep their form
             pairs = [encode(question.text, passage.text, parse_locator(passage.id) is not None) for passage in ranking]
@@ -200,7 +203,8 @@ class Extractive(Reader):
     @classmethod
     def fingerprint(cls, weights: str = "", **_: object) -> str:
         folder = weights_folder(weights)
-        digest, file = fingerprint_weights(folder), folder / CALIBRATION_FILE
+        digest = fingerprint_weights(folder)
+        file = folder / CALIBRATION_FILE
         return hashlib.sha256(f"{digest} {sha256(file)}".encode()).hexdigest() if file.exists() else digest
 
 
@@ -230,7 +234,8 @@ class Sentence(Extractive):
         for n, (answer, ranking) in enumerate(zip(answers, passages, strict=True)):
             if how := answer.prediction.how:
                 text = next(passage.text for passage in ranking if passage.id == how.passage_id)
-                sentence, how = text[slice(*how.sentence)], replace(how, calculation=None)
+                sentence = text[slice(*how.sentence)]
+                how = replace(how, calculation=None)
                 prediction = replace(answer.prediction, answer=sentence, completion=sentence, how=how)
                 answers[n] = answer._replace(prediction=prediction)
         return answers

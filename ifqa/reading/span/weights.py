@@ -71,7 +71,9 @@ def load_weights(model: "SpanModel", *folders: Path) -> None:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    encoder, layers, heads = model.encoder.layer_tensors(), [], []
+    encoder = model.encoder.layer_tensors()
+    layers = []
+    heads = []
     folder = folders[0]
     try:
         for folder in folders:
@@ -94,7 +96,8 @@ def _adapter(encoder: "Encoder", rank: int) -> dict[str, "Tensor"]:
 
     from ifqa.models.span_encoder import open_encoder
 
-    original, trained = open_encoder(encoder.folder), encoder.layer_tensors()
+    original = open_encoder(encoder.folder)
+    trained = encoder.layer_tensors()
     linear = {f"{name}.weight" for name in original.layer_names()}
     stored: dict[str, Tensor] = {}
     for name, first in original.layer_tensors().items():

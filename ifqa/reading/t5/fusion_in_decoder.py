@@ -62,8 +62,10 @@ class FusionInDecoder(T5ForConditionalGeneration):
         """
         if passage_ids is None:
             return super().forward(encoder_outputs=encoder_outputs, **inputs)
-        passage_mask, counts = inputs.pop("passage_mask"), inputs.pop("counts")
-        labels, weights = inputs.pop("labels", None), inputs.pop("weights", None)
+        passage_mask = inputs.pop("passage_mask")
+        counts = inputs.pop("counts")
+        labels = inputs.pop("labels", None)
+        weights = inputs.pop("weights", None)
         states, mask = fuse_passages(self.encode(passage_ids, passage_mask), passage_mask, counts.tolist())
         if labels is not None:
             inputs["decoder_input_ids"] = self._shift_right(labels)
@@ -148,7 +150,8 @@ def batch_limits(model: FusionInDecoder, beams: int, encoded: int = 0) -> BatchL
     encoded = encoded or BATCH_TOKENS[model.device.type]
     decoded = _DECODED * encoded
     if model.device.type == "cuda":  # decoding keeps a key and a value for each passage token in every layer
-        config, free = model.config, torch.cuda.mem_get_info(model.device)[0]
+        config = model.config
+        free = torch.cuda.mem_get_info(model.device)[0]
         token = 2 * config.num_decoder_layers * config.num_heads * config.d_kv * model.dtype.itemsize * beams
         decoded = min(decoded, int(_SHARE * free / token))
     return BatchLimits(encoded, decoded)
@@ -258,7 +261,8 @@ def encode_passages(
     Returns hidden states, [questions, most tokens, d_model], their mask, and the float32 mean of each passage's hidden states,
     [questions, most passages, d_model].
     """
-    device, mask = model.device, features["attention_mask"]
+    device = model.device
+    mask = features["attention_mask"]
     hidden = torch.zeros(*mask.shape, model.config.d_model, dtype=model.dtype, device=device)
     for rows, batch in split_batches(features, len(mask), tokens, multiple=_WIDTH):
         batch = to_device(batch, str(device))

@@ -59,7 +59,8 @@ def _generate_batch(
     priors = features.pop("priors").to(model.device)
     states, mask, _ = encode_passages(model, features, [1] * len(priors), limits.encoded)
     hypotheses = beam_search(model, states, mask, beams, most)
-    generated, start = [], 0
+    generated = []
+    start = 0
     for count in counts:
         rows = slice(start, start + count)
         start += count
@@ -96,7 +97,8 @@ def token_scores(
     """
     longest = max(map(len, answers))
     padded = pad_ids(answers)
-    ids, unpadded = padded["input_ids"].to(states.device), padded["attention_mask"].to(states.device)
+    ids = padded["input_ids"].to(states.device)
+    unpadded = padded["attention_mask"].to(states.device)
     first, cache = _first_step(model, states, mask)
     scores = []
     at_once = min(limits.decoded // mask.numel(), _TOGETHER // (len(states) * longest))

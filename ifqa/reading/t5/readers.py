@@ -51,10 +51,13 @@ class T5Generator:
         changes: dict[str, Any] = {"max_tokens": max_tokens} if max_tokens else {}
         named = {"titles": titles, "encoder_eos": encoder_eos}
         changes |= {name: setting == "yes" for name, setting in named.items() if setting != "auto"}
-        self.conventions, self.manifest = replace(stored.conventions, **changes), stored.manifest
+        self.conventions = replace(stored.conventions, **changes)
+        self.manifest = stored.manifest
         self.model = stored.model.to(device=device, dtype=resolve_precision(precision, device))
         self.limits = batch_limits(self.model, beams, batch_tokens)
-        self._tokenizer, self.max_answer_tokens, self.beams = stored.tokenizer, max_answer_tokens, beams
+        self._tokenizer = stored.tokenizer
+        self.max_answer_tokens = max_answer_tokens
+        self.beams = beams
 
     def answer(
         self, texts: Sequence[Sequence[str]], decode: _Decoder | None = None
@@ -157,7 +160,8 @@ class Fid(T5Reader):
         for question, ranking, (generated, text) in zip(questions, passages, answers, strict=True):
             # without passages there is still one score, for the question read alone
             scored = sorted(zip(generated.passage_scores, ranking, strict=False), key=lambda pair: -pair[0])
-            shares, ids = tuple(score for score, _ in scored), tuple(passage.id for _, passage in scored)
+            shares = tuple(score for score, _ in scored)
+            ids = tuple(passage.id for _, passage in scored)
             prediction = Prediction(question.id, text.strip(), completion=text, passage_ids=ids, score=generated.score)
             predictions.append(replace(prediction, passage_scores=shares))
         return predictions
@@ -257,7 +261,8 @@ class UnifiedQA(T5Reader):
         batch_tokens: Natural = 0, root: Path = Path(),
     ) -> None:  # fmt: skip
         self.family = self.training_family(checkpoint, root)
-        self._checkpoint, self._folders = checkpoint, group_folders(checkpoint, root)
+        self._checkpoint = checkpoint
+        self._folders = group_folders(checkpoint, root)
         folders = [checkpoint_folder(name, self.trainer) for name in self._folders.values()]
         sources = [load_t5_manifest(folder, self.trainer).sources.values() for folder in folders]
         self.trained_on = frozenset(chain.from_iterable(sources))
@@ -281,11 +286,14 @@ class UnifiedQA(T5Reader):
             groups[group].append(number)
         predictions: dict[int, Prediction] = {}
         for group in sorted(groups, key=lambda group: group != self._group):  # the group in memory first
-            numbers, t5 = groups[group], self._generator(group)
+            numbers = groups[group]
+            t5 = self._generator(group)
             texts = [[input_text(questions[n], passages[n], t5.conventions.titles)] for n in numbers]
             for number, (generated, text) in zip(numbers, t5.answer(texts), strict=True):
-                id_, ids = questions[number].id, tuple(passage.id for passage in passages[number])
-                answer, score = first_answer(text), generated.score
+                id_ = questions[number].id
+                ids = tuple(passage.id for passage in passages[number])
+                answer = first_answer(text)
+                score = generated.score
                 predictions[number] = Prediction(id_, answer, completion=text, passage_ids=ids, score=score)
             advance(len(numbers))
         return [predictions[number] for number in range(len(questions))]

@@ -54,7 +54,8 @@ def select_splits(benchmark: Benchmark, named: Sequence[str] = ()) -> Sequence[s
             benchmark.files(split)
             splits.append(split)
     if not splits:
-        name, folder = benchmark.name, benchmark.folder
+        name = benchmark.name
+        folder = benchmark.folder
         raise MissingInput(f"{name}: no split in {folder}; run: ifqa data {name}, or name a split: {name}:SPLIT")
     return splits
 

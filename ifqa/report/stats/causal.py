@@ -80,7 +80,8 @@ def measure(source: str, readings: Sequence[str] = (), dataset: str = "") -> Que
     counts = QuestionCounts(source, {reading: RuleCounts() for reading in readings or RULES})
     with bar(f"rules, {source}", None) as advance:
         for question in _questions(source):
-            label, group = question.label("causal"), dataset or question.group
+            label = question.label("causal")
+            group = dataset or question.group
             counts.questions[group] += 1
             counts.labelled += bool(label)
             counts.positive += label == "true"
@@ -101,7 +102,8 @@ def _questions(source: str) -> Iterator[Question]:
         return
     parts = source.split(":")
     count = 1 if parts[0] in plugin_names("benchmark") else 2  # a plugin is named my_module:Class
-    benchmark, split_name = open_benchmark(":".join(parts[:count])), ":".join(parts[count:])
+    benchmark = open_benchmark(":".join(parts[:count]))
+    split_name = ":".join(parts[count:])
     seen: set[str] = set()  # splits may overlap
     for split in select_splits(benchmark, [split_name] if split_name else ()):
         for question in benchmark.questions(split):
@@ -122,7 +124,8 @@ def _rule_scores(counts: QuestionCounts, rules: RuleCounts) -> dict[str, dict[st
 
 def stats_json(counts: QuestionCounts) -> dict[str, object]:
     """The counts as JSON data: shares from 0 to 1, precision and recall with their 95% intervals, and the paper's values."""
-    total, readings = counts.questions.total(), dict[str, dict[str, object]]()
+    total = counts.questions.total()
+    readings = dict[str, dict[str, object]]()
     for reading, rules in counts.readings.items():
         matched = {name: rules.matched[name] for name in _TITLES}
         readings[reading] = {"matched": matched, "share": {name: matched[name] / total for name in matched}}
@@ -145,7 +148,8 @@ def stats_json(counts: QuestionCounts) -> dict[str, object]:
 
 def tables(counts: QuestionCounts) -> Iterator[Table]:
     """The number of questions that each rule matches, by dataset too, and its precision and recall, beside the paper's values."""
-    total, readings = counts.questions.total(), counts.readings
+    total = counts.questions.total()
+    readings = counts.readings
     paper = ["the paper"] if counts.in_paper else []
     rows: list[tuple[str, ...]] = []
     for name, title in _TITLES.items():

@@ -35,7 +35,8 @@ def measure(annotated: Path | None, questions: Path | None = None) -> Annotation
     """
     if not (annotated or questions):
         raise ConfigError("wanted a file of annotations, or --questions FILE; found neither")
-    counts, aspects = AnnotationCounts({}), Aspects()
+    counts = AnnotationCounts({})
+    aspects = Aspects()
     if annotated:
         rows = typology.read_annotations(annotated)
         columns = zip(ASPECTS, zip(*rows.values(), strict=True), strict=True)
@@ -65,7 +66,8 @@ def _label_questions(path: Path, keys: set[QuestionKey]) -> Aspects:
             for aspect, name in zip(ASPECTS, typology.classify_question(question.text), strict=True):
                 labels[aspect][key] = name or ""
     if missing := keys - labels["semantic"].keys():
-        number, example = pluralize(len(missing), "annotation"), " ".join(min(missing)).strip()
+        number = pluralize(len(missing), "annotation")
+        example = " ".join(min(missing)).strip()
         raise FormatError(f"{path}: no question text for {number}, such as {example!r}; add it")
     return labels
 
@@ -79,7 +81,8 @@ def stats_json(counts: AnnotationCounts) -> dict[str, object]:
 def _scores_json(scores: Mapping[str, LabellerScore]) -> dict[str, object]:
     content: dict[str, object] = {}
     for name, score in scores.items():
-        coverage, precision = wilson_interval(score.given, score.of), wilson_interval(score.right, score.given)
+        coverage = wilson_interval(score.given, score.of)
+        precision = wilson_interval(score.right, score.given)
         content[name] = score._asdict() | {"coverage": coverage, "precision": precision}
     return content
 

@@ -195,7 +195,8 @@ def _percentages(counts: Mapping[str, int], total: int) -> dict[str, float | Non
 
 def tables(counts: BenchmarkCounts) -> Iterator[Table]:
     """The statistics as tables that fit 80 columns, with the paper's values below ours."""
-    paper, splits = counts.get("paper"), counts["splits"]
+    paper = counts.get("paper")
+    splits = counts["splits"]
     rows: list[tuple[str, ...]] = []
     for split, part in splits.items():
         means = [f"{lengths['mean']:.2f}" if lengths else "-" for lengths in part["means"].values()]
@@ -211,7 +212,8 @@ def tables(counts: BenchmarkCounts) -> Iterator[Table]:
     columns = ("", "questions", "words", "answer", "vocabulary", "passages", "words", "of 100 words")
     title = f"{counts['benchmark']}: sizes, words on average"
     yield Table(title, "", columns, tuple(rows), published="paper")
-    shares, published_shares = {name: splits[name]["percent"] for name in splits}, paper["percent"] if paper else {}
+    shares = {name: splits[name]["percent"] for name in splits}
+    published_shares = paper["percent"] if paper else {}
 
     def share_table(title: str, key: str, names: Sequence[str]) -> Table:
         rows = [(split, *map(percent_cell, part[key].values())) for split, part in shares.items()]

@@ -123,7 +123,8 @@ def encode_stored(settings: EncoderSettings, passages: Sequence[Passage]) -> NDA
 def open_encoder(settings: EncoderSettings) -> Encoder:
     """Load an encoder. Raises IfqaError if the model is missing or cannot be loaded, or a setting does not apply to it."""
     hub.silence_transformers()
-    device, folder = devices.resolve_device(settings.device), hub.model_folder(settings.model)
+    device = devices.resolve_device(settings.device)
+    folder = hub.model_folder(settings.model)
     if questions := hub.question_model(settings.model, settings.query_model):
         if settings.query_prefix or settings.passage_prefix:
             raise ConfigError("DPR's encoders take no prefix; remove the setting")
@@ -187,7 +188,8 @@ def _open_dpr(settings: EncoderSettings, folder: Path, questions: str, device: s
 
     if questions == settings.model:
         raise ConfigError(f"{settings.model} is a DPR encoder; set query_model to its question encoder")
-    max_tokens, dtype = settings.max_tokens or _DPR_TOKENS, devices.resolve_precision(settings.precision, device)
+    max_tokens = settings.max_tokens or _DPR_TOKENS
+    dtype = devices.resolve_precision(settings.precision, device)
 
     def load_tower(kind: type[DPRContextEncoder] | type[DPRQuestionEncoder], path: Path) -> Tower:
         with hub.report_load_errors(str(path), f"a {kind.__name__}"):
@@ -209,10 +211,8 @@ def _open_dpr(settings: EncoderSettings, folder: Path, questions: str, device: s
 
         return Tower(tokenise, lambda features: model(**features).pooler_output)
 
-    passages, queries = (
-        load_tower(DPRContextEncoder, folder),
-        load_tower(DPRQuestionEncoder, hub.model_folder(questions)),
-    )
+    passages = load_tower(DPRContextEncoder, folder)
+    queries = load_tower(DPRQuestionEncoder, hub.model_folder(questions))
     precision = precision_name(settings.precision, device)
     dimension = int(_encode(queries, [("dimension", "")], device).shape[1])
     facts: EncoderFacts = {
@@ -228,7 +228,8 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
     import torch
     from sentence_transformers import SentenceTransformer
 
-    name, max_tokens = settings.model, settings.max_tokens
+    name = settings.model
+    max_tokens = settings.max_tokens
     with hub.report_load_errors(name, "a sentence-transformers model"):
         model = SentenceTransformer(str(folder), device=device, trust_remote_code=False, local_files_only=True)
         modules = folder / "modules.json"

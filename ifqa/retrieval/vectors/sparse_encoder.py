@@ -60,7 +60,8 @@ def open_sparse_encoder(name: str, precision: str, device: str) -> "SparseEncode
     from sentence_transformers import SparseEncoder
 
     hub.silence_transformers()
-    device, folder = resolve_device(device), hub.model_folder(name)
+    device = resolve_device(device)
+    folder = hub.model_folder(name)
     with hub.report_load_errors(name, "a learned sparse encoder"):
         _refuse_untrained(name, folder)
         model = SparseEncoder(str(folder), device=device, trust_remote_code=False, local_files_only=True)
@@ -80,7 +81,8 @@ def _refuse_untrained(name: str, folder: Path) -> None:
     """Refuse models of another kind: sentence-transformers opens any encoder, and initialises missing weights at random."""
     paths = (folder / "config_sentence_transformers.json", folder / "config.json")
     settings, config = (read_json(path) if path.exists() else {} for path in paths)
-    saved, architectures = str(settings.get("model_type", "")), list(map(str, config.get("architectures") or []))
+    saved = str(settings.get("model_type", ""))
+    architectures = list(map(str, config.get("architectures") or []))
     bare = not (folder / "modules.json").exists()
     known = bare and any(architecture.endswith("ForMaskedLM") for architecture in architectures)
     if not known and saved != "SparseEncoder":

@@ -80,7 +80,8 @@ def keep_best(scores: NDArray[np.float32], rows: NDArray[np.int64], new: NDArray
         merged = np.concatenate([scores[query], new[query, columns]])
         merged_rows = np.concatenate([rows[query], columns + first])
         order = np.lexsort((merged_rows, -merged))[:size]
-        scores[query], rows[query] = merged[order], merged_rows[order]
+        scores[query] = merged[order]
+        rows[query] = merged_rows[order]
 
 
 class _IndexPart(StoredModel, extra="forbid"):
@@ -108,12 +109,16 @@ def build_index(
         part_size: maximum number of vectors in a part; only a larger shard makes a larger part.
         seed: chooses the sample.
     """
-    faiss, dimension = load_faiss(), shards.dimension()
-    index, sample, parts = _create_index(factory, dimension), 0, list[_IndexPart]()
+    faiss = load_faiss()
+    dimension = shards.dimension()
+    index = _create_index(factory, dimension)
+    sample = 0
+    parts = list[_IndexPart]()
     for path in folder.glob("faiss*"):
         path.unlink()
     if not index.is_trained:  # enough vectors for each centroid and for a transform's dimensions
-        lists, transformed = re.search(r"IVF(\d+)", factory), bool(re.match("OPQ|PCA|ITQ", factory))
+        lists = re.search(r"IVF(\d+)", factory)
+        transformed = bool(re.match("OPQ|PCA|ITQ", factory))
         centroids = max(int(lists[1]) if lists else 0, 256 * ("PQ" in factory), dimension * transformed)
         sample = min(len(shards), train_sample or max(_PER_CENTROID * centroids, _MIN_SAMPLE))
         logger.info(f"index {factory}: training on {sample:,} of {len(shards):,} vectors")
@@ -122,7 +127,8 @@ def build_index(
     trained = faiss.serialize_index(index)
     with bar(f"index {factory}", len(shards)) as advance:
         for number, (first, last) in enumerate(_split_parts(shards, part_size)):
-            index, path = faiss.deserialize_index(trained), folder / f"faiss-{number:05d}.index"
+            index = faiss.deserialize_index(trained)
+            path = folder / f"faiss-{number:05d}.index"
             with _report_factory_errors(factory):
                 for _, vectors in shards.vectors(first, last):
                     index.add(vectors.astype(np.float32))
@@ -154,8 +160,11 @@ class FaissIndex:
             device: "cpu", or "cuda" for all GPUs.
             memory_gb: memory for all parts together, in 10^9 bytes; 0 for 70% of the free memory.
         """
-        self._folder, self._shape, self._device = folder, shape, device
-        self._nprobe, self._ef_search = nprobe, ef_search
+        self._folder = folder
+        self._shape = shape
+        self._device = device
+        self._nprobe = nprobe
+        self._ef_search = ef_search
         faiss = load_faiss()
         if device == "cuda" and not faiss.get_num_gpus():
             raise ConfigError("faiss finds no GPU; set device = \"cpu\", or, on Linux: pip install 'ifqa[gpu]'")
@@ -173,7 +182,8 @@ class FaissIndex:
         Scores are those of the compressed vectors. Ties are in row order. Search all questions in one call, because an index that
         does not fit in memory is read again in every call.
         """
-        scores, rows = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
+        scores = np.empty((len(queries), 0), np.float32)
+        rows = np.empty((len(queries), 0), np.int64)
         for number, part in enumerate(self._parts):
             index = self._loaded[number] if self._loaded else self._open(part)
             new_scores, positions = index.search(queries, min(k, part.passages))
@@ -181,7 +191,8 @@ class FaissIndex:
             scores = np.concatenate([scores, np.where(positions < 0, np.float32(-np.inf), new_scores)], 1)
             rows = np.concatenate([rows, np.where(positions < 0, -1, positions + part.first)], 1)
             order = np.lexsort((rows, -scores), axis=-1)[:, :k]
-            scores, rows = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
+            scores = np.take_along_axis(scores, order, 1)
+            rows = np.take_along_axis(rows, order, 1)
         return scores, rows
 
     def _open(self, part: _IndexPart) -> "faiss.Index":
@@ -191,7 +202,8 @@ class FaissIndex:
         except (RuntimeError, MemoryError) as error:
             fault = f"{path} is damaged or too large ({_error_reason(error)})"
             raise DamagedArtifact(f"{fault}; build the index again") from error
-        shape, expected = (index.ntotal, index.d), (part.passages, self._shape[1])
+        shape = (index.ntotal, index.d)
+        expected = (part.passages, self._shape[1])
         if shape != expected:
             raise DamagedArtifact(f"{path}: found vectors of shape {shape}, wanted {expected}; build the index again")
         self._tune(index)
@@ -262,7 +274,8 @@ def sample_vectors(shards: Shards, size: int, seed: int) -> NDArray[np.float32]:
 
     The same seed always gives the same sample.
     """
-    rng, sample = np.random.default_rng(seed), np.empty((size, shards.dimension()), np.float32)
+    rng = np.random.default_rng(seed)
+    sample = np.empty((size, shards.dimension()), np.float32)
     for first, vectors in shards.vectors():
         start, stop = (row * size // len(shards) for row in (first, first + len(vectors)))
         sample[start:stop] = vectors[np.sort(rng.choice(len(vectors), stop - start, replace=False))]

@@ -65,7 +65,8 @@ class Shards:
 
     def __init__(self, folder: Path) -> None:
         """Read the list of shards; their files are opened on demand. Raises IfqaError if the list is missing or damaged."""
-        self.folder, path = folder, require_file(folder / SHARDS_FILE, "list of vector shards")
+        self.folder = folder
+        path = require_file(folder / SHARDS_FILE, "list of vector shards")
         lines = [parse_stored(_ShardRecord, line, f"{path}:{number}", _MEND) for number, line in read_jsonl(path)]
         if not lines:
             raise DamagedArtifact(f"{folder} holds no vectors; {_MEND}")
@@ -107,7 +108,8 @@ class Shards:
         """The dimension of the vectors. Raises IfqaError if a file is missing, damaged or of another shape."""
         dimension = self.array("vectors", 0).shape[-1]
         for position, (first, last) in enumerate(self.bounds()):
-            vectors, shape = self.array("vectors", position), (last - first, dimension)
+            vectors = self.array("vectors", position)
+            shape = (last - first, dimension)
             if vectors.shape != shape or vectors.dtype != np.float16:
                 path = array_path(self.folder, "vectors", self.numbers[position])
                 actual = f"found {vectors.dtype} {vectors.shape}"
@@ -135,7 +137,8 @@ class ShardWriter:
 
     def count_finished(self, number: int, key: str) -> int | None:
         """The number of passages of a shard; None if it is incomplete or has another `key`."""
-        record, paths = self._records.get(number), self._paths(number)
+        record = self._records.get(number)
+        paths = self._paths(number)
         if record is None or record.key != key or not all(path.exists() for path in paths):
             return None
         return record.passages if [sha256(path) for path in paths] == record.sha256 else None
@@ -218,7 +221,9 @@ def encode_corpus(
         engine, workers, gpus: see `ifqa.workers.pool.map_tasks`.
     """
     shards, count = count_passages(passages)
-    writer, keys, reused = ShardWriter(folder), dict[int, str](), 0
+    writer = ShardWriter(folder)
+    keys = dict[int, str]()
+    reused = 0
     with bar("vectors", count) as advance:
 
         def unfinished_tasks() -> Iterator[EncodingTask]:

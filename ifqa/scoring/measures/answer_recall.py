@@ -72,13 +72,16 @@ def chance_floor(questions: Sequence[Question], depths: Sequence[int] = ANSWER.d
     """
     pool = {text: token_line(text) for question in questions for text in question.gold_passages}
     numbers = {text: number for number, text in enumerate(pool)}
-    lines, holding = [*pool.values()], defaultdict[str, set[int]](set)  # token -> the lines with it
+    # token -> the lines with it
+    lines = [*pool.values()]
+    holding = defaultdict[str, set[int]](set)
     for number, line in enumerate(lines):
         for token in line.split():
             holding[token].add(number)
     sums = dict.fromkeys(depths, 0.0)
     for question in questions:
-        own, hits = {numbers[text] for text in question.gold_passages}, set[int]()
+        own = {numbers[text] for text in question.gold_passages}
+        hits = set[int]()
         for answer in filter(str.strip, map(token_line, question.answers)):
             rarest = min((holding.get(token, set()) for token in answer.split()), key=len)
             hits |= {number for number in rarest if answer in lines[number]}

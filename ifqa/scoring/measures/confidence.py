@@ -27,17 +27,21 @@ class _ConfidenceGroups:
     """
 
     def __init__(self, confidence: Numbers, sizes: Numbers, hits: Numbers) -> None:
-        self.confidence, self.sizes, self.hits = confidence, sizes, hits
+        self.confidence = confidence
+        self.sizes = sizes
+        self.hits = hits
         self._ends = sizes.cumsum(axis=1)
         self.before = self._ends - sizes  # questions in groups of higher confidence
         self.count = self._ends[:, -1]  # questions in each resample
         self.share = np.divide(hits, sizes, out=np.zeros_like(hits), where=sizes > 0)
-        self._hits_until, self._confidence_until = hits.cumsum(axis=1), (sizes * confidence).cumsum(axis=1)
+        self._hits_until = hits.cumsum(axis=1)
+        self._confidence_until = (sizes * confidence).cumsum(axis=1)
 
     def first(self, k: Numbers) -> tuple[Numbers, Numbers]:
         """The positives among the first `k` questions of each resample, and the sum of their confidences; both (resamples,)."""
         whole = (self._ends <= k[:, None]).sum(axis=1)  # the number of groups within the first k questions
-        row, last = np.arange(len(k)), np.minimum(whole, len(self.confidence) - 1)
+        row = np.arange(len(k))
+        last = np.minimum(whole, len(self.confidence) - 1)
         partial_size = k - self.before[row, last]
         hits = self._hits_until[row, last] - self.hits[row, last] + partial_size * self.share[row, last]
         excess = self.sizes[row, last] - partial_size
@@ -78,7 +82,9 @@ def aurc(groups: _ConfidenceGroups) -> Numbers:
 
     The share of wrong answers among the k most confident questions, averaged over k from 1 to the number of questions.
     """
-    wrong, before, count = groups.sizes - groups.hits, groups.before, groups.count
+    wrong = groups.sizes - groups.hits
+    before = groups.before
+    count = groups.count
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, int(count.max(initial=0)) + 1))])
     # After s questions with w wrong answers, a group's j-th question adds (w + j * share) / (s + j), as the mean over orders.
     inverse = harmonic[(before + groups.sizes).astype(int)] - harmonic[before.astype(int)]
@@ -116,7 +122,8 @@ def auroc(groups: _ConfidenceGroups) -> Numbers:
     Undefined unless there are both positive and negative questions.
     """
     others = groups.sizes - groups.hits
-    total, below = others.sum(axis=1), others[:, ::-1].cumsum(axis=1)[:, ::-1] - others
+    total = others.sum(axis=1)
+    below = others[:, ::-1].cumsum(axis=1)[:, ::-1] - others
     return _divide((groups.hits * (below + others / 2)).sum(axis=1), groups.hits.sum(axis=1) * total)
 
 
@@ -139,9 +146,11 @@ def calibration_curves(numbers: Numbers, seed: int) -> CalibrationCurves:
 
     `numbers` has the confidence and EM of each question, (questions, 2); at least one question has a confidence.
     """
-    once, codes = np.ones((1, len(numbers))), np.arange(len(numbers))
+    once = np.ones((1, len(numbers)))
+    codes = np.arange(len(numbers))
     curves: CalibrationCurves = {"risks": [], "bins": []}
-    risks, bins = partial(_score_resamples, _risks, numbers), partial(_score_resamples, _bins, numbers)
+    risks = partial(_score_resamples, _risks, numbers)
+    bins = partial(_score_resamples, _bins, numbers)
     for coverage, risk, resampled in zip(COVERAGES, risks(once)[0], resample(risks, codes, seed).T, strict=True):
         mean, low, high = map(_percent, (risk, *interval_ends(resampled, risk)))
         curves["risks"].append({"coverage": float(coverage), "value": mean, "low": low, "high": high})

@@ -66,7 +66,8 @@ def f1(answer: str, golds: Sequence[str]) -> float:
 
 
 def _token_f1(answer: str, gold: str) -> float:
-    answer_tokens, gold_tokens = answer.split(), gold.split()
+    answer_tokens = answer.split()
+    gold_tokens = gold.split()
     if not answer_tokens or not gold_tokens:
         return float(answer_tokens == gold_tokens)
     shared = (Counter(answer_tokens) & Counter(gold_tokens)).total()

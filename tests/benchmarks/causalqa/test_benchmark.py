@@ -123,7 +123,8 @@ HALVES = {
 
 @pytest.mark.parametrize("name", HALVES)
 def test_every_dataset_has_five_published_values_and_the_averages_follow_from_them_within_rounding(name):
-    experiment, (split, counts) = load_experiment(name), HALVES[name]
+    experiment = load_experiment(name)
+    (split, counts) = HALVES[name]
     assert experiment.split == split
     assert {(row.source, row.tolerance) for row in experiment.expected} == {("CausalQA, COLING 2022, Table 4", 1)}
     values = {row.measure: row.value for row in experiment.expected}

@@ -88,7 +88,8 @@ def test_a_resumed_build_does_not_read_a_complete_dataset_again(tmp_path, monkey
     write_release(tmp_path)
     write_eli5(tmp_path / "eli5")
     list(build_causalqa(tmp_path / "whole", tmp_path))
-    parsed, match = [], builder.match_rules
+    parsed = []
+    match = builder.match_rules
 
     def interrupt(question):
         parsed.append(question)

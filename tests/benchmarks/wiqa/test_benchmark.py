@@ -93,7 +93,8 @@ def test_the_bundled_questions_know_their_topics_and_nodes():
     questions = [question for split in SPLITS for question in SAMPLE.questions(split)]
     assert len({question.label("topic") for question in questions}) == 12
     for question in questions:
-        source, target = question.label("source"), question.label("target")
+        source = question.label("source")
+        target = question.label("target")
         assert target
         assert bool(source) == (question.label("type") != "no_effect")
         assert not source or question.id.endswith(f"{source}-{target}#0")
@@ -102,7 +103,8 @@ def test_the_bundled_questions_know_their_topics_and_nodes():
 
 
 def test_an_answer_that_is_not_a_choice_is_wrong():
-    questions, scheme = SAMPLE.questions("dev"), load_scheme("sample-wiqa")
+    questions = SAMPLE.questions("dev")
+    scheme = load_scheme("sample-wiqa")
     answers = ["it grows", "", *(question.answers[0] for question in questions[2:])]
     predictions = [Prediction(question.id, answer) for question, answer in zip(questions, answers, strict=True)]
     pairs = zip(questions, predictions, strict=True)

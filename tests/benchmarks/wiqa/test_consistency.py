@@ -25,7 +25,8 @@ def predictions(answers):
 
 def score(measure, *cases):
     """A measure over cases: change, effect, gold answer, hops, answer, and optionally graph and group."""
-    questions, answers = [], []
+    questions = []
+    answers = []
     for n, (change, effect, gold, hops, answer, *place) in enumerate(cases):
         graph, group = place or ("1", "p")
         stem = f"suppose {change} happens, how will it affect {effect}."
@@ -39,7 +40,8 @@ def brute_force(answers):
     """Transitivity and disjunctive consistency from the graphs' edges and the questions' nodes: a truth value per case."""
     nodes = [tuple(map(question.label, ("graph", "source", "target"))) for question in QUESTIONS]
     signs = dict(zip(nodes, map(SIGNS.get, answers), strict=True))
-    chains, pairs = [], []
+    chains = []
+    pairs = []
     for graph in GRAPHS.values():
         edges = [(edge.source, edge.target) for edge in graph.edges]
         paths = [[edge] for edge in edges]

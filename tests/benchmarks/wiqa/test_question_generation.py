@@ -28,7 +28,8 @@ BREAD = GRAPHS[0]
 
 def by_hand(record):
     """Stem -> (answer, nodes of the path), by the paths of the paper's Figure 2, without a graph."""
-    good, bad = record["para_outcome_accelerate"], record["para_outcome_decelerate"]
+    good = record["para_outcome_accelerate"]
+    bad = record["para_outcome_decelerate"]
     if record["Y_affects_outcome"] == "less":
         good, bad = bad, good
     texts = {name: [phrasings] if isinstance(phrasings, str) else phrasings for name, phrasings in record.items()}

@@ -70,7 +70,8 @@ def test_documents_are_read_and_other_files_listed_and_the_folder_is_unchanged(d
 
 def test_only_changed_and_new_files_are_read_again_and_the_bytes_are_those_of_a_new_build(docs, monkeypatch, capsys):
     monkeypatch.setattr(source, "_FILES", 5)
-    first, names = build(docs), files_read(monkeypatch)
+    first = build(docs)
+    names = files_read(monkeypatch)
     assert build(docs) == first
     assert names() == []
     (docs / "notes/log03.txt").write_text("The lamp is out.\n")
@@ -114,7 +115,8 @@ def test_a_path_too_long_for_the_system_is_left_out_with_its_reason(docs, monkey
 
 
 def test_files_are_read_again_for_damaged_passages_other_settings_and_later_readers(docs, monkeypatch):
-    first, names = build(docs), files_read(monkeypatch)
+    first = build(docs)
+    names = files_read(monkeypatch)
     shard = Path("indexes/mine/passages/passages-00000.jsonl")
     shard.write_bytes(shard.read_bytes().replace(b"Ruth", b"Rita"))
     assert build(docs) == first

@@ -66,7 +66,8 @@ def test_without_the_program_the_command_to_install_it_is_told(folder, monkeypat
 
 
 def test_only_a_corpus_with_ocr_has_another_identity(folder):
-    plain, scanned = Documents(str(folder)), Documents(str(folder), ocr=True)
+    plain = Documents(str(folder))
+    scanned = Documents(str(folder), ocr=True)
     assert "ocr" not in plain.fingerprint({})
     assert "ocr" not in plain.chunking.identity
     assert scanned.fingerprint({}) == plain.fingerprint({}) | {"ocr": True}

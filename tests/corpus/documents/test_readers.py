@@ -119,7 +119,9 @@ def test_a_heading_of_the_outline_is_found_on_its_page(entry, line, heading):
     page = "The wheel is of oak.|2.3 The sluice|and its keeper|It is closed by Tom.|3.5 inch nails|They hold it.".split(
         "|"
     )
-    above, headings = "", {}  # of each line of text
+    # of each line of text
+    above = ""
+    headings = {}
     for _, level, text in runs(".pdf", pdf([page], [entry])):
         above = text if level else above
         headings |= {} if level else {text: above}
@@ -274,7 +276,8 @@ def test_the_docs_state_the_limits():
 
 
 def test_a_long_table_tells_its_share_before_its_first_passage(monkeypatch):
-    shares, told = [], []
+    shares = []
+    told = []
     monkeypatch.setattr(readers, "tell_share", shares.append)
     monkeypatch.setattr(readers, "passage_line", lambda *passage: told.append(len(shares)) or b"{}\n")
     rows = "name,town\n" + "Ole,Nordvik\n" * 500

@@ -63,7 +63,8 @@ def test_any_version_of_the_export_schema_is_read(version):
     ids=["bz2", "streams", "gz", "xz"],
 )  # fmt: skip
 def test_packed_dumps_are_read_and_truncated_dumps_refused(tmp_path, suffix, packed):
-    complete, truncated = tmp_path / f"complete.xml.{suffix}", tmp_path / f"truncated.xml.{suffix}"
+    complete = tmp_path / f"complete.xml.{suffix}"
+    truncated = tmp_path / f"truncated.xml.{suffix}"
     complete.write_bytes(packed)
     truncated.write_bytes(packed[: len(packed) * 2 // 3])
     assert read(complete) == list(parse(WHOLE.encode()))
@@ -109,7 +110,8 @@ def test_a_wrong_dump_is_refused_in_one_line(tmp_path, name, content, message):
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_a_bad_page_is_listed_and_the_others_are_read(monkeypatch, xml, title, reason, size):
     monkeypatch.setattr(dump, "LONGEST", 1000)
-    content, tally = f"{HEAD}{xml}{PAGES[4]}</mediawiki>".encode(), SkippedPages()
+    content = f"{HEAD}{xml}{PAGES[4]}</mediawiki>".encode()
+    tally = SkippedPages()
     blocks = (content[at : at + size] for at in range(0, len(content), size))
     assert [page.id for page in parse(*blocks, tally=tally)] == ["5"]
     assert [page["title"] for page in tally.bad] == [title]

@@ -91,7 +91,8 @@ def test_another_wiki_of_a_date_from_a_mirror(server, capsys):
     assert [path.name for path in open_source({"format": "dump", "path": "data/dewiki"}).files()] == [name]
 
 
-FILE, STATUS = f"/enwiki/{DATE}/{NAMES[1]}", f"/enwiki/{DATE}/dumpstatus.json"
+FILE = f"/enwiki/{DATE}/{NAMES[1]}"
+STATUS = f"/enwiki/{DATE}/dumpstatus.json"
 
 
 @pytest.mark.parametrize(

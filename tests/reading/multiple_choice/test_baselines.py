@@ -34,7 +34,8 @@ def draw_questions(count, seed=0):
     draw = random.Random(seed)
     questions = []
     for number in range(count):
-        change, effect = draw.choice(CHANGES), draw.choice(EFFECTS)
+        change = draw.choice(CHANGES)
+        effect = draw.choice(EFFECTS)
         answer = "no effect" if "dog" in change else "more" if ("more" in change) == ("LESS" not in effect) else "less"
         questions.append(question_of(change, effect, answer if draw.random() < 0.9 else draw.choice(CHOICES), number))
     return questions
@@ -190,7 +191,8 @@ def test_passages_change_nothing_and_open_questions_and_other_forms_are_refused(
     ],
 )
 def test_unlearnable_questions_are_refused(questions, message, tmp_path):
-    training, folder = TrainingData(questions, [[]] * len(questions), "rain"), tmp_path / "weights"
+    training = TrainingData(questions, [[]] * len(questions), "rain")
+    folder = tmp_path / "weights"
     with refused(message):
         configure_trainer(multiple_choice.AdaBoost).train(training, folder)
     assert not folder.exists()

@@ -150,7 +150,8 @@ def test_a_date_without_a_year_takes_the_questions_or_the_nearest(before, after,
 
 
 def test_direction_words_decide_unless_the_question_is_negated():
-    nine, two = only("9"), find_numbers("two", in_question=True)[0]
+    nine = only("9")
+    two = find_numbers("two", in_question=True)[0]
     assert compute_answers(nine, two, "If it had been delayed by two days") == ["11", None]
     assert compute_answers(nine, two, "If it had not been delayed by two days") == ["11", "7"]
     assert compute_answers(nine, two, "If it had come two days later or earlier") == ["11", "7"]

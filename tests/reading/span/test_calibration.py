@@ -23,7 +23,8 @@ AGREES = {"version": 3, "intercept": -3.0, "coefficients": {"agreement": 6.0}, "
 
 
 def test_features_compare_the_answers_of_all_passages():
-    right, others = math.exp(3) + math.exp(2), [math.exp(1), math.exp(0.5), math.exp(1.5)]
+    right = math.exp(3) + math.exp(2)
+    others = [math.exp(1), math.exp(0.5), math.exp(1.5)]
     assert confidence_features(QUESTION, TEXTS, SCORED, "bo") == pytest.approx(
         {
             "log_probability": math.log(right / (right + sum(others))),  # an empty candidate is no answer
@@ -77,7 +78,8 @@ def test_without_a_calibration_there_is_no_confidence(tmp_path):
 def test_the_reader_gives_calibrated_confidence_and_abstains_below_its_threshold(calibrate):
     folder = str(calibrate())
     plain = Extractive(weights=folder)
-    [answer], [prediction] = plain.read(QUESTIONS, PASSAGES), plain.answer(QUESTIONS, PASSAGES)
+    [answer] = plain.read(QUESTIONS, PASSAGES)
+    [prediction] = plain.answer(QUESTIONS, PASSAGES)
     assert answer.features["agreement"] == 0.5
     assert prediction.confidence == pytest.approx(0.5)
     assert (plain.abstain_threshold, plain.answerable_threshold) == (0.0, 0.4)

@@ -26,7 +26,8 @@ def test_of_120_questions_at_most_two_are_computed_wrongly(reader):
     """Two people wrote them before the rules of kinds; no number of the passage answers half of them."""
     questions = [Question(f"q/{n}", case["question"]) for n, case in enumerate(CASES)]
     passages = [[Passage(f"p{n}", "", case["passage"])] for n, case in enumerate(CASES)]
-    wrong, right = list[str](), 0
+    wrong = list[str]()
+    right = 0
     for case, prediction in zip(CASES, reader.answer(questions, passages), strict=True):
         is_right = bool(case["answers"] and exact_match(prediction.answer, case["answers"]))
         right += is_right

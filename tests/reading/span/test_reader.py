@@ -45,7 +45,8 @@ def test_spans_are_read_and_numbers_computed(reader):
 
 
 def test_the_sentence_of_an_answer_can_be_the_answer(reader):
-    spans, sentences = reader.answer(QUESTIONS, PASSAGES), Sentence(precision="float32").answer(QUESTIONS, PASSAGES)
+    spans = reader.answer(QUESTIONS, PASSAGES)
+    sentences = Sentence(precision="float32").answer(QUESTIONS, PASSAGES)
     assert [sentence.answer for sentence in sentences] == [
         TEXTS[0][0],
         "The club has won 14 league titles.",
@@ -59,10 +60,13 @@ def test_the_sentence_of_an_answer_can_be_the_answer(reader):
 
 
 def test_a_passage_in_several_rankings_of_a_question_is_read_once(monkeypatch):
-    reader, question, (first, second) = Extractive(precision="float32"), QUESTIONS[0], PASSAGES[0]
+    reader = Extractive(precision="float32")
+    question = QUESTIONS[0]
+    (first, second) = PASSAGES[0]
     rankings = [[first, second], [second], [second, first]]
     alone = [reader.read([question], [ranking])[0] for ranking in rankings]
-    counts, candidates = [], reader._candidates
+    counts = []
+    candidates = reader._candidates
     monkeypatch.setattr(
         reader, "_candidates", lambda pairs, dtype: counts.append(len(pairs)) or candidates(pairs, dtype)
     )
@@ -78,7 +82,8 @@ def test_a_passage_in_several_rankings_of_a_question_is_read_once(monkeypatch):
 def test_a_passages_relevance_is_its_share_of_the_softmax():
     """A second passage, without the answer, makes it less probable by the factor 1 + exp(its relevance - the first's)."""
     reader = Extractive(precision="float32", rank_weight=0.0)
-    question, (first, second) = QUESTIONS[0], PASSAGES[0]
+    question = QUESTIONS[0]
+    (first, second) = PASSAGES[0]
     relevant, other, empty = reader.relevance([(question.text, text) for text in (first.text, second.text, "")])
     assert relevant > other > empty == EMPTY_RELEVANCE
     alone, together = (each.features for each in reader.read([question] * 2, [[first], [first, second]]))
@@ -87,7 +92,8 @@ def test_a_passages_relevance_is_its_share_of_the_softmax():
 
 
 def test_the_null_candidate_has_the_score_0(weights_without):
-    reader, question = Extractive(precision="float32", rank_weight=0.0), QUESTIONS[0]
+    reader = Extractive(precision="float32", rank_weight=0.0)
+    question = QUESTIONS[0]
     masses = [math.exp(share) for share in reader.relevance([(question.text, each.text) for each in PASSAGES[0]])]
     [prediction] = reader.answer([question], PASSAGES[:1])
     assert prediction.answerable == pytest.approx(sum(masses) / (1 + sum(masses)), rel=1e-4)

@@ -34,7 +34,8 @@ def test_stored_weights_give_the_scores_of_the_trained_network(tmp_path, kind):
     question, text = "If Ada had lost, who won?", "Ada, a rower from Brill, won before Bo did."
     folder = minilm_folder() if kind == "MiniLM" else tiny_mpnet(tmp_path / "tiny", question, text)
     pairs = [encode_pair(folder, question, text)]
-    model, loaded = trained_network(3, folder), SpanModel(open_encoder(folder))
+    model = trained_network(3, folder)
+    loaded = SpanModel(open_encoder(folder))
     expected, _ = model(pairs)
 
     def error(network):

@@ -22,7 +22,9 @@ from ifqa.reading.t5.checkpoint import Conventions, open_checkpoint
 from ifqa.reading.t5.fusion_in_decoder import BatchLimits, generate_answers
 from ifqa.reading.t5.readers import Fid
 
-HEADS, LAYERS, WIDTH = 4, 3, 40
+HEADS = 4
+LAYERS = 3
+WIDTH = 40
 CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 QUESTIONS = [
     [list(range(5, 35)), list(range(40, 52)), [7, 8, 9]],
@@ -102,7 +104,9 @@ def original(tensors, question, started):
         hidden = hidden + feed(f"{name}.1", hidden)
     states = norm("encoder.encoder.final_", hidden).reshape(1, -1, 32)
 
-    hidden, count, first = tensors["shared.weight"][started][None], len(started), []
+    hidden = tensors["shared.weight"][started][None]
+    count = len(started)
+    first = []
     table = tensors["decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"]
     causal = bias(table, count, count, both=False) - 1e9 * torch.ones(count, count).triu(1)
     across = torch.zeros(())
@@ -142,7 +146,8 @@ def test_a_published_checkpoint_has_the_logits_and_answers_of_the_original(tmp_p
     for question, logits in zip(QUESTIONS, logits_of(opened.model, started), strict=True):
         torch.testing.assert_close(logits, original(tensors, question, started[0])[0], rtol=1e-4, atol=1e-4)
     for question, answer in zip(QUESTIONS, answers(opened.model), strict=True):
-        tokens, score = [0], 0.0
+        tokens = [0]
+        score = 0.0
         while len(tokens) < 10 and 1 not in tokens:
             logits, attention = original(tensors, question, tokens)
             best = logits[-1].log_softmax(-1).max(-1)
@@ -155,7 +160,8 @@ def test_a_published_checkpoint_has_the_logits_and_answers_of_the_original(tmp_p
 
 def test_a_checkpoint_opens_the_same_without_wrapped_layers_saved_again_or_pickled(tmp_path):
     tensors = save_published(tmp_path / "nq")
-    opened, started = open_checkpoint(str(tmp_path / "nq")).model, torch.tensor([[0, 5, 6, 7, 8]] * 3)
+    opened = open_checkpoint(str(tmp_path / "nq")).model
+    started = torch.tensor([[0, 5, 6, 7, 8]] * 3)
     opened.save_pretrained(tmp_path / "ours")
     tokenizer().save_pretrained(tmp_path / "ours")
     bare = {name.replace(".module.", "."): tensor for name, tensor in tensors.items()}
@@ -184,7 +190,8 @@ def test_an_untied_lm_head_stays_untied_from_the_embeddings(tmp_path):
     network = open_checkpoint(str(folder)).model
     assert torch.equal(network.lm_head.weight, tensors["lm_head.weight"])
     assert torch.equal(network.shared.weight, tensors["shared.weight"])
-    started, states = torch.tensor([[0, 5]] * 3), []
+    started = torch.tensor([[0, 5]] * 3)
+    states = []
     handle = network.decoder.register_forward_hook(lambda _, __, output: states.append(output.last_hidden_state))
     logits = logits_of(network, started)
     handle.remove()
@@ -263,9 +270,11 @@ def test_a_broken_config_or_manifest_is_refused(tmp_path, file, texts):
 
 
 def test_missing_truncated_or_misshapen_weights_raise_a_one_line_error(tmp_path):
-    folder, key = save(tmp_path / "ours"), "decoder.final_layer_norm.weight"
+    folder = save(tmp_path / "ours")
+    key = "decoder.final_layer_norm.weight"
     file = folder / "model.safetensors"
-    tensors, content = load_file(file), file.read_bytes()
+    tensors = load_file(file)
+    content = file.read_bytes()
     file.unlink()
     assert_refused(folder, "does not load", "--checkpoint")
     file.write_bytes(content[:9999])
@@ -304,7 +313,8 @@ class Code:
 @pytest.mark.parametrize("way", ["zip", "legacy", "pickle"])
 def test_a_pickle_with_code_raises_a_one_line_error_and_runs_nothing(tmp_path, way):
     tensors = save_published(tmp_path / "nq")
-    ran, file = tmp_path / "ran", tmp_path / "nq" / "pytorch_model.bin"
+    ran = tmp_path / "ran"
+    file = tmp_path / "nq" / "pytorch_model.bin"
     content = tensors | {"shared.weight": Code(str(ran))}
     if way == "pickle":
         file.write_bytes(pickle.dumps({"shared.weight": Code(str(ran))}, protocol=2))

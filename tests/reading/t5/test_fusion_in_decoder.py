@@ -33,7 +33,8 @@ def model(shape="T5", seed=0):
 
 def answers(network, questions, width=0, limits=None, beams=1):
     features = dict(zip(("input_ids", "attention_mask"), flat(questions, width), strict=True))
-    counts, limits = [len(question) for question in questions], limits or BatchLimits(64, 64)
+    counts = [len(question) for question in questions]
+    limits = limits or BatchLimits(64, 64)
     return generate_answers(network, features, counts, max_answer_tokens=8, beams=beams, limits=limits)
 
 
@@ -47,7 +48,8 @@ def greedy(network, question):
     t5 = original(network)
     with torch.no_grad():
         states, mask, _ = padded_states(t5, [question], width=11)
-        tokens, score = [t5.config.decoder_start_token_id], 0.0
+        tokens = [t5.config.decoder_start_token_id]
+        score = 0.0
         while len(tokens) < 8 and t5.config.eos_token_id not in tokens[1:]:
             encoded = BaseModelOutput(last_hidden_state=states)
             logits = t5(
@@ -61,7 +63,9 @@ def greedy(network, question):
 
 def attention(network, question):
     """Logits of each layer's cross-attention at the first position, averaged over layers, heads and a passage's tokens."""
-    t5, outputs, hooks = original(network), {}, []
+    t5 = original(network)
+    outputs = {}
+    hooks = []
     for layer, block in enumerate(t5.decoder.block):
         for name in ("q", "k"):
             linear = getattr(block.layer[1].EncDecAttention, name)
@@ -72,7 +76,8 @@ def attention(network, question):
         t5(encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, decoder_input_ids=start)
     for hook in hooks:
         hook.remove()
-    heads, scores = t5.config.num_heads, []
+    heads = t5.config.num_heads
+    scores = []
     for place, passage in enumerate(question):
         total = 0.0
         for layer in range(len(t5.decoder.block)):
@@ -136,7 +141,8 @@ def test_beam_search_equals_transformers_over_padded_passages(shape, beams):
     "ids", [{}, {"pad_token_id": 1}, {"pad_token_id": 38, "eos_token_id": 37}, {"decoder_start_token_id": 5}]
 )
 def test_special_tokens_may_differ_and_padding_within_an_answer_counts(ids):
-    network, within = copy.deepcopy(model()), 0
+    network = copy.deepcopy(model())
+    within = 0
     for name, token in ids.items():
         setattr(network.config, name, token)
     if ids:
@@ -160,7 +166,8 @@ def test_nan_weights_are_refused():
 
 def fail_beyond(monkeypatch, network, name, size, error):
     """Let a method raise if its inputs are larger than `size`, as on a full device; returns the sizes it is called with."""
-    method, sizes = getattr(network, name), []
+    method = getattr(network, name)
+    sizes = []
 
     def limited(*args, **kwargs):
         inputs = args[0] if args else kwargs["encoder_outputs"].last_hidden_state
@@ -183,7 +190,8 @@ FULL = [
 @pytest.mark.parametrize("error", FULL)
 @pytest.mark.parametrize("name", ["encode", "generate"])
 def test_batches_are_halved_with_a_message_if_memory_runs_out(monkeypatch, capsys, name, error):
-    network, limits = copy.deepcopy(model()), BatchLimits(256, 256)
+    network = copy.deepcopy(model())
+    limits = BatchLimits(256, 256)
     expected = answers(network, QUESTIONS, limits=BatchLimits(256, 256))
     sizes = fail_beyond(monkeypatch, network, name, 20, error)
     assert_same(answers(network, QUESTIONS, limits=limits), expected)
@@ -213,7 +221,8 @@ def test_other_runtime_errors_are_raised(monkeypatch):
 
 
 def test_several_tokens_may_end_an_answer():
-    network, first = copy.deepcopy(model()), [answer.tokens[0] for answer in answers(model(), QUESTIONS)]
+    network = copy.deepcopy(model())
+    first = [answer.tokens[0] for answer in answers(model(), QUESTIONS)]
     network.config.eos_token_id = [EOS, first[0], first[1]]
     assert [answer.tokens for answer in answers(network, QUESTIONS)][:2] == [first[:1], first[1:2]]
 
@@ -230,7 +239,8 @@ def assert_close(tensor, expected):
 def test_loss_and_gradients_equal_the_padded_original(shape):
     network = small(gain=1.5, **SHAPES[shape]).train()
     ids, mask = flat(QUESTIONS[:3], width=8)
-    rows, t5 = zip(QUESTIONS[:3], LABELS, strict=True), plain(network)
+    rows = zip(QUESTIONS[:3], LABELS, strict=True)
+    t5 = plain(network)
     expected = sum(padded_forward(t5, [row], 8, labels=label[None, label > 0]).loss for row, label in rows) / 3
     expected.backward()
     loss = network(passage_ids=ids, passage_mask=mask, counts=torch.tensor([2, 4, 1]), labels=LABELS).loss

@@ -58,13 +58,15 @@ small_questions = st.lists(
 @settings(max_examples=8)
 @given(small_questions, st.integers(0, 2), st.floats(0.5, 3), st.randoms())
 def test_beams_for_all_answers_find_the_best_answer(questions, seed, temperature, chance):
-    network, every = model("T5", seed, vocabulary=5), enumerated_rag.all_answers(5, 3)
+    network = model("T5", seed, vocabulary=5)
+    every = enumerated_rag.all_answers(5, 3)
     scores = draw_scores(chance, questions)
     best = answers(network, questions, scores, 4, beams=len(every), temperature=temperature)
     for answer, question, row in zip(best, questions, scores, strict=True):
         with torch.no_grad():
             tables = enumerated_rag.tables_of_all(plain(network), question, every)
-        priors, tokens = enumerated_rag.log_prior(row, temperature), tuple(answer.tokens)
+        priors = enumerated_rag.log_prior(row, temperature)
+        tokens = tuple(answer.tokens)
         totals = {tokens: enumerated_rag.likelihood(tables[tokens], priors) for tokens in every}
         assert answer.score == near(math.log(max(totals.values())))
         assert totals[tokens] == near(max(totals.values()))
@@ -94,7 +96,8 @@ def test_answers_are_those_of_transformers(beams):
     st.integers(1, 80), st.integers(1, 80), st.randoms(),
 )  # fmt: skip
 def test_padding_and_batching_change_nothing(shape, questions, beams, width, encoded, decoded, chance):
-    network, scores = model(shape), draw_scores(chance, questions)
+    network = model(shape)
+    scores = draw_scores(chance, questions)
     rows = zip(questions, scores, strict=True)
     alone = [answers(network, [question], [row], beams=beams)[0] for question, row in rows]
     order = chance.sample(range(len(questions)), len(questions))

@@ -64,8 +64,10 @@ assert_close = partial(np.testing.assert_allclose, atol=1e-5)
 
 
 def test_vectors_are_those_of_sentence_transformers(model, monkeypatch):
-    encoder, reference = open_float(model), SentenceTransformer(model, device="cpu")
-    queries, passages = one_by_one(reference.encode_query, TEXTS), one_by_one(reference.encode_document, TEXTS)
+    encoder = open_float(model)
+    reference = SentenceTransformer(model, device="cpu")
+    queries = one_by_one(reference.encode_query, TEXTS)
+    passages = one_by_one(reference.encode_document, TEXTS)
     for budget, chunk in ((1, 3), (40, 5), (2048, 256)):
         monkeypatch.setitem(devices.BATCH_TOKENS, "cpu", budget)
         monkeypatch.setattr(devices, "CHUNK", chunk)
@@ -75,7 +77,8 @@ def test_vectors_are_those_of_sentence_transformers(model, monkeypatch):
 
 def test_the_default_encoder_equals_sentence_transformers():
     texts = ["If Ann had not left, who would lead?", "A passage. " * 80, "x", "naïve 東京"]
-    encoder, reference = open_float(MINILM), SentenceTransformer(str(minilm_folder()), device="cpu")
+    encoder = open_float(MINILM)
+    reference = SentenceTransformer(str(minilm_folder()), device="cpu")
     passages = [Passage("p", "a title", text) for text in texts]
     assert_close(encoder.encode_queries(texts), one_by_one(reference.encode_query, texts))
     assert_close(encoder.encode_passages(passages), one_by_one(reference.encode_document, texts))
@@ -115,7 +118,8 @@ def test_a_missing_weight_is_refused(bert, dpr, tmp_path):
 
 def dpr_vectors(kind, folder, inputs):
     """DPR's vectors by plain transformers: a (text,) or (title, text) at a time, of up to 40 tokens, with token types 0."""
-    network, vectors = kind.from_pretrained(folder).eval(), []
+    network = kind.from_pretrained(folder).eval()
+    vectors = []
     for texts in inputs:
         ids = tokenizer()(*texts, truncation=True, max_length=40, return_tensors="pt").input_ids
         with torch.no_grad():
@@ -156,7 +160,8 @@ def test_no_texts_lone_surrogates_static_embeddings_and_a_missing_prefix(bert, d
 
 def test_half_precision_keeps_length_and_direction(bert, dpr):
     for folder in (bert, dpr):
-        exact, half = cached_open(folder), open_float(folder, precision="bfloat16")
+        exact = cached_open(folder)
+        half = open_float(folder, precision="bfloat16")
         for method, inputs in (("encode_passages", PASSAGES[:3]), ("encode_queries", TEXTS[:3])):
             vectors, expected = (getattr(encoder, method)(inputs) for encoder in (half, exact))
             assert vectors.dtype == np.float32

@@ -32,7 +32,8 @@ def dense(weights, words):
 
 def expected_weights(folder, texts):
     """log(1 + relu) of the words' logits, the highest of a text's tokens (Formal et al. 2021, SPLADE-max)."""
-    network, tokens = BertForMaskedLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    network = BertForMaskedLM.from_pretrained(folder).eval()
+    tokens = AutoTokenizer.from_pretrained(folder)
     with torch.inference_mode():
         logits = [network(**tokens(text, return_tensors="pt")).logits[0] for text in texts]
     return np.array([[max(np.log1p(max(logit, 0.0)) for logit in word) for word in text.T.tolist()] for text in logits])
@@ -48,7 +49,8 @@ def test_weights_follow_the_definition(models, name):
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_questions_and_passages_have_the_weights_of_sentence_transformers(models, name):
-    model, reference = open_sparse_encoder(models[name], "float32", "cpu"), SparseEncoder(models[name], device="cpu")
+    model = open_sparse_encoder(models[name], "float32", "cpu")
+    reference = SparseEncoder(models[name], device="cpu")
     expected = reference.encode_document([f"gold {text}" for text in TEXTS]).to_dense().numpy()
     passages = [Passage("p", "gold", text) for text in TEXTS]
     assert np.allclose(dense(passage_weights(model, True, passages), expected.shape[1]), expected, atol=1e-5)

@@ -93,7 +93,8 @@ def test_the_training_sample_is_bounded_reported_and_seeded(vectors, tmp_path):
 
 def test_an_index_larger_than_the_memory_gives_the_same_answers(vectors, queries, tmp_path):
     build_index(vectors, tmp_path, "IVF32,SQ8", part_size=3000)
-    large, small = open_index(tmp_path, vectors), open_index(tmp_path, vectors, memory_gb=1e-6)
+    large = open_index(tmp_path, vectors)
+    small = open_index(tmp_path, vectors, memory_gb=1e-6)
     assert (len(large._loaded), len(small._loaded)) == (4, 0)
     np.testing.assert_equal(large.search(queries, 20), small.search(queries, 20))
     assert build_index(vectors, tmp_path, "IVF32,SQ8", part_size=6000)["parts"] == 2  # same lists in fewer parts
@@ -144,8 +145,10 @@ def test_wrong_factories_and_settings_are_refused(vectors, tmp_path, monkeypatch
 
 def test_a_damaged_index_is_refused_in_one_line(vectors, queries, tmp_path):
     build_index(vectors, tmp_path, "Flat", part_size=6000)
-    path, log = tmp_path / "faiss-00001.index", tmp_path / "faiss.json"
-    whole, text = path.read_bytes(), log.read_text()
+    path = tmp_path / "faiss-00001.index"
+    log = tmp_path / "faiss.json"
+    whole = path.read_bytes()
+    text = log.read_text()
     for broken in (whole[:-1], b"\0" * len(whole), b""):
         path.write_bytes(broken)
         with refused(r"faiss-00001.index is damaged .*; build the index again"):
@@ -177,7 +180,8 @@ def brute_force(shards, queries, k):
 @given(seed=st.integers(0, 2**32 - 1), questions=st.integers(0, 6), k=st.integers(1, 50), block=st.integers(8, 200))
 def test_every_search_equals_brute_force_with_ties_in_row_order(tmp_path_factory, seed, questions, k, block):
     rng = np.random.default_rng(seed)
-    dimension, sizes = rng.integers(1, 6), rng.integers(1, 13, rng.integers(1, 5))
+    dimension = rng.integers(1, 6)
+    sizes = rng.integers(1, 13, rng.integers(1, 5))
     # few whole numbers, so that many vectors are equal and every score is exact
     shards = [rng.integers(-1, 2, (size, dimension)).astype(np.float32) for size in sizes]
     queries = rng.integers(-2, 3, (questions, dimension)).astype(np.float32)

@@ -57,7 +57,8 @@ def test_a_vector_not_finite_in_half_precision_is_refused_by_id(wrong):
 
 
 def test_only_a_whole_shard_of_the_same_key_is_reused(tmp_path):
-    writer, ids = ShardWriter(tmp_path), ["東京-0", "wiki/Łódź#3 \ud800😀"]
+    writer = ShardWriter(tmp_path)
+    ids = ["東京-0", "wiki/Łódź#3 \ud800😀"]
     for number in range(5):
         writer.add(number, f"key{number}", ids, rows_of(2))
     array_path(tmp_path, "vectors", 1).unlink()

@@ -68,7 +68,10 @@ class Server(ThreadingHTTPServer):
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server_port}/"
-        self.released, self.left, self.tokens, self.folder = threading.Event(), threading.Event(), [], None
+        self.released = threading.Event()
+        self.left = threading.Event()
+        self.tokens = []
+        self.folder = None
 
 
 class Handler(BaseHTTPRequestHandler):

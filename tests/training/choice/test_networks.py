@@ -52,7 +52,8 @@ def test_decomposable_attention_equals_an_independent_one():
     model = DecomposableAttention(torch.randn(50, 12), classes=3, hidden=16).eval()
     with torch.no_grad():
         model.embeddings.mul_(4)  # so that attention is far from even
-    first, second = [[1, 2, 3], [4], [5, 6, 7, 8, 9]], [[3, 30], [5, 6, 7], [11]]
+    first = [[1, 2, 3], [4], [5, 6, 7, 8, 9]]
+    second = [[3, 30], [5, 6, 7], [11]]
     logits = model(pad_ids(first), pad_ids(second)).detach().numpy()
     expected = [by_einsum(model, *pair) for pair in zip(first, second, strict=True)]
     np.testing.assert_allclose(logits, expected, atol=1e-5)
@@ -194,7 +195,8 @@ def test_the_paragraph_can_be_left_out(start):
         assert all(bool(prediction.passage_ids) == reads_paragraph for prediction in predictions)
         return [prediction.score for prediction in predictions]
 
-    plain, rankings = QUESTIONS[:4], list(DATASET.rankings[:4])
+    plain = QUESTIONS[:4]
+    rankings = list(DATASET.rankings[:4])
     without = scores(plain, [[]] * 4)
     assert scores(plain, rankings, paragraph="no") == pytest.approx(without, abs=1e-5)
     assert scores(plain, rankings) != pytest.approx(without, abs=1e-3)

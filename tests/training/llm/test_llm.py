@@ -28,7 +28,8 @@ from ifqa.training.llm import Llm as Trainer
 from ifqa.training.llm import PromptTokenizer, batch_loss, collate
 from ifqa.training.trainer import configure_trainer
 
-QUESTIONS, RANKINGS = QUESTIONS[:4], RANKINGS[:4]
+QUESTIONS = QUESTIONS[:4]
+RANKINGS = RANKINGS[:4]
 DATASET = TrainingData(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"})
 SETTINGS = {
     "epochs": 2, "rank": 4, "batch": 2, "device_batch": 2, "passages": 2, "max_tokens": 400, "checkpoint_every": 2,

@@ -47,7 +47,8 @@ def train(dataset, folder, **settings):
 
 def draw_rows(count, seed=0):
     """Rows where right answers have high margins, and readings without gold passages are never right."""
-    rng, rows = random.Random(seed), []
+    rng = random.Random(seed)
+    rows = []
     for n in range(count):
         for removed in (False, True):
             margin = rng.random() * 4 - 3 * removed
@@ -104,7 +105,8 @@ def test_what_is_measured_is_of_folds_that_were_not_fitted_on():
 
 def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, weights, monkeypatch):
     shutil.copytree(weights, tmp_path, dirs_exist_ok=True)
-    trained, read = [], []
+    trained = []
+    read = []
 
     def train_fold(dataset, folder, settings):
         stored = json.loads((tmp_path / "manifest.json").read_text())["settings"]

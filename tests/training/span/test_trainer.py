@@ -110,8 +110,10 @@ def test_the_null_candidate_is_right_where_no_target_is():
 
 
 def test_gold_passages_are_left_out_as_often_as_wished_if_there_are_negatives():
-    draw, folder = random.Random(0), minilm_folder()
-    example, alone = Example(folder, QUESTIONS[2], RANKINGS[2]), Example(folder, QUESTIONS[2])
+    draw = random.Random(0)
+    folder = minilm_folder()
+    example = Example(folder, QUESTIONS[2], RANKINGS[2])
+    alone = Example(folder, QUESTIONS[2])
     drawn = [example.draw_pairs(draw, 1, 0.25) for _ in range(400)]
     without = [pairs for pairs, targets in drawn if not targets]
     assert 70 < len(without) < 130
