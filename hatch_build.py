@@ -1,4 +1,6 @@
-"""Build hook: the tracked corpus, experiment and prompt files travel in the wheel, under `ifqa/bundled/`, and in the sdist."""
+"""Build hook: the tracked corpus, experiment and prompt files travel in the wheel, under
+`ifqa/bundled/`, and in the sdist.
+"""
 
 import subprocess
 from pathlib import Path
@@ -21,11 +23,15 @@ class Bundle(BuildHookInterface):  # type: ignore[type-arg]
                 if tracked is None or path in tracked:
                     target = f"{folder}/{path.name}"
                     is_wheel = self.target_name == "wheel"
-                    build_data["force_include"][str(path)] = f"ifqa/bundled/{target}" if is_wheel else target
+                    build_data["force_include"][str(path)] = (
+                        f"ifqa/bundled/{target}" if is_wheel else target
+                    )
 
 
 def _tracked_files(root: Path) -> set[Path] | None:
-    """The files that git tracks: a user's own experiments and corpora hold private paths. None outside of a checkout.
+    """The files that git tracks: a user's own experiments and corpora hold private paths.
+
+    None outside of a checkout.
 
     Outside, as in an unpacked source distribution, there are no other files.
     """

@@ -1,17 +1,21 @@
 """Measures on WikiWhy whether retrieval finds a question's cause better without the asking words.
 
-    python bench/causal_queries.py FOLDER choose --to indexes/wikiwhy [--dense] [--limit N] [--seed 0]
-    python bench/causal_queries.py FOLDER report --to indexes/wikiwhy [--dense] [--limit N] [--seed 0]
+    python bench/causal_queries.py FOLDER choose --to indexes/wikiwhy [--dense] [--limit N] \
+        [--seed 0]
+    python bench/causal_queries.py FOLDER report --to indexes/wikiwhy [--dense] [--limit N] \
+        [--seed 0]
 
-FOLDER has WikiWhy (Ho et al., ICLR 2023) as `wikiwhy-question.json.xz` and `wikiwhy-cause.json.xz`: {"question": {ID: text}} and
-{"cause": {ID: text}}. The causes are the passages; the cause with a question's id is to be found. The questions are split at
-random into two halves. `choose` scores every query on the first half and prints the one with the highest mean reciprocal rank.
-`report` scores them on the second half: run it once, after the choice. `--to` gets the passages and the index; vectors there are
-encoded once.
+FOLDER has WikiWhy (Ho et al., ICLR 2023) as `wikiwhy-question.json.xz` and `wikiwhy-cause.json.xz`:
+{"question": {ID: text}} and {"cause": {ID: text}}. The causes are the passages; the cause with a
+question's id is to be found. The questions are split at random into two halves. `choose` scores
+every query on the first half and prints the one with the highest mean reciprocal rank. `report`
+scores them on the second half: run it once, after the choice. `--to` gets the passages and the
+index; vectors there are encoded once.
 
-The columns are recall@1, @5, @20 and @100 and the mean reciprocal rank (0 beyond rank 100), in percent, with the 95%
-bootstrap interval, and p of a paired randomisation test of the reciprocal ranks against the question as it is and against
-"names". The line below each row is its difference from the question's mean reciprocal rank.
+The columns are recall@1, @5, @20 and @100 and the mean reciprocal rank (0 beyond rank 100), in
+percent, with the 95% bootstrap interval, and p of a paired randomisation test of the reciprocal
+ranks against the question as it is and against "names". The line below each row is its difference
+from the question's mean reciprocal rank.
 """
 
 import argparse
@@ -35,10 +39,14 @@ QUERIES = ("question", "names", "causal", "causal-connectives", "causal-names")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("what", choices=["choose", "report"])
-    parser.add_argument("--to", type=Path, required=True, help="folder for the passages and the index")
+    parser.add_argument(
+        "--to", type=Path, required=True, help="folder for the passages and the index"
+    )
     parser.add_argument("--dense", action="store_true", help="all-MiniLM-L6-v2 in place of BM25")
     parser.add_argument("--limit", type=int, help="first N questions of the half")
     parser.add_argument("--seed", type=int, default=0, help="of the split into halves")
@@ -47,11 +55,19 @@ def main() -> None:
     chosen = halves(sorted(texts), arguments.seed)[arguments.what == "report"][: arguments.limit]
     questions = [Question(number, texts[number]) for number in chosen]
     retriever = build_retriever(causes, arguments.to, arguments.dense)
-    ranks = {query: cause_ranks(retriever, rewrite_questions(questions, query)) for query in QUERIES}
-    print(f"{len(questions):,} questions, {len(causes):,} causes, {'all-MiniLM-L6-v2' if arguments.dense else 'BM25'}")
+    ranks = {
+        query: cause_ranks(retriever, rewrite_questions(questions, query)) for query in QUERIES
+    }
+    print(
+        f"{len(questions):,} questions, {len(causes):,} causes, "
+        f"{'all-MiniLM-L6-v2' if arguments.dense else 'BM25'}"
+    )
     print(table(ranks))
     if arguments.what == "choose":
-        print("highest mean reciprocal rank:", max(QUERIES, key=lambda query: sum(reciprocal(ranks[query]))))
+        print(
+            "highest mean reciprocal rank:",
+            max(QUERIES, key=lambda query: sum(reciprocal(ranks[query]))),
+        )
 
 
 def read(folder: Path, name: str) -> dict[str, str]:
@@ -102,7 +118,10 @@ def reciprocal(ranks: Sequence[int]) -> list[float]:
 
 
 def table(ranks: Mapping[str, Sequence[int]]) -> str:
-    """A Markdown table with a row for each query; p compares reciprocal ranks with those of "question" and of "names"."""
+    """A Markdown table with a row for each query.
+
+    P compares reciprocal ranks with those of "question" and of "names".
+    """
     heads = [*(f"@{k}" for k in CUTOFFS), "MRR", "p, question", "p, names", "better, worse, same"]
     lines = [f"| query | {' | '.join(heads)} |", "|---|" + "---|" * len(heads)]
     baseline = reciprocal(ranks["question"])

@@ -1,11 +1,14 @@
-"""Trains weights of the reader `choice` further, on questions and on their opposites, so that both get answers that agree.
+"""Trains weights of the reader `choice` further, on questions and on their opposites, so that both
+get answers that agree.
 
-    python bench/choice_consistency.py models/choice-made data/choice/made-train.jsonl --to models/choice-consistent
+    python bench/choice_consistency.py models/choice-made data/choice/made-train.jsonl \
+        --to models/choice-consistent
 
-For an epoch, each question with a word of direction is read with a partner: one with the opposite change, effect, or both,
-whose answer follows from its own ("no effect" stays). The loss has `symmetry` times the mean difference of the log probabilities
-of both right answers (Asai and Hajishirzi, ACL 2020, "Logic-Guided Data Augmentation and Regularization"; 0.5 there, also from
-the second epoch on).
+For an epoch, each question with a word of direction is read with a partner: one with the opposite
+change, effect, or both, whose answer follows from its own ("no effect" stays). The loss has
+`symmetry` times the mean difference of the log probabilities of both right answers (Asai and
+Hajishirzi, ACL 2020, "Logic-Guided Data Augmentation and Regularization"; 0.5 there, also from the
+second epoch on).
 """
 
 import argparse
@@ -45,16 +48,22 @@ class ConsistentChoice(Choice):
         dataset = select_multiple_choice(dataset)
         draw = random.Random(self.seed)
         options = {place: partners(question) for place, question in enumerate(dataset.questions)}
-        pairs = [(place, draw.choice(questions)) for place, questions in options.items() if questions]
+        pairs = [
+            (place, draw.choice(questions)) for place, questions in options.items() if questions
+        ]
         self._partner = {place: len(options) + n for n, (place, _) in enumerate(pairs)}
         questions = [*dataset.questions, *(partner for _, partner in pairs)]
         rankings = [*dataset.rankings, *(dataset.rankings[place] for place, _ in pairs)]
         super().train(replace(dataset, questions=questions, rankings=rankings), folder, dev)
 
     def fit(
-        self, model: "nn.Module", folder: Path, labels: Sequence[int], collate: Callable[[Sequence[int]], Features],
+        self,
+        model: "nn.Module",
+        folder: Path,
+        labels: Sequence[int],
+        collate: Callable[[Sequence[int]], Features],
         logits: Callable[["nn.Module", Features], "Tensor"],
-    ) -> dict[str, object]:  # fmt: skip
+    ) -> dict[str, object]:
         import torch
         import torch.nn.functional as F
 
@@ -70,39 +79,68 @@ class ConsistentChoice(Choice):
         def batch(rows: Sequence[int]) -> Features:
             first = [place for place, row in enumerate(rows) if row in self._partner]
             read = [*rows, *(self._partner[rows[place]] for place in first)]
-            places = {"first": first, "second": [*range(len(rows), len(read))], "right": [labels[n] for n in read]}
-            return collate(read) | {name: torch.tensor(numbers, dtype=torch.long) for name, numbers in places.items()}
+            places = {
+                "first": first,
+                "second": [*range(len(rows), len(read))],
+                "right": [labels[n] for n in read],
+            }
+            return collate(read) | {
+                name: torch.tensor(numbers, dtype=torch.long) for name, numbers in places.items()
+            }
 
         own = len(labels) - len(self._partner)
         rows = random.Random(self.seed).sample(range(own), own)
         record = checkpoints.train_with_loss(
-            loss, model, rows, batch, folder, seed=self.seed, batch=self.batch, learning_rate=self.learning_rate,
-            every=self.checkpoint_every, device=self.device, weight_decay=self.weight_decay, warmup=self.warmup,
-        )  # fmt: skip
+            loss,
+            model,
+            rows,
+            batch,
+            folder,
+            seed=self.seed,
+            batch=self.batch,
+            learning_rate=self.learning_rate,
+            every=self.checkpoint_every,
+            device=self.device,
+            weight_decay=self.weight_decay,
+            warmup=self.warmup,
+        )
         return record | {"examples": len(labels)}
 
 
 def partners(question: Question) -> list[Question]:
-    """The questions with the opposite change, effect, or both, as far as the lexicon has a word to turn."""
+    """The questions with the opposite change, effect, or both, as far as the lexicon has a word to
+    turn.
+    """
     change, effect = split_stem(question.text)
     answer = question.answers[0]
     other_change = opposite(change)
     other_effect = opposite(effect)
-    texts = [(other_change, effect, True), (change, other_effect, True), (other_change, other_effect, False)]
+    texts = [
+        (other_change, effect, True),
+        (change, other_effect, True),
+        (other_change, other_effect, False),
+    ]
     return [
         replace(
-            question, id=f"{question.id}~", text=word_stem(first, second),
+            question,
+            id=f"{question.id}~",
+            text=word_stem(first, second),
             answers=(TURNED.get(answer, answer) if turns else answer,),
         )
         for first, second, turns in texts
         if first and second
-    ]  # fmt: skip
+    ]
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("weights", help="a folder of ifqa train choice")
-    parser.add_argument("questions", help="a file of benchmark 'file', such as made-train.jsonl of choice_questions.py")
+    parser.add_argument(
+        "questions",
+        help="a file of benchmark 'file', such as made-train.jsonl of choice_questions.py",
+    )
     parser.add_argument("--to", type=Path, required=True, help="folder of the weights")
     arguments = parser.parse_args()
     source = open_benchmark("file")

@@ -1,18 +1,21 @@
-"""Writes multiple-choice questions on which the reader `choice` learns what affects what, without WIQA's own questions.
+"""Writes multiple-choice questions on which the reader `choice` learns what affects what, without
+WIQA's own questions.
 
     python bench/choice_questions.py FOLDER --to data/choice [--each 3] [--seed 0]
 
-FOLDER holds `causalqa/ecare-{train,dev}.jsonl.xz` (Du et al. 2022), `wiqa/propara-{train,dev}-sentences.tsv` (Dalvi et al. 2018),
-`wiqa/influence-graphs-103.jsonl` (made from ATOMIC) and `wiqa/test-*.jsonl`, questions of WIQA's test split.
-It writes ecare-train, ecare-dev, made-train and made-dev (.jsonl) for the benchmark "file".
+FOLDER holds `causalqa/ecare-{train,dev}.jsonl.xz` (Du et al. 2022),
+`wiqa/propara-{train,dev}-sentences.tsv` (Dalvi et al. 2018), `wiqa/influence-graphs-103.jsonl`
+(made from ATOMIC) and `wiqa/test-*.jsonl`, questions of WIQA's test split. It writes ecare-train,
+ecare-dev, made-train and made-dev (.jsonl) for the benchmark "file".
 
 - e-CARE: which of two sentences is the cause, or the effect, of a third.
-- Made from a procedure: the change is a thing in a sentence, the effect a thing in a later one. More of the first is said to mean
-  more of the second. Each pair is asked in its four directions. A third of the changes are from another procedure: no effect.
+- Made from a procedure: the change is a thing in a sentence, the effect a thing in a later one.
+  More of the first is said to mean more of the second. Each pair is asked in its four directions. A
+  third of the changes are from another procedure: no effect.
 - Made from graphs: the questions of an influence graph, after a paragraph of its nodes' own words.
 
-A fifth of the graphs, and ProPara's own dev paragraphs, make made-dev. WIQA's paragraphs are ProPara's: those of the
-test questions at hand are left out by their ids.
+A fifth of the graphs, and ProPara's own dev paragraphs, make made-dev. WIQA's paragraphs are
+ProPara's: those of the test questions at hand are left out by their ids.
 """
 
 import argparse
@@ -49,38 +52,60 @@ LESS = [
     "LESS {}",
     "there is no {}",
 ]
-_SKIP = frozenset("the a an some this these those its their it they more less all most other another each many".split())
+_SKIP = frozenset(
+    (
+        "the a an some this these those its their it they more less all "
+        "most other another each many"
+    ).split()
+)
 _END = re.compile(
-    r"(of|from|in|into|to|on|at|by|for|with|through|and|or|is|are|was|becomes?|begins?|starts?|has|have|can|will|that|which|then|"
-    r"\w{3,}(ed|es|ts|ls|ns|ms|ks|ds|ps|ys|rs|ing)|go|goes|move|form|fall|come|turn|use|grow|make|eat|hatch|lay|get|rise|flow)\W*"
+    r"(of|from|in|into|to|on|at|by|for|with|through|and|or|is|are|was|becomes?|begins?|starts?"
+    r"|has|have|can|will|that|which|then|"
+    r"\w{3,}(ed|es|ts|ls|ns|ms|ks|ds|ps|ys|rs|ing)|go|goes|move|form|fall|come|turn|use|grow"
+    r"|make|eat|hatch|lay|get|rise|flow)\W*"
 )
 
 Row = dict[str, object]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--to", type=Path, required=True, help="folder of the files")
     parser.add_argument(
-        "--each", type=int, default=3, help="pairs of things of a procedure, each asked in four directions"
+        "--each",
+        type=int,
+        default=3,
+        help="pairs of things of a procedure, each asked in four directions",
     )
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     arguments.to.mkdir(parents=True, exist_ok=True)
     tests = (arguments.folder / "wiqa").glob("test-*.jsonl")
-    left_out = {question.metadata.para_id for file in tests for question in read_wiqa_questions(file)}
+    left_out = {
+        question.metadata.para_id for file in tests for question in read_wiqa_questions(file)
+    }
     graphs = [*read_graphs(arguments.folder / "wiqa/influence-graphs-103.jsonl").values()]
     held = {graph.id for graph in graphs if hashlib.sha256(graph.id.encode()).digest()[0] % 5 == 0}
     for split in ("train", "dev"):
         rows = [*ecare(arguments.folder / f"causalqa/ecare-{split}.jsonl.xz")]
-        print(f"ecare-{split}: {write_jsonl(arguments.to / f'ecare-{split}.jsonl', rows):,} questions")
+        print(
+            f"ecare-{split}: {write_jsonl(arguments.to / f'ecare-{split}.jsonl', rows):,} questions"
+        )
         draw = random.Random(f"{arguments.seed} {split}")
-        procedures = read_procedures(arguments.folder / f"wiqa/propara-{split}-sentences.tsv", left_out)
+        procedures = read_procedures(
+            arguments.folder / f"wiqa/propara-{split}-sentences.tsv", left_out
+        )
         rows = [*from_procedures(procedures, arguments.each, draw)]
-        rows += from_graphs([graph for graph in graphs if (graph.id in held) == (split == "dev")], procedures, draw)
+        rows += from_graphs(
+            [graph for graph in graphs if (graph.id in held) == (split == "dev")], procedures, draw
+        )
         draw.shuffle(rows)
-        print(f"made-{split}: {write_jsonl(arguments.to / f'made-{split}.jsonl', rows):,} questions")
+        print(
+            f"made-{split}: {write_jsonl(arguments.to / f'made-{split}.jsonl', rows):,} questions"
+        )
 
 
 def ecare(path: Path) -> Iterator[Row]:
@@ -88,7 +113,12 @@ def ecare(path: Path) -> Iterator[Row]:
         for row in map(json.loads, lines):
             choices = [row["hypothesis1"], row["hypothesis2"]]
             text = f"{row['premise']} What is the {row['ask-for']}?"
-            yield {"id": row["index"], "question": text, "choices": choices, "answers": [choices[row["label"]]]}
+            yield {
+                "id": row["index"],
+                "question": text,
+                "choices": choices,
+                "answers": [choices[row["label"]]],
+            }
 
 
 def read_procedures(path: Path, left_out: Collection[str]) -> list[list[str]]:
@@ -102,12 +132,18 @@ def read_procedures(path: Path, left_out: Collection[str]) -> list[list[str]]:
 
 
 def things(sentence: str) -> list[str]:
-    """What a sentence is about: its first words up to a verb or a preposition, its last ones back to one, or all of it."""
+    """What a sentence is about: its first words up to a verb or a preposition, its last ones back
+    to one, or all of it.
+    """
     words = re.findall(r"[A-Za-z][\w'-]*", sentence.lower())
     first = [word for word in take(words) if word not in _SKIP and not _END.fullmatch(word)]
     last = [word for word in reversed([*take(words[::-1])]) if word not in _SKIP]
     whole = words[words[0] in _SKIP :] if 2 < len(words) <= 9 else []
-    return [" ".join(part) for part in (first, last, whole) if 0 < len(part) <= (9 if part is whole else 3)]
+    return [
+        " ".join(part)
+        for part in (first, last, whole)
+        if 0 < len(part) <= (9 if part is whole else 3)
+    ]
 
 
 def take(words: Sequence[str]) -> Iterator[str]:
@@ -117,9 +153,13 @@ def take(words: Sequence[str]) -> Iterator[str]:
         yield word
 
 
-def from_procedures(procedures: Sequence[Sequence[str]], each: int, draw: random.Random) -> Iterator[Row]:
+def from_procedures(
+    procedures: Sequence[Sequence[str]], each: int, draw: random.Random
+) -> Iterator[Row]:
     for sentences in procedures:
-        mentions = [(place, thing) for place, sentence in enumerate(sentences) for thing in things(sentence)]
+        mentions = [
+            (place, thing) for place, sentence in enumerate(sentences) for thing in things(sentence)
+        ]
         pairs = [
             (change, effect)
             for place, change in mentions
@@ -131,17 +171,29 @@ def from_procedures(procedures: Sequence[Sequence[str]], each: int, draw: random
         for _ in range(min(each, len(pairs)) * 2):
             foreign = [thing for sentence in draw.choice(procedures) for thing in things(sentence)]
             words = set(" ".join(sentences).lower().split())
-            if (foreign := [thing for thing in foreign if not words & set(thing.split())]) and mentions:
+            if (
+                foreign := [thing for thing in foreign if not words & set(thing.split())]
+            ) and mentions:
                 stem = ask(
-                    draw.choice(foreign), draw.choice(mentions)[1], draw.choice([1, -1]), draw.choice([1, -1]), draw
+                    draw.choice(foreign),
+                    draw.choice(mentions)[1],
+                    draw.choice([1, -1]),
+                    draw.choice([1, -1]),
+                    draw,
                 )
                 yield row(" ".join(sentences), stem, "no effect")
 
 
-def in_four_directions(paragraph: str, change: str, effect: str, draw: random.Random) -> Iterator[Row]:
+def in_four_directions(
+    paragraph: str, change: str, effect: str, draw: random.Random
+) -> Iterator[Row]:
     for sign in (1, -1):
         for other in (1, -1):
-            yield row(paragraph, ask(change, effect, sign, other, draw), "more" if sign == other else "less")
+            yield row(
+                paragraph,
+                ask(change, effect, sign, other, draw),
+                "more" if sign == other else "less",
+            )
 
 
 def ask(change: str, effect: str, sign: int, other: int, draw: random.Random) -> str:
@@ -150,12 +202,19 @@ def ask(change: str, effect: str, sign: int, other: int, draw: random.Random) ->
     return f"suppose {change} happens, how will it affect {effect}."
 
 
-def from_graphs(graphs: Sequence[Graph], procedures: Sequence[Sequence[str]], draw: random.Random) -> Iterator[Row]:
+def from_graphs(
+    graphs: Sequence[Graph], procedures: Sequence[Sequence[str]], draw: random.Random
+) -> Iterator[Row]:
     for graph in graphs:
-        paragraph = ". ".join(graph.nodes[name][0] for name in ("Z", "X", "Y", "A") if name in graph.nodes) + "."
+        paragraph = (
+            ". ".join(graph.nodes[name][0] for name in ("Z", "X", "Y", "A") if name in graph.nodes)
+            + "."
+        )
         questions = [*effect_questions(graph, first_hop=True)]
         for question in draw.sample(questions, min(len(questions), 12)):
-            yield row(paragraph, question.question.stem, question.question.answer_label.replace("_", " "))
+            yield row(
+                paragraph, question.question.stem, question.question.answer_label.replace("_", " ")
+            )
         for _ in range(4):
             sentence = draw.choice(draw.choice(procedures))
             words = set(paragraph.lower().split())
@@ -163,7 +222,11 @@ def from_graphs(graphs: Sequence[Graph], procedures: Sequence[Sequence[str]], dr
             if foreign and "A" in graph.nodes:
                 effect = draw.choice(graph.nodes["A"])
                 change = draw.choice(MORE + LESS).format(foreign[0])
-                yield row(paragraph, f"suppose {change} happens, how will it affect {effect}.", "no effect")
+                yield row(
+                    paragraph,
+                    f"suppose {change} happens, how will it affect {effect}.",
+                    "no effect",
+                )
 
 
 def row(paragraph: str, question: str, answer: str) -> Row:

@@ -1,12 +1,16 @@
-"""Kills nodes of a Ray cluster, and the driver, during the stages of a run; and times 1, 2 and 3 nodes.
+"""Kills nodes of a Ray cluster, and the driver, during the stages of a run.
+
+And times 1, 2 and 3 nodes.
 
     python bench/cluster.py [--run] [--kills 10] [--seed 0] [--copies 24]
 
-The nodes are processes of this machine, each with one core of Ray's, so times show the overhead of a cluster and no speed-up.
-The corpus is copies of the sample's dump; the encoder is small and random. In each round a random node is killed (SIGKILL) at a
-random moment of `ifqa index --engine ray`, or the command itself, which is then run again. With --run the command is `ifqa run`,
-which also retrieves and reads for 83 questions of the sample. Afterwards the files must be those of a run on this machine, byte
-for byte, except for the manifests' `record`. The exit code is 1 if a file differs.
+The nodes are processes of this machine, each with one core of Ray's, so times show the overhead of
+a cluster and no speed-up. The corpus is copies of the sample's dump; the encoder is small and
+random. In each round a random node is killed (SIGKILL) at a random moment of `ifqa index --engine
+ray`, or the command itself, which is then run again. With --run the command is `ifqa run`, which
+also retrieves and reads for 83 questions of the sample. Afterwards the files must be those of a run
+on this machine, byte for byte, except for the manifests' `record`. The exit code is 1 if a file
+differs.
 """
 
 import argparse
@@ -61,11 +65,18 @@ WORDS = ["index", "c"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--run", action="store_true", help="retrieve and read, too")
     parser.add_argument("--kills", type=int, default=10, help="rounds of each kind")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--copies", type=int, default=24, help="of the sample's 89 pages; each is a file and a shard")
+    parser.add_argument(
+        "--copies",
+        type=int,
+        default=24,
+        help="of the sample's 89 pages; each is a file and a shard",
+    )
     arguments = parser.parse_args()
     draw = random.Random(arguments.seed)
     if arguments.run:
@@ -77,7 +88,9 @@ def main() -> None:
         Path("dumps").mkdir()
         for copy in range(arguments.copies):
             numbered = enumerate(pages, start=copy * len(pages) + 1)
-            texts = [dumps.page(number, f"{page.title} {copy}", page.text) for number, page in numbered]
+            texts = [
+                dumps.page(number, f"{page.title} {copy}", page.text) for number, page in numbered
+            ]
             dumps.multistream(Path(f"dumps/{copy}.xml.bz2"), texts, 20)
         Path("indexes").mkdir()
         Path("indexes/c.toml").write_text(CORPUS)
@@ -85,7 +98,10 @@ def main() -> None:
         Path("experiments/e.toml").write_text(EXPERIMENT)
         _, expected = timed_build("local")
         count = read_json(Path("indexes/c/passages/manifest.json"))["record"]["passages"]
-        print(f"{count:,} passages in {len([name for name in expected if 'passages-' in name])} shards")
+        print(
+            f"{count:,} passages in "
+            f"{len([name for name in expected if 'passages-' in name])} shards"
+        )
         seconds, failures = 0.0, 0
         for nodes in (1, 2, 3):
             with_nodes = start(nodes)
@@ -98,10 +114,14 @@ def main() -> None:
             moment = draw.uniform(0.1, 0.9) * seconds
             process = command("ray")
             time.sleep(moment)
-            cluster.remove_node(draw.choice(sorted(cluster.worker_nodes, key=id)), allow_graceful=False)
+            cluster.remove_node(
+                draw.choice(sorted(cluster.worker_nodes, key=id)), allow_graceful=False
+            )
             code = process.wait()
             cluster.add_node(num_cpus=1)
-            failures += report(f"node killed after {moment:.1f} s, exit code {code}", finish(code), expected)
+            failures += report(
+                f"node killed after {moment:.1f} s, exit code {code}", finish(code), expected
+            )
         for _ in range(arguments.kills):
             moment = draw.uniform(0.1, 0.9) * seconds
             process = command("ray")
@@ -114,7 +134,9 @@ def main() -> None:
 
 
 def start(nodes: int) -> Cluster:
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
     for _ in range(nodes - 1):
         cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()
@@ -152,15 +174,22 @@ def hashes() -> dict[str, str]:
     paths = [path for folder in FOLDERS for path in sorted(folder.rglob("*")) if path.is_file()]
     files = {str(path): path.read_bytes() for path in paths}
     contents = {
-        name: json.dumps(json.loads(content)["inputs"]).encode() if name.endswith("manifest.json") else content
+        name: json.dumps(json.loads(content)["inputs"]).encode()
+        if name.endswith("manifest.json")
+        else content
         for name, content in files.items()
     }
     return {name: sha256(content).hexdigest() for name, content in contents.items()}
 
 
 def report(what: str, files: dict[str, str], expected: dict[str, str]) -> int:
-    differing = sorted(name for name in files.keys() | expected.keys() if files.get(name) != expected.get(name))
-    print(f"{what}: {'differs: ' + ', '.join(differing) if differing else 'the same files'}", flush=True)
+    differing = sorted(
+        name for name in files.keys() | expected.keys() if files.get(name) != expected.get(name)
+    )
+    print(
+        f"{what}: {'differs: ' + ', '.join(differing) if differing else 'the same files'}",
+        flush=True,
+    )
     return len(differing)
 
 

@@ -2,9 +2,10 @@
 
     python bench/completion_kills.py --kills 64
 
-Two processes read the same questions with a scripted server on this machine. At a seeded moment one of them or both are killed
-(SIGKILL); then both run again, to the end. No completion that the cache held after the kill may be requested again; those in
-flight may be, as nobody has stored them. Both runs must end with the server's answers to all questions.
+Two processes read the same questions with a scripted server on this machine. At a seeded moment one
+of them or both are killed (SIGKILL); then both run again, to the end. No completion that the cache
+held after the kill may be requested again; those in flight may be, as nobody has stored them. Both
+runs must end with the server's answers to all questions.
 """
 
 import argparse
@@ -45,7 +46,9 @@ base_url = "{url}"
 def start(folder: Path, name: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "none"}
     command = [sys.executable, "-m", "ifqa", "read", name]
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
 
 
 def stored_prompts(folder: Path) -> set[str]:
@@ -56,7 +59,9 @@ def stored_prompts(folder: Path) -> set[str]:
     with closing(sqlite3.connect(path)) as connection:
         if not connection.execute("PRAGMA user_version").fetchone()[0]:
             return set()
-        records = [json.loads(record) for (record,) in connection.execute("SELECT record FROM completions")]
+        records = [
+            json.loads(record) for (record,) in connection.execute("SELECT record FROM completions")
+        ]
     return {record["request"]["messages"][-1][1] for record in records}
 
 
@@ -67,7 +72,9 @@ def kill_once(folder: Path, server: Server, seed: int) -> dict[str, object]:
     for name in ("first", "second"):
         path = folder / f"experiments/{name}.toml"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(EXPERIMENT.format(questions=QUESTIONS, concurrency=CONCURRENCY, url=server.url))
+        path.write_text(
+            EXPERIMENT.format(questions=QUESTIONS, concurrency=CONCURRENCY, url=server.url)
+        )
     at = draw.randint(1, QUESTIONS - 1)
     runs = [start(folder, name) for name in ("first", "second")]
     while server.requests < at and any(run.poll() is None for run in runs):
@@ -87,8 +94,13 @@ def kill_once(folder: Path, server: Server, seed: int) -> dict[str, object]:
         _, stderr = run.communicate()
         assert run.returncode == 0, stderr.decode()
     again = {prompt for prompt in stored if server.asked[prompt] > asked[prompt]}
-    predictions = [folder / f"experiments/{name}/read/predictions.jsonl" for name in ("first", "second")]
-    answers = [[json.loads(line)["answer"] for line in path.read_text().splitlines()] for path in predictions]
+    predictions = [
+        folder / f"experiments/{name}/read/predictions.jsonl" for name in ("first", "second")
+    ]
+    answers = [
+        [json.loads(line)["answer"] for line in path.read_text().splitlines()]
+        for path in predictions
+    ]
     return {
         "killed": len(victims),
         "stored at the kill": len(stored),
@@ -109,7 +121,9 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 counts = kill_once(Path(folder), server, seed)
             print(seed, counts, flush=True)
-            total += Counter({key: int(value) for key, value in counts.items() if isinstance(value, int)})
+            total += Counter(
+                {key: int(value) for key, value in counts.items() if isinstance(value, int)}
+            )
     print({"kills": options.kills, "questions of each run": QUESTIONS, **total})
     wrong = total["stored and asked again"] or total["right"] < options.kills
     sys.exit(bool(wrong))

@@ -1,12 +1,14 @@
-"""Measures which numeric answers the extractive reader can give: as a span of a gold passage, or computed.
+"""Measures which numeric answers the extractive reader can give: as a span of a gold passage, or
+computed.
 
     python bench/computed.py data/ifqa/full_split/train.json
     python bench/computed.py drop_contrast_sets_test.json[.xz]
 
-FILE has IfQA's layout, or that of DROP's contrast set (Gardner et al. 2020), whose questions with a number or date as the answer
-are used. Only questions of the subset `numeric` count. "Span": a span equals an answer by exact match. "Computed": a computed
-candidate does. "Both" may be a coincidence of the passage's numbers. "None" is out of reach. Candidates are the mean number of
-different computed answers in a passage. The first rule that fits gives the form:
+FILE has IfQA's layout, or that of DROP's contrast set (Gardner et al. 2020), whose questions with a
+number or date as the answer are used. Only questions of the subset `numeric` count. "Span": a span
+equals an answer by exact match. "Computed": a computed candidate does. "Both" may be a coincidence
+of the passage's numbers. "None" is out of reach. Candidates are the mean number of different
+computed answers in a passage. The first rule that fits gives the form:
 
     share           the question has a percentage, or a word such as "twice"
     time between    it asks how many days, weeks, months or years, how long or how old
@@ -39,12 +41,18 @@ QUESTION_FORMS = {
     "share": FACTORS,
     "time between": r"how many (?:\w+ )?(?:day|week|month|year)s|how long|how old|duration",
 }
-ANSWER_FORMS = {"date": MONTHS, "year": r"^(?:1\d|20)\d\ds?$|century", "ordinal": rf"^(?:\d+(?:st|nd|rd|th)|{NTHS})$"}
+ANSWER_FORMS = {
+    "date": MONTHS,
+    "year": r"^(?:1\d|20)\d\ds?$|century",
+    "ordinal": rf"^(?:\d+(?:st|nd|rd|th)|{NTHS})$",
+}
 SOURCES = ("span", "both", "computed", "none")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("file", type=Path)
     folder = minilm_folder()
     counts: Counter[tuple[str, str]] = Counter()
@@ -57,13 +65,20 @@ def main() -> None:
         passages += len(pairs)
         candidates += sum(len(computed(pair)) for pair in pairs)
     print(table(counts))
-    print(f"\n{candidates / max(passages, 1):.1f} computed candidates in each of {passages:,} passages")
+    print(
+        f"\n{candidates / max(passages, 1):.1f} computed candidates in "
+        f"each of {passages:,} passages"
+    )
 
 
 def questions(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
     if not path.exists():
         raise MissingInput(f"no {path}; wanted questions in IfQA's layout or DROP's")
-    with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as file:
+    with (
+        lzma.open(path, "rt", encoding="utf-8")
+        if path.suffix == ".xz"
+        else path.open(encoding="utf-8") as file
+    ):
         content = json.load(file)
     try:
         if isinstance(content, list):
@@ -89,7 +104,10 @@ def form(question: str, answers: list[str]) -> str:
         if re.search(pattern, question, re.IGNORECASE):
             return name
     for name, pattern in ANSWER_FORMS.items():
-        if any(re.search(pattern, answer.strip(), re.IGNORECASE if name == "ordinal" else 0) for answer in answers):
+        if any(
+            re.search(pattern, answer.strip(), re.IGNORECASE if name == "ordinal" else 0)
+            for answer in answers
+        ):
             return name
     return "amount"
 
@@ -114,9 +132,15 @@ def computed(pair: EncodedPair) -> set[str]:
 
 def table(counts: Counter[tuple[str, str]]) -> str:
     """A Markdown table with a row for each form."""
-    rows = {name: [counts[name, source] for source in SOURCES] for name in (*QUESTION_FORMS, *ANSWER_FORMS, "amount")}
+    rows = {
+        name: [counts[name, source] for source in SOURCES]
+        for name in (*QUESTION_FORMS, *ANSWER_FORMS, "amount")
+    }
     rows["all"] = [sum(column) for column in zip(*rows.values(), strict=True)]
-    lines = [f"| form | questions | {' | '.join(SOURCES)} | reached |", "|---|" + "---|" * (len(SOURCES) + 2)]
+    lines = [
+        f"| form | questions | {' | '.join(SOURCES)} | reached |",
+        "|---|" + "---|" * (len(SOURCES) + 2),
+    ]
     for name, row in rows.items():
         share = f"{100 * (1 - row[-1] / sum(row)):.1f}%" if sum(row) else "-"
         lines.append(f"| {name} | {sum(row)} | {' | '.join(map(str, row))} | {share} |")

@@ -1,13 +1,18 @@
-"""Derives reading questions by rule from others: without an answer in their passage, and with an answer to compute.
+"""Derives reading questions by rule from others: without an answer in their passage, and with an
+answer to compute.
 
-    python bench/derived_reading.py reading.jsonl --to derived.jsonl [--unanswerable N] [--arithmetic N] ...
+    python bench/derived_reading.py reading.jsonl --to derived.jsonl [--unanswerable N] \
+        [--arithmetic N] ...
 
-`reading.jsonl` is as `bench/reading_files.py` writes it. The rows have its layout, for `ifqa train extractive --reading`.
+`reading.jsonl` is as `bench/reading_files.py` writes it. The rows have its layout, for `ifqa train
+extractive --reading`.
 
-- Unanswerable (no answers, as in SQuAD 2.0): half of the questions have their context less the sentences that have an answer. The
-  others have a context like the question by TF-IDF, drawn from the best three among those without an answer's words.
-- Arithmetic: a question whose answer is a number, date or ordinal, and a supposition that changes it: "If it had happened three
-  years later, when would ...?" The answer comes from the reader's own rules, and the step from a seeded draw.
+- Unanswerable (no answers, as in SQuAD 2.0): half of the questions have their context less the
+  sentences that have an answer. The others have a context like the question by TF-IDF, drawn from
+  the best three among those without an answer's words.
+- Arithmetic: a question whose answer is a number, date or ordinal, and a supposition that changes
+  it: "If it had happened three years later, when would ...?" The answer comes from the reader's own
+  rules, and the step from a seeded draw.
 - Incomputable: such questions with the passages of the first kind.
 - Plain: questions as they are, so that the training does not unlearn them.
 """
@@ -29,7 +34,8 @@ from ifqa.storage.files import read_jsonl, write_jsonl
 logger = logging.getLogger(__name__)
 
 Row = dict[str, Any]
-COUNTS = {"unanswerable": 12_000, "arithmetic": 8_000, "incomputable": 2_500, "plain": 6_000}  # most of each kind
+# Most of each kind
+COUNTS = {"unanswerable": 12_000, "arithmetic": 8_000, "incomputable": 2_500, "plain": 6_000}
 FEWEST_WORDS = 25  # of a context that lost sentences
 NEAREST = 3  # contexts to draw from
 WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
@@ -57,14 +63,33 @@ PLACE = (
     ("{} fewer had come before it", "it had been {} higher"),
 )
 COUNT = (
-    ("there had been {} more {n}", "{} more {n} had been counted", "the number of {n} had been {} higher",
-     "{} {n} had been added", "{} additional {n} had joined"),
-    ("there had been {} fewer {n}", "{} of the {n} had not been there", "the number of {n} had been {} lower",
-     "{} {n} had been lost"),
-)  # fmt: skip
+    (
+        "there had been {} more {n}",
+        "{} more {n} had been counted",
+        "the number of {n} had been {} higher",
+        "{} {n} had been added",
+        "{} additional {n} had joined",
+    ),
+    (
+        "there had been {} fewer {n}",
+        "{} of the {n} had not been there",
+        "the number of {n} had been {} lower",
+        "{} {n} had been lost",
+    ),
+)
 AMOUNT = (
-    ("it had been {} more", "the figure had been {} higher", "{} had been added", "it had risen by a further {}"),
-    ("it had been {} less", "the figure had been {} lower", "{} had been taken away", "it had been cut by {}"),
+    (
+        "it had been {} more",
+        "the figure had been {} higher",
+        "{} had been added",
+        "it had risen by a further {}",
+    ),
+    (
+        "it had been {} less",
+        "the figure had been {} lower",
+        "{} had been taken away",
+        "it had been cut by {}",
+    ),
 )
 TIMES = ("twice as large", "doubled", "halved", "three times as large", "half as large")
 #: Unit of a moment -> units of its steps, with the largest step.
@@ -76,24 +101,32 @@ MOMENT_STEPS = {
 }
 _NOUN = re.compile(r"\bhow many ((?:[a-z]+ )?[a-z]+s)\b(?! of\b)", re.IGNORECASE)
 _NUMERIC = re.compile(
-    r"\b(?:how (?:many|much|long|old|far|high|tall|deep|wide|big|large|fast|hot|cold|heavy)|when|years?|dates?|months?"
-    r"|century|decade|per ?cent|percentage|age|price|costs?|budget|salary|population|number|amount|size|length|height|distance"
+    r"\b(?:how (?:many|much|long|old|far|high|tall|deep|wide|big|large|fast|hot|cold|heavy)"
+    r"|when|years?|dates?|months?"
+    r"|century|decade|per ?cent|percentage|age|price|costs?|budget|salary|population|number"
+    r"|amount|size|length|height|distance"
     r"|weight|speed|rank|ranked|place|position|score|points|rate|temperature|capacity|area)\b",
     re.IGNORECASE,
 )
 _DID = re.compile(
-    r"\b(when|(?:in )?(?:what|which) (?:year|month|date|century)|how (?:many|much|long) ?(?:[a-z]+ ){0,2}?) did\b",
+    r"\b(when|(?:in )?(?:what|which) (?:year|month|date|century)"
+    r"|how (?:many|much|long) ?(?:[a-z]+ ){0,2}?) did\b",
     re.IGNORECASE,
 )
-_LOWER = ("in", "on", "what", "when", "how", "which", "by", "at", "for")  # first words of a question that are no names
+# First words of a question that are no names
+_LOWER = ("in", "on", "what", "when", "how", "which", "by", "at", "for")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("reading", type=Path)
     parser.add_argument("--to", type=Path, required=True, help="a .jsonl file")
     for kind, count in COUNTS.items():
-        parser.add_argument(f"--{kind}", type=int, default=count, help="most questions of this kind")
+        parser.add_argument(
+            f"--{kind}", type=int, default=count, help="most questions of this kind"
+        )
     parser.add_argument("--seed", type=int, default=0, help="of the draws")
     arguments = parser.parse_args()
     rows = [row for _, row in read_jsonl(arguments.reading)]
@@ -108,7 +141,9 @@ def main() -> None:
         if question:
             kinds["arithmetic"].append({**row, "question": question, "answers": [answer]})
         if lacking and question:
-            kinds["incomputable"].append({**row, "question": question, "context": lacking, "answers": []})
+            kinds["incomputable"].append(
+                {**row, "question": question, "context": lacking, "answers": []}
+            )
     derived: list[Row] = []
     for kind, candidates in kinds.items():
         chosen = draw.sample(candidates, min(getattr(arguments, kind), len(candidates)))
@@ -117,10 +152,16 @@ def main() -> None:
     write_jsonl(arguments.to, derived)
 
 
-def passage_without_answer(row: Row, contexts: Sequence[str], draw: random.Random, cut: bool) -> str:
-    """A passage that lacks the answer: the question's own without some sentences if `cut`, or another; empty for none."""
+def passage_without_answer(
+    row: Row, contexts: Sequence[str], draw: random.Random, cut: bool
+) -> str:
+    """A passage that lacks the answer: the question's own without some sentences if `cut`, or
+    another; empty for none.
+    """
     forms = [f" {normalize(answer)} " for answer in row["answers"]]
-    rest = "".join(text for text in split_sentences(row["context"]) if not has_form(text, forms)).strip()
+    rest = "".join(
+        text for text in split_sentences(row["context"]) if not has_form(text, forms)
+    ).strip()
     if cut and len(rest.split()) >= FEWEST_WORDS and not has_form(rest, forms):
         return rest
     if row["source"] == "nq-swap":  # another context may be the same passage with another answer
@@ -152,12 +193,19 @@ def nearest_contexts(rows: Sequence[Row]) -> Iterator[list[str]]:
 
 
 def suppose(row: Row, draw: random.Random) -> tuple[str, str]:
-    """The question with a supposition that moves its answer, and that answer; empty unless it is a single number."""
+    """The question with a supposition that moves its answer, and that answer.
+
+    Empty unless it is a single number.
+    """
     question = row["question"]
     context = row["context"]
     answer = row["answers"][0]
     start = context.find(answer)
-    inside = [number for number in find_numbers(context) if start <= number.start and number.end <= start + len(answer)]
+    inside = [
+        number
+        for number in find_numbers(context)
+        if start <= number.start and number.end <= start + len(answer)
+    ]
     if (
         len(inside) != 1
         or start < 0
@@ -170,7 +218,11 @@ def suppose(row: Row, draw: random.Random) -> tuple[str, str]:
         if change := draw_step(inside[0], question, draw):
             supposition, operation = change
             text, (first, last) = phrase(supposition, question, draw)
-            steps = [step for step in find_numbers(text, in_question=True) if first <= step.start and step.end <= last]
+            steps = [
+                step
+                for step in find_numbers(text, in_question=True)
+                if first <= step.start and step.end <= last
+            ]
             answers = {compute_answers(inside[0], step, text)[operation] for step in steps}
             if len(texts := [each for each in answers if each]) == 1:
                 return text, texts[0]
@@ -178,7 +230,9 @@ def suppose(row: Row, draw: random.Random) -> tuple[str, str]:
 
 
 def draw_step(number: Number, question: str, draw: random.Random) -> tuple[str, int] | None:
-    """A supposition, and the place of its result in `compute_answers`: 0 for a sum or a product, 1 for a difference."""
+    """A supposition, and the place of its result in `compute_answers`: 0 for a sum or a product, 1
+    for a difference.
+    """
     unit = number.unit.rstrip("?")
     side = 0 if draw.random() < 0.55 else 1
     if unit in MOMENT_STEPS:
@@ -196,7 +250,9 @@ def draw_step(number: Number, question: str, draw: random.Random) -> tuple[str, 
     if side == 1 and step >= number.value:
         return None
     if unit == "%":
-        return draw.choice(AMOUNT[side]).format(f"{step}%" if draw.random() < 0.5 else f"{step} percent"), side
+        return draw.choice(AMOUNT[side]).format(
+            f"{step}%" if draw.random() < 0.5 else f"{step} percent"
+        ), side
     if unit in SCALES:
         return draw.choice(AMOUNT[side]).format(f"{number.before}{step} {unit}"), side
     if unit:
@@ -221,7 +277,10 @@ def spell(count: int, draw: random.Random) -> str:
 
 
 def phrase(supposition: str, question: str, draw: random.Random) -> tuple[str, tuple[int, int]]:
-    """The question under the supposition, and where that stands; verbs mostly stay as they are, because they are hard to turn."""
+    """The question under the supposition, and where that stands.
+
+    Verbs mostly stay as they are, because they are hard to turn.
+    """
     question = _DID.sub(lambda match: f"{match[1]} would", question, count=1)
     if draw.random() < 0.2:
         main = question.rstrip("?. ")
@@ -230,7 +289,10 @@ def phrase(supposition: str, question: str, draw: random.Random) -> tuple[str, t
     if supposition.startswith(("it had ", "this had ")) and draw.random() < 0.25:
         clause = f"Had {supposition.replace(' had ', ' ', 1)}"
     lower = question.split(" ", 1)[0].lower() in _LOWER
-    return f"{clause}, {question[0].lower() if lower else question[0]}{question[1:]}", (0, len(clause))
+    return f"{clause}, {question[0].lower() if lower else question[0]}{question[1:]}", (
+        0,
+        len(clause),
+    )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""Measures encoding speed against sentence-transformers' `encode`, and gold recall in each precision.
+"""Measures encoding speed against sentence-transformers' `encode`, and gold recall in each
+precision.
 
-    python bench/encoding.py speed CORPUS [--model NAME] [--passages 1000] [--rounds 3] [--peak TFLOPS]
+    python bench/encoding.py speed CORPUS [--model NAME] [--passages 1000] [--rounds 3] \
+        [--peak TFLOPS]
     python bench/encoding.py recall CORPUS [--split full-dev] [--precisions float32 bfloat16]
 
-`speed` times `SentenceTransformer(model).encode(texts)` with its defaults (float32, batches of 32) and ours in each
-precision, in turns, on the same passages of a built corpus. The best round of each counts. FLOPs are 2 x parameters x
-tokens (without the embeddings) + attention's 4 x layers x tokens x length x width; `--peak` gives the share of a chip's
-peak. `recall` encodes the whole corpus in each precision and prints gold recall of exact search, with p against float32.
+`speed` times `SentenceTransformer(model).encode(texts)` with its defaults (float32, batches of 32)
+and ours in each precision, in turns, on the same passages of a built corpus. The best round of each
+counts. FLOPs are 2 x parameters x tokens (without the embeddings) + attention's 4 x layers x tokens
+x length x width; `--peak` gives the share of a chip's peak. `recall` encodes the whole corpus in
+each precision and prints gold recall of exact search, with p against float32.
 """
 
 import argparse
@@ -28,7 +31,9 @@ CUTOFFS = (1, 5, 20)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=["speed", "recall"])
     parser.add_argument("corpus")
     parser.add_argument("--model", default=MINILM)
@@ -53,10 +58,18 @@ def speed(passages: list[Passage], arguments: argparse.Namespace) -> None:
     encoders = _encoders(arguments)
     device = next(iter(encoders.values())).device
     plain = SentenceTransformer(str(model_folder(arguments.model)), device=device)
-    ways: dict[str, Callable[[], Any]] = {"sentence-transformers": lambda: plain.encode(texts, show_progress_bar=False)}
-    ways |= {name: lambda encoder=encoder: encoder.encode_passages(chosen) for name, encoder in encoders.items()}
+    ways: dict[str, Callable[[], Any]] = {
+        "sentence-transformers": lambda: plain.encode(texts, show_progress_bar=False)
+    }
+    ways |= {
+        name: lambda encoder=encoder: encoder.encode_passages(chosen)
+        for name, encoder in encoders.items()
+    }
     best = dict.fromkeys(ways, float("inf"))
-    for encoder in (plain.encode(texts[:64]), *(encoder.encode_passages(chosen[:64]) for encoder in encoders.values())):
+    for encoder in (
+        plain.encode(texts[:64]),
+        *(encoder.encode_passages(chosen[:64]) for encoder in encoders.values()),
+    ):
         assert len(encoder) == min(64, len(texts))
     for _ in range(arguments.rounds):
         for name, run in ways.items():
@@ -66,11 +79,27 @@ def speed(passages: list[Passage], arguments: argparse.Namespace) -> None:
     tokens = plain.tokenizer(texts, truncation=True, max_length=plain.max_seq_length)
     lengths = list(map(len, tokens["input_ids"]))
     flops = _flops(plain, lengths)
-    print(f"{len(texts):,} passages, {sum(lengths):,} tokens, {device}, best of {arguments.rounds} rounds")
+    print(
+        f"{len(texts):,} passages, {sum(lengths):,} tokens, {device}, best of "
+        f"{arguments.rounds} rounds"
+    )
     for name, seconds in best.items():
-        line = f"{name:22} {len(texts) / seconds:10.1f} passages/s {sum(lengths) / seconds:12,.0f} tokens/s "
-        line += f"{best['sentence-transformers'] / seconds:6.2f} x {flops / seconds / 1e12:8.3f} TFLOP/s"
-        print(line + (f" {flops / seconds / 1e10 / arguments.peak:6.1f} % of peak" if arguments.peak else ""))
+        line = (
+            f"{name:22} {len(texts) / seconds:10.1f} passages/s "
+            f"{sum(lengths) / seconds:12,.0f} tokens/s "
+        )
+        line += (
+            f"{best['sentence-transformers'] / seconds:6.2f} x "
+            f"{flops / seconds / 1e12:8.3f} TFLOP/s"
+        )
+        print(
+            line
+            + (
+                f" {flops / seconds / 1e10 / arguments.peak:6.1f} % of peak"
+                if arguments.peak
+                else ""
+            )
+        )
 
 
 def recall(passages: list[Passage], arguments: argparse.Namespace) -> None:
@@ -89,7 +118,10 @@ def recall(passages: list[Passage], arguments: argparse.Namespace) -> None:
                 values[k].append(measures[f"gold_any@{k}"])
         first = first or values
         means = {k: 100 * sum(values[k]) / len(questions) for k in CUTOFFS}
-        cells = [f"@{k} {means[k]:.2f} (p {paired_randomization(values[k], first[k]):.2f})" for k in CUTOFFS]
+        cells = [
+            f"@{k} {means[k]:.2f} (p {paired_randomization(values[k], first[k]):.2f})"
+            for k in CUTOFFS
+        ]
         print(f"{name:10} {'  '.join(cells)}", flush=True)
 
 

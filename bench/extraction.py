@@ -1,12 +1,13 @@
-"""Compares ifqa's text of files with two independent readers per kind: sentences that it loses or adds.
+"""Compares ifqa's text of files with two independent readers per kind: sentences that it loses or
+adds.
 
 Usage: python bench/extraction.py FOLDER [--show N]
 
-FOLDER holds a folder for each kind (`md`, `html`, `docx` and the other keys of READERS) with files of that kind.
-`--gather` fills it with installed files: Debian's /usr/share/doc and the packages of this environment. A row of a table counts
-as a sentence. It needs pandoc and pdftotext (Debian: pandoc, poppler-utils), and
-`pip install beautifulsoup4 docutils ebooklib mail-parser markdown nbformat odfpy pandas pdfminer.six python-calamine
-python-docx python-pptx`.
+FOLDER holds a folder for each kind (`md`, `html`, `docx` and the other keys of READERS) with files
+of that kind. `--gather` fills it with installed files: Debian's /usr/share/doc and the packages of
+this environment. A row of a table counts as a sentence. It needs pandoc and pdftotext (Debian:
+pandoc, poppler-utils), and `pip install beautifulsoup4 docutils ebooklib mail-parser markdown
+nbformat odfpy pandas pdfminer.six python-calamine python-docx python-pptx`.
 """
 
 import argparse
@@ -32,11 +33,16 @@ MIN_WORDS = 4  # of a sentence that counts
 
 def pandoc(kind: str) -> Callable[[Path], str]:
     def read(path: Path) -> str:
-        """The text of pandoc's HTML, with a line for each paragraph and cell, without the numbers of notes."""
+        """The text of pandoc's HTML, with a line for each paragraph and cell, without the numbers
+        of notes.
+        """
         from bs4 import BeautifulSoup
 
         command = ["pandoc", "--from", kind, "--to", "html", "--wrap", "none", str(path)]
-        soup = BeautifulSoup(subprocess.run(command, capture_output=True, text=True, check=True).stdout, "html.parser")
+        soup = BeautifulSoup(
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout,
+            "html.parser",
+        )
         for number in soup.select(".footnote-ref, .footnote-back"):
             number.decompose()
         for line_break in soup("br"):
@@ -54,7 +60,9 @@ def from_html(page: str | bytes) -> str:
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(page, "html.parser")
-    for element in soup("nav header footer aside form button script style template noscript".split()):
+    for element in soup(
+        "nav header footer aside form button script style template noscript".split()
+    ):
         element.decompose()
     return (soup.find("main") or soup).get_text("\n")
 
@@ -78,7 +86,9 @@ def python_pptx(path: Path) -> str:
     for shape in waiting:
         waiting += shape.shapes if shape.shape_type == 6 else []  # a group
         texts += [shape.text_frame.text] if shape.has_text_frame else []
-        texts += [cell.text for row in shape.table.rows for cell in row.cells] if shape.has_table else []
+        texts += (
+            [cell.text for row in shape.table.rows for cell in row.cells] if shape.has_table else []
+        )
     return "\n".join(texts).replace("\v", " ")
 
 
@@ -87,7 +97,11 @@ def odfpy(path: Path) -> str:
     from odf.opendocument import load
 
     body = load(str(path)).body
-    return "\n".join(teletype.extractText(part) for kind in (text.P, text.H) for part in body.getElementsByType(kind))
+    return "\n".join(
+        teletype.extractText(part)
+        for kind in (text.P, text.H)
+        for part in body.getElementsByType(kind)
+    )
 
 
 def calamine(path: Path) -> str:
@@ -95,7 +109,9 @@ def calamine(path: Path) -> str:
 
     book = CalamineWorkbook.from_path(str(path))
     sheets = [book.get_sheet_by_name(name).to_python() for name in book.sheet_names]
-    return "\n".join(" ".join(str(cell).split()) for sheet in sheets for row in sheet for cell in row)
+    return "\n".join(
+        " ".join(str(cell).split()) for sheet in sheets for row in sheet for cell in row
+    )
 
 
 def mail_parser(path: Path) -> str:
@@ -111,7 +127,10 @@ def notebook(path: Path) -> str:
     import nbformat
 
     cells = nbformat.read(path, as_version=4).cells
-    return "\n".join(from_markdown(cell.source) if cell.cell_type == "markdown" else cell.source for cell in cells)
+    return "\n".join(
+        from_markdown(cell.source) if cell.cell_type == "markdown" else cell.source
+        for cell in cells
+    )
 
 
 def python_markdown(path: Path) -> str:
@@ -140,7 +159,9 @@ def docutils_text(path: Path) -> str:
 
 
 def pdftotext(path: Path) -> str:
-    return subprocess.run(["pdftotext", str(path), "-"], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        ["pdftotext", str(path), "-"], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def pdfminer(path: Path) -> str:
@@ -156,16 +177,25 @@ def ebooklib(path: Path) -> str:
 
     book = read_epub(str(path), {"ignore_ncx": True})
     parts = [book.get_item_with_id(name) for name, _ in book.spine]
-    soups = [BeautifulSoup(part.content, "html.parser") for part in parts if part and not isinstance(part, EpubNav)]
+    soups = [
+        BeautifulSoup(part.content, "html.parser")
+        for part in parts
+        if part and not isinstance(part, EpubNav)
+    ]
     return "\n".join(element.get_text("\n") for soup in soups for element in soup.find_all("body"))
 
 
 def rows(table: Iterable[Sequence[str]]) -> str:
-    """A table with a row as a sentence: "name cell name cell ..." without the title, which is the row's heading."""
+    """A table with a row as a sentence: "name cell name cell ..." without the title, which is the
+    row's heading.
+    """
     names, *below = ([cell.strip() for cell in row] for row in table)
     columns = [name or f"column {place}" for place, name in enumerate(names, start=1)]
     pairs = (zip(columns, row, strict=False) for row in below)
-    texts = (" ".join(f"{name} {cell}" for name, cell in row if cell and name.lower() != "title") for row in pairs)
+    texts = (
+        " ".join(f"{name} {cell}" for name, cell in row if cell and name.lower() != "title")
+        for row in pairs
+    )
     return "\n".join(map(words, texts))
 
 
@@ -208,7 +238,9 @@ READERS: dict[str, dict[str, Callable[[Path], str]]] = {
 
 
 def words(text: str) -> str:
-    """The lower-case letters and digits of a text, without accents, which PDF readers separate from their letters."""
+    """The lower-case letters and digits of a text, without accents, which PDF readers separate from
+    their letters.
+    """
     plain_letters = re.sub(r"[\u02b0-\u036f]", "", normalize("NFKD", text.casefold()))
     return " ".join(re.findall(r"[^\W_]+", plain_letters))
 
@@ -227,13 +259,22 @@ def missing_sentences(sentences: Iterable[str], text: str) -> list[str]:
 
 @cache
 def ours(path: Path) -> str:
-    request = {"name": path.name, "suffix": path.suffix.lower(), "words": 10**9, "overlap": 0, "columns": []}
+    request = {
+        "name": path.name,
+        "suffix": path.suffix.lower(),
+        "words": 10**9,
+        "overlap": 0,
+        "columns": [],
+    }
     _, lines = read_request(request, path.read_bytes())
     return "\n".join(json.loads(line)["contents"] for line in lines.splitlines())
 
 
 def compare(folder: Path, show: int, kinds: list[str]) -> None:
-    print("| kind | files | reader | its sentences | lost | recall | ours not in it |\n|---|---|---|---|---|---|---|")
+    print(
+        "| kind | files | reader | its sentences | lost | recall | ours not in it "
+        "|\n|---|---|---|---|---|---|---|"
+    )
     for kind, readers in ((kind, READERS[kind]) for kind in kinds):
         files = sorted(path for path in (folder / kind).glob("*") if path.is_file())[:MAX_FILES]
         for name, read in readers.items():
@@ -243,13 +284,21 @@ def compare(folder: Path, show: int, kinds: list[str]) -> None:
                 try:
                     text = ours(path)
                     their_text = read(path)
-                except (UnreadableFile, subprocess.CalledProcessError, csv.Error, KeyError, ValueError) as error:
+                except (
+                    UnreadableFile,
+                    subprocess.CalledProcessError,
+                    csv.Error,
+                    KeyError,
+                    ValueError,
+                ) as error:
                     print(f"  {path}: {error}", file=sys.stderr)
                     continue
                 count += 1
                 reference = list(sentences(their_text))
                 our_sentences = list(sentences(text))
-                lost += [(path.name, sentence) for sentence in missing_sentences(reference, words(text))]
+                lost += [
+                    (path.name, sentence) for sentence in missing_sentences(reference, words(text))
+                ]
                 total = total + len(reference)
                 our_total = our_total + len(our_sentences)
                 added += len(missing_sentences(our_sentences, words(their_text)))
@@ -281,7 +330,9 @@ def gather(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--gather", action="store_true")
     parser.add_argument("--show", type=int, default=0)

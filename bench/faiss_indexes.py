@@ -3,10 +3,11 @@
     python bench/faiss_indexes.py recall CORPUS [--index dense] [--split full-dev] [--factories ...]
     python bench/faiss_indexes.py memory [--vectors 1000000] [--dimension 384] [--factories ...]
 
-`recall` builds each index over the vectors of a built dense index, searches it for the split's questions, and prints gold
-recall, the difference from exact search with its p, and the size. `memory` builds each index over random vectors and
-searches 100 queries, each step in its own process. It prints the peak of resident memory above that after the imports, and the
-estimate of `ifqa.retrieval.vectors.vector_index` (twice a part; the whole). Linux only.
+`recall` builds each index over the vectors of a built dense index, searches it for the split's
+questions, and prints gold recall, the difference from exact search with its p, and the size.
+`memory` builds each index over random vectors and searches 100 queries, each step in its own
+process. It prints the peak of resident memory above that after the imports, and the estimate of
+`ifqa.retrieval.vectors.vector_index` (twice a part; the whole). Linux only.
 """
 
 import argparse
@@ -24,7 +25,13 @@ import numpy as np
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.plugins import open_benchmark
 from ifqa.retrieval.dense import Dense
-from ifqa.retrieval.vectors.vector_index import PART_VECTORS, FaissIndex, FlatIndex, build_index, estimate_bytes
+from ifqa.retrieval.vectors.vector_index import (
+    PART_VECTORS,
+    FaissIndex,
+    FlatIndex,
+    build_index,
+    estimate_bytes,
+)
 from ifqa.retrieval.vectors.vector_store import Shards, ShardWriter
 from ifqa.scoring.per_question import score_ranking
 from ifqa.scoring.statistics import paired_randomization
@@ -52,7 +59,9 @@ print(json.dumps({"peak": peak() - before}))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=["recall", "memory"])
     parser.add_argument("corpus", nargs="?")
     parser.add_argument("--index", default="dense")
@@ -79,7 +88,10 @@ def recall(arguments: argparse.Namespace) -> None:
         seconds = time.perf_counter() - started
         values: dict[int, list[float]] = {k: [] for k in CUTOFFS}
         for question, ranking in zip(questions, rows.tolist(), strict=True):
-            texts = [passage.text for passage in store.get(vectors.ids([row for row in ranking if row >= 0]))]
+            texts = [
+                passage.text
+                for passage in store.get(vectors.ids([row for row in ranking if row >= 0]))
+            ]
             scores = score_ranking(question, texts, CUTOFFS)
             for k in CUTOFFS:
                 values[k].append(scores[f"gold_any@{k}"])
@@ -89,7 +101,10 @@ def recall(arguments: argparse.Namespace) -> None:
     share = {k: 100 * sum(values) / len(questions) for k, values in exact.items()}
     print(f"{shape[0]:,} vectors of {shape[1]}; {len(questions)} questions")
     cells = "  ".join(f"@{k} {share[k]:5.2f}" for k in CUTOFFS)
-    print(f"{'exact':20} {2 * shape[0] * shape[1] / 1e6:8.1f} MB          search {seconds:6.2f} s  {cells}")
+    print(
+        f"{'exact':20} {2 * shape[0] * shape[1] / 1e6:8.1f} MB          "
+        f"search {seconds:6.2f} s  {cells}"
+    )
     for factory in arguments.factories:
         with tempfile.TemporaryDirectory() as name:
             started = time.perf_counter()
@@ -99,7 +114,9 @@ def recall(arguments: argparse.Namespace) -> None:
         differences = {k: 100 * sum(values[k]) / len(questions) - share[k] for k in CUTOFFS}
         ps = {k: paired_randomization(values[k], exact[k]) for k in CUTOFFS}
         cells = "  ".join(f"@{k} {differences[k]:+5.2f} (p {ps[k]:.2f})" for k in CUTOFFS)
-        same = float(np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(rows, exact_rows, strict=True)]))
+        same = float(
+            np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(rows, exact_rows, strict=True)])
+        )
         size = f"{facts['bytes'] / 1e6:8.1f} MB  build {built:6.1f} s  search {seconds:6.2f} s"
         print(f"{factory:20} {size}  {cells}  {same:.1%} of exact's first 20", flush=True)
 
@@ -113,13 +130,16 @@ def memory(arguments: argparse.Namespace) -> None:
         for factory in arguments.factories:
             index = Path(name) / "index"
             index.mkdir()
-            part = estimate_bytes(factory, min(PART_VECTORS, arguments.vectors), arguments.dimension)
+            part = estimate_bytes(
+                factory, min(PART_VECTORS, arguments.vectors), arguments.dimension
+            )
             whole = estimate_bytes(factory, arguments.vectors, arguments.dimension)
             cells = []
             for step, estimate in {"build": 2 * part, "search": whole}.items():
                 peak = run(step, folder, index, factory)
                 cells.append(
-                    f"{step} {peak / 1e6:8.0f} MB, estimated {estimate / 1e6:8.0f} MB ({estimate / peak - 1:+.0%})"
+                    f"{step} {peak / 1e6:8.0f} MB, estimated {estimate / 1e6:8.0f} MB "
+                    f"({estimate / peak - 1:+.0%})"
                 )
             print(f"{factory:20} {'  '.join(cells)}", flush=True)
             shutil.rmtree(index)
@@ -133,7 +153,12 @@ def write_random(folder: Path, count: int, dimension: int) -> None:
         rows = draw.standard_normal((min(4096, count - start), dimension)).astype(np.float32)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         keys[number] = "random"
-        writer.add(number, "random", [f"p{start + row}" for row in range(len(rows))], rows.astype(np.float16))
+        writer.add(
+            number,
+            "random",
+            [f"p{start + row}" for row in range(len(rows))],
+            rows.astype(np.float16),
+        )
     writer.finish(keys)
 
 

@@ -1,6 +1,8 @@
-"""Writes a T5 with random weights and a tokenizer trained on a corpus, to train Fusion-in-Decoder offline.
+"""Writes a T5 with random weights and a tokenizer trained on a corpus, to train Fusion-in-Decoder
+offline.
 
-    python bench/fid_scratch.py CORPUS FOLDER [--shape tiny|small|base] [--vocabulary 8000] [--seed 0]
+    python bench/fid_scratch.py CORPUS FOLDER [--shape tiny|small|base] [--vocabulary 8000] \
+        [--seed 0]
     ifqa train fid --set model=FOLDER --set passages=5 --to models/fid-scratch
 
 It learns language only from the training questions, so its scores only show that the code works.
@@ -25,12 +27,16 @@ SHAPES = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("corpus")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--shape", choices=SHAPES, default="tiny")
     parser.add_argument("--vocabulary", type=int, default=8000)
-    parser.add_argument("--passages", type=int, default=20_000, help="passages to train the tokenizer on")
+    parser.add_argument(
+        "--passages", type=int, default=20_000, help="passages to train the tokenizer on"
+    )
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     passages = list(PassageStore(Path("indexes") / arguments.corpus / "passages"))
@@ -38,13 +44,19 @@ def main() -> None:
     unigram = Tokenizer(models.Unigram())
     unigram.pre_tokenizer = pre_tokenizers.Metaspace()
     special = ["<pad>", "</s>", "<unk>"]
-    texts = (f"question: title: {passage.title} context: {passage.text}" for passage in passages[::step])
-    trainer = trainers.UnigramTrainer(vocab_size=arguments.vocabulary, special_tokens=special, unk_token="<unk>")
+    texts = (
+        f"question: title: {passage.title} context: {passage.text}" for passage in passages[::step]
+    )
+    trainer = trainers.UnigramTrainer(
+        vocab_size=arguments.vocabulary, special_tokens=special, unk_token="<unk>"
+    )
     unigram.train_from_iterator(texts, trainer)
     vocabulary = json.loads(unigram.to_str())["model"]["vocab"]
     tokenizer = T5Tokenizer(vocab=[(piece, score) for piece, score in vocabulary], extra_ids=0)
     torch.manual_seed(arguments.seed)
-    config = T5Config(vocab_size=len(tokenizer), decoder_start_token_id=0, **SHAPES[arguments.shape])
+    config = T5Config(
+        vocab_size=len(tokenizer), decoder_start_token_id=0, **SHAPES[arguments.shape]
+    )
     model = FusionInDecoder(config)
     model.save_pretrained(arguments.folder)
     tokenizer.save_pretrained(arguments.folder)

@@ -1,4 +1,5 @@
-"""Ways of reading with Fusion-in-Decoder, from the original to ours, on random weights and inputs, and their FLOPs.
+"""Ways of reading with Fusion-in-Decoder, from the original to ours, on random weights and inputs,
+and their FLOPs.
 
 `fid.py` measures them and explains the terms.
 """
@@ -31,16 +32,22 @@ from ifqa.reading.t5.fusion_in_decoder import (
 
 LENGTH = 250  # tokens that a passage is padded to
 SHAPES = {  # T5 version 1: d_model, d_ff, layers, heads of 64
-    "tiny": (32, 64, 2, 2), "small": (512, 2048, 6, 8), "base": (768, 3072, 12, 12), "large": (1024, 4096, 24, 16),
-}  # fmt: skip
+    "tiny": (32, 64, 2, 2),
+    "small": (512, 2048, 6, 8),
+    "base": (768, 3072, 12, 12),
+    "large": (1024, 4096, 24, 16),
+}
 VOCABULARY = 32128
-NEVER = VOCABULARY  # an id outside the vocabulary ends an answer, so no answer ends early and all ways do equal work
+# An id outside the vocabulary ends an answer, so no answer ends early and all ways do equal work
+NEVER = VOCABULARY
 BATCHES = (4, 16, 64)  # numbers of questions at a time; the best counts
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Questions with the same number of passages: token ids and mask on the CPU, [passages, longest]."""
+    """Questions with the same number of passages: token ids and mask on the CPU, [passages,
+    longest].
+    """
 
     ids: torch.Tensor
     mask: torch.Tensor
@@ -57,7 +64,10 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Way:
-    """A way of reading: `run(model, inputs, at_a_time, tokens, limits)` gives the answers' tokens; with `scores`, scores too."""
+    """A way of reading: `run(model, inputs, at_a_time, tokens, limits)` gives the answers' tokens.
+
+    With `scores`, scores too.
+    """
 
     name: str
     run: Callable[..., Any]
@@ -68,19 +78,36 @@ class Way:
 
 
 def original(
-    model: Any, inputs: Inputs, at_a_time: int, tokens: int, _: BatchLimits, *, length: int = LENGTH, drop: bool = False,
+    model: Any,
+    inputs: Inputs,
+    at_a_time: int,
+    tokens: int,
+    _: BatchLimits,
+    *,
+    length: int = LENGTH,
+    drop: bool = False,
     scores: bool = False,
-) -> list[Any]:  # fmt: skip
-    """FiD's method; `length` 0 pads to the longest passage, `drop` drops the padding before the decoder."""
+) -> list[Any]:
+    """FiD's method.
+
+    `length` 0 pads to the longest passage, `drop` drops the padding before the decoder.
+    """
     answers: list[Any] = []
     config: Any = GenerationConfig(
-        max_new_tokens=tokens, do_sample=False, use_cache=True, decoder_start_token_id=0, pad_token_id=0,
-        output_logits=scores, return_dict_in_generate=True,
-    )  # fmt: skip
+        max_new_tokens=tokens,
+        do_sample=False,
+        use_cache=True,
+        decoder_start_token_id=0,
+        pad_token_id=0,
+        output_logits=scores,
+        return_dict_in_generate=True,
+    )
     for first in range(0, inputs.questions, at_a_time):
         part = inputs.part(first, at_a_time)
         size = length or int(part.mask.sum(1).max())
-        ids, mask = (pad(rows, (0, size - rows.shape[1])).to(model.device) for rows in (part.ids, part.mask))
+        ids, mask = (
+            pad(rows, (0, size - rows.shape[1])).to(model.device) for rows in (part.ids, part.mask)
+        )
         hidden = model.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
         if drop:
             hidden, mask = fuse_passages(hidden, mask, [part.per_question] * part.questions)
@@ -88,10 +115,16 @@ def original(
             hidden = hidden.view(part.questions, -1, hidden.shape[-1])
             mask = mask.view(part.questions, -1)
         encoded = BaseModelOutput(last_hidden_state=hidden)
-        output = model.generate(encoder_outputs=encoded, attention_mask=mask, generation_config=config)
+        output = model.generate(
+            encoder_outputs=encoded, attention_mask=mask, generation_config=config
+        )
         generated = output.sequences[:, 1:]
         if scores:
-            steps = torch.stack(output.logits, 1).log_softmax(-1).gather(2, generated[..., None])[..., 0]
+            steps = (
+                torch.stack(output.logits, 1)
+                .log_softmax(-1)
+                .gather(2, generated[..., None])[..., 0]
+            )
             answers += zip(generated.tolist(), steps.sum(1).tolist(), strict=True)
         else:
             answers += generated.tolist()
@@ -108,7 +141,10 @@ def ours(
     cache: bool = True,
     scores: bool = False,
 ) -> list[Any]:
-    """ifqa.reading.t5.fusion_in_decoder.generate_answers; without `cache` it recomputes each step."""
+    """ifqa.reading.t5.fusion_in_decoder.generate_answers.
+
+    Without `cache` it recomputes each step.
+    """
 
     def generate(**inputs: Any) -> Any:
         inputs["generation_config"].use_cache = False
@@ -123,11 +159,15 @@ def ours(
             part = data.part(first, at_a_time or data.questions)
             features = {"input_ids": part.ids, "attention_mask": part.mask}
             counts = [part.per_question] * part.questions
-            readings += generate_answers(model, features, counts, max_answer_tokens=tokens + 1, limits=room)
+            readings += generate_answers(
+                model, features, counts, max_answer_tokens=tokens + 1, limits=room
+            )
     return [(reading.tokens, reading.score) if scores else reading.tokens for reading in readings]
 
 
-def encoder_alone(model: Any, data: Inputs, at_a_time: int, tokens: int, room: BatchLimits) -> list[Any]:
+def encoder_alone(
+    model: Any, data: Inputs, at_a_time: int, tokens: int, room: BatchLimits
+) -> list[Any]:
     features = {"input_ids": data.ids, "attention_mask": data.mask}
     encode_passages(model, features, [data.per_question] * data.questions, room.encoded)
     return []
@@ -144,7 +184,11 @@ WAYS = [
     Way(BF16_BEST, original, attention="eager", at_a_time=BATCHES),
     Way("+ SDPA", original, at_a_time=(1,)),
     Way("+ padded to the longest passage only", partial(original, length=0), at_a_time=(1,)),
-    Way("+ padding dropped before the decoder", partial(original, length=0, drop=True), at_a_time=(1,)),
+    Way(
+        "+ padding dropped before the decoder",
+        partial(original, length=0, drop=True),
+        at_a_time=(1,),
+    ),
     Way("+ questions together", partial(original, length=0, drop=True), at_a_time=BATCHES),
     Way(OURS, ours),
     Way("ours, the encoder's part alone", encoder_alone, answers=False),
@@ -155,7 +199,9 @@ WAYS = [
 
 
 def check() -> None:
-    """Assert that all ways give the same answers and log-probabilities, with a tiny model in float32."""
+    """Assert that all ways give the same answers and log-probabilities, with a tiny model in
+    float32.
+    """
     model = network("tiny", torch.device("cpu"), 0).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
@@ -170,21 +216,34 @@ def check() -> None:
             with torch.inference_mode():
                 answers = way.run(model, inputs, at_a_time, 6, limits, scores=True)
             first = first or answers
-            assert [tokens for tokens, _ in answers] == [tokens for tokens, _ in first], f"answers differ: {way.name}"
-            apart = max(abs(score - other) for (_, score), (_, other) in zip(answers, first, strict=True))
+            assert [tokens for tokens, _ in answers] == [tokens for tokens, _ in first], (
+                f"answers differ: {way.name}"
+            )
+            apart = max(
+                abs(score - other) for (_, score), (_, other) in zip(answers, first, strict=True)
+            )
             assert apart < 1e-4, f"scores differ by {apart}: {way.name}"
     assert first is not None
     kinds = len({tuple(tokens) for tokens, _ in first})
-    print(f"{len(WAYS) - 1} ways of reading agree on {len(first)} questions, {kinds} different answers")
+    print(
+        f"{len(WAYS) - 1} ways of reading agree on {len(first)} "
+        f"questions, {kinds} different answers"
+    )
 
 
 def network(shape: str, device: torch.device, seed: int) -> FusionInDecoder:
     """A random T5 of version 1 in float32, created on the device."""
     size, inner, layers, heads = SHAPES[shape]
     config = T5Config(
-        vocab_size=VOCABULARY, d_model=size, d_ff=inner, d_kv=64, num_layers=layers, num_heads=heads,
-        decoder_start_token_id=0, pad_token_id=0,
-    )  # fmt: skip
+        vocab_size=VOCABULARY,
+        d_model=size,
+        d_ff=inner,
+        d_kv=64,
+        num_layers=layers,
+        num_heads=heads,
+        decoder_start_token_id=0,
+        pad_token_id=0,
+    )
     gc.collect()
     torch.manual_seed(seed)
     with device:
@@ -195,34 +254,50 @@ def network(shape: str, device: torch.device, seed: int) -> FusionInDecoder:
 
 
 def draw(questions: int, passages: int, seed: int) -> Inputs:
-    """Questions of 25 to 40 tokens, with each passage a title of 4 to 14 and 100 words of about 124 tokens."""
+    """Questions of 25 to 40 tokens, with each passage a title of 4 to 14 and 100 words of about 124
+    tokens.
+    """
     chance = random.Random(seed)
     lengths = []
     for _ in range(questions):
         length = chance.randint(25, 40)
         for _ in range(passages):
-            lengths.append(min(220, max(130, length + chance.randint(4, 14) + round(chance.gauss(124, 14)))))
-    tokens = torch.randint(3, VOCABULARY, (sum(lengths),), generator=torch.Generator().manual_seed(seed)).tolist()
+            lengths.append(
+                min(220, max(130, length + chance.randint(4, 14) + round(chance.gauss(124, 14))))
+            )
+    tokens = torch.randint(
+        3, VOCABULARY, (sum(lengths),), generator=torch.Generator().manual_seed(seed)
+    ).tolist()
     ends = torch.tensor(lengths).cumsum(0).tolist()
-    features = pad_ids([tokens[end - length : end] for end, length in zip(ends, lengths, strict=True)])
+    features = pad_ids(
+        [tokens[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+    )
     return Inputs(features["input_ids"], features["attention_mask"], passages)
 
 
 def flops(model: Any, data: Inputs, tokens: int) -> int:
-    """FLOPs of reading, by the formula in `fid.py`; `tokens` of an answer, 0 for the encoder alone."""
+    """FLOPs of reading, by the formula in `fid.py`.
+
+    `tokens` of an answer, 0 for the encoder alone.
+    """
     config = model.config
     size = config.d_model
     inner = config.num_heads * config.d_kv
     encoder, decoder = (
-        sum(weight.numel() for name, weight in stack.block.named_parameters() if name.endswith("weight") and weight.dim() > 1
-            and "relative" not in name)
+        sum(
+            weight.numel()
+            for name, weight in stack.block.named_parameters()
+            if name.endswith("weight") and weight.dim() > 1 and "relative" not in name
+        )
         for stack in (model.encoder, model.decoder)
-    )  # fmt: skip
+    )
     total = 0
     for length in data.mask.sum(1).tolist():
         total += length * (2 * encoder + config.num_layers * 4 * length * inner)
         if tokens:
             total += length * config.num_decoder_layers * (4 * size * inner + 4 * inner * tokens)
-    once = 2 * (decoder - config.num_decoder_layers * 2 * size * inner) + 2 * size * config.vocab_size
+    once = (
+        2 * (decoder - config.num_decoder_layers * 2 * size * inner) + 2 * size * config.vocab_size
+    )
     self_attention = config.num_decoder_layers * 2 * inner * tokens * (tokens + 1)
     return total + data.questions * (tokens * once + self_attention)

@@ -2,8 +2,9 @@
 
     python bench/gate.py A B [--pairs 200] [--loss 3]
 
-A and B are two scored experiments over the same questions. A pair of equal systems swaps their answers to each question by
-chance, so that neither is better. For the loss, some of the second's right answers become wrong.
+A and B are two scored experiments over the same questions. A pair of equal systems swaps their
+answers to each question by chance, so that neither is better. For the loss, some of the second's
+right answers become wrong.
 """
 
 import argparse
@@ -30,7 +31,10 @@ def equal_pair(a, b, rng):
 
 
 def lose(scored, share, measure, rng):
-    """The system with wrong answers to some of its rightly answered questions; `share` is of all questions."""
+    """The system with wrong answers to some of its rightly answered questions.
+
+    `share` is of all questions.
+    """
     worse = copy.copy(scored)
     right = [question_id for question_id, row in scored.rows.items() if row[measure] == 1]
     lost = set(rng.sample(right, round(share * len(scored.rows))))
@@ -40,7 +44,9 @@ def lose(scored, share, measure, rng):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("first")
     parser.add_argument("second")
     parser.add_argument("--pairs", type=int, default=200)
@@ -54,10 +60,15 @@ def main():
         first, second = equal_pair(a, b, rng)
         gate = judge(first, second)
         alarms.append(float(bool(gate.failed)))
-        noticed.append(float(bool(judge(first, lose(second, options.loss / 100, "EM", rng)).failed)))
+        noticed.append(
+            float(bool(judge(first, lose(second, options.loss / 100, "EM", rng)).failed))
+        )
     measures = ", ".join(measure.difference.measure for measure in gate.measures)
     print(f"{len(a.rows)} questions, {options.pairs} pairs, measures: {measures}")
-    for what, outcomes in (("equal systems failed", alarms), (f"a loss of {options.loss:g} noticed", noticed)):
+    for what, outcomes in (
+        ("equal systems failed", alarms),
+        (f"a loss of {options.loss:g} noticed", noticed),
+    ):
         share, low, high = (100 * number for number in mean_interval(outcomes))
         print(f"{what}: {share:.1f}% [{low:.1f}, {high:.1f}]")
 

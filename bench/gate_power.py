@@ -1,10 +1,12 @@
-"""The loss that the regression gate notices 4 times in 5, and its power by simulation with the gate's own tests.
+"""The loss that the regression gate notices 4 times in 5, and its power by simulation with the
+gate's own tests.
 
     python bench/gate_power.py [--trials 400]
 
-Two systems of 83 or 700 questions differ in so many answers; EM and F1 are tested, and with a third measure also the headline
-of retrieval, which a lost answer leaves as it is. For each pair it prints the fewest lost answers that `fewest_noticed` names,
-and how often paired randomisation tests, corrected by Holm's method, notice so many, and one fewer.
+Two systems of 83 or 700 questions differ in so many answers; EM and F1 are tested, and with a third
+measure also the headline of retrieval, which a lost answer leaves as it is. For each pair it prints
+the fewest lost answers that `fewest_noticed` names, and how often paired randomisation tests,
+corrected by Holm's method, notice so many, and one fewer.
 """
 
 import argparse
@@ -48,7 +50,9 @@ def simulate(first, second, lost, tests, trials):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--trials", type=int, default=400)
     trials = parser.parse_args().trials
     print("| questions | differ | measures | noticed | its power | one fewer |")
@@ -58,8 +62,16 @@ def main():
             first, second = make_systems(questions, differing)
             for tests in (2, 3):
                 noticed = fewest_noticed(first, second, [1, 1], LEVEL, tests)
-                powers = [simulate(first, second, lost, tests, trials) for lost in (noticed, noticed - 1)]
-                cells = (questions, differing, tests, noticed, *(f"{power:.2f}" for power in powers))
+                powers = [
+                    simulate(first, second, lost, tests, trials) for lost in (noticed, noticed - 1)
+                ]
+                cells = (
+                    questions,
+                    differing,
+                    tests,
+                    noticed,
+                    *(f"{power:.2f}" for power in powers),
+                )
                 print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 

@@ -1,18 +1,25 @@
-"""Asks 120 questions in Norwegian, German and Japanese about real texts in these languages; half of them have an answer there.
+"""Asks 120 questions in Norwegian, German and Japanese about real texts in these languages.
 
-    python bench/languages.py FOLDER [--packages UNPACKED] [--language en] [--together] [--search bm25] [--to answers.jsonl]
+Half of them have an answer there.
 
-It gathers the files of language-questions-files.tsv into FOLDER/docs, as own_questions.py does, a folder for each language. A
-language model wrote the questions from the files alone, before any system had read them. Those of the part "fit" are there to
-choose thresholds, those of the part "measure" to judge them.
+    python bench/languages.py FOLDER [--packages UNPACKED] [--language en] [--together] \
+        [--search bm25] [--to answers.jsonl]
 
-By default it asks about each folder as `ifqa ask --docs` does, whatever the language. `--language en` indexes all texts with the
-analyzer of English, `--together` as a single folder; `--search` only searches, with another retriever.
+It gathers the files of language-questions-files.tsv into FOLDER/docs, as own_questions.py does, a
+folder for each language. A language model wrote the questions from the files alone, before any
+system had read them. Those of the part "fit" are there to choose thresholds, those of the part
+"measure" to judge them.
+
+By default it asks about each folder as `ifqa ask --docs` does, whatever the language. `--language
+en` indexes all texts with the analyzer of English, `--together` as a single folder; `--search` only
+searches, with another retriever.
 
 It prints for each language and part, with 95% bootstrap intervals over questions:
-- for questions with an answer: how often the first passage, or one of the first five, contains it, and EM if every answer counts;
+- for questions with an answer: how often the first passage, or one of the first five, contains it,
+  and EM if every answer counts;
 - the confidence above which right answers exceed wrong ones most, and by how many;
-- right and wrong answers, of all questions, by the threshold fitted for English, and those that are given by default.
+- right and wrong answers, of all questions, by the threshold fitted for English, and those that are
+  given by default.
 """
 
 import argparse
@@ -37,7 +44,9 @@ DEPTH = 5
 
 
 class Row(NamedTuple):
-    """A question, the rank of the first passage with its answer (0: none), the answers without and with a threshold."""
+    """A question, the rank of the first passage with its answer (0: none), the answers without and
+    with a threshold.
+    """
 
     question: Question
     rank: int
@@ -46,7 +55,9 @@ class Row(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--packages", type=Path, help="folder of unpacked packages")
     parser.add_argument("--language", help="index all texts in this language")
@@ -54,22 +65,45 @@ def main() -> None:
     parser.add_argument("--search", default="", help="only search, with this retriever")
     parser.add_argument("--to", type=Path, help="file for the answers")
     arguments = parser.parse_args()
-    print("\n".join(gather(arguments.folder / "docs", HERE / "language-questions-files.tsv", arguments.packages)))
+    print(
+        "\n".join(
+            gather(
+                arguments.folder / "docs", HERE / "language-questions-files.tsv", arguments.packages
+            )
+        )
+    )
     records = [record for _, record in read_jsonl(HERE / "language-questions.jsonl")]
     rows = []
     for language in ("no", "de", "ja"):
         for part in ("fit", "measure"):
-            asked = [record for record in records if (record["language"], record["part"]) == (language, part)]
-            questions = [Question(str(one["id"]), str(one["question"]), tuple(one["answers"])) for one in asked]
+            asked = [
+                record
+                for record in records
+                if (record["language"], record["part"]) == (language, part)
+            ]
+            questions = [
+                Question(str(one["id"]), str(one["question"]), tuple(one["answers"]))
+                for one in asked
+            ]
             found, least = ask(arguments, "" if arguments.together else language, questions)
-            print(f"\n{NAMES[language]}, {part}", *figures(found, least, bool(arguments.search)), sep="\n", flush=True)
+            print(
+                f"\n{NAMES[language]}, {part}",
+                *figures(found, least, bool(arguments.search)),
+                sep="\n",
+                flush=True,
+            )
             rows += found
     if arguments.to:
         write_jsonl(arguments.to, map(row_json, rows))
 
 
-def ask(arguments: argparse.Namespace, folder: str, questions: Sequence[Question]) -> tuple[list[Row], float]:
-    """Ask about a folder of `docs`; returns the reader's threshold of `answerable` for English too."""
+def ask(
+    arguments: argparse.Namespace, folder: str, questions: Sequence[Question]
+) -> tuple[list[Row], float]:
+    """Ask about a folder of `docs`.
+
+    Returns the reader's threshold of `answerable` for English too.
+    """
     work = arguments.folder / f"work-{arguments.language or 'detected'}"
     (work / "indexes").mkdir(parents=True, exist_ok=True)
     name = folder or "all"
@@ -88,7 +122,10 @@ def ask(arguments: argparse.Namespace, folder: str, questions: Sequence[Question
         least = system.reader.answerable_threshold
     ranks = []
     for question, ranking in zip(questions, rankings, strict=True):
-        holds = [any(squeeze(gold) in squeeze(one.text) for gold in question.answers) for one in ranking.passages]
+        holds = [
+            any(squeeze(gold) in squeeze(one.text) for gold in question.answers)
+            for one in ranking.passages
+        ]
         ranks.append(holds.index(True) + 1 if True in holds else 0)
     return [Row(*parts) for parts in zip(questions, ranks, answers, defaults, strict=True)], least
 
@@ -102,12 +139,20 @@ def figures(rows: Sequence[Row], least: float, only_search: bool) -> Iterator[st
     have = [row for row in rows if row.question.answers]
     shares = {f"answer recall @{k}": [float(0 < row.rank <= k) for row in have] for k in (1, DEPTH)}
     if not only_search:
-        english = [row.answer if (row.answer.answerable or 0.0) >= least else Answer(row.question, "") for row in rows]
+        english = [
+            row.answer if (row.answer.answerable or 0.0) >= least else Answer(row.question, "")
+            for row in rows
+        ]
         default = [row.default for row in rows]
         shares["EM, every answer"] = [right(row.answer) for row in have]
-        for name, answers in {f"answerable from {least:.3f}": english, "by default": default}.items():
+        for name, answers in {
+            f"answerable from {least:.3f}": english,
+            "by default": default,
+        }.items():
             shares[f"right {name}, of all"] = [right(answer) for answer in answers]
-            shares[f"wrong {name}, of all"] = [float(bool(answer.text)) - right(answer) for answer in answers]
+            shares[f"wrong {name}, of all"] = [
+                float(bool(answer.text)) - right(answer) for answer in answers
+            ]
         best, gain = best_threshold([row.answer for row in rows])
         yield f"  best threshold: {best:.3f}, {gain:+.0f} of {len(rows)}"
     for name, values in shares.items():
@@ -134,8 +179,17 @@ def best_threshold(answers: Sequence[Answer]) -> tuple[float, float]:
 def row_json(row: Row) -> dict[str, object]:
     answer = row.answer
     question = row.question
-    facts = {"id": question.id, "question": question.text, "answers": list(question.answers), "rank": row.rank}
-    return facts | {"answer": answer.text, "confidence": answer.confidence, "default": row.default.text}
+    facts = {
+        "id": question.id,
+        "question": question.text,
+        "answers": list(question.answers),
+        "rank": row.rank,
+    }
+    return facts | {
+        "answer": answer.text,
+        "confidence": answer.confidence,
+        "default": row.default.text,
+    }
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""Writes the benchmark `obedience` as a task for EleutherAI's lm-eval: `obedience.yaml`, its questions and its scores.
+"""Writes the benchmark `obedience` as a task for EleutherAI's lm-eval: `obedience.yaml`, its
+questions and its scores.
 
     python bench/lm_eval_task.py FOLDER [--split full-dev+nq-swap]
     lm-eval validate --tasks obedience --include_path FOLDER
     lm-eval run --model hf --model_args pretrained=MODEL --tasks obedience --include_path FOLDER
 
-The task's scores are this package's own, so it must be installed beside lm-eval. Each question and its twin are prompts of their
-own. An answer is the first line that the model writes.
+The task's scores are this package's own, so it must be installed beside lm-eval. Each question and
+its twin are prompts of their own. An answer is the first line that the model writes.
 """
 
 import argparse
@@ -72,7 +73,9 @@ def right(items):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--split", default="full-dev+nq-swap")
     arguments = parser.parse_args()
@@ -81,7 +84,12 @@ def main() -> None:
         passage = f"Passage: {question.context}\n\n" if question.context else ""
         world = [text for label, text in question.labels if label == "world"]
         pair = question.label("pair")
-        record = {"pair": pair, "twin": question.id != pair, "passage": passage, "question": question.text}
+        record = {
+            "pair": pair,
+            "twin": question.id != pair,
+            "passage": passage,
+            "question": question.text,
+        }
         records.append(record | {"answers": question.answers, "world": world})
     questions = arguments.folder.absolute() / "obedience.jsonl"
     write_jsonl(questions, records)

@@ -1,11 +1,16 @@
-"""Compares the retriever "milvus" with this project's own indexes: recall, time, memory, clients; and kills inserts.
+"""Compares the retriever "milvus" with this project's own indexes: recall, time, memory, clients.
 
-    python bench/milvus.py CORPUS [--benchmark ifqa] [--split full-dev] [--limit N] [--clients 1 8 64] [--kills 10]
+And kills inserts.
 
-CORPUS has the passages and the index "bm25", and may have the index "dense" (`ifqa index CORPUS`). Milvus runs as Milvus Lite: in
-a file of this process, and as its own server in another. Recall is that of `retrieval.py`, with a paired test against BM25 by
-Lucene. Milliseconds are of a question asked alone, and of questions asked by several clients at once, each in turn. Memory is
-the server's. `--kills` kills a build at random moments, and compares its rankings with those of an uninterrupted one.
+    python bench/milvus.py CORPUS [--benchmark ifqa] [--split full-dev] [--limit N] \
+        [--clients 1 8 64] [--kills 10]
+
+CORPUS has the passages and the index "bm25", and may have the index "dense" (`ifqa index CORPUS`).
+Milvus runs as Milvus Lite: in a file of this process, and as its own server in another. Recall is
+that of `retrieval.py`, with a paired test against BM25 by Lucene. Milliseconds are of a question
+asked alone, and of questions asked by several clients at once, each in turn. Memory is the
+server's. `--kills` kills a build at random moments, and compares its rankings with those of an
+uninterrupted one.
 """
 
 import argparse
@@ -36,7 +41,9 @@ K = 100
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("corpus")
     parser.add_argument("--benchmark", default="ifqa")
     parser.add_argument("--split", default="full-dev")
@@ -60,15 +67,21 @@ def main() -> None:
             return
         with milvus_server(folder / "data") as (uri, server):
             process = psutil.Process(server.pid)
-            print(f"insert: {build_seconds(passages, folder / 'file'):,.0f} s into a file, BM25 alone")
             print(
-                f"insert: {build_seconds(passages, folder / 'served', uri=uri, **model):,.0f} s on the server, {model}"
+                f"insert: {build_seconds(passages, folder / 'file'):,.0f} s into a file, BM25 alone"
             )
             print(
-                f"server: {process.memory_info().rss / 1e6:,.0f} MB, file: {disk(folder / 'file') / 1e6:,.0f} MB of disk"
+                f"insert: {build_seconds(passages, folder / 'served', uri=uri, **model):,.0f} "
+                f"s on the server, {model}"
+            )
+            print(
+                f"server: {process.memory_info().rss / 1e6:,.0f} MB, file: "
+                f"{disk(folder / 'file') / 1e6:,.0f} MB of disk"
             )
             for fields in (["bm25"], ["dense"], ["bm25", "dense"]) if model else (["bm25"],):
-                rows["milvus " + " + ".join(fields)] = Milvus(folder / "served", fields=fields).search(questions, K)
+                rows["milvus " + " + ".join(fields)] = Milvus(
+                    folder / "served", fields=fields
+                ).search(questions, K)
             print(markdown(recall_table(rows, judge(rows, questions, PassageStore(passages)))))
             retrievers = {"bm25": load_plugin("retriever", "bm25")(corpus / "bm25")}
             retrievers |= {
@@ -77,7 +90,11 @@ def main() -> None:
             }
             for title, retriever in retrievers.items():
                 for clients in arguments.clients:
-                    print(f"{title}, {clients} clients: {ask(retriever.search, questions[:64], clients)}", flush=True)
+                    print(
+                        f"{title}, {clients} clients: "
+                        f"{ask(retriever.search, questions[:64], clients)}",
+                        flush=True,
+                    )
             print(f"server: {process.memory_info().rss / 1e6:,.0f} MB")
 
 
@@ -97,7 +114,9 @@ def disk(folder: Path) -> int:
 
 
 def ask(search: Callable[..., Any], questions: Sequence[Question], clients: int) -> str:
-    """The median milliseconds of a question, and questions per second, with clients that ask one after another."""
+    """The median milliseconds of a question, and questions per second, with clients that ask one
+    after another.
+    """
 
     def seconds(question: Question) -> float:
         started = time.monotonic()
@@ -108,12 +127,16 @@ def ask(search: Callable[..., Any], questions: Sequence[Question], clients: int)
     started = time.monotonic()
     with ThreadPoolExecutor(clients) as pool:
         times = list(pool.map(seconds, questions))
-    return f"{1000 * median(times):,.0f} ms, {len(times) / (time.monotonic() - started):,.1f} questions a second"
+    return (
+        f"{1000 * median(times):,.0f} ms, {len(times) / (time.monotonic() - started):,.1f} "
+        "questions a second"
+    )
 
 
 def kill_builds(passages: Path, folder: Path, questions: Sequence[Question], kills: int) -> None:
     code = (
-        "import sys, pathlib; from ifqa.retrieval.milvus import Milvus; Milvus.build(*map(pathlib.Path, sys.argv[1:]))"
+        "import sys, pathlib; from ifqa.retrieval.milvus import Milvus; "
+        "Milvus.build(*map(pathlib.Path, sys.argv[1:]))"
     )
     seconds = build_seconds(passages, folder / "whole")
     expected = Milvus(folder / "whole").search(questions, K)
@@ -121,14 +144,19 @@ def kill_builds(passages: Path, folder: Path, questions: Sequence[Question], kil
     for number in range(kills):
         index = folder / f"killed {number}"
         index.mkdir()
-        process = subprocess.Popen([sys.executable, "-c", code, str(passages), str(index)], stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, str(passages), str(index)], stderr=subprocess.DEVNULL
+        )
         moment = draw.uniform(0.5, 1.0) * (seconds + 2)
         time.sleep(moment)
         process.kill()
         process.wait()
         Milvus.build(passages, index)
         same = Milvus(index).search(questions, K) == expected
-        print(f"killed after {moment:.1f} s: {'the same rankings' if same else 'OTHER RANKINGS'}", flush=True)
+        print(
+            f"killed after {moment:.1f} s: {'the same rankings' if same else 'OTHER RANKINGS'}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""How servers of language models that misbehave look to a user: requests, tokens booked, answer or reason.
+"""How servers of language models that misbehave look to a user: requests, tokens booked, answer or
+reason.
 
     python bench/model_servers.py "http://127.0.0.1:8099/{}/v1" nullreason parts html200
 
-A folder of its own is used for each address, so nothing comes from a cache. Each is run twice with `ifqa run`, and once asked
-with `ifqa ask`, which streams nothing into a pipe.
+A folder of its own is used for each address, so nothing comes from a cache. Each is run twice with
+`ifqa run`, and once asked with `ifqa ask`, which streams nothing into a pipe.
 """
 
 import argparse
@@ -30,7 +31,9 @@ base_url = "{url}"
 def ifqa(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     command = [sys.executable, "-m", "ifqa", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def measure(url: str, prompt: str, arguments: list[str]) -> tuple[str, ...]:
@@ -48,7 +51,9 @@ def measure(url: str, prompt: str, arguments: list[str]) -> tuple[str, ...]:
             answers = [json.loads(line) for line in lines]
         read = {answer["answer"] or answer["error"] for answer in answers}
         second = re.search(r"To read: (\d+) requests", runs[1].stdout)
-        again = "up to date" if "read: up to date" in runs[1].stderr else second[1] if second else "-"
+        again = (
+            "up to date" if "read: up to date" in runs[1].stderr else second[1] if second else "-"
+        )
         errors = [line for line in runs[0].stderr.splitlines() if line.startswith("ifqa: ")]
         told = "; ".join(sorted(read)) or " ".join(errors)
         codes = "/".join(str(run.returncode) for run in runs)
@@ -64,7 +69,9 @@ def main() -> None:
     parser.add_argument("--prompt", default="closed-book")
     parser.add_argument("--arguments", default="", help="further arguments of ifqa run")
     options = parser.parse_args()
-    print("| name | exit codes | requests | tokens booked | second run asks | what the user reads |")
+    print(
+        "| name | exit codes | requests | tokens booked | second run asks | what the user reads |"
+    )
     print("|---|---|---|---|---|---|")
     for name in options.names:
         row = measure(options.address.format(name), options.prompt, options.arguments.split())

@@ -1,10 +1,12 @@
-"""The time and memory of `ifqa ask --docs` over a folder of text files, next to `ask` over an equal built corpus.
+"""The time and memory of `ifqa ask --docs` over a folder of text files, next to `ask` over an equal
+built corpus.
 
     python bench/own_documents.py FOLDER [--files 10000] [--times 3]
 
-It writes the files, of 300 words each from the bundled encyclopedia, into FOLDER/docs, works in FOLDER/work, and prints for each
-step seconds, CPU seconds, and the peak memory of a process. "Equal and ready" is a corpus of format "passages" with the same
-passages, built before. The order of the two alternates, and medians are compared.
+It writes the files, of 300 words each from the bundled encyclopedia, into FOLDER/docs, works in
+FOLDER/work, and prints for each step seconds, CPU seconds, and the peak memory of a process. "Equal
+and ready" is a corpus of format "passages" with the same passages, built before. The order of the
+two alternates, and medians are compared.
 """
 
 import argparse
@@ -25,10 +27,14 @@ WORDS = 300  # of a file
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--files", type=int, default=10_000)
-    parser.add_argument("--times", type=int, default=3, help="how often the last two steps are measured")
+    parser.add_argument(
+        "--times", type=int, default=3, help="how often the last two steps are measured"
+    )
     arguments = parser.parse_args()
     docs = arguments.folder / "docs"
     work = arguments.folder / "work"
@@ -47,13 +53,17 @@ def main() -> None:
         for step in sorted(commands, reverse=bool(number % 2)):
             times[step].append(measure(step, commands[step], work))
     for place, unit in enumerate(("seconds", "CPU seconds")):
-        unchanged, ready = (statistics.median(pair[place] for pair in times[step]) for step in commands)
+        unchanged, ready = (
+            statistics.median(pair[place] for pair in times[step]) for step in commands
+        )
         medians = f"unchanged {unchanged:.2f}, equal and ready {ready:.2f} {unit}"
         print(f"{count:,} passages: {medians}: {unchanged / ready:.2f} times")
 
 
 def write(docs: Path, count: int) -> None:
-    """Write the files, a hundred in a folder: words of the encyclopedia from random places, so that no two are equal."""
+    """Write the files, a hundred in a folder: words of the encyclopedia from random places, so that
+    no two are equal.
+    """
     source = find_resource("sample/encyclopedia.xml")
     assert source
     words = source.read_text(encoding="utf-8").split()
@@ -62,7 +72,9 @@ def write(docs: Path, count: int) -> None:
         file = docs / f"{number // 100:02d}/{number % 100}.txt"
         file.parent.mkdir(parents=True, exist_ok=True)
         start = draw.randrange(len(words) - WORDS)
-        file.write_text(f"Note {number}. {' '.join(words[start : start + WORDS])}\n", encoding="utf-8")
+        file.write_text(
+            f"Note {number}. {' '.join(words[start : start + WORDS])}\n", encoding="utf-8"
+        )
 
 
 def copy_corpus(work: Path) -> int:
@@ -70,7 +82,10 @@ def copy_corpus(work: Path) -> int:
     [passages] = work.glob("indexes/docs-*/passages")
     shards = sorted(passages.glob("passages-*.jsonl"))
     (work / "equal.jsonl").write_bytes(b"".join(shard.read_bytes() for shard in shards))
-    text = '[[passages.sources]]\nformat = "passages"\npath = "equal.jsonl"\n[index.bm25]\nretriever = "bm25"\n'
+    text = (
+        '[[passages.sources]]\nformat = "passages"\npath = '
+        '"equal.jsonl"\n[index.bm25]\nretriever = "bm25"\n'
+    )
     (work / "indexes/equal.toml").write_text(text)
     return len(PassageStore(passages))
 
@@ -79,7 +94,9 @@ def measure(step: str, command: list[str], work: Path) -> tuple[float, float]:
     """Run a command of ifqa, which must succeed; seconds, and CPU seconds with its workers'."""
     started = time.monotonic()
     null = subprocess.DEVNULL
-    child = subprocess.Popen([sys.executable, "-m", "ifqa", *command], cwd=work, stdout=null, stderr=null)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "ifqa", *command], cwd=work, stdout=null, stderr=null
+    )
     _, status, usage = os.wait4(child.pid, 0)
     if status:
         raise SystemExit(f"ifqa {' '.join(command)} ended with {os.waitstatus_to_exitcode(status)}")

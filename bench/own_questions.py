@@ -1,23 +1,29 @@
 """Asks questions about real documents, some with an answer there and some without.
 
-    python bench/own_questions.py FOLDER [--set own|mixed|fit|held] [--packages UNPACKED] [--to answers.jsonl]
+    python bench/own_questions.py FOLDER [--set own|mixed|fit|held] [--packages UNPACKED] \
+        [--to answers.jsonl]
 
-The set `own` has 80 questions about 33 manuals, half of each sort without an answer; `mixed` has 60 about 40 files of 16 kinds,
-15 of them without one. `fit` and `held` have 85 each about other files, 40 of them without an answer: `fit` is for choosing
-between methods and for fitting, `held` and the rest for measuring. A language model wrote them from the files alone, before any
-system had read them.
+The set `own` has 80 questions about 33 manuals, half of each sort without an answer; `mixed` has 60
+about 40 files of 16 kinds, 15 of them without one. `fit` and `held` have 85 each about other files,
+40 of them without an answer: `fit` is for choosing between methods and for fitting, `held` and the
+rest for measuring. A language model wrote them from the files alone, before any system had read
+them.
 
-It gathers the files of SET-questions-files.tsv, which Debian 12's packages install, into FOLDER/docs: decompressed, and manual
-pages as text of 80 columns. UNPACKED/PACKAGE may hold a package unpacked by `dpkg-deb -x` instead. If files are missing, it
-names the packages to install. It names files whose bytes differ from those the questions were written for. The texts are freely
-licensed, and are not part of this project. Then it asks SET-questions.jsonl, in FOLDER/work, as `ifqa ask --docs` does.
+It gathers the files of SET-questions-files.tsv, which Debian 12's packages install, into
+FOLDER/docs: decompressed, and manual pages as text of 80 columns. UNPACKED/PACKAGE may hold a
+package unpacked by `dpkg-deb -x` instead. If files are missing, it names the packages to install.
+It names files whose bytes differ from those the questions were written for. The texts are freely
+licensed, and are not part of this project. Then it asks SET-questions.jsonl, in FOLDER/work, as
+`ifqa ask --docs` does.
 
 It prints, with 95% bootstrap intervals over questions:
-- for questions with an answer: EM, F1, how often the gold file is that of the first passage or of one of the first five, how
-  often one of these five holds an answer (a computed one rarely stands there), how often the answer's source is the gold file
-  (and the gold page of a PDF), and abstentions;
+- for questions with an answer: EM, F1, how often the gold file is that of the first passage or of
+  one of the first five, how often one of these five holds an answer (a computed one rarely stands
+  there), how often the answer's source is the gold file (and the gold page of a PDF), and
+  abstentions;
 - for questions without an answer: abstentions;
-- the AUROC of `confidence` and `answerable`, with the questions with an answer as positives, and the wrong answers above 70%.
+- the AUROC of `confidence` and `answerable`, with the questions with an answer as positives, and
+  the wrong answers above 70%.
 """
 
 import argparse
@@ -64,7 +70,9 @@ class Row(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--set", choices=("own", "mixed", "fit", "held"), default="own")
     parser.add_argument("--packages", type=Path, help="folder of unpacked packages")
@@ -72,7 +80,9 @@ def main() -> None:
     arguments = parser.parse_args()
     docs = arguments.folder / "docs"
     work = arguments.folder / "work"
-    print("\n".join(gather(docs, HERE / f"{arguments.set}-questions-files.tsv", arguments.packages)))
+    print(
+        "\n".join(gather(docs, HERE / f"{arguments.set}-questions-files.tsv", arguments.packages))
+    )
     work.mkdir(exist_ok=True)
     with ifqa.open(docs=docs.resolve(), root=work) as system:
         rows = ask(system, HERE / f"{arguments.set}-questions.jsonl")
@@ -94,7 +104,9 @@ def gather(docs: Path, table: Path, packages: Path | None) -> Iterator[str]:
             path if Path(path).exists() else path.removesuffix(".gz")
         )  # one that was decompressed after unpacking
     if missing := sorted({file["package"] for file in files if not Path(file["path"]).exists()}):
-        raise MissingInput(f"files are missing; on Debian 12: apt-get install {' '.join(missing)} man-db")
+        raise MissingInput(
+            f"files are missing; on Debian 12: apt-get install {' '.join(missing)} man-db"
+        )
     changed = 0
     for file in files:
         content = text_of(Path(file["path"]))
@@ -102,7 +114,10 @@ def gather(docs: Path, table: Path, packages: Path | None) -> Iterator[str]:
         (docs / file["name"]).write_bytes(content)
         if (digest := hashlib.sha256(content).hexdigest()) != file["sha256"]:
             changed += 1
-            yield f"{file['name']}: not the bytes of {file['package']} {file['version']}: SHA-256 {digest}"
+            yield (
+                f"{file['name']}: not the bytes of {file['package']} {file['version']}: "
+                f"SHA-256 {digest}"
+            )
     yield f"{len(files)} files; {changed} differ from those that the questions were written for"
 
 
@@ -124,13 +139,23 @@ def ask(system: System, path: Path) -> list[Row]:
     records = [record for _, record in read_jsonl(path)]
     with bar("asking", len(records)) as advance:
         for record in records:
-            question = Question(str(record["id"]), str(record["question"]), tuple(record["answers"]))
+            question = Question(
+                str(record["id"]), str(record["question"]), tuple(record["answers"])
+            )
             [ranking] = system.retrieve([question], DEPTH)
-            files = [place.file for passage in ranking.passages if (place := parse_locator(passage.id))]
-            retrieved = any(has_answer(passage.text, question.answers) for passage in ranking.passages)
+            files = [
+                place.file for passage in ranking.passages if (place := parse_locator(passage.id))
+            ]
+            retrieved = any(
+                has_answer(passage.text, question.answers) for passage in ranking.passages
+            )
             answer = system.ask(question)
             page = int(record.get("page", 0))
-            rows.append(Row(question, str(record["file"]), page, files, retrieved, answer, source_of(answer)))
+            rows.append(
+                Row(
+                    question, str(record["file"]), page, files, retrieved, answer, source_of(answer)
+                )
+            )
             advance(1)
     return rows
 
@@ -141,7 +166,11 @@ def source_of(answer: Answer) -> Locator | None:
     if support is None:
         return None
     passage = next(passage for passage in answer.evidence if passage.id == support.passage_id)
-    at = answer.how.span[0] if answer.how and answer.how.passage_id == passage.id else passage.text.find(answer.text)
+    at = (
+        answer.how.span[0]
+        if answer.how and answer.how.passage_id == passage.id
+        else passage.text.find(answer.text)
+    )
     return parse_locator(passage.id, max(at, 0))
 
 
@@ -161,17 +190,25 @@ def figures(rows: Sequence[Row]) -> Iterator[str]:
     for name, values in scores.items():
         yield f"  {name}: {percent(mean_interval(values))}"
     yield f"{len(unanswerable)} without an answer"
-    yield f"  abstentions: {percent(mean_interval([float(not row.answer.text) for row in unanswerable]))}"
+    yield (
+        "  abstentions: "
+        f"{percent(mean_interval([float(not row.answer.text) for row in unanswerable]))}"
+    )
     if all(row.answer.confidence is None for row in rows):
         yield "no confidence: the reader's weights have no calibration"
         return
     sure = [row for row in rows if row.answer.text and (row.answer.confidence or 0) > SURE]
-    wrong = sum(not row.question.answers or not exact_match(row.answer.text, row.question.answers) for row in sure)
+    wrong = sum(
+        not row.question.answers or not exact_match(row.answer.text, row.question.answers)
+        for row in sure
+    )
     yield f"{len(sure)} answers above {SURE:.0%}, {wrong} of them not an exact match"
     for name in ("confidence", "answerable"):
         if all(getattr(row.answer, name) is None for row in rows):
             continue  # this reader gives none
-        columns = np.array([[getattr(row.answer, name) or 0.0, float(bool(row.question.answers))] for row in rows])
+        columns = np.array(
+            [[getattr(row.answer, name) or 0.0, float(bool(row.question.answers))] for row in rows]
+        )
         interval = ColumnStatistic(AUROC, columns).interval(0)
         yield f"AUROC of {name}: {percent(interval) if interval else 'not defined'}"
 
@@ -192,11 +229,17 @@ def row_json(row: Row) -> dict[str, object]:
     question = row.question
     answer = row.answer
     return {
-        "id": question.id, "question": question.text, "answers": list(question.answers), "answer": answer.text,
-        "candidate": answer.candidate, "confidence": answer.confidence, "answerable": answer.answerable,
-        "file": row.file, "files": list(row.files),
+        "id": question.id,
+        "question": question.text,
+        "answers": list(question.answers),
+        "answer": answer.text,
+        "candidate": answer.candidate,
+        "confidence": answer.confidence,
+        "answerable": answer.answerable,
+        "file": row.file,
+        "files": list(row.files),
         "source": str(row.source) if row.source else "",
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

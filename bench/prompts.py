@@ -1,9 +1,12 @@
-"""Runs the prompts on 200 questions of full-dev with one language model: the IfQA paper's Table 3 in small, with paired tests.
+"""Runs the prompts on 200 questions of full-dev with one language model: the IfQA paper's Table 3
+in small, with paired tests.
 
-    python bench/prompts.py --model models/FILE.gguf [--only NAME ...] [--shots 0 2 4] [--set SETTING=VALUE ...]
+    python bench/prompts.py --model models/FILE.gguf [--only NAME ...] [--shots 0 2 4] \
+        [--set SETTING=VALUE ...]
 
-The questions are drawn by a seed, with full-dev's share of numeric ones, into data/ifqa-dev-COUNT.jsonl; a smaller draw is
-part of a larger. BM25 searches `ifqa-gold-articles`. Each run is an experiment of its own, which resumes. The demonstrations are
+The questions are drawn by a seed, with full-dev's share of numeric ones, into
+data/ifqa-dev-COUNT.jsonl; a smaller draw is part of a larger. BM25 searches `ifqa-gold-articles`.
+Each run is an experiment of its own, which resumes. The demonstrations are
 prompts/demos/sample.jsonl. Seconds are those of the whole run, and mean nothing for a resumed one.
 """
 
@@ -64,7 +67,9 @@ def write_experiment(row: str, questions: Path) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", required=True)
     parser.add_argument("--count", type=int, default=200, help="questions")
     parser.add_argument("--only", nargs="*", default=list(ROWS), choices=ROWS, metavar="NAME")
@@ -76,26 +81,40 @@ def main() -> None:
         draw_questions(path, arguments.count)
     settings = settings_of_flags(arguments.set)
     scores: dict[str, Scores] = {}
-    print("| prompt | shots | EM | F1 | numeric EM | other EM | failed | against | EM | p | won, lost | seconds |")
+    print(
+        "| prompt | shots | EM | F1 | numeric EM | other EM | failed | against | EM | p | "
+        "won, lost | seconds |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for shots in arguments.shots:
         for name in arguments.only:
             rival = ROWS[name][2]
-            shown: dict[str, object] = {"reader.demos": "sample", "reader.shots": shots} if shots else {}
+            shown: dict[str, object] = (
+                {"reader.demos": "sample", "reader.shots": shots} if shots else {}
+            )
             start = time.perf_counter()
-            run = ifqa.run(write_experiment(name, path), model=arguments.model, settings=settings | shown)
+            run = ifqa.run(
+                write_experiment(name, path), model=arguments.model, settings=settings | shown
+            )
             seconds = time.perf_counter() - start
             scores[f"{name} {shots}"] = run
             rivals = [f"{rival} {shots}", f"{name} 0"]
             against = next((key for key in rivals if key in scores and scores[key] is not run), "")
-            cells = format_row(run), format_test(run, scores.get(against), against), f"{seconds:.0f}"
+            cells = (
+                format_row(run),
+                format_test(run, scores.get(against), against),
+                f"{seconds:.0f}",
+            )
             print(f"| {name} | {shots} | {' | '.join(cells)} |", flush=True)
 
 
 def format_row(run: Scores) -> str:
     em = run["EM"]
     f1 = run["F1"]
-    cells = [f"{em.value:.1f} [{em.low:.1f}, {em.high:.1f}]", f"{f1.value:.1f} [{f1.low:.1f}, {f1.high:.1f}]"]
+    cells = [
+        f"{em.value:.1f} [{em.low:.1f}, {em.high:.1f}]",
+        f"{f1.value:.1f} [{f1.low:.1f}, {f1.high:.1f}]",
+    ]
     cells += [f"{run[f'{part}.EM'].value:.1f}" for part in ("numeric", "other")]
     return " | ".join([*cells, str(run.n_failed)])
 

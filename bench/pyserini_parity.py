@@ -2,9 +2,9 @@
 
     python bench/pyserini_parity.py indexes/NAME/passages questions.json [--limit 700] [--k 100]
 
-Pyserini indexes and searches through its own command lines (`pyserini.index.lucene`, `pyserini.search.lucene`). Both
-sides share the passages, the questions and the Java runtime. Questions are a JSON list of objects with "question". The
-exit code is 1 if any ranking differs.
+Pyserini indexes and searches through its own command lines (`pyserini.index.lucene`,
+`pyserini.search.lucene`). Both sides share the passages, the questions and the Java runtime.
+Questions are a JSON list of objects with "question". The exit code is 1 if any ranking differs.
 """
 
 import argparse
@@ -21,7 +21,8 @@ from ifqa.formats.runs import read_run, write_run
 from ifqa.records import Question
 from ifqa.retrieval.bm25 import BM25
 
-# pyserini's modules run unchanged; the JVM is started before them because pyserini itself needs a full JDK 21
+# pyserini's modules run unchanged; the JVM is started before them because pyserini itself needs a
+# full JDK 21
 MODULE = """
 import runpy, sys
 from ifqa.retrieval.jvm import start_jvm
@@ -31,7 +32,9 @@ runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("passages", type=Path, help="folder with passages-*.jsonl")
     parser.add_argument("questions", type=Path, help='JSON list of objects with "question"')
     parser.add_argument("--limit", type=int, default=700, help="first N questions (default 700)")
@@ -50,37 +53,72 @@ def main() -> int:
         same_ids += [passage for passage, _ in our] == [passage for passage, _ in their]
         same += our == their
         if our != their:
-            rank = next((n for n, (a, b) in enumerate(zip(our, their, strict=False)) if a != b), len(our))
+            rank = next(
+                (n for n, (a, b) in enumerate(zip(our, their, strict=False)) if a != b), len(our)
+            )
             first = slice(rank, rank + 3)
-            print(f"{question.id} from rank {rank + 1}: ours {our[first]}, pyserini's {their[first]}")
+            print(
+                f"{question.id} from rank {rank + 1}: ours {our[first]}, pyserini's {their[first]}"
+            )
     equal = f"{same_ids} rankings equal in ids, {same} in ids and scores"
     print(f"{len(questions)} questions, {sum(map(len, ours))} hits: {equal}")
     return 0 if same == len(questions) else 1
 
 
-def run_ours(questions: list[Question], arguments: argparse.Namespace, folder: Path) -> list[list[tuple[str, str]]]:
+def run_ours(
+    questions: list[Question], arguments: argparse.Namespace, folder: Path
+) -> list[list[tuple[str, str]]]:
     started = time.monotonic()
     BM25.build(arguments.passages, folder / "ours")
     built = time.monotonic()
     rankings = BM25(folder / "ours", k1=arguments.k1, b=arguments.b).search(questions, arguments.k)
     print(f"ours: built in {built - started:.1f} s, searched in {time.monotonic() - built:.1f} s")
-    write_run(folder / "run.trec", {q.id: ranking for q, ranking in zip(questions, rankings, strict=True)}, "ours")
+    write_run(
+        folder / "run.trec",
+        {q.id: ranking for q, ranking in zip(questions, rankings, strict=True)},
+        "ours",
+    )
     run = read_run(folder / "run.trec")
-    return [[(hit.passage_id, f"{hit.score:.6f}") for hit in run.get(question.id, [])] for question in questions]
+    return [
+        [(hit.passage_id, f"{hit.score:.6f}") for hit in run.get(question.id, [])]
+        for question in questions
+    ]
 
 
-def run_pyserini(questions: list[Question], arguments: argparse.Namespace, folder: Path) -> list[list[tuple[str, str]]]:
+def run_pyserini(
+    questions: list[Question], arguments: argparse.Namespace, folder: Path
+) -> list[list[tuple[str, str]]]:
     """Pyserini's rankings, in the order and with the six decimals that its command line writes."""
     topics = folder / "topics.json"
     output = folder / "pyserini.trec"
     topics.write_text(json.dumps({question.id: {"title": question.text} for question in questions}))
     started = time.monotonic()
-    index = ["--collection", "JsonCollection", "--generator", "DefaultLuceneDocumentGenerator", "--threads", "1"]
-    call("pyserini.index.lucene", *index, "--input", arguments.passages, "--index", folder / "theirs")
+    index = [
+        "--collection",
+        "JsonCollection",
+        "--generator",
+        "DefaultLuceneDocumentGenerator",
+        "--threads",
+        "1",
+    ]
+    call(
+        "pyserini.index.lucene", *index, "--input", arguments.passages, "--index", folder / "theirs"
+    )
     built = time.monotonic()
     search = ["--bm25", "--hits", arguments.k, "--k1", arguments.k1, "--b", arguments.b]
-    call("pyserini.search.lucene", *search, "--index", folder / "theirs", "--topics", topics, "--output", output)
-    print(f"pyserini: built in {built - started:.1f} s, searched in {time.monotonic() - built:.1f} s")
+    call(
+        "pyserini.search.lucene",
+        *search,
+        "--index",
+        folder / "theirs",
+        "--topics",
+        topics,
+        "--output",
+        output,
+    )
+    print(
+        f"pyserini: built in {built - started:.1f} s, searched in {time.monotonic() - built:.1f} s"
+    )
     rankings: dict[str, list[tuple[str, str]]] = {question.id: [] for question in questions}
     for line in output.read_text(encoding="utf-8").splitlines():
         question_id, _, passage_id, _, score, _ = line.split()
@@ -89,7 +127,10 @@ def run_pyserini(questions: list[Question], arguments: argparse.Namespace, folde
 
 
 def call(module: str, *arguments: object) -> None:
-    """Run a module of pyserini; importing its search builds an OpenAI client, which requires a key but never uses it."""
+    """Run a module of pyserini.
+
+    Importing its search builds an OpenAI client, which requires a key but never uses it.
+    """
     command = [sys.executable, "-c", MODULE, module, *map(str, arguments)]
     environment = os.environ | {"OPENAI_API_KEY": "unused", "PYTHONUTF8": "1"}
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}

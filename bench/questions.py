@@ -1,12 +1,14 @@
-"""Measures `retrieve`, `read` and `score` over synthetic questions: seconds, memory, equal bytes, resumption after a kill.
+"""Measures `retrieve`, `read` and `score` over synthetic questions: seconds, memory, equal bytes,
+resumption after a kill.
 
     python bench/questions.py [--questions 200000] [--ways 1 2 ray] [--stages retrieve read score]
         [--kill STAGE ...] [--in FOLDER]
 
-The questions are words of the sample's passages, for BM25 over the sample's corpus. An external reader answers each with a word
-of its best passage. A way is a number of processes, or "ray" with one per core. It prints seconds, CPU seconds of all processes,
-and peak resident memory: of the command's own process, of its largest worker, and of all together. `--kill` kills a stage
-(SIGKILL) at half its output in the first way with workers, and runs the same command again.
+The questions are words of the sample's passages, for BM25 over the sample's corpus. An external
+reader answers each with a word of its best passage. A way is a number of processes, or "ray" with
+one per core. It prints seconds, CPU seconds of all processes, and peak resident memory: of the
+command's own process, of its largest worker, and of all together. `--kill` kills a stage (SIGKILL)
+at half its output in the first way with workers, and runs the same command again.
 """
 
 import argparse
@@ -80,12 +82,16 @@ class Usage:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--questions", type=int, default=200_000)
     parser.add_argument("--ways", nargs="+", default=["1", "2", "ray"])
     parser.add_argument("--stages", nargs="+", choices=FILES, default=list(FILES))
     parser.add_argument("--kill", nargs="*", choices=["retrieve", "read"], default=[])
-    parser.add_argument("--in", dest="folder", type=Path, help="folder to work in; else a temporary one")
+    parser.add_argument(
+        "--in", dest="folder", type=Path, help="folder to work in; else a temporary one"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = arguments.folder or Path(name)
@@ -108,7 +114,9 @@ def main() -> None:
             size = path.stat().st_size
             shutil.rmtree(path.parent)
             usage = measure(folder, command(stage, experiment.name, way), part, size // 2)
-            show(f"{stage:9} {way:4}", usage, f"killed at {part.stat().st_size:,} of {size:,} bytes")
+            show(
+                f"{stage:9} {way:4}", usage, f"killed at {part.stat().st_size:,} of {size:,} bytes"
+            )
             usage = measure(folder, command(stage, experiment.name, way))
             lines = (folder / "stderr.txt").read_text().splitlines()
             resumed = next((line for line in lines if "going on" in line or "resum" in line), "")
@@ -122,23 +130,38 @@ def command(stage: str, name: str, way: str) -> list[str]:
 
 
 def prepare(folder: Path, count: int) -> None:
-    """Build the sample's corpus and index, and write the questions, the plugins and the experiment, if they are missing."""
+    """Build the sample's corpus and index, and write the questions, the plugins and the experiment,
+    if they are missing.
+    """
     (folder / "synthetic.py").write_text(OUTSIDE)
     (folder / "experiments").mkdir(exist_ok=True)
     split = folder / f"asked-{count}.jsonl"
     (folder / f"experiments/synthetic-{count}.toml").write_text(EXPERIMENT.format(split=split.stem))
-    subprocess.run([sys.executable, "-m", "ifqa", "index", "sample"], cwd=folder, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "ifqa", "index", "sample"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
     if split.exists():
         return
     shards = sorted((folder / "indexes/sample/passages").glob("passages-*.jsonl"))
-    texts = [json.loads(line)["contents"].split() for shard in shards for line in shard.read_text().splitlines()]
+    texts = [
+        json.loads(line)["contents"].split()
+        for shard in shards
+        for line in shard.read_text().splitlines()
+    ]
     chance = random.Random(count)
     with open(split, "w") as out:
         for number in range(count):
             words = chance.choice(texts)
             start = chance.randrange(max(1, len(words) - 8))
             text = " ".join(words[start : start + 5] + chance.choices(words, k=3))
-            record = {"id": f"{split.stem}/{number}", "question": f"If {text}?", "answers": chance.sample(words, 2)}
+            record = {
+                "id": f"{split.stem}/{number}",
+                "question": f"If {text}?",
+                "answers": chance.sample(words, 2),
+            }
             out.write(json.dumps(record) + "\n")
 
 
@@ -177,7 +200,11 @@ def memory(process: int) -> tuple[int, int]:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except OSError:
         return 0, 0
-    sizes = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if line.startswith(("VmHWM", "VmRSS"))}
+    sizes = {
+        line.split(":")[0]: int(line.split()[1]) * 1024
+        for line in lines
+        if line.startswith(("VmHWM", "VmRSS"))
+    }
     return sizes.get("VmHWM", 0), sizes.get("VmRSS", 0)
 
 
@@ -198,7 +225,10 @@ def sha256(path: Path) -> str:
 def show(row: str, usage: Usage, note: str) -> None:
     parts = {"own": usage.memory, "largest other": usage.worker_memory, "all": usage.total_memory}
     sizes = ", ".join(f"{part} {size / 1e6:,.0f} MB" for part, size in parts.items())
-    print(f"{row} {usage.seconds:8.1f} s, {sum(usage.cpu.values()):8.1f} s of CPU  {sizes}  {note}", flush=True)
+    print(
+        f"{row} {usage.seconds:8.1f} s, {sum(usage.cpu.values()):8.1f} s of CPU  {sizes}  {note}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -4,16 +4,20 @@
     python bench/reading_files.py FOLDER --to data/reading/gold.jsonl --gold
     python bench/reading_files.py FOLDER --to data/reading/nq-swap-held.jsonl --held
 
-FOLDER holds `span-train.jsonl.xz` (rows of SQuAD 1.1, SquadShifts and TimeQA: question, context, answers, source),
-`qamr-dev.tsv.xz` and `qamr-test.tsv.xz` (Michael et al. 2018) and `nq-swap-train.json.xz` (Longpre et al. 2021). The rows have
-question, context, answers, source and licence, for `ifqa train extractive --reading`, and as questions of the benchmark "file"
-for `ifqa train llm`. With --gold the contexts are gold passages, for `ifqa train rerank` and the corpus `reading`.
+FOLDER holds `span-train.jsonl.xz` (rows of SQuAD 1.1, SquadShifts and TimeQA: question, context,
+answers, source), `qamr-dev.tsv.xz` and `qamr-test.tsv.xz` (Michael et al. 2018) and
+`nq-swap-train.json.xz` (Longpre et al. 2021). The rows have question, context, answers, source and
+licence, for `ifqa train extractive --reading`, and as questions of the benchmark "file" for `ifqa
+train llm`. With --gold the contexts are gold passages, for `ifqa train rerank` and the corpus
+`reading`.
 
-- --gold writes only SQuAD, SquadShifts and TimeQA. QAMR's questions are about single sentences, NQ-Swap's passages are false.
+- --gold writes only SQuAD, SquadShifts and TimeQA. QAMR's questions are about single sentences,
+  NQ-Swap's passages are false.
 - QAMR's questions are sampled with a seed.
-- NQ-Swap is split by the SHA-256 of the question: a third is held out of all training. --held writes it for the experiment
-  nq-swap, as questions of the benchmark "file". HTML tags are removed.
-- A context of more than 190 words does not fit the span reader, so its question is left out of training.
+- NQ-Swap is split by the SHA-256 of the question: a third is held out of all training. --held
+  writes it for the experiment nq-swap, as questions of the benchmark "file". HTML tags are removed.
+- A context of more than 190 words does not fit the span reader, so its question is left out of
+  training.
 """
 
 import argparse
@@ -31,15 +35,21 @@ from ifqa.storage.files import read_lines, write_jsonl
 logger = logging.getLogger(__name__)
 
 LICENCES = {
-    "squad1.1-train": "CC BY-SA 4.0", "squadshifts-newwiki": "CC BY 4.0", "timeqa-human-easy": "BSD-3-Clause",
-    "timeqa-human-hard": "BSD-3-Clause", "qamr": "MIT", "nq-swap": "MIT",
-}  # fmt: skip
+    "squad1.1-train": "CC BY-SA 4.0",
+    "squadshifts-newwiki": "CC BY 4.0",
+    "timeqa-human-easy": "BSD-3-Clause",
+    "timeqa-human-hard": "BSD-3-Clause",
+    "qamr": "MIT",
+    "nq-swap": "MIT",
+}
 _TAG = re.compile(r"</?[A-Z][A-Za-z0-9]*(?: [^>]*)?>")
 _QAMR = re.compile(r"(.+?\?) {2,}(.+)")  # a question and its annotators' answers, separated by tabs
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--to", type=Path, required=True, help="a .jsonl file")
     parser.add_argument("--qamr", type=int, default=8000, help="questions of QAMR")
@@ -47,8 +57,14 @@ def main() -> None:
     parser.add_argument("--most", type=int, help="questions, drawn; else every one")
     parser.add_argument("--seed", type=int, default=0, help="of the draws")
     kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument("--gold", action="store_true", help="write contexts as gold passages, of three of the sources")
-    kinds.add_argument("--held", action="store_true", help="write only the third of NQ-Swap that is held out")
+    kinds.add_argument(
+        "--gold",
+        action="store_true",
+        help="write contexts as gold passages, of three of the sources",
+    )
+    kinds.add_argument(
+        "--held", action="store_true", help="write only the third of NQ-Swap that is held out"
+    )
     arguments = parser.parse_args()
     if arguments.held:
         held = [row for row in nq_swap(arguments.folder) if held_out(row["question"])]
@@ -72,12 +88,23 @@ def main() -> None:
 
 
 def row(question: str, context: str, answers: list[str], source: str) -> dict[str, Any]:
-    return {"question": question, "context": context, "answers": answers, "source": source, "licence": LICENCES[source]}
+    return {
+        "question": question,
+        "context": context,
+        "answers": answers,
+        "source": source,
+        "licence": LICENCES[source],
+    }
 
 
 def spans(folder: Path) -> Iterator[dict[str, Any]]:
     for question in read_questions(folder / "span-train.jsonl.xz"):
-        yield row(question.text, question.gold_passages[0], list(question.answers), question.label("source"))
+        yield row(
+            question.text,
+            question.gold_passages[0],
+            list(question.answers),
+            question.label("source"),
+        )
 
 
 def qamr(folder: Path) -> Iterator[dict[str, Any]]:
@@ -88,7 +115,11 @@ def qamr(folder: Path) -> Iterator[dict[str, Any]]:
             if before.startswith("#"):
                 sentence = line
             elif match := _QAMR.fullmatch(line):
-                answers = [word.strip() for word in match[2].split("\t") if word.strip() and word.strip() in sentence]
+                answers = [
+                    word.strip()
+                    for word in match[2].split("\t")
+                    if word.strip() and word.strip() in sentence
+                ]
                 if answers:
                     yield row(match[1], sentence, list(dict.fromkeys(answers)), "qamr")
             before = line

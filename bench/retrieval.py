@@ -1,22 +1,25 @@
 """Prints gold recall of each retriever for each part of a question, with and without reranking.
 
-    python bench/retrieval.py CORPUS [--only bm25] [--ranker] [--rerank DEPTH] [--reader] [--control]
+    python bench/retrieval.py CORPUS [--only bm25] [--ranker] [--rerank DEPTH] [--reader] \
+        [--control]
 
-{question, presupposition, main clause, fused, weighted} x {BM25, dense, hybrid} x {as found, reranked}. CORPUS has the
-indexes "bm25" and "dense" (`ifqa index CORPUS`). The columns are gold recall in percent with its 95% bootstrap interval, and
-p of a paired randomisation test against BM25 asked the question. `--to` keeps every ranking as a TREC run, and the table.
+{question, presupposition, main clause, fused, weighted} x {BM25, dense, hybrid} x {as found,
+reranked}. CORPUS has the indexes "bm25" and "dense" (`ifqa index CORPUS`). The columns are gold
+recall in percent with its 95% bootstrap interval, and p of a paired randomisation test against BM25
+asked the question. `--to` keeps every ranking as a TREC run, and the table.
 
-"fused" is RRF over the question, its presupposition and its main clause. "weighted" repeats names and numbers for BM25, and
-adds a quarter of the presupposition's scores for the dense retriever. "rrf" and "hybrid" fuse the two retrievers' rankings
-of a row, by rank and by score. "hybrid names" fuses BM25 with the names and dense retrieval with the question, by score.
-Reranking reorders the first DEPTH; the others keep their order.
+"fused" is RRF over the question, its presupposition and its main clause. "weighted" repeats names
+and numbers for BM25, and adds a quarter of the presupposition's scores for the dense retriever.
+"rrf" and "hybrid" fuse the two retrievers' rankings of a row, by rank and by score. "hybrid names"
+fuses BM25 with the names and dense retrieval with the question, by score. Reranking reorders the
+first DEPTH; the others keep their order.
 
-"ranker weighted" is the retriever "ranker" over BM25 with the question and its names (`--ranker`). In rows "read", the retriever
-"rerank" with the span reader as its model reordered the first DEPTH (`--reader`); in rows "read reranked", the cross-encoder
-followed, with a third of the weight.
+"ranker weighted" is the retriever "ranker" over BM25 with the question and its names (`--ranker`).
+In rows "read", the retriever "rerank" with the span reader as its model reordered the first DEPTH
+(`--reader`); in rows "read reranked", the cross-encoder followed, with a third of the weight.
 
-`--control` tests whether a row knows gold passages by their style (`control_table`). CORPUS then needs passages of the format
-"gold".
+`--control` tests whether a row knows gold passages by their style (`control_table`). CORPUS then
+needs passages of the format "gold".
 """
 
 import argparse
@@ -48,22 +51,48 @@ Table = dict[str, dict[str, dict[str, float]]]  # row name -> measure -> "value"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("corpus")
     parser.add_argument("--benchmark", default="ifqa")
     parser.add_argument("--split", default="full-dev")
-    parser.add_argument("--only", choices=["bm25", "dense"], help="only this retriever, without hybrids")
-    parser.add_argument("--asked", nargs="+", choices=QUERIES, default=QUERIES, help="only these rows (default: all)")
-    parser.add_argument("--ranker", action="store_true", help='also the retriever "ranker", over BM25 with the names')
-    parser.add_argument("--rerank", type=int, default=0, metavar="DEPTH", help="also rerank the first DEPTH of each")
+    parser.add_argument(
+        "--only", choices=["bm25", "dense"], help="only this retriever, without hybrids"
+    )
+    parser.add_argument(
+        "--asked",
+        nargs="+",
+        choices=QUERIES,
+        default=QUERIES,
+        help="only these rows (default: all)",
+    )
+    parser.add_argument(
+        "--ranker",
+        action="store_true",
+        help='also the retriever "ranker", over BM25 with the names',
+    )
+    parser.add_argument(
+        "--rerank", type=int, default=0, metavar="DEPTH", help="also rerank the first DEPTH of each"
+    )
     kinds = [*QUERIES, "names"]
     parser.add_argument(
-        "--rerank-asked", nargs="+", choices=kinds, default=kinds, help="rerank only these (default: all)"
+        "--rerank-asked",
+        nargs="+",
+        choices=kinds,
+        default=kinds,
+        help="rerank only these (default: all)",
     )
-    parser.add_argument("--reader", action="store_true", help="also rerank those by the span reader, and by both")
-    parser.add_argument("--model", default=BUNDLED_MODEL, help="reranker: ifqa, a folder, or a model of the hub")
+    parser.add_argument(
+        "--reader", action="store_true", help="also rerank those by the span reader, and by both"
+    )
+    parser.add_argument(
+        "--model", default=BUNDLED_MODEL, help="reranker: ifqa, a folder, or a model of the hub"
+    )
     parser.add_argument("--limit", type=int, help="first N questions")
-    parser.add_argument("--control", action="store_true", help="also count gold passages of other questions")
+    parser.add_argument(
+        "--control", action="store_true", help="also count gold passages of other questions"
+    )
     parser.add_argument("--to", type=Path, help="folder for the rankings and the table")
     arguments = parser.parse_args()
     questions = open_benchmark(arguments.benchmark).questions(arguments.split)[: arguments.limit]
@@ -76,7 +105,9 @@ def main() -> None:
         ranker = load_plugin("retriever", "ranker")(parts=[part], passages=store.get)
         rows["ranker weighted"] = ranker.search(questions, K)
     if arguments.rerank:
-        chosen = {name: row for name, row in rows.items() if name.split()[1] in arguments.rerank_asked}
+        chosen = {
+            name: row for name, row in rows.items() if name.split()[1] in arguments.rerank_asked
+        }
         relevance = CrossEncoder(arguments.model).relevance
         depth = arguments.rerank
         rows |= rerank_rows(chosen, questions, store, relevance, depth)
@@ -92,7 +123,9 @@ def main() -> None:
     if arguments.to:
         arguments.to.mkdir(parents=True, exist_ok=True)
         for name, ranking in rows.items():
-            by_question = {question.id: hits for question, hits in zip(questions, ranking, strict=True)}
+            by_question = {
+                question.id: hits for question, hits in zip(questions, ranking, strict=True)
+            }
             write_run(arguments.to / f"{name.replace(' ', '-')}.trec", by_question, tag="ifqa")
         (arguments.to / "table.json").write_text(json.dumps(table, indent=1))
         if control:
@@ -100,47 +133,75 @@ def main() -> None:
 
 
 def rankings(
-    questions: Sequence[Question], folder: Path, names: Sequence[str], queries: Sequence[str] = QUERIES
+    questions: Sequence[Question],
+    folder: Path,
+    names: Sequence[str],
+    queries: Sequence[str] = QUERIES,
 ) -> Rows:
     rows: Rows = {}
     for name in names:
         retriever = load_plugin("retriever", name)(folder / name)
         for query in queries:
             parts = _parts(retriever, name, query)
-            fusion = Fusion(parts=parts, method="rrf" if query == "fused" else "weighted") if len(parts) > 1 else None
-            rows[f"{name} {query}"] = fusion.search(questions, K) if fusion else parts[0].search(questions)
+            fusion = (
+                Fusion(parts=parts, method="rrf" if query == "fused" else "weighted")
+                if len(parts) > 1
+                else None
+            )
+            rows[f"{name} {query}"] = (
+                fusion.search(questions, K) if fusion else parts[0].search(questions)
+            )
     if len(names) == 2:
         for query in queries:
             pairs = list(zip(*(rows[f"{name} {query}"] for name in names), strict=True))
             rows[f"rrf {query}"] = [top_hits(fuse_by_rank(pair, [1.0, 1.0]), K) for pair in pairs]
-            rows[f"hybrid {query}"] = [top_hits(fuse_by_score(pair, [1.0, 1.0], [K, K]), K) for pair in pairs]
+            rows[f"hybrid {query}"] = [
+                top_hits(fuse_by_score(pair, [1.0, 1.0], [K, K]), K) for pair in pairs
+            ]
         if {"question", "weighted"} <= set(queries):
             pairs = list(zip(rows["bm25 weighted"], rows["dense question"], strict=True))
-            rows["hybrid names"] = [top_hits(fuse_by_score(pair, [1.0, 1.0], [K, K]), K) for pair in pairs]
+            rows["hybrid names"] = [
+                top_hits(fuse_by_score(pair, [1.0, 1.0], [K, K]), K) for pair in pairs
+            ]
     return rows
 
 
 def _parts(retriever: Any, name: str, query: str) -> list[Part]:
     """The rankings that a row of a retriever fuses."""
     if query == "fused":
-        return [Part(retriever, K, 1.0, clause) for clause in ("question", "presupposition", "main")]
+        return [
+            Part(retriever, K, 1.0, clause) for clause in ("question", "presupposition", "main")
+        ]
     if query == "weighted" and name == "dense":
         return [Part(retriever, K, 1.0, "question"), Part(retriever, K, 0.25, "presupposition")]
     return [Part(retriever, K, 1.0, "names" if query == "weighted" else query)]
 
 
 def rerank_rows(
-    rows: Rows, questions: Sequence[Question], store: PassageStore, relevance: Callable[..., Sequence[float]], depth: int,
-    suffix: str = "reranked", weight: float = MODEL_WEIGHT,
-) -> Rows:  # fmt: skip
-    """The rows with the first `depth` of each ranking reordered; each passage is scored once per question."""
-    ids = [{hit.passage_id for row in rows.values() for hit in row[number][:depth]} for number in range(len(questions))]
+    rows: Rows,
+    questions: Sequence[Question],
+    store: PassageStore,
+    relevance: Callable[..., Sequence[float]],
+    depth: int,
+    suffix: str = "reranked",
+    weight: float = MODEL_WEIGHT,
+) -> Rows:
+    """The rows with the first `depth` of each ranking reordered.
+
+    Each passage is scored once per question.
+    """
+    ids = [
+        {hit.passage_id for row in rows.values() for hit in row[number][:depth]}
+        for number in range(len(questions))
+    ]
     new_rows: Rows = {f"{name} {suffix}": [] for name in rows}
     with bar(suffix, sum(map(len, ids))) as advance:
         for number, question in enumerate(questions):
             passages: list[Passage] = store.get(sorted(ids[number]))
             pairs = [(question.text, passage.text) for passage in passages]
-            scores = dict(zip(sorted(ids[number]), map(float, relevance(pairs, advance)), strict=True))
+            scores = dict(
+                zip(sorted(ids[number]), map(float, relevance(pairs, advance)), strict=True)
+            )
             for name, row in rows.items():
                 first = [scores[hit.passage_id] for hit in row[number][:depth]]
                 new_rows[f"{name} {suffix}"].append(reorder_hits(row[number], first, weight))
@@ -148,14 +209,19 @@ def rerank_rows(
 
 
 def judge(rows: Rows, questions: Sequence[Question], store: PassageStore) -> list[dict[str, bool]]:
-    """For each question: id of a ranked passage -> whether it covers a gold passage of the question."""
+    """For each question: id of a ranked passage -> whether it covers a gold passage of the
+    question.
+    """
     judgements = []
     for number, question in enumerate(questions):
         ids = sorted({hit.passage_id for row in rows.values() for hit in row[number]})
         golds = question.gold_passages
         texts = (passage.text for passage in store.get(ids))
         judgements.append(
-            {name: any(covers(text, gold) for gold in golds) for name, text in zip(ids, texts, strict=True)}
+            {
+                name: any(covers(text, gold) for gold in golds)
+                for name, text in zip(ids, texts, strict=True)
+            }
         )
     return judgements
 
@@ -165,7 +231,10 @@ def recall_table(rows: Rows, judgements: Sequence[dict[str, bool]]) -> Table:
     table: Table = {}
     baseline: dict[str, list[float]] = {}
     for name, row in rows.items():
-        right = [[is_gold[hit.passage_id] for hit in hits] for hits, is_gold in zip(row, judgements, strict=True)]
+        right = [
+            [is_gold[hit.passage_id] for hit in hits]
+            for hits, is_gold in zip(row, judgements, strict=True)
+        ]
         values = {f"gold_any@{k}": [float(any(flags[:k])) for flags in right] for k in CUTOFFS}
         baseline = baseline or values
         table[name] = {}
@@ -177,31 +246,44 @@ def recall_table(rows: Rows, judgements: Sequence[dict[str, bool]]) -> Table:
 
 
 def control_table(rows: Rows, judgements: Sequence[dict[str, bool]]) -> Table:
-    """Row -> measure -> value, and its difference from the first row with the ends of a 95% bootstrap interval.
+    """Row -> measure -> value, and its difference from the first row with the ends of a 95%
+    bootstrap interval.
 
-    Gold passages have a style by which a trained retriever may know them. Such a retriever also raises the gold passages of
-    *other* questions. So passages that cover a question's own gold passages are removed from its ranking, and the measures count
-    gold passages among the rest: "share@K" is their share of the first K in percent, "reciprocal" 100 / the rank of the first.
+    Gold passages have a style by which a trained retriever may know them. Such a retriever also
+    raises the gold passages of *other* questions. So passages that cover a question's own gold
+    passages are removed from its ranking, and the measures count gold passages among the rest:
+    "share@K" is their share of the first K in percent, "reciprocal" 100 / the rank of the first.
     """
     values: dict[str, dict[str, list[float]]] = {}
     for name, row in rows.items():
-        values[name] = {measure: [] for measure in (*(f"share@{k}" for k in CONTROL_CUTOFFS), "reciprocal")}
+        values[name] = {
+            measure: [] for measure in (*(f"share@{k}" for k in CONTROL_CUTOFFS), "reciprocal")
+        }
         for hits, is_gold in zip(row, judgements, strict=True):
-            others = [hit.passage_id.startswith(GOLD) for hit in hits if not is_gold[hit.passage_id]]
+            others = [
+                hit.passage_id.startswith(GOLD) for hit in hits if not is_gold[hit.passage_id]
+            ]
             for k in CONTROL_CUTOFFS:
                 values[name][f"share@{k}"].append(100 * sum(others[:k]) / max(1, len(others[:k])))
             first = others.index(True) + 1 if True in others else math.inf
             values[name]["reciprocal"].append(100 / first)
     if not any(any(measures["reciprocal"]) for measures in values.values()):
-        raise ConfigError("the control wants gold passages of other questions in the corpus; found none in any ranking")
+        raise ConfigError(
+            "the control wants gold passages of other questions in the corpus; "
+            "found none in any ranking"
+        )
     baseline = next(iter(values.values()))
     table: Table = {}
     for name, measures in values.items():
         table[name] = {}
         for measure, scores in measures.items():
-            difference = mean_interval([score - other for score, other in zip(scores, baseline[measure], strict=True)])
+            difference = mean_interval(
+                [score - other for score, other in zip(scores, baseline[measure], strict=True)]
+            )
             cells = (sum(scores) / len(scores), *difference)
-            table[name][measure] = dict(zip(("value", "difference", "low", "high"), cells, strict=True))
+            table[name][measure] = dict(
+                zip(("value", "difference", "low", "high"), cells, strict=True)
+            )
     return table
 
 
@@ -211,18 +293,31 @@ def passed(measures: dict[str, dict[str, float]]) -> bool:
 
 
 def control_markdown(table: Table) -> str:
-    """The table of the control: each measure, and in brackets the interval of its difference from the first row."""
+    """The table of the control: each measure, and in brackets the interval of its difference from
+    the first row.
+    """
     heads = [*(f"of the first {k}" for k in CONTROL_CUTOFFS), "100 / rank of the first", "control"]
-    lines = [f"| other questions' gold passages, % | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
+    lines = [
+        f"| other questions' gold passages, % | {' | '.join(heads)} |",
+        "|---" * (len(heads) + 1) + "|",
+    ]
     for name, measures in table.items():
-        cells = [f"{score['value']:.2f} [{score['low']:+.2f}, {score['high']:+.2f}]" for score in measures.values()]
-        lines.append(f"| {name} | {' | '.join(cells)} | {'passed' if passed(measures) else 'failed'} |")
+        cells = [
+            f"{score['value']:.2f} [{score['low']:+.2f}, {score['high']:+.2f}]"
+            for score in measures.values()
+        ]
+        lines.append(
+            f"| {name} | {' | '.join(cells)} | {'passed' if passed(measures) else 'failed'} |"
+        )
     return "\n".join(lines)
 
 
 def markdown(table: Table) -> str:
     """The table; a star where p < 0.05."""
-    lines = [f"| retriever | {' | '.join(f'@{k}' for k in CUTOFFS)} | p @1, @5, @20 |", "|---|---|---|---|---|---|"]
+    lines = [
+        f"| retriever | {' | '.join(f'@{k}' for k in CUTOFFS)} | p @1, @5, @20 |",
+        "|---|---|---|---|---|---|",
+    ]
     for name, measures in table.items():
         stars = {measure: "*" if score["p"] < 0.05 else "" for measure, score in measures.items()}
         cells = [

@@ -1,22 +1,25 @@
-"""The cost of a corpus at different sizes: build seconds, memory, bytes, and each retriever's ms per question.
+"""The cost of a corpus at different sizes: build seconds, memory, bytes, and each retriever's ms
+per question.
 
     python bench/scale.py [--copies 0 2.4] [--dense CORPUS] [--timed 100] [--to FILE.json]
     python bench/scale.py --plot FILE.svg --times FILE.json --recall table.json [table.json ...]
 
-A corpus has the gold passages of IfQA's full-train and full-dev, the articles in `data/articles`, and `--copies` times as many
-articles with changed names. A name, a capitalised word of a title, becomes another name, the same throughout an article and
-another in each copy. Years and other numbers are shifted by the number of the copy. So words, articles and passages keep their
-sizes, and a copy does not repeat an article's facts.
+A corpus has the gold passages of IfQA's full-train and full-dev, the articles in `data/articles`,
+and `--copies` times as many articles with changed names. A name, a capitalised word of a title,
+becomes another name, the same throughout an article and another in each copy. Years and other
+numbers are shifted by the number of the copy. So words, articles and passages keep their sizes, and
+a copy does not repeat an article's facts.
 
-`ifqa index` builds each corpus as `indexes/scale-COPIES`. Memory is the peak of all its processes together. The first questions
-of full-dev are then asked one at a time, of all corpora in turn, so that other load affects all. Times are the median and the
-95th percentile.
+`ifqa index` builds each corpus as `indexes/scale-COPIES`. Memory is the peak of all its processes
+together. The first questions of full-dev are then asked one at a time, of all corpora in turn, so
+that other load affects all. Times are the median and the 95th percentile.
 
-Rows are named as in `retrieval.py`: "bm25 weighted" gets the question and its names, "ranker weighted" reorders its 100 best, in
-a row "reranked" the cross-encoder reorders the first 30, in a row "read" the span reader. CORPUS, built before, also has a dense
-index: "hybrid names" fuses both.
+Rows are named as in `retrieval.py`: "bm25 weighted" gets the question and its names, "ranker
+weighted" reorders its 100 best, in a row "reranked" the cross-encoder reorders the first 30, in a
+row "read" the span reader. CORPUS, built before, also has a dense index: "hybrid names" fuses both.
 
-`--plot` draws recall@1 and @5, from the tables of `retrieval.py --to`, over the times in the file of `--to`.
+`--plot` draws recall@1 and @5, from the tables of `retrieval.py --to`, over the times in the file
+of `--to`.
 """
 
 import argparse
@@ -52,20 +55,35 @@ _NUMBER = re.compile(r"\b\d{2,4}\b")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--copies", type=float, nargs="+", default=[0.0, 2.4], help="changed copies of the articles")
-    parser.add_argument("--dense", metavar="CORPUS", help="also time this built corpus with a dense index")
-    parser.add_argument("--timed", type=int, default=100, help="questions that are asked one at a time")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--copies", type=float, nargs="+", default=[0.0, 2.4], help="changed copies of the articles"
+    )
+    parser.add_argument(
+        "--dense", metavar="CORPUS", help="also time this built corpus with a dense index"
+    )
+    parser.add_argument(
+        "--timed", type=int, default=100, help="questions that are asked one at a time"
+    )
     parser.add_argument("--to", type=Path, help="a file for the figures")
-    parser.add_argument("--plot", type=Path, help="measure nothing; draw a picture of recall against time")
+    parser.add_argument(
+        "--plot", type=Path, help="measure nothing; draw a picture of recall against time"
+    )
     parser.add_argument("--times", type=Path, help="the file of --to, for the picture")
-    parser.add_argument("--recall", type=Path, nargs="+", default=[], help="tables of retrieval.py, for the picture")
+    parser.add_argument(
+        "--recall", type=Path, nargs="+", default=[], help="tables of retrieval.py, for the picture"
+    )
     arguments = parser.parse_args()
     if arguments.plot:
         recall = {name: row for path in arguments.recall for name, row in read_json(path).items()}
         plot(read_json(arguments.times), recall, arguments.plot)
         return
-    corpora = {f"scale-{copies:g}": {"build": build(f"scale-{copies:g}", copies)} for copies in arguments.copies}
+    corpora = {
+        f"scale-{copies:g}": {"build": build(f"scale-{copies:g}", copies)}
+        for copies in arguments.copies
+    }
     retrievers = {name: sparse_retrievers(Path("indexes") / name) for name in corpora}
     if arguments.dense:
         folder = Path("indexes") / arguments.dense
@@ -74,7 +92,9 @@ def main() -> None:
     questions = open_benchmark("ifqa").questions("full-dev")[: arguments.timed]
     for name, times in time_questions(retrievers, questions).items():
         corpora[name]["ms"] = {
-            retriever: [1000 * sorted(seconds)[len(seconds) * percent // 100] for percent in (50, 95)]
+            retriever: [
+                1000 * sorted(seconds)[len(seconds) * percent // 100] for percent in (50, 95)
+            ]
             for retriever, seconds in times.items()
         }
     print(markdown(corpora))
@@ -88,7 +108,10 @@ def build(name: str, copies: float) -> dict[str, float]:
     index = Path("indexes") / name
     write_articles(folder, copies)
     sources = ['format = "gold"\nbenchmark = "ifqa"\nsplits = ["full-train", "full-dev"]\n']
-    sources += [f'format = "articles"\npath = "{path}"\n' for path in [ARTICLES, *([folder] if copies else [])]]
+    sources += [
+        f'format = "articles"\npath = "{path}"\n'
+        for path in [ARTICLES, *([folder] if copies else [])]
+    ]
     corpus = "".join(f"[[passages.sources]]\n{source}\n" for source in sources)
     Path(f"indexes/{name}.toml").write_text(f'{corpus}[index.bm25]\nretriever = "bm25"\n')
     shutil.rmtree(index, ignore_errors=True)
@@ -96,7 +119,9 @@ def build(name: str, copies: float) -> dict[str, float]:
     began = time.monotonic()
     peak = 0
     environment = {**os.environ, "IFQA_SCALE": name}
-    child = subprocess.Popen([sys.executable, "-m", "ifqa", "index", name, "--quiet"], env=environment)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "ifqa", "index", name, "--quiet"], env=environment
+    )
     while child.poll() is None:
         peak = max(peak, sum(resident(f"IFQA_SCALE={name}".encode())))
         time.sleep(0.1)
@@ -105,24 +130,44 @@ def build(name: str, copies: float) -> dict[str, float]:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {
-        "passages": len(PassageStore(index / "passages")), "seconds": time.monotonic() - began, "cpu seconds": cpu,
-        "memory": peak, "passages bytes": size(index / "passages"), "index bytes": size(index / "bm25"),
-    }  # fmt: skip
+        "passages": len(PassageStore(index / "passages")),
+        "seconds": time.monotonic() - began,
+        "cpu seconds": cpu,
+        "memory": peak,
+        "passages bytes": size(index / "passages"),
+        "index bytes": size(index / "bm25"),
+    }
 
 
 def write_articles(folder: Path, copies: float) -> None:
     """Write `copies` times as many articles as there are, with changed names."""
-    articles = [json.loads(line) for path in sorted(ARTICLES.glob("*.jsonl*")) for _, line in read_lines(path)]
+    articles = [
+        json.loads(line)
+        for path in sorted(ARTICLES.glob("*.jsonl*"))
+        for _, line in read_lines(path)
+    ]
     names = sorted({name for article in articles for name in _NAME.findall(article["title"])})
     known = frozenset(names)
-    logger.info(f"{folder}: {copies * len(articles):,.0f} articles with changed names, of {len(names):,}")
+    logger.info(
+        f"{folder}: {copies * len(articles):,.0f} articles with changed names, of {len(names):,}"
+    )
     shutil.rmtree(folder, ignore_errors=True)
-    pairs = islice(((copy, article) for copy in count(1) for article in articles), round(copies * len(articles)))
-    write_jsonl(folder / "articles.jsonl", (change_names(article, copy, names, known) for copy, article in pairs))
+    pairs = islice(
+        ((copy, article) for copy in count(1) for article in articles),
+        round(copies * len(articles)),
+    )
+    write_jsonl(
+        folder / "articles.jsonl",
+        (change_names(article, copy, names, known) for copy, article in pairs),
+    )
 
 
-def change_names(article: dict[str, str], copy: int, names: Sequence[str], known: frozenset[str]) -> dict[str, str]:
-    """An article with another name for each of its names, and numbers shifted by the number of the copy."""
+def change_names(
+    article: dict[str, str], copy: int, names: Sequence[str], known: frozenset[str]
+) -> dict[str, str]:
+    """An article with another name for each of its names, and numbers shifted by the number of the
+    copy.
+    """
     draw = random.Random(f"{copy} {article['id']}")
     renamed = dict[str, str]()
 
@@ -132,7 +177,11 @@ def change_names(article: dict[str, str], copy: int, names: Sequence[str], known
     def change(text: str) -> str:
         return _NUMBER.sub(lambda match: str(int(match[0]) + copy), _NAME.sub(rename, text))
 
-    return {"id": f"{article['id']}-{copy}", "title": change(article["title"]), "text": change(article["text"])}
+    return {
+        "id": f"{article['id']}-{copy}",
+        "title": change(article["title"]),
+        "text": change(article["text"]),
+    }
 
 
 def time_questions(
@@ -156,7 +205,11 @@ def sparse_retrievers(folder: Path) -> dict[str, Any]:
     bm25 = Part(load_plugin("retriever", "bm25")(folder / "bm25"), K, 1.0, "names")
     get = PassageStore(folder / "passages").get
     ranker = load_plugin("retriever", "ranker")(parts=[bm25], passages=get)
-    rows = {"bm25 weighted": AsPart(bm25), "ranker weighted": ranker, "bm25 weighted reranked": reranked(bm25, get)}
+    rows = {
+        "bm25 weighted": AsPart(bm25),
+        "ranker weighted": ranker,
+        "bm25 weighted reranked": reranked(bm25, get),
+    }
     return rows | rerankings("ranker weighted", ranker, get)
 
 
@@ -165,11 +218,17 @@ def hybrid_retrievers(folder: Path) -> dict[str, Any]:
     bm25 = Part(load_plugin("retriever", "bm25")(folder / "bm25"), K, 1.0, "names")
     dense = Part(load_plugin("retriever", "dense")(folder / "dense"), K, 1.0, "question")
     fusion = load_plugin("retriever", "fusion")(parts=[bm25, dense])
-    return {"dense question": AsPart(dense), "hybrid names": fusion, **rerankings("hybrid names", fusion, get)}
+    return {
+        "dense question": AsPart(dense),
+        "hybrid names": fusion,
+        **rerankings("hybrid names", fusion, get),
+    }
 
 
 def rerankings(name: str, retriever: Any, get: Any) -> dict[str, Any]:
-    """A retriever's first passages reordered by the cross-encoder, by the span reader, and by both."""
+    """A retriever's first passages reordered by the cross-encoder, by the span reader, and by
+    both.
+    """
     read = reranked(Part(retriever, K), get, model="extractive")
     return {
         f"{name} reranked": reranked(Part(retriever, K), get),
@@ -197,20 +256,29 @@ def size(folder: Path) -> int:
 
 
 def markdown(corpora: dict[str, Any]) -> str:
-    lines = ["| passages | build, s | CPU, s | memory, MB | passages, MB | index, MB |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| passages | build, s | CPU, s | memory, MB | passages, MB | index, MB |",
+        "|---|---|---|---|---|---|",
+    ]
     for cost in (corpus["build"] for corpus in corpora.values() if "seconds" in corpus["build"]):
-        megabytes = [f"{cost[key] / 1e6:,.0f}" for key in ("memory", "passages bytes", "index bytes")]
+        megabytes = [
+            f"{cost[key] / 1e6:,.0f}" for key in ("memory", "passages bytes", "index bytes")
+        ]
         seconds = [f"{cost[key]:,.0f}" for key in ("seconds", "cpu seconds")]
         lines.append("| " + " | ".join([f"{cost['passages']:,}", *seconds, *megabytes]) + " |")
     lines += ["", "| passages | retriever | ms | ms p95 |", "|---|---|---|---|"]
     for corpus in corpora.values():
         for retriever, (middle, high) in corpus["ms"].items():
-            lines.append(f"| {corpus['build']['passages']:,} | {retriever} | {middle:.1f} | {high:.1f} |")
+            lines.append(
+                f"| {corpus['build']['passages']:,} | {retriever} | {middle:.1f} | {high:.1f} |"
+            )
     return "\n".join(lines)
 
 
 def plot(corpora: dict[str, Any], recall: dict[str, Any], path: Path) -> None:
-    """Draw recall over the ms per question, for the rows in both and the corpora of the first one's size."""
+    """Draw recall over the ms per question, for the rows in both and the corpora of the first one's
+    size.
+    """
     from matplotlib.figure import Figure
 
     size = next(iter(corpora.values()))["build"]["passages"]
@@ -220,7 +288,12 @@ def plot(corpora: dict[str, Any], recall: dict[str, Any], path: Path) -> None:
     axis = figure.subplots()
     for k, marker in ((5, "s"), (1, "o")):
         values = {name: recall[name][f"gold_any@{k}"]["value"] for name in times}
-        axis.plot([times[name] for name in values], list(values.values()), marker, label=f"gold recall @{k}")
+        axis.plot(
+            [times[name] for name in values],
+            list(values.values()),
+            marker,
+            label=f"gold recall @{k}",
+        )
     for number, (name, ms) in enumerate(times.items(), start=1):
         for k in (1, 5):
             point = (ms, recall[name][f"gold_any@{k}"]["value"])

@@ -1,4 +1,5 @@
-"""Writes the sentence that BM25 ranks first for each question, as predictions: the floor for the reader `sentence`.
+"""Writes the sentence that BM25 ranks first for each question, as predictions: the floor for the
+reader `sentence`.
 
     pip install rank-bm25
     python bench/sentence_floor.py sample-causal-context --to floor.jsonl
@@ -18,7 +19,9 @@ from ifqa.storage.files import write_jsonl
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("experiment")
     parser.add_argument("--to", type=Path, required=True, help="a .jsonl file")
     arguments = parser.parse_args()
@@ -28,7 +31,10 @@ def main() -> None:
         rankings = system.retrieve(questions, experiment.reader["passages"])
     texts = [" ".join(passage.text for passage, _ in ranking) for ranking in rankings]
     pairs = zip(questions, texts, strict=True)
-    rows = ({"question_id": question.id, "answer": best_sentence(question.text, text)} for question, text in pairs)
+    rows = (
+        {"question_id": question.id, "answer": best_sentence(question.text, text)}
+        for question, text in pairs
+    )
     print(f"{arguments.to}: {write_jsonl(arguments.to, rows)} predictions")
 
 

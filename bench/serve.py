@@ -1,15 +1,17 @@
-"""Loads `ifqa serve` and asks the same questions in process: equal answers, throughput, latency, memory, refusals.
+"""Loads `ifqa serve` and asks the same questions in process: equal answers, throughput, latency,
+memory, refusals.
 
     python bench/serve.py [EXPERIMENT] [--questions 1000] [--clients 1 8 64] [--flat 10000]
 
-It prints a line of JSON for each number of clients: questions per second over HTTP and in process, and their ratio; the median
-and the 99th percentile of a question's seconds; the server's memory before and after. One client is compared with questions
-answered one by one, more clients with all questions at once. An answer differs if its text, derivation, passage or set of read
-passages differs. If only the order of the later passages differs, it is "reordered": in bfloat16 the last digits of a score
-depend on the batch.
+It prints a line of JSON for each number of clients: questions per second over HTTP and in process,
+and their ratio; the median and the 99th percentile of a question's seconds; the server's memory
+before and after. One client is compared with questions answered one by one, more clients with all
+questions at once. An answer differs if its text, derivation, passage or set of read passages
+differs. If only the order of the later passages differs, it is "reordered": in bfloat16 the last
+digits of a score depend on the batch.
 
-Then more clients ask than a queue of 64 takes: every question must get an answer or a clean 503. `--flat N` asks N more questions
-with 8 clients, and prints the memory after each tenth.
+Then more clients ask than a queue of 64 takes: every question must get an answer or a clean 503.
+`--flat N` asks N more questions with 8 clients, and prints the memory after each tenth.
 """
 
 import argparse
@@ -51,26 +53,43 @@ def server(experiment: str, *flags: str) -> Iterator[tuple[str, float]]:
 def memory(url: str) -> int:
     """The resident memory in MB of the process that listens at the address."""
     port = int(url.rpartition(":")[2])
-    listening = (connection for connection in psutil.net_connections("tcp") if connection.status == "LISTEN")
+    listening = (
+        connection for connection in psutil.net_connections("tcp") if connection.status == "LISTEN"
+    )
     [pid] = {connection.pid for connection in listening if connection.laddr.port == port}
     return round(psutil.Process(pid).memory_info().rss / 1e6)
 
 
-def load(url: str, questions: Sequence[str], clients: int) -> tuple[list[AnswerForm], list[float], float]:
+def load(
+    url: str, questions: Sequence[str], clients: int
+) -> tuple[list[AnswerForm], list[float], float]:
     """The answers to concurrent clients, the sorted seconds of each, and the seconds of all."""
     began = time.monotonic()
-    with httpx2.Client(base_url=url, trust_env=False, timeout=300) as web, ThreadPoolExecutor(clients) as threads:
+    with (
+        httpx2.Client(base_url=url, trust_env=False, timeout=300) as web,
+        ThreadPoolExecutor(clients) as threads,
+    ):
 
         def ask(question: str) -> tuple[AnswerForm, float]:
             began = time.monotonic()
-            response = web.post("/v1/ask", json={"question": question, "threshold": 0}).raise_for_status()
-            return Answers.model_validate_json(response.content).answers[0], time.monotonic() - began
+            response = web.post(
+                "/v1/ask", json={"question": question, "threshold": 0}
+            ).raise_for_status()
+            return Answers.model_validate_json(response.content).answers[
+                0
+            ], time.monotonic() - began
 
         replies = list(threads.map(ask, questions))
-    return [answer for answer, _ in replies], sorted(seconds for _, seconds in replies), time.monotonic() - began
+    return (
+        [answer for answer, _ in replies],
+        sorted(seconds for _, seconds in replies),
+        time.monotonic() - began,
+    )
 
 
-def in_process(system: System, questions: Sequence[str], clients: int) -> tuple[list[AnswerForm], float]:
+def in_process(
+    system: System, questions: Sequence[str], clients: int
+) -> tuple[list[AnswerForm], float]:
     """The answers of an opened system, in the server's form, and the seconds."""
     began = time.monotonic()
     batches = [[question] for question in questions] if clients == 1 else [questions]
@@ -86,7 +105,9 @@ def content(answer: AnswerForm) -> tuple[object, ...]:
 
 def overload(url: str, questions: Sequence[str]) -> dict[str, object]:
     """The statuses of more concurrent questions than the queue takes."""
-    with httpx2.Client(base_url=url, trust_env=False, timeout=300, limits=httpx2.Limits(max_connections=None)) as web:
+    with httpx2.Client(
+        base_url=url, trust_env=False, timeout=300, limits=httpx2.Limits(max_connections=None)
+    ) as web:
 
         def status(question: str) -> str:
             response = web.post("/v1/ask", json={"question": question})
@@ -94,7 +115,11 @@ def overload(url: str, questions: Sequence[str]) -> dict[str, object]:
             return f"{response.status_code}{' with Retry-After' if retry_after.isdecimal() else ''}"
 
         with ThreadPoolExecutor(OVERLOAD) as threads:
-            return {"clients": OVERLOAD, "queue": 64, "statuses": dict(Counter(threads.map(status, questions)))}
+            return {
+                "clients": OVERLOAD,
+                "queue": 64,
+                "statuses": dict(Counter(threads.map(status, questions))),
+            }
 
 
 def main() -> None:
@@ -104,7 +129,9 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--flat", type=int, default=0)
     arguments = parser.parse_args()
-    texts = [question.text for split in ("dev", "hard") for question in ifqa.questions("sample", split)]
+    texts = [
+        question.text for split in ("dev", "hard") for question in ifqa.questions("sample", split)
+    ]
     questions = list(islice(cycle(texts), arguments.questions))
     local = {}
     with ifqa.open(arguments.experiment) as system:
@@ -112,7 +139,10 @@ def main() -> None:
         for clients in arguments.clients:
             local[clients] = in_process(system, questions, clients)
     with server(arguments.experiment) as (url, ready):
-        print(json.dumps({"experiment": arguments.experiment, "ready_seconds": round(ready, 2)}), flush=True)
+        print(
+            json.dumps({"experiment": arguments.experiment, "ready_seconds": round(ready, 2)}),
+            flush=True,
+        )
         load(url, questions[:8], 1)
         for clients in arguments.clients:
             before = memory(url)

@@ -1,4 +1,5 @@
-"""Measures a server under idle connections, a hanging model, SIGTERM, and its memory over unusual requests.
+"""Measures a server under idle connections, a hanging model, SIGTERM, and its memory over unusual
+requests.
 
     python bench/serve_attacks.py [idle] [bodies] [hung] [stop] [steps] [methods]
 
@@ -6,13 +7,15 @@ It prints a line of JSON for each attack; by default for all. It works in a temp
 
 - idle: 1,500 connections send nothing; the seconds until a new client has an answer.
 - bodies: 700 connections send one byte of a body; the seconds until a new client has an answer.
-- hung: a language model hangs for 2 s while sixteen clients ask and leave after 1 s; the seconds until a new client has an
-  answer. Then it hangs while sixteen clients wait; the seconds until all of them and a new client have answers.
+- hung: a language model hangs for 2 s while sixteen clients ask and leave after 1 s; the seconds
+  until a new client has an answer. Then it hangs while sixteen clients wait; the seconds until all
+  of them and a new client have answers.
 - stop: the seconds from SIGTERM to the exit while a model hangs, and from a second SIGTERM.
 - steps: the server's memory over 10,000 questions to the retriever `steps`.
 - methods: its memory and the size of /metrics over 10,000 unknown HTTP methods.
 
-The language model has its defaults: 60 s for a request, six retries. The server's time limit is 20 s.
+The language model has its defaults: 60 s for a request, six retries. The server's time limit is 20
+s.
 """
 
 import json
@@ -74,7 +77,9 @@ def hanging_model() -> Iterator[tuple[subprocess.Popen[str], str, threading.Even
     recovered = threading.Event()
 
     def plan(prompt: str, times: int, body: object) -> Reply:
-        return Reply(text="Answer: Ada Stone") if recovered.is_set() else Reply(text="", latency=600)
+        return (
+            Reply(text="Answer: Ada Stone") if recovered.is_set() else Reply(text="", latency=600)
+        )
 
     with serving(plan) as model, server(SAMPLE + HUNG.format(url=model.url)) as (process, url):
         yield process, url, recovered
@@ -84,7 +89,9 @@ def ask(url: str, question: str, patience: float = 600) -> tuple[str, float]:
     """The status of a question ("200", "504", "left", "cut off") and its seconds."""
     began = time.monotonic()
     try:
-        status = str(httpx2.post(f"{url}/v1/ask", json={"question": question}, timeout=patience).status_code)
+        status = str(
+            httpx2.post(f"{url}/v1/ask", json={"question": question}, timeout=patience).status_code
+        )
     except httpx2.TimeoutException:
         status = "left"
     except httpx2.TransportError:
@@ -95,7 +102,9 @@ def ask(url: str, question: str, patience: float = 600) -> tuple[str, float]:
 def ask_in_parallel(url: str, patience: float = 600) -> dict[str, object]:
     """The statuses of sixteen concurrent clients, and the seconds of the slowest."""
     with ThreadPoolExecutor(16) as threads:
-        replies = list(threads.map(lambda n: ask(url, f"If {n} had not come, who?", patience), range(16)))
+        replies = list(
+            threads.map(lambda n: ask(url, f"If {n} had not come, who?", patience), range(16))
+        )
     statuses = Counter(status for status, _ in replies)
     return {"statuses": dict(statuses), "slowest": max(seconds for _, seconds in replies)}
 
@@ -117,10 +126,17 @@ def time_new_client(count: int, begin: bytes) -> dict[str, object]:
             stack.enter_context(socket.create_connection(address, timeout=60)).sendall(begin)
         began = time.monotonic()
         refused = 0
-        while httpx2.post(f"{url}/v1/retrieve", json={"question": "Who?"}, timeout=60).status_code == 503:
+        while (
+            httpx2.post(f"{url}/v1/retrieve", json={"question": "Who?"}, timeout=60).status_code
+            == 503
+        ):
             refused += 1
             time.sleep(0.1)
-        return {"connections": count, "refused": refused, "seconds": round(time.monotonic() - began, 3)}
+        return {
+            "connections": count,
+            "refused": refused,
+            "seconds": round(time.monotonic() - began, 3),
+        }
 
 
 def hung() -> dict[str, object]:
@@ -128,7 +144,10 @@ def hung() -> dict[str, object]:
         leaving = thread.submit(ask_in_parallel, url, 1)
         time.sleep(2)
         recovered.set()
-        report: dict[str, object] = {"after_2_s": ask(url, "Who comes next?"), "left": leaving.result()}
+        report: dict[str, object] = {
+            "after_2_s": ask(url, "Who comes next?"),
+            "left": leaving.result(),
+        }
     with hanging_model() as (_, url, _), ThreadPoolExecutor(1) as thread:
         staying = thread.submit(ask_in_parallel, url)
         time.sleep(1)
@@ -153,7 +172,9 @@ def stop() -> dict[str, object]:
 
 
 def steps() -> dict[str, object]:
-    texts = cycle(question.text for split in ("dev", "hard") for question in ifqa.questions("sample", split))
+    texts = cycle(
+        question.text for split in ("dev", "hard") for question in ifqa.questions("sample", split)
+    )
     sizes = []
     with server(STEPS) as (_, url):
         for _ in range(10):
@@ -171,12 +192,17 @@ def methods() -> dict[str, object]:
             web.request(f"ODD{number}", "/v1/about")
             if (number + 1) % (MANY // 10) == 0:
                 sizes.append(memory(url))
-        return {"methods": MANY, "memory_mb": sizes, "metrics_bytes": len(web.get("/metrics", timeout=60).content)}
+        return {
+            "methods": MANY,
+            "memory_mb": sizes,
+            "metrics_bytes": len(web.get("/metrics", timeout=60).content),
+        }
 
 
 def main() -> None:
     attacks = {attack.__name__: attack for attack in (idle, bodies, hung, stop, steps, methods)}
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # the stand-in model is stopped while it hangs
+    # The stand-in model is stopped while it hangs
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for name in sys.argv[1:] or attacks:

@@ -1,10 +1,12 @@
-"""The span reader's passages per second in float32 and with `precision = "auto"`, and whether the answers are equal.
+"""The span reader's passages per second in float32 and with `precision = "auto"`, and whether the
+answers are equal.
 
     python bench/span_pace.py ifqa-dev-bm25 [--limit 700] [--rounds 3] [--weights FOLDER]
 
-The experiment must have been retrieved. Both read the same questions and passages in turn, so that other load affects both;
-fetching the passages is not timed. --weights also times a reader with other weights, perhaps of another encoder, in the same
-turns. Answers are compared between the two precisions of each reader.
+The experiment must have been retrieved. Both read the same questions and passages in turn, so that
+other load affects both; fetching the passages is not timed. --weights also times a reader with
+other weights, perhaps of another encoder, in the same turns. Answers are compared between the two
+precisions of each reader.
 """
 
 import argparse
@@ -22,7 +24,9 @@ PRECISIONS = ("float32", "auto")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("experiment")
     parser.add_argument("--limit", type=int, default=700, help="questions")
     parser.add_argument("--passages", type=int, default=5, help="passages a question")
@@ -35,7 +39,10 @@ def main() -> None:
     passages = list(passages_of(experiment, rankings))[: arguments.limit]
     questions = questions[: arguments.limit]
     folders = [*dict.fromkeys(["", arguments.weights])]
-    readers = {pair: Extractive(weights=pair[0], precision=pair[1]) for pair in product(folders, PRECISIONS)}
+    readers = {
+        pair: Extractive(weights=pair[0], precision=pair[1])
+        for pair in product(folders, PRECISIONS)
+    }
     seconds: dict[tuple[str, str], list[float]] = {name: [] for name in readers}
     answers: dict[tuple[str, str], list[str]] = {}
     for _ in range(arguments.rounds):

@@ -1,11 +1,13 @@
-"""Kills tunings of a tiny language model, resumes them, and compares the files with those of an uninterrupted tuning.
+"""Kills tunings of a tiny language model, resumes them, and compares the files with those of an
+uninterrupted tuning.
 
     python bench/tuning_kills.py [--kills 10] [--seed 0]
 
-The model has random weights, the questions are the sample's. Each tuning is a forked process, so that nothing is imported again,
-and is killed (SIGKILL) at a random moment of one of `--kills` equal parts of the time of an uninterrupted tuning. Resumed, it
-must leave the same files: weights and configuration byte for byte, and the manifest except its `record`. The log, which has
-speeds, is not compared. The exit code is 1 if a file differs.
+The model has random weights, the questions are the sample's. Each tuning is a forked process, so
+that nothing is imported again, and is killed (SIGKILL) at a random moment of one of `--kills` equal
+parts of the time of an uninterrupted tuning. Resumed, it must leave the same files: weights and
+configuration byte for byte, and the manifest except its `record`. The log, which has speeds, is not
+compared. The exit code is 1 if a file differs.
 """
 
 import argparse
@@ -21,7 +23,8 @@ import time
 from hashlib import sha256
 from pathlib import Path
 
-os.environ |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}  # before torch is imported; a fork has one thread
+# Before torch is imported; a fork has one thread
+os.environ |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "stand_ins"))
 import peft
@@ -37,13 +40,22 @@ from ifqa.training.llm import Llm
 from ifqa.training.trainer import configure_trainer
 
 SETTINGS = {
-    "epochs": 4, "batch": 4, "device_batch": 4, "rank": 4, "passages": 1, "max_tokens": 600, "checkpoint_every": 5,
-}  # fmt: skip
-_LOADED = (peft.LoraConfig, transformers.Trainer)  # loads the lazy parts of both packages before the fork
+    "epochs": 4,
+    "batch": 4,
+    "device_batch": 4,
+    "rank": 4,
+    "passages": 1,
+    "max_tokens": 600,
+    "checkpoint_every": 5,
+}
+# Loads the lazy parts of both packages before the fork
+_LOADED = (peft.LoraConfig, transformers.Trainer)
 
 
 def training_data() -> TrainingData:
-    """The sample's questions, each with the beginnings of its gold passage and the next question's."""
+    """The sample's questions, each with the beginnings of its gold passage and the next
+    question's.
+    """
     questions = open_benchmark("sample").questions("train")
     golds = [question.gold_passages[0][:250] for question in questions]
     pairs = zip(golds, [*golds[1:], golds[0]], strict=True)
@@ -64,7 +76,10 @@ def start(folder: Path) -> multiprocessing.process.BaseProcess:
 
 
 def hash_files(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file of a tuning but the log, which has speeds; the manifest's without its record."""
+    """The SHA-256 of each file of a tuning but the log, which has speeds.
+
+    The manifest's without its record.
+    """
     hashes = {}
     for path in sorted(path for path in (folder / "weights").iterdir() if path.name != LOG):
         content = path.read_bytes() if path.is_file() else b"a folder"
@@ -94,7 +109,10 @@ def kill_and_resume(folder: Path, moment: float) -> tuple[str, dict[str, str]]:
     child.join()
     if child.exitcode != -signal.SIGKILL:
         return "it had ended", hash_files(folder)
-    steps = sorted(int(path.name.rpartition("-")[2]) for path in (folder / "weights").glob("checkpoints/checkpoint-*"))
+    steps = sorted(
+        int(path.name.rpartition("-")[2])
+        for path in (folder / "weights").glob("checkpoints/checkpoint-*")
+    )
     state = f"checkpoints of the steps {', '.join(map(str, steps))}" if steps else "no checkpoint"
     child = start(folder)
     child.join()
@@ -102,7 +120,9 @@ def kill_and_resume(folder: Path, moment: float) -> tuple[str, dict[str, str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0, help="for the moments")
     arguments = parser.parse_args()

@@ -2,9 +2,9 @@
 
     python bench/typology.py NAME=FILE ... > questions.tsv
 
-NAME is a name in the column `dataset`, and FILE a file of questions (`ifqa.formats.tables`). An id is the file's own; in files
-without ids (hotpotqa, nq-dpr, trivia-dpr), it is the number of the question from 0. FILE may hold several datasets, if its
-rows name theirs: then give it for each.
+NAME is a name in the column `dataset`, and FILE a file of questions (`ifqa.formats.tables`). An id
+is the file's own; in files without ids (hotpotqa, nq-dpr, trivia-dpr), it is the number of the
+question from 0. FILE may hold several datasets, if its rows name theirs: then give it for each.
 """
 
 import csv

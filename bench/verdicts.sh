@@ -25,6 +25,10 @@ tests() {  # tests PYTEST-ARGUMENTS...: the number of tests that pass
         echo "all pass"
 }
 
+tests_of_every_file() {
+    TORN_FILES=every tests tests/training -k torn_checkpoint
+}
+
 plugin() {  # plugin TEXT: an experiment with a reader of that text
     mkdir -p "$work/plugin/experiments"
     printf '%s' "$1" >"$work/plugin/faulty.py"
@@ -32,7 +36,11 @@ plugin() {  # plugin TEXT: an experiment with a reader of that text
         >"$work/plugin/experiments/mine.toml"
 }
 
-in_plugin() {
+in_tests_of_every_file() {
+    TORN_FILES=every tests tests/training -k torn_checkpoint
+}
+
+plugin() {
     (cd "$work/plugin" && "$@")
 }
 
@@ -76,8 +84,7 @@ verdict "and in ifqa list readers, which does not name it" "60 lines of tracebac
 echo
 echo "4. Checkpoints"
 verdict "each file of each trainer's newest checkpoint cut in half, and missing" \
-    "other weights, a traceback, or 'stopped' for ever" 3 \
-    env TORN_FILES=every "$python" -m pytest -q -p no:cacheprovider --no-header tests/training -k torn_checkpoint
+    "other weights, a traceback, or 'stopped' for ever" 1 tests_of_every_file
 verdict "a file missing, empty, cut or overwritten; a full disk" "taken; a traceback" 1 tests tests/training/test_checkpoints.py
 
 echo
@@ -97,7 +104,7 @@ echo "7. A page twice in a dump; packed dumps"
 verdict "the later revision is kept" "the build ends at its very end" 1 tests tests/corpus/test_repeated_pages.py
 mkdir -p "$work/packed/indexes"
 printf '7z\274\257\047\034' >"$work/packed/dump.xml.7z"
-printf '[[source]]\nname = "mediawiki-dump"\nfiles = ["dump.xml.7z"]\n' >"$work/packed/indexes/packed.toml"
+printf 'about = "Packed."\n[[passages.sources]]\nformat = "dump"\npath = "../dump.xml.7z"\n' >"$work/packed/indexes/packed.toml"
 verdict "a .7z dump" "not XML" 1 sh -c "cd '$work/packed' && $ifqa passages packed"
 
 echo

@@ -6,11 +6,12 @@
     python bench/wikipedia.py workers DUMP --copies 100
     python bench/wikipedia.py memory  DUMP --copies 330
 
-`text` counts markup and numbers in the text, and the tokens shared with WikiExtractor on the same pages. `speed` measures CPU
-seconds of all processes for a multistream dump of copies of DUMP's pages with new page ids: `ifqa passages` from start to
-finished folder, WikiExtractor likewise, and mwparserfromhell's strip_code over the same pages, decompressed, parsed and split by
-ifqa. `workers` measures wall time of one and two processes. `memory` measures the peak of all processes, for 1 and `--copies`
-copies of DUMP.
+`text` counts markup and numbers in the text, and the tokens shared with WikiExtractor on the same
+pages. `speed` measures CPU seconds of all processes for a multistream dump of copies of DUMP's
+pages with new page ids: `ifqa passages` from start to finished folder, WikiExtractor likewise, and
+mwparserfromhell's strip_code over the same pages, decompressed, parsed and split by ifqa. `workers`
+measures wall time of one and two processes. `memory` measures the peak of all processes, for 1 and
+`--copies` copies of DUMP.
 """
 
 import argparse
@@ -51,12 +52,25 @@ def tokens(text: str) -> list[str]:
 
 
 def extractor_command(python: str, output: Path, dump: Path, *flags: str) -> list[str]:
-    return [python, "-m", "wikiextractor.WikiExtractor", "--json", "-q", *flags, "-o", str(output), str(dump)]
+    return [
+        python,
+        "-m",
+        "wikiextractor.WikiExtractor",
+        "--json",
+        "-q",
+        *flags,
+        "-o",
+        str(output),
+        str(dump),
+    ]
 
 
 def text(files: list[Path], wikiextractor: str, folder: Path) -> None:
-    pages = list({page.id: page for file in files for page in pages_of(file)}.values())  # a page may be in two files
-    texts = {profile: {page.id: to_text(page.text, profile) for page in pages} for profile in PROFILES}
+    # A page may be in two files
+    pages = list({page.id: page for file in files for page in pages_of(file)}.values())
+    texts = {
+        profile: {page.id: to_text(page.text, profile) for page in pages} for profile in PROFILES
+    }
     for profile, text in texts.items():
         whole = "\n".join(text.values())
         words = len(whole.split())
@@ -64,31 +78,47 @@ def text(files: list[Path], wikiextractor: str, folder: Path) -> None:
         share = sum(marks.values()) / words * 1e4
         numbers = sum(any(map(str.isdigit, token)) for token in tokens(whole))
         print(f"{profile}: {numbers:,} tokens with a digit")
-        print(f"{profile}: {len(pages)} pages, {words:,} words, {share:.2f} marks of markup in 10,000 {marks or ''}")
+        print(
+            f"{profile}: {len(pages)} pages, {words:,} words, {share:.2f} marks of markup in "
+            f"10,000 {marks or ''}"
+        )
     extracted = {}
     for number, file in enumerate(files):
         output = folder / f"{number}"
         command = extractor_command(wikiextractor, output, file.resolve())
         subprocess.run(command, check=True, capture_output=True, cwd=folder)
         for path in output.rglob("wiki_*"):
-            extracted |= {record["id"]: record["text"] for record in map(json.loads, path.read_text().splitlines())}
+            extracted |= {
+                record["id"]: record["text"]
+                for record in map(json.loads, path.read_text().splitlines())
+            }
     for profile, text in texts.items():
-        pairs = [(tokens(text[page.id]), tokens(extracted[page.id])) for page in pages if page.id in extracted]
+        pairs = [
+            (tokens(text[page.id]), tokens(extracted[page.id]))
+            for page in pages
+            if page.id in extracted
+        ]
         common = sum((Counter(ours) & Counter(theirs)).total() for ours, theirs in pairs)
         precision, recall = (common / sum(map(len, side)) for side in zip(*pairs, strict=True))
         print(
-            f"{profile} against WikiExtractor on {len(extracted)} pages: precision {precision:.4f}, recall {recall:.4f}"
+            f"{profile} against WikiExtractor on {len(extracted)} pages: precision "
+            f"{precision:.4f}, recall {recall:.4f}"
         )
 
 
 def copies_of(path: Path, copies: int, out: Path) -> tuple[Path, float]:
-    """Write a multistream dump with copies of a real dump's pages, each copy with new ids; returns its path and MB of XML."""
+    """Write a multistream dump with copies of a real dump's pages, each copy with new ids.
+
+    Returns its path and MB of XML.
+    """
     xml = bz2.decompress(path.read_bytes()) if path.suffix == ".bz2" else path.read_bytes()
     pages = re.findall(rb"  <page>.*?</page>\n", xml, re.DOTALL)
     start = xml.index(b"  <page>")
     with out.open("wb") as handle, Pool() as pool:
         handle.write(bz2.compress(xml[:start]))
-        for streams in pool.imap(_copy, ((pages, copy * (len(pages) + 100)) for copy in range(copies))):
+        for streams in pool.imap(
+            _copy, ((pages, copy * (len(pages) + 100)) for copy in range(copies))
+        ):
             handle.write(streams)
         handle.write(bz2.compress(b"</mediawiki>\n"))
     return out, sum(map(len, pages)) * copies / 1e6
@@ -97,8 +127,13 @@ def copies_of(path: Path, copies: int, out: Path) -> tuple[Path, float]:
 def _copy(task: tuple[list[bytes], int]) -> bytes:
     pages, offset = task
     numbered = enumerate(pages, start=offset + 1)
-    renamed = [re.sub(rb"<id>\d+</id>", b"<id>%d</id>" % number, page, count=1) for number, page in numbered]
-    return b"".join(bz2.compress(b"".join(renamed[at : at + 100])) for at in range(0, len(renamed), 100))
+    renamed = [
+        re.sub(rb"<id>\d+</id>", b"<id>%d</id>" % number, page, count=1)
+        for number, page in numbered
+    ]
+    return b"".join(
+        bz2.compress(b"".join(renamed[at : at + 100])) for at in range(0, len(renamed), 100)
+    )
 
 
 def ifqa_command(folder: Path, dump: Path, profile: str, workers: int) -> list[str]:
@@ -117,12 +152,17 @@ def cost(command: list[str], folder: Path) -> tuple[float, float]:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     subprocess.run(command, check=True, capture_output=True, cwd=folder, env=environment)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.monotonic() - began
+    return (
+        after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        time.monotonic() - began,
+    )
 
 
 def speed(dump: Path, megabytes: float, wikiextractor: str, folder: Path, rounds: int) -> None:
     commands = {profile: ifqa_command(folder, dump, profile, 1) for profile in PROFILES}
-    commands["WikiExtractor"] = extractor_command(wikiextractor, folder / "extracted", dump, "--processes", "1")
+    commands["WikiExtractor"] = extractor_command(
+        wikiextractor, folder / "extracted", dump, "--processes", "1"
+    )
     commands["mwparserfromhell"] = [sys.executable, __file__, "strip_code", str(dump)]
     script = f"import bz2; h = bz2.open({str(dump)!r})\nwhile h.read(1 << 20): pass"
     commands["bz2 alone"] = [sys.executable, "-c", script]
@@ -136,12 +176,16 @@ def speed(dump: Path, megabytes: float, wikiextractor: str, folder: Path, rounds
             least[name] = min(least[name], cost(command, folder)[0])
     rates = {name: megabytes / seconds for name, seconds in least.items()}
     for name, rate in rates.items():
-        ratios = ", ".join(f"{rate / rates[other]:5.2f} x {other}" for other in ("WikiExtractor", "mwparserfromhell"))
+        ratios = ", ".join(
+            f"{rate / rates[other]:5.2f} x {other}"
+            for other in ("WikiExtractor", "mwparserfromhell")
+        )
         print(f"{name:17} {rate:6.2f} MB of XML a CPU second; {ratios}")
     for profile in PROFILES:
         minutes = least[profile] * ENWIKI / dump.stat().st_size / 16 / 60
         print(
-            f"{profile}: all of enwiki (20 GB) in about {minutes:.0f} minutes of 16 such cores, if its pages are alike"
+            f"{profile}: all of enwiki (20 GB) in about {minutes:.0f} minutes of 16 such "
+            "cores, if its pages are alike"
         )
 
 
@@ -160,13 +204,20 @@ def two_workers(dump: Path, folder: Path, rounds: int) -> None:
                 walls[workers].append(cost(ifqa_command(folder, dump, profile, workers), folder)[1])
         one_process = min(walls[1])
         two = min(walls[2])
-        print(f"{profile}: one process {one_process:.1f} s, two {two:.1f} s: {one_process / two:.2f} x")
+        print(
+            f"{profile}: one process {one_process:.1f} s, two {two:.1f} s: "
+            f"{one_process / two:.2f} x"
+        )
 
 
 def memory(dumps: list[tuple[Path, float]], folder: Path) -> None:
     for dump, megabytes in dumps:
         command = ifqa_command(folder, dump, "ifqa", 2)
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "IFQA_MEMORY_TEST": str(dump)}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+            "IFQA_MEMORY_TEST": str(dump),
+        }
         null = subprocess.DEVNULL
         child = subprocess.Popen(command, cwd=folder, env=environment, stdout=null, stderr=null)
         peak, process_peak = 0, 0
@@ -185,15 +236,21 @@ def resident(mark: bytes) -> list[int]:
     for process in Path("/proc").iterdir():
         with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
             if process.name.isdigit() and mark in (process / "environ").read_bytes().split(b"\0"):
-                sizes.append(int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+                sizes.append(
+                    int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+                )
     return sizes
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("part", choices=["text", "speed", "workers", "memory", "strip_code"])
     parser.add_argument("dumps", nargs="+", type=Path)
-    parser.add_argument("--wikiextractor", default=sys.executable, help="a Python that has WikiExtractor")
+    parser.add_argument(
+        "--wikiextractor", default=sys.executable, help="a Python that has WikiExtractor"
+    )
     parser.add_argument("--copies", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
@@ -206,7 +263,10 @@ def main() -> None:
             return text(arguments.dumps, arguments.wikiextractor, folder)
         copied, megabytes = copies_of(dump, arguments.copies, folder / "many.xml.bz2")
         packed = copied.stat().st_size / 1e6
-        print(f"{arguments.copies} copies: {megabytes:.1f} MB of XML, {packed:.1f} MB compressed", flush=True)
+        print(
+            f"{arguments.copies} copies: {megabytes:.1f} MB of XML, {packed:.1f} MB compressed",
+            flush=True,
+        )
         if arguments.part == "speed":
             speed(copied, megabytes, arguments.wikiextractor, folder, arguments.rounds)
         elif arguments.part == "workers":

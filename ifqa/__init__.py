@@ -1,4 +1,5 @@
-"""Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score -> report.
+"""Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read ->
+score -> report.
 
     import ifqa
     with ifqa.open("sample") as system:
@@ -33,21 +34,50 @@ if TYPE_CHECKING:
     from ifqa.report.scores import Scores
 
 __all__ = [
-    "Ablation", "Answer", "Calculation", "Comparison", "Corpus", "Explanation", "Hit", "IfqaError", "Passage", "Prediction",
-    "Question", "Ranking", "Scores", "System", "Term", "__version__", "answers", "ask", "compare", "evaluate",
-    "open", "questions", "run",
-]  # fmt: skip
+    "Ablation",
+    "Answer",
+    "Calculation",
+    "Comparison",
+    "Corpus",
+    "Explanation",
+    "Hit",
+    "IfqaError",
+    "Passage",
+    "Prediction",
+    "Question",
+    "Ranking",
+    "Scores",
+    "System",
+    "Term",
+    "__version__",
+    "answers",
+    "ask",
+    "compare",
+    "evaluate",
+    "open",
+    "questions",
+    "run",
+]
 
 _HOMES = {
     "ifqa.api": ("Corpus", "answers", "ask", "compare", "evaluate", "open", "questions", "run"),
     "ifqa.errors": ("IfqaError",),
     "ifqa.pipeline.system": ("System",),
     "ifqa.records": (
-        "Ablation", "Answer", "Calculation", "Explanation", "Hit", "Passage", "Prediction", "Question", "Ranking", "Term",
+        "Ablation",
+        "Answer",
+        "Calculation",
+        "Explanation",
+        "Hit",
+        "Passage",
+        "Prediction",
+        "Question",
+        "Ranking",
+        "Term",
     ),
     "ifqa.report.compare": ("Comparison",),
     "ifqa.report.scores": ("Scores",),
-}  # fmt: skip
+}
 
 
 def __getattr__(name: str) -> object:

@@ -1,7 +1,10 @@
-"""The Python API: the functions of `import ifqa`. Each takes `root`, the folder that all paths are relative to.
+"""The Python API: the functions of `import ifqa`.
 
-The keyword arguments of `open`, `ask` and `run` are the command line's flags (`ifqa run --help`). Any other setting goes into
-`settings`, as with --set: {"retriever.k1": 1.2}. Wrong or missing input raises `IfqaError`, whose message says how to mend it.
+Each takes `root`, the folder that all paths are relative to.
+
+The keyword arguments of `open`, `ask` and `run` are the command line's flags (`ifqa run --help`).
+Any other setting goes into `settings`, as with --set: {"retriever.k1": 1.2}. Wrong or missing input
+raises `IfqaError`, whose message says how to mend it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,17 +44,19 @@ def open(
     settings: Settings | None = None,
     **changes: Unpack[Changes],
 ) -> System:
-    """Open a system: a retriever and a reader in memory, which answer any number of questions from several threads.
+    """Open a system: a retriever and a reader in memory, which answer any number of questions from
+    several threads.
 
-    A missing corpus is built first. `docs` is a folder of documents to search instead, as `ifqa ask --docs` does:
-    only files that changed are read again. A cap on a language model's cost holds for this system alone.
+    A missing corpus is built first. `docs` is a folder of documents to search instead, as `ifqa ask
+    --docs` does: only files that changed are read again. A cap on a language model's cost holds for
+    this system alone.
 
     Examples:
         >>> import ifqa
         >>> question = ifqa.questions("sample", "dev")[3]
         >>> print(question.text)
-        If Jane Austen had kept the title of the oldest version, written at Steventon in about 1795, by what name would "Sense
-        and Sensibility" be known?
+        If Jane Austen had kept the title of the oldest version, written at Steventon in about
+        1795, by what name would "Sense and Sensibility" be known?
         >>> with ifqa.open("sample") as system:
         ...     answer = system.ask(question)
         ...     [ranking] = system.retrieve([question], k=3)
@@ -79,13 +84,20 @@ def ask(
     threshold: float | None = None,
     **changes: Unpack[Changes],
 ) -> Answer:
-    """Answer one question; `threshold` is that of `System.answer`. For several questions, `open` a system."""
+    """Answer one question; `threshold` is that of `System.answer`.
+
+    For several questions, `open` a system.
+    """
     with stages.open_system(_load_run(experiment, root, settings, changes)) as system:
         return system.ask(question, threshold)
 
 
 def run(
-    experiment: str = "sample", *, root: str | Path = ".", settings: Settings | None = None, **changes: Unpack[Changes]
+    experiment: str = "sample",
+    *,
+    root: str | Path = ".",
+    settings: Settings | None = None,
+    **changes: Unpack[Changes],
 ) -> Scores:
     """Run the unfinished stages of an experiment, and return its scores.
 
@@ -117,7 +129,9 @@ def evaluate(
     seed: int = 0,
     root: str | Path = ".",
 ) -> Scores:
-    """Score answers over all questions of a split. A missing answer counts as failed. Nothing is written.
+    """Score answers over all questions of a split.
+
+    A missing answer counts as failed. Nothing is written.
 
     Examples:
         >>> import ifqa
@@ -126,29 +140,45 @@ def evaluate(
         >>> ifqa.evaluate({"sample/dev/1": "nobody"}).n_failed
         82
 
-    `answers` maps question ids to answers, lists predictions, or is a function that answers a question. `measures` names
-    further measures, in addition to the benchmark's. `seed` is the bootstrap's.
+    `answers` maps question ids to answers, lists predictions, or is a function that answers a
+    question. `measures` names further measures, in addition to the benchmark's. `seed` is the
+    bootstrap's.
     """
     if not (callable(answers) or isinstance(answers, Iterable)) or isinstance(answers, str):
-        raise IfqaError(f"wanted answers by question id, predictions or a function, found {answers!r:.80}")
+        raise IfqaError(
+            f"wanted answers by question id, predictions or a function, found {answers!r:.80}"
+        )
     split_questions = questions(benchmark, split, root=root)
     scheme = load_scheme(benchmark, tuple(measures), _check_root(root), split)
     by_question: dict[str, Prediction] = {}
     for prediction in _predictions(answers, split_questions):
-        texts = (prediction.question_id, prediction.answer) if isinstance(prediction, Prediction) else (None,)
+        texts = (
+            (prediction.question_id, prediction.answer)
+            if isinstance(prediction, Prediction)
+            else (None,)
+        )
         if not all(isinstance(text, str) for text in texts):
-            raise IfqaError(f"wanted a text or a Prediction for each answer, found {prediction!r:.80}")
+            raise IfqaError(
+                f"wanted a text or a Prediction for each answer, found {prediction!r:.80}"
+            )
         if prediction.question_id in by_question:
-            raise IfqaError(f"question {prediction.question_id} is answered twice; give one prediction for each")
+            raise IfqaError(
+                f"question {prediction.question_id} is answered twice; give one prediction for each"
+            )
         by_question[prediction.question_id] = prediction
     ids = [question.id for question in split_questions]
     if unknown := by_question.keys() - set(ids):
         raise unknown_name(f"question of {benchmark} {split}", min(unknown), ids[:5])
     predictions = prediction_for_each(split_questions, by_question)
     pairs = zip(split_questions, predictions, strict=True)
-    rows = [per_question.score_question(question, scheme, prediction=prediction) for question, prediction in pairs]
+    rows = [
+        per_question.score_question(question, scheme, prediction=prediction)
+        for question, prediction in pairs
+    ]
     scores = aggregate_rows(rows, split_questions, scheme, None, predictions).scores(seed)
-    return Scores(f"{benchmark} {split}", scheme, scores | {"not_asked": 0, "retry": 0, "of": len(ids)}, rows)
+    return Scores(
+        f"{benchmark} {split}", scheme, scores | {"not_asked": 0, "retry": 0, "of": len(ids)}, rows
+    )
 
 
 def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answer]:
@@ -169,7 +199,13 @@ def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answe
 
 
 def compare(
-    first: str, second: str, measure: str = "", *, count: int = 5, common: bool = False, root: str | Path = "."
+    first: str,
+    second: str,
+    measure: str = "",
+    *,
+    count: int = 5,
+    common: bool = False,
+    root: str | Path = ".",
 ) -> Comparison:
     """The differences between the scores of two finished experiments, with a paired test.
 
@@ -180,14 +216,18 @@ def compare(
         >>> round(difference.delta, 2), difference.won, difference.lost
         (14.46, 13, 1)
 
-    It lists up to `count` questions that differ in `measure`, by default the headline measure. If the experiments' questions
-    differ, `common` compares over those that both have.
+    It lists up to `count` questions that differ in `measure`, by default the headline measure. If
+    the experiments' questions differ, `common` compares over those that both have.
     """
     folder = _check_root(root)
-    return compare_pair(load_experiment(first, folder), load_experiment(second, folder), measure, count, common)
+    return compare_pair(
+        load_experiment(first, folder), load_experiment(second, folder), measure, count, common
+    )
 
 
-def questions(benchmark: str = "sample", split: str = "dev", *, root: str | Path = ".") -> list[Question]:
+def questions(
+    benchmark: str = "sample", split: str = "dev", *, root: str | Path = "."
+) -> list[Question]:
     """The questions of a benchmark's split.
 
     Examples:
@@ -237,7 +277,10 @@ class Corpus:
 
     @cached_property
     def _store(self) -> PassageStore:
-        """The passage store. It is checked against the corpus file only once, because the check may read every source."""
+        """The passage store.
+
+        It is checked against the corpus file only once, because the check may read every source.
+        """
         return CorpusBuild(self.settings).store
 
 
@@ -256,8 +299,12 @@ def _load_run(name: str, root: str | Path, settings: Settings | None, changes: C
     """An experiment's run, with settings changed by `changes` (the flags) and `settings`."""
     if unknown := changes.keys() - FLAGS:
         raise unknown_name("argument", min(unknown), [*FLAGS, "root", "settings"])
-    if settings is not None and not (isinstance(settings, Mapping) and all(isinstance(key, str) for key in settings)):
-        raise ConfigError(f'settings: wanted a dictionary such as {{"retriever.k1": 1.2}}, found {settings!r:.80}')
+    if settings is not None and not (
+        isinstance(settings, Mapping) and all(isinstance(key, str) for key in settings)
+    ):
+        raise ConfigError(
+            f'settings: wanted a dictionary such as {{"retriever.k1": 1.2}}, found {settings!r:.80}'
+        )
     by_flag = {FLAGS[flag].setting: value for flag, value in changes.items() if value is not None}
     return Run(override(load_experiment(name, _check_root(root)), by_flag | dict(settings or {})))
 

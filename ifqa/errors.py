@@ -7,9 +7,12 @@ _MANY = 15  # names that fit into a message
 
 
 class IfqaError(Exception):
-    """The user's input is wrong; the one-line message says what was found, what was wanted and how to mend it.
+    """The user's input is wrong.
 
-    The command line prints it and exits with 2. Any other exception is a bug and keeps its traceback.
+    The one-line message says what was found, what was wanted and how to mend it.
+
+    The command line prints it and exits with 2. Any other exception is a bug and keeps its
+    traceback.
     """
 
 
@@ -38,11 +41,16 @@ class ServiceError(IfqaError):
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> ConfigError:
-    """The error for an unknown name. It suggests the nearest known name, and lists all known names, or 5 of over 15."""
+    """The error for an unknown name.
+
+    It suggests the nearest known name, and lists all known names, or 5 of over 15.
+    """
     known = sorted(known)
     close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
     if len(known) > _MANY:
         nearest = difflib.get_close_matches(str(name), known, n=5, cutoff=0)
-        return ConfigError(f"unknown {what} {name!r}; {hint}nearest of {len(known)}: {', '.join(nearest)}")
+        return ConfigError(
+            f"unknown {what} {name!r}; {hint}nearest of {len(known)}: {', '.join(nearest)}"
+        )
     return ConfigError(f"unknown {what} {name!r}; {hint}known: {', '.join(known) or 'none'}")

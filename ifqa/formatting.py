@@ -4,9 +4,10 @@ import math
 import re
 from decimal import ROUND_HALF_UP, Decimal
 
-#: Characters that can steer a terminal or are invisible: C0 except tab and newline, DEL, C1, zero-width characters, marks that
-#: change the direction of text, line and paragraph separators, lone surrogates, and tags. The joiners U+200C and U+200D are kept:
-#: words in Persian and Hindi need them.
+#: Characters that can steer a terminal or are invisible: C0 except tab and newline, DEL, C1,
+#: zero-width characters, marks that change the direction of text, line and paragraph separators,
+#: lone surrogates, and tags. The joiners U+200C and U+200D are kept: words in Persian and Hindi
+#: need them.
 CONTROLS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
     r"\U000e0000-\U000e007f]"
@@ -14,7 +15,9 @@ CONTROLS = re.compile(
 
 
 def printable(text: str) -> str:
-    """Replace `CONTROLS` by U+FFFD, so that text from outside cannot steer a terminal. Line breaks are kept."""
+    """Replace `CONTROLS` by U+FFFD, so that text from outside cannot steer a terminal. Line breaks
+    are kept.
+    """
     return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -30,9 +33,12 @@ def pluralize(count: float, noun: str, plural: str = "") -> str:
 
 
 def one_decimal(number: float, sign: str = "") -> str:
-    """A score as shown: rounded once, to one decimal, a half away from zero; `sign` "+" writes that of positive numbers too.
+    """A score as shown: rounded once, to one decimal, a half away from zero.
 
-    Python's own ".1f" rounds a half to the even digit, so that 12.25 would be 12.2 and 12.75 would be 12.8.
+    `sign` "+" writes that of positive numbers too.
+
+    Python's own ".1f" rounds a half to the even digit, so that 12.25 would be 12.2 and 12.75 would
+    be 12.8.
     """
     if not math.isfinite(number):
         return str(number)

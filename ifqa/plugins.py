@@ -1,4 +1,7 @@
-"""Loads plugins by name: "bm25" for a plugin of ifqa, "my_module:Class" for one from outside. Other plugins are not imported."""
+"""Loads plugins by name: "bm25" for a plugin of ifqa, "my_module:Class" for one from outside.
+
+Other plugins are not imported.
+"""
 
 import hashlib
 import importlib
@@ -24,19 +27,34 @@ logger = logging.getLogger(__name__)
 Kind = Literal["benchmark", "retriever", "reader", "llm", "trainer"]
 
 _FOLDERS = {
-    "benchmark": "ifqa.benchmarks", "retriever": "ifqa.retrieval", "reader": "ifqa.reading", "llm": "ifqa.llms",
-    "measure": "ifqa.scoring.measures", "trainer": "ifqa.training",
-}  # fmt: skip
-#: Kind -> role, required method, and the arguments of `protocols.INJECTED` that the constructor may take. A retriever gets
-#: `index` only if it has `build`, and `parts` only if it has `default_parts`.
+    "benchmark": "ifqa.benchmarks",
+    "retriever": "ifqa.retrieval",
+    "reader": "ifqa.reading",
+    "llm": "ifqa.llms",
+    "measure": "ifqa.scoring.measures",
+    "trainer": "ifqa.training",
+}
+#: Kind -> role, required method, and the arguments of `protocols.INJECTED` that the constructor may
+#: take. A retriever gets `index` only if it has `build`, and `parts` only if it has
+#: `default_parts`.
 _ROLES: dict[str, tuple[type[roles.Plugin], str, set[str]]] = {
     "benchmark": (roles.Benchmark, "questions", {"root"}),
-    "retriever": (roles.Retriever, "search", {"index", "passages", "corpus", "parts", "llm", "root"}),
+    "retriever": (
+        roles.Retriever,
+        "search",
+        {"index", "passages", "corpus", "parts", "llm", "root"},
+    ),
     "reader": (roles.Reader, "answer", {"llm", "root"}),
     "llm": (roles.LanguageModel, "complete", {"root", "budget"}),
     "trainer": (roles.Trainer, "train", set()),
 }
-_EXTRAS = {"faiss": "cpu", "milvus_lite": "milvus", "pymilvus": "milvus", "ray": "ray", "datasets": "train"}
+_EXTRAS = {
+    "faiss": "cpu",
+    "milvus_lite": "milvus",
+    "pymilvus": "milvus",
+    "ray": "ray",
+    "datasets": "train",
+}
 
 
 def plugin_names(kind: str) -> dict[str, str]:
@@ -46,13 +64,18 @@ def plugin_names(kind: str) -> dict[str, str]:
 
 
 def load_plugin(kind: Kind, name: str, root: Path = Path()) -> type[Any]:
-    """Load a plugin's class, with all methods and attributes of its role. User modules are in the folder `root`.
+    """Load a plugin's class, with all methods and attributes of its role.
 
-    Raises ConfigError for an unknown name, MissingInput if its module or extra is missing, PluginError for an unfit class.
+    User modules are in the folder `root`.
+
+    Raises ConfigError for an unknown name, MissingInput if its module or extra is missing,
+    PluginError for an unfit class.
     """
     plugin = _import_plugin(kind, name, root)
     if not isinstance(plugin, type):
-        raise PluginError(f"{kind} {name!r}: wanted a class, found {type(plugin).__name__} {plugin!r:.80}")
+        raise PluginError(
+            f"{kind} {name!r}: wanted a class, found {type(plugin).__name__} {plugin!r:.80}"
+        )
     return _add_role(kind, name, plugin)
 
 
@@ -71,7 +94,10 @@ def open_benchmark(name: str, root: Path = Path()) -> roles.Benchmark:
 
 
 class Plugins:
-    """The plugins of a command, each loaded once. User modules are in `root`. All methods raise like `load_plugin`."""
+    """The plugins of a command, each loaded once.
+
+    User modules are in `root`. All methods raise like `load_plugin`.
+    """
 
     def __init__(self, root: Path = Path()) -> None:
         self.root = root
@@ -108,19 +134,28 @@ class Plugins:
         return self._benchmarks[name]
 
     def takes(self, kind: Kind, name: str, argument: str) -> bool:
-        """Whether a plugin's constructor takes an argument of `protocols.INJECTED`, such as "llm" or "passages"."""
+        """Whether a plugin's constructor takes an argument of `protocols.INJECTED`, such as "llm"
+        or "passages".
+        """
         return argument in inspect.signature(self.load(kind, name).__init__).parameters
 
 
 def accepted_arguments(function: Callable[..., object], **arguments: object) -> dict[str, object]:
     """The arguments whose names are parameters of the function."""
-    return {name: value for name, value in arguments.items() if name in inspect.signature(function).parameters}
+    return {
+        name: value
+        for name, value in arguments.items()
+        if name in inspect.signature(function).parameters
+    }
 
 
-def resolve_paths(function: Callable[..., object], settings: Mapping[str, object], root: Path) -> dict[str, object]:
+def resolve_paths(
+    function: Callable[..., object], settings: Mapping[str, object], root: Path
+) -> dict[str, object]:
     """A plugin's settings, with each `PathSetting` joined to `root` if that file or folder exists.
 
-    A default is not joined: it names what ships with ifqa, also where `root` has a folder of that name.
+    A default is not joined: it names what ships with ifqa, also where `root` has a folder of that
+    name.
     """
     if root == Path():
         return dict(settings)
@@ -135,31 +170,46 @@ def resolve_paths(function: Callable[..., object], settings: Mapping[str, object
 
 
 def code_fingerprint(plugin: type[roles.Plugin]) -> str:
-    """The identity of a plugin's code: the `version` of ifqa's own plugins; for others the SHA-256 of their files.
+    """The identity of a plugin's code: the `version` of ifqa's own plugins.
 
-    These are the files of the class and its base classes, except those of ifqa, Python and installed packages.
+    For others the SHA-256 of their files.
+
+    These are the files of the class and its base classes, except those of ifqa, Python and
+    installed packages.
     """
     if plugin.__module__.startswith("ifqa."):
         return f"version {plugin.version}"
-    installed = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    installed = [
+        sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    ]
     files = [source_file(plugin.__module__)]
     for module in {base.__module__: None for base in plugin.__mro__}:
         path = getattr(sys.modules[module], "__file__", None)  # None: built into Python
-        if path and module.partition(".")[0] != "ifqa" and not any(map(Path(path).is_relative_to, installed)):
+        if (
+            path
+            and module.partition(".")[0] != "ifqa"
+            and not any(map(Path(path).is_relative_to, installed))
+        ):
             files.append(Path(path))
     return hashlib.sha256(b"".join(path.read_bytes() for path in dict.fromkeys(files))).hexdigest()
 
 
 def source_file(module: str) -> Path:
-    """The file of an imported module; PluginError if it is built into Python or typed into a notebook."""
+    """The file of an imported module.
+
+    PluginError if it is built into Python or typed into a notebook.
+    """
     try:
         return Path(inspect.getfile(sys.modules[module]))
     except TypeError as error:
-        raise PluginError(f"module {module!r} is built into Python; name a module of your own") from error
+        raise PluginError(
+            f"module {module!r} is built into Python; name a module of your own"
+        ) from error
 
 
 class _ForeignCode(AbstractContextManager[None]):
-    """Turns what the import of a user's module raises, whatever it is, into one line with its place.
+    """Turns what the import of a user's module raises, whatever it is, into one line with its
+    place.
 
     Errors that `_import_plugin` explains itself pass, as do errors of ifqa and an interrupt.
     """
@@ -168,14 +218,20 @@ class _ForeignCode(AbstractContextManager[None]):
         self._what = what
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
-        if error is None or isinstance(error, IfqaError | ModuleNotFoundError | SyntaxError | KeyboardInterrupt):
+        if error is None or isinstance(
+            error, IfqaError | ModuleNotFoundError | SyntaxError | KeyboardInterrupt
+        ):
             return
         frame = extract_tb(traceback)[-1]
         reason = " ".join(str(error).split())[:200]
         raise PluginError(
-            f"{self._what}: its import failed at {frame.filename}:{frame.lineno} ({type(error).__name__}: {reason})"
+            f"{self._what}: its import failed at {frame.filename}:{frame.lineno} "
+            f"({type(error).__name__}: {reason})"
         ) from error
 
 
@@ -185,7 +241,9 @@ def _import_plugin(kind: str, name: str, root: Path) -> object:
         raise ConfigError(f"{kind} {name!r:.80}: wanted a name, or {wanted}")
     target = name if ":" in name else plugin_names(kind).get(name)
     if target is None:
-        raise ConfigError(f"{unknown_name(kind, name, plugin_names(kind))}; or {wanted}, from a file here")
+        raise ConfigError(
+            f"{unknown_name(kind, name, plugin_names(kind))}; or {wanted}, from a file here"
+        )
     module_name, _, attribute = target.partition(":")
     if ":" in name and (folder := str(root.absolute())) not in sys.path:
         sys.path.append(folder)
@@ -198,14 +256,20 @@ def _import_plugin(kind: str, name: str, root: Path) -> object:
             module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if f"{module_name}.".startswith(f"{error.name}."):
-            raise MissingInput(f"{kind} {name!r}: no module named {error.name!r} here or installed") from error
+            raise MissingInput(
+                f"{kind} {name!r}: no module named {error.name!r} here or installed"
+            ) from error
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
         install = f"pip install 'ifqa[{extra}]'"
-        raise MissingInput(f"{kind} {name!r} needs {error.name}; install it with: {install}") from error
+        raise MissingInput(
+            f"{kind} {name!r} needs {error.name}; install it with: {install}"
+        ) from error
     except SyntaxError as error:
-        raise PluginError(f"{kind} {name!r}: {error.filename}:{error.lineno}: {error.msg}") from error
+        raise PluginError(
+            f"{kind} {name!r}: {error.filename}:{error.lineno}: {error.msg}"
+        ) from error
     finally:
         sys.dont_write_bytecode = bytecode_setting
     if is_new and module_name.partition(".")[0] != "ifqa":
@@ -217,13 +281,18 @@ def _import_plugin(kind: str, name: str, root: Path) -> object:
 
 @cache
 def _add_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
-    """The class itself if it has its whole role; else a subclass of the class and the role, with the class's name."""
+    """The class itself if it has its whole role.
+
+    Else a subclass of the class and the role, with the class's name.
+    """
     role, method, injected = _ROLES[kind]
     if not callable(getattr(plugin, method, None)):
         raise PluginError(f"{kind} {name!r}: wanted a class with a method {method!r}, found none")
     chunk = getattr(plugin, "chunk", 1)
     if type(chunk) is not int or chunk < 1:
-        raise PluginError(f"{kind} {name!r}: chunk: wanted the questions of a call, from 1; found {chunk!r:.80}")
+        raise PluginError(
+            f"{kind} {name!r}: chunk: wanted the questions of a call, from 1; found {chunk!r:.80}"
+        )
     if kind == "retriever" and hasattr(plugin, "build"):
         role = roles.IndexedRetriever
     lacking = (
@@ -232,13 +301,23 @@ def _add_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
     )
     for argument in list(inspect.signature(plugin.__init__).parameters.values())[1:]:
         required = argument.default is argument.empty and "VAR_" not in argument.kind.name
-        settable = argument.name not in roles.INJECTED and kind != "benchmark"  # a benchmark has no settings
-        if required and not settable and (argument.name not in injected or argument.name in lacking):
+        # A benchmark has no settings
+        settable = argument.name not in roles.INJECTED and kind != "benchmark"
+        if (
+            required
+            and not settable
+            and (argument.name not in injected or argument.name in lacking)
+        ):
             problem = f"its constructor needs {argument.name!r}, which a {kind} does not get"
             allowed = ", ".join(sorted(injected.difference(lacking)))
-            raise PluginError(f"{kind} {name!r}: {problem}; it may take {allowed}; remove it or give it a default")
+            raise PluginError(
+                f"{kind} {name!r}: {problem}; it may take {allowed}; remove it or give it a default"
+            )
     members = {name: getattr(plugin, name) for name in ("__module__", "__doc__", "__qualname__")}
-    if kind in ("reader", "llm") and "advance" not in inspect.signature(getattr(plugin, method)).parameters:
+    if (
+        kind in ("reader", "llm")
+        and "advance" not in inspect.signature(getattr(plugin, method)).parameters
+    ):
         members[method] = _report_progress(getattr(plugin, method))
     elif kind == "retriever" and not plugin.__module__.startswith("ifqa."):
         members[method] = _wrap_hits(plugin.search)
@@ -261,11 +340,17 @@ def _wrap_hits(search: Callable[..., object]) -> Callable[..., object]:
 
 
 def _report_progress(method: Callable[..., object]) -> Callable[..., object]:
-    """Add a parameter `advance` to a method, called once at the end with the number of questions or requests."""
+    """Add a parameter `advance` to a method, called once at the end with the number of questions or
+    requests.
+    """
 
     @wraps(method)
     def call(
-        self: Any, batch: Any, *args: Any, advance: roles.ProgressCallback = roles.no_progress, **kwargs: Any
+        self: Any,
+        batch: Any,
+        *args: Any,
+        advance: roles.ProgressCallback = roles.no_progress,
+        **kwargs: Any,
     ) -> object:
         results = method(self, batch, *args, **kwargs)
         advance(len(batch))

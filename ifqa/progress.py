@@ -1,4 +1,6 @@
-"""Progress on stderr: bars with ETA for work of more than half a second, and the messages of the package's logger."""
+"""Progress on stderr: bars with ETA for work of more than half a second, and the messages of the
+package's logger.
+"""
 
 import logging
 import sys
@@ -15,11 +17,13 @@ from ifqa.formatting import printable_line
 if TYPE_CHECKING:
     from rich.progress import Progress, Task
 
-#: Gets the name of the file being read, the work done within the running task, and which worker runs it.
+#: Gets the name of the file being read, the work done within the running task, and which worker
+#: runs it.
 Report = Callable[[str, float, object], None]
 
 _DELAY = 0.5  # seconds of work before its bar appears
-_LONGEST_PAUSE = 60  # seconds between lines where there is no terminal; the first pauses are shorter
+# Seconds between lines where there is no terminal; the first pauses are shorter
+_LONGEST_PAUSE = 60
 
 _quiet = False
 _reports: list[Report] = []  # of the bars that are shown, the newest last; in a worker, of the pool
@@ -64,7 +68,10 @@ def is_quiet() -> bool:
 
 
 def report(name: str, done: float = 0, worker: object = None) -> None:
-    """Tell the newest bar which file a task is at, and how much of the task is done; without a bar, do nothing."""
+    """Tell the newest bar which file a task is at, and how much of the task is done.
+
+    Without a bar, do nothing.
+    """
     if _reports:
         _reports[-1](name, done, worker)
 
@@ -75,16 +82,23 @@ def send_reports(send: Report) -> None:
 
 
 @contextmanager
-def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Iterator[Callable[[float], None]]:
-    """Show a progress bar of `total` (None: unknown); call the yielded function with the work done since the last call.
+def bar(
+    label: str, total: float | None, unit: Literal["", "bytes"] = ""
+) -> Iterator[Callable[[float], None]]:
+    """Show a progress bar of `total` (None: unknown).
 
-    After half a second the bar shows amount, rate and ETA, and what `report` tells of the work within a task. If stderr is not
-    a terminal, it prints lines instead: every few seconds at first, then once a minute. The unit "bytes" shows kB and MB.
+    Call the yielded function with the work done since the last call.
+
+    After half a second the bar shows amount, rate and ETA, and what `report` tells of the work
+    within a task. If stderr is not a terminal, it prints lines instead: every few seconds at first,
+    then once a minute. The unit "bytes" shows kB and MB.
     """
     display = _display()
     ended = Event()
     started = time.monotonic()
-    task_id = display.add_task(printable_line(label), total=total, visible=False, unit=unit, state="")
+    task_id = display.add_task(
+        printable_line(label), total=total, visible=False, unit=unit, state=""
+    )
     [task] = [task for task in display.tasks if task.id == task_id]
     display.update(task_id, state=_state(task))
     within: dict[object, float] = {}  # worker -> the work done in its task
@@ -117,7 +131,9 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
         elif not display.console.is_interactive:
             while not ended.wait(min(_LONGEST_PAUSE, max(1, time.monotonic() - started))):
                 remaining = (
-                    f", about {timedelta(seconds=int(task.time_remaining))} to go" if task.time_remaining else ""
+                    f", about {timedelta(seconds=int(task.time_remaining))} to go"
+                    if task.time_remaining
+                    else ""
                 )
                 write_line(f"{label}: {_state(task)}{remaining}{name and f', reading {name}'}")
 
@@ -146,9 +162,16 @@ def _display() -> "Progress":
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.table import Column
 
-    label = TextColumn("{task.description}", markup=False, table_column=Column(ratio=3, no_wrap=True))
+    label = TextColumn(
+        "{task.description}", markup=False, table_column=Column(ratio=3, no_wrap=True)
+    )
     width = BarColumn(bar_width=None, table_column=Column(ratio=2))
-    columns = (label, width, TextColumn("{task.fields[state]}", markup=False), TimeRemainingColumn(compact=True))
+    columns = (
+        label,
+        width,
+        TextColumn("{task.fields[state]}", markup=False),
+        TimeRemainingColumn(compact=True),
+    )
     return Progress(*columns, console=Console(stderr=True), expand=True, transient=True)
 
 
@@ -159,4 +182,6 @@ def _state(task: "Task") -> str:
         return decimal(int(count)) if task.fields["unit"] == "bytes" else f"{count:,.0f}"
 
     of = "" if task.total is None else f" of {amount(task.total)}"
-    return f"{amount(task.completed)}{of}" + (f", {amount(task.speed)}/s" if task.speed and task.speed >= 1 else "")
+    return f"{amount(task.completed)}{of}" + (
+        f", {amount(task.speed)}/s" if task.speed and task.speed >= 1 else ""
+    )

@@ -1,7 +1,9 @@
-"""The typed roles of plugins (retriever, reader, language model, benchmark, measure, trainer), with every method and default.
+"""The typed roles of plugins (retriever, reader, language model, benchmark, measure, trainer), with
+every method and default.
 
-A class of ifqa inherits its role. A class from outside needs one method (`search`, `answer`, `complete`, `questions`, `train`);
-`ifqa.plugins.load_plugin` adds the rest. A constructor's keyword arguments are the plugin's settings, except those in INJECTED.
+A class of ifqa inherits its role. A class from outside needs one method (`search`, `answer`,
+`complete`, `questions`, `train`); `ifqa.plugins.load_plugin` adds the rest. A constructor's keyword
+arguments are the plugin's settings, except those in INJECTED.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -28,16 +30,19 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[float64]
 
-#: index: the folder that `build` filled. passages: a function, ids -> passages. corpus: all passages. parts: the retrievers of
-#: [[retriever.parts]]. llm: the language model. root: the folder of relative paths. budget: an `ifqa.llms.budget.Budget`.
+#: index: the folder that `build` filled. passages: a function, ids -> passages. corpus: all
+#: passages. parts: the retrievers of [[retriever.parts]]. llm: the language model. root: the folder
+#: of relative paths. budget: an `ifqa.llms.budget.Budget`.
 INJECTED = ("index", "passages", "corpus", "parts", "llm", "root", "budget")
 
-PathSetting = Annotated[str, "a file or folder"]  # a setting that may be a path; a relative path starts at `root`
-#: What a text that was cut at its token limit lacks: nothing that matters, perhaps the end of its answer, or surely the answer,
-#: because it is nothing but thoughts unless it has a mark of them.
+# A setting that may be a path; a relative path starts at `root`
+PathSetting = Annotated[str, "a file or folder"]
+#: What a text that was cut at its token limit lacks: nothing that matters, perhaps the end of its
+#: answer, or surely the answer, because it is nothing but thoughts unless it has a mark of them.
 Cut = Literal["no", "in text", "in thoughts"]
 RankedPassages = Sequence[Sequence[Passage]]  # each question's passages, best first
-ProgressCallback = Callable[[float], None]  # its argument: questions or requests finished since the last call
+# Its argument: questions or requests finished since the last call
+ProgressCallback = Callable[[float], None]
 
 
 def no_progress(done: float) -> None:
@@ -46,7 +51,10 @@ def no_progress(done: float) -> None:
 
 @dataclass(frozen=True)
 class Requirement:
-    """A file, model or key that a command needs; `remedy` says how to get it, and is empty if it is present."""
+    """A file, model or key that a command needs.
+
+    `remedy` says how to get it, and is empty if it is present.
+    """
 
     name: str
     remedy: str = ""
@@ -56,15 +64,19 @@ class Requirement:
         return not self.remedy
 
     def __str__(self) -> str:
-        return f"  missing  {self.name}: {self.remedy}" if self.remedy else f"  here     {self.name}"
+        return (
+            f"  missing  {self.name}: {self.remedy}" if self.remedy else f"  here     {self.name}"
+        )
 
 
 class Plugin:
     """The base of all roles."""
 
-    version: ClassVar[int] = 1  # raise it when results change; outside classes are identified by their files' hash
+    # Raise it when results change; outside classes are identified by their files' hash
+    version: ClassVar[int] = 1
     runtime_only: ClassVar[tuple[str, ...]] = ()  # settings that change the speed, not the results
-    #: Settings of earlier versions -> the default, with which files may still name them, and what to do instead.
+    #: Settings of earlier versions -> the default, with which files may still name them, and what
+    #: to do instead.
     retired: ClassVar[Mapping[str, tuple[object, str]]] = {}
 
     if TYPE_CHECKING:  # settings are checked when they are read
@@ -78,20 +90,26 @@ class Plugin:
 
     @classmethod
     def requirements(cls, *_: Any, **settings: Any) -> Iterable[Requirement]:
-        """The files, models and keys that these settings need below `root`. The method only checks that they exist."""
+        """The files, models and keys that these settings need below `root`.
+
+        The method only checks that they exist.
+        """
         return ()
 
 
 class Trainable(Plugin):
     """The base of retrievers, readers and language models, which may be trained on questions."""
 
-    trained_verb: ClassVar[str] = "was trained on"  # how a message says that it has seen the family's questions
-    #: Settings of the constructor, or of an index's `build`, that name a model -> the model's name if they are empty. What the
-    #: models have seen is looked up in the ledger (`ifqa.models.ledger`).
+    # How a message says that it has seen the family's questions
+    trained_verb: ClassVar[str] = "was trained on"
+    #: Settings of the constructor, or of an index's `build`, that name a model -> the model's name
+    #: if they are empty. What the models have seen is looked up in the ledger
+    #: (`ifqa.models.ledger`).
     model_settings: ClassVar[Mapping[str, str]] = {}
     family: str = ""  # the split family of its training questions, as `Benchmark.family` returns it
     trained_on: Collection[str] = ()  # SHA-256 of the files with its training questions
-    question_ids: Collection[str] = ()  # in the plugin's file of answers or rankings; all must be in the split
+    # In the plugin's file of answers or rankings; all must be in the split
+    question_ids: Collection[str] = ()
 
     @classmethod
     def training_family(cls, *_: Any, **settings: Any) -> str:
@@ -106,8 +124,10 @@ class Trainable(Plugin):
 class Retriever(Trainable):
     """Ranks passages."""
 
-    chunk: ClassVar[int] = 64  # questions per call of `search`; after each call their rankings are written to disk
-    default_parts: ClassVar[Sequence[Mapping[str, Any]]] = ()  # for a retriever over others if its section has none
+    # Questions per call of `search`; after each call their rankings are written to disk
+    chunk: ClassVar[int] = 64
+    # For a retriever over others if its section has none
+    default_parts: ClassVar[Sequence[Mapping[str, Any]]] = ()
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """One result per question, in order, with up to `k` passages, best first.
@@ -128,7 +148,10 @@ class IndexedRetriever(Retriever):
 
     @classmethod
     def build(cls, passages: Path, folder: Path, *_: Any, **settings: Any) -> None:
-        """Index the passages in a folder into `folder`; the keyword arguments are the settings of [index.NAME]."""
+        """Index the passages in a folder into `folder`.
+
+        The keyword arguments are the settings of [index.NAME].
+        """
         raise NotImplementedError
 
     @classmethod
@@ -151,17 +174,25 @@ class Reader(Trainable):
     """Answers questions from passages."""
 
     concurrent: bool = False  # whether several threads may call `answer` at once
-    chunk: ClassVar[int] = 32  # questions per call of `answer`; after each call their predictions are written to disk
-    takes_scores: ClassVar[bool] = False  # whether `answer` takes `scores`, the retriever's score of each passage
+    # Questions per call of `answer`; after each call their predictions are written to disk
+    chunk: ClassVar[int] = 32
+    # Whether `answer` takes `scores`, the retriever's score of each passage
+    takes_scores: ClassVar[bool] = False
     label: str = ""  # printed with its scores
     abstain_threshold: float = 0.0  # by default an opened system abstains below this confidence
     answerable_threshold: float = 0.0  # and below this probability that a passage has the answer
     language: str = ""  # the only one that it answers in by default, as ISO 639-1; empty for any
 
     def answer(
-        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
+        self,
+        questions: Sequence[Question],
+        passages: RankedPassages,
+        advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
-        """One prediction per question, in order; `passages` has a list for each question, best first."""
+        """One prediction per question, in order.
+
+        `passages` has a list for each question, best first.
+        """
         raise NotImplementedError
 
     def requests(self, questions: Sequence[Question], passages: RankedPassages) -> list[Request]:
@@ -182,7 +213,8 @@ class LanguageModel(Trainable):
     chat: bool = True  # whether it takes messages; else it continues a text
     concurrent: bool = False  # whether several threads may call `complete` at once
     takes_schema: bool = False  # whether it keeps a completion to `Request.schema`
-    streams: bool = False  # whether `ifqa.llms.streaming.text_callback()` gets the text while it is generated
+    # Whether `ifqa.llms.streaming.text_callback()` gets the text while it is generated
+    streams: bool = False
     weighs_answers: bool = False  # whether it has `log_likelihoods`
     window: int = 4096  # tokens of prompt and completion together
 
@@ -191,16 +223,26 @@ class LanguageModel(Trainable):
         """Requests, tokens and US dollars used so far."""
         return TokenUsage()
 
-    def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
-        """One completion per request, in order; the completion of a failed request has an `error`."""
+    def complete(
+        self, requests: Sequence[Request], advance: ProgressCallback = no_progress
+    ) -> list[Completion]:
+        """One completion per request, in order.
+
+        The completion of a failed request has an `error`.
+        """
         raise NotImplementedError
 
     def log_likelihoods(self, request: Request, texts: Sequence[str]) -> list[float]:
-        """The log probability of each text as the whole completion; empty if it cannot be computed."""
+        """The log probability of each text as the whole completion.
+
+        Empty if it cannot be computed.
+        """
         raise NotImplementedError
 
     def count(self, text: str) -> int:
-        """An upper bound on a text's number of tokens: its bytes, because a token has at least one byte."""
+        """An upper bound on a text's number of tokens: its bytes, because a token has at least one
+        byte.
+        """
         return len(text.encode("utf-8", "replace"))
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
@@ -208,22 +250,32 @@ class LanguageModel(Trainable):
         return Estimate(len(requests), 0, sum(request.max_tokens for request in requests), None)
 
     def completion_tokens(self, prompt_limit: int) -> int:
-        """The limit of a completion, thoughts included, for a prompt whose answers have up to `prompt_limit` tokens."""
+        """The limit of a completion, thoughts included, for a prompt whose answers have up to
+        `prompt_limit` tokens.
+        """
         return (self.max_tokens or prompt_limit) + self.thinking_tokens
 
     @classmethod
     def served_by(cls, *_: Any, **settings: Any) -> str:
-        """The name of the server that these settings ask, which belongs to a reading's inputs; empty if none is asked."""
+        """The name of the server that these settings ask, which belongs to a reading's inputs.
+
+        Empty if none is asked.
+        """
         return ""
 
     @classmethod
     def conversion(cls, *_: Any, **settings: Any) -> str:
-        """What opening the model would first write to the disk, such as dequantised weights; empty if nothing."""
+        """What opening the model would first write to the disk, such as dequantised weights.
+
+        Empty if nothing.
+        """
         return ""
 
     @classmethod
     def refuse_settings(cls, *_: Any, **settings: Any) -> None:
-        """Raise ConfigError for settings that must not be written to a file, such as a URL with a key."""
+        """Raise ConfigError for settings that must not be written to a file, such as a URL with a
+        key.
+        """
 
     @classmethod
     def require_access(cls, *_: Any, **settings: Any) -> None:
@@ -243,10 +295,13 @@ class AnyMeasure:
 
     name: str  # shown in tables
     score: Callable[..., Any]  # see the subclasses
-    headline: bool = field(default=False, kw_only=True)  # whether it is the benchmark's main measure
-    in_tables: bool = field(default=False, kw_only=True)  # whether tables show it; they always show the headline
+    # Whether it is the benchmark's main measure
+    headline: bool = field(default=False, kw_only=True)
+    # Whether tables show it; they always show the headline
+    in_tables: bool = field(default=False, kw_only=True)
     best: Literal["high", "low"] = field(default="high", kw_only=True)
-    unit: str = field(default="question", kw_only=True)  # the bootstrap's unit: "question", "group", or a label's name
+    # The bootstrap's unit: "question", "group", or a label's name
+    unit: str = field(default="question", kw_only=True)
     about: str = field(default="", kw_only=True)  # what it measures, for the head of a report
 
     @property
@@ -259,8 +314,8 @@ class AnyMeasure:
 class Measure(AnyMeasure):
     """A score of one answer.
 
-    `score` gets a question and its prediction; None means undefined. It is not called for a failed prediction, which
-    scores 0, or 1 if low is best.
+    `score` gets a question and its prediction; None means undefined. It is not called for a failed
+    prediction, which scores 0, or 1 if low is best.
     """
 
     score: Callable[[Question, Prediction], float | None]
@@ -270,8 +325,8 @@ class Measure(AnyMeasure):
 class RankingMeasure(AnyMeasure):
     """A score of one ranking at several depths, shown as `name@depth`.
 
-    `score` gets the question, the texts of its passages, best first, and the depths; depths without a score are omitted.
-    Tables show the depths in `tables`, under `title` or else the name.
+    `score` gets the question, the texts of its passages, best first, and the depths; depths without
+    a score are omitted. Tables show the depths in `tables`, under `title` or else the name.
     """
 
     score: Callable[[Question, Sequence[str], Sequence[int]], Mapping[int, float]]
@@ -288,34 +343,42 @@ class RankingMeasure(AnyMeasure):
 class SetMeasure(AnyMeasure):
     """A score of many answers at once, such as the consistency of related questions.
 
-    `score` gets questions and their predictions, including failed ones, and returns None if undefined. If a bootstrap resample
-    draws a unit twice, the second copy and its questions get new names.
+    `score` gets questions and their predictions, including failed ones, and returns None if
+    undefined. If a bootstrap resample draws a unit twice, the second copy and its questions get new
+    names.
     """
 
     score: Callable[[Sequence[Question], Sequence[Prediction]], float | None]
-    mean_of_units: bool = field(default=False, kw_only=True)  # whether it is the mean over units, all of the same size
+    # Whether it is the mean over units, all of the same size
+    mean_of_units: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
 class ColumnMeasure(AnyMeasure):
     """A score of many answers at once from numbers in their rows; one call computes all resamples.
 
-    `columns` are keys of `per_question.jsonl`: measures of answers, "confidence", "failed", "abstained", "gold_read". `score`
-    gets the numbers, (questions, columns), with NaN for missing ones, and the count of each question in each resample,
-    (resamples, questions). It returns the scores, (resamples,), with NaN where undefined.
+    `columns` are keys of `per_question.jsonl`: measures of answers, "confidence", "failed",
+    "abstained", "gold_read". `score` gets the numbers, (questions, columns), with NaN for missing
+    ones, and the count of each question in each resample, (resamples, questions). It returns the
+    scores, (resamples,), with NaN where undefined.
     """
 
     score: Callable[["Numbers", "Numbers"], "Numbers"]
     columns: tuple[str, ...]
-    has_interval: bool = True  # False if resamples score higher than the sample itself, as the calibration error does
+    # False if resamples score higher than the sample itself, as the calibration error does
+    has_interval: bool = True
 
 
 @dataclass(frozen=True)
 class Subset:
-    """A part of a benchmark's questions with its own scores; `in_tables` shows them in tables of results."""
+    """A part of a benchmark's questions with its own scores.
+
+    `in_tables` shows them in tables of results.
+    """
 
     name: str
-    holds: Callable[[Question], bool | None]  # None if unknown; a subset unknown for all questions is left out
+    # None if unknown; a subset unknown for all questions is left out
+    holds: Callable[[Question], bool | None]
     in_tables: bool = False
     about: str = ""  # for reports
 
@@ -324,11 +387,15 @@ class Benchmark(Plugin):
     """Questions, and how answers to them are scored."""
 
     name: str = ""
-    measures: Sequence[AnyMeasure] = ()  # if empty: the measures and subsets of `ifqa.scoring.scheme.default_scheme`
+    # If empty: the measures and subsets of `ifqa.scoring.scheme.default_scheme`
+    measures: Sequence[AnyMeasure] = ()
     subsets: Sequence[Subset] = ()
-    groups: str = ""  # the meaning of `Question.group` ("dataset"); each group then has scores, which are also averaged
+    # The meaning of `Question.group` ("dataset"); each group then has scores, which are also
+    # averaged
+    groups: str = ""
     folder: Path = Path()  # the folder of its files
-    downloads: ClassVar[Mapping[str, tuple[str, str | None]]] = {}  # file in `folder` -> (URL, SHA-256 if known)
+    # File in `folder` -> (URL, SHA-256 if known)
+    downloads: ClassVar[Mapping[str, tuple[str, str | None]]] = {}
 
     @property
     def splits(self) -> Collection[str]:
@@ -348,23 +415,35 @@ class Benchmark(Plugin):
         return ()
 
     def family(self, split: str) -> str:
-        """The split's family, or empty. Families share questions, so one family's weights are not tested on another."""
+        """The split's family, or empty.
+
+        Families share questions, so one family's weights are not tested on another.
+        """
         return ""
 
     def training_split(self, split: str) -> str:
-        """The training split that a subset of this split depends on, or empty. If it changes, scores are recomputed."""
+        """The training split that a subset of this split depends on, or empty.
+
+        If it changes, scores are recomputed.
+        """
         return ""
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The questions of a split, and passages retrieved for each. A trainer skips questions that lack what it needs."""
+    """The questions of a split, and passages retrieved for each.
+
+    A trainer skips questions that lack what it needs.
+    """
 
     questions: Sequence[Question] = ()
     rankings: RankedPassages = ()
-    family: str = ""  # "ifqa/full" or "ifqa/few"; stored with the weights, because the families share questions
-    sources: Mapping[str, str] = field(default_factory=dict)  # path -> SHA-256 of each file of questions
-    scores: Sequence[Sequence[float]] = ()  # the retriever's scores of `rankings`; empty if the trainer needs none
+    # "ifqa/full" or "ifqa/few"; stored with the weights, because the families share questions
+    family: str = ""
+    # Path -> SHA-256 of each file of questions
+    sources: Mapping[str, str] = field(default_factory=dict)
+    # The retriever's scores of `rankings`; empty if the trainer needs none
+    scores: Sequence[Sequence[float]] = ()
 
     def select(self, indices: Sequence[int]) -> "TrainingData":
         """The questions at these indices, with their passages."""
@@ -379,7 +458,10 @@ NO_DATA = TrainingData()
 
 @dataclass(frozen=True)
 class TrainerFlag:
-    """Marks a trainer's setting, in its `Annotated` type, as one with its own flag; `help` describes the flag."""
+    """Marks a trainer's setting, in its `Annotated` type, as one with its own flag.
+
+    `help` describes the flag.
+    """
 
     help: str
 
@@ -393,19 +475,27 @@ class Recipe:
 
 
 class Trainer(Plugin):
-    """Trains weights into a folder. `ifqa train NAME` is generated from its docstring, settings and these attributes."""
+    """Trains weights into a folder.
+
+    `ifqa train NAME` is generated from its docstring, settings and these attributes.
+    """
 
     benchmark: ClassVar[str] = "ifqa"
     split: ClassVar[str] = "full-train"
-    #: The corpus whose BM25 index supplies passages. If empty, they are the question's own texts; if None, there is no --corpus.
+    #: The corpus whose BM25 index supplies passages. If empty, they are the question's own texts;
+    #: if None, there is no --corpus.
     corpus: ClassVar[str | None] = "ifqa-gold-train"
     query: ClassVar[str] = "question"  # BM25's query, a key of `ifqa.retrieval.queries.QUERIES`
     folder: ClassVar[str] = ""  # the folder of the weights; empty for models/NAME
     retrieved: int = 0  # passages retrieved per question
-    dev: ClassVar[str | None] = None  # the split that chooses the best checkpoint; "": no split, None: unsupported
-    takes_experiment: ClassVar[bool] = False  # whether an experiment's retriever may supply the passages
-    part: ClassVar[str] = ""  # the name of a split's parts: a flag of that name trains on SPLIT/PART alone
-    recipes: ClassVar[Mapping[str, Recipe]] = {}  # the first is the default; explicit settings override it
+    # The split that chooses the best checkpoint; "": no split, None: unsupported
+    dev: ClassVar[str | None] = None
+    # Whether an experiment's retriever may supply the passages
+    takes_experiment: ClassVar[bool] = False
+    # The name of a split's parts: a flag of that name trains on SPLIT/PART alone
+    part: ClassVar[str] = ""
+    # The first is the default; explicit settings override it
+    recipes: ClassVar[Mapping[str, Recipe]] = {}
     recipe: str = ""  # the name of the recipe in use
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:

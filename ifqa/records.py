@@ -1,4 +1,6 @@
-"""The records that stages and plugins exchange: questions, passages, hits, predictions, requests, completions, usage."""
+"""The records that stages and plugins exchange: questions, passages, hits, predictions, requests,
+completions, usage.
+"""
 
 import hashlib
 import json
@@ -45,23 +47,34 @@ class Question:
         return dict(self.labels).get(name, "")
 
 
-_LATER = ("context", "group", "labels")  # left out of the hash if empty, so that older hashes stay valid
+# Left out of the hash if empty, so that older hashes stay valid
+_LATER = ("context", "group", "labels")
 
 
 def fingerprint_questions(questions: Iterable[Question]) -> str:
     """SHA-256 of all fields of the questions; equal to the fingerprint of {"questions": [...]}."""
     digest = hashlib.sha256(b'{"questions": [')
     names = [field.name for field in fields(Question)]
-    for number, question in enumerate(questions):  # singly, because the JSON of a large split is long
-        record = {name: value for name in names if (value := getattr(question, name)) or name not in _LATER}
-        digest.update((", " * bool(number) + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())
+    # singly, because the JSON of a large split is long
+    for number, question in enumerate(questions):
+        record = {
+            name: value
+            for name in names
+            if (value := getattr(question, name)) or name not in _LATER
+        }
+        digest.update(
+            (", " * bool(number) + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode()
+        )
     digest.update(b"]}")
     return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of an article. `text` does not repeat the title. `id` has no white space, which separates columns in TREC runs."""
+    """A part of an article.
+
+    `text` does not repeat the title. `id` has no white space, which separates columns in TREC runs.
+    """
 
     id: str
     title: str
@@ -78,7 +91,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult(Sequence[Hit]):
-    """A retriever's result for a question: a sequence of hits, best first. A slice keeps the other field.
+    """A retriever's result for a question: a sequence of hits, best first.
+
+    A slice keeps the other field.
 
     `generated` are the retriever's own passages, which are not in the corpus.
     """
@@ -94,11 +109,16 @@ class SearchResult(Sequence[Hit]):
     @overload
     def __getitem__(self, index: slice) -> "SearchResult": ...
     def __getitem__(self, index: int | slice) -> "Hit | SearchResult":
-        return replace(self, hits=self.hits[index]) if isinstance(index, slice) else self.hits[index]
+        return (
+            replace(self, hits=self.hits[index]) if isinstance(index, slice) else self.hits[index]
+        )
 
 
 def gold_id(text: str) -> str:
-    """A gold passage's id: `gold/` and 12 hex digits of the SHA-1 of its text. Benchmarks have no ids for gold passages."""
+    """A gold passage's id: `gold/` and 12 hex digits of the SHA-1 of its text.
+
+    Benchmarks have no ids for gold passages.
+    """
     return GOLD + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]
 
 
@@ -108,7 +128,8 @@ _LONGEST = 500  # characters; a longer answer is not highlighted in a passage
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A number, date or list that an answer was computed from: its `text` from `start` to `end` (exclusive) in the `source`.
+    """A number, date or list that an answer was computed from: its `text` from `start` to `end`
+    (exclusive) in the `source`.
 
     `value` is the number or the date. The text is empty for a step of 1 that the question implies.
     """
@@ -120,7 +141,9 @@ class Term:
     end: int
 
     def __str__(self) -> str:
-        words = ", not said" if not self.text else "" if self.text == self.value else f': "{self.text}"'
+        words = (
+            ", not said" if not self.text else "" if self.text == self.value else f': "{self.text}"'
+        )
         return f"{self.value} ({self.source}{words})"
 
 
@@ -128,8 +151,8 @@ class Term:
 class Calculation:
     """How an answer, the `result`, was computed.
 
-    `rule` lists the operations between the `terms`: "plus", "minus, plus". It is empty if the result is the length of the only
-    term, a list.
+    `rule` lists the operations between the `terms`: "plus", "minus, plus". It is empty if the
+    result is the length of the only term, a list.
     """
 
     result: str
@@ -139,14 +162,18 @@ class Calculation:
     def __post_init__(self) -> None:
         if not self.terms or len(self._signs) != len(self.terms) - 1:
             wanted = f"{', '.join(_SIGNS)} between them"
-            raise ValueError(f"rule {self.rule!r} does not fit {len(self.terms)} terms; wanted {wanted}")
+            raise ValueError(
+                f"rule {self.rule!r} does not fit {len(self.terms)} terms; wanted {wanted}"
+            )
 
     @property
     def _signs(self) -> list[str]:
         return [_SIGNS[word] for word in self.rule.split(", ") if word in _SIGNS]
 
     def __str__(self) -> str:
-        operations = (f" {sign} {term}" for sign, term in zip(self._signs, self.terms[1:], strict=True))
+        operations = (
+            f" {sign} {term}" for sign, term in zip(self._signs, self.terms[1:], strict=True)
+        )
         return f"{self.result} = {self.terms[0]}{''.join(operations)}"
 
 
@@ -154,8 +181,9 @@ class Calculation:
 class Explanation:
     """The passage that supports an answer.
 
-    `sentence` is the start and end, in characters, of the supporting sentence; `span` is that of the answer, or of the first
-    number in its calculation. `calculation` is None if the answer is copied from the passage.
+    `sentence` is the start and end, in characters, of the supporting sentence; `span` is that of
+    the answer, or of the first number in its calculation. `calculation` is None if the answer is
+    copied from the passage.
     """
 
     passage_id: str
@@ -164,9 +192,13 @@ class Explanation:
     calculation: Calculation | None = None
 
     def pieces(self, text: str, sentence: bool = False) -> list[str]:
-        """The passage's text, or only the sentence, split into alternating plain and highlighted (answer or terms) segments."""
+        """The passage's text, or only the sentence, split into alternating plain and highlighted
+        (answer or terms) segments.
+        """
         terms = self.calculation.terms if self.calculation else ()
-        spans = {(term.start, term.end) for term in terms if term.source == "passage"} or {self.span}
+        spans = {(term.start, term.end) for term in terms if term.source == "passage"} or {
+            self.span
+        }
         first, last = self.sentence if sentence else (0, len(text))
         edges: list[int] = []
         for start, end in sorted(spans):
@@ -176,9 +208,12 @@ class Explanation:
 
 
 def split_at_answer(text: str, answer: str) -> list[str]:
-    """Split a text where the answer occurs as whole words, in any case; every second piece is the answer.
+    """Split a text where the answer occurs as whole words, in any case.
 
-    Answers of more than 500 characters are not searched for, because the time grows with both lengths.
+    Every second piece is the answer.
+
+    Answers of more than 500 characters are not searched for, because the time grows with both
+    lengths.
     """
     if not answer.strip() or len(answer) > _LONGEST:
         return [text]
@@ -187,9 +222,12 @@ def split_at_answer(text: str, answer: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A reader's answer to a question. Without an answer it is a failure, or an abstention if it has a `candidate`.
+    """A reader's answer to a question.
 
-    Failures and abstentions are counted separately, and both score 0. Unknown fields are empty or None.
+    Without an answer it is a failure, or an abstention if it has a `candidate`.
+
+    Failures and abstentions are counted separately, and both score 0. Unknown fields are empty or
+    None.
 
     Attributes:
         question_id: the question's id.
@@ -203,7 +241,8 @@ class Prediction:
         how: the sentence or the calculation behind the answer.
         confidence: the probability that the answer or candidate is right.
         answerable: the probability that a passage has the answer, whatever it is.
-        candidate: the best candidate of a reader that abstained; `answer` and `error` are then empty.
+        candidate: the best candidate of a reader that abstained; `answer` and `error` are then
+            empty.
     """
 
     question_id: str
@@ -230,16 +269,24 @@ class Prediction:
         return not self.failed and not self.answer.strip()
 
     def abstain_below(self, confidence: float, answerable: float = 0.0) -> "Prediction":
-        """This prediction as an abstention if one of the two probabilities is known and below its limit, otherwise unchanged."""
+        """This prediction as an abstention if one of the two probabilities is known and below its
+        limit, otherwise unchanged.
+        """
         limits = ((self.confidence, confidence), (self.answerable, answerable))
-        if self.failed or self.abstained or all(share is None or share >= limit for share, limit in limits):
+        if (
+            self.failed
+            or self.abstained
+            or all(share is None or share >= limit for share, limit in limits)
+        ):
             return self
         return replace(self, answer="", candidate=self.answer)
 
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """What a question's answer becomes if a passage, or a sentence of the supporting passage, is left out."""
+    """What a question's answer becomes if a passage, or a sentence of the supporting passage, is
+    left out.
+    """
 
     passage: Passage
     sentence: str  # empty if the whole passage is left out
@@ -250,10 +297,12 @@ class Ablation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An opened system's answer to a question; attributes that `Prediction` also has are described there.
+    """An opened system's answer to a question.
 
-    `text` is empty after a failure or an abstention. `evidence` has the passages behind the answer, most important first. `note`
-    says what the reader's language means for this answer.
+    Attributes that `Prediction` also has are described there.
+
+    `text` is empty after a failure or an abstention. `evidence` has the passages behind the answer,
+    most important first. `note` says what the reader's language means for this answer.
     """
 
     question: Question
@@ -268,22 +317,31 @@ class Answer:
     note: str = ""
 
     def __str__(self) -> str:
-        computed = str(self.how.calculation) if self.text and self.how and self.how.calculation else ""
+        computed = (
+            str(self.how.calculation) if self.text and self.how and self.how.calculation else ""
+        )
         return printable(computed or self.text or f"({self.no_answer_reason})")
 
     @property
     def no_answer_reason(self) -> str:
-        """Why there is no answer, with the best candidate after an abstention; empty if there is an answer."""
+        """Why there is no answer, with the best candidate after an abstention.
+
+        Empty if there is an answer.
+        """
         if self.text:
             return ""
         if self.candidate and not self.error:
             sure = "" if self.confidence is None else f" (confidence {self.confidence:.0%})"
-            return f"no answer found in these passages; the best candidate is {self.candidate}{sure}"
+            return (
+                f"no answer found in these passages; the best candidate is {self.candidate}{sure}"
+            )
         nothing = "see the passages" if self.note else "the reader found nothing"
         return f"no answer: {self.error or nothing}"
 
     def highlights(self, passage: Passage) -> list[str]:
-        """A passage's text in alternating plain and highlighted segments: the answer or the terms of its calculation."""
+        """A passage's text in alternating plain and highlighted segments: the answer or the terms
+        of its calculation.
+        """
         if self.how and self.how.passage_id == passage.id:
             return self.how.pieces(passage.text)
         return split_at_answer(passage.text, self.text or self.candidate)
@@ -298,9 +356,18 @@ class Answer:
     def _repr_html_(self) -> str:
         factual = f"<p>In fact: {escape(self.factual)}</p>" if self.factual else ""
         factual += f"<p>{escape(self.note)}</p>" if self.note else ""
-        sure = f" <small>confidence {self.confidence:.0%}</small>" if self.text and self.confidence is not None else ""
-        evidence = "".join(f"<li>{_passage_html(passage, self.highlights(passage))}</li>" for passage in self.evidence)
-        return f"<p>{escape(self.question.text)}</p><p><b>{escape(str(self))}</b>{sure}</p>{factual}<ol>{evidence}</ol>"
+        sure = (
+            f" <small>confidence {self.confidence:.0%}</small>"
+            if self.text and self.confidence is not None
+            else ""
+        )
+        evidence = "".join(
+            f"<li>{_passage_html(passage, self.highlights(passage))}</li>"
+            for passage in self.evidence
+        )
+        question = escape(self.question.text)
+        answer = escape(str(self))
+        return f"<p>{question}</p><p><b>{answer}</b>{sure}</p>{factual}<ol>{evidence}</ol>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,8 +390,14 @@ class Ranking:
         return "\n".join(map(printable_line, [self.question.text, *lines]))
 
     def _repr_html_(self) -> str:
-        cells = ((rank, f"{score:.4f}", _passage_html(passage)) for rank, (passage, score) in enumerate(self, start=1))
-        rows = "".join(f"<tr><td>{rank}</td><td>{score}</td><td>{passage}</td></tr>" for rank, score, passage in cells)
+        cells = (
+            (rank, f"{score:.4f}", _passage_html(passage))
+            for rank, (passage, score) in enumerate(self, start=1)
+        )
+        rows = "".join(
+            f"<tr><td>{rank}</td><td>{score}</td><td>{passage}</td></tr>"
+            for rank, score, passage in cells
+        )
         return f"<p>{escape(self.question.text)}</p><table>{rows}</table>"
 
 
@@ -349,7 +422,8 @@ class BuildCost:
 class Request:
     """A prompt for a language model: either messages of a chat or a text to continue."""
 
-    messages: tuple[tuple[str, str], ...] = ()  # (role, content); roles are "system", "user" and "assistant"
+    # (role, content); roles are "system", "user" and "assistant"
+    messages: tuple[tuple[str, str], ...] = ()
     text: str = ""  # for a model that takes no messages
     max_tokens: int = 256  # limit on the completion
     temperature: float = 0.0  # 0: the most probable completion
@@ -374,7 +448,8 @@ class Completion:
     finish: str = ""  # why the text ends: "stop", "length", ...
     error: str = ""  # one line if the request failed; the text is then empty
     cached: bool = False  # whether it comes from the cache
-    cached_prompt_tokens: int = 0  # those of `prompt_tokens` that the server had read before; 0 for a stored completion
+    # Those of `prompt_tokens` that the server had read before; 0 for a stored completion
+    cached_prompt_tokens: int = 0
     reasoning: str = ""  # the model's thoughts, if the server keeps them apart from the text
     permanent: bool = False  # whether `error` is stored, because the same request would fail again
 
@@ -383,8 +458,9 @@ class Completion:
 class TokenUsage:
     """A model's usage: requests sent (with retries), cached completions, tokens, and US dollars.
 
-    If the server reports no tokens, their upper bound is counted. `cost` is None if the price is unknown. `cached_prompt_tokens`
-    are those of `prompt_tokens` that the server says it had read before.
+    If the server reports no tokens, their upper bound is counted. `cost` is None if the price is
+    unknown. `cached_prompt_tokens` are those of `prompt_tokens` that the server says it had read
+    before.
     """
 
     calls: int = 0
@@ -398,10 +474,13 @@ class TokenUsage:
         """The usage since an earlier state."""
         cost = None if self.cost is None else self.cost - (before.cost or 0.0)
         return TokenUsage(
-            self.calls - before.calls, self.cached - before.cached, self.prompt_tokens - before.prompt_tokens,
-            self.completion_tokens - before.completion_tokens, cost,
+            self.calls - before.calls,
+            self.cached - before.cached,
+            self.prompt_tokens - before.prompt_tokens,
+            self.completion_tokens - before.completion_tokens,
+            cost,
             self.cached_prompt_tokens - before.cached_prompt_tokens,
-        )  # fmt: skip
+        )
 
 
 if TYPE_CHECKING:
@@ -429,7 +508,8 @@ class StageUsage(TypedDict, total=False):
     server: str  # scheme, host and port of the server
     sent: str  # the form of the requests: their parameters, and the values that [llm] sets
     retry: int  # questions to ask again, because a request failed
-    stored_failures: int  # questions whose request failed for good; only --retry-failed asks them again
+    # Questions whose request failed for good; only --retry-failed asks them again
+    stored_failures: int
     not_asked: int  # questions not asked, because a cap was reached
     too_long: int  # questions not asked, because the prompt does not fit the model's window
     unparsed: int  # questions whose completion has no answer
@@ -438,7 +518,9 @@ class StageUsage(TypedDict, total=False):
 
 
 class Estimate(NamedTuple):
-    """The estimated cost of requests: calls for those not cached, their tokens, and US dollars (None: unknown)."""
+    """The estimated cost of requests: calls for those not cached, their tokens, and US dollars
+    (None: unknown).
+    """
 
     calls: int
     prompt_tokens: int

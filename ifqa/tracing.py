@@ -1,7 +1,9 @@
-"""OpenTelemetry spans of searching, reranking, reading and model calls, if OTEL_EXPORTER_OTLP_ENDPOINT is set.
+"""OpenTelemetry spans of searching, reranking, reading and model calls, if
+OTEL_EXPORTER_OTLP_ENDPOINT is set.
 
-Names and attributes follow the GenAI conventions 0.1.0 (open-telemetry/semantic-conventions-genai). Questions, prompts and
-answers are left out, unless OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is "true".
+Names and attributes follow the GenAI conventions 0.1.0 (open-telemetry/semantic-conventions-genai).
+Questions, prompts and answers are left out, unless
+OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is "true".
 """
 
 import json
@@ -33,8 +35,8 @@ def span(
 ) -> Iterator[MutableMapping[str, _Attribute]]:
     """Trace the body of a `with` statement; attributes that are None are left out.
 
-    The mapping that the statement gives takes attributes that are known at the end. An error is traced by its class, because its
-    message may quote a text.
+    The mapping that the statement gives takes attributes that are known at the end. An error is
+    traced by its class, because its message may quote a text.
     """
     results: dict[str, _Attribute] = {}
     tracer = _tracer() if os.environ.get(ENDPOINT) else None
@@ -44,9 +46,12 @@ def span(
     from opentelemetry.trace import SpanKind, StatusCode
 
     with tracer.start_as_current_span(
-        name, kind=SpanKind[kind.upper()], attributes=_known(attributes),
-        record_exception=False, set_status_on_exception=False,
-    ) as current:  # fmt: skip
+        name,
+        kind=SpanKind[kind.upper()],
+        attributes=_known(attributes),
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as current:
         try:
             yield results
         except BaseException as error:
@@ -62,15 +67,23 @@ def span(
 def model_span(
     model: str, provider: str, request: Request, url: str = ""
 ) -> Iterator[Callable[[Completion | None], None]]:
-    """Trace a model call with all its retries; the statement gives a function that takes the completion (None: not sent)."""
+    """Trace a model call with all its retries.
+
+    The statement gives a function that takes the completion (None: not sent).
+    """
     operation = "chat" if request.messages else "text_completion"
     server = urlsplit(url)
     messages = request.messages or (("user", request.text),)
     attributes: Attributes = {
-        "gen_ai.operation.name": operation, "gen_ai.provider.name": provider, "gen_ai.request.model": model,
-        "gen_ai.request.max_tokens": request.max_tokens, "gen_ai.request.temperature": request.temperature,
-        "server.address": server.hostname, "server.port": server.port, "gen_ai.input.messages": _messages(messages),
-    }  # fmt: skip
+        "gen_ai.operation.name": operation,
+        "gen_ai.provider.name": provider,
+        "gen_ai.request.model": model,
+        "gen_ai.request.max_tokens": request.max_tokens,
+        "gen_ai.request.temperature": request.temperature,
+        "server.address": server.hostname,
+        "server.port": server.port,
+        "gen_ai.input.messages": _messages(messages),
+    }
     with span(f"{operation} {model}", attributes, "client") as results:
 
         def finish(completion: Completion | None) -> None:
@@ -79,7 +92,9 @@ def model_span(
                 return
             results["gen_ai.usage.input_tokens"] = completion.prompt_tokens
             results["gen_ai.usage.output_tokens"] = completion.completion_tokens
-            results["gen_ai.response.finish_reasons"] = [completion.finish] if completion.finish else None
+            results["gen_ai.response.finish_reasons"] = (
+                [completion.finish] if completion.finish else None
+            )
             results["gen_ai.output.messages"] = _messages((("assistant", completion.text),))
 
         yield finish
@@ -93,7 +108,9 @@ def _messages(messages: Sequence[tuple[str, str]]) -> str | None:
     """Messages as the conventions write them, in JSON; None if texts are left out."""
     if not captures_content():
         return None
-    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in messages])
+    return json.dumps(
+        [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in messages]
+    )
 
 
 def _known(attributes: Attributes) -> dict[str, str | int | float | Sequence[str]]:
@@ -102,14 +119,19 @@ def _known(attributes: Attributes) -> dict[str, str | int | float | Sequence[str
 
 @cache
 def _tracer() -> "Tracer | None":
-    """A tracer that exports to the endpoint, through the application's own provider if it has set one."""
+    """A tracer that exports to the endpoint, through the application's own provider if it has set
+    one.
+    """
     try:
         from opentelemetry import trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
-        logger.warning(f"{ENDPOINT} is set, but there is no exporter: pip install 'ifqa[tracing]'; nothing is traced")
+        logger.warning(
+            f"{ENDPOINT} is set, but there is no exporter: pip install 'ifqa[tracing]'; "
+            "nothing is traced"
+        )
         return None
     if not isinstance(trace.get_tracer_provider(), TracerProvider):
         os.environ.setdefault("OTEL_SERVICE_NAME", "ifqa")

@@ -18,7 +18,8 @@ for handler in logging.getLogger("ifqa").handlers:
 settings.register_profile("ifqa", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("ifqa")
 
-# A background command starts with SIGINT ignored, and `nohup` ignores SIGHUP. Every process of a test would inherit that.
+# A background command starts with SIGINT ignored, and `nohup` ignores SIGHUP. Every process of a
+# test would inherit that.
 for name, usual in {"SIGINT": signal.default_int_handler, "SIGHUP": signal.SIG_DFL}.items():
     if hasattr(signal, name) and signal.getsignal(signal.Signals[name]) is signal.SIG_IGN:
         signal.signal(signal.Signals[name], usual)
@@ -37,7 +38,10 @@ def pytest_collection():
 
 @pytest.fixture(scope="session")
 def sample_indexes(tmp_path_factory):
-    """A folder `indexes` with the sample's passages and two indexes, to be copied; built once for all of pytest's workers."""
+    """A folder `indexes` with the sample's passages and two indexes, to be copied.
+
+    Built once for all of pytest's workers.
+    """
     from filelock import FileLock
 
     from ifqa.api import Corpus

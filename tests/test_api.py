@@ -33,15 +33,20 @@ EXAMPLES = [example for example in doctest.DocTestFinder().find(api) if example.
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda test: test.name)
 def test_the_examples_in_docstrings_run_as_shown(example, workplace):
     failures = []
-    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example, out=failures.append)
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(
+        example, out=failures.append
+    )
     assert "".join(failures) == ""
 
 
 def test_importing_imports_nothing_else_until_it_is_used():
     program = (
-        "import sys, ifqa; print(sorted(one for one in sys.modules if one.startswith('ifqa.'))); print(ifqa.Question)"
+        "import sys, ifqa; print(sorted(one for one in sys.modules if one.startswith('ifqa.'))); "
+        "print(ifqa.Question)"
     )
-    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
     assert output == "['ifqa.version']\n<class 'ifqa.records.Question'>\n"
 
 
@@ -53,9 +58,13 @@ def test_all_public_names_resolve_and_others_do_not():
 
 def test_a_folder_of_documents_is_opened_in_place_of_a_corpus(workplace):
     Path("mill").mkdir()
-    Path("mill/handbook.md").write_text("# Safety\n\nIf the brake fails, the sluice is closed by Tom Ferris.\n")
+    Path("mill/handbook.md").write_text(
+        "# Safety\n\nIf the brake fails, the sluice is closed by Tom Ferris.\n"
+    )
     with ifqa.open(docs="mill") as system:
-        [ranking] = system.retrieve(["If Tom Ferris had been away, who would have closed the sluice?"], k=1)
+        [ranking] = system.retrieve(
+            ["If Tom Ferris had been away, who would have closed the sluice?"], k=1
+        )
     assert ranking.hits[0].passage_id.startswith("handbook.md")
 
 
@@ -63,7 +72,9 @@ def test_scores_print_and_become_plain_data_a_frame_and_html(workplace):
     scores = ifqa.run("sample-llm")
     assert "EM" in list(scores)
     assert f"{scores['EM']}" == "15.7 [8.4, 24.1]"
-    assert "\nEM              15.7   8.4 - 24.1          3.2       23.1            16.2\n" in str(scores)
+    assert "\nEM              15.7   8.4 - 24.1          3.2       23.1            16.2\n" in str(
+        scores
+    )
     assert scores.to_dict()["measures"]["EM"]["value"] == pytest.approx(100 * 13 / 83)
     frame = scores.to_frame()
     numeric = frame[(frame.over == "numeric") & (frame.measure == "EM")]
@@ -73,7 +84,9 @@ def test_scores_print_and_become_plain_data_a_frame_and_html(workplace):
     assert "EM" in scores.content["measures"]
     few = ifqa.run("sample-llm", limit=2)
     assert (few.questions, few.name) == (2, "sample-llm+limit=2")
-    with pytest.raises(ifqa.IfqaError, match="unknown measure of sample-llm 'EMM'; did you mean 'EM'"):
+    with pytest.raises(
+        ifqa.IfqaError, match="unknown measure of sample-llm 'EMM'; did you mean 'EM'"
+    ):
         scores["EMM"]
 
 
@@ -81,10 +94,14 @@ def test_scores_have_a_row_and_an_outcome_for_each_question(workplace):
     scores = ifqa.run("sample-llm")
     questions = ifqa.questions("sample", "hard")
     assert [row["id"] for row in scores.rows] == [question.id for question in questions]
-    assert sum(row["EM"] for row in scores.rows) / 83 == pytest.approx(scores["EM"].value / 100, abs=5e-5)
+    assert sum(row["EM"] for row in scores.rows) / 83 == pytest.approx(
+        scores["EM"].value / 100, abs=5e-5
+    )
     outcomes = scores.outcomes()
     wrong = {row["id"]: row["answer"] for row in scores.rows if not row["EM"]}
-    assert {question_id for question_id, outcome in outcomes.items() if outcome != "right"} == wrong.keys()
+    assert {
+        question_id for question_id, outcome in outcomes.items() if outcome != "right"
+    } == wrong.keys()
     assert "rows" not in repr(scores)
     assert "answered the real world" not in outcomes.values()
     factual = scores.outcomes(factual=wrong)
@@ -98,7 +115,9 @@ def test_scores_have_a_row_and_an_outcome_for_each_question(workplace):
 def test_without_a_reader_only_the_ranking_is_scored(workplace):
     scores = ifqa.run("sample-llm", reader="none")
     whole = ifqa.run("sample-llm")
-    assert {score: scores[score] for score in scores} == {name: whole[name] for name in whole if "@" in name}
+    assert {score: scores[score] for score in scores} == {
+        name: whole[name] for name in whole if "@" in name
+    }
     assert not (workplace / "experiments/sample-llm+reader=none/read").exists()
     with pytest.raises(ifqa.IfqaError, match="wanted the scores of an experiment with a reader"):
         scores.outcomes()
@@ -113,12 +132,16 @@ def test_an_experiments_answers_are_what_was_scored_and_read(workplace):
     assert [(answer.question.id, answer.text) for answer in answers] == scored
     with ifqa.open("sample-llm") as system:
         assert system.answer([answer.question for answer in answers]) == answers
-    with pytest.raises(ifqa.IfqaError, match="sample/read is not there yet; make it with: ifqa run sample"):
+    with pytest.raises(
+        ifqa.IfqaError, match="sample/read is not there yet; make it with: ifqa run sample"
+    ):
         ifqa.answers("sample")
     text = list_resources("indexes", ".toml")["sample"].read_text()
     Path("indexes/sample.toml").write_text(text)
     assert ifqa.answers("sample-llm") == answers
-    Path("indexes/sample.toml").write_text(text.replace('= "bm25"', '= "bm25"\nstemmer = "krovetz"'))
+    Path("indexes/sample.toml").write_text(
+        text.replace('= "bm25"', '= "bm25"\nstemmer = "krovetz"')
+    )
     with pytest.raises(ifqa.IfqaError, match="ifqa index sample"):
         ifqa.answers("sample-llm")
     Path("indexes/sample.toml").unlink()
@@ -128,7 +151,11 @@ def test_answers_of_any_form_are_scored_over_all_questions():
     questions = ifqa.questions("sample", "dev")
     right = {question.id: question.answers[0] for question in questions[:20]}
     by_id = ifqa.evaluate(right)
-    assert (by_id.questions, by_id.n_failed, by_id["EM"].value) == (83, 63, pytest.approx(100 * 20 / 83))
+    assert (by_id.questions, by_id.n_failed, by_id["EM"].value) == (
+        83,
+        63,
+        pytest.approx(100 * 20 / 83),
+    )
     predictions = [ifqa.Prediction(*pair) for pair in right.items()]
     assert ifqa.evaluate(predictions).to_dict() == by_id.to_dict()
     assert ifqa.evaluate(lambda question: right.get(question.id, "")).to_dict() == by_id.to_dict()
@@ -152,16 +179,25 @@ def test_an_argument_of_another_type_is_refused_in_one_line(workplace):
     system = ifqa.open("sample-llm")
     for call, complaint in (
         (lambda: ifqa.open(5), "experiment 5: wanted a name"),
-        (lambda: ifqa.open(docs="mill", corpus="sample"), "docs and corpus are given; wanted one of them"),
+        (
+            lambda: ifqa.open(docs="mill", corpus="sample"),
+            "docs and corpus are given; wanted one of them",
+        ),
         (lambda: ifqa.run("sample", modle="gpt"), "unknown argument 'modle'; did you mean 'model'"),
         (lambda: ifqa.open("sample", root="none"), "wanted the path of a folder"),
         (lambda: ifqa.Corpus(3), "corpus 3: wanted a name"),
         (lambda: ifqa.open("sample", settings=[1]), "settings: wanted a dictionary"),
         (lambda: ifqa.open("sample", root=5), "root: wanted the path of a folder, found 5"),
         (lambda: ifqa.questions(None, "dev"), "benchmark None: wanted a name"),
-        (lambda: system.retrieve(["If?"], k="3"), "k: wanted a whole number of passages, .* found '3'"),
+        (
+            lambda: system.retrieve(["If?"], k="3"),
+            "k: wanted a whole number of passages, .* found '3'",
+        ),
         (lambda: system.retrieve(["If?"], k=-1), "found -1"),
-        (lambda: system.ask("If \ud800 a, b?"), "question ask/0: 'text' holds half a surrogate pair"),
+        (
+            lambda: system.ask("If \ud800 a, b?"),
+            "question ask/0: 'text' holds half a surrogate pair",
+        ),
     ):
         with pytest.raises(ifqa.IfqaError, match=complaint):
             call()

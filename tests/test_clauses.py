@@ -13,7 +13,9 @@ from ifqa.clauses import Clauses, split_question
 LEADING = {
     "plain": "If the mill had burned down,| who would have baked the bread?",
     "no comma": "If the miller had died in 1950| how old would he have been?",
-    "apposition": "If Ada Brook, the pilot, had caught a cold on May 3, 1931,| who would have flown the mail?",
+    "apposition": (
+        "If Ada Brook, the pilot, had caught a cold on May 3, 1931,| who would have flown the mail?"
+    ),
     "participle": "If the mill, designed by Ada Brook, was sold in 1931,| who became its owner?",
     "comma within the quotation": 'If Ada had not sung "Blue Mill,"| which song would she have sung?',
     "relative clause": "If the mill, which was built in 1900, had burned down,| what would stand there?",
@@ -54,28 +56,42 @@ def test_a_trailing_if_clause_is_the_presupposition(question, presupposition, li
 @pytest.mark.parametrize(
     "text",
     [
-        "Who baked the bread?", "Were the Larks, who sang in Troy, from Ohio?", "Had Ada a brother?", "If Ada had left.", "If", "",
-        "Who has sung as if possessed?", "What if Ada had left?", "What would, if Ada had won, have been her prize?",
+        "Who baked the bread?",
+        "Were the Larks, who sang in Troy, from Ohio?",
+        "Had Ada a brother?",
+        "If Ada had left.",
+        "If",
+        "",
+        "Who has sung as if possessed?",
+        "What if Ada had left?",
+        "What would, if Ada had won, have been her prize?",
     ],
-)  # fmt: skip
+)
 def test_a_text_without_two_clauses_is_all_main_clause(text):
     assert split_question(f" {text} ") == Clauses("", text)
 
 
 @pytest.mark.parametrize("then", [", then ", " then "])
 def test_then_belongs_to_neither_clause(then):
-    assert split_question(f"If Ada had left{then}who would lead?") == Clauses("If Ada had left", "who would lead?")
+    assert split_question(f"If Ada had left{then}who would lead?") == Clauses(
+        "If Ada had left", "who would lead?"
+    )
 
 
 def test_the_supposition_is_the_presupposition_without_its_conjunction():
     for presupposition, supposition in (
-        ("If Ada had left", "Ada had left"), ("Suppose that Ada had left.", "Ada had left."),
-        ("By law, if Ada had left", "By law, Ada had left"), ("Had Ada left", "Had Ada left"), ("", ""),
-    ):  # fmt: skip
+        ("If Ada had left", "Ada had left"),
+        ("Suppose that Ada had left.", "Ada had left."),
+        ("By law, if Ada had left", "By law, Ada had left"),
+        ("Had Ada left", "Had Ada left"),
+        ("", ""),
+    ):
         assert Clauses(presupposition, "who would lead?").supposition == supposition
 
 
-PIECES = st.sampled_from("""If|if|Had|had|not|then|who|which|would|was|,|, |. |?|"|'|(| |—|Ada|10,000""".split("|"))
+PIECES = st.sampled_from(
+    """If|if|Had|had|not|then|who|which|would|was|,|, |. |?|"|'|(| |—|Ada|10,000""".split("|")
+)
 
 
 @given(st.text() | st.lists(PIECES).map(" ".join) | st.lists(PIECES).map("".join))
@@ -83,7 +99,10 @@ def test_clauses_are_stripped_substrings_and_lose_only_then(text):
     clauses = split_question(text)
     assert clauses.presupposition in text
     assert clauses.question in text
-    assert all(part == part.strip() for part in (clauses.presupposition, clauses.question, clauses.supposition))
+    assert all(
+        part == part.strip()
+        for part in (clauses.presupposition, clauses.question, clauses.supposition)
+    )
     remaining = re.findall(r"\w+", f"{clauses.presupposition} {clauses.question}")
     lost = Counter(re.findall(r"\w+", text)) - Counter(remaining)
     assert [word.lower() for word in lost.elements()] in ([], ["then"])

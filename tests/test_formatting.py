@@ -17,7 +17,9 @@ def test_a_share_is_shown_as_exact_arithmetic_rounds_it(counts):
     assert one_decimal(to_percent(hits / of)) == f"{tenths // 10}.{tenths % 10}"
 
 
-@pytest.mark.parametrize(("hits", "of", "shown"), [(268, 479, "55.9"), (52, 83, "62.7"), (49, 400, "12.3")])
+@pytest.mark.parametrize(
+    ("hits", "of", "shown"), [(268, 479, "55.9"), (52, 83, "62.7"), (49, 400, "12.3")]
+)
 def test_a_share_is_not_rounded_twice(hits, of, shown):
     assert one_decimal(to_percent(hits / of)) == shown
 

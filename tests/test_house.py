@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "ifqa"
 
-# Nine layers. A part imports only parts of its own layer, without a cycle, and of the layers below it. `plugins` loads classes by
-# name, so it can stand low.
+# Nine layers. A part imports only parts of its own layer, without a cycle, and of the layers below
+# it. `plugins` loads classes by name, so it can stand low.
 LAYERS = [
     ["__main__", "__init__", "cli"],
     ["serve", "api"],
@@ -44,7 +44,9 @@ def imports():
         targets = set()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module:
-                targets |= {f"{node.module}.{name.name}" for name in node.names} & known.keys() or {node.module}
+                targets |= {f"{node.module}.{name.name}" for name in node.names} & known.keys() or {
+                    node.module
+                }
             elif isinstance(node, ast.Import):
                 targets |= {name.name for name in node.names}
         targets_of[name] = (targets & known.keys()) - {name}

@@ -72,8 +72,17 @@ def test_a_class_from_outside_gets_the_rest_of_its_role_and_stays_itself(outside
     plain = plugins.load_plugin("reader", f"{outside}:Plain")
     heard = []
     assert plain("yes").answer(["one", "two"], [[], []], advance=heard.append) == ["yes", "yes"]
-    assert (heard, plain().chunk, plain.training_family(), plain.fingerprint(said="x")) == ([2], 32, "", "")
-    assert (plain.__module__, plain.__qualname__, plain.__doc__) == (outside, "Plain", "Answers nothing.")
+    assert (heard, plain().chunk, plain.training_family(), plain.fingerprint(said="x")) == (
+        [2],
+        32,
+        "",
+        "",
+    )
+    assert (plain.__module__, plain.__qualname__, plain.__doc__) == (
+        outside,
+        "Plain",
+        "Answers nothing.",
+    )
     assert default_settings(plain.__init__) == {"said": "no"}
     assert plugins.load_plugin("reader", f"{outside}:Plain") is plain
     whole = plugins.load_plugin("reader", f"{outside}:Whole")()
@@ -133,7 +142,9 @@ def test_an_edited_base_class_changes_the_code_of_a_plugin(module):
     module("base_of_tests", "class Base:\n    def answer(self, questions, passages): return []\n")
     derived = module("derived_of_tests", "from base_of_tests import Base\nclass Mine(Base): pass\n")
     before = plugins.code_fingerprint(plugins.load_plugin("reader", f"{derived}:Mine"))
-    text = "import abc\nclass Mine(abc.ABC):\n    def answer(self, questions, passages): return []\n"
+    text = (
+        "import abc\nclass Mine(abc.ABC):\n    def answer(self, questions, passages): return []\n"
+    )
     alone = plugins.load_plugin("reader", f"{module('alone_of_tests', text)}:Mine")
     assert plugins.code_fingerprint(alone) == hashlib.sha256(text.encode()).hexdigest()
     with Path("base_of_tests.py").open("a") as file:
@@ -151,7 +162,9 @@ def test_an_edited_base_class_changes_the_code_of_a_plugin(module):
         ("llm", "complete(self, requests)", "passages", "passages"),
     ],
 )
-def test_a_constructor_with_an_argument_that_is_not_injected_is_refused(module, kind, method, arguments, needed):
+def test_a_constructor_with_an_argument_that_is_not_injected_is_refused(
+    module, kind, method, arguments, needed
+):
     text = f"class Mine:\n    def __init__(self, {arguments}): pass\n    def {method}: return []\n"
     name = f"{module('needs_of_tests', text)}:Mine"
     message = f"^{kind} '{name}': its constructor needs '{needed}', which a {kind} does not get"
@@ -160,11 +173,16 @@ def test_a_constructor_with_an_argument_that_is_not_injected_is_refused(module, 
 
 
 def test_an_imported_file_is_logged_once(module, capsys):
-    name = module("said_of_tests", "class Mine:\n    def answer(self, questions, passages): return []\n")
+    name = module(
+        "said_of_tests", "class Mine:\n    def answer(self, questions, passages): return []\n"
+    )
     for _ in range(2):
         plugins.load_plugin("reader", f"{name}:Mine")
     plugins.load_plugin("reader", "predictions")
-    assert capsys.readouterr().err == f"reader said_of_tests:Mine: imported {Path.cwd() / 'said_of_tests.py'}\n"
+    assert (
+        capsys.readouterr().err
+        == f"reader said_of_tests:Mine: imported {Path.cwd() / 'said_of_tests.py'}\n"
+    )
 
 
 def test_a_path_below_the_root_is_joined_and_a_default_name_is_not(tmp_path):
@@ -172,4 +190,6 @@ def test_a_path_below_the_root_is_joined_and_a_default_name_is_not(tmp_path):
     (tmp_path / "ranker.json").touch()
     build = plugins.load_plugin("retriever", "ranker").__init__
     assert plugins.resolve_paths(build, {"model": "ifqa"}, tmp_path) == {"model": "ifqa"}
-    assert plugins.resolve_paths(build, {"model": "ranker.json"}, tmp_path) == {"model": str(tmp_path / "ranker.json")}
+    assert plugins.resolve_paths(build, {"model": "ranker.json"}, tmp_path) == {
+        "model": str(tmp_path / "ranker.json")
+    }

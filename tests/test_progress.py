@@ -23,7 +23,14 @@ logger = logging.getLogger("ifqa.test")
 
 @pytest.mark.parametrize(
     ("count", "words"),
-    [(0, "0 pages"), (1, "1 page"), (1.2, "1 page"), (0.7, "1 page"), (2, "2 pages"), (1234, "1,234 pages")],
+    [
+        (0, "0 pages"),
+        (1, "1 page"),
+        (1.2, "1 page"),
+        (0.7, "1 page"),
+        (2, "2 pages"),
+        (1234, "1,234 pages"),
+    ],
 )
 def test_a_count_has_the_singular_where_it_is_written_as_one(count, words):
     assert pluralize(count, "page") == words
@@ -31,7 +38,9 @@ def test_a_count_has_the_singular_where_it_is_written_as_one(count, words):
 
 
 def test_a_character_that_steers_a_terminal_is_replaced_and_no_other():
-    for sign in "\x00\x07\x1b\r\x7f\x85\x9b\u061c\u200b\u200e\u2028\u202e\u2066\ufeff\ud800\U000e0041":
+    for (
+        sign
+    ) in "\x00\x07\x1b\r\x7f\x85\x9b\u061c\u200b\u200e\u2028\u202e\u2066\ufeff\ud800\U000e0041":
         assert printable(f"a{sign}b") == "a\ufffdb"
     for text in ("Zürich 東京", "می\u200cخواهم", "👩\u200d🔬", "a\n\tb"):
         assert printable(text) == text
@@ -53,7 +62,9 @@ def test_a_message_with_a_newline_is_printed_on_one_line(capsys):
 
 def shown(width, work):
     """What a terminal of this width gets of some work under a bar."""
-    terminal = Console(file=StringIO(), force_terminal=True, width=width, color_system=None, _environ={})
+    terminal = Console(
+        file=StringIO(), force_terminal=True, width=width, color_system=None, _environ={}
+    )
     progress._display.cache_clear()
     progress._display().live.console = terminal
     try:
@@ -78,7 +89,13 @@ def test_a_bar_shows_the_file_being_read_and_the_share_of_it_that_is_read_within
     lines = re.sub(r"\x1b\[\??[\dA-Za-z]+", "", screen).splitlines()
     assert "\x1b[31m" not in screen
     assert max(map(len, lines)) <= 80
-    for seen in ("reading [b]a very", "1.0 MB of 8.0 MB", "reading next.pdf", "2.0 MB of 8.0 MB", "4.0 MB of 8.0 MB"):
+    for seen in (
+        "reading [b]a very",
+        "1.0 MB of 8.0 MB",
+        "reading next.pdf",
+        "2.0 MB of 8.0 MB",
+        "4.0 MB of 8.0 MB",
+    ):
         assert seen in screen
 
 
@@ -139,8 +156,14 @@ def test_bars_that_overlap_in_threads_leave_no_bar_for_later_reports():
 
 @pytest.mark.parametrize("redirect", ["2>/dev/full", "2>&-"])
 def test_a_full_or_closed_stderr_does_not_end_the_work(redirect):
-    code = "import logging; from ifqa.progress import show_messages; show_messages(); log = logging.getLogger('ifqa'); log.info('first'); log.info('second'); print('done')"
+    code = (
+        "import logging; from ifqa.progress import show_messages; show_messages(); "
+        "log = logging.getLogger('ifqa'); log.info('first'); log.info('second'); print('done')"
+    )
     done = subprocess.run(
-        ["sh", "-c", f'"$0" -c "{code}" {redirect}', sys.executable], capture_output=True, text=True, check=False
+        ["sh", "-c", f'"$0" -c "{code}" {redirect}', sys.executable],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stdout == "done\n"

@@ -22,16 +22,28 @@ from ifqa.storage.artifacts import compute_fingerprint
 
 @pytest.mark.parametrize(
     "change",
-    [{"id": "r"}, {"text": "Or?"}, {"answers": ("b", "a")}, {"gold_passages": ()}, {"choices": ("a", "b")},
-     {"context": "a paragraph"}, {"group": "newsqa"}, {"labels": (("hops", "2"),)}],
-)  # fmt: skip
+    [
+        {"id": "r"},
+        {"text": "Or?"},
+        {"answers": ("b", "a")},
+        {"gold_passages": ()},
+        {"choices": ("a", "b")},
+        {"context": "a paragraph"},
+        {"group": "newsqa"},
+        {"labels": (("hops", "2"),)},
+    ],
+)
 def test_every_field_of_a_question_is_in_its_fingerprint(change):
     question = Question("q", "If?", ("a", "b"), ("Gold.",))
     before = fingerprint_questions([question])
     records = [asdict(question)]
     for later in ("context", "group", "labels"):
         del records[0][later]
-    assert fingerprint_questions([replace(question)]) == before == compute_fingerprint({"questions": records})
+    assert (
+        fingerprint_questions([replace(question)])
+        == before
+        == compute_fingerprint({"questions": records})
+    )
     assert fingerprint_questions([replace(question, **change)]) != before
 
 
@@ -81,7 +93,9 @@ def test_an_abstention_shows_its_best_candidate_and_confidence():
     question = Question("q", "If <red>?")
     passage = Passage("p", "T", "Jim Lovell flew.")
     abstained = Answer(question, "", (passage,), confidence=0.1249, candidate="<Jim> Lovell")
-    assert str(abstained).endswith("found in these passages; the best candidate is <Jim> Lovell (confidence 12%))")
+    assert str(abstained).endswith(
+        "found in these passages; the best candidate is <Jim> Lovell (confidence 12%))"
+    )
     assert "&lt;Jim&gt; Lovell (confidence 12%)" in abstained._repr_html_()
     assert "<mark>Lovell</mark>" in replace(abstained, candidate="Lovell")._repr_html_()
     answered = Answer(question, "Lovell", confidence=0.7)
@@ -90,7 +104,13 @@ def test_an_abstention_shows_its_best_candidate_and_confidence():
 
 
 def test_an_answer_is_matched_as_whole_words_in_any_case_unless_it_is_very_long():
-    assert split_at_answer("Rome, or rome, not Romeo", "ROME") == ["", "Rome", ", or ", "rome", ", not Romeo"]
+    assert split_at_answer("Rome, or rome, not Romeo", "ROME") == [
+        "",
+        "Rome",
+        ", or ",
+        "rome",
+        ", not Romeo",
+    ]
     assert split_at_answer("anything", " ") == ["anything"]
     text = "a " * 100_000
     assert split_at_answer(text, "a " * 10_000 + "b") == [text]  # it would take 20 seconds
@@ -103,7 +123,8 @@ LATER = Term("three years later", "3", "question", 17, 34)
 
 
 @pytest.mark.parametrize(
-    ("rule", "terms"), [("plus", ()), ("", ()), ("plus", (BUILT,)), ("", (BUILT, LATER)), ("and", (BUILT, LATER))]
+    ("rule", "terms"),
+    [("plus", ()), ("", ()), ("plus", (BUILT,)), ("", (BUILT, LATER)), ("and", (BUILT, LATER))],
 )
 def test_a_rule_that_does_not_fit_the_terms_is_refused(rule, terms):
     with pytest.raises(ValueError, match="does not fit"):
@@ -114,8 +135,12 @@ def test_the_answer_or_the_terms_in_the_passage_are_marked():
     copied = Explanation("p", (0, 21), (16, 20))
     assert copied.pieces(TEXT) == ["It was built in ", "1951", ". It closed in 1990."]
     assert copied.pieces(TEXT, sentence=True) == ["It was built in ", "1951", "."]
-    computed = Explanation("p", (0, 21), (16, 20), Calculation("42", "minus, plus", (CLOSED, BUILT, LATER)))
+    computed = Explanation(
+        "p", (0, 21), (16, 20), Calculation("42", "minus, plus", (CLOSED, BUILT, LATER))
+    )
     assert computed.pieces(TEXT) == ["It was built in ", "1951", ". It closed in ", "1990", "."]
     assert computed.pieces(TEXT, sentence=True) == ["It was built in ", "1951", "."]
-    overlapping = Calculation("1", "plus", tuple(Term("x", "1", "passage", at, at + 4) for at in (0, 2)))
+    overlapping = Calculation(
+        "1", "plus", tuple(Term("x", "1", "passage", at, at + 4) for at in (0, 2))
+    )
     assert Explanation("p", (0, 8), (0, 4), overlapping).pieces("abcdefgh") == ["", "abcd", "efgh"]

@@ -71,29 +71,55 @@ def outside(
 )
 def test_an_annotation_says_what_a_setting_may_be(settings, complaint):
     with refused(complaint):
-        check_settings("setting", outside, settings if complaint.startswith("setting") else {"path": "x"} | settings)
-    with pytest.raises(IfqaError, match=r"^x.toml: unknown setting 'kk'; did you mean 'k'\? known: b, k$"):
+        check_settings(
+            "setting",
+            outside,
+            settings if complaint.startswith("setting") else {"path": "x"} | settings,
+        )
+    with pytest.raises(
+        IfqaError, match=r"^x.toml: unknown setting 'kk'; did you mean 'k'\? known: b, k$"
+    ):
         check_settings("setting", lambda b=1: b, {"kk": 1}, where="x.toml", other_keys=["k"])
 
 
 def test_values_that_fit_their_annotations_pass():
-    fitting = {"share": 1, "above": 0.5, "names": ["a"], "either": 2, "anything": [{}], "device": "cuda", "copy": True}
+    fitting = {
+        "share": 1,
+        "above": 0.5,
+        "names": ["a"],
+        "either": 2,
+        "anything": [{}],
+        "device": "cuda",
+        "copy": True,
+    }
     check_settings("setting", outside, {"path": Path("x"), **fitting})
     for name in set(fitting) - {"anything"}:  # the same, with one value that does not fit
         with pytest.raises(IfqaError, match=f"'{name}'"):
             check_settings("setting", outside, {"path": Path("x"), **fitting, name: [None]})
 
 
-def weighing(path: str, share: float = 1, both: float | int = 2, ways: list[float] = (), low: Positive = 0, n: int = 3):
+def weighing(
+    path: str,
+    share: float = 1,
+    both: float | int = 2,
+    ways: list[float] = (),
+    low: Positive = 0,
+    n: int = 3,
+):
     """A constructor with whole numbers as defaults of float settings."""
 
 
 def test_a_whole_number_for_a_float_setting_becomes_a_float():
     settings = {"path": "x", "share": 1, "ways": [1, 0.5], "n": 4, "format": 7}
     read = coerce_floats(weighing, settings)
-    assert json.dumps(read) == '{"path": "x", "share": 1.0, "ways": [1.0, 0.5], "n": 4, "format": 7}'
+    assert (
+        json.dumps(read) == '{"path": "x", "share": 1.0, "ways": [1.0, 0.5], "n": 4, "format": 7}'
+    )
     assert json.dumps(coerce_floats(weighing, settings | {"share": 1.0})) == json.dumps(read)
-    assert json.dumps(default_settings(weighing)) == '{"share": 1.0, "both": 2, "ways": [], "low": 0, "n": 3}'
+    assert (
+        json.dumps(default_settings(weighing))
+        == '{"share": 1.0, "both": 2, "ways": [], "low": 0, "n": 3}'
+    )
 
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
@@ -112,7 +138,9 @@ def test_any_value_passes_or_is_refused_in_one_line(kind, value, name):
     else:
         assert kind is not bool or value in (True, False)
         assert kind not in (int, Natural) or (type(value) is int and (kind is int or value >= 0))
-        assert kind not in (float, Share) or (type(value) in (int, float) and abs(value) < float("inf"))
+        assert kind not in (float, Share) or (
+            type(value) in (int, float) and abs(value) < float("inf")
+        )
     if name != "a":
         assert complaint(function, {"a": value, name: 1}).startswith("x.toml: unknown setting ")
 
@@ -167,7 +195,12 @@ def test_a_plugin_refuses_the_same_from_python_and_from_a_file(kind, name, wrong
     )
     with pytest.raises(IfqaError) as called:
         plugin(**arguments, **wrong)
-    tables = {"benchmark": "sample", "split": "dev", "corpus": "sample", "reader": {"name": "extractive"}}
+    tables = {
+        "benchmark": "sample",
+        "split": "dev",
+        "corpus": "sample",
+        "reader": {"name": "extractive"},
+    }
     with pytest.raises(IfqaError) as read:
         parse_experiment("x", tables | {kind: {"name": name, **wrong}}, "x.toml")
     without_known = [str(error.value).partition(" known: ")[0] for error in (called, read)]
@@ -177,7 +210,10 @@ def test_a_plugin_refuses_the_same_from_python_and_from_a_file(kind, name, wrong
 def test_annotations_that_are_kept_as_text_are_checked():
     # in a module of its own, because this import changes all annotations of a file
     plugin: dict[str, Any] = {"__name__": "a_plugin_from_outside"}
-    code = "from __future__ import annotations\ndef build(k1: float = 0.9, tensor: torch.Tensor | None = None): ..."
+    code = (
+        "from __future__ import annotations\ndef build(k1: float = 0.9, tensor: "
+        "torch.Tensor | None = None): ..."
+    )
     exec(code, plugin)
     check_settings("setting", plugin["build"], {"k1": 1, "tensor": 3})
     with refused("'k1': wanted a number, found 'high'"):
@@ -187,7 +223,9 @@ def test_annotations_that_are_kept_as_text_are_checked():
 def test_all_of_few_known_names_and_the_nearest_five_of_many_are_listed():
     names = [f"table3-{number}" for number in range(40)] + ["sample", "samples"]
     message = str(unknown_name("experiment", "sampel", names))
-    assert message.startswith("unknown experiment 'sampel'; did you mean 'sample'? nearest of 42: sample, samples, ")
+    assert message.startswith(
+        "unknown experiment 'sampel'; did you mean 'sample'? nearest of 42: sample, samples, "
+    )
     assert message.count(",") == 4
     few = unknown_name("reader", "fud", ["llm", "fid"])
     assert str(few) == "unknown reader 'fud'; did you mean 'fid'? known: fid, llm"

@@ -1,4 +1,6 @@
-"""OpenTelemetry spans of an answer: what they hold, what they leave out, and that they reach a collector."""
+"""OpenTelemetry spans of an answer: what they hold, what they leave out, and that they reach a
+collector.
+"""
 
 import os
 import subprocess
@@ -42,7 +44,9 @@ def test_an_answer_is_traced_with_its_search_and_its_reading(exporter):
     spans = by_name(exporter)
     answer = spans["answer sample"]
     search = spans["retrieval sample"]
-    assert {spans[name].parent.span_id for name in ("retrieval sample", "read extractive")} == {answer.context.span_id}
+    assert {spans[name].parent.span_id for name in ("retrieval sample", "read extractive")} == {
+        answer.context.span_id
+    }
     assert search.attributes["gen_ai.operation.name"] == "retrieval"
     assert search.attributes["gen_ai.data_source.id"] == "sample"
     assert "rope" not in "".join(span.to_json() for span in spans.values())
@@ -55,11 +59,17 @@ def test_a_model_call_is_traced_by_the_conventions_without_its_texts(exporter, m
         model(server, store="others").complete(ask("Who hauled it?"))
     quiet, told, parent = exporter.get_finished_spans()
     expected = {
-        "gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "m",
-        "gen_ai.request.max_tokens": 9, "gen_ai.request.temperature": 0.0, "server.address": "127.0.0.1",
-        "server.port": int(server.url.split(":")[2].split("/")[0]), "gen_ai.usage.input_tokens": 7,
-        "gen_ai.usage.output_tokens": 3, "gen_ai.response.finish_reasons": ("stop",),
-    }  # fmt: skip
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "m",
+        "gen_ai.request.max_tokens": 9,
+        "gen_ai.request.temperature": 0.0,
+        "server.address": "127.0.0.1",
+        "server.port": int(server.url.split(":")[2].split("/")[0]),
+        "gen_ai.usage.input_tokens": 7,
+        "gen_ai.usage.output_tokens": 3,
+        "gen_ai.response.finish_reasons": ("stop",),
+    }
     assert (quiet.name, dict(quiet.attributes)) == ("chat m", expected)
     assert quiet.parent.span_id == parent.context.span_id
     assert "Who hauled it?" in told.attributes["gen_ai.input.messages"]
@@ -72,7 +82,9 @@ def test_an_error_is_traced_by_its_class_alone(exporter):
         model(server).complete(ask("Who hauled it?"))
     with pytest.raises(ValueError, match="secret"), tracing.span("read llm", {}):
         raise ValueError("secret")
-    for span, kind in zip(exporter.get_finished_spans(), ("no completion", "ValueError"), strict=True):
+    for span, kind in zip(
+        exporter.get_finished_spans(), ("no completion", "ValueError"), strict=True
+    ):
         assert (span.attributes["error.type"], span.status.status_code) == (kind, StatusCode.ERROR)
         assert "hauled" not in span.to_json()
         assert "secret" not in span.to_json()
@@ -90,13 +102,20 @@ def test_spans_reach_a_collector_and_nothing_is_imported_without_an_endpoint():
         def log_message(self, *_):
             pass
 
-    code = "import sys; from ifqa.tracing import span\nwith span('retrieval x', {}): pass\nprint('opentelemetry' in sys.modules)"
+    code = (
+        "import sys; from ifqa.tracing import span\nwith span('retrieval x', {}): "
+        "pass\nprint('opentelemetry' in sys.modules)"
+    )
     with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
         Thread(target=server.serve_forever).start()
         for endpoint in ("", f"http://127.0.0.1:{server.server_port}"):
             environment = os.environ | {tracing.ENDPOINT: endpoint, "NO_PROXY": "*"}
             done = subprocess.run(
-                [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+                [sys.executable, "-c", code],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=True,
             )
             assert done.stdout == f"{bool(endpoint)}\n"
         server.shutdown()

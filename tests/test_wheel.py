@@ -17,7 +17,11 @@ def checkout(tmp_path):
     """A copy of this checkout, with a user's own experiment and corpus beside the tracked files."""
     folder = tmp_path / "checkout"
     for name in ("ifqa", "experiments", "indexes", "prompts"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.safetensors"))
+        shutil.copytree(
+            ROOT / name,
+            folder / name,
+            ignore=shutil.ignore_patterns("__pycache__", "*.safetensors"),
+        )
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "CHANGELOG.md"):
         shutil.copy(ROOT / name, folder)
     for command in (["init", "--quiet"], ["add", "--all"]):
@@ -50,6 +54,11 @@ def test_the_wheel_has_what_a_run_of_the_sample_needs_and_no_results(tmp_path):
     package = {name for name in tracked if name.startswith("ifqa/")}
     tracked.remove("experiments/RESULTS.jsonl")  # of this repository's own runs
     tables = ("experiments/", "indexes/", "prompts/")
-    tracked = [name for name in tracked if not name.startswith("bench/")]  # nobody needs them to run
-    settings = {f"ifqa/bundled/{n}" for n in tracked if n.endswith((".toml", ".jsonl")) and n.startswith(tables)}
+    # Nobody needs them to run
+    tracked = [name for name in tracked if not name.startswith("bench/")]
+    settings = {
+        f"ifqa/bundled/{n}"
+        for n in tracked
+        if n.endswith((".toml", ".jsonl")) and n.startswith(tables)
+    }
     assert {name for name in names if ".dist-info/" not in name} == package | settings

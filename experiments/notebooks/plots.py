@@ -1,4 +1,6 @@
-"""Figures for papers, drawn by the notebooks: one or two columns wide, with 95% intervals, readable without colour."""
+"""Figures for papers, drawn by the notebooks: one or two columns wide, with 95% intervals, readable
+without colour.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +12,8 @@ if TYPE_CHECKING:
 
 COLUMN, PAGE = 3.3, 6.9  # inches: the width of one column, and of both, of a two-column paper
 
-#: Okabe and Ito's colours (2008), distinct in every kind of colour blindness; without the yellow, too light for a line.
+#: Okabe and Ito's colours (2008), distinct in every kind of colour blindness; without the yellow,
+#: too light for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
@@ -44,11 +47,13 @@ def percent(values: Sequence[float], seed: int = 0) -> Interval:
 
 
 def draw_intervals(axes: "Axes", series: Mapping[str, Mapping[str, Interval]], label: str) -> None:
-    """Draw a row for each name, in order of appearance, with a point and its interval for each series that has the name.
+    """Draw a row for each name, in order of appearance, with a point and its interval for each
+    series that has the name.
 
     Args:
         axes: the axes to draw on.
-        series: name of the series -> name of the row -> interval; a legend names the series if there are several.
+        series: name of the series -> name of the row -> interval; a legend names the series if
+            there are several.
         label: label of the horizontal axis, with its unit.
     """
     names = list(dict.fromkeys(name for values in series.values() for name in values))
@@ -63,7 +68,15 @@ def draw_intervals(axes: "Axes", series: Mapping[str, Mapping[str, Interval]], l
         colour = COLOURS[number % len(COLOURS)]
         marker = MARKERS[number % len(MARKERS)]
         axes.errorbar(
-            means, rows, xerr=ends, fmt=marker, color=colour, capsize=2, elinewidth=1, clip_on=False, label=title
+            means,
+            rows,
+            xerr=ends,
+            fmt=marker,
+            color=colour,
+            capsize=2,
+            elinewidth=1,
+            clip_on=False,
+            label=title,
         )
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)  # the first row on top
@@ -72,5 +85,9 @@ def draw_intervals(axes: "Axes", series: Mapping[str, Mapping[str, Interval]], l
     axes.set_axisbelow(True)
     if len(series) > 1:
         axes.legend(
-            loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(series), handletextpad=0.3, columnspacing=1
+            loc="lower center",
+            bbox_to_anchor=(0.5, 1.0),
+            ncols=len(series),
+            handletextpad=0.3,
+            columnspacing=1,
         )

@@ -1,9 +1,11 @@
-"""Runs the notebooks on the bundled sample and saves their outputs, so that they can be read without running them.
+"""Runs the notebooks on the bundled sample and saves their outputs, so that they can be read
+without running them.
 
     python experiments/notebooks/run.py [NAME ...]
 
-Run it after a change to a notebook, or to a number that a notebook shows; a test fails until you do. Each notebook runs
-in a new folder, so its outputs show nothing of this machine or of an earlier run.
+Run it after a change to a notebook, or to a number that a notebook shows; a test fails until you
+do. Each notebook runs in a new folder, so its outputs show nothing of this machine or of an earlier
+run.
 """
 
 import os
@@ -21,9 +23,9 @@ ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "JUPYTER_PLATFORM_DIRS": "1",
     "OMP_NUM_THREADS": "1",
-    "PYTHONPATH": os.pathsep.join([str(FOLDER), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]).rstrip(
-        os.pathsep
-    ),
+    "PYTHONPATH": os.pathsep.join(
+        [str(FOLDER), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    ).rstrip(os.pathsep),
 }
 #: Variables that would bring a user's own configuration into the outputs.
 SETTINGS = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
@@ -38,12 +40,19 @@ def client(book: NotebookNode, workplace: Path) -> NotebookClient:
     """A client that runs a notebook's cells in a working directory."""
     where = {"metadata": {"path": str(workplace)}}
     return NotebookClient(
-        book, kernel_name="python3", timeout=None, resources=where, record_timing=False, coalesce_streams=True
+        book,
+        kernel_name="python3",
+        timeout=None,
+        resources=where,
+        record_timing=False,
+        coalesce_streams=True,
     )
 
 
 def tidy(book: NotebookNode) -> None:
-    """Remove from a notebook that was run: progress on stderr, and the plain text of outputs that have HTML or an image."""
+    """Remove from a notebook that was run: progress on stderr, and the plain text of outputs that
+    have HTML or an image.
+    """
     book.metadata.language_info = NotebookNode(name="python")
     for cell in book.cells:
         if cell.cell_type == "code":

@@ -1,16 +1,21 @@
-"""The benchmark `file`: your own questions. Its split is the path of a file of JSON lines, CSV or parquet, compressed or not.
+"""The benchmark `file`: your own questions.
+
+Its split is the path of a file of JSON lines, CSV or parquet, compressed or not.
 
 A line of JSON, and the same question in CSV, with "|" between answers:
 
-    {"question": "If ..., who ...?", "answers": ["Ada", "Ada Lovelace"], "passages": ["..."], "group": "people", "label": "easy"}
+    {"question": "If ..., who ...?", "answers": ["Ada", "Ada Lovelace"], "passages": ["..."],
+    "group": "people", "label": "easy"}
 
     question,answers,passages,group,label
     "If ..., who ...?",Ada | Ada Lovelace,...,people,easy
 
-`question` and `answers` are required. `passages` are the gold passages: the texts that hold the facts. Each `group` and each
-`label` gets scores; groups also get their mean. The optional keys are `id` (default: the row's number; a digest of the question
-is added, so that an answer is never scored on another question with this id), `choices`, `context` (a text that comes with the
-question), and `source`, `licence` and `provenance` (where the question comes from). A CSV cell may be a JSON list: ["a", "b"].
+`question` and `answers` are required. `passages` are the gold passages: the texts that hold the
+facts. Each `group` and each `label` gets scores; groups also get their mean. The optional keys are
+`id` (default: the row's number; a digest of the question is added, so that an answer is never
+scored on another question with this id), `choices`, `context` (a text that comes with the
+question), and `source`, `licence` and `provenance` (where the question comes from). A CSV cell may
+be a JSON list: ["a", "b"].
 """
 
 import hashlib
@@ -31,9 +36,21 @@ from ifqa.storage.files import cached_by_file, text_field, texts_field, write_js
 LABEL = "label"  # name of the user's labels; a question may have more than one
 _ORIGIN = ("source", "licence")  # kept as labels
 _COLUMNS = (
-    "question", "context", "group", "answers", "passages", "choices", LABEL, "answer", "id", "idx", "qid", "question_id",
-    *_ORIGIN, "provenance",  # free text for people
-)  # fmt: skip
+    "question",
+    "context",
+    "group",
+    "answers",
+    "passages",
+    "choices",
+    LABEL,
+    "answer",
+    "id",
+    "idx",
+    "qid",
+    "question_id",
+    *_ORIGIN,
+    "provenance",  # free text for people
+)
 _DIGITS = 8  # of the digest in an id
 _RESERVED = {NUMERIC.name, OTHER.name, GOLD_READ, MACRO}  # names of other subsets
 _SUFFIXES = re.compile(r"\.\w+(\.(gz|xz|bz2))?$")
@@ -52,7 +69,9 @@ class File(Benchmark):
         """The file."""
         path = self.folder / split
         if not path.is_file():
-            raise MissingInput(f"{self.name} {split}: {path} is missing; add it, or name another file as the split")
+            raise MissingInput(
+                f"{self.name} {split}: {path} is missing; add it, or name another file as the split"
+            )
         return [path]
 
     def questions(self, split: str) -> list[Question]:
@@ -61,7 +80,10 @@ class File(Benchmark):
         return list(_read_questions(path))
 
     def parts(self, split: str) -> tuple[Sequence[Subset], str]:
-        """The usual subsets, and one for each label in the file; and "group" if its questions have groups, else ""."""
+        """The usual subsets, and one for each label in the file.
+
+        And "group" if its questions have groups, else "".
+        """
         if not (self.folder / split).is_file():
             return self.subsets, ""
         questions = self.questions(split)
@@ -71,19 +93,30 @@ class File(Benchmark):
 
 def _label_subset(label: str) -> Subset:
     return Subset(
-        label, lambda question: (LABEL, label) in question.labels, in_tables=True, about=f"those labelled {label}"
+        label,
+        lambda question: (LABEL, label) in question.labels,
+        in_tables=True,
+        about=f"those labelled {label}",
     )
 
 
 def write_questions(path: Path, questions: Sequence[Question]) -> int:
-    """Write the questions that have answers in this benchmark's JSON lines; returns how many were written."""
+    """Write the questions that have answers in this benchmark's JSON lines.
+
+    Returns how many were written.
+    """
     records = []
     for question in (question for question in questions if question.answers):
         record = {
-            "id": check_id(question.id), "question": question.text, "context": question.context, "group": question.group,
-            "answers": question.answers, "passages": question.gold_passages, "choices": question.choices,
+            "id": check_id(question.id),
+            "question": question.text,
+            "context": question.context,
+            "group": question.group,
+            "answers": question.answers,
+            "passages": question.gold_passages,
+            "choices": question.choices,
             LABEL: tuple(label for name, label in question.labels if name == LABEL),
-        }  # fmt: skip
+        }
         records.append({key: field for key, field in record.items() if field})
     if not records:
         raise FormatError(f"{path} would be empty: wanted questions with answers, found none")
@@ -97,53 +130,84 @@ def _read_questions(path: Path) -> tuple[Question, ...]:
     questions: dict[str, Question] = {}
     for number, (where, row) in enumerate(read_rows(path, "question"), start=1):
         cells = {
-            key: cell for key, cell in row.items() if not (cell is None or (isinstance(cell, str) and not cell.strip()))
+            key: cell
+            for key, cell in row.items()
+            if not (cell is None or (isinstance(cell, str) and not cell.strip()))
         }
-        if unknown := next((key for key in row if key not in _COLUMNS and (key or key in cells)), None):
-            raise FormatError(f"{where}: {unknown_name('column' if is_table else 'key', unknown, _COLUMNS)}")
+        if unknown := next(
+            (key for key in row if key not in _COLUMNS and (key or key in cells)), None
+        ):
+            raise FormatError(
+                f"{where}: {unknown_name('column' if is_table else 'key', unknown, _COLUMNS)}"
+            )
         question = _parse_question(cells, str(number), where, f"file/{name}", is_table)
         identifier = question.id.rpartition("-")[0]
         if identifier in questions:
             raise FormatError(
-                f"{where}: another question has the id {identifier.rpartition('/')[2]!r}; wanted unique ids"
+                f"{where}: another question has the id {identifier.rpartition('/')[2]!r}; "
+                "wanted unique ids"
             )
         questions[identifier] = question
     if not questions:
         raise FormatError(f"{path}: wanted questions, found none")
     if len({bool(question.group) for question in questions.values()}) > 1:
-        raise FormatError(f"{path}: some questions have a 'group', others have none; give all a group, or none")
+        raise FormatError(
+            f"{path}: some questions have a 'group', others have none; give all a group, or none"
+        )
     return tuple(questions.values())
 
 
-def _parse_question(row: dict[str, object], number: str, where: str, prefix: str, is_table: bool) -> Question:
+def _parse_question(
+    row: dict[str, object], number: str, where: str, prefix: str, is_table: bool
+) -> Question:
     """The question of a row from which blank cells were removed."""
     identifier = row_id(row, where) or number
     if identifier.split() != [identifier]:
         raise FormatError(
-            f"{where}: id {identifier!r} holds white space, which separates fields in rankings; use - or _"
+            f"{where}: id {identifier!r} holds white space, which separates fields in "
+            "rankings; use - or _"
         )
     if "answers" in row and "answer" in row:
         raise FormatError(f"{where}: found both 'answers' and 'answer'; wanted only one of them")
     answers = _parse_texts(row, "answers" if "answers" in row else "answer", where, is_table)
-    passages, choices, labels = (_parse_texts(row, name, where, is_table) for name in ("passages", "choices", LABEL))
+    passages, choices, labels = (
+        _parse_texts(row, name, where, is_table) for name in ("passages", "choices", LABEL)
+    )
     if not answers:
         raise FormatError(f"{where}: no answer; wanted at least one text under 'answers'")
-    if invalid := next((label for label in labels if label in _RESERVED or set(label) & set(".@")), ""):
+    if invalid := next(
+        (label for label in labels if label in _RESERVED or set(label) & set(".@")), ""
+    ):
         reserved = ", ".join(sorted(_RESERVED))
-        raise FormatError(f"{where}: label {invalid!r}: wanted a label without '.' or '@' that is not {reserved}")
-    texts = {name: text_field(row, name, where).strip() for name in ("context", "group", *_ORIGIN) if name in row}
+        raise FormatError(
+            f"{where}: label {invalid!r}: wanted a label without '.' or '@' that is not {reserved}"
+        )
+    texts = {
+        name: text_field(row, name, where).strip()
+        for name in ("context", "group", *_ORIGIN)
+        if name in row
+    }
     text = text_field(row, "question", where).strip()
     context = texts.get("context", "")
     digest = hashlib.sha256(json.dumps([text, context, *choices]).encode()).hexdigest()
     origin = ((name, texts[name]) for name in _ORIGIN if name in texts)
     return Question(
-        f"{prefix}/{identifier}-{digest[:_DIGITS]}", text, answers, passages, choices=choices, context=context,
-        group=texts.get("group", ""), labels=(*((LABEL, label) for label in labels), *origin),
-    )  # fmt: skip
+        f"{prefix}/{identifier}-{digest[:_DIGITS]}",
+        text,
+        answers,
+        passages,
+        choices=choices,
+        context=context,
+        group=texts.get("group", ""),
+        labels=(*((LABEL, label) for label in labels), *origin),
+    )
 
 
 def _parse_texts(row: dict[str, object], name: str, where: str, is_table: bool) -> tuple[str, ...]:
-    """The texts of a key or a column, stripped. "|" separates texts in a cell, except in passages, which may hold tables."""
+    """The texts of a key or a column, stripped.
+
+    "|" separates texts in a cell, except in passages, which may hold tables.
+    """
     texts = row.get(name, [])
     if is_table:
         texts = split_cell(texts, f"{where}: {name!r}", "" if name == "passages" else "|")

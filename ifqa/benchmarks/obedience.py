@@ -1,13 +1,18 @@
-"""The benchmark `obedience`: does a reader answer by the supposition, or by a passage that contradicts what it remembers?
+"""The benchmark `obedience`: does a reader answer by the supposition, or by a passage that
+contradicts what it remembers?
 
-A split names its parts, joined by "+", such as "full-dev+nq-swap". Each question comes with a passage, and has a twin:
+A split names its parts, joined by "+", such as "full-dev+nq-swap". Each question comes with a
+passage, and has a twin:
 
-- a split of IfQA, or "sample-dev" or "sample-hard": questions with an if-clause and their gold passages. The twin is the question
-  without its if-clause; questions that `ifqa.clauses` cannot split are left out.
-- "nq-swap": data/reading/nq-swap-held.jsonl, a file of the benchmark `file`, in whose passages the answer was exchanged for
-  another (Longpre et al. 2021). The twin has no passage, so that its answer is what the reader remembers.
-- "confiqa-qa", "confiqa-mr" and "confiqa-mc": data/confiqa/ConFiQA-QA.json and so on (Bi et al. 2024), whose passages tell of
-  another world. The twin has no passage, and the world's answers are known.
+- a split of IfQA, or "sample-dev" or "sample-hard": questions with an if-clause and their gold
+  passages. The twin is the question without its if-clause; questions that `ifqa.clauses` cannot
+  split are left out.
+- "nq-swap": data/reading/nq-swap-held.jsonl, a file of the benchmark `file`, in whose passages the
+  answer was exchanged for another (Longpre et al. 2021). The twin has no passage, so that its
+  answer is what the reader remembers.
+- "confiqa-qa", "confiqa-mr" and "confiqa-mc": data/confiqa/ConFiQA-QA.json and so on (Bi et al.
+  2024), whose passages tell of another world. The twin has no passage, and the world's answers are
+  known.
 
 The passage is the question's `context`. The twins get no scores of their own.
 """
@@ -26,10 +31,13 @@ from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.exact_match import exact_match, normalize
 from ifqa.storage.files import read_json, text_field, texts_field
 
-PAIR, WORLD = "pair", "world"  # labels: the name of a pair, which is its question's id; an answer in the world
+# labels: the name of a pair, which is its question's id; an answer in the world
+PAIR, WORLD = "pair", "world"
 _TWIN = "/twin"  # in the id of a twin
 _NQ_SWAP = "data/reading/nq-swap-held.jsonl"
-_CONFIQA = {f"confiqa-{part.lower()}": f"data/confiqa/ConFiQA-{part}.json" for part in ("QA", "MR", "MC")}
+_CONFIQA = {
+    f"confiqa-{part.lower()}": f"data/confiqa/ConFiQA-{part}.json" for part in ("QA", "MR", "MC")
+}
 
 
 class Outcome(NamedTuple):
@@ -40,8 +48,13 @@ class Outcome(NamedTuple):
     right: bool
 
 
-def classify(answer: str | None, twin: str | None, answers: Sequence[str], world: Sequence[str] = ()) -> Outcome:
-    """The outcome of an answer and its twin's; None for a failed prediction, which like no answer equals no other."""
+def classify(
+    answer: str | None, twin: str | None, answers: Sequence[str], world: Sequence[str] = ()
+) -> Outcome:
+    """The outcome of an answer and its twin's.
+
+    None for a failed prediction, which like no answer equals no other.
+    """
     right = answer is not None and exact_match(answer, answers) == 1
     same = answer is not None and twin is not None and normalize(answer) == normalize(twin) != ""
     known = answer is not None and bool(world) and exact_match(answer, world) == 1
@@ -53,25 +66,42 @@ def _measure(name: str, about: str, best: Literal["high", "low"] = "high") -> Se
 
     def share(questions: Sequence[Question], predictions: Sequence[Prediction]) -> float | None:
         answers = {
-            prediction.question_id: None if prediction.error else prediction.answer for prediction in predictions
+            prediction.question_id: None if prediction.error else prediction.answer
+            for prediction in predictions
         }
         outcomes = [
             classify(
-                answers[question.id], answers.get(question.id + _TWIN), question.answers,
+                answers[question.id],
+                answers.get(question.id + _TWIN),
+                question.answers,
                 [text for label, text in question.labels if label == WORLD],
             )
-            for question in questions if not question.id.endswith(_TWIN)
-        ]  # fmt: skip
-        return sum(getattr(outcome, name) for outcome in outcomes) / len(outcomes) if outcomes else None
+            for question in questions
+            if not question.id.endswith(_TWIN)
+        ]
+        return (
+            sum(getattr(outcome, name) for outcome in outcomes) / len(outcomes)
+            if outcomes
+            else None
+        )
 
     headline = name == "obeyed"
     return SetMeasure(
-        name, share, unit=PAIR, headline=headline, in_tables=True, best=best, about=about, mean_of_units=True
+        name,
+        share,
+        unit=PAIR,
+        headline=headline,
+        in_tables=True,
+        best=best,
+        about=about,
+        mean_of_units=True,
     )
 
 
 OBEYED = _measure("obeyed", "how often the answer is right, and not the one that the twin gets")
-REAL_WORLD = _measure("real_world", "how often it is wrong, and the twin's answer or a true one", "low")
+REAL_WORLD = _measure(
+    "real_world", "how often it is wrong, and the twin's answer or a true one", "low"
+)
 RIGHT = _measure("right", "how often the answer is right, whatever the twin gets")
 
 
@@ -92,16 +122,25 @@ class Obedience(Benchmark):
     @property
     def splits(self) -> list[str]:
         """The parts of splits."""
-        return [*self._ifqa.splits, *(f"sample-{split}" for split in self._sample.splits), *self.files_of]
+        return [
+            *self._ifqa.splits,
+            *(f"sample-{split}" for split in self._sample.splits),
+            *self.files_of,
+        ]
 
     def files(self, split: str) -> list[Path]:
         return [path for part in split.split("+") for path in self._part_files(part)]
 
     def family(self, split: str) -> str:
         """That of its questions from IfQA; ConfigError if these are of both."""
-        families = {self._ifqa.family(part) for part in split.split("+") if part in self._ifqa.splits}
+        families = {
+            self._ifqa.family(part) for part in split.split("+") if part in self._ifqa.splits
+        }
         if len(families) > 1:
-            raise ConfigError(f"obedience {split}: {' and '.join(sorted(families))} share questions; name one of them")
+            raise ConfigError(
+                f"obedience {split}: {' and '.join(sorted(families))} share questions; "
+                "name one of them"
+            )
         return "".join(families)
 
     def questions(self, split: str) -> list[Question]:
@@ -122,13 +161,17 @@ class Obedience(Benchmark):
             return self._sample.files(part.removeprefix("sample-"))
         path = self.folder / self.files_of[part]
         if not path.exists():
-            raise MissingInput(f"{self.name} {part}: {path} is missing; docs/readers.md says where it comes from")
+            raise MissingInput(
+                f"{self.name} {part}: {path} is missing; docs/readers.md says where it comes from"
+            )
         return [path]
 
     def _pairs(self, part: str) -> Iterator[tuple[Question, Question]]:
         self._part_files(part)  # raises if the part is unknown or missing
         if part in _CONFIQA:
-            yield from (_pair(question, replace(question, context="")) for question in self._confiqa(part))
+            yield from (
+                _pair(question, replace(question, context="")) for question in self._confiqa(part)
+            )
         elif part in self.files_of:
             for question in self._file.questions(self.files_of[part]):
                 yield _pair(question, replace(question, context=""))
@@ -137,11 +180,16 @@ class Obedience(Benchmark):
             for question in benchmark.questions(part.removeprefix("sample-")):
                 clauses = split_question(question.text)
                 if clauses.presupposition:
-                    shown = replace(question, context="\n\n".join(question.gold_passages), gold_passages=())
+                    shown = replace(
+                        question, context="\n\n".join(question.gold_passages), gold_passages=()
+                    )
                     yield _pair(shown, replace(shown, text=as_question(clauses.question)))
 
     def _confiqa(self, part: str) -> Iterator[Question]:
-        """The records of ConFiQA, with the keys that its repository is known to use; the files were not seen."""
+        """The records of ConFiQA, with the keys that its repository is known to use.
+
+        The files were not seen.
+        """
         (path,) = self._part_files(part)
         records = read_json(path)
         if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
@@ -151,7 +199,10 @@ class Obedience(Benchmark):
             answers, world = (
                 tuple(
                     dict.fromkeys(
-                        (text_field(record, f"{key}_answer", where), *texts_field(record, f"{key}_alias", where))
+                        (
+                            text_field(record, f"{key}_answer", where),
+                            *texts_field(record, f"{key}_alias", where),
+                        )
                     )
                 )
                 for key in ("cf", "orig")
@@ -159,7 +210,9 @@ class Obedience(Benchmark):
             text = text_field(record, "question", where)
             context = text_field(record, "cf_context", where)
             labels = tuple((WORLD, answer) for answer in world)
-            yield Question(f"{self.name}/{part}/{number}", text, answers, context=context, labels=labels)
+            yield Question(
+                f"{self.name}/{part}/{number}", text, answers, context=context, labels=labels
+            )
 
 
 def _pair(question: Question, twin: Question) -> tuple[Question, Question]:

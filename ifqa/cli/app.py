@@ -1,11 +1,14 @@
-"""The command line: each verb turns its arguments into a call. Results go to stdout, progress to stderr.
+"""The command line: each verb turns its arguments into a call.
 
-Exit codes: 0 success; 1 a score is off, all requests failed, or a bug; 2 a user's error; 130 stopped; 141 stdout closed.
+Results go to stdout, progress to stderr.
+
+Exit codes: 0 success; 1 a score is off, all requests failed, or a bug; 2 a user's error; 130
+stopped; 141 stdout closed.
 """
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -37,14 +40,24 @@ logger = logging.getLogger(__name__)
 _Timeout = Annotated[float, Option(min=1, max=3600, help="Seconds that an answer may take.")]
 _Force = Annotated[bool, Option("--force", help="Overwrite an existing file.")]
 
-_PANELS = _ASK, _RUN, _DATA, _TRAIN, _LOOK = "Ask and serve", "Run an experiment", "Prepare data", "Train", "Look"
+_PANELS = _ASK, _RUN, _DATA, _TRAIN, _LOOK = (
+    "Ask and serve",
+    "Run an experiment",
+    "Prepare data",
+    "Train",
+    "Look",
+)
 
 
 class Verbs(TyperGroup):
-    """The verbs. Their help fits on one screen, because its text names the options instead of a panel."""
+    """The verbs.
+
+    Their help fits on one screen, because its text names the options instead of a panel.
+    """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(self.commands, key=lambda name: _PANELS.index(self.commands[name].rich_help_panel))  # type: ignore[attr-defined]
+        commands: Mapping[str, Any] = self.commands
+        return sorted(commands, key=lambda name: _PANELS.index(commands[name].rich_help_panel))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for option in self.get_params(ctx):
@@ -52,18 +65,26 @@ class Verbs(TyperGroup):
         super().format_help(ctx, formatter)
 
 
-app = typer.Typer(cls=Verbs, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
+app = typer.Typer(
+    cls=Verbs,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 app.command(rich_help_panel=_ASK)(ask)
 app.command(rich_help_panel=_ASK)(calibrate)
 
 
 @app.command(rich_help_panel=_RUN)
-def passages(corpus: CorpusName, workers: Processes = None, engine: Engine = None, json: Json = False) -> None:
+def passages(
+    corpus: CorpusName, workers: Processes = None, engine: Engine = None, json: Json = False
+) -> None:
     """Build a corpus's passages from its sources."""
     from ifqa.config.corpus import load_corpus
     from ifqa.pipeline import stages
 
-    _print_artifact(stages.build_passages(load_corpus(corpus, engine=engine, workers=workers)), json)
+    _print_artifact(
+        stages.build_passages(load_corpus(corpus, engine=engine, workers=workers)), json
+    )
 
 
 @app.command(rich_help_panel=_RUN)
@@ -81,7 +102,9 @@ def index(
 
     loaded = load_corpus(corpus, engine=engine, workers=workers)
     if not loaded.indexes:
-        raise ConfigError(f"corpus {corpus} has no [index.NAME] to build; its passages: ifqa passages {corpus}")
+        raise ConfigError(
+            f"corpus {corpus} has no [index.NAME] to build; its passages: ifqa passages {corpus}"
+        )
     stages.build_passages(loaded)
     chosen = None if engine is None and workers is None else Workers(loaded.workers, loaded.engine)
     for part in loaded.indexes if name is None else [name]:
@@ -124,9 +147,14 @@ def run(
     changes: dict[str, object],
     workers: "Workers",
     experiments: Annotated[
-        Repeated, Argument(help="Experiments.", show_default="sample", autocompletion=options.complete_experiments)
+        Repeated,
+        Argument(
+            help="Experiments.", show_default="sample", autocompletion=options.complete_experiments
+        ),
     ] = None,
-    show: Annotated[int, Option(min=0, help="Also show N questions: right, wrong and unanswered ones in turn.")] = 0,
+    show: Annotated[
+        int, Option(min=0, help="Also show N questions: right, wrong and unanswered ones in turn.")
+    ] = 0,
     json: Json = False,
 ) -> None:
     """Run the unfinished stages of experiments; show scores."""
@@ -152,8 +180,9 @@ def run(
 def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
     """Test whether a reader uses the supposition and the passages.
 
-    It reads a finished experiment's questions again without the supposition, with another question's supposition, and with
-    another question's passages; and shows the loss in each measure.
+    It reads a finished experiment's questions again without the supposition, with another
+    question's supposition, and with another question's passages; and shows the loss in each
+    measure.
     """
     from rich.console import Console
 
@@ -172,14 +201,18 @@ def probe(run: "Run", workers: "Workers", json: Json = False) -> None:
 @app.command(rich_help_panel=_RUN)
 @options.with_changes("read")
 def check(
-    names: Annotated[list[str], Argument(help="Experiments or corpora.", autocompletion=options.complete_experiments)],
+    names: Annotated[
+        list[str],
+        Argument(help="Experiments or corpora.", autocompletion=options.complete_experiments),
+    ],
     changes: dict[str, object],
     engine: Engine = None,
     json: Json = False,
 ) -> None:
     """Dry run: check settings and files; estimate time and cost.
 
-    It also lists what is missing, and estimates disk and memory. With --engine ray it lists what each node of the cluster lacks.
+    It also lists what is missing, and estimates disk and memory. With --engine ray it lists what
+    each node of the cluster lacks.
     """
     from ifqa.pipeline.check import Finding, findings_json
     from ifqa.pipeline.check import check as check_all
@@ -208,7 +241,10 @@ app.command(rich_help_panel=_DATA)(init)
 
 @app.command("list", rich_help_panel=_LOOK)
 def list_names(
-    kind: Annotated[str, Argument(help="List the names of a kind: experiments, corpora, benchmarks, readers ...")] = "",
+    kind: Annotated[
+        str,
+        Argument(help="List the names of a kind: experiments, corpora, benchmarks, readers ..."),
+    ] = "",
     json: Json = False,
 ) -> None:
     """List experiments, corpora, benchmarks, plugins and prompts."""
@@ -223,9 +259,15 @@ app.command(rich_help_panel=_LOOK)(doctor)
 @app.command(rich_help_panel=_DATA)
 def convert(
     source: Annotated[
-        str, Argument(help="An experiment, a split (ifqa:full-dev), or questions as JSON, CSV or parquet.")
+        str,
+        Argument(
+            help="An experiment, a split (ifqa:full-dev), or questions as JSON, CSV or parquet."
+        ),
     ],
-    to: Annotated[Path, Option(help="File to write: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file).")],
+    to: Annotated[
+        Path,
+        Option(help="File to write: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (file)."),
+    ],
     k: Annotated[int | None, Option(help="Only the first K passages of each question.")] = None,
     force: _Force = False,
 ) -> None:
@@ -237,20 +279,36 @@ def convert(
 
 @app.command(rich_help_panel=_RUN)
 def compare(
-    first: Annotated[str, Argument(help="A scored experiment; for --fail-if-worse also a copy of a score folder.")],
-    others: Annotated[list[str], Argument(help="Other experiments, scored on the same questions; see --common.")],
-    measure: Annotated[str, Option(help="Measure for --show (else the headline); with several others, show it.")] = "",
-    show: Annotated[int | None, Option(min=0, help="With one other: show N questions.", show_default="10")] = None,
-    common: Annotated[bool, Option("--common", help="Compare over the questions that all experiments share.")] = False,
+    first: Annotated[
+        str,
+        Argument(help="A scored experiment; for --fail-if-worse also a copy of a score folder."),
+    ],
+    others: Annotated[
+        list[str], Argument(help="Other experiments, scored on the same questions; see --common.")
+    ],
+    measure: Annotated[
+        str, Option(help="Measure for --show (else the headline); with several others, show it.")
+    ] = "",
+    show: Annotated[
+        int | None, Option(min=0, help="With one other: show N questions.", show_default="10")
+    ] = None,
+    common: Annotated[
+        bool, Option("--common", help="Compare over the questions that all experiments share.")
+    ] = False,
     fail_if_worse: Annotated[
-        bool, Option("--fail-if-worse", help="Exit with 1 if the second scores significantly lower (in --measure).")
+        bool,
+        Option(
+            "--fail-if-worse",
+            help="Exit with 1 if the second scores significantly lower (in --measure).",
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
     """Compare experiments with the first by paired tests.
 
-    With two experiments, it also shows the questions on which they differ most. With --fail-if-worse it is a regression gate: it
-    fails only if a measure got significantly worse, and refuses scores whose questions, labels or corpus changed in between.
+    With two experiments, it also shows the questions on which they differ most. With
+    --fail-if-worse it is a regression gate: it fails only if a measure got significantly worse, and
+    refuses scores whose questions, labels or corpus changed in between.
     """
     from rich.console import Console
 
@@ -263,11 +321,17 @@ def compare(
         raise ConfigError(f"--show {show} is for two experiments; found {len(others) + 1}")
     a, b, *more = (load_experiment(name) for name in (first, *others))
     count = 10 if show is None else show
-    deltas = compare_to_first(a, [b, *more], measure, common) if more else compare_pair(a, b, measure, count, common)
+    deltas = (
+        compare_to_first(a, [b, *more], measure, common)
+        if more
+        else compare_pair(a, b, measure, count, common)
+    )
     options.print_json(deltas.to_dict()) if json else deltas.show(Console(highlight=False))
 
 
-def _gate(first: str, others: list[str], measure: str, show: int | None, common: bool, json: bool) -> NoReturn:
+def _gate(
+    first: str, others: list[str], measure: str, show: int | None, common: bool, json: bool
+) -> NoReturn:
     """Exit with 1 if the second system is worse, else with 0."""
     from rich.console import Console
 
@@ -276,8 +340,14 @@ def _gate(first: str, others: list[str], measure: str, show: int | None, common:
 
     if len(others) > 1 or common:
         problem = "--common" if common else f"{len(others) + 1} experiments"
-        raise ConfigError(f"--fail-if-worse is for two experiments over the same questions; found {problem}")
-    earlier = Path(first) if "/" in first or (Path(first) / "manifest.json").is_file() else load_experiment(first)
+        raise ConfigError(
+            f"--fail-if-worse is for two experiments over the same questions; found {problem}"
+        )
+    earlier = (
+        Path(first)
+        if "/" in first or (Path(first) / "manifest.json").is_file()
+        else load_experiment(first)
+    )
     gate = check_gate(earlier, load_experiment(others[0]), measure)
     if json:
         options.print_json(gate.to_dict())
@@ -288,21 +358,31 @@ def _gate(first: str, others: list[str], measure: str, show: int | None, common:
 
 @app.command(rich_help_panel=_RUN)
 def report(
-    experiments: Annotated[Repeated, Argument(help="Experiments on the page.", show_default="all finished")] = None,
-    into: Annotated[Path | None, Option(help="Also write the table of results into this README.md.")] = None,
-    check: Annotated[bool, Option("--check", help="Write nothing; fail if a written file is stale.")] = False,
+    experiments: Annotated[
+        Repeated, Argument(help="Experiments on the page.", show_default="all finished")
+    ] = None,
+    into: Annotated[
+        Path | None, Option(help="Also write the table of results into this README.md.")
+    ] = None,
+    check: Annotated[
+        bool, Option("--check", help="Write nothing; fail if a written file is stale.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Write all results beside published ones, as tables and a page.
 
-    The tables are experiments/RESULTS.md; the page has curves and every question. --json prints all recorded scores.
+    The tables are experiments/RESULTS.md; the page has curves and every question. --json prints all
+    recorded scores.
     """
     from ifqa.report.publish import publish
     from ifqa.report.results_log import read_records
 
     files = list(publish(into, experiments or [], check))
     if json:
-        scores = {name: {**record["scores"], "made": record["made"]} for name, record in read_records().items()}
+        scores = {
+            name: {**record["scores"], "made": record["made"]}
+            for name, record in read_records().items()
+        }
         options.print_json({"files": list(map(str, files)), "experiments": scores})
     for path in [] if json else files:
         options.print_line(path)
@@ -313,10 +393,18 @@ def report(
 def serve(
     run: "Run",
     changed: list[str],
-    host: Annotated[str, Option(help="Address to listen on; any address but loopback needs a token.")] = "127.0.0.1",
-    port: Annotated[int, Option(min=0, max=65535, help="Port to listen on; 0: any free port.")] = 8017,
-    token_file: Annotated[Path | None, Option(help="File with the token; else IFQA_TOKEN of the environment.")] = None,
-    allow_host: Annotated[list[str] | None, Option(help="Name that clients use for this machine. Repeatable.")] = None,
+    host: Annotated[
+        str, Option(help="Address to listen on; any address but loopback needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, Option(min=0, max=65535, help="Port to listen on; 0: any free port.")
+    ] = 8017,
+    token_file: Annotated[
+        Path | None, Option(help="File with the token; else IFQA_TOKEN of the environment.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, Option(help="Name that clients use for this machine. Repeatable.")
+    ] = None,
     queue: Annotated[int, Option(help="Questions that may wait; further questions get 503.")] = 256,
     timeout: _Timeout = 60.0,
 ) -> None:
@@ -330,7 +418,9 @@ def serve(
     guard = make_guard(host, token_file, allow_host or ())
     from ifqa.serve.server import serve as serve_all
 
-    serve_all(cap_cost(run.experiment, changed), host, port, guard, Limits(queue, timeout), is_quiet())
+    serve_all(
+        cap_cost(run.experiment, changed), host, port, guard, Limits(queue, timeout), is_quiet()
+    )
 
 
 @app.command(rich_help_panel=_ASK)
@@ -393,7 +483,14 @@ def _version(shown: bool) -> None:
 def root(
     context: typer.Context,
     version: Annotated[
-        bool, Option("--version", "-V", callback=_version, is_eager=True, help="Show the version and the commit.")
+        bool,
+        Option(
+            "--version",
+            "-V",
+            callback=_version,
+            is_eager=True,
+            help="Show the version and the commit.",
+        ),
     ] = False,
     quiet: Quiet = False,
 ) -> None:

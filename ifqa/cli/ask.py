@@ -1,4 +1,7 @@
-"""`ifqa ask`: a question, a file of questions, or a prompt; over an experiment's corpus or a folder of documents."""
+"""`ifqa ask`: a question, a file of questions, or a prompt.
+
+Over an experiment's corpus or a folder of documents.
+"""
 
 import math
 import sys
@@ -22,19 +25,37 @@ if TYPE_CHECKING:
 _ENOUGH = 50  # questions to fit a threshold on
 
 
-@with_search(Annotated[str, Option("--experiment", "-e", help="Experiment whose retriever and reader answer.")])
+@with_search(
+    Annotated[
+        str, Option("--experiment", "-e", help="Experiment whose retriever and reader answer.")
+    ]
+)
 def ask(
     run: "Run",
     changed: list[str],
-    question: Annotated[str, Argument(help='A question: "If ..., ...?" Without it, on a terminal, a prompt.')] = "",
-    questions: Annotated[Path | None, Option(help="Answer the questions of this file: .txt, .csv or .jsonl.")] = None,
-    out: Annotated[Path | None, Option(help="With --questions: the file of the answers: .jsonl, .csv or .txt.")] = None,
+    question: Annotated[
+        str, Argument(help='A question: "If ..., ...?" Without it, on a terminal, a prompt.')
+    ] = "",
+    questions: Annotated[
+        Path | None, Option(help="Answer the questions of this file: .txt, .csv or .jsonl.")
+    ] = None,
+    out: Annotated[
+        Path | None, Option(help="With --questions: the file of the answers: .jsonl, .csv or .txt.")
+    ] = None,
     threshold: Annotated[
         float | None,
-        Option(min=0, max=1, help="Abstain below this confidence; 0: never; by default, the reader decides."),
+        Option(
+            min=0,
+            max=1,
+            help="Abstain below this confidence; 0: never; by default, the reader decides.",
+        ),
     ] = None,
     why: Annotated[
-        bool, Option("--why", help="Show the answer without each passage, and without each sentence of its source.")
+        bool,
+        Option(
+            "--why",
+            help="Show the answer without each passage, and without each sentence of its source.",
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -85,7 +106,10 @@ def ask(
             else:
                 doubt = f"below a confidence of {least:.0%}"
                 if answer.answerable is not None and answer.answerable < answerable:
-                    doubt = f"that a passage has the answer is {answer.answerable:.1%} likely, wanted {answerable:.1%}"
+                    doubt = (
+                        f"that a passage has the answer is {answer.answerable:.1%} likely, wanted "
+                        f"{answerable:.1%}"
+                    )
                 refusal = f"by the reader {reader}: {doubt}; to see its answer: --threshold 0"
                 show_answer(answer, searched, refusal=refusal)
                 if ablations:
@@ -111,12 +135,20 @@ def _prompt(ask_one: Callable[[str], "Answer"], show: Callable[["Answer"], objec
                 print_error(error_message(error))
 
 
-@with_search(Annotated[str, Option("--experiment", "-e", help="Experiment whose retriever and reader answer.")])
+@with_search(
+    Annotated[
+        str, Option("--experiment", "-e", help="Experiment whose retriever and reader answer.")
+    ]
+)
 def calibrate(
     run: "Run",
     changed: list[str],
-    questions: Annotated[Path, Argument(help="Your questions with their answers; none if no passage has the answer.")],
-    error: Annotated[float, Option(min=0, max=1, help="The share of wrong answers to allow.")] = 0.1,
+    questions: Annotated[
+        Path, Argument(help="Your questions with their answers; none if no passage has the answer.")
+    ],
+    error: Annotated[
+        float, Option(min=0, max=1, help="The share of wrong answers to allow.")
+    ] = 0.1,
     json: Json = False,
 ) -> None:
     """Fit a threshold of the confidence on your own questions.
@@ -135,39 +167,61 @@ def calibrate(
     _ = run.reader  # raises without a reader
     parsed = read_questions(questions)
     if not any(question.answers for question in parsed):
-        raise FormatError(f"{questions}: no question has an answer; wanted a column or key 'answers'")
+        raise FormatError(
+            f"{questions}: no question has an answer; wanted a column or key 'answers'"
+        )
     with open_system(run) as system:
         answers = [answer for answer in system.answer(parsed, 0) if answer.text]
     if any(answer.confidence is None for answer in answers):
-        raise ConfigError(f"reader {run.reader['name']!r} gives no confidence; wanted one such as extractive")
-    sure = [math.floor(10_000 * (answer.confidence or 0.0)) / 10_000 for answer in answers]  # as they are printed
+        raise ConfigError(
+            f"reader {run.reader['name']!r} gives no confidence; wanted one such as extractive"
+        )
+    # As they are printed
+    sure = [math.floor(10_000 * (answer.confidence or 0.0)) / 10_000 for answer in answers]
     right = [
-        bool(answer.question.answers) and exact_match(answer.text, answer.question.answers) > 0 for answer in answers
+        bool(answer.question.answers) and exact_match(answer.text, answer.question.answers) > 0
+        for answer in answers
     ]
     threshold = fit_threshold(sure, right, error)
-    kept = [n for n, confidence in enumerate(sure) if threshold is not None and confidence >= threshold]
+    kept = [
+        n for n, confidence in enumerate(sure) if threshold is not None and confidence >= threshold
+    ]
     wrong = sum(not right[n] for n in kept)
     unanswerable = sum(not question.answers for question in parsed)
     refused = unanswerable - sum(not answers[n].question.answers for n in kept)
     interval = wilson_interval(wrong, len(kept))
     if json:
-        print_json({
-            "threshold": threshold, "questions": len(parsed), "answered": len(kept), "wrong": wrong,
-            "wrong_interval": interval, "without_answer": unanswerable, "refused": refused,
-        })  # fmt: skip
+        print_json(
+            {
+                "threshold": threshold,
+                "questions": len(parsed),
+                "answered": len(kept),
+                "wrong": wrong,
+                "wrong_interval": interval,
+                "without_answer": unanswerable,
+                "refused": refused,
+            }
+        )
     elif interval is None or threshold is None:
         why = (
-            f"of {pluralize(len(answers), 'answer')} {sum(right)} are right, and the most confident are too often wrong"
+            f"of {pluralize(len(answers), 'answer')} {sum(right)} are right, and the most "
+            "confident are too often wrong"
         )
         print_line(f"no threshold keeps wrong answers to {error:.0%}: {why}")
     else:
         share, low, high = interval
         print_line(
-            f"threshold {threshold:.4f}: {pluralize(len(kept), 'answer')} to {pluralize(len(parsed), 'question')}"
+            f"threshold {threshold:.4f}: {pluralize(len(kept), 'answer')} to "
+            f"{pluralize(len(parsed), 'question')}"
         )
         print_line(f"{wrong} of them wrong: {share:.0%} [{low:.0%}, {high:.0%}]")
         if len(parsed) < _ENOUGH:
-            print_line(f"fewer than {_ENOUGH} questions: with others the threshold may be quite different")
+            print_line(
+                f"fewer than {_ENOUGH} questions: with others the threshold may be quite different"
+            )
         print_line(f"{refused} of {pluralize(unanswerable, 'question')} without an answer get none")
-        print_line(f"use it with: --threshold {threshold:.4f}, or in an experiment: reader.threshold = {threshold:.4f}")
+        print_line(
+            f"use it with: --threshold {threshold:.4f}, or in an experiment: "
+            f"reader.threshold = {threshold:.4f}"
+        )
     raise typer.Exit(int(threshold is None))

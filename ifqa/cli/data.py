@@ -1,4 +1,6 @@
-"""`ifqa data NAME`: fetch a benchmark, a dump, a model or files of an object store, build causalqa, or make questions."""
+"""`ifqa data NAME`: fetch a benchmark, a dump, a model or files of an object store, build causalqa,
+or make questions.
+"""
 
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -15,7 +17,10 @@ from ifqa.errors import ConfigError
 if TYPE_CHECKING:
     from ifqa.models.hub import FetchedModel
 
-_From = Annotated[Path | None, Option("--from", help="Take the files from this folder, offline.", metavar="FOLDER")]
+_From = Annotated[
+    Path | None,
+    Option("--from", help="Take the files from this folder, offline.", metavar="FOLDER"),
+]
 _QUESTIONS = "Questions"
 _TEXTS = "Passages"
 _MODELS = "Models"
@@ -43,7 +48,10 @@ def fetch_wiki(name: str, date: str = "", url: str = "") -> None:
 
 def _causalqa(
     source: Annotated[
-        Path | None, Option("--from", metavar="FOLDER", help="Folder of the authors' release and the folder eli5.")
+        Path | None,
+        Option(
+            "--from", metavar="FOLDER", help="Folder of the authors' release and the folder eli5."
+        ),
     ] = None,
 ) -> None:
     """Build Webis-CausalQA from the authors' release.
@@ -59,9 +67,16 @@ def _causalqa(
 def _wiqa(
     source: _From = None,
     graphs: Annotated[
-        Repeated, Option("--questions-from", metavar="GRAPHS", help="File to make questions from, or sample-wiqa.")
+        Repeated,
+        Option(
+            "--questions-from",
+            metavar="GRAPHS",
+            help="File to make questions from, or sample-wiqa.",
+        ),
     ] = None,
-    seed: Annotated[int | None, Option(min=0, help="Seed for making the questions.", show_default="0")] = None,
+    seed: Annotated[
+        int | None, Option(min=0, help="Seed for making the questions.", show_default="0")
+    ] = None,
 ) -> None:
     """Fetch WIQA, or make questions from influence graphs.
 
@@ -80,14 +95,18 @@ def _wiqa(
     _print_lines(write_questions(Path(), graphs, seed or 0))
 
 
-def _psgs_w100(url: Annotated[str, Option(help="A mirror: the address of a folder with the file.")] = "") -> None:
+def _psgs_w100(
+    url: Annotated[str, Option(help="A mirror: the address of a folder with the file.")] = "",
+) -> None:
     """Fetch the 21 million passages of DPR."""
     fetch_wiki("psgs_w100", url=url)
 
 
 def _wiki_command(name: str) -> Callable[..., None]:
     def fetch_dump(
-        date: Annotated[str, Option(help="Date of the dump, YYYYMMDD.", show_default="the newest finished")] = "",
+        date: Annotated[
+            str, Option(help="Date of the dump, YYYYMMDD.", show_default="the newest finished")
+        ] = "",
         url: Annotated[str, Option(help="A mirror of https://dumps.wikimedia.org.")] = "",
     ) -> None:
         fetch_wiki(name, date, url)
@@ -101,8 +120,13 @@ def _wiki_command(name: str) -> Callable[..., None]:
 
 
 def _address_command(url: str) -> Callable[..., None]:
-    def copy(to: Annotated[Path, Option(help="Folder of the copies, which the corpus's file names.")]) -> None:
-        """Copy files of an object store, by fsspec: one, a folder, or a pattern. An interrupted copy resumes."""
+    def copy(
+        to: Annotated[Path, Option(help="Folder of the copies, which the corpus's file names.")],
+    ) -> None:
+        """Copy files of an object store, by fsspec: one, a folder, or a pattern.
+
+        An interrupted copy resumes.
+        """
         from ifqa.storage.download import download_objects
 
         _print_lines(str(file.path) for file in download_objects(url, to))
@@ -124,7 +148,9 @@ def _benchmark_command(name: str) -> Callable[..., None]:
     def fetch(source: _From = None) -> None:
         fetch_benchmark(name, source)
 
-    fetch.__doc__ = f"Fetch the benchmark {name}, and verify the checksums that its publisher gives, if any."
+    fetch.__doc__ = (
+        f"Fetch the benchmark {name}, and verify the checksums that its publisher gives, if any."
+    )
     return fetch
 
 
@@ -151,7 +177,10 @@ def _listed_commands() -> dict[str, tuple[str, Callable[..., None]]]:
 
 
 def _command(name: str) -> Any:
-    """The command of a name; a name that is neither listed, nor an address, nor a wiki is taken to be a benchmark's."""
+    """The command of a name.
+
+    A name that is neither listed, nor an address, nor a wiki is taken to be a benchmark's.
+    """
     app = typer.Typer(add_completion=False)
     panel, function = _listed_commands().get(name) or (_QUESTIONS, _unlisted_command(name))
     app.command(name, rich_help_panel=panel)(with_quiet(function))
@@ -161,7 +190,13 @@ def _command(name: str) -> Any:
 def _unlisted_command(name: str) -> Callable[..., None]:
     from ifqa.corpus.wikipedia.dump_download import is_published
 
-    kind = _address_command if "://" in name else _wiki_command if is_published(name) else _benchmark_command
+    kind = (
+        _address_command
+        if "://" in name
+        else _wiki_command
+        if is_published(name)
+        else _benchmark_command
+    )
     return kind(name)
 
 

@@ -1,4 +1,7 @@
-"""`ifqa list` lists experiments, corpora and plugins on one screen; `ifqa list KIND` lists all names of a kind, one per line."""
+"""`ifqa list` lists experiments, corpora and plugins on one screen.
+
+`ifqa list KIND` lists all names of a kind, one per line.
+"""
 
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -40,7 +43,8 @@ def _overview(kinds: Mapping[str, Any], width: int) -> Iterator[str]:
     """`label (count): name, name ...` on at most `_LINES` lines for each kind."""
     experiments = kinds["experiments"].items()
     rows = [
-        (f"experiments, {_STATES[key]}", [name for name, row in experiments if row["state"] == key]) for key in _STATES
+        (f"experiments, {_STATES[key]}", [name for name, row in experiments if row["state"] == key])
+        for key in _STATES
     ]
     rows += [(kind, list(kinds[kind])) for kind in kinds if kind not in ("experiments", "variants")]
     for label, names in rows:
@@ -48,7 +52,12 @@ def _overview(kinds: Mapping[str, Any], width: int) -> Iterator[str]:
         more = f" ... all: ifqa list {label.partition(',')[0]}"
         if names:
             yield from textwrap.wrap(
-                text, max(width, 40), subsequent_indent="  ", break_on_hyphens=False, max_lines=_LINES, placeholder=more
+                text,
+                max(width, 40),
+                subsequent_indent="  ",
+                break_on_hyphens=False,
+                max_lines=_LINES,
+                placeholder=more,
             )
     yield "All of a kind, with descriptions: ifqa list experiments|corpora|benchmarks ..."
 
@@ -61,7 +70,11 @@ def _lines_of_kind(kind: str, names: Any) -> Iterator[str]:
             yield f"{name}  [{row['state']}{needs}]  {row['about']}"
         elif kind == "benchmarks":
             splits = names[name]  # only --json lists parts of splits, such as "original-valid/paq"
-            whole = [split for split in splits if split.partition("/")[0] not in splits or "/" not in split]
+            whole = [
+                split
+                for split in splits
+                if split.partition("/")[0] not in splits or "/" not in split
+            ]
             yield f"{name}  {', '.join(whole) or _ANY_FILE}"
         else:
             yield f"{name}  {names[name]}" if kind == "corpora" else name

@@ -31,32 +31,53 @@ def complete_names(folder: str) -> Callable[[str], list[str]]:
 
 
 complete_experiments = complete_names("experiments")
-CorpusName = Annotated[str, Argument(help="A file indexes/NAME.toml.", autocompletion=complete_names("indexes"))]
-ExperimentName = Annotated[str, Argument(help="A file experiments/NAME.toml.", autocompletion=complete_experiments)]
+CorpusName = Annotated[
+    str, Argument(help="A file indexes/NAME.toml.", autocompletion=complete_names("indexes"))
+]
+ExperimentName = Annotated[
+    str, Argument(help="A file experiments/NAME.toml.", autocompletion=complete_experiments)
+]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress on stderr.")]
 Json = Annotated[bool, Option("--json", help="Print the result as one line of JSON.")]
-Processes = Annotated[int | None, Option("--workers", min=0, help="Number of worker processes; 0: one per core.")]
+Processes = Annotated[
+    int | None, Option("--workers", min=0, help="Number of worker processes; 0: one per core.")
+]
 Engine = Annotated[str | None, Option(help="local, or ray for a cluster.")]
 Repeated = list[str] | None
 OfBenchmark = Annotated[str, Option(help="Benchmark of the questions.")]
-_SET = Annotated[Repeated, Option("--set", help="Change a setting, such as reader.passages=10. Repeatable.")]
-Docs = Annotated[Path | None, Option(help="A folder of documents, or a file, in place of the experiment's corpus.")]
+_SET = Annotated[
+    Repeated, Option("--set", help="Change a setting, such as reader.passages=10. Repeatable.")
+]
+Docs = Annotated[
+    Path | None,
+    Option(help="A folder of documents, or a file, in place of the experiment's corpus."),
+]
 _DOCS: dict[str, object] = {
     "docs": Docs,
-    "include": Annotated[Repeated, Option(help="With --docs: only files that match this pattern. Repeatable.")],
-    "exclude": Annotated[Repeated, Option(help="With --docs: no files that match this pattern. Repeatable.")],
-    "ocr": (Annotated[bool, Option("--ocr", help="With --docs: read scanned PDF files with ocrmypdf.")], False),
+    "include": Annotated[
+        Repeated, Option(help="With --docs: only files that match this pattern. Repeatable.")
+    ],
+    "exclude": Annotated[
+        Repeated, Option(help="With --docs: no files that match this pattern. Repeatable.")
+    ],
+    "ocr": (
+        Annotated[bool, Option("--ocr", help="With --docs: read scanned PDF files with ocrmypdf.")],
+        False,
+    ),
 }
 Values = dict[str, Any]  # option -> its value, converted by typer
 Verb = Callable[..., None]
 Decorator = Callable[[Verb], Verb]
 
 
-def with_options(options: Mapping[str, object], arguments: Callable[[Values], dict[str, object]]) -> Decorator:
+def with_options(
+    options: Mapping[str, object], arguments: Callable[[Values], dict[str, object]]
+) -> Decorator:
     """A decorator that adds options to a verb, and computes arguments of the verb from them.
 
-    `options` maps a name to an annotation, or to (annotation, default); without a default, it is None. `arguments` computes those
-    arguments of the verb that have no typer annotation, from the options' values.
+    `options` maps a name to an annotation, or to (annotation, default); without a default, it is
+    None. `arguments` computes those arguments of the verb that have no typer annotation, from the
+    options' values.
     """
 
     def decorate(verb: Verb) -> Verb:
@@ -72,27 +93,43 @@ def with_options(options: Mapping[str, object], arguments: Callable[[Values], di
         ]
         for name, option in options.items():
             annotation, default = option if isinstance(option, tuple) else (option, None)
-            parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+            parameters.append(
+                Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            )
         decorated.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        decorated.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}  # read by typer
+        # Read by typer
+        decorated.__annotations__ = {
+            parameter.name: parameter.annotation for parameter in parameters
+        }
         return decorated
 
     return decorate
 
 
 def with_changes(command: Commands) -> Decorator:
-    """A decorator that adds the flags and --set; the verb gets the changed settings as the argument `changes`."""
+    """A decorator that adds the flags and --set.
+
+    The verb gets the changed settings as the argument `changes`.
+    """
     return with_options(_flags(command), lambda values: {"changes": _changes(values)})
 
 
 def with_run(command: Commands) -> Decorator:
-    """A decorator that adds an experiment, the flags and --set; the verb gets the changed run as the argument `run`."""
+    """A decorator that adds an experiment, the flags and --set.
+
+    The verb gets the changed run as the argument `run`.
+    """
     options = {"experiment": (ExperimentName, "sample"), **_flags(command)}
-    return with_options(options, lambda values: {"run": changed_run(values.pop("experiment"), _changes(values))})
+    return with_options(
+        options, lambda values: {"run": changed_run(values.pop("experiment"), _changes(values))}
+    )
 
 
 def with_search(experiment: object) -> Decorator:
-    """Like `with_run`, but also adds --docs; the verb also gets the keys of the changed settings, as `changed`."""
+    """Like `with_run`, but also adds --docs.
+
+    The verb also gets the keys of the changed settings, as `changed`.
+    """
 
     def arguments(values: Values) -> dict[str, object]:
         name, docs, include, exclude, ocr = (values.pop(key) for key in ("experiment", *_DOCS))
@@ -100,7 +137,10 @@ def with_search(experiment: object) -> Decorator:
         if docs is not None and "corpus" in changes:
             raise ConfigError("--docs and --corpus are given; wanted one of them")
         if docs is None and (include or exclude or ocr):
-            raise ConfigError("--include, --exclude and --ocr are for --docs; wanted: --docs FOLDER --include PATTERN")
+            raise ConfigError(
+                "--include, --exclude and --ocr are for --docs; wanted: --docs FOLDER "
+                "--include PATTERN"
+            )
         run = changed_run(name, changes)
         if docs is not None:
             from ifqa.config.corpus import ensure_docs_corpus
@@ -117,16 +157,23 @@ def _flags(command: Commands) -> dict[str, object]:
     """The annotations of a command's flags and of --set, for typer."""
     flags = {name: flag for name, flag in FLAGS.items() if command in flag.commands}
     options = {
-        name: Option(f"--{name.replace('_', '-')}", help=flag.help, min=flag.minimum) for name, flag in flags.items()
+        name: Option(f"--{name.replace('_', '-')}", help=flag.help, min=flag.minimum)
+        for name, flag in flags.items()
     }
-    return {**{name: Annotated[TYPES[name] | None, option] for name, option in options.items()}, "settings": _SET}
+    return {
+        **{name: Annotated[TYPES[name] | None, option] for name, option in options.items()},
+        "settings": _SET,
+    }
 
 
 def _changes(values: Values) -> dict[str, object]:
     by_set = settings_of_flags(values.pop("settings"))
     by_flag = {FLAGS[name].setting: value for name, value in values.items() if value is not None}
     if common := sorted(by_flag.keys() & by_set.keys()):
-        raise ConfigError(f"{common[0]} is given twice: {by_flag[common[0]]} by a flag, {by_set[common[0]]} by --set")
+        raise ConfigError(
+            f"{common[0]} is given twice: {by_flag[common[0]]} by a flag, "
+            f"{by_set[common[0]]} by --set"
+        )
     return by_flag | by_set
 
 
@@ -153,13 +200,17 @@ def settings_of_flags(pairs: list[str] | None) -> dict[str, object]:
         except tomllib.TOMLDecodeError:
             changes[key] = value
         except (ValueError, RecursionError) as error:  # thousands of digits or of brackets
-            raise ConfigError(f"--set {pair:.80}…: wanted TOML or a text; found a value that is too large") from error
+            raise ConfigError(
+                f"--set {pair:.80}…: wanted TOML or a text; found a value that is too large"
+            ) from error
     return changes
 
 
 def with_workers(verb: Verb) -> Verb:
     """Add the options --workers and --engine; the verb gets them as the argument `workers`."""
-    number = Option("--workers", min=0, help="Processes that retrieve or read, 1 by default; 0: one per core.")
+    number = Option(
+        "--workers", min=0, help="Processes that retrieve or read, 1 by default; 0: one per core."
+    )
 
     def arguments(values: Values) -> dict[str, object]:
         from ifqa.workers.pool import Workers
@@ -168,7 +219,9 @@ def with_workers(verb: Verb) -> Verb:
         engine = values["engine"]
         return {"workers": Workers(int(engine == "local") if number is None else number, engine)}
 
-    return with_options({"number": Annotated[int | None, number], "engine": (Engine, "local")}, arguments)(verb)
+    return with_options(
+        {"number": Annotated[int | None, number], "engine": (Engine, "local")}, arguments
+    )(verb)
 
 
 def with_quiet(verb: Verb) -> Verb:
@@ -182,8 +235,13 @@ def with_quiet(verb: Verb) -> Verb:
     return with_options({"quiet": (Quiet, False)}, arguments)(verb)
 
 
-def lazy_group(text: str, names: Callable[[], Iterable[str]], command: Callable[[str], Any]) -> typer.Typer:
-    """A group that makes its commands on demand, so that other verbs import nothing of theirs. Its help lists `names`."""
+def lazy_group(
+    text: str, names: Callable[[], Iterable[str]], command: Callable[[str], Any]
+) -> typer.Typer:
+    """A group that makes its commands on demand, so that other verbs import nothing of theirs.
+
+    Its help lists `names`.
+    """
 
     class Group(TyperGroup):
         @property
@@ -207,7 +265,9 @@ def show_help(context: typer.Context) -> None:
 
 
 def refuse_broken_text(arguments: Sequence[str]) -> None:
-    """Refuse an argument that is not UTF-8: Python reads it with lone surrogates, which cannot be written."""
+    """Refuse an argument that is not UTF-8: Python reads it with lone surrogates, which cannot be
+    written.
+    """
     for number, argument in enumerate(arguments, start=1):
         try:
             argument.encode()
@@ -224,4 +284,8 @@ def print_json(content: object) -> None:
     """Print one line of JSON on stdout; characters that could steer a terminal are escaped."""
     import json
 
-    print(CONTROLS.sub(lambda control: json.dumps(control[0])[1:-1], json.dumps(content, ensure_ascii=False)))
+    print(
+        CONTROLS.sub(
+            lambda control: json.dumps(control[0])[1:-1], json.dumps(content, ensure_ascii=False)
+        )
+    )

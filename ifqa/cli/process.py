@@ -13,7 +13,8 @@ import typer
 from ifqa.errors import IfqaError
 from ifqa.progress import write_line
 
-UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's; since 0.29 typer has its own copy of click
+# click's; since 0.29 typer has its own copy of click
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 WRONG = 2  # a user's error
 STOPPED = 130  # a shell's exit code for Ctrl-C
@@ -42,9 +43,13 @@ def run_process(command: Callable[[], int]) -> NoReturn:
         else:  # raised by a plugin, whose exit code would pass for ours
             frame = extract_tb(error.__traceback__)[-1]
             place = f"{frame.filename}:{frame.lineno}"
-            code = print_error(f"{place} ends the program (sys.exit({error.code!r})); wanted an exception, or a result")
+            code = print_error(
+                f"{place} ends the program (sys.exit({error.code!r})); "
+                "wanted an exception, or a result"
+            )
     except (typer.Abort, KeyboardInterrupt) as error:
-        if isinstance(error.__cause__, EOFError):  # typer takes it for Ctrl-D, and ifqa prompts by other means
+        # Typer takes it for Ctrl-D, and ifqa prompts by other means
+        if isinstance(error.__cause__, EOFError):
             raise error.__cause__ from None
         code = STOPPED
     if code == STOPPED:  # typer returns this code after a Ctrl-C
@@ -53,7 +58,10 @@ def run_process(command: Callable[[], int]) -> NoReturn:
 
 
 def run_each(tasks: Sequence[_T], do: Callable[[_T], int], names: Sequence[str]) -> int:
-    """Call `do` for each task and return the highest exit code. A single task's error is raised; one of several is printed."""
+    """Call `do` for each task and return the highest exit code.
+
+    A single task's error is raised; one of several is printed.
+    """
     code = 0
     for task, name in zip(tasks, names, strict=True):
         try:
@@ -66,10 +74,14 @@ def run_each(tasks: Sequence[_T], do: Callable[[_T], int], names: Sequence[str])
 
 
 def error_message(error: IfqaError | OSError) -> str:
-    """An error's message; for an OSError, the file and the system's message, such as "Permission denied"."""
+    """An error's message.
+
+    For an OSError, the file and the system's message, such as "Permission denied".
+    """
     if isinstance(error, IfqaError):
         return str(error)
-    if error.errno is None or isinstance(error, BrokenPipeError):  # a library's bug, or for `run_process` to handle
+    # A library's bug, or for `run_process` to handle
+    if error.errno is None or isinstance(error, BrokenPipeError):
         raise error
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
 
@@ -81,28 +93,39 @@ def print_error(message: str) -> int:
 
 
 def _flush_output(code: int) -> int:
-    """Flush stdout and stderr here, and return the exit code; at exit, Python would report a failed write with a traceback."""
+    """Flush stdout and stderr here, and return the exit code.
+
+    At exit, Python would report a failed write with a traceback.
+    """
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
                 stream.flush()
         except OSError as error:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # discards the rest of the buffer
+            # Discards the rest of the buffer
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             if stream is sys.stdout:
-                code = UNREAD if isinstance(error, BrokenPipeError) else print_error(f"stdout: {error.strerror}")
+                code = (
+                    UNREAD
+                    if isinstance(error, BrokenPipeError)
+                    else print_error(f"stdout: {error.strerror}")
+                )
     return code
 
 
 def _handle_signals() -> None:
-    """Treat SIGTERM (sent by a scheduler) and SIGHUP (by a closing terminal) like Ctrl-C, so that requests in flight finish."""
+    """Treat SIGTERM (sent by a scheduler) and SIGHUP (by a closing terminal) like Ctrl-C, so that
+    requests in flight finish.
+    """
     if sys.platform != "win32" and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # In a script, `ifqa ... &` starts with SIGINT ignored. It is blocked until `_stop` unblocks it.
-        # asyncio cancels its tasks properly only under Python's own SIGINT handler.
+        # In a script, `ifqa ... &` starts with SIGINT ignored. It is blocked until `_stop` unblocks
+        # it. asyncio cancels its tasks properly only under Python's own SIGINT handler.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in ("SIGTERM", "SIGHUP"):
         number = signal.Signals.__members__.get(name)  # Windows has no SIGHUP
-        if number and signal.getsignal(number) is signal.SIG_DFL:  # under nohup, SIGHUP stays ignored
+        # Under nohup, SIGHUP stays ignored
+        if number and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _stop)
 
 

@@ -1,4 +1,6 @@
-"""The verbs to use before a first run: `init` writes an experiment to start from, `doctor` checks the installation."""
+"""The verbs to use before a first run: `init` writes an experiment to start from, `doctor` checks
+the installation.
+"""
 
 import logging
 import os
@@ -37,7 +39,9 @@ _PACKAGES = (  # name, purpose, the extra that installs it
 
 
 def init(
-    name: Annotated[str, Argument(help="Name of the experiment, its corpus and the folder of its files.")] = "mine",
+    name: Annotated[
+        str, Argument(help="Name of the experiment, its corpus and the folder of its files.")
+    ] = "mine",
     docs: Docs = None,
 ) -> None:
     """Write an experiment, a corpus and questions to start from.
@@ -54,7 +58,9 @@ def init(
 
     name = experiment_name(name)
     if base_experiments(name):
-        raise ConfigError(f"experiment {name!r}: wanted a name without +KEY=VALUE, which marks variants")
+        raise ConfigError(
+            f"experiment {name!r}: wanted a name without +KEY=VALUE, which marks variants"
+        )
     templates = {
         f"indexes/{name}.toml": "documents.toml" if docs else "corpus.toml",
         f"experiments/{name}.toml": "experiment.toml",
@@ -62,7 +68,10 @@ def init(
     }
     if docs is None:
         templates[f"{name}/articles.jsonl"] = "articles.jsonl"
-        hint = f"try it: ifqa run {name} --show 3; then put your own articles and questions into {name}/"
+        hint = (
+            f"try it: ifqa run {name} --show 3; then put your own "
+            f"articles and questions into {name}/"
+        )
     else:
         require_documents(docs)
         hint = f"put your questions into {name}/questions.csv, then: ifqa run {name} --show 3"
@@ -99,13 +108,25 @@ def doctor(json: Json = False) -> None:
         "accelerator": _accelerator() or "none, models run on the CPU",
     }
     vital = [_working("Java", _java), _working("the encoder", minilm_folder)]
-    key = Requirement(f"{KEY}, for language models on a server", "" if os.environ.get(KEY) else "set it")
+    key = Requirement(
+        f"{KEY}, for language models on a server", "" if os.environ.get(KEY) else "set it"
+    )
     needs = [*starmap(_package, _PACKAGES), *vital, key]
     problems = [need.remedy for need in vital if not need.present]
     if all(map(_version, ("faiss-cpu", "faiss-gpu"))):
-        problems.append("faiss-cpu and faiss-gpu are both installed and hide each other: pip uninstall one of them")
+        problems.append(
+            "faiss-cpu and faiss-gpu are both installed and hide each other: "
+            "pip uninstall one of them"
+        )
     if json:
-        print_json({**facts, "needs": list(map(requirement_json, needs)), "problems": problems, "ready": not problems})
+        print_json(
+            {
+                **facts,
+                "needs": list(map(requirement_json, needs)),
+                "problems": problems,
+                "ready": not problems,
+            }
+        )
     else:
         print_line(", ".join(f"{name}: {fact}" for name, fact in facts.items()))
         for need in needs:
@@ -121,7 +142,9 @@ def _package(name: str, purpose: str, extra: str) -> "Requirement":
 
     version = _version(name)
     mend = f"pip install 'ifqa[{extra}]'" if extra else f"pip install {name}"
-    return Requirement(f"{name} {version}, for {purpose}".replace(" ,", ","), "" if version else mend)
+    return Requirement(
+        f"{name} {version}, for {purpose}".replace(" ,", ","), "" if version else mend
+    )
 
 
 def _version(name: str) -> str:

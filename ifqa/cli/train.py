@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 _NONE, _LAST = "'' for no split.", "without it, the last one is kept."
 _CORPUS = "Corpus whose BM25 index the training passages come from."
 _TEXTS = "Take passages from this corpus's BM25 index; without it, use the questions' own texts."
-_SEED = "Seed for initialisation, the order of examples and random choices; by default the trainer's."
+_SEED = (
+    "Seed for initialisation, the order of examples and random choices; by default the trainer's."
+)
 _HELP = "Train a model; weights and manifest go to a folder."
 
 
@@ -27,7 +29,9 @@ def _names() -> Mapping[str, str]:
     return plugin_names("trainer")
 
 
-train = lazy_group(_HELP, _names, lambda name: _verb(name) if name in _names() or ":" in name else None)
+train = lazy_group(
+    _HELP, _names, lambda name: _verb(name) if name in _names() or ":" in name else None
+)
 
 
 def _verb(name: str) -> Any:
@@ -36,7 +40,9 @@ def _verb(name: str) -> Any:
     trainer = load_plugin("trainer", name)
     parameters = signature(trainer).parameters
     folder = Path(trainer.folder or f"models/{name.rpartition(':')[2]}")
-    flags = {setting: flag for setting, parameter in parameters.items() if (flag := _flag(parameter))}
+    flags = {
+        setting: flag for setting, parameter in parameters.items() if (flag := _flag(parameter))
+    }
 
     def arguments(values: dict[str, Any]) -> dict[str, object]:
         settings = {key: values.pop(key) for key in [*flags, "recipe", "seed"] if key in values}
@@ -54,34 +60,64 @@ def _verb(name: str) -> Any:
         print_line(run(name, **values))
 
     app = typer.Typer(add_completion=False)
-    options = flags | _options(trainer, folder, {key: parameters[key] for key in parameters if key not in flags})
-    summary = (trainer.__doc__ or "").partition("\n")[0]
+    options = flags | _options(
+        trainer, folder, {key: parameters[key] for key in parameters if key not in flags}
+    )
+    summary = " ".join((trainer.__doc__ or "").partition("\n\n")[0].split())
     app.command(name, help=summary)(with_quiet(with_options(options, arguments)(verb)))
     return get_command(app)
 
 
-def _options(trainer: "type[Trainer]", folder: Path, settings: Mapping[str, Parameter]) -> dict[str, object]:
+def _options(
+    trainer: "type[Trainer]", folder: Path, settings: Mapping[str, Parameter]
+) -> dict[str, object]:
     """The options other than the flags of single settings."""
     recipes = " or ".join(f"{name} ({recipe.about})" for name, recipe in trainer.recipes.items())
-    part = f"Train on this part of the split alone; its weights go to {folder}-{trainer.part.upper()}."
-    dev = f"Split of the same family that chooses the best checkpoint; {_NONE if trainer.dev else _LAST}"
+    part = (
+        f"Train on this part of the split alone; its weights go to {folder}-{trainer.part.upper()}."
+    )
+    dev = (
+        "Split of the same family that chooses the best checkpoint; "
+        f"{_NONE if trainer.dev else _LAST}"
+    )
     by_set = {name: parameter.default for name, parameter in settings.items() if name != "seed"}
-    example = next((name for name, default in by_set.items() if type(default) in (int, float)), "NAME")
-    change = f"Change a setting, such as {example}=3; the settings are {', '.join(by_set)}. Repeatable."
+    example = next(
+        (name for name, default in by_set.items() if type(default) in (int, float)), "NAME"
+    )
+    change = (
+        f"Change a setting, such as {example}=3; the settings are {', '.join(by_set)}. Repeatable."
+    )
     rows: list[tuple[object, str, Any, str, object, tuple[str, ...]]] = [
         (recipes, "recipe", str, f"{recipes}.", next(iter(trainer.recipes), ""), ()),
         (trainer.part, trainer.part, str, part, "", ()),
         (trainer.dev is not None, "dev", str, dev, trainer.dev, ()),
-        (trainer.takes_experiment, "experiment", str, "Take this experiment's passages.", "", ("--experiment", "-e")),
+        (
+            trainer.takes_experiment,
+            "experiment",
+            str,
+            "Take this experiment's passages.",
+            "",
+            ("--experiment", "-e"),
+        ),
         (True, "benchmark", str, "Benchmark to train on.", trainer.benchmark, ()),
         (True, "split", str, "Split to train on.", trainer.split, ()),
-        (trainer.corpus is not None, "corpus", str, _CORPUS if trainer.corpus else _TEXTS, trainer.corpus, ()),
+        (
+            trainer.corpus is not None,
+            "corpus",
+            str,
+            _CORPUS if trainer.corpus else _TEXTS,
+            trainer.corpus,
+            (),
+        ),
         (True, "folder", Path, "Folder for the weights and their manifest.", folder, ("--to",)),
         ("seed" in settings, "seed", int | None, _SEED, None, ()),
         (by_set, "settings", list[str] | None, change, None, ("--set",)),
     ]
     used = (row[1:] for row in rows if row[0])
-    return {name: (Annotated[kind, Option(*flags, help=text)], default) for name, kind, text, default, flags in used}
+    return {
+        name: (Annotated[kind, Option(*flags, help=text)], default)
+        for name, kind, text, default, flags in used
+    }
 
 
 def _flag(parameter: Parameter) -> object:

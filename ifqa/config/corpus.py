@@ -1,4 +1,7 @@
-"""Reads and checks corpus files, indexes/NAME.toml, and writes those of `--docs`. Passages and indexes are in indexes/NAME/."""
+"""Reads and checks corpus files, indexes/NAME.toml, and writes those of `--docs`.
+
+Passages and indexes are in indexes/NAME/.
+"""
 
 import hashlib
 import json
@@ -18,14 +21,24 @@ from ifqa.corpus.languages import Language
 from ifqa.corpus.sources import SourceSection
 from ifqa.errors import ConfigError, unknown_name
 from ifqa.plugins import Plugins
-from ifqa.settings import Natural, StrictModel, check_settings, check_shape, coerce_floats, parse_section
+from ifqa.settings import (
+    Natural,
+    StrictModel,
+    check_settings,
+    check_shape,
+    coerce_floats,
+    parse_section,
+)
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import atomic_write, read_toml, write_bytes
 from ifqa.storage.resources import check_name, find_resource, list_resources
 from ifqa.workers.pool import Engine
 
-_ABOUT = """# The documents of a folder, as a corpus. `ifqa ask --docs` wrote this file; later runs keep your changes.
-# Settings of [[passages.sources]], with their defaults: words = 100, overlap = 0, include = [], exclude = [], columns = [],
+_ABOUT = """\
+# The documents of a folder, as a corpus. `ifqa ask --docs` wrote this file; later runs keep your \
+changes.
+# Settings of [[passages.sources]], with their defaults: words = 100, overlap = 0, include = [], \
+exclude = [], columns = [],
 # max_mb = 50, ocr = false. What they mean: docs/own-documents.md.
 
 """
@@ -43,7 +56,10 @@ class CorpusFile(StrictModel):
 class PassagesSection(StrictModel):
     """[passages] of a corpus file."""
 
-    sources: Annotated[list[dict[str, object]], Field(min_length=1, description="at least one [[passages.sources]]")]
+    sources: Annotated[
+        list[dict[str, object]],
+        Field(min_length=1, description="at least one [[passages.sources]]"),
+    ]
     engine: Engine = "local"
     workers: Natural = 0
 
@@ -57,10 +73,13 @@ class IndexSettings(TypedDict):
 
 @dataclass(frozen=True)
 class CorpusConfig:
-    """A corpus: the sources of its passages, and its indexes. `ifqa.corpus.sources.open_source` checks the sources.
+    """A corpus: the sources of its passages, and its indexes.
 
-    `language` chooses Lucene's analyzer; if it is empty, that of most passages of a folder of documents, else English's.
-    `engine` ("local", "ray") and `workers` (0: one per core) choose where, and in how many processes, passages are built.
+    `ifqa.corpus.sources.open_source` checks the sources.
+
+    `language` chooses Lucene's analyzer; if it is empty, that of most passages of a folder of
+    documents, else English's. `engine` ("local", "ray") and `workers` (0: one per core) choose
+    where, and in how many processes, passages are built.
     """
 
     name: str
@@ -83,10 +102,15 @@ def build_settings(section: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in section.items() if key != "retriever"}
 
 
-def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, **changes: object) -> CorpusConfig:
-    """Load and check `indexes/NAME.toml`. `changes` replace settings of its [passages], unless they are None.
+def load_corpus(
+    name: str, root: Path = Path(), plugins: Plugins | None = None, **changes: object
+) -> CorpusConfig:
+    """Load and check `indexes/NAME.toml`.
 
-    Raises ConfigError if the file does not exist, or a key is unknown, missing or of the wrong type.
+    `changes` replace settings of its [passages], unless they are None.
+
+    Raises ConfigError if the file does not exist, or a key is unknown, missing or of the wrong
+    type.
     """
     if not isinstance(name, str):
         raise ConfigError(f"corpus {name!r}: wanted a name, such as 'sample'")
@@ -97,39 +121,57 @@ def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, 
     file = parse_section(CorpusFile, read_toml(path), where)
     passages = parse_section(PassagesSection, file.passages, f"{where}: [passages]")
     changes = {key: value for key, value in changes.items() if value is not None}
-    passages = parse_section(PassagesSection, passages.model_dump() | changes, f"--{' --'.join(changes)}")
+    passages = parse_section(
+        PassagesSection, passages.model_dump() | changes, f"--{' --'.join(changes)}"
+    )
     plugins = plugins or Plugins(root)
     for index, section in file.index.items():
         at = f"{where}: [index.{check_name(index, 'index')}]"
         if index == "passages":
-            raise ConfigError(f"{at}: 'passages' is the folder of the passages; give the index another name")
+            raise ConfigError(
+                f"{at}: 'passages' is the folder of the passages; give the index another name"
+            )
         if "retriever" not in section:
             raise ConfigError(f"{at}: key 'retriever' is missing; wanted a retriever with an index")
         plugin = plugins.indexed_retriever(section["retriever"])
         settings = build_settings(section)
-        check_settings("build setting", plugin.build, settings, ["passages", "folder"], at, ["retriever"])
+        check_settings(
+            "build setting", plugin.build, settings, ["passages", "folder"], at, ["retriever"]
+        )
         section |= coerce_floats(plugin.build, settings)
-    indexes = {name: check_shape(IndexSettings, section, where) for name, section in file.index.items()}
+    indexes = {
+        name: check_shape(IndexSettings, section, where) for name, section in file.index.items()
+    }
     build = (tuple(passages.sources), indexes, passages.engine, passages.workers)
     return CorpusConfig(name, *build, root, file.about, file.language, plugins)
 
 
 def ensure_docs_corpus(
-    path: str | Path, experiment: Experiment, include: Sequence[str] = (), exclude: Sequence[str] = (),
+    path: str | Path,
+    experiment: Experiment,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     ocr: bool = False,
-) -> str:  # fmt: skip
-    """The name of the corpus of a folder or file of documents, for an experiment's retriever; writes its file if needed.
+) -> str:
+    """The name of the corpus of a folder or file of documents, for an experiment's retriever.
 
-    The name ends with a hash of the absolute path, the patterns and `ocr`. A missing `indexes/NAME.toml` is written, with the
-    indexes that the experiment searches; missing indexes are appended to an existing file. Nothing is written to the folder of
-    documents. `include`, `exclude` and `ocr` are settings of the source. Raises MissingInput if the path does not exist,
+    Writes its file if needed.
+
+    The name ends with a hash of the absolute path, the patterns and `ocr`. A missing
+    `indexes/NAME.toml` is written, with the indexes that the experiment searches; missing indexes
+    are appended to an existing file. Nothing is written to the folder of documents. `include`,
+    `exclude` and `ocr` are settings of the source. Raises MissingInput if the path does not exist,
     ConfigError if the experiment searches no index, or if patterns come with a single file.
     """
     if not experiment.indexes:
-        raise ConfigError(f"--docs: experiment {experiment.name} searches no index; name another: -e sample")
+        raise ConfigError(
+            f"--docs: experiment {experiment.name} searches no index; name another: -e sample"
+        )
     documents = require_documents(path).resolve()
     if documents.is_file() and (include or exclude):
-        raise ConfigError(f"--include and --exclude choose files of a folder, and {path} is a file; remove them")
+        raise ConfigError(
+            f"--include and --exclude choose files of a folder, and {path} is a file; remove them"
+        )
     patterns = [sorted(include), sorted(exclude)] if include or exclude else []
     identity = json.dumps([str(documents), *patterns, *(["ocr"] if ocr else [])])
     slug = re.sub(r"[^a-z0-9]+", "-", documents.name.lower()).strip("-")[:40]
@@ -139,7 +181,9 @@ def ensure_docs_corpus(
     with lock(file.with_suffix(""), wait=True):
         if not file.exists():
             source: dict[str, object] = {"format": "documents", "path": str(documents)}
-            source |= ({"include": list(include)} if include else {}) | ({"exclude": list(exclude)} if exclude else {})
+            source |= ({"include": list(include)} if include else {}) | (
+                {"exclude": list(exclude)} if exclude else {}
+            )
             source |= {"ocr": True} if ocr else {}
             about = tomli_w.dumps({"about": f"Documents of {documents}."})
             _append_sections(file, f"{_ABOUT}{about}\n[[passages.sources]]\n", source)
@@ -153,4 +197,7 @@ def ensure_docs_corpus(
 def _append_sections(file: Path, text: str, sections: Mapping[str, object]) -> None:
     before = file.read_bytes() if file.exists() else b""
     with atomic_write(file) as handle:
-        write_bytes(handle, before + text.encode() + tomli_w.dumps(sections, multiline_strings=False).encode())
+        write_bytes(
+            handle,
+            before + text.encode() + tomli_w.dumps(sections, multiline_strings=False).encode(),
+        )

@@ -1,4 +1,6 @@
-"""Expected scores of an experiment (published or measured), and the verdict on a score: OK, near or off."""
+"""Expected scores of an experiment (published or measured), and the verdict on a score: OK, near or
+off.
+"""
 
 from dataclasses import asdict, dataclass
 
@@ -18,10 +20,11 @@ OTHER_SET = "another test set"
 class Expected:
     """An expected score in percent. A score within the tolerance is OK.
 
-    `measure` is a name such as "EM" or "gold_any@20"; for a part of the questions, "numeric.EM" or "gold_read.EM". A part is a
-    subset of the benchmark, "gold_read", or, for a benchmark with groups, a group or "macro". `retired` names the language model
-    of a published score if the model is no longer available, and `other_set` its test set if that is not the split; there is then
-    no verdict.
+    `measure` is a name such as "EM" or "gold_any@20"; for a part of the questions, "numeric.EM" or
+    "gold_read.EM". A part is a subset of the benchmark, "gold_read", or, for a benchmark with
+    groups, a group or "macro". `retired` names the language model of a published score if the model
+    is no longer available, and `other_set` its test set if that is not the split; there is then no
+    verdict.
     """
 
     measure: str
@@ -33,15 +36,19 @@ class Expected:
 
     @property
     def differs(self) -> str:
-        """The retired model and the other test set, which leave it without a verdict; else empty."""
+        """The retired model and the other test set, which leave it without a verdict.
+
+        Else empty.
+        """
         return ", ".join(filter(None, (self.retired, self.other_set)))
 
 
 def parse_expected(value: object, where: str, scheme: ScoringScheme) -> tuple[Expected, ...]:
-    """Parse an experiment's [expected]: a section for each measure, or an array of sections (`[[expected.EM]]`).
+    """Parse an experiment's [expected]: a section for each measure, or an array of sections
+    (`[[expected.EM]]`).
 
-    Groups are known only from the questions, so in a benchmark with groups a part may have any name. Raises ConfigError
-    with a message that starts with `where`.
+    Groups are known only from the questions, so in a benchmark with groups a part may have any
+    name. Raises ConfigError with a message that starts with `where`.
     """
     if not isinstance(value, dict):
         raise ConfigError(f"{where}: [expected] wants a section for each measure, found {value!r}")
@@ -64,7 +71,11 @@ def expected_sections(expected: tuple[Expected, ...]) -> dict[str, list[dict[str
     """The sections of [expected], which `parse_expected` reads back unchanged."""
     sections: dict[str, list[dict[str, object]]] = {}
     for score in expected:
-        row = {key: value for key, value in asdict(score).items() if key != "measure" and value not in ("", 0.0)}
+        row = {
+            key: value
+            for key, value in asdict(score).items()
+            if key != "measure" and value not in ("", 0.0)
+        }
         sections.setdefault(score.measure, []).append({"value": score.value, **row})
     return sections
 
@@ -77,7 +88,10 @@ def find_score(scores: ScoresJson, measure: str) -> ScoreInterval | None:
 
 
 def part_scores(scores: ScoresJson, part: str) -> ScoresJson | SubsetScores | MacroScores | None:
-    """The scores of a subset, a group or "macro"; all scores if `part` is empty; None if the part is absent."""
+    """The scores of a subset, a group or "macro"; all scores if `part` is empty.
+
+    None if the part is absent.
+    """
     if not part:
         return scores
     if part in scores["subsets"]:
@@ -86,13 +100,17 @@ def part_scores(scores: ScoresJson, part: str) -> ScoresJson | SubsetScores | Ma
 
 
 def verdict(scores: ScoresJson, expected: Expected) -> str:
-    """OK within the tolerance; near if the 95% interval contains the expected value; else off; or why there is none."""
+    """OK within the tolerance; near if the 95% interval contains the expected value; else off.
+
+    Or why there is none.
+    """
     score = find_score(scores, expected.measure)
     if expected.differs:
         return RETIRED if expected.retired else OTHER_SET
     if score is None:
         return OFF
-    if abs(round(score["value"], 2) - expected.value) <= expected.tolerance:  # published scores are rounded
+    # Published scores are rounded
+    if abs(round(score["value"], 2) - expected.value) <= expected.tolerance:
         return OK
     in_interval = "low" in score and score["low"] <= expected.value <= score["high"]
     return NEAR if in_interval else OFF

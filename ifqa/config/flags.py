@@ -1,9 +1,12 @@
-"""The flags that change an experiment, on the command line and as arguments of the Python functions."""
+"""The flags that change an experiment, on the command line and as arguments of the Python
+functions.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypedDict, get_args, get_type_hints
 
-Commands = Literal["retrieve", "read", "score", "ask"]  # "read": also run, probe and check; "ask": also serve and mcp
+# "read": also run, probe and check; "ask": also serve and mcp
+Commands = Literal["retrieve", "read", "score", "ask"]
 _READ: tuple[Commands, ...] = ("read", "score", "ask")
 _PAID: tuple[Commands, ...] = ("retrieve", "read", "ask")
 _STAGES: tuple[Commands, ...] = ("retrieve", "read", "score")
@@ -27,17 +30,35 @@ class Changes(TypedDict, total=False):
     reader: Annotated[str, Flag("reader", "Reader: a name, my_module:Class, or none.", _READ)]
     passages: Annotated[int, Flag("reader.passages", "Passages to read for each question.", _READ)]
     corpus: Annotated[str, Flag("corpus", "Corpus to search instead.", ("ask",))]
-    checkpoint: Annotated[str, Flag("reader.checkpoint", "The reader's weights: a folder or a hub model.", _READ)]
-    prompt: Annotated[str, Flag("reader.prompt", "Prompt of the reader 'llm': a file prompts/NAME.toml.", _READ)]
+    checkpoint: Annotated[
+        str, Flag("reader.checkpoint", "The reader's weights: a folder or a hub model.", _READ)
+    ]
+    prompt: Annotated[
+        str, Flag("reader.prompt", "Prompt of the reader 'llm': a file prompts/NAME.toml.", _READ)
+    ]
     model: Annotated[str, Flag("llm.model", "Language model to use.")]
-    max_tokens: Annotated[int, Flag("llm.max_tokens", "Most tokens of a model's answer.", minimum=1)]
-    thinking: Annotated[str, Flag("llm.thinking", "How much the model thinks: off, low, medium or high.")]
-    max_cost: Annotated[float, Flag("llm.max_cost", "US dollars this run may cost; 0: no cap.", _PAID, 0)]
-    max_total_tokens: Annotated[int, Flag("llm.max_total_tokens", "Tokens this run may use; 0: no cap.", _PAID, 0)]
-    retry_failed: Annotated[bool, Flag("llm.retry_failed", "Ask again where a stored failure stands.", _PAID)]
-    limit: Annotated[int, Flag("limit", "Ask only the first N questions; scores are marked PARTIAL.", _STAGES)]
+    max_tokens: Annotated[
+        int, Flag("llm.max_tokens", "Most tokens of a model's answer.", minimum=1)
+    ]
+    thinking: Annotated[
+        str, Flag("llm.thinking", "How much the model thinks: off, low, medium or high.")
+    ]
+    max_cost: Annotated[
+        float, Flag("llm.max_cost", "US dollars this run may cost; 0: no cap.", _PAID, 0)
+    ]
+    max_total_tokens: Annotated[
+        int, Flag("llm.max_total_tokens", "Tokens this run may use; 0: no cap.", _PAID, 0)
+    ]
+    retry_failed: Annotated[
+        bool, Flag("llm.retry_failed", "Ask again where a stored failure stands.", _PAID)
+    ]
+    limit: Annotated[
+        int, Flag("limit", "Ask only the first N questions; scores are marked PARTIAL.", _STAGES)
+    ]
 
 
-_TYPES = {name: get_args(hint) for name, hint in get_type_hints(Changes, include_extras=True).items()}
+_TYPES = {
+    name: get_args(hint) for name, hint in get_type_hints(Changes, include_extras=True).items()
+}
 FLAGS: dict[str, Flag] = {name: flag for name, (_, flag) in _TYPES.items()}
 TYPES: dict[str, type] = {name: kind for name, (kind, _) in _TYPES.items()}

@@ -1,4 +1,6 @@
-"""Variants: experiments changed by flags, in folders such as `experiments/NAME+k=5/` with all settings in `experiment.toml`."""
+"""Variants: experiments changed by flags, in folders such as `experiments/NAME+k=5/` with all
+settings in `experiment.toml`.
+"""
 
 import hashlib
 import json
@@ -18,32 +20,44 @@ _LONGEST = 200  # bytes of a folder's name
 
 
 def override(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
-    """The experiment with changes, under a name that lists them, or itself if nothing changes. ConfigError for a wrong change.
+    """The experiment with changes, under a name that lists them, or itself if nothing changes.
 
-    Keys of `changes` are "k" (passages retrieved), "retriever" and "reader" (plugin names; "none" for no reader), "limit" (first
-    N questions), or "section.setting" such as "retriever.k1", "reader.passages" or "llm.model".
+    ConfigError for a wrong change.
 
-    Settings in the language model's `runtime_only`, such as its cap, do not change the name, because the answers stay the same. A
-    local model runs in this process, unless the experiment or a change names a server or another plugin.
+    Keys of `changes` are "k" (passages retrieved), "retriever" and "reader" (plugin names; "none"
+    for no reader), "limit" (first N questions), or "section.setting" such as "retriever.k1",
+    "reader.passages" or "llm.model".
 
-    A variant has no expected scores, except those of retired models if only the language model changes. It is listed in
-    the experiment's table of results, unless its split differs.
+    Settings in the language model's `runtime_only`, such as its cap, do not change the name,
+    because the answers stay the same. A local model runs in this process, unless the experiment or
+    a change names a server or another plugin.
+
+    A variant has no expected scores, except those of retired models if only the language model
+    changes. It is listed in the experiment's table of results, unless its split differs.
     """
     if "k" in changes and "retriever.k" in changes:
-        raise ConfigError(f"k is given twice: --k {changes['k']} and retriever.k={changes['retriever.k']}")
+        raise ConfigError(
+            f"k is given twice: --k {changes['k']} and retriever.k={changes['retriever.k']}"
+        )
     changed = _apply_changes(experiment, changes)
     if changed == experiment:
         return experiment
     llm_keys = [key for key in changes if key.partition(".")[0] == "llm"]
     if llm_keys and not changed.asks_llm("retriever") and not changed.asks_llm("reader"):
-        plugins = " and ".join(repr(section["name"]) for section in (changed.retriever, changed.reader) if section)
-        raise ConfigError(f"{min(llm_keys)} is for a language model, which {plugins} cannot use; add --reader llm")
+        plugins = " and ".join(
+            repr(section["name"]) for section in (changed.retriever, changed.reader) if section
+        )
+        raise ConfigError(
+            f"{min(llm_keys)} is for a language model, which {plugins} cannot use; add --reader llm"
+        )
     runtime_only = changed.plugins.llm(changed.llm["name"]).runtime_only if changed.llm else ()
     naming = sorted(changes.keys() - {f"llm.{key}" for key in runtime_only})
     effective = [key for key in naming if _is_effective(experiment, changes, key, changed)]
     if not effective:
         return changed
-    name = experiment.name + "".join(f"+{key}={_folder_part(key, changes[key])}" for key in effective)
+    name = experiment.name + "".join(
+        f"+{key}={_folder_part(key, changes[key])}" for key in effective
+    )
     if len(name.encode()) > _LONGEST:
         mend = "write them into a file experiments/NAME.toml"
         raise ConfigError(f"the name of so many changes is too long ({name[:60]}…); {mend}")
@@ -53,18 +67,28 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     return replace(changed, name=name, expected=expected, table=heading)
 
 
-def _is_effective(experiment: Experiment, changes: Mapping[str, object], key: str, changed: Experiment) -> bool:
+def _is_effective(
+    experiment: Experiment, changes: Mapping[str, object], key: str, changed: Experiment
+) -> bool:
     """Whether the experiment would differ without this change."""
     try:
-        return _apply_changes(experiment, {other: changes[other] for other in changes if other != key}) != changed
+        return (
+            _apply_changes(experiment, {other: changes[other] for other in changes if other != key})
+            != changed
+        )
     except IfqaError:  # the other changes are invalid without it
         return True
 
 
 def _apply_changes(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
     sections = as_sections(experiment)
-    for key, value in sorted(changes.items(), key=lambda change: (change[0] != "llm.name", change[0])):  # names first
-        section_name, _, setting = {"k": "retriever.k", "llm": "llm.name"}.get(key, key).partition(".")
+    # Names first
+    for key, value in sorted(
+        changes.items(), key=lambda change: (change[0] != "llm.name", change[0])
+    ):
+        section_name, _, setting = {"k": "retriever.k", "llm": "llm.name"}.get(key, key).partition(
+            "."
+        )
         section = sections.get(section_name)
         if section_name == "llm" and setting:
             if setting == "name" and section and section.get("name") != value:
@@ -72,30 +96,63 @@ def _apply_changes(experiment: Experiment, changes: Mapping[str, object]) -> Exp
             sections["llm"] = {**(section or {}), setting: value}
         elif section_name in ("retriever", "reader") and setting and setting != "name":
             if section is None:
-                raise ConfigError(f"experiment {experiment.name} has no [{section_name}] whose {setting} could change")
+                raise ConfigError(
+                    f"experiment {experiment.name} has no [{section_name}] "
+                    f"whose {setting} could change"
+                )
             sections[section_name] = {**section, setting: value}
-            if setting == "k" and "parts" in section and isinstance(value, int) and value > section["k"]:
+            if (
+                setting == "k"
+                and "parts" in section
+                and isinstance(value, int)
+                and value > section["k"]
+            ):
                 sections[section_name]["parts"] = _deepen(section["parts"], value)
         elif (key, value) == ("reader", NO_READER):
             sections.pop("reader", None)
-        elif key in ("retriever", "reader"):  # keeps only k and passages of the old plugin's settings
+        elif key in ("retriever", "reader"):
+            # keeps only k and passages of the old plugin's settings
             if section is None or section["name"] != value:
-                counts = {count: section[count] for count in ("k", "passages") if section and section.get(count)}
+                counts = {
+                    count: section[count]
+                    for count in ("k", "passages")
+                    if section and section.get(count)
+                }
                 sections[section_name] = {"name": value} | counts
         elif key == "limit" and value == 0:
             raise ConfigError("--limit must be a whole number from 1, found 0")
         elif key in ("limit", "seed", "split", "corpus"):
             sections[key] = value
         else:
-            known = "k limit seed split corpus retriever reader llm retriever.… reader.… llm.…".split()
+            known = (
+                "k limit seed split corpus retriever reader llm retriever.… reader.… llm.…".split()
+            )
             raise unknown_name("setting", key, known)
     llm = sections.get("llm", {})
-    names_server = llm.get("name", "openai") != "openai" or llm.get("base_url") or {"llm", "llm.name"} & changes.keys()
-    if "llm.model" in changes and not names_server and is_local_model(str(llm["model"]), experiment.root):
-        settings = {key.removeprefix("llm."): value for key, value in changes.items() if key.startswith("llm.")}
+    names_server = (
+        llm.get("name", "openai") != "openai"
+        or llm.get("base_url")
+        or {"llm", "llm.name"} & changes.keys()
+    )
+    if (
+        "llm.model" in changes
+        and not names_server
+        and is_local_model(str(llm["model"]), experiment.root)
+    ):
+        settings = {
+            key.removeprefix("llm."): value
+            for key, value in changes.items()
+            if key.startswith("llm.")
+        }
         sections["llm"] = {"name": local_llm(str(llm["model"]), experiment.root), **settings}
-    if sections.get("reader") and not sections["reader"].get("passages") and "reader.passages" not in changes:
-        sections["reader"] = {key: value for key, value in sections["reader"].items() if key != "passages"}
+    if (
+        sections.get("reader")
+        and not sections["reader"].get("passages")
+        and "reader.passages" not in changes
+    ):
+        sections["reader"] = {
+            key: value for key, value in sections["reader"].items() if key != "passages"
+        }
     where = f"experiment {experiment.name}"
     return parse_experiment(experiment.name, sections, where, experiment.root, experiment.plugins)
 
@@ -103,17 +160,24 @@ def _apply_changes(experiment: Experiment, changes: Mapping[str, object]) -> Exp
 def _deepen(parts: Sequence[Mapping[str, Any]], k: int) -> list[dict[str, Any]]:
     """The parts of a retriever, each with at least `k` passages."""
     inner = ({"parts": _deepen(part["parts"], k)} if "parts" in part else {} for part in parts)
-    return [{**part, "k": max(part["k"], k), **more} for part, more in zip(parts, inner, strict=True)]
+    return [
+        {**part, "k": max(part["k"], k), **more} for part, more in zip(parts, inner, strict=True)
+    ]
 
 
 def write_resolved(experiment: Experiment) -> None:
-    """Write a variant's `experiment.toml`, unless it is up to date; without `retry_failed`, which is for one run."""
+    """Write a variant's `experiment.toml`, unless it is up to date.
+
+    Without `retry_failed`, which is for one run.
+    """
     import tomli_w
 
     path = experiment.folder / "experiment.toml"
     sections = as_sections(experiment)
     if "llm" in sections:
-        sections["llm"] = {key: value for key, value in sections["llm"].items() if key != "retry_failed"}
+        sections["llm"] = {
+            key: value for key, value in sections["llm"].items() if key != "retry_failed"
+        }
     text = tomli_w.dumps(sections)
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         with atomic_write(path) as handle:
@@ -122,14 +186,23 @@ def write_resolved(experiment: Experiment) -> None:
 
 def as_sections(experiment: Experiment) -> dict[str, Any]:
     """The experiment as sections, which `parse_experiment` reads back unchanged."""
-    keys = "about table benchmark split corpus seed limit retriever reader llm questions measures".split()
-    sections = {key: getattr(experiment, key) for key in keys} | {"expected": expected_sections(experiment.expected)}
-    sections = {key: list(value) if isinstance(value, tuple) else value for key, value in sections.items()}
+    keys = (
+        "about table benchmark split corpus seed limit retriever reader llm questions measures"
+    ).split()
+    sections = {key: getattr(experiment, key) for key in keys} | {
+        "expected": expected_sections(experiment.expected)
+    }
+    sections = {
+        key: list(value) if isinstance(value, tuple) else value for key, value in sections.items()
+    }
     return {key: value for key, value in sections.items() if value or key == "seed"}
 
 
 def _folder_part(key: str, value: object) -> str:
-    """A value as part of a folder's name on any file system; with a hash if characters were replaced or cut off."""
+    """A value as part of a folder's name on any file system.
+
+    With a hash if characters were replaced or cut off.
+    """
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     if key in ("retriever", "reader"):  # "my_module:Class"; no plugin of ifqa has a dot in its name
         text = text.replace(":", ".")

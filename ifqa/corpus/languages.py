@@ -12,12 +12,41 @@ if TYPE_CHECKING:
 #: ISO 639-1 codes of the languages, besides English, that Lucene analyses here.
 Language = Literal["de", "es", "fr", "it", "ja", "nl", "no", "pt", "ru", "sv", "zh"]
 ENGLISH = "en"
-_OTHERS = {"ar": "Arabic", "cs": "Czech", "el": "Greek", "fi": "Finnish", "he": "Hebrew", "hi": "Hindi", "hu": "Hungarian",
-           "ko": "Korean", "pl": "Polish", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "vi": "Vietnamese"}  # fmt: skip
-NAMES = {"de": "German", "en": "English", "es": "Spanish", "fr": "French", "it": "Italian", "ja": "Japanese", "nl": "Dutch",
-         "no": "Norwegian", "pt": "Portuguese", "ru": "Russian", "sv": "Swedish", "zh": "Chinese", **_OTHERS}  # fmt: skip
-_CERTAIN = 0.5  # below this probability a text counts as English: a lone name could be of any language
-_ENGLISH_START = re.compile(r"\W*(?:if|what|who|whom|whose|which|when|where|why|how|the|suppose)\b", re.IGNORECASE)
+_OTHERS = {
+    "ar": "Arabic",
+    "cs": "Czech",
+    "el": "Greek",
+    "fi": "Finnish",
+    "he": "Hebrew",
+    "hi": "Hindi",
+    "hu": "Hungarian",
+    "ko": "Korean",
+    "pl": "Polish",
+    "th": "Thai",
+    "tr": "Turkish",
+    "uk": "Ukrainian",
+    "vi": "Vietnamese",
+}
+NAMES = {
+    "de": "German",
+    "en": "English",
+    "es": "Spanish",
+    "fr": "French",
+    "it": "Italian",
+    "ja": "Japanese",
+    "nl": "Dutch",
+    "no": "Norwegian",
+    "pt": "Portuguese",
+    "ru": "Russian",
+    "sv": "Swedish",
+    "zh": "Chinese",
+    **_OTHERS,
+}
+# Below this probability a text counts as English: a lone name could be of any language
+_CERTAIN = 0.5
+_ENGLISH_START = re.compile(
+    r"\W*(?:if|what|who|whom|whose|which|when|where|why|how|the|suppose)\b", re.IGNORECASE
+)
 _LONGEST = 2000  # characters of a text that are looked at
 LANGUAGE_SAMPLE = 200  # passages of a corpus that are looked at
 
@@ -38,7 +67,10 @@ def majority_language(texts: Iterable[str]) -> Language | None:
     """The language of most of a corpus's texts, if Lucene analyses it; else None, for English."""
     counts = Counter(map(detect_language, texts))
     code, count = max(counts.items(), key=lambda pair: pair[1], default=(ENGLISH, 0))
-    return next((known for known in get_args(Language) if known == code and 2 * count > counts.total()), None)
+    return next(
+        (known for known in get_args(Language) if known == code and 2 * count > counts.total()),
+        None,
+    )
 
 
 @cache

@@ -13,7 +13,9 @@ _FEWEST_WORDS = 4  # a part with fewer, such as a heading, joins the next senten
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, each with the white space after it, so that joining them restores the text."""
+    """The sentences of a text, each with the white space after it, so that joining them restores
+    the text.
+    """
     parts = []
     start = 0
     for end in (*(match.end() for match in _END.finditer(text)), len(text)):

@@ -1,8 +1,9 @@
 """Writes the shards of a passages folder, and a log from which an interrupted build resumes.
 
-A block is the input of one shard. After each shard, `blocks.jsonl` gets a line with the block's number and input hash and the
-shard's hash and counts. A resumed build makes only the blocks without a line and those whose input hash differs, for example
-because a truncated input was downloaded again.
+A block is the input of one shard. After each shard, `blocks.jsonl` gets a line with the block's
+number and input hash and the shard's hash and counts. A resumed build makes only the blocks without
+a line and those whose input hash differs, for example because a truncated input was downloaded
+again.
 """
 
 import hashlib
@@ -28,7 +29,8 @@ from ifqa.storage.files import atomic_write, json_line, read_jsonl, sha256, writ
 
 LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
 _REPEATED = "the dump holds the page more than once; this copy is of an earlier revision"
-_NOT_LOGGED = {"shard", "start"}  # fields of a file's record that follow from the order of the lines
+# Fields of a file's record that follow from the order of the lines
+_NOT_LOGGED = {"shard", "start"}
 
 
 class _Block(StoredModel):
@@ -42,10 +44,13 @@ class _Block(StoredModel):
     left_out: dict[str, int]
     bad: list[dict[str, str]]
     files: list[FileRecord] = Field(default_factory=list)  # only for documents
-    revised: bool = False  # whether it has a file of its pages' revisions, while the folder is built
+    # Whether it has a file of its pages' revisions, while the folder is built
+    revised: bool = False
 
     def record(self) -> dict[str, object]:
-        record = self.model_dump(exclude={"files": {"__all__": _NOT_LOGGED}} if self.files else {"files"})
+        record = self.model_dump(
+            exclude={"files": {"__all__": _NOT_LOGGED}} if self.files else {"files"}
+        )
         if not self.revised:
             del record["revised"]
         return record
@@ -63,8 +68,12 @@ class CorpusWriter:
         self._sources: list[int] = []  # of each block
         self.reused = 0
 
-    def unfinished(self, units: Iterable[tuple[int, WorkUnit]], advance: Callable[[float], None]) -> Iterator[WorkUnit]:
-        """Number the units, each with its source, and yield those without a shard; `advance` gets the input bytes of the others.
+    def unfinished(
+        self, units: Iterable[tuple[int, WorkUnit]], advance: Callable[[float], None]
+    ) -> Iterator[WorkUnit]:
+        """Number the units, each with its source, and yield those without a shard.
+
+        `advance` gets the input bytes of the others.
 
         A shard whose passages all come from an earlier build is written at once.
         """
@@ -108,9 +117,14 @@ class CorpusWriter:
         self._blocks[number] = block
 
     def drop_repeated_pages(self) -> None:
-        """Leave out the earlier revisions of pages that a source holds more than once, and list them as bad pages."""
+        """Leave out the earlier revisions of pages that a source holds more than once, and list
+        them as bad pages.
+        """
         revised = [number for number in range(len(self._keys)) if self._blocks[number].revised]
-        shards = {number: (self._sources[number], self._revisions_path(number).read_bytes()) for number in revised}
+        shards = {
+            number: (self._sources[number], self._revisions_path(number).read_bytes())
+            for number in revised
+        }
         for number, copies in find_repeats(shards).items():
             block = self._blocks[number]
             path = shard_path(self.folder, number)
@@ -119,11 +133,13 @@ class CorpusWriter:
             passages = lines.count(b"\n")
             self._blocks[number] = block.model_copy(
                 update={
-                    "key": f"{block.key} without repeated pages",  # a resumed build makes the block again
+                    # A resumed build makes the block again
+                    "key": f"{block.key} without repeated pages",
                     "pages": block.pages - len(copies),
                     "passages": passages,
                     "words": sum(
-                        len(parse_passage(line, str(path)).text.split()) for line in lines.splitlines(keepends=True)
+                        len(parse_passage(line, str(path)).text.split())
+                        for line in lines.splitlines(keepends=True)
                     ),
                     "bytes": len(lines),
                     "sha256": hashlib.sha256(lines).hexdigest(),
@@ -136,9 +152,15 @@ class CorpusWriter:
                     write_bytes(handle, lines)
 
     def finish(self) -> dict[str, Any]:
-        """Sort the log, list the bad pages, and remove files that belong to no block; returns the totals for the manifest."""
+        """Sort the log, list the bad pages, and remove files that belong to no block.
+
+        Returns the totals for the manifest.
+        """
         final = {"revised": False}  # the revisions are removed below
-        blocks = [self._blocks[number].model_copy(update=final | {"key": key}) for number, key in enumerate(self._keys)]
+        blocks = [
+            self._blocks[number].model_copy(update=final | {"key": key})
+            for number, key in enumerate(self._keys)
+        ]
         shards = {shard_path(self.folder, block.block) for block in blocks if block.passages}
         for path in set(self.folder.iterdir()) - shards - {self.folder / LOG, self.folder / INPUTS}:
             remove = shutil.rmtree if path.is_dir() else os.remove
@@ -146,7 +168,10 @@ class CorpusWriter:
         write_jsonl(self.folder / LOG, (block.record() for block in blocks))
         if bad := [page for block in blocks for page in block.bad]:
             write_jsonl(self.folder / BAD, bad)
-        counts = {name: sum(getattr(block, name) for block in blocks) for name in ("pages", "passages", "words")}
+        counts = {
+            name: sum(getattr(block, name) for block in blocks)
+            for name in ("pages", "passages", "words")
+        }
         left_out = dict(sum((Counter(block.left_out) for block in blocks), Counter()))
         return counts | {"shards": len(shards), "left_out": left_out, "bad": len(bad)}
 
@@ -183,6 +208,7 @@ def read_file_records(folder: Path) -> dict[str, FileRecord]:
 def _read_log(path: Path) -> Iterator[_Block]:
     """The logged blocks; malformed lines are ignored, so their blocks are built again."""
     for line in path.read_bytes().splitlines() if path.exists() else ():
-        # json and pydantic raise ValueError. json.loads is used because pydantic's parser refuses file names that are not UTF-8.
+        # json and pydantic raise ValueError. json.loads is used because pydantic's parser refuses
+        # file names that are not UTF-8.
         with suppress(ValueError):
             yield _Block.model_validate(json.loads(line), strict=False)

@@ -21,10 +21,12 @@ from ifqa.records import Passage, Question
 from ifqa.storage.files import cached_sha256
 from ifqa.storage.resources import find_resource
 
-VERSION = 3  # raise it when a unit yields other passages, so that older shards and corpora are not reused
+# Raise it when a unit yields other passages, so that older shards and corpora are not reused
+VERSION = 3
 PASSAGES = 20_000  # passages in a unit of a source that is split already
 _UNREADABLE = (".7z", ".zst", ".zip", ".rar")  # endings of archives
-_SMALL = 64_000_000  # bytes: a source of at most this size is hashed by every command, like a small artifact
+# bytes: a source of at most this size is hashed by every command, like a small artifact
+_SMALL = 64_000_000
 _SAMPLED = 12  # files of a source that are sampled
 
 #: Path, or key of a document -> bytes, time of change (ns) and SHA-256 at the last build.
@@ -35,7 +37,9 @@ QuestionLoader = Callable[[str, Sequence[str]], Sequence[Sequence[Question]]]
 
 @dataclass
 class SkippedPages:
-    """The skipped pages or files: their number by reason, and the id, title and reason of each bad one."""
+    """The skipped pages or files: their number by reason, and the id, title and reason of each bad
+    one.
+    """
 
     left_out: Counter[str] = field(default_factory=Counter)
     bad: list[dict[str, str]] = field(default_factory=list)
@@ -43,7 +47,9 @@ class SkippedPages:
     def leave_out(self, page_id: str, title: str, reason: str, kind: str = "") -> None:
         """Count and list a bad page, or a skipped file with its kind."""
         self.left_out[kind or "bad"] += 1
-        self.bad.append({"id": page_id, "title": title} | ({"kind": kind} if kind else {}) | {"reason": reason})
+        self.bad.append(
+            {"id": page_id, "title": title} | ({"kind": kind} if kind else {}) | {"reason": reason}
+        )
 
     def copy(self) -> "SkippedPages":
         return SkippedPages(Counter(self.left_out), list(self.bad))
@@ -51,7 +57,10 @@ class SkippedPages:
 
 @dataclass(frozen=True)
 class FileRecord:
-    """A document in a build: its fingerprint, and its passages; `reason` says why it was skipped, if so."""
+    """A document in a build: its fingerprint, and its passages.
+
+    `reason` says why it was skipped, if so.
+    """
 
     key: str  # a hash of its folder and of the source's settings, and its name
     bytes: int
@@ -80,7 +89,8 @@ class BuildReport:
 
     corpus: str
     left_out: Mapping[str, int]  # number of skipped pages and files, by reason
-    bad: Sequence[Mapping[str, str]]  # id, title and reason of each unreadable page, or of each skipped file
+    # id, title and reason of each unreadable page, or of each skipped file
+    bad: Sequence[Mapping[str, str]]
     listed: Path  # the file that lists them
     before: FileRecords  # the documents of the previous build
     after: FileRecords  # the documents of this build
@@ -106,7 +116,8 @@ class WorkUnit(ABC):
     where: str  # the file and the byte offset of the unit; opens error messages
     read: int  # bytes of input
     settings: Mapping[str, Any] = field(default_factory=dict)  # how its content becomes passages
-    tally: SkippedPages = field(default_factory=SkippedPages)  # pages skipped while the unit was read
+    # Pages skipped while the unit was read
+    tally: SkippedPages = field(default_factory=SkippedPages)
     number: int = 0  # of its shard
 
     def __str__(self) -> str:
@@ -131,7 +142,10 @@ class WorkUnit(ABC):
 
     @abstractmethod
     def make_shard(self) -> Shard:
-        """Make its passages; raises IfqaError if the input is damaged, unpacks to too much, or changed during the build."""
+        """Make its passages.
+
+        Raises IfqaError if the input is damaged, unpacks to too much, or changed during the build.
+        """
 
 
 def make_shard(unit: WorkUnit) -> Shard:
@@ -172,7 +186,10 @@ def text_to_hash(text_id: str, title: str, text: str) -> bytes:
 
 @dataclass
 class Source(ABC):
-    """A source of passages. Its constructor's arguments are the settings of a section [[passages.sources]]."""
+    """A source of passages.
+
+    Its constructor's arguments are the settings of a section [[passages.sources]].
+    """
 
     format: ClassVar[str]
     unit: ClassVar[str] = "page"  # the noun for its entries in messages
@@ -180,10 +197,15 @@ class Source(ABC):
     is_user_folder: ClassVar[bool] = False  # whether answers name it as the searched folder
 
     @classmethod
-    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionLoader) -> "Source":
+    def open(
+        cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionLoader
+    ) -> "Source":
         """Create the source from checked settings; relative paths start at `root`."""
         if "path" in settings and root != Path() and not Path(settings["path"]).is_absolute():
-            settings = {**settings, "path": str(find_resource(settings["path"], root) or root / settings["path"])}
+            settings = {
+                **settings,
+                "path": str(find_resource(settings["path"], root) or root / settings["path"]),
+            }
         return cls(**settings)
 
     @classmethod
@@ -193,7 +215,11 @@ class Source(ABC):
 
     def settings(self) -> dict[str, object]:
         """The settings with a default, and the format: a part of the fingerprint."""
-        names = (setting.name for setting in fields(self) if setting.init and setting.default is not MISSING)
+        names = (
+            setting.name
+            for setting in fields(self)
+            if setting.init and setting.default is not MISSING
+        )
         return {name: getattr(self, name) for name in names} | {"format": self.format}
 
     def check(self) -> None:
@@ -202,7 +228,10 @@ class Source(ABC):
 
     @abstractmethod
     def work_units(self, earlier: FileRecords | None = None) -> Iterator[WorkUnit]:
-        """The units of the source, in order; `earlier` has documents of the previous build, whose passages can be reused."""
+        """The units of the source, in order.
+
+        `earlier` has documents of the previous build, whose passages can be reused.
+        """
 
     def sample(self) -> Iterator[WorkUnit]:
         """Units from which the size of the whole source is estimated; by default the first."""
@@ -210,7 +239,10 @@ class Source(ABC):
 
     @abstractmethod
     def fingerprint(self, known: KnownFiles) -> dict[str, object]:
-        """The settings and the input's hashes, but not its place; `known` has hashes of an earlier build, for large files."""
+        """The settings and the input's hashes, but not its place.
+
+        `known` has hashes of an earlier build, for large files.
+        """
 
     def files(self) -> list[Path]:
         """Its files, in reading order; empty for documents, which may be many."""
@@ -237,8 +269,14 @@ class Source(ABC):
         """Why a build of this source yielded no passage."""
         if not build.left_out:
             return "check the sources in its file"
-        counts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(build.left_out.items()))
-        example = f"; for example {build.bad[0]['title']!r}: {build.bad[0]['reason']}" if build.bad else ""
+        counts = ", ".join(
+            f"{count:,} {reason}" for reason, count in sorted(build.left_out.items())
+        )
+        example = (
+            f"; for example {build.bad[0]['title']!r}: {build.bad[0]['reason']}"
+            if build.bad
+            else ""
+        )
         return f"pages left out: {counts}{example}"
 
 
@@ -246,13 +284,15 @@ class Source(ABC):
 class FileSource(Source):
     """A source of a few files, ordered by the numbers in their names: part 2 before part 10.
 
-    A pattern has `*`, `?` or `[...]`, or `**` for all subfolders; a file or folder of exactly that name takes precedence.
+    A pattern has `*`, `?` or `[...]`, or `**` for all subfolders; a file or folder of exactly that
+    name takes precedence.
     """
 
     path: str
 
     names: ClassVar[re.Pattern[str]]  # the files to read in a folder
-    wanted: ClassVar[str]  # for messages; begins with "no", as a folder without such files holds none
+    # For messages; begins with "no", as a folder without such files holds none
+    wanted: ClassVar[str]
 
     @abstractmethod
     def read_units(self, file: Path) -> Iterator[WorkUnit]:
@@ -264,12 +304,19 @@ class FileSource(Source):
     def sample(self) -> Iterator[WorkUnit]:
         """The first unit of each of about a dozen files."""
         step = max(1, len(self.files()) // _SAMPLED)
-        return chain.from_iterable(islice(self.read_units(file), 1) for file in self.files()[::step])
+        return chain.from_iterable(
+            islice(self.read_units(file), 1) for file in self.files()[::step]
+        )
 
     def fingerprint(self, known: KnownFiles) -> dict[str, object]:
-        """The settings, and the files' hashes. Only sources over 64 MB use `known`: hashing 20 GB takes a minute."""
+        """The settings, and the files' hashes.
+
+        Only sources over 64 MB use `known`: hashing 20 GB takes a minute.
+        """
         known = known if self.size() > _SMALL else {}
-        return self.settings() | {"files": [_describe_file(path, known)[2] for path in self.files()]}
+        return self.settings() | {
+            "files": [_describe_file(path, known)[2] for path in self.files()]
+        }
 
     def files(self) -> list[Path]:
         return self._files
@@ -292,12 +339,17 @@ class FileSource(Source):
                 raise MissingInput(f"passage source not found: {path} {where}; {fetch_hint(path)}")
             files = self.list_folder(existing) if existing.is_dir() else [existing]
         beside = sorted(Path(path).iterdir()) if not files and Path(path).is_dir() else []
-        if packed := next((file for file in [*files, *beside] if file.suffix.lower() in _UNREADABLE), None):
+        if packed := next(
+            (file for file in [*files, *beside] if file.suffix.lower() in _UNREADABLE), None
+        ):
             raise MissingInput(
-                f"{packed} is packed in a way that ifqa does not read; unpack it, and name the file inside"
+                f"{packed} is packed in a way that ifqa does not read; unpack it, and name "
+                "the file inside"
             )
         if not files:
-            raise MissingInput(f"passage source not found: {path} holds {self.wanted}; {fetch_hint(path)}")
+            raise MissingInput(
+                f"passage source not found: {path} holds {self.wanted}; {fetch_hint(path)}"
+            )
         return files
 
     def list_folder(self, folder: Path) -> list[Path]:
@@ -307,8 +359,12 @@ class FileSource(Source):
 
 def _glob_files(pattern: str) -> Iterator[Path]:
     top = Path(Path(pattern).anchor or ".")
-    if any("**" in part and part != "**" for part in Path(pattern).parts):  # a ValueError of pathlib up to Python 3.12
-        raise ConfigError(f"passage source {pattern!r} is not a pattern: wanted * in a name, or ** for all subfolders")
+    # A ValueError of pathlib up to Python 3.12
+    if any("**" in part and part != "**" for part in Path(pattern).parts):
+        raise ConfigError(
+            f"passage source {pattern!r} is not a pattern: wanted * in a "
+            "name, or ** for all subfolders"
+        )
     return top.glob(str(Path(pattern).relative_to(top)) if top.anchor else pattern)
 
 
@@ -324,7 +380,8 @@ def sort_files(candidates: Iterable[Path]) -> list[Path]:
 
 def walk_files(path: Path) -> Iterator[Path]:
     """The files of a folder and its subfolders, following links; each folder is read once."""
-    seen: set[tuple[int, int]] = set()  # two links to a parent folder make 2^40 paths before the system stops
+    # Two links to a parent folder make 2^40 paths before the system stops
+    seen: set[tuple[int, int]] = set()
     for folder, folders, names in os.walk(path, onerror=_raise_error, followlinks=True):
         stat = Path(folder).stat()
         if (stat.st_dev, stat.st_ino) in seen:
@@ -340,7 +397,10 @@ def _raise_error(error: OSError) -> None:
 
 
 def _describe_file(path: Path, known: KnownFiles) -> tuple[int, int, str]:
-    """Bytes, time of change (ns) and SHA-256 of a file; the hash comes from `known` if the other two are the same there."""
+    """Bytes, time of change (ns) and SHA-256 of a file.
+
+    The hash comes from `known` if the other two are the same there.
+    """
     stat = path.stat()
     earlier = known.get(str(path))
     if earlier and earlier[:2] == [stat.st_size, stat.st_mtime_ns]:

@@ -2,10 +2,11 @@
 
 It is a JSON list, or JSON lines, with an entry per question and its passages, best first:
 
-    {"question": "…", "answers": ["…"], "ctxs": [{"id": "wiki:7", "title": "…", "text": "…", "score": "82.3",
-                                                 "has_answer": true}]}
+    {"question": "…", "answers": ["…"], "ctxs": [{"id": "wiki:7", "title": "…", "text": "…",
+                                                 "score": "82.3", "has_answer": true}]}
 
-A list is read as a whole: 8,757 questions with 100 passages each take 600 MB. JSON lines are read one by one.
+A list is read as a whole: 8,757 questions with 100 passages each take 600 MB. JSON lines are read
+one by one.
 """
 
 import codecs
@@ -37,40 +38,62 @@ _PICKLE_NAME = re.compile(r".*\.(pkl|pickle)(\.(gz|xz|bz2))?", re.IGNORECASE | r
 
 
 def read_ctxs(path: Path) -> Iterator[tuple[Question, list[tuple[Passage, float]]]]:
-    """Each entry's question, and its passages with scores, best first; errors name the entry by its number, from 1.
+    """Each entry's question, and its passages with scores, best first.
 
-    The question has the file's "id" (or "") and its non-blank "answers". Passages are sorted by score as in FiD
-    (src/data.py:64-68), but numerically, since DPR writes scores as text; ties keep the file's order. If any passage of an entry
-    lacks a score, the entry's passages get the scores 1, 1/2, 1/3, … in the file's order.
+    Errors name the entry by its number, from 1.
 
-    White space in passage ids becomes "_". A passage without an id, or with the id of an earlier passage whose content differs,
-    gets the id `ctx/` and 12 hex digits of the SHA-1 of its title and text. An entry's duplicates are merged at their best score.
+    The question has the file's "id" (or "") and its non-blank "answers". Passages are sorted by
+    score as in FiD (src/data.py:64-68), but numerically, since DPR writes scores as text; ties keep
+    the file's order. If any passage of an entry lacks a score, the entry's passages get the scores
+    1, 1/2, 1/3, … in the file's order.
+
+    White space in passage ids becomes "_". A passage without an id, or with the id of an earlier
+    passage whose content differs, gets the id `ctx/` and 12 hex digits of the SHA-1 of its title
+    and text. An entry's duplicates are merged at their best score.
     """
     refuse_pickle(path)
     contents: dict[str, str] = {}  # id -> hash of its passage
     for number, entry in enumerate(iter_entries(path), start=1):
         where = f"{path}: entry {number}"
-        question = Question(_parse_id(entry, where), text_field(entry, "question", where), _parse_answers(entry, where))
+        question = Question(
+            _parse_id(entry, where),
+            text_field(entry, "question", where),
+            _parse_answers(entry, where),
+        )
         yield question, _parse_ranking(typed_field(entry, "ctxs", list, where), contents, where)
 
 
 def write_ctxs(
-    path: Path, questions: Iterable[Question], rankings: Iterable[Sequence[Hit]], passages: Iterable[Sequence[Passage]]
+    path: Path,
+    questions: Iterable[Question],
+    rankings: Iterable[Sequence[Hit]],
+    passages: Iterable[Sequence[Passage]],
 ) -> int:
     """Write a JSON list with an entry for each question, atomically; return the number of entries.
 
-    `passages` has each ranking's passages, in its order. Scores are numbers, not text as in DPR: FiD does not parse text
-    (src/data.py:64-68) and would sort "9.5" before "82.3". "has_answer" is DPR's: whether the text has an answer (not the title).
+    `passages` has each ranking's passages, in its order. Scores are numbers, not text as in DPR:
+    FiD does not parse text (src/data.py:64-68) and would sort "9.5" before "82.3". "has_answer" is
+    DPR's: whether the text has an answer (not the title).
     """
     count = 0
     with atomic_write(path) as handle:
         for question, hits, hit_passages in zip(questions, rankings, passages, strict=True):
             ctxs = [
-                {"id": passage.id, "title": passage.title, "text": passage.text, "score": float(hit.score),
-                 "has_answer": has_answer(passage.text, question.answers)}
+                {
+                    "id": passage.id,
+                    "title": passage.title,
+                    "text": passage.text,
+                    "score": float(hit.score),
+                    "has_answer": has_answer(passage.text, question.answers),
+                }
                 for hit, passage in zip(hits, hit_passages, strict=True)
-            ]  # fmt: skip
-            entry = {"id": question.id, "question": question.text, "answers": list(question.answers), "ctxs": ctxs}
+            ]
+            entry = {
+                "id": question.id,
+                "question": question.text,
+                "answers": list(question.answers),
+                "ctxs": ctxs,
+            }
             line = json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogatepass")
             write_bytes(handle, (b",\n" if count else b"[\n") + line)
             count += 1
@@ -89,18 +112,22 @@ def is_json_list(path: Path) -> bool:
 
 
 def refuse_pickle(path: Path) -> None:
-    """Raise FormatError for a file with the name or first bytes of a pickle, such as DPR's and FiD's embeddings.
+    """Raise FormatError for a file with the name or first bytes of a pickle, such as DPR's and
+    FiD's embeddings.
 
     Loading a pickle, such as DPR's `wikipedia_passages_00`, would run the code in it.
     """
     if _PICKLE_NAME.fullmatch(path.name) or _PICKLE_MAGIC.match(_read_head(path)):
         raise FormatError(
-            f"{path} is a pickle; ifqa never loads pickles, because that runs the code in them; encode the passages again (ifqa "
+            f"{path} is a pickle; ifqa never loads pickles, because that runs the code in "
+            "them; encode the passages again (ifqa "
             "index CORPUS with a dense index of facebook/dpr-ctx_encoder-single-nq-base)"
         )
 
 
-def _parse_ranking(ctxs: list[object], contents: dict[str, str], where: str) -> list[tuple[Passage, float]]:
+def _parse_ranking(
+    ctxs: list[object], contents: dict[str, str], where: str
+) -> list[tuple[Passage, float]]:
     passages = []
     scores = []
     for number, ctx in enumerate(ctxs, start=1):
@@ -109,7 +136,9 @@ def _parse_ranking(ctxs: list[object], contents: dict[str, str], where: str) -> 
             raise FormatError(f"{place}: wanted an object, found {type(ctx).__name__}")
         if ctx.get("title") is None:
             ctx["title"] = ""
-        title, text = (unicode_text(typed_field(ctx, key, str, place), key, place) for key in ("title", "text"))
+        title, text = (
+            unicode_text(typed_field(ctx, key, str, place), key, place) for key in ("title", "text")
+        )
         content = hashlib.sha1(f"{title}\0{text}".encode(), usedforsecurity=False).hexdigest()
         identifier = _unique_id("_".join(_parse_id(ctx, place).split()), content, contents)
         passages.append(Passage(identifier, title, text))
@@ -124,7 +153,10 @@ def _parse_ranking(ctxs: list[object], contents: dict[str, str], where: str) -> 
 
 
 def _unique_id(identifier: str, content: str, contents: dict[str, str]) -> str:
-    """The passage's id, or one from its hash if it has none or another passage's; the id is added to `contents`."""
+    """The passage's id, or one from its hash if it has none or another passage's.
+
+    The id is added to `contents`.
+    """
     names = [identifier] if identifier else []
     names += [f"ctx/{content[:digits]}" for digits in (12, 40)]
     return next(name for name in names if contents.setdefault(name, content) == content)
@@ -133,7 +165,9 @@ def _unique_id(identifier: str, content: str, contents: dict[str, str]) -> str:
 def _parse_id(record: dict[str, object], where: str) -> str:
     name = record.get("id")
     if isinstance(name, bool) or not isinstance(name, str | int | None):
-        raise FormatError(f"{where}: 'id' must be text or a whole number, found {type(name).__name__}")
+        raise FormatError(
+            f"{where}: 'id' must be text or a whole number, found {type(name).__name__}"
+        )
     return "" if name is None else unicode_text(str(name), "id", where).strip()
 
 
@@ -151,18 +185,26 @@ def _parse_score(number: object, where: str) -> float | None:
         with suppress(ValueError, OverflowError):
             score = float(number)
     if not math.isfinite(score):
-        raise FormatError(f"{where}: 'score' must be a number, or text that is a number; found {repr(number)[:40]}")
+        raise FormatError(
+            f"{where}: 'score' must be a number, or text that is a number; "
+            f"found {repr(number)[:40]}"
+        )
     return score
 
 
 def iter_entries(path: Path) -> Iterator[dict[str, object]]:
-    """The objects of a JSON list or of JSON lines; an error names a list's entry by its number, from 1, or the line."""
+    """The objects of a JSON list or of JSON lines.
+
+    An error names a list's entry by its number, from 1, or the line.
+    """
     if not is_json_list(path):
         yield from (entry for _, entry in read_jsonl(path))
         return
     for number, entry in enumerate(read_packed_json(path), start=1):
         if not isinstance(entry, dict):
-            raise FormatError(f"{path}: entry {number}: wanted a JSON object, found {type(entry).__name__}")
+            raise FormatError(
+                f"{path}: entry {number}: wanted a JSON object, found {type(entry).__name__}"
+            )
         yield entry
 
 

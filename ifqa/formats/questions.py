@@ -11,16 +11,27 @@ from ifqa.formats import tables
 from ifqa.formats.runs import check_id
 from ifqa.formats.tables import read_rows, row_id, unpacked_suffix
 from ifqa.records import Question
-from ifqa.storage.files import atomic_write, text_field, texts_field, typed_field, unicode_text, write_bytes
+from ifqa.storage.files import (
+    atomic_write,
+    text_field,
+    texts_field,
+    typed_field,
+    unicode_text,
+    write_bytes,
+)
 
-_ORIGIN_KEYS = ("source", "licence")  # kept as labels, for the manifests of models trained on the questions
+# Kept as labels, for the manifests of models trained on the questions
+_ORIGIN_KEYS = ("source", "licence")
 _DPR_ANSWERS = re.compile(r"""^[^\t]*\t"?\[['"].*\]"?\s*$""")
 _CAUSAL_LABELS = {"": "", "true": "true", "1": "true", "false": "false", "0": "false"}
 _ANSWER_KEYS = ("answers", "answer", "target")  # SQuAD and DPR, nq_open, lm-eval tasks
 
 
 def write_topics(path: Path, questions: Sequence[Question]) -> int:
-    """Write Pyserini topics, `id TAB text`, with single spaces; return their number. Raises FormatError as `check_id` does."""
+    """Write Pyserini topics, `id TAB text`, with single spaces; return their number.
+
+    Raises FormatError as `check_id` does.
+    """
     with atomic_write(path) as handle:
         for question in questions:
             text = unicode_text(" ".join(question.text.split()), "question", question.id)
@@ -29,22 +40,25 @@ def write_topics(path: Path, questions: Sequence[Question]) -> int:
 
 
 def iter_questions(path: Path) -> Iterator[Question]:
-    """Each question of a file: its text, id, dataset (as `group`) and label "causal" ("true" or "false").
+    """Each question of a file: its text, id, dataset (as `group`) and label "causal" ("true" or
+    "false").
 
-    A row has `question`, and may have `id` (or `idx`, `qid`, `question_id`; without one, its number from 1), `dataset` and
-    `causal`. A table without a header has `id TAB question` (Pyserini topics), `question TAB ['answer', ...]` (DPR), or one
-    question per line.
+    A row has `question`, and may have `id` (or `idx`, `qid`, `question_id`; without one, its number
+    from 1), `dataset` and `causal`. A table without a header has `id TAB question` (Pyserini
+    topics), `question TAB ['answer', ...]` (DPR), or one question per line.
     """
     return _parse_file(path, _parse_brief)
 
 
 def read_questions(path: Path) -> list[Question]:
-    """The questions of a file, with unique ids, and with their answers, passages and choices if it has them.
+    """The questions of a file, with unique ids, and with their answers, passages and choices if it
+    has them.
 
-    Besides the fields of `iter_questions`, a record may have `answers`, `answer` or `target` (a text, a list, or the objects of
-    SQuAD or TriviaQA); `passages` or `context` (a text or a list); `choices`; `source` and `licence`, which become labels. This
-    covers SQuAD, lm-eval, the IfQA release, DPR and FiD. SQuAD's impossible questions have no answers. A cell of a table has
-    texts between "|" (passages: one text), or a JSON list.
+    Besides the fields of `iter_questions`, a record may have `answers`, `answer` or `target` (a
+    text, a list, or the objects of SQuAD or TriviaQA); `passages` or `context` (a text or a list);
+    `choices`; `source` and `licence`, which become labels. This covers SQuAD, lm-eval, the IfQA
+    release, DPR and FiD. SQuAD's impossible questions have no answers. A cell of a table has texts
+    between "|" (passages: one text), or a JSON list.
     """
     is_table = unpacked_suffix(path) in tables.TABLE_SUFFIXES
     questions = list(_parse_file(path, _parse_cells if is_table else _parse_full))
@@ -60,12 +74,16 @@ def check_unique_ids(path: Path, questions: list[Question]) -> list[Question]:
     seen: set[str] = set()
     for question in questions:
         if question.id in seen:
-            raise FormatError(f"{path}: two questions have the id {question.id!r}; wanted unique ids")
+            raise FormatError(
+                f"{path}: two questions have the id {question.id!r}; wanted unique ids"
+            )
         seen.add(question.id)
     return questions
 
 
-def _parse_file(path: Path, parse: Callable[[dict[str, object], str, int], Question]) -> Iterator[Question]:
+def _parse_file(
+    path: Path, parse: Callable[[dict[str, object], str, int], Question]
+) -> Iterator[Question]:
     kind = unpacked_suffix(path)
     number = 0
     first, lines = tables.read_first_line(path) if kind in tables.TABLE_SUFFIXES else ("", iter(()))
@@ -82,20 +100,33 @@ def _parse_file(path: Path, parse: Callable[[dict[str, object], str, int], Quest
         raise FormatError(f"{path}: wanted questions, found none")
 
 
-def _parse_headerless(path: Path, lines: Iterable[tuple[int, str]], are_topics: bool) -> Iterator[Question]:
+def _parse_headerless(
+    path: Path, lines: Iterable[tuple[int, str]], are_topics: bool
+) -> Iterator[Question]:
     """The questions of a table without a header."""
     for number, line in lines:
         name, tab, text = line.partition("\t") if are_topics else (str(number), "", line)
         if not line.strip():
             continue
-        if are_topics != bool(tab) or "\t" in text or name.split() != [name.strip()] or not text.strip():
-            layout = "'id TAB question', without white space in the id," if are_topics else "a question"
-            raise FormatError(f"{path}:{number}: wanted {layout} as in the first line; found {line[:80]!r}")
+        if (
+            are_topics != bool(tab)
+            or "\t" in text
+            or name.split() != [name.strip()]
+            or not text.strip()
+        ):
+            layout = (
+                "'id TAB question', without white space in the id," if are_topics else "a question"
+            )
+            raise FormatError(
+                f"{path}:{number}: wanted {layout} as in the first line; found {line[:80]!r}"
+            )
         yield Question(name.strip(), text)
 
 
 def _parse_dpr(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[Question]:
-    """The questions of a file of DPR, also Anserini's topics of it: the answers are a list of Python."""
+    """The questions of a file of DPR, also Anserini's topics of it: the answers are a list of
+    Python.
+    """
     for number, line in lines:
         if not line.strip():
             continue
@@ -105,9 +136,15 @@ def _parse_dpr(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[Questio
             [answers] = map(ast.literal_eval, cells)
         except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
             layout = "\"question TAB ['answer', ...]\""
-            raise FormatError(f"{where}: wanted {layout} as in the first line; found {line[:80]!r}") from error
+            raise FormatError(
+                f"{where}: wanted {layout} as in the first line; found {line[:80]!r}"
+            ) from error
         record = {"question": text, "answers": answers}
-        yield Question(str(number), text_field(record, "question", where), texts_field(record, "answers", where))
+        yield Question(
+            str(number),
+            text_field(record, "question", where),
+            texts_field(record, "answers", where),
+        )
 
 
 def _parse_brief(row: dict[str, object], where: str, number: int) -> Question:
@@ -125,7 +162,11 @@ def _parse_brief(row: dict[str, object], where: str, number: int) -> Question:
 
 def _parse_cells(row: dict[str, object], where: str, number: int) -> Question:
     lists = dict.fromkeys((*_ANSWER_KEYS, "choices"), "|") | {"passages": "", "context": ""}
-    cells = {key: tables.split_cell(row[key], f"{where}: {key!r}", mark) for key, mark in lists.items() if row.get(key)}
+    cells = {
+        key: tables.split_cell(row[key], f"{where}: {key!r}", mark)
+        for key, mark in lists.items()
+        if row.get(key)
+    }
     return _parse_full({**row, **cells}, where, number)
 
 
@@ -134,8 +175,12 @@ def _parse_full(record: dict[str, object], where: str, number: int) -> Question:
     answers = record.get(key)
     if isinstance(answers, dict):  # SQuAD and TriviaQA as the library `datasets` loads them
         answers = answers.get("text", answers.get("aliases"))
-    if isinstance(answers, list) and any(isinstance(answer, dict) for answer in answers):  # with offsets, as in SQuAD
-        texts = [typed_field(answer, "text", str, where) if isinstance(answer, dict) else answer for answer in answers]
+    # With offsets, as in SQuAD
+    if isinstance(answers, list) and any(isinstance(answer, dict) for answer in answers):
+        texts = [
+            typed_field(answer, "text", str, where) if isinstance(answer, dict) else answer
+            for answer in answers
+        ]
         answers = list(dict.fromkeys(texts))  # annotators often give the same answer
     gold_key = "passages" if "passages" in record else "context"
     return Question(
@@ -144,7 +189,9 @@ def _parse_full(record: dict[str, object], where: str, number: int) -> Question:
         _parse_texts(answers, key, where),
         _parse_texts(record.get(gold_key), gold_key, where),
         _parse_texts(record.get("choices"), "choices", where),
-        labels=tuple((name, text_field(record, name, where)) for name in _ORIGIN_KEYS if record.get(name)),
+        labels=tuple(
+            (name, text_field(record, name, where)) for name in _ORIGIN_KEYS if record.get(name)
+        ),
     )
 
 

@@ -22,17 +22,24 @@ def check_order(question_id: str, hits: Sequence[Hit]) -> None:
 
 
 def format_ranking(question_id: str, hits: Sequence[Hit], tag: str) -> bytes:
-    """A question's ranking as lines of a TREC run: `question Q0 passage rank score tag`, ranks from 1.
+    """A question's ranking as lines of a TREC run: `question Q0 passage rank score tag`, ranks from
+    1.
 
-    `repr` of a score reads back as the same float. Raises PluginError as `check_order`, and for a duplicate passage.
+    `repr` of a score reads back as the same float. Raises PluginError as `check_order`, and for a
+    duplicate passage.
     """
     check_order(question_id, hits)
     scores = [float(hit.score) for hit in hits]  # a plugin may give numpy floats
     passage_id, times = next(iter(Counter(hit.passage_id for hit in hits).most_common(1)), ("", 0))
     if times > 1:
-        raise PluginError(f"ranking of {question_id}: passage {passage_id} appears {times} times; wanted it once")
+        raise PluginError(
+            f"ranking of {question_id}: passage {passage_id} appears {times} times; wanted it once"
+        )
     ranked = enumerate(zip(hits, scores, strict=True), start=1)
-    lines = (f"{question_id} Q0 {hit.passage_id} {rank} {score!r} {tag}\n" for rank, (hit, score) in ranked)
+    lines = (
+        f"{question_id} Q0 {hit.passage_id} {rank} {score!r} {tag}\n"
+        for rank, (hit, score) in ranked
+    )
     return "".join(lines).encode()
 
 
@@ -44,7 +51,10 @@ def write_run(path: Path, rankings: Mapping[str, Sequence[Hit]], tag: str) -> No
 
 
 def read_run(path: Path) -> dict[str, list[Hit]]:
-    """The rankings of a TREC run by question id, sorted by score as in trec_eval; ties keep the order of the file."""
+    """The rankings of a TREC run by question id, sorted by score as in trec_eval.
+
+    Ties keep the order of the file.
+    """
     rankings: dict[str, dict[str, float]] = {}
     for line in _iter_hits(path):
         _add_hit(rankings.setdefault(line[1], {}), *line)
@@ -68,7 +78,10 @@ def _iter_hits(path: Path) -> Iterator[tuple[str, str, Hit]]:
         fields = line.split()
         where = f"{path}:{number}"
         if len(fields) != 6:
-            raise FormatError(f"{where}: wanted 6 fields (question Q0 passage rank score tag), found {len(fields)}")
+            raise FormatError(
+                f"{where}: wanted 6 fields (question Q0 passage rank score "
+                f"tag), found {len(fields)}"
+            )
         question_id, _, passage_id, _, text, _ = fields
         score = math.nan
         with suppress(ValueError):
@@ -80,7 +93,9 @@ def _iter_hits(path: Path) -> Iterator[tuple[str, str, Hit]]:
 
 def _add_hit(ranking: dict[str, float], where: str, question_id: str, hit: Hit) -> None:
     if hit.passage_id in ranking:
-        raise FormatError(f"{where}: passage {hit.passage_id} appears twice in the ranking of {question_id}")
+        raise FormatError(
+            f"{where}: passage {hit.passage_id} appears twice in the ranking of {question_id}"
+        )
     ranking[hit.passage_id] = hit.score
 
 
@@ -89,16 +104,26 @@ def _sort_hits(ranking: dict[str, float]) -> list[Hit]:
 
 
 def write_qrels(path: Path, qrels: Mapping[str, Mapping[str, int]]) -> int:
-    """Write TREC qrels (question id -> passage id -> relevance), `question 0 passage relevance`; return their total number."""
+    """Write TREC qrels (question id -> passage id -> relevance), `question 0 passage relevance`.
+
+    Return their total number.
+    """
     with atomic_write(path) as handle:
         for question_id, passages in qrels.items():
             for passage_id, relevance in passages.items():
-                write_bytes(handle, f"{check_id(question_id)} 0 {check_id(passage_id)} {relevance}\n".encode())
+                write_bytes(
+                    handle,
+                    f"{check_id(question_id)} 0 {check_id(passage_id)} {relevance}\n".encode(),
+                )
     return sum(map(len, qrels.values()))
 
 
 def check_id(name: str) -> str:
-    """The id; raises FormatError if it is empty or holds white space, which separates fields here, or a lone surrogate."""
+    """The id.
+
+    Raises FormatError if it is empty or holds white space, which separates fields here, or a lone
+    surrogate.
+    """
     if name.split() != [name] or name.startswith("\ufeff"):  # a byte order mark
         problem = "is empty or holds white space, which separates fields in this format"
         raise FormatError(f"id {name!r} {problem}; choose another id")

@@ -1,4 +1,6 @@
-"""Language models by name: classes with `complete(requests, advance) -> list[Completion]` and `count(text)`."""
+"""Language models by name: classes with `complete(requests, advance) -> list[Completion]` and
+`count(text)`.
+"""
 
 PLUGINS = {
     "openai": "ifqa.llms.openai:OpenAI",

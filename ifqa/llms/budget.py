@@ -31,24 +31,32 @@ class PriceFile(StrictModel):
 
 
 class Price(StrictModel):
-    """US dollars per million tokens of input and output; `cached` is for input that the server had read before, if it differs."""
+    """US dollars per million tokens of input and output.
+
+    `cached` is for input that the server had read before, if it differs.
+    """
 
     input: Dollars
     output: Dollars
     cached: Dollars | None = None
 
-    def cost(self, prompt_tokens: int, completion_tokens: int, cached_prompt_tokens: int = 0) -> float:
+    def cost(
+        self, prompt_tokens: int, completion_tokens: int, cached_prompt_tokens: int = 0
+    ) -> float:
         cached = self.input if self.cached is None else self.cached
         prompt = (prompt_tokens - cached_prompt_tokens) * self.input + cached_prompt_tokens * cached
         return (prompt + completion_tokens * self.output) / 1_000_000
 
 
 def find_price(model: str, url: str = OPENAI, root: Path = Path()) -> Price | None:
-    """The price of a server's model from prices.toml; None if it is unknown, which never counts as free.
+    """The price of a server's model from prices.toml.
 
-    The file is looked up below `root`, then in the repository, then in the package. The package's file has OpenAI's prices and is
-    ignored for other remote hosts. A dated name without an entry has the price of the undated name. A local server is free unless
-    the file prices its model: it may be a proxy for OpenAI.
+    None if it is unknown, which never counts as free.
+
+    The file is looked up below `root`, then in the repository, then in the package. The package's
+    file has OpenAI's prices and is ignored for other remote hosts. A dated name without an entry
+    has the price of the undated name. A local server is free unless the file prices its model: it
+    may be a proxy for OpenAI.
     """
     path = find_resource(PRICES, root)
     if path and (path.parent != BUNDLED or is_openai(url) or is_local(url)):
@@ -60,7 +68,10 @@ def find_price(model: str, url: str = OPENAI, root: Path = Path()) -> Price | No
 
 
 class Reservation(NamedTuple):
-    """Tokens reserved for one request; `extra` is the part of `prompt` for a server that counts more tokens than we do."""
+    """Tokens reserved for one request.
+
+    `extra` is the part of `prompt` for a server that counts more tokens than we do.
+    """
 
     prompt: int
     completion: int
@@ -82,14 +93,19 @@ class Budget:
 class Account:
     """Tokens that one model has spent and reserved, under caps that all models of its budget share.
 
-    `spent + reserved` never exceeds a cap, so neither does the bill, unless a request uses more than it reserved. If a server
-    counts more prompt tokens than the bound, later bounds are raised by the difference. A model of unknown price (None) counts
-    towards the cap on tokens only. `max_tokens` caps prompts and completions together; 0 is no cap. `calls` counts the
-    requests sent; the sender updates it.
+    `spent + reserved` never exceeds a cap, so neither does the bill, unless a request uses more
+    than it reserved. If a server counts more prompt tokens than the bound, later bounds are raised
+    by the difference. A model of unknown price (None) counts towards the cap on tokens only.
+    `max_tokens` caps prompts and completions together; 0 is no cap. `calls` counts the requests
+    sent; the sender updates it.
     """
 
     def __init__(
-        self, price: Price | None, max_cost: float = 0.0, max_tokens: int = 0, budget: Budget | None = None
+        self,
+        price: Price | None,
+        max_cost: float = 0.0,
+        max_tokens: int = 0,
+        budget: Budget | None = None,
     ) -> None:
         self.price = price
         self.max_cost = max_cost
@@ -116,14 +132,21 @@ class Account:
             self.in_flight += 1
             return reservation
 
-    def settle(self, reservation: Reservation, used: tuple[int, int] | None, cached: int = 0) -> None:
-        """Release a reservation and count the tokens used; None (unknown) counts the whole reservation.
+    def settle(
+        self, reservation: Reservation, used: tuple[int, int] | None, cached: int = 0
+    ) -> None:
+        """Release a reservation and count the tokens used.
+
+        None (unknown) counts the whole reservation.
 
         `cached` are those of the prompt that the server had read before.
         """
         used = (reservation.prompt, reservation.completion) if used is None else used
         with self.budget.lock:
-            self.reserved = (self.reserved[0] - reservation.prompt, self.reserved[1] - reservation.completion)
+            self.reserved = (
+                self.reserved[0] - reservation.prompt,
+                self.reserved[1] - reservation.completion,
+            )
             self.spent = (self.spent[0] + used[0], self.spent[1] + used[1])
             self.cached_prompt_tokens += min(cached, used[0])
             self.in_flight -= 1
@@ -132,7 +155,9 @@ class Account:
     @property
     def cost(self) -> float | None:
         """US dollars spent; None if the price is unknown."""
-        return None if self.price is None else self.price.cost(*self.spent, self.cached_prompt_tokens)
+        return (
+            None if self.price is None else self.price.cost(*self.spent, self.cached_prompt_tokens)
+        )
 
     @property
     def committed_cost(self) -> float:
@@ -153,7 +178,10 @@ COUNTS: tuple[Count, ...] = get_args(Count)
 
 
 class UsageMeter:
-    """One plugin's use of a model; `counts` has its events by key; `keys` are those that the plugin counts itself, in order."""
+    """One plugin's use of a model; `counts` has its events by key.
+
+    `keys` are those that the plugin counts itself, in order.
+    """
 
     def __init__(self, llm: LanguageModel, keys: Sequence[Count] = COUNTS) -> None:
         self.counts: Counter[Count] = Counter()
@@ -162,18 +190,24 @@ class UsageMeter:
         self._before = llm.spent
         self._tokens = (0, 0)
 
-    def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
+    def complete(
+        self, requests: Sequence[Request], advance: ProgressCallback = no_progress
+    ) -> list[Completion]:
         completions = self._llm.complete(requests, advance=advance)
         self._tokens = sum_tokens(completions, self._tokens)
         return completions
 
     def count_failures(self, completions: Sequence[Completion]) -> None:
-        """Count a question's failed requests: those that the next run retries, and those that are stored."""
+        """Count a question's failed requests: those that the next run retries, and those that are
+        stored.
+        """
         failed = [completion for completion in completions if completion.error]
         passing = [completion for completion in failed if not completion.permanent]
         self.counts["retry"] += bool(passing)
         self.counts["stored_failures"] += bool(failed) and not passing
-        not_asked = [completion for completion in passing if completion.error.startswith("not asked")]
+        not_asked = [
+            completion for completion in passing if completion.error.startswith("not asked")
+        ]
         self.counts["not_asked"] += bool(not_asked) and len(failed) == len(completions)
 
     def usage(self) -> StageUsage:

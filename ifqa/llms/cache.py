@@ -1,6 +1,8 @@
-"""The cache of completions: an SQLite file with every completion, and with claims on those that are being requested.
+"""The cache of completions: an SQLite file with every completion, and with claims on those that are
+being requested.
 
-A row of `completions` holds a request and its completion as JSON. Threads and processes of one machine may share the file.
+A row of `completions` holds a request and its completion as JSON. Threads and processes of one
+machine may share the file.
 """
 
 import errno
@@ -31,7 +33,8 @@ logger = logging.getLogger(__name__)
 
 FILE = "completions.sqlite"
 VERSION = 1  # of records and tables
-LONGEST_TEXT = 200_000  # characters of an answer; lines of files hold several answers and are read up to 16 MB
+# Characters of an answer; lines of files hold several answers and are read up to 16 MB
+LONGEST_TEXT = 200_000
 BUSY = 60.0  # seconds to wait while another process writes
 
 _SCHEMA = (
@@ -39,16 +42,23 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, asker TEXT NOT NULL)",
     f"PRAGMA user_version = {VERSION}",
 )
-_SERVERS = "CREATE TABLE IF NOT EXISTS servers (model TEXT PRIMARY KEY, facts TEXT NOT NULL)"  # files of 0.2 lack it
+# Files of 0.2 lack it
+_SERVERS = "CREATE TABLE IF NOT EXISTS servers (model TEXT PRIMARY KEY, facts TEXT NOT NULL)"
 _TOKEN_BYTES = 32  # upper bound for a token as JSON
 _LOCK_SUFFIX = ".asking"
 _PAGE = 4096 + 24  # bytes of a page and its header in SQLite's journal
-_PAGES = 17  # in addition to the completion's: eight of tables, indexes and the free list, and these and a header in the journal
-_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}  # an exceeded quota or file size limit is an I/O error
+# In addition to the completion's: eight of tables, indexes and the free list, and these and a
+# header in the journal
+_PAGES = 17
+# An exceeded quota or file size limit is an I/O error
+_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 
 
 def truncate_completion(completion: Completion) -> Completion:
-    """The completion, cut after LONGEST_TEXT characters; `finish` is then "length", as at a limit on tokens."""
+    """The completion, cut after LONGEST_TEXT characters.
+
+    `finish` is then "length", as at a limit on tokens.
+    """
     if len(completion.reasoning) > LONGEST_TEXT:
         completion = replace(completion, reasoning=completion.reasoning[:LONGEST_TEXT])
     if len(completion.text) <= LONGEST_TEXT:
@@ -56,10 +66,19 @@ def truncate_completion(completion: Completion) -> Completion:
     return replace(completion, text=completion.text[:LONGEST_TEXT], finish="length")
 
 
-def sum_tokens(completions: Iterable[Completion], before: tuple[int, int] = (0, 0)) -> tuple[int, int]:
-    """Tokens of prompts and of answers, plus those `before`; cached and repeated completions count too."""
-    tokens = [(completion.prompt_tokens, completion.completion_tokens) for completion in completions]
-    return sum((prompt for prompt, _ in tokens), before[0]), sum((answer for _, answer in tokens), before[1])
+def sum_tokens(
+    completions: Iterable[Completion], before: tuple[int, int] = (0, 0)
+) -> tuple[int, int]:
+    """Tokens of prompts and of answers, plus those `before`.
+
+    Cached and repeated completions count too.
+    """
+    tokens = [
+        (completion.prompt_tokens, completion.completion_tokens) for completion in completions
+    ]
+    return sum((prompt for prompt, _ in tokens), before[0]), sum(
+        (answer for _, answer in tokens), before[1]
+    )
 
 
 def request_json(model: str, request: Request) -> dict[str, object]:
@@ -67,8 +86,16 @@ def request_json(model: str, request: Request) -> dict[str, object]:
     messages = [list(message) for message in request.messages]
     prompt = {"messages": messages} if messages else {"text": request.text}
     parameters = {"max_tokens": request.max_tokens, "temperature": float(request.temperature)}
-    schema = {"schema": request.schema} if request.schema else {}  # requests of earlier versions lack the key
-    return {"model": model, **prompt, **parameters, "stop": list(request.stop), "sample": request.sample, **schema}
+    # Requests of earlier versions lack the key
+    schema = {"schema": request.schema} if request.schema else {}
+    return {
+        "model": model,
+        **prompt,
+        **parameters,
+        "stop": list(request.stop),
+        "sample": request.sample,
+        **schema,
+    }
 
 
 def request_from_json(values: Mapping[str, Any]) -> Request:
@@ -90,7 +117,9 @@ def request_seed(request: Request) -> int:
 
 
 def format_record(model: str, request: Request, completion: Completion) -> str:
-    """A completion, or a permanent failure, and its request as one line of JSON, in the cache and in a recording."""
+    """A completion, or a permanent failure, and its request as one line of JSON, in the cache and
+    in a recording.
+    """
     if completion.error and not completion.permanent:
         raise ValueError("a request that failed for now has nothing to store")
     values = {
@@ -103,14 +132,18 @@ def format_record(model: str, request: Request, completion: Completion) -> str:
     values |= {"reasoning": completion.reasoning} if completion.reasoning else {}
     values |= {"error": completion.error} if completion.error else {}
     # ASCII, as UTF-8 cannot encode a lone surrogate
-    return json.dumps({"version": VERSION, "request": request_json(model, request), "completion": values})
+    return json.dumps(
+        {"version": VERSION, "request": request_json(model, request), "completion": values}
+    )
 
 
 def check_store(folder: str) -> None:
     """Refuse a setting `store` that is outside of the working directory."""
     path = Path(folder)
     if path.anchor or ".." in path.parts:
-        raise ConfigError(f"store = {folder!r} is outside of the working directory; wanted one like 'completions'")
+        raise ConfigError(
+            f"store = {folder!r} is outside of the working directory; wanted one like 'completions'"
+        )
 
 
 class StoredCompletion(StrictModel):
@@ -131,10 +164,12 @@ class CacheRecord(StoredModel):
 
 
 class CompletionCache:
-    """The completions of a folder, by the SHA-256 of their requests; and what has been learnt of servers, by a model's name.
+    """The completions of a folder, by the SHA-256 of their requests.
 
-    The first completion creates the file, which only its owner can read. A failure that would come again is stored too. With
-    `retry_failed`, failures of earlier runs count as missing.
+    And what has been learnt of servers, by a model's name.
+
+    The first completion creates the file, which only its owner can read. A failure that would come
+    again is stored too. With `retry_failed`, failures of earlier runs count as missing.
     """
 
     def __init__(self, folder: Path = Path("completions"), retry_failed: bool = False) -> None:
@@ -145,13 +180,17 @@ class CompletionCache:
 
     def has_completions(self) -> bool:
         with self.reading() as connection:
-            stored = connection and connection.execute("SELECT 1 FROM completions LIMIT 1").fetchone()
+            stored = (
+                connection and connection.execute("SELECT 1 FROM completions LIMIT 1").fetchone()
+            )
         return bool(stored)
 
     def get(self, model: str, requests: Iterable[Request]) -> dict[Request, Completion]:
         """The stored completions of the requests. A damaged record is logged and ignored."""
         with self.reading() as connection:
-            completions = {request: self.read_completion(connection, model, request) for request in requests}
+            completions = {
+                request: self.read_completion(connection, model, request) for request in requests
+            }
         return {request: completion for request, completion in completions.items() if completion}
 
     def missing(self, model: str, requests: Iterable[Request]) -> list[Request]:
@@ -167,15 +206,28 @@ class CompletionCache:
         }
         if not rows:
             return
-        with self.report_errors("nothing was written"), closing(self.open()) as connection, transaction(connection):
+        with (
+            self.report_errors("nothing was written"),
+            closing(self.open()) as connection,
+            transaction(connection),
+        ):
             store_rows(connection, rows)
 
     def read_completion(
-        self, connection: sqlite3.Connection | None, model: str, request: Request, quiet: bool = False
+        self,
+        connection: sqlite3.Connection | None,
+        model: str,
+        request: Request,
+        quiet: bool = False,
     ) -> Completion | None:
         """A request's stored completion; None if there is none."""
         key = cache_key(model, request)
-        row = connection and connection.execute("SELECT record FROM completions WHERE key = ?", (key,)).fetchone()
+        row = (
+            connection
+            and connection.execute(
+                "SELECT record FROM completions WHERE key = ?", (key,)
+            ).fetchone()
+        )
         if not row:
             return None
         completion = _parse_record(row[0], request_json(model, request))
@@ -189,10 +241,17 @@ class CompletionCache:
     def server_facts(self, model: str) -> dict[str, object]:
         """What `remember_server` has stored for a model; empty if nothing is."""
         with self.reading() as connection:
-            tables = connection and connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'servers'").fetchone()
+            tables = (
+                connection
+                and connection.execute(
+                    "SELECT 1 FROM sqlite_master WHERE name = 'servers'"
+                ).fetchone()
+            )
             if not connection or not tables:
                 return {}
-            row = connection.execute("SELECT facts FROM servers WHERE model = ?", (model,)).fetchone()
+            row = connection.execute(
+                "SELECT facts FROM servers WHERE model = ?", (model,)
+            ).fetchone()
         try:
             facts = json.loads(row[0]) if row else {}
         except ValueError:  # a damaged row is learnt again
@@ -200,10 +259,18 @@ class CompletionCache:
         return facts if isinstance(facts, dict) else {}
 
     def remember_server(self, model: str, facts: Mapping[str, object]) -> None:
-        """Store what has been learnt of the server of a model, so that the next run need not learn it again."""
-        with self.report_errors("nothing was asked"), closing(self.open()) as connection, transaction(connection):
+        """Store what has been learnt of the server of a model, so that the next run need not learn
+        it again.
+        """
+        with (
+            self.report_errors("nothing was asked"),
+            closing(self.open()) as connection,
+            transaction(connection),
+        ):
             connection.execute(_SERVERS)
-            connection.execute("INSERT OR REPLACE INTO servers VALUES (?, ?)", (model, json.dumps(facts)))
+            connection.execute(
+                "INSERT OR REPLACE INTO servers VALUES (?, ?)", (model, json.dumps(facts))
+            )
 
     def note_failure(self, model: str, request: Request) -> None:
         """Note that this process has asked a request again, and stored its failure."""
@@ -217,7 +284,10 @@ class CompletionCache:
             return
         # SQLite may write other files beside this one, even for reading
         mode = "rw" if os.access(self.folder, os.W_OK) else "ro&immutable=1"
-        with self.report_errors("nothing was asked", "read completions of"), closing(self._connect(mode)) as connection:
+        with (
+            self.report_errors("nothing was asked", "read completions of"),
+            closing(self._connect(mode)) as connection,
+        ):
             yield connection if self._version(connection) else None
 
     def open(self) -> sqlite3.Connection:
@@ -226,9 +296,13 @@ class CompletionCache:
         is_new = not self.path.exists()
         connection = self._connect("rwc")
         try:
-            if is_new:  # by name: closing another handle on the file would release SQLite's locks of this process
-                self.path.chmod(0o600)  # prompts and answers may be private; SQLite's other files get the same mode
-            # A rollback journal needs only locks, so it also works on a network file system; a file in use keeps its mode
+            # By name: closing another handle on the file would release SQLite's locks of this
+            # process
+            if is_new:
+                # Prompts and answers may be private; SQLite's other files get the same mode
+                self.path.chmod(0o600)
+            # A rollback journal needs only locks, so it also works on a network file system; a file
+            # in use keeps its mode
             with suppress(sqlite3.OperationalError):
                 connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("PRAGMA synchronous = EXTRA")  # commits survive a power failure
@@ -244,27 +318,39 @@ class CompletionCache:
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         name = f"{self.path.absolute().as_uri()}?mode={mode}"
-        return sqlite3.connect(name, timeout=BUSY, isolation_level=None, check_same_thread=False, uri=True)
+        return sqlite3.connect(
+            name, timeout=BUSY, isolation_level=None, check_same_thread=False, uri=True
+        )
 
     def _version(self, connection: sqlite3.Connection) -> int:
         version: int = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > VERSION:
-            raise IfqaError(f"{self.path} has version {version}; this ifqa reads version {VERSION}; install a new one")
+            raise IfqaError(
+                f"{self.path} has version {version}; this ifqa reads version {VERSION}; "
+                "install a new one"
+            )
         return version
 
     @contextmanager
     def report_errors(self, state: str, action: str = "write completions into") -> Iterator[None]:
-        """Raise an error of the file as IfqaError: `action` failed; `state` says what was requested or stored."""
+        """Raise an error of the file as IfqaError: `action` failed.
+
+        `state` says what was requested or stored.
+        """
         try:
             yield
         except (sqlite3.Error, OSError) as error:
             raise self.error_of(error, state, action) from error
 
-    def error_of(self, error: sqlite3.Error | OSError, state: str, action: str = "write completions into") -> IfqaError:
+    def error_of(
+        self, error: sqlite3.Error | OSError, state: str, action: str = "write completions into"
+    ) -> IfqaError:
         code = _error_code(error)
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             mend = "move it away, or restore a copy"
-            return DamagedArtifact(f"{self.path} is damaged ({error}): {state}, the file is unchanged; {mend}")
+            return DamagedArtifact(
+                f"{self.path} is damaged ({error}): {state}, the file is unchanged; {mend}"
+            )
         reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
         reason = os.strerror(errno.ENOSPC) if code == sqlite3.SQLITE_FULL else reason
         mend = "free some space or fix the cause, and run the same command again"
@@ -272,15 +358,20 @@ class CompletionCache:
 
 
 class CacheWriter:
-    """Claims requests for this process, reserves disk space for their completions, and stores the completions.
+    """Claims requests for this process, reserves disk space for their completions, and stores the
+    completions.
 
-    An unnamed file of random bytes (zeros could be compressed away) holds the space; the system frees it however the process
-    ends. If the disk is full, the file shrinks so that a completion fits. A claim is valid while its owner holds the lock on a
-    file `ID.asking`; the system releases the lock when the process dies. `at_once` is the maximum number of completions received
-    but not yet stored. If the disk is too full or the folder is not writable, IfqaError is raised and nothing is requested.
+    An unnamed file of random bytes (zeros could be compressed away) holds the space; the system
+    frees it however the process ends. If the disk is full, the file shrinks so that a completion
+    fits. A claim is valid while its owner holds the lock on a file `ID.asking`; the system releases
+    the lock when the process dies. `at_once` is the maximum number of completions received but not
+    yet stored. If the disk is too full or the folder is not writable, IfqaError is raised and
+    nothing is requested.
     """
 
-    def __init__(self, cache: CompletionCache, model: str, requests: Sequence[Request], at_once: int) -> None:
+    def __init__(
+        self, cache: CompletionCache, model: str, requests: Sequence[Request], at_once: int
+    ) -> None:
         self._cache = cache
         self._model = model
         self._id = secrets.token_hex(8)
@@ -293,7 +384,8 @@ class CacheWriter:
         with ExitStack() as stack, self._cache.report_errors(state):
             self._connection = stack.enter_context(closing(self._cache.open()))
             lock = self._owner_lock(self._id)
-            with transaction(self._connection):  # no other process sees the file before it is locked
+            # No other process sees the file before it is locked
+            with transaction(self._connection):
                 lock.acquire()
             stack.callback(self._release_lock, lock)
             self._ballast = stack.enter_context(TemporaryFile(dir=self._cache.folder, buffering=0))
@@ -314,16 +406,26 @@ class CacheWriter:
             self._execute("DELETE FROM claims WHERE asker = ?", self._id)
 
     def _owner_lock(self, owner: str) -> FileLock:
-        return FileLock(self._cache.folder / f"{owner}{_LOCK_SUFFIX}", timeout=0, thread_local=False)
+        return FileLock(
+            self._cache.folder / f"{owner}{_LOCK_SUFFIX}", timeout=0, thread_local=False
+        )
 
     @staticmethod
     def _release_lock(lock: FileLock) -> None:
         lock.release()
         Path(lock.lock_file).unlink(missing_ok=True)
 
-    def claim(self, requests: Collection[Request], limit: int) -> tuple[list[Request], dict[Request, Completion]]:
-        """Claim up to `limit` unclaimed requests; returns them, and the completions stored meanwhile."""
-        with self._lock, self._cache.report_errors("requests have stopped, received answers are stored"):
+    def claim(
+        self, requests: Collection[Request], limit: int
+    ) -> tuple[list[Request], dict[Request, Completion]]:
+        """Claim up to `limit` unclaimed requests.
+
+        Returns them, and the completions stored meanwhile.
+        """
+        with (
+            self._lock,
+            self._cache.report_errors("requests have stopped, received answers are stored"),
+        ):
             claims: list[Request] = []
             stored: dict[Request, Completion] = {}
             with transaction(self._connection):
@@ -334,7 +436,9 @@ class CacheWriter:
                         break
                     if (key := cache_key(self._model, request)) in claimed:
                         continue
-                    if completion := self._cache.read_completion(self._connection, self._model, request, quiet=True):
+                    if completion := self._cache.read_completion(
+                        self._connection, self._model, request, quiet=True
+                    ):
                         stored[request] = completion
                     else:
                         self._execute("INSERT INTO claims VALUES (?, ?)", key, self._id)
@@ -342,14 +446,24 @@ class CacheWriter:
             return claims, stored
 
     def release(self, request: Request) -> None:
-        """Release the claim on a failed request; if the file is not writable, the claim lapses at the end."""
+        """Release the claim on a failed request.
+
+        If the file is not writable, the claim lapses at the end.
+        """
         with self._lock, suppress(sqlite3.Error), transaction(self._connection):
-            self._execute("DELETE FROM claims WHERE key = ? AND asker = ?", cache_key(self._model, request), self._id)
+            self._execute(
+                "DELETE FROM claims WHERE key = ? AND asker = ?",
+                cache_key(self._model, request),
+                self._id,
+            )
 
     def store(self, request: Request, completion: Completion) -> IfqaError | None:
-        """Store a completion; returns why requests must stop, if the completion needed the reserved space.
+        """Store a completion.
 
-        One transaction stores the completions of all waiting threads. IfqaError if even the reserved space does not suffice.
+        Returns why requests must stop, if the completion needed the reserved space.
+
+        One transaction stores the completions of all waiting threads. IfqaError if even the
+        reserved space does not suffice.
         """
         key = cache_key(self._model, request)
         full: IfqaError | None = None
@@ -364,11 +478,20 @@ class CacheWriter:
                         store_rows(self._connection, rows)
                 except sqlite3.Error as error:
                     if _error_code(error) == sqlite3.SQLITE_BUSY:
-                        logger.warning(f"{self._cache.path}: another program is using it; an answer waits to be stored")
+                        logger.warning(
+                            f"{self._cache.path}: another program is using it; an answer "
+                            "waits to be stored"
+                        )
                         continue
-                    full = self._cache.error_of(error, "requests have stopped, received answers are stored")
-                    if _error_code(error) not in _FULL or not self._shrink_reserve(_max_bytes(self._model, request)):
-                        raise self._cache.error_of(error, "requests have stopped, an answer is lost") from error
+                    full = self._cache.error_of(
+                        error, "requests have stopped, received answers are stored"
+                    )
+                    if _error_code(error) not in _FULL or not self._shrink_reserve(
+                        _max_bytes(self._model, request)
+                    ):
+                        raise self._cache.error_of(
+                            error, "requests have stopped, an answer is lost"
+                        ) from error
                 else:
                     for stored_key in rows:
                         del self._unwritten[stored_key]
@@ -386,7 +509,10 @@ class CacheWriter:
     def _delete_stale_claims(self) -> None:
         """Delete the claims of processes that ended without releasing them."""
         owners = {owner for (owner,) in self._execute("SELECT DISTINCT asker FROM claims")}
-        owners |= {path.name.removesuffix(_LOCK_SUFFIX) for path in self._cache.folder.glob(f"*{_LOCK_SUFFIX}")}
+        owners |= {
+            path.name.removesuffix(_LOCK_SUFFIX)
+            for path in self._cache.folder.glob(f"*{_LOCK_SUFFIX}")
+        }
         for owner in owners - {self._id}:
             lock = self._owner_lock(owner)
             if owner.isalnum() and Path(lock.lock_file).exists():
@@ -404,11 +530,16 @@ class CacheWriter:
 class RequestBatch:
     """The requests of one call of `LanguageModel.complete`, and their completions so far.
 
-    `missing` are the requests to send, in order; `cached` counts completions from the cache or from an equal request.
+    `missing` are the requests to send, in order; `cached` counts completions from the cache or from
+    an equal request.
     """
 
     def __init__(
-        self, cache: CompletionCache, model: str, requests: Sequence[Request], advance: ProgressCallback
+        self,
+        cache: CompletionCache,
+        model: str,
+        requests: Sequence[Request],
+        advance: ProgressCallback,
     ) -> None:
         self._requests = requests
         self._repeats = Counter(requests)
@@ -466,7 +597,9 @@ def _max_bytes(model: str, request: Request) -> int:
 def _error_code(error: Exception) -> int:
     """SQLite's primary code of an error; a full disk has the same code outside of SQLite."""
     if isinstance(error, OSError):
-        return sqlite3.SQLITE_FULL if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else 0
+        return (
+            sqlite3.SQLITE_FULL if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else 0
+        )
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
@@ -479,4 +612,6 @@ def _parse_record(record: str | bytes, request: dict[str, object]) -> Completion
     matches = values.version == VERSION and values.request == request
     if not matches:
         return None
-    return Completion(**values.completion.model_dump(), cached=True, permanent=bool(values.completion.error))
+    return Completion(
+        **values.completion.model_dump(), cached=True, permanent=bool(values.completion.error)
+    )

@@ -1,4 +1,7 @@
-"""A server's address and key. A settings file may name a server but not its key. Keys are removed from texts."""
+"""A server's address and key.
+
+A settings file may name a server but not its key. Keys are removed from texts.
+"""
 
 import base64
 import ipaddress
@@ -14,26 +17,33 @@ from ifqa.formatting import CONTROLS
 OPENAI = "https://api.openai.com/v1"
 KEY = "OPENAI_API_KEY"
 ADDRESS = "OPENAI_BASE_URL"  # as in OpenAI's clients
-KEYS = "IFQA_KEYS"  # keys of further hosts, separated by spaces: "HOST=VARIABLE", or "HOST" for a host that needs none
+# Keys of further hosts, separated by spaces: "HOST=VARIABLE", or "HOST" for a host that needs none
+KEYS = "IFQA_KEYS"
 NO_KEY = "none"  # sent to a server that needs no key
 MAX_MESSAGE = 300  # characters kept of a server's message
 _LOCALHOST = ("localhost", "127.0.0.1", "::1", "0.0.0.0", "::")  # noqa: S104 - names of this machine; nothing listens
 _NO_KEYS = ("", NO_KEY, "empty")  # vLLM's documentation says "EMPTY"
 _MAX_SEARCHED = 10_000  # characters of a server's message that are searched for keys
 
-_SECRETS = re.compile(r"(?<![A-Za-z0-9])sk-[\w*.…-]{8,}|(?<![\w*-])[\w*-]*?\*{3}[\w*-]*|(?<=Bearer )\S+", re.I)
+_SECRETS = re.compile(
+    r"(?<![A-Za-z0-9])sk-[\w*.…-]{8,}|(?<![\w*-])[\w*-]*?\*{3}[\w*-]*|(?<=Bearer )\S+", re.I
+)
 # In an address: "sk-", or a mix of characters such as random keys have
 _KEY_IN_ADDRESS = re.compile(
-    r"(?<![\w-])sk-[\w-]{8,}|(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{20,}|(?=[A-Z]*[a-z])(?=[a-z]*[A-Z])[A-Za-z]{32,}"
+    r"(?<![\w-])sk-[\w-]{8,}|(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{20,}"
+    r"|(?=[A-Z]*[a-z])(?=[a-z]*[A-Z])[A-Za-z]{32,}"
 )
 _SECRET_NAME = re.compile(
-    r"(^|[_-])(api[_-]?)?(key|token|secret|password|passwd|authorization|credentials?|bearer)$", re.I
+    r"(^|[_-])(api[_-]?)?(key|token|secret|password|passwd|authorization|credentials?|bearer)$",
+    re.I,
 )
 _LONG_PART = re.compile(r"(?=[\w-]*\d)[\w-]{32,}")  # in a path; host names may be as long
 
 
 def redact(text: str, key: str) -> str:
-    """A text as one shortened line, without the key and without anything that looks like a key, masked or not."""
+    """A text as one shortened line, without the key and without anything that looks like a key,
+    masked or not.
+    """
     text = remove_key(text, key)[:_MAX_SEARCHED]  # first, as a truncated key would not match
     text = " ".join(CONTROLS.sub(" ", _SECRETS.sub("[key]", text)).split())
     return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}…"
@@ -51,8 +61,12 @@ def remove_key(text: str, key: str) -> str:
     return text
 
 
-def check_address(address: str, what: str = "openai: base_url", example: str = OPENAI, variable: str = KEY) -> None:
-    """Refuse an invalid address, and one with a key in it; the message calls it `what` and does not repeat the key.
+def check_address(
+    address: str, what: str = "openai: base_url", example: str = OPENAI, variable: str = KEY
+) -> None:
+    """Refuse an invalid address, and one with a key in it.
+
+    The message calls it `what` and does not repeat the key.
 
     `variable` is the environment variable for the key.
     """
@@ -68,25 +82,33 @@ def check_address(address: str, what: str = "openai: base_url", example: str = O
     secret = "@" in parts.netloc or _KEY_IN_ADDRESS.search(plain) or _LONG_PART.search(path)
     if secret or parts.query or parts.fragment or ";" in plain:
         raise ConfigError(
-            f"{what} contains a password, what looks like a key, or text after '?', '#' or ';'; wanted the "
+            f"{what} contains a password, what looks like a key, or text after '?', '#' or "
+            "';'; wanted the "
             f"address alone; put the key into {variable}"
         )
     if len(re.split(r"[\s,]+", address.strip())) > 1:
         raise ConfigError(
-            f"{what} names several addresses; wanted one. Put a proxy before the servers, such as nginx with an 'upstream' "
+            f"{what} names several addresses; wanted one. Put a proxy before the servers, "
+            "such as nginx with an 'upstream' "
             "or vLLM's router, and name its address: docs/language-models.md, Several servers"
         )
     wrong = address and (parts.scheme not in ("http", "https") or not parts.hostname or port == 0)
     if wrong or re.search(r"[\s\\%]", parts.netloc) or re.search(r"[\x00-\x20\x7f]", address):
-        raise ConfigError(f"{what} must begin with http:// or https:// and a host, found {redact(address, '')!r}")
+        raise ConfigError(
+            f"{what} must begin with http:// or https:// and a host, found {redact(address, '')!r}"
+        )
 
 
 def refuse_secrets(what: str, section: Mapping[str, object]) -> None:
-    """Refuse a section with a key in it, by its name or its look, at any depth; the message does not repeat the key."""
+    """Refuse a section with a key in it, by its name or its look, at any depth.
+
+    The message does not repeat the key.
+    """
     for name, value in section.items():
         if _holds_secret(name, value):
             raise ConfigError(
-                f"{what}: {name!r} looks like a key, or holds one; wanted none in a file; put it into {KEY}"
+                f"{what}: {name!r} looks like a key, or holds one; wanted none in a file; "
+                f"put it into {KEY}"
             )
 
 
@@ -115,10 +137,11 @@ def server_origin(url: str) -> str:
 
 
 def server_name(url: str) -> str:
-    """The name of a server, by which its readings and completions are told from those of other servers.
+    """The name of a server, by which its readings and completions are told from those of other
+    servers.
 
-    It is the host, for https on its usual port; otherwise host, port, and a path other than "/v1", behind which a gateway may
-    serve another model. All names of this machine are "localhost".
+    It is the host, for https on its usual port; otherwise host, port, and a path other than "/v1",
+    behind which a gateway may serve another model. All names of this machine are "localhost".
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -144,7 +167,9 @@ def is_local(url: str) -> bool:
 
 
 def is_trusted(url: str) -> bool:
-    """Whether OPENAI_API_KEY is for this server: OpenAI's, this machine, or the server of OPENAI_BASE_URL."""
+    """Whether OPENAI_API_KEY is for this server: OpenAI's, this machine, or the server of
+    OPENAI_BASE_URL.
+    """
     address = os.environ.get(ADDRESS, "")
     return is_openai(url) or is_local(url) or bool(address and _host(address) == _host(url))
 
@@ -152,8 +177,9 @@ def is_trusted(url: str) -> bool:
 def key_for(url: str) -> str:
     """The key to send to a server; NO_KEY if the server needs none.
 
-    OPENAI_API_KEY goes to OpenAI, to this machine and to the host of OPENAI_BASE_URL. For another host, IFQA_KEYS names the
-    variable that holds its key. No settings file can name it: a shared file could then send any environment variable to any host.
+    OPENAI_API_KEY goes to OpenAI, to this machine and to the host of OPENAI_BASE_URL. For another
+    host, IFQA_KEYS names the variable that holds its key. No settings file can name it: a shared
+    file could then send any environment variable to any host.
     """
     host = urlsplit(url).netloc.lower()
     variable = KEY
@@ -162,7 +188,8 @@ def key_for(url: str) -> str:
         known = {name.lower(): named for name, _, named in pairs}
         if host not in known:
             raise MissingInput(
-                f"openai: no key is set for {host}; {KEY} is not sent there. If you trust it, name the variable that holds its "
+                f"openai: no key is set for {host}; {KEY} is not sent there. If you trust it, "
+                "name the variable that holds its "
                 f'key: export {KEYS}="{host}=NAME", or "{host}" if it needs none'
             )
         variable = known[host]
@@ -170,14 +197,17 @@ def key_for(url: str) -> str:
             return NO_KEY
     key = os.environ.get(variable, "").strip()
     if not key and not is_local(url):
-        raise MissingInput(f"{variable} is not set; {host} needs a key (a server on this machine does not)")
+        raise MissingInput(
+            f"{variable} is not set; {host} needs a key (a server on this machine does not)"
+        )
     if not all("!" <= character <= "~" for character in key):
         raise ConfigError(f"{variable} has a space or a character that no key has; copy it again")
     if key.lower() in _NO_KEYS:
         return NO_KEY
     if urlsplit(url).scheme == "http" and not is_local(url):
         raise ConfigError(
-            f"openai: {variable} is not sent to {host} over unencrypted http://; use https:// or a tunnel "
+            f"openai: {variable} is not sent to {host} over unencrypted http://; "
+            "use https:// or a tunnel "
             f"to this machine, or set {variable}={NO_KEY} if the server needs no key"
         )
     return key

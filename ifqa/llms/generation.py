@@ -1,4 +1,6 @@
-"""Arguments for transformers' `generate`: a sampler and a stopping criterion, which treat the rows of a batch independently."""
+"""Arguments for transformers' `generate`: a sampler and a stopping criterion, which treat the rows
+of a batch independently.
+"""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +20,10 @@ _MIN_TEMPERATURE = 1e-4  # lower temperatures draw the same tokens, but overflow
 
 @contextmanager
 def enable_grouped_attention(device: str) -> Iterator[None]:
-    """On a CPU, use torch's grouped-query attention; otherwise transformers copies shared keys for each head."""
+    """On a CPU, use torch's grouped-query attention.
+
+    Otherwise transformers copies shared keys for each head.
+    """
     before = os.environ.get(_GROUPED_VARIABLE)
     if device == "cpu":  # with a mask, torch has no fast GPU kernel for it
         os.environ[_GROUPED_VARIABLE] = "1"
@@ -31,16 +36,21 @@ def enable_grouped_attention(device: str) -> Iterator[None]:
 
 
 class BatchStopping:
-    """Stops each row of a batch, which is one request, and keeps its text. A stopping criterion of transformers' `generate`.
+    """Stops each row of a batch, which is one request, and keeps its text.
 
-    `ends` are tokens that end an answer; `decode` turns tokens into text without them. `on_text` is called with the first row's
-    text after each of its tokens.
+    A stopping criterion of transformers' `generate`.
+
+    `ends` are tokens that end an answer; `decode` turns tokens into text without them. `on_text` is
+    called with the first row's text after each of its tokens.
     """
 
     def __init__(
-        self, requests: Sequence[Request], ends: frozenset[int], decode: Callable[[Sequence[int]], str],
+        self,
+        requests: Sequence[Request],
+        ends: frozenset[int],
+        decode: Callable[[Sequence[int]], str],
         on_text: TextCallback | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._ends = ends
         self._decode = decode
         self._on_text = on_text
@@ -50,7 +60,10 @@ class BatchStopping:
         self._finish = [""] * len(requests)
 
     def __call__(self, ids: Tensor, scores: object, **_: object) -> Tensor:
-        """Whether each row has ended, [rows]; called after each step with all token ids so far, [rows, tokens]."""
+        """Whether each row has ended, [rows].
+
+        Called after each step with all token ids so far, [rows, tokens].
+        """
         for row, token in enumerate(ids[:, -1].tolist()):
             if not self._finish[row]:
                 self._tokens[row].append(token)
@@ -60,14 +73,23 @@ class BatchStopping:
         return ids.new_tensor([bool(finish) for finish in self._finish]).bool()
 
     def completion(self, row: int, prompt_tokens: int) -> Completion:
-        """A row's completion, up to its first stop string; all computed tokens count, including the end token."""
+        """A row's completion, up to its first stop string.
+
+        All computed tokens count, including the end token.
+        """
         tokens = len(self._tokens[row])
-        return truncate_completion(Completion(self._text(row), prompt_tokens, tokens, self._finish[row]))
+        return truncate_completion(
+            Completion(self._text(row), prompt_tokens, tokens, self._finish[row])
+        )
 
     def _text(self, row: int) -> str:
         """A row's text so far, up to its first stop string."""
         text = self._decode(self._tokens[row])
-        return text[: min((text.index(stop) for stop in self._stops[row] if stop in text), default=len(text))]
+        return text[
+            : min(
+                (text.index(stop) for stop in self._stops[row] if stop in text), default=len(text)
+            )
+        ]
 
     def _finish_reason(self, row: int, token: int) -> str:
         if token in self._ends:
@@ -79,10 +101,13 @@ class BatchStopping:
 
 
 class TokenSampler:
-    """Samples the tokens of rows whose temperature is above 0; other rows stay greedy. A logits processor of `generate`.
+    """Samples the tokens of rows whose temperature is above 0; other rows stay greedy.
 
-    A generator seeded by a row's request draws a number between 0 and 1 for each step. It selects the token by inverse
-    transform sampling, so that a sample depends on no other row, nor on the device or the model's name.
+    A logits processor of `generate`.
+
+    A generator seeded by a row's request draws a number between 0 and 1 for each step. It selects
+    the token by inverse transform sampling, so that a sample depends on no other row, nor on the
+    device or the model's name.
     """
 
     def __init__(self, requests: Sequence[Request], device: str) -> None:
@@ -95,17 +120,24 @@ class TokenSampler:
         self._numbers = torch.zeros(len(sampled), longest)
         for row, request in enumerate(sampled):
             generator = torch.Generator().manual_seed(request_seed(request))
-            self._numbers[row, : request.max_tokens] = torch.rand(request.max_tokens, generator=generator)
+            self._numbers[row, : request.max_tokens] = torch.rand(
+                request.max_tokens, generator=generator
+            )
         self._numbers = self._numbers.to(device)
 
     def __call__(self, ids: Tensor, scores: Tensor) -> Tensor:
-        """Logits of the next token, [rows, vocabulary]; in sampled rows all but the sampled token are -inf."""
+        """Logits of the next token, [rows, vocabulary].
+
+        In sampled rows all but the sampled token are -inf.
+        """
         if self._step == 0 and scores.isnan().any():
             raise DamagedArtifact("the model's probabilities are NaN: its weights are damaged")
         if self._rows and self._step < self._numbers.shape[1]:
             cumulative = (scores[self._rows] / self._temperatures).softmax(-1).cumsum(-1)
             targets = self._numbers[:, self._step : self._step + 1] * cumulative[:, -1:]
-            tokens = torch.searchsorted(cumulative, targets, right=True).clamp(max=cumulative.shape[1] - 1)
+            tokens = torch.searchsorted(cumulative, targets, right=True).clamp(
+                max=cumulative.shape[1] - 1
+            )
             scores[self._rows] = torch.full_like(cumulative, float("-inf")).scatter(1, tokens, 0.0)
         self._step += 1
         return scores

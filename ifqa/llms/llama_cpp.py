@@ -1,4 +1,6 @@
-"""Runs a GGUF file in this process with llama.cpp, on its quantised weights, several prompts at a time."""
+"""Runs a GGUF file in this process with llama.cpp, on its quantised weights, several prompts at a
+time.
+"""
 
 import importlib.util
 import json
@@ -35,18 +37,20 @@ _SAMPLING = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
 
 
 class LlamaCpp(LocalModel):
-    """A causal language model in a GGUF file, run by llama.cpp. Temperature 0 takes the likeliest token at each step.
+    """A causal language model in a GGUF file, run by llama.cpp. Temperature 0 takes the likeliest
+    token at each step.
 
-    The weights stay quantised and activations are quantised too, so answers can differ from those of `hf`, which computes with
-    the dequantised weights. Which prompts are answered together changes rounding. Sampling is seeded by each request. A file
-    without a chat template gets ChatML's.
+    The weights stay quantised and activations are quantised too, so answers can differ from those
+    of `hf`, which computes with the dequantised weights. Which prompts are answered together
+    changes rounding. Sampling is seeded by each request. A file without a chat template gets
+    ChatML's.
 
     Args:
         model: the GGUF file, or a fetched model that keeps one (`ifqa data qwen2.5-coder-1.5b`).
         slots: prompts that are answered together.
         threads: threads that compute; 0 for one per core.
-        window: tokens of prompt and answer together; 0 for the model's own, at most 8,192. Memory for slots times window is
-            allocated at the start.
+        window: tokens of prompt and answer together; 0 for the model's own, at most 8,192. Memory
+            for slots times window is allocated at the start.
         max_tokens, thinking, thinking_tokens: as in `hf`.
         store: the folder for completions, below `root`.
 
@@ -80,7 +84,9 @@ class LlamaCpp(LocalModel):
         self._set_limits(max_tokens, thinking, thinking_tokens)
         self._server, self.window = start_server(file, slots, window or WINDOW, threads or cores())
         if window > self.window:
-            raise ConfigError(f"llama-cpp: window is {window:,}, but {model} has only {self.window:,} positions")
+            raise ConfigError(
+                f"llama-cpp: window is {window:,}, but {model} has only {self.window:,} positions"
+            )
         self._slots = slots
         self._open_cache(root / store)
 
@@ -94,11 +100,14 @@ class LlamaCpp(LocalModel):
         prompt = sum(count_prompt_tokens(request, self.count) for request in missing)
         return Estimate(len(missing), prompt, sum(request.max_tokens for request in missing), 0.0)
 
-    def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
+    def complete(
+        self, requests: Sequence[Request], advance: ProgressCallback = no_progress
+    ) -> list[Completion]:
         """The completions of the requests, in order; each is stored as soon as it is there.
 
-        Stored completions are not computed again, and equal requests are computed once. A completion has `error` if prompt and
-        answer exceed the window. `advance` is called with the number of requests done.
+        Stored completions are not computed again, and equal requests are computed once. A
+        completion has `error` if prompt and answer exceed the window. `advance` is called with the
+        number of requests done.
         """
         batch = RequestBatch(self._cache, self.name, requests, advance)
         on_text = text_callback()  # of this thread
@@ -106,7 +115,10 @@ class LlamaCpp(LocalModel):
         try:
             futures = {
                 pool.submit(
-                    copy_context().run, self._generate, request, on_text if request == requests[0] else None
+                    copy_context().run,
+                    self._generate,
+                    request,
+                    on_text if request == requests[0] else None,
                 ): request
                 for request in batch.missing
             }
@@ -120,7 +132,10 @@ class LlamaCpp(LocalModel):
         return batch.completions()
 
     def _generate(self, request: Request, on_text: TextCallback | None) -> Completion:
-        """A request's completion, from any thread; `on_text` is called with the text after each of its tokens."""
+        """A request's completion, from any thread.
+
+        `on_text` is called with the text after each of its tokens.
+        """
         text = ""
         finish = ""
         usage = {"prompt_tokens": 0, "completion_tokens": 0}
@@ -138,18 +153,34 @@ class LlamaCpp(LocalModel):
                 on_text(text)
             return self._stopped
 
-        generate = self._server.handle_chat_completions if request.messages else self._server.handle_completions
+        generate = (
+            self._server.handle_chat_completions
+            if request.messages
+            else self._server.handle_completions
+        )
         with model_span(self.name, "llama.cpp", request) as finished:
             generate(server_arguments(request, self._template_arguments()), take)
             finished(
-                Completion(text, usage["prompt_tokens"], usage["completion_tokens"], finish, error.get("message", ""))
+                Completion(
+                    text,
+                    usage["prompt_tokens"],
+                    usage["completion_tokens"],
+                    finish,
+                    error.get("message", ""),
+                )
             )
         if error.get("type") == _TOO_LONG:
             tokens = f"a prompt of {error['n_prompt_tokens']:,} tokens"
-            return Completion(error=f"{tokens} does not fit into the model's window of {self.window:,}")
+            return Completion(
+                error=f"{tokens} does not fit into the model's window of {self.window:,}"
+            )
         if error or not finish:
-            raise IfqaError(f"{self.name}: llama.cpp did not answer: {error.get('message', 'it was stopped')}")
-        return truncate_completion(Completion(text, usage["prompt_tokens"], usage["completion_tokens"], finish))
+            raise IfqaError(
+                f"{self.name}: llama.cpp did not answer: {error.get('message', 'it was stopped')}"
+            )
+        return truncate_completion(
+            Completion(text, usage["prompt_tokens"], usage["completion_tokens"], finish)
+        )
 
     @classmethod
     def requirements(cls, *, model: str, root: Path = Path(), **_: object) -> list[Requirement]:
@@ -186,18 +217,28 @@ def start_server(file: Path, slots: int, window: int, threads: int) -> tuple["Se
     try:
         server = Server(settings)
     except RuntimeError as error:
-        raise FormatError(f"{file}: llama.cpp cannot load it; wanted a GGUF file of a causal language model") from error
-    request = urllib.request.Request(f"{server.listening_address}/props", headers={"Authorization": f"Bearer {key}"})
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # not through the environment's proxy
+        raise FormatError(
+            f"{file}: llama.cpp cannot load it; wanted a GGUF file of a causal language model"
+        ) from error
+    request = urllib.request.Request(
+        f"{server.listening_address}/props", headers={"Authorization": f"Bearer {key}"}
+    )
+    # Not through the environment's proxy
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with direct.open(request, timeout=60) as reply:
         return server, int(json.load(reply)["default_generation_settings"]["n_ctx"])
 
 
 def server_arguments(request: Request, template: Mapping[str, object]) -> dict[str, object]:
-    """The arguments of llama.cpp's server for a request; `template` are those of the chat template."""
+    """The arguments of llama.cpp's server for a request.
+
+    `template` are those of the chat template.
+    """
     prompt: dict[str, object] = {"prompt": request.text}
     if request.messages:
-        prompt = {"messages": [{"role": role, "content": content} for role, content in request.messages]}
+        prompt = {
+            "messages": [{"role": role, "content": content} for role, content in request.messages]
+        }
     sampled: dict[str, object] = {
         "temperature": request.temperature,
         "seed": request_seed(request) % 2**32,
@@ -205,7 +246,18 @@ def server_arguments(request: Request, template: Mapping[str, object]) -> dict[s
     }
     schema: dict[str, object] = {}
     if request.schema:
-        schema = {"response_format": {"type": "json_schema", "json_schema": {"schema": json.loads(request.schema)}}}
+        schema = {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"schema": json.loads(request.schema)},
+            }
+        }
     streamed = {"stream": True, "stream_options": {"include_usage": True}}
     sampled |= {**_SAMPLING, "chat_template_kwargs": dict(template)}
-    return prompt | sampled | schema | streamed | ({"stop": list(request.stop)} if request.stop else {})
+    return (
+        prompt
+        | sampled
+        | schema
+        | streamed
+        | ({"stop": list(request.stop)} if request.stop else {})
+    )

@@ -1,4 +1,6 @@
-"""The base of language models that run in this process: the store of their completions, and the count of what they computed."""
+"""The base of language models that run in this process: the store of their completions, and the
+count of what they computed.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +12,10 @@ from ifqa.records import Completion, Request, TokenUsage
 
 
 class LocalModel(LanguageModel):
-    """A language model in this process. Its completions are stored under its name and cost no money."""
+    """A language model in this process.
+
+    Its completions are stored under its name and cost no money.
+    """
 
     def _open_cache(self, folder: Path) -> None:
         self._cache = CompletionCache(folder)
@@ -18,17 +23,27 @@ class LocalModel(LanguageModel):
         self._cached = 0
         self._tokens = (0, 0)
 
-    def _set_limits(self, max_tokens: int | None, thinking: Thinking | None, thinking_tokens: int | None) -> None:
-        """Keep the settings of thoughts and of a completion's length; `name` then says that the model thinks."""
+    def _set_limits(
+        self, max_tokens: int | None, thinking: Thinking | None, thinking_tokens: int | None
+    ) -> None:
+        """Keep the settings of thoughts and of a completion's length.
+
+        `name` then says that the model thinks.
+        """
         self.max_tokens = max_tokens or 0
-        self.thinking = thinking or "off"  # so that a model with both ways, such as Qwen3, answers at once
-        self.thinking_tokens = THINKING_TOKENS[self.thinking] if thinking_tokens is None else thinking_tokens
+        # So that a model with both ways, such as Qwen3, answers at once
+        self.thinking = thinking or "off"
+        self.thinking_tokens = (
+            THINKING_TOKENS[self.thinking] if thinking_tokens is None else thinking_tokens
+        )
         if self.thinking != "off":
             self.name += f" thinking {self.thinking}"
             self.cut = "in thoughts"
 
     def _template_arguments(self) -> dict[str, object]:
-        """The arguments of a chat template that switch thoughts, under the names of Qwen3 and of gpt-oss."""
+        """The arguments of a chat template that switch thoughts, under the names of Qwen3 and of
+        gpt-oss.
+        """
         if self.thinking == "off":
             return {"enable_thinking": False}
         return {"enable_thinking": True, "reasoning_effort": self.thinking}
@@ -38,8 +53,15 @@ class LocalModel(LanguageModel):
         return TokenUsage(self._calls, self._cached, *self._tokens, 0.0)
 
     def _keep(self, batch: RequestBatch, completions: Mapping[Request, Completion]) -> None:
-        """Store computed completions, count them, and settle their requests. A failed completion is not stored."""
-        computed = {request: completion for request, completion in completions.items() if not completion.error}
+        """Store computed completions, count them, and settle their requests.
+
+        A failed completion is not stored.
+        """
+        computed = {
+            request: completion
+            for request, completion in completions.items()
+            if not completion.error
+        }
         self._cache.put(self.name, computed)
         self._calls += len(computed)
         self._tokens = sum_tokens(computed.values(), self._tokens)

@@ -1,4 +1,6 @@
-"""Language models behind OpenAI's API or any server that speaks it: vLLM, SGLang, llama.cpp, Ollama, a gateway."""
+"""Language models behind OpenAI's API or any server that speaks it: vLLM, SGLang, llama.cpp,
+Ollama, a gateway.
+"""
 
 import json
 import logging
@@ -46,24 +48,31 @@ _TEXT_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
 class OpenAI(LanguageModel):
     """A model on a server that speaks OpenAI's API.
 
-    The key is read from the environment for each call (`ifqa.llms.credentials`) and never stored; a server on this machine needs
-    none. Redirects are not followed. All models of a budget share its caps. Several threads may call a model at once.
+    The key is read from the environment for each call (`ifqa.llms.credentials`) and never stored; a
+    server on this machine needs none. Redirects are not followed. All models of a budget share its
+    caps. Several threads may call a model at once.
 
     Args:
         model: the model's name at the server.
-        base_url: the server's address, up to "/v1"; "" for the environment's OPENAI_BASE_URL, or else OpenAI's.
-        served_as: your own name for what is served. It stands for the address wherever readings and completions are told apart,
-            so that the model may move to another address.
-        concurrency: maximum number of requests in flight. By default 8; at a server on this machine its slots, or 2 if it does
-            not tell them.
+        base_url: the server's address, up to "/v1"; "" for the environment's OPENAI_BASE_URL, or
+            else OpenAI's.
+        served_as: your own name for what is served. It stands for the address wherever readings and
+            completions are told apart, so that the model may move to another address.
+        concurrency: maximum number of requests in flight. By default 8; at a server on this machine
+            its slots, or 2 if it does not tell them.
         requests_per_minute: rate limit; 0 for none.
-        timeout: seconds until a request is retried. A server on this machine is not asked again while it computes; this waits on.
-        window: tokens of prompt and answer together; 0 asks the server, or looks in `token_counts.WINDOWS` by the model's name.
-        form: "chat", "completion", or "auto": completion for the few models that take no messages, else chat.
+        timeout: seconds until a request is retried. A server on this machine is not asked again
+            while it computes; this waits on.
+        window: tokens of prompt and answer together; 0 asks the server, or looks in
+            `token_counts.WINDOWS` by the model's name.
+        form: "chat", "completion", or "auto": completion for the few models that take no messages,
+            else chat.
         retries: maximum number of retries of a request after a temporary failure.
         max_tokens: most tokens of an answer, in place of the prompt's own limit.
-        thinking: whether the model thinks before it answers, and how much; unset leaves it to the server.
-        thinking_tokens: tokens for thoughts beside those for the answer; by default 1,024, 4,096 or 16,384, by `thinking`.
+        thinking: whether the model thinks before it answers, and how much; unset leaves it to the
+            server.
+        thinking_tokens: tokens for thoughts beside those for the answer; by default 1,024, 4,096 or
+            16,384, by `thinking`.
         extra: further parameters of the requests, passed on as they are.
         retry_failed: ask again where a stored failure says that a request has no answer.
         max_cost: cap in US dollars; 0 for no cap.
@@ -73,8 +82,8 @@ class OpenAI(LanguageModel):
         budget: shared with other models, whose spending then counts towards the caps.
 
     Attributes:
-        name: the model, what is unusual about its requests, and its server if that is not OpenAI's; completions are stored under
-            it.
+        name: the model, what is unusual about its requests, and its server if that is not OpenAI's;
+            completions are stored under it.
         server: scheme, host and port of the server.
         price: US dollars per million tokens; None if unknown.
     """
@@ -99,7 +108,8 @@ class OpenAI(LanguageModel):
         "batch": (False, "OpenAI's batch API is not used any more; remove it"),
         "effort": (
             "",
-            "set thinking = 'low' in its place, with thinking_tokens = 0 to use completions that are stored; or set "
+            "set thinking = 'low' in its place, with thinking_tokens = 0 to use completions "
+            "that are stored; or set "
             "extra = { reasoning_effort = 'minimal' }",
         ),
     }
@@ -108,7 +118,9 @@ class OpenAI(LanguageModel):
     def __init__(
         self,
         *,
-        model: Annotated[str, Field(pattern=r"\S", description="its name at the server, such as 'gpt-4.1-mini'")],
+        model: Annotated[
+            str, Field(pattern=r"\S", description="its name at the server, such as 'gpt-4.1-mini'")
+        ],
         base_url: str = "",
         served_as: Annotated[str, Field(pattern=r"\S")] | None = None,
         concurrency: Positive | None = None,
@@ -133,19 +145,25 @@ class OpenAI(LanguageModel):
         self.model = model
         self.chat = form == "chat" or (form == "auto" and not model.startswith(_TEXT_MODELS))
         if thinking and not self.chat:
-            raise ConfigError(f"thinking = {thinking!r} is for chat models; {model} continues a text; remove it")
+            raise ConfigError(
+                f"thinking = {thinking!r} is for chat models; {model} continues a text; remove it"
+            )
         self.price = find_price(model, self.url, root)
         if max_cost and self.price is None:
             at = "" if is_openai(self.url) else f" at {urlsplit(self.url).netloc}"
             raise ConfigError(
-                f"max_cost is ${max_cost:g}, but the price of {model!r}{at} is unknown: add it to a prices.toml here, below "
-                f'[models] as "{model}" = {{ input = DOLLARS, output = DOLLARS }} per million tokens; or cap the tokens instead'
+                f"max_cost is ${max_cost:g}, but the price of {model!r}{at} is unknown: "
+                "add it to a prices.toml here, below "
+                f'[models] as "{model}" = {{ input = DOLLARS, output = DOLLARS }} per million '
+                "tokens; or cap the tokens instead"
             )
         self.interval = 60 / requests_per_minute if requests_per_minute else 0.0
         self.timeout = timeout
         self.retries = retries
         self.max_tokens = max_tokens or 0
-        self.thinking_tokens = THINKING_TOKENS[thinking or "off"] if thinking_tokens is None else thinking_tokens
+        self.thinking_tokens = (
+            THINKING_TOKENS[thinking or "off"] if thinking_tokens is None else thinking_tokens
+        )
         if self.chat and thinking != "off":
             # OpenAI's thoughts are never in the text
             self.cut = "in thoughts" if thinking and not is_openai(self.url) else "in text"
@@ -184,24 +202,38 @@ class OpenAI(LanguageModel):
 
     @cached_property
     def window(self) -> int:  # type: ignore[override]
-        """Tokens of prompt and answer together: as set, else as the server says, else by the model's name."""
+        """Tokens of prompt and answer together: as set, else as the server says, else by the
+        model's name.
+        """
         if self._window:
             return self._window
         remembered = self._remembered.get("window")
-        known = self._facts.window or (remembered if isinstance(remembered, int) else 0) or find_window(self.model)
+        known = (
+            self._facts.window
+            or (remembered if isinstance(remembered, int) else 0)
+            or find_window(self.model)
+        )
         if not known:
             logger.info(
-                f"{self.model}: its context window is unknown; assuming {WINDOW} tokens; set llm.window to change that"
+                f"{self.model}: its context window is unknown; assuming {WINDOW} tokens; "
+                "set llm.window to change that"
             )
         return known or WINDOW
 
     @property
     def concurrency(self) -> int:
-        """How many requests may be in flight; more than a local server has slots would only wait there."""
+        """How many requests may be in flight.
+
+        More than a local server has slots would only wait there.
+        """
         if not is_local(self.url):
             return self._concurrency or CONCURRENCY
         slots = self._facts.slots
-        return min(self._concurrency or slots, slots) if slots else self._concurrency or LOCAL_CONCURRENCY
+        return (
+            min(self._concurrency or slots, slots)
+            if slots
+            else self._concurrency or LOCAL_CONCURRENCY
+        )
 
     @cached_property
     def _facts(self) -> "ServerFacts":
@@ -235,9 +267,18 @@ class OpenAI(LanguageModel):
 
     @classmethod
     def require_access(
-        cls, *, model: str = "", base_url: str = "", store: str = "completions", root: Path = Path(), **_: object
+        cls,
+        *,
+        model: str = "",
+        base_url: str = "",
+        store: str = "completions",
+        root: Path = Path(),
+        **_: object,
     ) -> None:
-        """Require a key, unless completions are stored already; and that no batch of the model waits to be fetched."""
+        """Require a key, unless completions are stored already.
+
+        And that no batch of the model waits to be fetched.
+        """
         _refuse_unfetched_batch(root / store, model)
         try:
             key_for(resolve_address(base_url))
@@ -248,9 +289,16 @@ class OpenAI(LanguageModel):
 
     @classmethod
     def refuse_settings(
-        cls, *, base_url: str = "", store: str = "", extra: Mapping[str, object] | None = None, **_: object
+        cls,
+        *,
+        base_url: str = "",
+        store: str = "",
+        extra: Mapping[str, object] | None = None,
+        **_: object,
     ) -> None:
-        """Refuse an address or a parameter with a key in it, and a store outside of the working directory."""
+        """Refuse an address or a parameter with a key in it, and a store outside of the working
+        directory.
+        """
         check_address(base_url)
         check_store(store)
         refuse_secrets("llm.extra", extra or {})
@@ -259,36 +307,50 @@ class OpenAI(LanguageModel):
         except (TypeError, ValueError) as error:
             raise ConfigError(f"llm.extra: wanted values that JSON has ({error})") from error
         if name := own_parameter(extra or {}):
-            raise ConfigError(f"llm.extra: {name!r} is set by ifqa; remove it (an answer's tokens: llm.max_tokens)")
+            raise ConfigError(
+                f"llm.extra: {name!r} is set by ifqa; remove it (an answer's tokens: "
+                "llm.max_tokens)"
+            )
 
     def count(self, text: str) -> int:
-        """Tokens of a text: exact if the model's vocabulary is on this machine, else an upper estimate."""
+        """Tokens of a text: exact if the model's vocabulary is on this machine, else an upper
+        estimate.
+        """
         return token_counter(self.model)(text)
 
     @property
     def spent(self) -> TokenUsage:
         account = self.account
-        return TokenUsage(account.calls, self._cached, *account.spent, account.cost, account.cached_prompt_tokens)
+        return TokenUsage(
+            account.calls, self._cached, *account.spent, account.cost, account.cached_prompt_tokens
+        )
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """The cost of the requests; stored and repeated requests cost nothing. Sends nothing."""
         missing = self._cache.missing(self.name, requests)
         prompt = sum(count_prompt_tokens(request, self.count) for request in missing)
         answers = sum(request.max_tokens for request in missing)
-        return Estimate(len(missing), prompt, answers, self.price.cost(prompt, answers) if self.price else None)
+        return Estimate(
+            len(missing), prompt, answers, self.price.cost(prompt, answers) if self.price else None
+        )
 
-    def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
+    def complete(
+        self, requests: Sequence[Request], advance: ProgressCallback = no_progress
+    ) -> list[Completion]:
         """The completions of the requests, in order; each is stored before it is returned.
 
-        Stored completions are not requested again. Equal requests are sent once, across threads and processes. A failed
-        completion has `error`; the next call retries it, unless the failure is permanent and so stored. After an interrupt no
-        more requests are sent; those in flight get a few seconds, and their completions are stored before the interrupt is
-        raised. `advance` is called with the number of requests done. A parameter that the server refuses is left out of all
-        requests.
+        Stored completions are not requested again. Equal requests are sent once, across threads and
+        processes. A failed completion has `error`; the next call retries it, unless the failure is
+        permanent and so stored. After an interrupt no more requests are sent; those in flight get a
+        few seconds, and their completions are stored before the interrupt is raised. `advance` is
+        called with the number of requests done. A parameter that the server refuses is left out of
+        all requests.
 
         Raises:
-            ServiceError: a retry would not help (a bad key, no such model, a used-up quota; the message quotes the server).
-            IfqaError: a completion cannot be written. In both cases, completions in flight have been stored.
+            ServiceError: a retry would not help (a bad key, no such model, a used-up quota; the
+                message quotes the server).
+            IfqaError: a completion cannot be written. In both cases, completions in flight have
+                been stored.
         """
         while True:
             form = self.form  # once, as another thread may learn meanwhile
@@ -304,9 +366,15 @@ class OpenAI(LanguageModel):
             self._learn(refused, form, batch.answered - stored)
             batch.withdraw()
 
-    def _send_missing(self, form: RequestForm, batch: RequestBatch, requests: Sequence[Request]) -> str:
-        """Send the missing requests of a batch; returns the parameter that the server refuses, if there is one."""
-        from ifqa.llms.request_scheduler import FormRefused, RequestScheduler, run  # these load OpenAI's client
+    def _send_missing(
+        self, form: RequestForm, batch: RequestBatch, requests: Sequence[Request]
+    ) -> str:
+        """Send the missing requests of a batch.
+
+        Returns the parameter that the server refuses, if there is one.
+        """
+        # These load OpenAI's client
+        from ifqa.llms.request_scheduler import FormRefused, RequestScheduler, run
 
         name = self._name_in(form)
         _refuse_unfetched_batch(self._cache.folder, self.model)
@@ -323,7 +391,10 @@ class OpenAI(LanguageModel):
         return ""
 
     def _learn(self, parameter: str, form: RequestForm, answered: int) -> None:
-        """Leave out a parameter from now on; ServiceError if the server has just answered with it."""
+        """Leave out a parameter from now on.
+
+        ServiceError if the server has just answered with it.
+        """
         other = form.without(parameter)
         assert other, "the scheduler has checked it"
         with self.account.budget.lock:  # another thread may have learnt another parameter
@@ -331,14 +402,18 @@ class OpenAI(LanguageModel):
         self._remember()
         if answered and form.changes_answers(parameter):
             raise ServiceError(
-                f"{self._name_in(form)}: the server refuses {parameter!r}, but has answered {answered:,} requests with it, and "
-                "different requests do not make one reading; run the same command again to ask all of them without it"
+                f"{self._name_in(form)}: the server refuses {parameter!r}, but has answered "
+                f"{answered:,} requests with it, and "
+                "different requests do not make one reading; run the same command again to "
+                "ask all of them without it"
             )
         logger.info(f"{self._name_in(form)}: the server refuses {parameter!r}; asking without it")
 
     def _remember(self) -> None:
         """Store what has been learnt of the server, if that is new."""
-        facts: dict[str, object] = {"refused": sorted(self.form.refused)} if self.form.refused else {}
+        facts: dict[str, object] = (
+            {"refused": sorted(self.form.refused)} if self.form.refused else {}
+        )
         if not self._window and "window" in vars(self) and self._facts.window:
             facts["window"] = self.window
         facts = self._remembered | facts
@@ -356,7 +431,8 @@ class OpenAI(LanguageModel):
             stored = pluralize(count, "completion")
             logger.info(
                 f"{name}: {stored} that an earlier version has stored as '{earlier}' "
-                f"{'is' if count == 1 else 'are'} not used, because another server may have answered"
+                f"{'is' if count == 1 else 'are'} not used, because "
+                "another server may have answered"
             )
 
     def check_ready(self) -> None:
@@ -376,12 +452,15 @@ def _where(url: str, served_as: str | None) -> str:
 
 
 def _refuse_unfetched_batch(store: Path, model: str) -> None:
-    """Stop before anything is paid twice: version 0.2 may have left a batch of the model's requests at a server."""
+    """Stop before anything is paid twice: version 0.2 may have left a batch of the model's requests
+    at a server.
+    """
     for path in sorted((store / "batches").glob("*.json")):
         batch = read_json(path)
         name = str(batch.get("model", "")) if isinstance(batch, dict) else ""
         if name == model or name.startswith(f"{model} "):
             raise IfqaError(
-                f"{path} is a batch of {name} that was not fetched, and ifqa has no batch API any more: fetch it with version "
+                f"{path} is a batch of {name} that was not fetched, and ifqa has no batch API "
+                "any more: fetch it with version "
                 "0.2, or delete the file to send its requests again"
             )

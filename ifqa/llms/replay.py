@@ -14,7 +14,8 @@ from ifqa.storage.files import read_jsonl, sha256
 from ifqa.storage.resources import list_resources
 
 WINDOW = 1_000_000_000  # everything fits, unless `window` is set
-_NOT_RECORDED = ("cached", "cached_prompt_tokens", "permanent")  # fields of a completion that recordings lack
+# Fields of a completion that recordings lack
+_NOT_RECORDED = ("cached", "cached_prompt_tokens", "permanent")
 
 
 class RecordingLine(StrictModel):
@@ -26,14 +27,16 @@ class RecordingLine(StrictModel):
 class Replay(LanguageModel):
     """A model that answers with recorded completions.
 
-    A recording is a file of JSON lines; each line is a record of the cache: `{"version": 1, "request": {"model": ..., "messages":
-    [[role, content], ...] or "text": ..., "max_tokens": ..., "temperature": ..., "stop": [...], "sample": ...}, "completion":
-    {"text": ..., "prompt_tokens": ..., "completion_tokens": ..., "finish": ...}}`. Missing values of a request have `Request`'s
+    A recording is a file of JSON lines; each line is a record of the cache: `{"version": 1,
+    "request": {"model": ..., "messages": [[role, content], ...] or "text": ..., "max_tokens": ...,
+    "temperature": ..., "stop": [...], "sample": ...}, "completion": {"text": ..., "prompt_tokens":
+    ..., "completion_tokens": ..., "finish": ...}}`. Missing values of a request have `Request`'s
     defaults, those of a completion are 0 or "". The lookup ignores the model.
 
     Args:
         path: the file, or the name of a recording that ships with ifqa.
-        window: tokens of prompt and answer together, as in the recording; 0 for no limit. Tokens are estimated.
+        window: tokens of prompt and answer together, as in the recording; 0 for no limit. Tokens
+            are estimated.
     """
 
     version = 1
@@ -61,8 +64,13 @@ class Replay(LanguageModel):
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         return Estimate(0, 0, 0, 0.0)
 
-    def complete(self, requests: Sequence[Request], advance: ProgressCallback = no_progress) -> list[Completion]:
-        """The recorded completions, in the requests' order; a request that was not recorded gets an error."""
+    def complete(
+        self, requests: Sequence[Request], advance: ProgressCallback = no_progress
+    ) -> list[Completion]:
+        """The recorded completions, in the requests' order.
+
+        A request that was not recorded gets an error.
+        """
         missing = Completion(error=f"not recorded in {self.path.name}")
         completions = [self._completions.get(request, missing) for request in requests]
         self._cached += sum(not completion.error for completion in completions)
@@ -83,7 +91,9 @@ class Replay(LanguageModel):
 
 
 def find_recording(path: str) -> Path:
-    """The file of a recording: the file at `path`, or the `recordings/NAME.jsonl` that ships with ifqa."""
+    """The file of a recording: the file at `path`, or the `recordings/NAME.jsonl` that ships with
+    ifqa.
+    """
     shipped = list_resources("recordings", ".jsonl")
     if Path(path).is_file():
         return Path(path)
@@ -102,7 +112,10 @@ def _read_recording(path: Path) -> tuple[dict[Request, Completion], list[str]]:
         where = f"{path}:{number}"
         line = parse_section(RecordingLine, record, where)
         if line.version != VERSION:
-            raise FormatError(f"{where}: the recording has version {line.version}; this ifqa reads version {VERSION}")
+            raise FormatError(
+                f"{where}: the recording has version {line.version}; this "
+                f"ifqa reads version {VERSION}"
+            )
         if model := str(line.request.pop("model", "")):
             models[model] = None
         check_settings("key", Request, line.request, where=f"{where}: request")
@@ -112,7 +125,12 @@ def _read_recording(path: Path) -> tuple[dict[Request, Completion], list[str]]:
         except ValueError as error:
             raise FormatError(f"{where}: {error}") from error
         permanent = bool(line.completion.get("error"))  # only failures for good are stored
-        completion = truncate_completion(Completion(**line.completion, cached=True, permanent=permanent))
+        completion = truncate_completion(
+            Completion(**line.completion, cached=True, permanent=permanent)
+        )
         if completions.setdefault(request, completion) != completion:
-            raise FormatError(f"{where}: the same request has a different completion in an earlier line; remove one")
+            raise FormatError(
+                f"{where}: the same request has a different completion in an earlier line; "
+                "remove one"
+            )
     return completions, list(models)

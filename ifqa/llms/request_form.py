@@ -1,8 +1,11 @@
-"""The form of a server's requests: which parameters they have. What a server refuses is learnt once.
+"""The form of a server's requests: which parameters they have.
 
-Servers differ: OpenAI's reasoning models take `max_completion_tokens` and no temperature but 1, others `max_tokens`; thinking is
-switched by `reasoning_effort` or by the chat template's `enable_thinking`. So a request has what most servers take, and what a
-server refuses with HTTP 400 is left out of all further requests to it. The form is part of the name under which completions are
+What a server refuses is learnt once.
+
+Servers differ: OpenAI's reasoning models take `max_completion_tokens` and no temperature but 1,
+others `max_tokens`; thinking is switched by `reasoning_effort` or by the chat template's
+`enable_thinking`. So a request has what most servers take, and what a server refuses with HTTP 400
+is left out of all further requests to it. The form is part of the name under which completions are
 stored, as far as it changes answers.
 """
 
@@ -15,7 +18,8 @@ from ifqa.records import Request
 
 Thinking = Literal["off", "low", "medium", "high"]
 
-#: Room for thoughts, in tokens, beside that for the answer; by our own choice, as no server documents what a level takes.
+#: Room for thoughts, in tokens, beside that for the answer; by our own choice, as no server
+#: documents what a level takes.
 THINKING_TOKENS: Mapping[Thinking, int] = {"off": 0, "low": 1024, "medium": 4096, "high": 16_384}
 _LIMITS = ("max_tokens", "max_completion_tokens")
 _SWITCHES = ("reasoning_effort", "chat_template_kwargs")  # of thinking
@@ -33,7 +37,8 @@ class RequestForm:
         at_openai: whether the server is OpenAI's.
         thinking: how much the model shall think; None leaves it to the server.
         extra: further parameters, from the settings.
-        refused: names of refused parameters; a switch of thinking is refused in one position, as in "reasoning_effort=off".
+        refused: names of refused parameters; a switch of thinking is refused in one position, as in
+            "reasoning_effort=off".
     """
 
     model: str
@@ -43,7 +48,10 @@ class RequestForm:
     refused: frozenset[str] = frozenset()
 
     def without(self, parameter: str) -> "RequestForm | None":
-        """The form after the server has refused a parameter; None if requests cannot do without it."""
+        """The form after the server has refused a parameter.
+
+        None if requests cannot do without it.
+        """
         form = replace(self, refused=self.refused | {self._key(parameter)})
         alternatives = [_LIMITS] + ([_SWITCHES] if self.thinking else [])
         exhausted = any(form.refused.issuperset(map(self._key, names)) for names in alternatives)
@@ -64,14 +72,17 @@ class RequestForm:
     def arguments(self, request: Request) -> dict[str, object]:
         """The API's arguments for a request.
 
-        OpenAI's chat gets max_completion_tokens, as its reasoning models refuse max_tokens; other servers get max_tokens, until
-        they refuse it. A temperature of 1, OpenAI's default, is not sent to OpenAI.
+        OpenAI's chat gets max_completion_tokens, as its reasoning models refuse max_tokens; other
+        servers get max_tokens, until they refuse it. A temperature of 1, OpenAI's default, is not
+        sent to OpenAI.
         """
         arguments: dict[str, object] = {"model": self.model}
         first, second = _LIMITS if not (self.at_openai and request.messages) else _LIMITS[::-1]
         arguments[second if first in self.refused else first] = request.max_tokens
         if request.messages:
-            arguments["messages"] = [{"role": role, "content": content} for role, content in request.messages]
+            arguments["messages"] = [
+                {"role": role, "content": content} for role, content in request.messages
+            ]
             arguments |= self._switches()
         else:
             arguments["prompt"] = request.text
@@ -82,26 +93,39 @@ class RequestForm:
         if request.schema:
             schema = {"name": "answer", "strict": True, "schema": json.loads(request.schema)}
             arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
-        kept = {name: value for name, value in arguments.items() if self._key(name) not in self.refused}
+        kept = {
+            name: value for name, value in arguments.items() if self._key(name) not in self.refused
+        }
         return _merge(kept, self.extra)
 
     def _switches(self) -> dict[str, object]:
-        """The parameters that switch thinking: both of those in use, as unknown ones are mostly ignored."""
+        """The parameters that switch thinking: both of those in use, as unknown ones are mostly
+        ignored.
+        """
         if self.thinking is None:
             return {}
-        effort: dict[str, object] = {"reasoning_effort": "none" if self.thinking == "off" else self.thinking}
+        effort: dict[str, object] = {
+            "reasoning_effort": "none" if self.thinking == "off" else self.thinking
+        }
         if self.at_openai:
             return effort
         return effort | {"chat_template_kwargs": {"enable_thinking": self.thinking != "off"}}
 
     def stream_arguments(self) -> dict[str, object]:
-        """The further arguments of a request whose answer is streamed, with its count of tokens at the end."""
+        """The further arguments of a request whose answer is streamed, with its count of tokens at
+        the end.
+        """
         options = {"include_usage": True}
-        return {"stream": True} | ({} if "stream_options" in self.refused else {"stream_options": options})
+        return {"stream": True} | (
+            {} if "stream_options" in self.refused else {"stream_options": options}
+        )
 
     @property
     def suffix(self) -> str:
-        """What the form changes about answers, for the name of a model's completions; empty for the usual form."""
+        """What the form changes about answers, for the name of a model's completions.
+
+        Empty for the usual form.
+        """
         parts = []
         if self.thinking:
             effort = "none" if self.thinking == "off" else self.thinking
@@ -118,12 +142,17 @@ class RequestForm:
         request = Request(messages=(("user", "?"),)) if chat else Request(text="?")
         arguments = self.arguments(request)
         fixed = {*_SWITCHES, *self.extra}
-        texts = [f"{name}={json.dumps(arguments[name])}" if name in fixed else name for name in sorted(arguments)]
+        texts = [
+            f"{name}={json.dumps(arguments[name])}" if name in fixed else name
+            for name in sorted(arguments)
+        ]
         return ", ".join(texts)
 
 
 def requests_differ(forms: Collection[str]) -> bool:
-    """Whether requests of these forms, each by `describe`, have other answers: the limit's name alone makes no difference."""
+    """Whether requests of these forms, each by `describe`, have other answers: the limit's name
+    alone makes no difference.
+    """
     return len({form.replace("max_completion_tokens", "max_tokens") for form in forms}) > 1
 
 

@@ -1,4 +1,7 @@
-"""Sends many requests to one server: in parallel, rate-limited, retried, within a budget; completions are stored at once."""
+"""Sends many requests to one server: in parallel, rate-limited, retried, within a budget.
+
+Completions are stored at once.
+"""
 
 import asyncio
 import logging
@@ -29,7 +32,8 @@ BACKOFF = 0.5  # seconds before the first retry if the server does not say; doub
 LONGEST_BACKOFF = 30.0
 LONGEST_WAIT = 120.0  # if the server asks for a longer wait, the run stops
 GRACE = 5.0  # seconds that requests in flight get after an interrupt, as they are paid for
-_CLAIMS = 4  # requests that a worker claims at a time, so that two runs of the same requests share the work
+# Requests that a worker claims at a time, so that two runs of the same requests share the work
+_CLAIMS = 4
 _POLL = 0.1  # seconds
 
 _T = TypeVar("_T")
@@ -60,11 +64,13 @@ class FormRefused(IfqaError):
 
 
 class RequestScheduler:
-    """Sends the missing requests of a batch, which is one call of `OpenAI.complete`, to the model's server.
+    """Sends the missing requests of a batch, which is one call of `OpenAI.complete`, to the model's
+    server.
 
-    Retries are not left to the client's library: each try counts towards the budget and the rate limit, malformed responses are
-    asked for once more, and a wait that the server asks for delays all requests. A completion is stored before it is settled in
-    its batch. `on_text` gets the text of the first request while it is generated.
+    Retries are not left to the client's library: each try counts towards the budget and the rate
+    limit, malformed responses are asked for once more, and a wait that the server asks for delays
+    all requests. A completion is stored before it is settled in its batch. `on_text` gets the text
+    of the first request while it is generated.
     """
 
     def __init__(
@@ -87,7 +93,8 @@ class RequestScheduler:
         self._writer = writer
         self._on_text = on_text
         capped = self._account.max_cost or self._account.max_tokens
-        self._count = token_counter(model.model) if capped else estimate_tokens  # only caps need a tight bound
+        # Only caps need a tight bound
+        self._count = token_counter(model.model) if capped else estimate_tokens
         self._waiting = dict.fromkeys(batch.missing)
         self._claimed: deque[Request] = deque()
         self._claiming = asyncio.Lock()
@@ -145,7 +152,9 @@ class RequestScheduler:
             if completion.error and not completion.permanent:
                 await self._in_thread(self._writer.release, request)
             # If the wait is cancelled, the thread still stores the completion
-            elif error := await asyncio.shield(self._in_thread(self._writer.store, request, completion)):
+            elif error := await asyncio.shield(
+                self._in_thread(self._writer.store, request, completion)
+            ):
                 self._stop(error)
             self._batch.settle(request, completion)
 
@@ -161,12 +170,18 @@ class RequestScheduler:
                 for request in (*claimed, *stored):
                     del self._waiting[request]
                 if not claimed and not stored:
-                    self._log_once("others", "another run is sending some of these requests; waiting for its answers")
+                    self._log_once(
+                        "others",
+                        "another run is sending some of these requests; waiting for its answers",
+                    )
                     await self._pause(_POLL)
         return self._claimed.popleft() if self._claimed and not self._stopped.is_set() else None
 
     async def _complete(self, request: Request) -> Completion | None:
-        """A request's completion or final failure; None if requests stopped before it was sent, or another form is needed."""
+        """A request's completion or final failure.
+
+        None if requests stopped before it was sent, or another form is needed.
+        """
         message = ""
         retries = self._model.retries
         asked_again = False
@@ -174,7 +189,9 @@ class RequestScheduler:
         for tries in range(1, retries + 2):
             while (reservation := self._account.reserve(*bounds)) is None:
                 if not self._account.budget.in_flight:  # no reservation will be released
-                    return Completion(error=f"{self._account.refusal}{f' (after {message})' if message else ''}")
+                    return Completion(
+                        error=f"{self._account.refusal}{f' (after {message})' if message else ''}"
+                    )
                 await self._pause(_POLL)
                 if self._stopped.is_set():
                     return None
@@ -201,12 +218,17 @@ class RequestScheduler:
             elif reply.action == "stop":
                 self._refuse(message)
             elif reply.wait is not None and reply.wait > LONGEST_WAIT:
-                self._refuse(f"{message}; the server asks to wait {reply.wait:,.0f} s; run this again after that")
+                self._refuse(
+                    f"{message}; the server asks to wait {reply.wait:,.0f} s; "
+                    "run this again after that"
+                )
             elif reply.action == "once":
                 asked_again = True
                 self._log_once("once", f"{message}; such requests are sent once more")
             elif tries <= retries:
-                self._log_once("retries", f"{message}; such requests are retried, at most {retries} times")
+                self._log_once(
+                    "retries", f"{message}; such requests are retried, at most {retries} times"
+                )
                 await self._back_off(tries, reply.wait)
             elif reply.unreachable and not self._answered:
                 self._refuse(f"{message} (after {tries} tries; is the server up?)")
@@ -215,7 +237,10 @@ class RequestScheduler:
         return Completion(error=f"{message} (after {tries} tries)")
 
     async def _send(self, request: Request) -> Completion | Failure:
-        """Send a request once; while a server on this machine computes beyond the timeout, say so and wait on."""
+        """Send a request once.
+
+        While a server on this machine computes beyond the timeout, say so and wait on.
+        """
         on_text = self._on_text if request == self._batch.missing[0] else None
         arguments = self._form.arguments(request)
         if on_text:
@@ -227,19 +252,26 @@ class RequestScheduler:
             done, _ = await asyncio.wait([sending], timeout=self._model.timeout)
             if not done:
                 slow = f"no answer within {self._model.timeout:g} s (llm.timeout)"
-                self._log_once("slow", f"{slow}; waiting on, because a server on this machine may still compute")
+                self._log_once(
+                    "slow",
+                    f"{slow}; waiting on, because a server on this machine may still compute",
+                )
             return await sending
         finally:
             sending.cancel()
 
     def _fail_for_good(self, failure: Failure) -> Completion:
         """The failure of a request that would fail again, which is stored."""
-        self._log_once("failed", f"{failure.message}; stored as failed, so only --retry-failed asks again")
+        self._log_once(
+            "failed", f"{failure.message}; stored as failed, so only --retry-failed asks again"
+        )
         tokens = failure.used or (0, 0)
         return Completion("", *tokens, error=failure.message, permanent=True)
 
     def _refuse_form(self, failure: Failure) -> None:
-        """Stop, so that all requests are sent without the parameter that the server refuses, if they can do without it."""
+        """Stop, so that all requests are sent without the parameter that the server refuses, if
+        they can do without it.
+        """
         if self._form.without(failure.parameter):
             self._stop(FormRefused(failure.parameter))
         else:
@@ -281,7 +313,10 @@ class RequestScheduler:
 
 
 def run(coroutine: Coroutine[object, object, _T]) -> _T:
-    """A coroutine's result, from a new thread if this thread runs an event loop (Jupyter); CancelledError if it was cancelled."""
+    """A coroutine's result, from a new thread if this thread runs an event loop (Jupyter).
+
+    CancelledError if it was cancelled.
+    """
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[_T]]] = []
     cancelled = cancellation()
 
@@ -304,7 +339,8 @@ def run(coroutine: Coroutine[object, object, _T]) -> _T:
     with ThreadPoolExecutor(1, "asking") as thread:
         future = thread.submit(copy_context().run, asyncio.run, run_task())
         try:
-            while not wait([future], timeout=0.2).done:  # a wait without timeout would ignore interrupts on Windows
+            # A wait without timeout would ignore interrupts on Windows
+            while not wait([future], timeout=0.2).done:
                 pass
             return future.result()
         except KeyboardInterrupt:

@@ -1,4 +1,6 @@
-"""Turns a response of a server that speaks OpenAI's API into a completion, or into a kind of failure."""
+"""Turns a response of a server that speaks OpenAI's API into a completion, or into a kind of
+failure.
+"""
 
 import email.utils
 import json
@@ -25,7 +27,9 @@ _REQUEST_ERRORS = {
     "content_policy_violation",
     "invalid_prompt",
 }
-_REQUEST_ERROR = re.compile(r"context (length|window|size)|content (filter|management) policy|prompt is too long", re.I)
+_REQUEST_ERROR = re.compile(
+    r"context (length|window|size)|content (filter|management) policy|prompt is too long", re.I
+)
 #: Codes of errors that would come again -> the status that they have at OpenAI.
 _PERMANENT = {
     "authentication_error": 401,
@@ -42,7 +46,8 @@ _HINTS = {
 }
 # How servers say that they do not know a parameter, or take only its default
 _REFUSAL = re.compile(
-    r"unsupported|not support|not permitted|not allowed|unrecognized|unknown|unexpected|extra (field|input)|instead",
+    r"unsupported|not support|not permitted|not allowed|unrecognized|unknown|unexpected"
+    r"|extra (field|input)|instead",
     re.I,
 )
 _CUT = "truncated: the token limit was reached before any text; raise --max-tokens"
@@ -50,7 +55,8 @@ _MOST_TOKENS = 10**9  # upper bound for a plausible count
 _PAGE = re.compile(rb"\s*<(!doctype|html|\?xml)", re.I)
 _PAGE_HINT = "; wanted JSON (check base_url; a proxy or a login page may stand before the server)"
 _TRUNCATED = (
-    "truncated: the token limit was reached within the model's thoughts; set --thinking off, low, medium or high, or raise "
+    "truncated: the token limit was reached within the model's thoughts; "
+    "set --thinking off, low, medium or high, or raise "
     "--max-tokens"
 )
 
@@ -59,22 +65,27 @@ _TRUNCATED = (
 class Failure:
     """Why a request has no completion."""
 
-    #: "retry" if another try may help; "once" if a single one may, because each is paid; "fail" if this request alone fails, for
-    #: good; "refused" if the server does not take the parameter `parameter`; "stop" if every request would fail.
+    #: "retry" if another try may help; "once" if a single one may, because each is paid; "fail" if
+    #: this request alone fails, for good; "refused" if the server does not take the parameter
+    #: `parameter`; "stop" if every request would fail.
     action: Literal["retry", "once", "fail", "refused", "stop"]
     message: str  # one line, without secrets
     wait: float | None = None  # seconds that the server asks to wait before a retry
-    used: tuple[int, int] | None = (0, 0)  # tokens of prompt and answer used nevertheless; None if unknown
+    # Tokens of prompt and answer used nevertheless; None if unknown
+    used: tuple[int, int] | None = (0, 0)
     unreachable: bool = False  # no connection was made
     parameter: str = ""
 
 
-def parse_response(body: bytes, chat: bool, stop: Sequence[str] = (), key: str = "") -> Completion | Failure:
+def parse_response(
+    body: bytes, chat: bool, stop: Sequence[str] = (), key: str = ""
+) -> Completion | Failure:
     """The completion in the body of a response, or why there is none.
 
-    The text is cut before the first stop string, which some servers leave in. A chat's refusal counts as its text. An empty text
-    is an answer, unless thoughts or the limit on tokens took its place. A body without usable text was paid, so it is asked for
-    once more and not again and again. `key` is removed from the server's messages.
+    The text is cut before the first stop string, which some servers leave in. A chat's refusal
+    counts as its text. An empty text is an answer, unless thoughts or the limit on tokens took its
+    place. A body without usable text was paid, so it is asked for once more and not again and
+    again. `key` is removed from the server's messages.
     """
     try:
         answer = json.loads(body)
@@ -82,7 +93,9 @@ def parse_response(body: bytes, chat: bool, stop: Sequence[str] = (), key: str =
         answer = None
     if not isinstance(answer, dict):
         if _PAGE.match(body):
-            return Failure("stop", redact(f"it answers with a web page: {_page_text(body)}", key) + _PAGE_HINT)
+            return Failure(
+                "stop", redact(f"it answers with a web page: {_page_text(body)}", key) + _PAGE_HINT
+            )
         return Failure("once", "the response is not a JSON object, or is truncated", used=None)
     if error := _error_in(answer):
         return classify_error_body(error, key)
@@ -97,7 +110,9 @@ def parse_response(body: bytes, chat: bool, stop: Sequence[str] = (), key: str =
         text = message["refusal"]
     reasoning = reasoning_of(message)
     if not text and (failure := _explain_no_text(text, reasoning, message, finish, used)):
-        return failure if chat or failure.message != _TRUNCATED else Failure("fail", _CUT, used=used)
+        return (
+            failure if chat or failure.message != _TRUNCATED else Failure("fail", _CUT, used=used)
+        )
     text = _without_surrogates(text or "")
     end = min((text.index(string) for string in stop if string in text), default=len(text))
     if end < len(text):
@@ -114,11 +129,18 @@ def parse_response(body: bytes, chat: bool, stop: Sequence[str] = (), key: str =
 
 def _page_text(body: bytes) -> str:
     """The words of a web page, for a message."""
-    return re.sub(r"<[^>]*>|\s+", " ", body[:2000].decode("utf-8", "replace")).strip() or "without a word"
+    return (
+        re.sub(r"<[^>]*>|\s+", " ", body[:2000].decode("utf-8", "replace")).strip()
+        or "without a word"
+    )
 
 
 def _explain_no_text(
-    text: str | None, reasoning: str, message: Mapping[str, object], finish: str, used: tuple[int, int] | None
+    text: str | None,
+    reasoning: str,
+    message: Mapping[str, object],
+    finish: str,
+    used: tuple[int, int] | None,
 ) -> Failure | None:
     """Why a response without text is not an answer; None for an empty answer."""
     if finish == "content_filter":
@@ -133,18 +155,25 @@ def _explain_no_text(
 
 
 def join_parts(content: object) -> str | None:
-    """A message's text: a string, or a list of parts, of which those with thoughts are left out; None if there is none."""
+    """A message's text: a string, or a list of parts, of which those with thoughts are left out.
+
+    None if there is none.
+    """
     if not isinstance(content, list):
         return content if isinstance(content, str) else None
     texts = [
-        part.get("text") for part in content if isinstance(part, dict) and part.get("type") in ("text", "output_text")
+        part.get("text")
+        for part in content
+        if isinstance(part, dict) and part.get("type") in ("text", "output_text")
     ]
     strings = [text for text in texts if isinstance(text, str)]
     return "".join(strings) if strings else None
 
 
 def reasoning_of(message: Mapping[str, object]) -> str:
-    """The thoughts that a server keeps apart, under the name that DeepSeek and llama.cpp or that vLLM and OpenRouter use."""
+    """The thoughts that a server keeps apart, under the name that DeepSeek and llama.cpp or that
+    vLLM and OpenRouter use.
+    """
     texts = (message.get(name) for name in ("reasoning_content", "reasoning"))
     return next((text for text in texts if isinstance(text, str) and text), "")
 
@@ -157,13 +186,21 @@ def _without_surrogates(text: str) -> str:
 def _first_choice(answer: Mapping[str, object]) -> dict[str, Any]:
     """The choice with index 0, wherever it stands."""
     choices = answer.get("choices")
-    known = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
+    known = (
+        [choice for choice in choices if isinstance(choice, dict)]
+        if isinstance(choices, list)
+        else []
+    )
     return next((choice for choice in known if not choice.get("index")), known[0] if known else {})
 
 
 def _parse_usage(usage: object) -> tuple[int, int] | None:
     """Tokens of prompt and answer; None unless the server reports plausible numbers for both."""
-    counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")] if isinstance(usage, dict) else []
+    counts = (
+        [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
+        if isinstance(usage, dict)
+        else []
+    )
     known = [count for count in counts if type(count) is int and 0 <= count <= _MOST_TOKENS]
     return (known[0], known[1]) if len(known) == 2 else None
 
@@ -176,7 +213,10 @@ def _cached_tokens(usage: object) -> int:
 
 
 def _error_in(answer: Mapping[str, object]) -> object:
-    """The error that a body with status 200, or an event of a stream, reports; None if there is none."""
+    """The error that a body with status 200, or an event of a stream, reports.
+
+    None if there is none.
+    """
     if answer.get("error"):
         return answer["error"]
     choice = _first_choice(answer)
@@ -190,7 +230,10 @@ def _error_in(answer: Mapping[str, object]) -> object:
 
 
 def classify_error_body(error: object, key: str) -> Failure:
-    """The failure of an error that came with status 200 or within a stream; its code says whether a retry may help."""
+    """The failure of an error that came with status 200 or within a stream.
+
+    Its code says whether a retry may help.
+    """
     code, message, _ = parse_error_body(error)
     status = 500
     if code.isdecimal() and len(code) in (3, 5):
@@ -199,20 +242,29 @@ def classify_error_body(error: object, key: str) -> Failure:
         status = _PERMANENT[code]
     elif code in _REQUEST_ERRORS or _REQUEST_ERROR.search(message):
         status = 400
-    return _classify(status, code, message, redact(f"the server reports an error: {message}", key), None, key)
+    return _classify(
+        status, code, message, redact(f"the server reports an error: {message}", key), None, key
+    )
 
 
 def classify_status(error: openai.APIStatusError, key: str, sent: Collection[str] = ()) -> Failure:
-    """The failure of a response with a status other than 2xx; `sent` are the names of the request's parameters.
+    """The failure of a response with a status other than 2xx.
 
-    408, 409, 429 and 5xx are retried, unless a quota is used up. A 413 fails its request alone; so does a 400 about length or
-    content. Every other status (a bad key, no such model) stops all requests.
+    `sent` are the names of the request's parameters.
+
+    408, 409, 429 and 5xx are retried, unless a quota is used up. A 413 fails its request alone; so
+    does a 400 about length or content. Every other status (a bad key, no such model) stops all
+    requests.
     """
     status = error.status_code
     code, message, parameter = parse_error_body(error.body)
     line = redact(f"HTTP {status}: {message}", key)
     concerns_prompt = code in _REQUEST_ERRORS or _REQUEST_ERROR.search(message)
-    if status in (400, 422) and not concerns_prompt and (refused := _refused_parameter(parameter, message, sent)):
+    if (
+        status in (400, 422)
+        and not concerns_prompt
+        and (refused := _refused_parameter(parameter, message, sent))
+    ):
         return Failure("refused", line, parameter=refused)
     if 300 <= status < 400:
         host = urlsplit(error.response.headers.get("location", "")).netloc or "another address"
@@ -225,23 +277,36 @@ def classify_status(error: openai.APIStatusError, key: str, sent: Collection[str
     return failure
 
 
-def _classify(status: int, code: str, message: str, line: str, wait: float | None, key: str) -> Failure:
+def _classify(
+    status: int, code: str, message: str, line: str, wait: float | None, key: str
+) -> Failure:
     if code in _QUOTA:
-        return Failure("stop", f"{line} (the quota is used up; add credit, or wait for the next period)")
+        return Failure(
+            "stop", f"{line} (the quota is used up; add credit, or wait for the next period)"
+        )
     if status in (408, 409, 429) or status >= 500:
         return Failure("retry", line, wait)
-    if status == 413 or (status == 400 and (code in _REQUEST_ERRORS or _REQUEST_ERROR.search(message))):
+    if status == 413 or (
+        status == 400 and (code in _REQUEST_ERRORS or _REQUEST_ERROR.search(message))
+    ):
         return Failure("fail", line)
     return Failure("stop", line + _HINTS.get(status, ""))
 
 
 def _refused_parameter(parameter: str, message: str, sent: Collection[str]) -> str:
-    """The sent parameter that the server does not take, by an error's field or its words; empty if it is about something else."""
+    """The sent parameter that the server does not take, by an error's field or its words.
+
+    Empty if it is about something else.
+    """
     if not _REFUSAL.search(message):
         return ""
     if parameter in sent:
         return parameter
-    places = {name: match.start() for name in sent if (match := re.search(rf"\b{re.escape(name)}\b", message))}
+    places = {
+        name: match.start()
+        for name in sent
+        if (match := re.search(rf"\b{re.escape(name)}\b", message))
+    }
     return min(places, key=lambda name: places[name]) if places else ""
 
 
@@ -250,7 +315,9 @@ def parse_error_body(body: object) -> tuple[str, str, str]:
     if not isinstance(body, Mapping):
         return "", str(body or "no message"), ""
     codes = [str(body[name]) for name in ("code", "type") if body.get(name)]
-    code = next((code for code in codes if code in _REQUEST_ERRORS | _QUOTA), codes[0] if codes else "")
+    code = next(
+        (code for code in codes if code in _REQUEST_ERRORS | _QUOTA), codes[0] if codes else ""
+    )
     message = next((body[name] for name in ("message", "detail", "error") if body.get(name)), body)
     return code, _message_text(message), str(body.get("param") or "")
 
@@ -260,18 +327,26 @@ def _message_text(message: object) -> str:
     if isinstance(message, str):
         return message
     problems = message if isinstance(message, list) else []
-    texts = [f"{problem['loc'][-1]}: {problem['msg']}" for problem in problems if _is_located(problem)]
+    texts = [
+        f"{problem['loc'][-1]}: {problem['msg']}" for problem in problems if _is_located(problem)
+    ]
     return "; ".join(texts) if texts and len(texts) == len(problems) else json.dumps(message)
 
 
 def _is_located(problem: object) -> bool:
     return (
-        isinstance(problem, dict) and isinstance(problem.get("loc"), list) and bool(problem["loc"]) and "msg" in problem
+        isinstance(problem, dict)
+        and isinstance(problem.get("loc"), list)
+        and bool(problem["loc"])
+        and "msg" in problem
     )
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from a header with milliseconds, seconds or a date; None without such a header."""
+    """Seconds to wait, from a header with milliseconds, seconds or a date.
+
+    None without such a header.
+    """
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         try:
             return max(0.0, float(headers.get(name, "")) / unit)
@@ -285,9 +360,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 class StreamedAnswer:
-    """Assembles the events of an answer streamed by OpenAI's API, and calls `on_text` with the text so far.
+    """Assembles the events of an answer streamed by OpenAI's API, and calls `on_text` with the text
+    so far.
 
-    `on_text` gets the text without `key`, which the server may repeat, and without an ending that may be the start of `key`.
+    `on_text` gets the text without `key`, which the server may repeat, and without an ending that
+    may be the start of `key`.
     """
 
     def __init__(self, chat: bool, on_text: TextCallback, key: str = "") -> None:
@@ -311,18 +388,27 @@ class StreamedAnswer:
         return bool(self._text or self._reasoning or self._refusal)
 
     def add_bytes(self, content: bytes) -> None:
-        """Add the next bytes of the stream; raises like `add_line`. Line breaks other than LF and CR may stand in JSON."""
+        """Add the next bytes of the stream; raises like `add_line`.
+
+        Line breaks other than LF and CR may stand in JSON.
+        """
         self._rest += content
         *lines, self._rest = re.split(rb"\r\n|\n|\r(?!$)", self._rest)
         for line in lines:
             self.add_line(line.decode("utf-8", "replace"))
 
     def end(self) -> None:
-        """Read what the stream left without an end of the line or of the event; raises like `add_line`."""
+        """Read what the stream left without an end of the line or of the event.
+
+        Raises like `add_line`.
+        """
         self.add_bytes(b"\n\n")
 
     def add_line(self, line: str) -> None:
-        """Add a line of the stream; an empty line ends an event. ValueError if an event's data is not JSON."""
+        """Add a line of the stream; an empty line ends an event.
+
+        ValueError if an event's data is not JSON.
+        """
         if line.startswith("data:"):
             self._lines.append(line[5:].removeprefix(" "))
         elif not line and self._lines:
@@ -356,22 +442,34 @@ class StreamedAnswer:
                 self._on_text(self._visible_text(self._text))
 
     def to_response(self) -> dict[str, object]:
-        """The response as it would be without streaming, for `parse_response`; without choices if the stream broke off."""
+        """The response as it would be without streaming, for `parse_response`.
+
+        Without choices if the stream broke off.
+        """
         text = None if self._refusal and not self._text else self._text
         answer: dict[str, object] = {"text": text}
         if self._chat:
-            message = {"content": text, "refusal": self._refusal or None, "reasoning_content": self._reasoning}
+            message = {
+                "content": text,
+                "refusal": self._refusal or None,
+                "reasoning_content": self._reasoning,
+            }
             answer = {"message": message}
         complete = self._finish or self.done
         choices = [answer | {"finish_reason": self._finish}] if complete else []
         return {"choices": choices, "usage": self._usage}
 
     def reply(self, stop: Sequence[str], key: str) -> Completion | Failure:
-        """What the whole stream says; a stream that broke off may have taken any number of tokens."""
+        """What the whole stream says.
+
+        A stream that broke off may have taken any number of tokens.
+        """
         if self.error:
             failure = classify_error_body(self.error, key)
             used = None if self.has_begun else (0, 0)
-            return Failure(failure.action, f"the answer broke off: {failure.message}", failure.wait, used)
+            return Failure(
+                failure.action, f"the answer broke off: {failure.message}", failure.wait, used
+            )
         if not (self._finish or self.done):
             return Failure("retry", "the answer broke off", used=None)
         return parse_response(json.dumps(self.to_response()).encode(), self._chat, stop, key)
@@ -381,5 +479,8 @@ class StreamedAnswer:
         held = 0
         for form in key_forms(self._key):
             longest = min(len(text), len(form) - 1)
-            held = max(held, next((size for size in range(longest, 3, -1) if form.startswith(text[-size:])), 0))
+            held = max(
+                held,
+                next((size for size in range(longest, 3, -1) if form.startswith(text[-size:])), 0),
+            )
         return text[: len(text) - held][:LONGEST_TEXT]

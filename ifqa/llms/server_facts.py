@@ -1,7 +1,8 @@
 """What a server says of its model: its context window, and how many requests it answers at once.
 
-There is no common question for it. vLLM and SGLang list `max_model_len` with their models; llama.cpp tells the window and the
-number of its slots at /props, and what the model was trained for with its models; Ollama has /api/show and /api/ps.
+There is no common question for it. vLLM and SGLang list `max_model_len` with their models;
+llama.cpp tells the window and the number of its slots at /props, and what the model was trained for
+with its models; Ollama has /api/show and /api/ps.
 """
 
 import asyncio
@@ -17,7 +18,8 @@ import openai
 from ifqa.llms.http_client import open_client
 
 TIMEOUT = 5.0  # seconds
-OLLAMA_WINDOW = 4096  # tokens, if neither the model nor the server sets num_ctx; a longer prompt is cut without a word
+# tokens, if neither the model nor the server sets num_ctx; a longer prompt is cut without a word
+OLLAMA_WINDOW = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,10 @@ async def ask_server(url: str, key: str, model: str) -> ServerFacts:
         if listed is None:
             return ServerFacts()
         entries = [entry for entry in _list(listed.get("data")) if isinstance(entry, dict)]
-        entry = next((entry for entry in entries if entry.get("id") == model), entries[0] if len(entries) == 1 else {})
+        entry = next(
+            (entry for entry in entries if entry.get("id") == model),
+            entries[0] if len(entries) == 1 else {},
+        )
         if window := _count(entry.get("max_model_len")):
             return ServerFacts(window)
         meta = _table(entry.get("meta"))
@@ -54,7 +59,11 @@ def list_models(body: bytes) -> list[str]:
     except (ValueError, RecursionError):
         return []
     entries = _list(content.get("data")) if isinstance(content, dict) else []
-    return [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+    return [
+        entry["id"]
+        for entry in entries
+        if isinstance(entry, dict) and isinstance(entry.get("id"), str)
+    ]
 
 
 async def _ollama_window(client: openai.AsyncOpenAI, root: str, model: str) -> int:
@@ -64,19 +73,25 @@ async def _ollama_window(client: openai.AsyncOpenAI, root: str, model: str) -> i
         return 0
     running = await _get(client, f"{root}/api/ps") or {}
     for entry in map(_table, _list(running.get("models"))):
-        if model in (entry.get("name"), entry.get("model")) and (window := _count(entry.get("context_length"))):
+        if model in (entry.get("name"), entry.get("model")) and (
+            window := _count(entry.get("context_length"))
+        ):
             return window
     for line in str(shown.get("parameters") or "").splitlines():
         name, _, value = line.strip().partition(" ")
         if name == "num_ctx" and re.fullmatch(r"[0-9]{1,9}", value.strip()):
             return int(value)
     lengths = [
-        _count(value) for name, value in _table(shown.get("model_info")).items() if name.endswith(".context_length")
+        _count(value)
+        for name, value in _table(shown.get("model_info")).items()
+        if name.endswith(".context_length")
     ]
     return min([OLLAMA_WINDOW, *filter(None, lengths)])
 
 
-async def _get(client: openai.AsyncOpenAI, url: str, body: Mapping[str, object] | None = None) -> dict[str, Any] | None:
+async def _get(
+    client: openai.AsyncOpenAI, url: str, body: Mapping[str, object] | None = None
+) -> dict[str, Any] | None:
     """The JSON object at an address, or the answer to a `body`; None if there is none."""
     try:
         async with asyncio.timeout(TIMEOUT):  # the library's own timeout restarts with every byte

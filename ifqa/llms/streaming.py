@@ -1,4 +1,7 @@
-"""Streaming and cancellation of completions; neither affects requests, cache keys or stored completions."""
+"""Streaming and cancellation of completions.
+
+Neither affects requests, cache keys or stored completions.
+"""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -26,10 +29,14 @@ def _bind(variable: ContextVar[_T], content: _T) -> Iterator[None]:
 
 
 def streaming(on_text: TextCallback | None) -> AbstractContextManager[None]:
-    """Within the block and this thread, `on_text` gets the text of the first request of each `LanguageModel.complete`."""
+    """Within the block and this thread, `on_text` gets the text of the first request of each
+    `LanguageModel.complete`.
+    """
     return _bind(_callback, on_text)
 
 
 def cancellable(cancelled: "Future[None]") -> AbstractContextManager[None]:
-    """Within the block and this thread, requests to a server end with `asyncio.CancelledError` once `cancelled` is done."""
+    """Within the block and this thread, requests to a server end with `asyncio.CancelledError` once
+    `cancelled` is done.
+    """
     return _bind(_cancelled, cancelled)

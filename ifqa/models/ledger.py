@@ -1,4 +1,6 @@
-"""The ledger: which questions of which benchmark a model was trained on, by published evidence or by its own manifest."""
+"""The ledger: which questions of which benchmark a model was trained on, by published evidence or
+by its own manifest.
+"""
 
 import os
 import re
@@ -15,7 +17,8 @@ from ifqa.storage.files import cached_sha256, read_json, read_toml
 from ifqa.storage.resources import BUNDLED
 
 LEDGER = "ledger.toml"
-#: Files of a model's folder, and the keys in them that name the model or the model that it started from.
+#: Files of a model's folder, and the keys in them that name the model or the model that it started
+#: from.
 _NAMING_FILES = ("manifest.json", "adapter_config.json", "config.json")
 _NAMING_KEYS = ("base_model_name_or_path", "_name_or_path", "name", "model")
 
@@ -38,14 +41,18 @@ class _Ledger(StrictModel):
 
 
 class ModelFacts(TypedDict):
-    """What a model's files say of it, kept with the scores, because the ledger may be read when the files are gone."""
+    """What a model's files say of it, kept with the scores, because the ledger may be read when the
+    files are gone.
+    """
 
     names: list[str]  # its name, and those of the models that it started from, without local paths
     trained_on: dict[str, list[str]]  # split family -> files of questions
 
 
 def read_model_facts(name: str, root: Path = Path()) -> ModelFacts:
-    """The names and the training of a model: a name on the hub or at a server, a file, or a folder of weights or an adapter."""
+    """The names and the training of a model: a name on the hub or at a server, a file, or a folder
+    of weights or an adapter.
+    """
     names = dict[str, None]()
     trained_on = dict[str, list[str]]()
     queue = [name]
@@ -55,39 +62,56 @@ def read_model_facts(name: str, root: Path = Path()) -> ModelFacts:
         names[current] = None
         path = local_path(current, root)
         if os.path.isfile(path):  # noqa: PTH113 - Path's own raises an error for a name that is too long
-            names |= dict.fromkeys(model.name for model in MODELS.values() if model.sha256 == cached_sha256(path))
+            names |= dict.fromkeys(
+                model.name for model in MODELS.values() if model.sha256 == cached_sha256(path)
+            )
         for file in _NAMING_FILES:
             content = read_json(path / file) if os.path.isfile(path / file) else {}  # noqa: PTH113
             queue += _names_in(content)
-            if isinstance(content, Mapping) and isinstance(sources := content.get("sources"), Mapping):
+            if isinstance(content, Mapping) and isinstance(
+                sources := content.get("sources"), Mapping
+            ):
                 files = trained_on.setdefault(str(content.get("family", "")), [])
                 files += [Path(source).name for source in sources]
-    portable = dict.fromkeys(Path(each).name if Path(each).is_absolute() else each for each in names)
+    portable = dict.fromkeys(
+        Path(each).name if Path(each).is_absolute() else each for each in names
+    )
     return {"names": [*portable], "trained_on": trained_on}
 
 
 def _names_in(content: object) -> Iterator[str]:
     """The models that a manifest or configuration names, at any depth."""
     if isinstance(content, Mapping):
-        yield from (content[key] for key in _NAMING_KEYS if isinstance(content.get(key), str) and content[key])
+        yield from (
+            content[key]
+            for key in _NAMING_KEYS
+            if isinstance(content.get(key), str) and content[key]
+        )
         for part in content.values():
             yield from _names_in(part)
 
 
 def describe_exposure(models: Mapping[str, ModelFacts], benchmark: str, root: Path = Path()) -> str:
-    """The mark of scores on a benchmark: what of it the models have seen, and of which that is unknown; empty if nothing.
+    """The mark of scores on a benchmark: what of it the models have seen, and of which that is
+    unknown; empty if nothing.
 
-    A benchmark that the ledger never names, such as the bundled sample, has only the marks of models with a manifest.
+    A benchmark that the ledger never names, such as the bundled sample, has only the marks of
+    models with a manifest.
     """
     ledger = _read_ledger(root)
     seen = list[str]()
     unknown = list[str]()
     for name, facts in models.items():
         listed = [
-            model for model in ledger if any(_matches(part, base) for part in model.names for base in facts["names"])
+            model
+            for model in ledger
+            if any(_matches(part, base) for part in model.names for base in facts["names"])
         ]
         questions = [
-            exposure.questions for model in listed for exposure in model.seen if exposure.benchmark == benchmark
+            exposure.questions
+            for model in listed
+            for exposure in model.seen
+            if exposure.benchmark == benchmark
         ]
         for family, files in facts["trained_on"].items():
             if family.partition("/")[0] == benchmark:
@@ -96,7 +120,9 @@ def describe_exposure(models: Mapping[str, ModelFacts], benchmark: str, root: Pa
             seen.append(f"{name} has seen {benchmark}: {'; '.join(questions)}")
         elif not listed and not facts["trained_on"]:
             unknown.append(name)
-    if unknown and any(exposure.benchmark == benchmark for model in ledger for exposure in model.seen):
+    if unknown and any(
+        exposure.benchmark == benchmark for model in ledger for exposure in model.seen
+    ):
         seen.append(f"unknown what {' and '.join(unknown)} has seen")
     return "; ".join(seen)
 
@@ -112,7 +138,9 @@ def _matches(listed: str, name: str) -> bool:
 def _read_ledger(root: Path) -> list[_Listed]:
     """The models of the package's ledger, and of one below `root`."""
     paths = [path for path in (BUNDLED / LEDGER, root / LEDGER) if path.is_file()]
-    return [model for path in paths for model in _parse_ledger(path.absolute(), path.stat().st_mtime_ns)]
+    return [
+        model for path in paths for model in _parse_ledger(path.absolute(), path.stat().st_mtime_ns)
+    ]
 
 
 @cache

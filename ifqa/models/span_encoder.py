@@ -1,4 +1,6 @@
-"""The encoders of the span reader: all-MiniLM-L6-v2, all-mpnet-base-v2, or any BERT or MPNet, by name or in a folder."""
+"""The encoders of the span reader: all-MiniLM-L6-v2, all-mpnet-base-v2, or any BERT or MPNet, by
+name or in a folder.
+"""
 
 from dataclasses import dataclass
 from functools import cache
@@ -31,15 +33,22 @@ class EncoderFiles:
 
 
 def find_encoder(name: str, root: Path = Path()) -> EncoderFiles:
-    """The files of an encoder: all-MiniLM-L6-v2, all-mpnet-base-v2, a folder below `root`, or a model on the hub."""
+    """The files of an encoder: all-MiniLM-L6-v2, all-mpnet-base-v2, a folder below `root`, or a
+    model on the hub.
+    """
     folder = model_folder(name, _MEND, root)
     for file in (WEIGHTS, _TOKENIZER):
         if not (folder / file).is_file():
             raise MissingInput(f"{folder} has no {file}; {_MEND}")
     sha256 = cached_sha256(folder / WEIGHTS)
     if name in (MPNET.name, MPNET.hub) and sha256 != MPNET.sha256:
-        problem = f"{folder / WEIGHTS}: SHA-256 is {sha256[:8]}..., the official file's is {MPNET.sha256[:8]}..."
-        raise DamagedArtifact(f"{problem}; remove the folder and fetch it again: ifqa data {MPNET.name}")
+        problem = (
+            f"{folder / WEIGHTS}: SHA-256 is {sha256[:8]}..., the official file's is "
+            f"{MPNET.sha256[:8]}..."
+        )
+        raise DamagedArtifact(
+            f"{problem}; remove the folder and fetch it again: ifqa data {MPNET.name}"
+        )
     return EncoderFiles(_OFFICIAL.get(sha256, name), folder, sha256)
 
 
@@ -52,7 +61,9 @@ def open_encoder(folder: Path, dropout: float = 0.0) -> "Encoder":
         return kind(folder, dropout)
     except (SafetensorError, LookupError, TypeError, ValueError, RuntimeError) as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise FormatError(f"{folder} does not load as an encoder ({reason}); fetch or copy it again") from error
+        raise FormatError(
+            f"{folder} does not load as an encoder ({reason}); fetch or copy it again"
+        ) from error
 
 
 @cache
@@ -64,9 +75,14 @@ def special_token_ids(folder: Path) -> tuple[list[int], ...]:
         raise FormatError(f"{folder / _TOKENIZER}: wanted a JSON object; fetch or copy it again")
     tokenizer = load_tokenizer(folder)
     groups = _encoder_class(folder).SPECIAL_TOKENS
-    for token in (token for tokens in groups for token in tokens if tokenizer.token_to_id(token) is None):
+    for token in (
+        token for tokens in groups for token in tokens if tokenizer.token_to_id(token) is None
+    ):
         raise FormatError(f"{folder / _TOKENIZER} has no token {token}; fetch or copy it again")
-    return tuple([n for token in tokens if (n := tokenizer.token_to_id(token)) is not None] for tokens in groups)
+    return tuple(
+        [n for token in tokens if (n := tokenizer.token_to_id(token)) is not None]
+        for tokens in groups
+    )
 
 
 def _encoder_class(folder: Path) -> type["Encoder"]:

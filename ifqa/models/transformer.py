@@ -1,6 +1,8 @@
-"""The encoders all-MiniLM-L6-v2 and all-mpnet-base-v2 in plain torch: frozen, with adapters, or fine-tuned.
+"""The encoders all-MiniLM-L6-v2 and all-mpnet-base-v2 in plain torch: frozen, with adapters, or
+fine-tuned.
 
-Importing transformers would take three seconds. Tests compare the encoders with transformers and peft.
+Importing transformers would take three seconds. Tests compare the encoders with transformers and
+peft.
 """
 
 import json
@@ -18,8 +20,14 @@ from torch import Tensor, nn
 from ifqa.errors import FormatError
 
 _NORM = "output.LayerNorm"  # after the feed-forward part
-BERT_LINEAR = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
-          "intermediate.dense", "output.dense")  # fmt: skip
+BERT_LINEAR = (
+    "attention.self.query",
+    "attention.self.key",
+    "attention.self.value",
+    "attention.output.dense",
+    "intermediate.dense",
+    "output.dense",
+)
 _TYPES = "embeddings.token_type_embeddings.weight"
 _BIAS = "encoder.relative_attention_bias.weight"
 _FARTHEST = 128  # tokens; larger distances share the last bucket
@@ -35,12 +43,15 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 class Encoder(nn.Module):
-    """An encoder: frozen, with low-rank adapters (LoRA; Hu et al. 2022), or with its layers trained.
+    """An encoder: frozen, with low-rank adapters (LoRA; Hu et al. 2022), or with its layers
+    trained.
 
-    `dropout` is the share of features that training zeroes, the same at every position of a sequence.
+    `dropout` is the share of features that training zeroes, the same at every position of a
+    sequence.
 
     Attributes:
-        LINEAR: names in the file of weights of a layer's linear layers: query, key, value, output, and two feed-forward layers.
+        LINEAR: names in the file of weights of a layer's linear layers: query, key, value, output,
+            and two feed-forward layers.
         NORM: the layer norm after attention.
         EXTRA_WEIGHTS: weights that only this kind of network has.
         FIRST_POSITION: the first token's row in the table of positions.
@@ -62,7 +73,8 @@ class Encoder(nn.Module):
         self.heads: int = config["num_attention_heads"]
         self.layers: int = config["num_hidden_layers"]
         self.size: int = config["hidden_size"]
-        self.positions: int = config["max_position_embeddings"] - self.FIRST_POSITION  # tokens of the longest sequence
+        # Tokens of the longest sequence
+        self.positions: int = config["max_position_embeddings"] - self.FIRST_POSITION
         self.padding: int = config.get("pad_token_id") or 0
         self.epsilon: float = config["layer_norm_eps"]
         self.rank = 0  # the adapters' rank; 0 without adapters
@@ -71,20 +83,34 @@ class Encoder(nn.Module):
             if name.startswith(("embeddings.", "encoder.")) and tensor.is_floating_point():
                 self.register_buffer(_key(name), tensor.float(), persistent=False)
         known = dict(self.named_buffers())
-        if missing := next((name for name in self._required_weights() if _key(name) not in known), ""):
+        if missing := next(
+            (name for name in self._required_weights() if _key(name) not in known), ""
+        ):
             kind = config["model_type"]
-            raise FormatError(f"{folder / 'model.safetensors'} has no {missing}; wanted a network of kind {kind}")
+            raise FormatError(
+                f"{folder / 'model.safetensors'} has no {missing}; wanted a network of kind {kind}"
+            )
         self.dtype = torch.float32
         self.adapters = nn.ParameterDict()
 
     def layer_names(self) -> list[str]:
-        return [f"encoder.layer.{layer}.{name}" for layer in range(self.layers) for name in self.LINEAR]
+        return [
+            f"encoder.layer.{layer}.{name}" for layer in range(self.layers) for name in self.LINEAR
+        ]
 
     def _required_weights(self) -> Iterator[str]:
-        norms = [f"encoder.layer.{layer}.{name}" for layer in range(self.layers) for name in (self.NORM, _NORM)]
+        norms = [
+            f"encoder.layer.{layer}.{name}"
+            for layer in range(self.layers)
+            for name in (self.NORM, _NORM)
+        ]
         for name in ("embeddings.LayerNorm", *self.layer_names(), *norms):
             yield from (f"{name}.weight", f"{name}.bias")
-        yield from ("embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight", *self.EXTRA_WEIGHTS)
+        yield from (
+            "embeddings.word_embeddings.weight",
+            "embeddings.position_embeddings.weight",
+            *self.EXTRA_WEIGHTS,
+        )
 
     def weight(self, name: str) -> Tensor:
         """A weight by its name in the file of weights; the layers' weights are cast to `dtype`."""
@@ -96,7 +122,9 @@ class Encoder(nn.Module):
         self.dtype = dtype
 
     def add_adapters(self, rank: int, generator: torch.Generator) -> None:
-        """Add `B(A(inputs))` to each layer's output: A is uniform, as in peft, B is 0, and alpha = rank (scale 1)."""
+        """Add `B(A(inputs))` to each layer's output: A is uniform, as in peft, B is 0, and alpha =
+        rank (scale 1).
+        """
         self.rank = rank
         for name in self.layer_names():
             out_size, in_size = self.weight(f"{name}.weight").shape
@@ -115,7 +143,9 @@ class Encoder(nn.Module):
     def layer_tensors(self) -> dict[str, Tensor]:
         """The layers' weights with merged adapters, by their names in the file of weights."""
         weights = (*self.named_parameters(), *self.named_buffers())
-        tensors = {name: tensor.detach() for name, tensor in weights if name.startswith("encoder__")}
+        tensors = {
+            name: tensor.detach() for name, tensor in weights if name.startswith("encoder__")
+        }
         for name in self.layer_names() if self.rank else ():
             a, b = (self.adapters[_key(f"{name}.lora_{side}")].detach() for side in "AB")
             key = _key(f"{name}.weight")
@@ -128,22 +158,31 @@ class Encoder(nn.Module):
             if name.startswith("encoder__"):
                 tensor.copy_(tensors[_name(name)])
 
-    def forward(self, ids: Tensor, types: Tensor, mask: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def forward(
+        self, ids: Tensor, types: Tensor, mask: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
         """Hidden states of the last layer, [sequences, tokens, size].
 
-        `ids` are token ids, [sequences, tokens]; `types`, 0 for the first text of a pair and 1 for the second, and `mask`, False
-        at padding, have the same shape. Without a generator there is no dropout.
+        `ids` are token ids, [sequences, tokens]; `types`, 0 for the first text of a pair and 1 for
+        the second, and `mask`, False at padding, have the same shape. Without a generator there is
+        no dropout.
         """
         rows, length = ids.shape
         *projections, mixing, inner, outer = self.LINEAR
-        hidden = self._drop(self._norm(self._embed(ids, types), "embeddings.LayerNorm").to(self.dtype), generator)
+        hidden = self._drop(
+            self._norm(self._embed(ids, types), "embeddings.LayerNorm").to(self.dtype), generator
+        )
         bias = self._attention_bias(torch.where(mask, 0.0, -1e4).to(hidden.dtype)[:, None, None, :])
         for layer in range(self.layers):
             prefix = f"encoder.layer.{layer}"
             parts = [self._linear(hidden, f"{prefix}.{name}") for name in projections]
-            query, key, value = (part.view(rows, length, self.heads, -1).transpose(1, 2) for part in parts)
+            query, key, value = (
+                part.view(rows, length, self.heads, -1).transpose(1, 2) for part in parts
+            )
             mixed = _attention(query, key, value, bias)
-            mixed = self._linear(mixed.transpose(1, 2).reshape(rows, length, self.size), f"{prefix}.{mixing}")
+            mixed = self._linear(
+                mixed.transpose(1, 2).reshape(rows, length, self.size), f"{prefix}.{mixing}"
+            )
             hidden = self._norm(hidden + self._drop(mixed, generator), f"{prefix}.{self.NORM}")
             expanded = F.gelu(self._linear(hidden, f"{prefix}.{inner}"))
             output = self._drop(self._linear(expanded, f"{prefix}.{outer}"), generator)
@@ -157,14 +196,18 @@ class Encoder(nn.Module):
         return F.embedding(ids, self.weight("embeddings.word_embeddings.weight")) + positions
 
     def _attention_bias(self, padding: Tensor) -> Tensor:
-        """The bias on attention's scores, [sequences, heads, tokens, tokens], from padding's, [sequences, 1, 1, tokens]."""
+        """The bias on attention's scores, [sequences, heads, tokens, tokens], from padding's,
+        [sequences, 1, 1, tokens].
+        """
         return padding
 
     def _linear(self, inputs: Tensor, name: str) -> Tensor:
         output = F.linear(inputs, self.weight(f"{name}.weight"), self.weight(f"{name}.bias"))
         if self.rank:
             a, b = (self.adapters[_key(f"{name}.lora_{side}")].to(inputs.dtype) for side in "AB")
-            output = torch.addmm(output.flatten(0, 1), F.linear(inputs, a).flatten(0, 1), b.t()).view(output.shape)
+            output = torch.addmm(
+                output.flatten(0, 1), F.linear(inputs, a).flatten(0, 1), b.t()
+            ).view(output.shape)
         return output
 
     def _norm(self, inputs: Tensor, name: str) -> Tensor:
@@ -175,7 +218,10 @@ class Encoder(nn.Module):
     def _drop(self, inputs: Tensor, generator: torch.Generator | None) -> Tensor:
         if generator is None or not self.dropout:
             return inputs
-        mask = torch.rand(inputs.shape[0], 1, inputs.shape[2], generator=generator).to(inputs.device) >= self.dropout
+        mask = (
+            torch.rand(inputs.shape[0], 1, inputs.shape[2], generator=generator).to(inputs.device)
+            >= self.dropout
+        )
         return inputs * (mask / (1 - self.dropout)).to(inputs.dtype)
 
 
@@ -189,7 +235,9 @@ def token_embeddings(folder: Path) -> Tensor:
 
 
 class MiniLM(Encoder):
-    """BERT's encoder (Devlin et al. 2019), as in all-MiniLM-L6-v2 (Wang et al. 2020): absolute positions, and token types."""
+    """BERT's encoder (Devlin et al. 2019), as in all-MiniLM-L6-v2 (Wang et al. 2020): absolute
+    positions, and token types.
+    """
 
     LINEAR = BERT_LINEAR
     NORM = "attention.output.LayerNorm"
@@ -201,7 +249,8 @@ class MiniLM(Encoder):
 
 
 class MPNet(Encoder):
-    """MPNet's encoder (Song et al., NeurIPS 2020), as in all-mpnet-base-v2: no token types, and an attention bias by distance.
+    """MPNet's encoder (Song et al., NeurIPS 2020), as in all-mpnet-base-v2: no token types, and an
+    attention bias by distance.
 
     The layers share the bias. Two `</s>` separate the texts of a pair, as in RoBERTa.
     """
@@ -217,21 +266,29 @@ class MPNet(Encoder):
         table = self.weight(_BIAS)
         positions = torch.arange(padding.shape[-1], device=padding.device)
         buckets = position_buckets(positions - positions[:, None], len(table))
-        return padding + F.embedding(buckets, table).permute(2, 0, 1)  # from [tokens, tokens, heads]
+        # From [tokens, tokens, heads]
+        return padding + F.embedding(buckets, table).permute(2, 0, 1)
 
 
 def position_buckets(distances: Tensor, count: int) -> Tensor:
-    """Buckets of distances from query to key, as in T5: half of them for keys after the query, far ones logarithmically wide."""
+    """Buckets of distances from query to key, as in T5: half of them for keys after the query, far
+    ones logarithmically wide.
+    """
     half = count // 2
     exact = half // 2
     far = distances.abs()
-    logarithmic = torch.log(far.clamp(min=1).float() / exact) / math.log(_FARTHEST / exact) * (half - exact)
+    logarithmic = (
+        torch.log(far.clamp(min=1).float() / exact) / math.log(_FARTHEST / exact) * (half - exact)
+    )
     near = torch.where(far < exact, far, (exact + logarithmic.long()).clamp(max=half - 1))
     return near + (distances > 0).long() * half
 
 
 def _attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
-    """Scaled dot-product attention on [sequences, heads, tokens, size of a head]; `bias` as from `Encoder._attention_bias`."""
+    """Scaled dot-product attention on [sequences, heads, tokens, size of a head].
+
+    `bias` as from `Encoder._attention_bias`.
+    """
     if torch.is_grad_enabled():  # torch's own backward pass is several times slower on a CPU
         scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2) + bias
         return torch.softmax(scores, -1) @ value

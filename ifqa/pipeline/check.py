@@ -1,7 +1,9 @@
-"""`ifqa check`: requirements of an experiment or a corpus, and estimates of time, disk, memory and cost.
+"""`ifqa check`: requirements of an experiment or a corpus, and estimates of time, disk, memory and
+cost.
 
-The number of passages is estimated from a sample of the sources: about a dozen files of a dump, or the first 20,000 gold
-passages. The other rates were measured on a corpus of 410,612 passages on two cores; they only tell minutes from days.
+The number of passages is estimated from a sample of the sources: about a dozen files of a dump, or
+the first 20,000 gold passages. The other rates were measured on a corpus of 410,612 passages on two
+cores; they only tell minutes from days.
 """
 
 import os
@@ -60,8 +62,15 @@ class Work:
             format_duration(self.seconds) if self.seconds is not None and not self.made else "",
         ]
         if self.calls:
-            money = f"up to ${self.cost:,.2f}" if self.cost is not None else "an unknown price (no prices.toml has it)"
-            tokens = f"{self.prompt_tokens:,} tokens of prompts and up to {self.completion_tokens:,} of answers"
+            money = (
+                f"up to ${self.cost:,.2f}"
+                if self.cost is not None
+                else "an unknown price (no prices.toml has it)"
+            )
+            tokens = (
+                f"{self.prompt_tokens:,} tokens of prompts and up to "
+                f"{self.completion_tokens:,} of answers"
+            )
             facts += [pluralize(self.calls, "call"), tokens, money]
         listed = ", ".join(filter(None, [*facts, self.note]))
         about = f": {'' if self.made else 'about '}{listed}" if listed else ""
@@ -84,18 +93,25 @@ def requirement_json(need: Requirement) -> dict[str, object]:
 
 
 def check(
-    name: str, changes: Mapping[str, object] = MappingProxyType({}), root: Path = Path(), engine: str | None = None
+    name: str,
+    changes: Mapping[str, object] = MappingProxyType({}),
+    root: Path = Path(),
+    engine: str | None = None,
 ) -> Iterator[Finding]:
     """Check an experiment or a corpus; yields its estimates and requirements, and writes nothing.
 
-    `changes` change an experiment's settings, as in `override`. With `engine` "ray", the requirements are those of each node of
-    the cluster, and differences of its versions from this machine's. IfqaError if the name is unknown; or, after all other
-    checks, if something is missing, wrong or too large for this machine.
+    `changes` change an experiment's settings, as in `override`. With `engine` "ray", the
+    requirements are those of each node of the cluster, and differences of its versions from this
+    machine's. IfqaError if the name is unknown; or, after all other checks, if something is
+    missing, wrong or too large for this machine.
     """
     parts: list[Callable[[], Iterable[Finding]]]
     if _is_corpus(name, root):
         if changes:
-            raise ConfigError(f"{min(changes)} belongs to an experiment; {name} is a corpus: edit indexes/{name}.toml")
+            raise ConfigError(
+                f"{min(changes)} belongs to an experiment; {name} is a corpus: "
+                f"edit indexes/{name}.toml"
+            )
         build = CorpusBuild(load_corpus(name, root))
         corpus = build.corpus
         yield f"corpus {name}"
@@ -110,10 +126,15 @@ def check(
         if conversion := _pending_conversion(run):
             parts.append(partial(_work_after_conversion, run, conversion))
         else:
-            parts += [partial(part, run, system) for part in (_check_retrieval, _check_reading, _check_scoring)]
+            parts += [
+                partial(part, run, system)
+                for part in (_check_retrieval, _check_reading, _check_scoring)
+            ]
         here = partial(requirements, run)
     Workers(engine=cast("Engine", engine or "local"))  # raises for an unknown engine
-    parts.append(partial(_node_requirements, name, changes, root.absolute()) if engine == "ray" else here)
+    parts.append(
+        partial(_node_requirements, name, changes, root.absolute()) if engine == "ray" else here
+    )
     problems: list[str] = []
     for part in parts:
         try:
@@ -140,7 +161,9 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
         count = round(expected.passages)
         seconds = expected.seconds(workers)
         memory = expected.memory(workers)
-        seen = f"with {pluralize(workers, 'worker')}, estimated from {expected.seen:.1%} of the input"
+        seen = (
+            f"with {pluralize(workers, 'worker')}, estimated from {expected.seen:.1%} of the input"
+        )
         todo.append(Work(what, False, count, seconds, expected.disk, memory, note=seen))
         yield todo[0]
     for name in indexes:
@@ -148,7 +171,9 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
         what = f"index {name} of {corpus.name}"
         if build.is_current(name):
             yield Work(what, True)
-        elif cost := corpus.plugins.indexed_retriever(table["retriever"]).forecast(count, **build_settings(table)):
+        elif cost := corpus.plugins.indexed_retriever(table["retriever"]).forecast(
+            count, **build_settings(table)
+        ):
             note = cost.about.strip(" ;,")
             todo.append(Work(what, False, None, cost.seconds, cost.disk, cost.memory, note=note))
             yield todo[-1]
@@ -158,7 +183,14 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
     disk = sum(part.disk or 0.0 for part in todo)
     memory = max([part.memory or 0.0 for part in todo], default=0.0)
     if len(todo) > 1:
-        yield Work(f"all of {corpus.name}", False, None, sum(part.seconds or 0 for part in todo), disk, memory)
+        yield Work(
+            f"all of {corpus.name}",
+            False,
+            None,
+            sum(part.seconds or 0 for part in todo),
+            disk,
+            memory,
+        )
     if disk > (free := shutil.disk_usage(folder).free):
         needs = f"corpus {corpus.name} needs about {decimal(round(disk))} of disk"
         raise IfqaError(f"{needs}, but {decimal(free)} is free in {folder}; make room")
@@ -169,16 +201,26 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
 
 
 def _pending_conversion(run: Run) -> str:
-    """What opening the experiment's language model would write first; empty if nothing, or if it asks none."""
+    """What opening the experiment's language model would write first.
+
+    Empty if nothing, or if it asks none.
+    """
     experiment = run.experiment
     if not (experiment.llm and (experiment.asks_llm("retriever") or experiment.asks_llm("reader"))):
         return ""
-    return run.plugins.llm(run.llm["name"]).conversion(root=experiment.root, **experiment.llm_settings)
+    return run.plugins.llm(run.llm["name"]).conversion(
+        root=experiment.root, **experiment.llm_settings
+    )
 
 
 def _work_after_conversion(run: Run, conversion: str) -> Iterator[Finding]:
-    """The stages of an experiment whose language model has to be converted, which only a run does; nothing is estimated."""
-    yield Work(f"{conversion}, once, by the first run; what the model takes is estimated after that")
+    """The stages of an experiment whose language model has to be converted, which only a run does.
+
+    Nothing is estimated.
+    """
+    yield Work(
+        f"{conversion}, once, by the first run; what the model takes is estimated after that"
+    )
     if run.experiment.retriever:
         yield Work(f"retrieve with {run.retriever['name']}")
     if run.experiment.reader:
@@ -211,7 +253,9 @@ def _check_reading(run: Run, system: System) -> Iterator[Finding]:
     yield Work(what)
     reader = system.reader
     if run.experiment.asks_llm("reader"):
-        yield estimate_requests(run, system, reader.requests(run.questions, _passages_to_read(run)), "reader")
+        yield estimate_requests(
+            run, system, reader.requests(run.questions, _passages_to_read(run)), "reader"
+        )
 
 
 def _check_scoring(run: Run, system: System) -> Iterator[Finding]:
@@ -221,12 +265,17 @@ def _check_scoring(run: Run, system: System) -> Iterator[Finding]:
         llm.check_ready()
         servers = list(llm.check_servers())
         yield from servers
-        if lacking := [f"{server.name}: {server.remedy}" for server in servers if not server.present]:
+        if lacking := [
+            f"{server.name}: {server.remedy}" for server in servers if not server.present
+        ]:
             raise ServiceError("; ".join(lacking))
 
 
 def _requests_to_retrieve(run: Run, system: System) -> list[Request]:
-    """The requests that the retriever and its parts will send to a language model; no index is opened."""
+    """The requests that the retriever and its parts will send to a language model.
+
+    No index is opened.
+    """
     requests: list[Request] = []
     for table in retriever_sections(run.retriever):
         if run.plugins.takes("retriever", table["name"], "llm"):
@@ -234,19 +283,28 @@ def _requests_to_retrieve(run: Run, system: System) -> list[Request]:
             plugin = run.plugins.retriever(table["name"])
             settings = search_settings(table)
             llm = system.session.llm(run)
-            part = open_plugin(plugin, settings, run.experiment.root, llm=llm, parts=parts, passages=list)
-            requests += part.requests(rewrite_questions(run.questions, table.get("query", "question")), table["k"])
+            part = open_plugin(
+                plugin, settings, run.experiment.root, llm=llm, parts=parts, passages=list
+            )
+            requests += part.requests(
+                rewrite_questions(run.questions, table.get("query", "question")), table["k"]
+            )
     return requests
 
 
 def _passages_to_read(run: Run) -> list[list[Passage]]:
-    """The passages of each question for the reader; before retrieval, stand-ins of the usual number and length."""
+    """The passages of each question for the reader.
+
+    Before retrieval, stand-ins of the usual number and length.
+    """
     experiment = run.experiment
     count = run.reader["passages"]
     if experiment.retriever and run.is_current("retrieve"):
         rankings = rankings_of(experiment, run.questions)
         return list(passages_of(experiment, (ranking[:count] for ranking in rankings)))
-    stand_ins = [Passage("", "Some title", "passage " * 100)] * count if experiment.retriever else []
+    stand_ins = (
+        [Passage("", "Some title", "passage " * 100)] * count if experiment.retriever else []
+    )
     return [stand_ins for _ in run.questions]
 
 
@@ -262,7 +320,10 @@ def estimate_requests(run: Run, system: System, requests: Sequence[Request], ask
 
 def _is_corpus(name: str, root: Path) -> bool:
     """Whether a name is a corpus's; an experiment of the same name goes first."""
-    return bool(find_resource(f"indexes/{name}.toml", root) and not find_resource(f"experiments/{name}.toml", root))
+    return bool(
+        find_resource(f"indexes/{name}.toml", root)
+        and not find_resource(f"experiments/{name}.toml", root)
+    )
 
 
 def _requirements_of(name: str, changes: Mapping[str, object], root: Path) -> list[Requirement]:
@@ -272,14 +333,18 @@ def _requirements_of(name: str, changes: Mapping[str, object], root: Path) -> li
     return requirements(Run(override(load_experiment(name, root), changes)))
 
 
-def _inspect(task: tuple[str, Mapping[str, object], Path]) -> tuple[list[Requirement], dict[str, object]]:
+def _inspect(
+    task: tuple[str, Mapping[str, object], Path],
+) -> tuple[list[Requirement], dict[str, object]]:
     """The requirements on the machine that runs this, and its versions."""
     name, changes, root = task
     try:
         os.chdir(root)
         needs = _requirements_of(name, changes, Path())
     except (IfqaError, OSError) as error:
-        needs = [Requirement(str(root), f"{error}; every node must see this folder under this path")]
+        needs = [
+            Requirement(str(root), f"{error}; every node must see this folder under this path")
+        ]
     return needs, _versions()
 
 
@@ -288,7 +353,9 @@ def _versions() -> dict[str, object]:
     return {key: environment[key] for key in ("ifqa", "commit", "python", "libraries")}
 
 
-def _node_requirements(name: str, changes: Mapping[str, object], root: Path) -> Iterator[Requirement]:
+def _node_requirements(
+    name: str, changes: Mapping[str, object], root: Path
+) -> Iterator[Requirement]:
     """Those of each node of the Ray cluster."""
     mine = _versions()
     for node, answer in ask_nodes(_inspect, (name, changes, root)):
@@ -297,7 +364,9 @@ def _node_requirements(name: str, changes: Mapping[str, object], root: Path) -> 
             continue
         needs, versions = answer
         yield from (Requirement(f"node {node}: {need.name}", need.remedy) for need in needs)
-        differing = [f"{key} {versions[key]}, here {mine[key]}" for key in mine if versions[key] != mine[key]]
+        differing = [
+            f"{key} {versions[key]}, here {mine[key]}" for key in mine if versions[key] != mine[key]
+        ]
         yield Requirement(f"node {node}: the same versions as here", "; ".join(differing))
 
 
@@ -312,7 +381,9 @@ def requirements(run: Run) -> list[Requirement]:
     for table in retriever_sections(run.retriever) if experiment.retriever else ():
         needs += plugins.retriever(table["name"]).requirements(root=root, **search_settings(table))
     if experiment.reader:
-        needs += plugins.reader(run.reader["name"]).requirements(root=root, **experiment.reader_settings)
+        needs += plugins.reader(run.reader["name"]).requirements(
+            root=root, **experiment.reader_settings
+        )
     if experiment.llm:
         needs += plugins.llm(run.llm["name"]).requirements(root=root, **experiment.llm_settings)
     return list(dict.fromkeys(needs))
@@ -323,7 +394,9 @@ def _corpus_requirements(corpus: CorpusConfig, indexes: Collection[str]) -> list
     needs: list[Requirement] = []
     for source in corpus.sources:
         if splits := question_splits(source):
-            needs += (_split_requirement(benchmark, split, corpus.plugins) for benchmark, split in splits)
+            needs += (
+                _split_requirement(benchmark, split, corpus.plugins) for benchmark, split in splits
+            )
             continue
         name = str(source.get("path", f"a source of {corpus.name}"))
         remedy = ""

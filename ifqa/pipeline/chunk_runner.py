@@ -1,7 +1,9 @@
-"""Asks an experiment's questions in chunks: in this process, or in worker processes that each open the retriever or reader.
+"""Asks an experiment's questions in chunks: in this process, or in worker processes that each open
+the retriever or reader.
 
-A chunk's answers do not depend on the process, and chunks are written in order. So a stage's files have the same bytes for any
-number of workers, and an interrupted stage resumes after its last written chunk.
+A chunk's answers do not depend on the process, and chunks are written in order. So a stage's files
+have the same bytes for any number of workers, and an interrupted stage resumes after its last
+written chunk.
 """
 
 import logging
@@ -41,19 +43,26 @@ _ACTIVITY: Mapping[Stage, str] = {"retrieve": "searching", "read": "reading"}
 
 
 class Chunk(NamedTuple):
-    """Questions and, for a reader, the hits for each, best first; `number` counts the chunks of this attempt."""
+    """Questions and, for a reader, the hits for each, best first.
+
+    `number` counts the chunks of this attempt.
+    """
 
     number: int
     questions: Sequence[Question]
     rankings: Sequence[Sequence[Hit]] = ()
 
 
-Facts = dict[str, Any]  # about one or more chunks: counts of questions and hits, the language model's usage, the label
-ChunkResult = tuple[dict[str, bytes], Facts]  # the lines that a chunk adds to each file, and its facts
+# About one or more chunks: counts of questions and hits, the language model's usage, the label
+Facts = dict[str, Any]
+# The lines that a chunk adds to each file, and its facts
+ChunkResult = tuple[dict[str, bytes], Facts]
 
 
 class ProbeInputs(NamedTuple):
-    """Questions to read in place of an experiment's own, the hits to read for each, and the probe's folder."""
+    """Questions to read in place of an experiment's own, the hits to read for each, and the probe's
+    folder.
+    """
 
     folder: Path
     questions: Sequence[Question]
@@ -61,12 +70,20 @@ class ProbeInputs(NamedTuple):
 
 
 def ask(
-    draft: Draft, run: Run, stage: Stage, session: Session | None, workers: Workers, probe: ProbeInputs | None = None
+    draft: Draft,
+    run: Run,
+    stage: Stage,
+    session: Session | None,
+    workers: Workers,
+    probe: ProbeInputs | None = None,
 ) -> None:
-    """Ask all remaining questions; write the stage's files into `draft`, and its facts into the record.
+    """Ask all remaining questions.
 
-    A plugin with a language model sends many requests at a time and counts them against its caps, so it runs in this process
-    only. The questions and rankings of `probe` replace the experiment's own.
+    Write the stage's files into `draft`, and its facts into the record.
+
+    A plugin with a language model sends many requests at a time and counts them against its caps,
+    so it runs in this process only. The questions and rankings of `probe` replace the experiment's
+    own.
     """
     experiment = run.experiment
     questions = run.questions
@@ -77,14 +94,26 @@ def ask(
         size = run.plugins.reader(run.reader["name"]).chunk
         rankings = (ranking[:depth] for ranking in rankings_of(experiment, questions))
     else:
-        size = max(run.plugins.retriever(section["name"]).chunk for section in retriever_sections(run.retriever))
+        size = max(
+            run.plugins.retriever(section["name"]).chunk
+            for section in retriever_sections(run.retriever)
+        )
     if probe:
         folder = probe.folder
         questions = list(probe.questions)
         rankings = iter(probe.rankings)
     # a chunk with failures that can be retried is read again
-    log = AppendLog(draft.folder, (RUN, PASSAGES, PREDICTIONS), lambda facts: not facts["usage"].get("retry"))
-    total: Facts = {"questions": 0, "hits": 0, "failed": 0, "label": "", "trained_on_them": False, "usage": {}}
+    log = AppendLog(
+        draft.folder, (RUN, PASSAGES, PREDICTIONS), lambda facts: not facts["usage"].get("retry")
+    )
+    total: Facts = {
+        "questions": 0,
+        "hits": 0,
+        "failed": 0,
+        "label": "",
+        "trained_on_them": False,
+        "usage": {},
+    }
     for earlier in log.kept:
         total = add_counts(total, earlier)
     done = total["questions"]
@@ -98,13 +127,18 @@ def ask(
     with bar(f"{_ACTIVITY[stage]} {experiment.name}", len(questions)) as advance:
         advance(done)
         chunks = _chunks(questions, rankings, done, size)
-        for parts, facts in _results(run, stage, chunks, len(questions) - done > size, session, workers, advance):
+        for parts, facts in _results(
+            run, stage, chunks, len(questions) - done > size, session, workers, advance
+        ):
             if PASSAGES in parts:
-                parts[PASSAGES] = b"".join(_new_lines(parts[PASSAGES].splitlines(keepends=True), generated))
+                parts[PASSAGES] = b"".join(
+                    _new_lines(parts[PASSAGES].splitlines(keepends=True), generated)
+                )
             forms |= {facts["usage"]["sent"]} if "sent" in facts["usage"] else set()
             if requests_differ(forms):
                 raise ServiceError(
-                    f"{folder}: its requests differ ({' | '.join(sorted(forms))}), so they are not one reading; "
+                    f"{folder}: its requests differ ({' | '.join(sorted(forms))}), so they "
+                    "are not one reading; "
                     f"remove {draft.folder} to ask all again"
                 )
             log.add(parts, facts)
@@ -112,7 +146,8 @@ def ask(
     if total["questions"] != len(questions):
         found = f"found {total['questions']:,} for {pluralize(len(questions), 'question')}"
         raise DamagedArtifact(
-            f"{folder}: wanted a row for each question, {found}; remove {draft.folder} and run it again"
+            f"{folder}: wanted a row for each question, {found}; remove "
+            f"{draft.folder} and run it again"
         )
     log.finish(RUN if stage == "retrieve" else PREDICTIONS)
     counts = {"questions": len(questions), "trained_on_them": total["trained_on_them"]}
@@ -123,8 +158,13 @@ def ask(
     draft.record |= total["usage"] | counts
 
 
-def _chunks(questions: Sequence[Question], rankings: Iterable[Sequence[Hit]], done: int, size: int) -> Iterator[Chunk]:
-    """The chunks after the first `done` questions. The rankings are read to the end, which checks them all."""
+def _chunks(
+    questions: Sequence[Question], rankings: Iterable[Sequence[Hit]], done: int, size: int
+) -> Iterator[Chunk]:
+    """The chunks after the first `done` questions.
+
+    The rankings are read to the end, which checks them all.
+    """
     remaining = iter(rankings)
     for _ in range(done):
         next(remaining, None)
@@ -136,14 +176,20 @@ def _chunks(questions: Sequence[Question], rankings: Iterable[Sequence[Hit]], do
 
 
 def _results(
-    run: Run, stage: Stage, chunks: Iterator[Chunk], parallel: bool, session: Session | None, workers: Workers,
+    run: Run,
+    stage: Stage,
+    chunks: Iterator[Chunk],
+    parallel: bool,
+    session: Session | None,
+    workers: Workers,
     advance: ProgressCallback,
-) -> Iterator[ChunkResult]:  # fmt: skip
+) -> Iterator[ChunkResult]:
     experiment = run.experiment
     table = run.retriever if stage == "retrieve" else run.reader
     if (model := bool(experiment.asks_llm(LLM_STAGES[stage]))) and not workers.alone:
         logger.info(
-            f"{experiment.name}: {LLM_STAGES[stage]} {table['name']!r} asks a language model, so this process alone runs it: "
+            f"{experiment.name}: {LLM_STAGES[stage]} {table['name']!r} asks a language model, "
+            "so this process alone runs it: "
             "its caps hold for one process; [llm] concurrency is how many requests it sends at once"
         )
     if model or workers.alone or (workers.engine == "local" and not parallel):
@@ -151,13 +197,16 @@ def _results(
         for chunk in chunks:
             yield runner.ask(chunk, advance)
         return
-    root = experiment.root if workers.engine == "local" else experiment.root.absolute()  # valid on other machines, too
+    # Valid on other machines, too
+    root = experiment.root if workers.engine == "local" else experiment.root.absolute()
     opening = (experiment.name, as_sections(experiment), root, stage)
     settings = map(dict, retriever_sections(run.retriever) if stage == "retrieve" else [run.reader])
     uses_gpu = any(plugin.get("device", "cpu") != "cpu" for plugin in settings)
     tasks = (_Task(opening, chunk) for chunk in chunks)
     devices = len(gpu_names()) if uses_gpu else 0
-    results = map_tasks(_ask_in_worker, tasks, workers=workers.number, engine=workers.engine, gpus=devices)
+    results = map_tasks(
+        _ask_in_worker, tasks, workers=workers.number, engine=workers.engine, gpus=devices
+    )
     ahead: dict[int, ChunkResult] = {}
     label, number = "", 0
     for task, (parts, facts) in results:
@@ -172,7 +221,9 @@ def _results(
 
 
 class ChunkRunner:
-    """An experiment's retriever or reader, opened with the first chunk, and its usage since the last chunk."""
+    """An experiment's retriever or reader, opened with the first chunk, and its usage since the
+    last chunk.
+    """
 
     def __init__(self, run: Run, stage: Stage, session: Session | None = None) -> None:
         self._run = run
@@ -181,7 +232,10 @@ class ChunkRunner:
         self._used: StageUsage = {}
 
     def ask(self, chunk: Chunk, advance: ProgressCallback = no_progress) -> ChunkResult:
-        """Search or read a chunk; IfqaError if the plugin cannot be opened or breaks its protocol."""
+        """Search or read a chunk.
+
+        IfqaError if the plugin cannot be opened or breaks its protocol.
+        """
         facts: Facts = {"questions": len(chunk.questions), "hits": 0, "failed": 0}
         if self._stage == "retrieve":
             parts, facts["hits"] = self._search(chunk, advance)
@@ -193,7 +247,11 @@ class ChunkRunner:
         usage = add_counts(used, self._used, -1)
         self._used = used
         label = plugin.label if isinstance(plugin, Reader) else ""
-        return parts, facts | {"label": label, "trained_on_them": self._trained_on_them, "usage": usage}
+        return parts, facts | {
+            "label": label,
+            "trained_on_them": self._trained_on_them,
+            "usage": usage,
+        }
 
     def _search(self, chunk: Chunk, advance: ProgressCallback) -> tuple[dict[str, bytes], int]:
         """The lines of a chunk's rankings, and the number of their hits."""
@@ -212,7 +270,9 @@ class ChunkRunner:
 
     def _read(self, chunk: Chunk, advance: ProgressCallback) -> tuple[dict[str, bytes], int]:
         """The lines of a chunk's predictions, and how many of them failed."""
-        passages = get_passage_lists(self._stores, [[hit.passage_id for hit in ranking] for ranking in chunk.rankings])
+        passages = get_passage_lists(
+            self._stores, [[hit.passage_id for hit in ranking] for ranking in chunk.rankings]
+        )
         scores = [[hit.score for hit in ranking] for ranking in chunk.rankings]
         predictions = self._system.read(chunk.questions, passages, scores, advance)
         failed = sum(prediction.failed for prediction in predictions)
@@ -224,7 +284,9 @@ class ChunkRunner:
 
     @cached_property
     def _trained_on_them(self) -> bool:
-        return was_trained_on(self._system.retriever if self._stage == "retrieve" else self._system.reader, self._run)
+        return was_trained_on(
+            self._system.retriever if self._stage == "retrieve" else self._system.reader, self._run
+        )
 
 
 class _Task(NamedTuple):
@@ -238,7 +300,8 @@ class _Task(NamedTuple):
         return f"{_ACTIVITY[self.opening[3]]} the questions {questions[0].id} to {questions[-1].id}"
 
 
-_open_runners: list[tuple[object, ChunkRunner]] = []  # the runner of this worker process, once it is open
+# The runner of this worker process, once it is open
+_open_runners: list[tuple[object, ChunkRunner]] = []
 
 
 def _ask_in_worker(task: _Task) -> ChunkResult:
@@ -252,7 +315,10 @@ def _ask_in_worker(task: _Task) -> ChunkResult:
 
 
 def _new_lines(lines: Iterable[bytes], seen: set[bytes]) -> Iterator[bytes]:
-    """The lines whose digests are not yet in `seen`; adds their digests, so that a line of several chunks is written once."""
+    """The lines whose digests are not yet in `seen`.
+
+    Adds their digests, so that a line of several chunks is written once.
+    """
     for line in lines:
         if (digest := blake2b(line, digest_size=16).digest()) not in seen:
             seen.add(digest)
@@ -260,14 +326,26 @@ def _new_lines(lines: Iterable[bytes], seen: set[bytes]) -> Iterator[bytes]:
 
 
 def add_counts(first: Any, second: Any, sign: Literal[1, -1] = 1) -> Any:
-    """Add or subtract counts, number by number in tables and lists; None if one is None (an unknown price).
+    """Add or subtract counts, number by number in tables and lists.
+
+    None if one is None (an unknown price).
 
     For texts and booleans, a sum is the second value and a difference the first.
     """
     if isinstance(first, Mapping) and isinstance(second, Mapping):
-        return {**first, **second, **{key: add_counts(first[key], second[key], sign) for key in first if key in second}}
-    if isinstance(first, list | tuple) and isinstance(second, list | tuple) and len(first) == len(second):
+        return {
+            **first,
+            **second,
+            **{key: add_counts(first[key], second[key], sign) for key in first if key in second},
+        }
+    if (
+        isinstance(first, list | tuple)
+        and isinstance(second, list | tuple)
+        and len(first) == len(second)
+    ):
         return [add_counts(*pair, sign) for pair in zip(first, second, strict=True)]
-    if all(isinstance(count, int | float) and not isinstance(count, bool) for count in (first, second)):
+    if all(
+        isinstance(count, int | float) and not isinstance(count, bool) for count in (first, second)
+    ):
         return first + sign * second
     return None if first is None or second is None else second if sign > 0 else first

@@ -1,7 +1,8 @@
 """`ifqa convert`: runs, questions and judgements in the formats of other tools.
 
-An experiment's run becomes the ctxs JSON of DPR and FiD, a TREC run, or TREC qrels. Questions (of an experiment, a split or a
-file) become Pyserini's topics, or a file of the benchmark `file`. The retriever `run` reads runs of other tools.
+An experiment's run becomes the ctxs JSON of DPR and FiD, a TREC run, or TREC qrels. Questions (of
+an experiment, a split or a file) become Pyserini's topics, or a file of the benchmark `file`. The
+retriever `run` reads runs of other tools.
 """
 
 import logging
@@ -27,9 +28,18 @@ from ifqa.storage.files import require_file
 logger = logging.getLogger(__name__)
 
 # Each writes questions and returns how many it wrote
-WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {"topics": write_topics, "file": write_questions}
+WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {
+    "topics": write_topics,
+    "file": write_questions,
+}
 RUNS = ("ctxs", "trec", "qrels")
-_BY_SUFFIX = {".json": "ctxs", ".trec": "trec", ".qrels": "qrels", ".tsv": "topics", ".jsonl": "file"}
+_BY_SUFFIX = {
+    ".json": "ctxs",
+    ".trec": "trec",
+    ".qrels": "qrels",
+    ".tsv": "topics",
+    ".jsonl": "file",
+}
 
 
 def convert(source: str, to: Path, k: int | None = None, force: bool = False) -> Path:
@@ -42,7 +52,9 @@ def convert(source: str, to: Path, k: int | None = None, force: bool = False) ->
     """
     path = Path(source)
     is_split = source.find(":") > 1 and not path.exists()  # not 1: a Windows path begins with "C:"
-    is_file = path.is_file() or (not is_split and (bool(unpacked_suffix(path)) or path.name != source))
+    is_file = path.is_file() or (
+        not is_split and (bool(unpacked_suffix(path)) or path.name != source)
+    )
     form = _BY_SUFFIX.get(to.suffix, "")
     if not form:
         raise unknown_name("format", to.suffix, _BY_SUFFIX)
@@ -52,11 +64,16 @@ def convert(source: str, to: Path, k: int | None = None, force: bool = False) ->
         raise ConfigError(f"--k has no effect where {source} becomes {form}; leave it out")
     if form in RUNS and (is_file or is_split):
         raise ConfigError(
-            f"{source}: wanted an experiment with a run for {form}; questions become {', '.join(WRITERS)}, and the retriever "
+            f"{source}: wanted an experiment with a run for {form}; questions become "
+            f"{', '.join(WRITERS)}, and the retriever "
             "'run' reads runs of other tools"
         )
     if to.exists() and not (to.is_file() and force):
-        what = "there already; overwrite it with --force" if to.is_file() else "not a regular file; name another one"
+        what = (
+            "there already; overwrite it with --force"
+            if to.is_file()
+            else "not a regular file; name another one"
+        )
         raise IfqaError(f"{to} is {what}")
     to = to.resolve() if to.is_symlink() else to  # so that a link stays a link
     if is_file:
@@ -64,7 +81,11 @@ def convert(source: str, to: Path, k: int | None = None, force: bool = False) ->
     if form in WRITERS:
         questions = _questions(source, is_file)
         written = WRITERS[form](to, questions)
-        left_out = f"; {len(questions) - written:,} left out: no answer" if written < len(questions) else ""
+        left_out = (
+            f"; {len(questions) - written:,} left out: no answer"
+            if written < len(questions)
+            else ""
+        )
         logger.info(f"{to}: {written:,} questions{left_out}")
     else:
         _write_run(source, to, k, form)
@@ -87,7 +108,8 @@ def _write_run(name: str, to: Path, k: int | None, form: str) -> None:
     experiment = load_experiment(name)
     run = Run(replace(experiment, reader=None))
     _ = run.retriever  # raises if there is none
-    run.inputs("score")  # raises if the run or the passages are older than the experiment's settings
+    # Raises if the run or the passages are older than the experiment's settings
+    run.inputs("score")
     rankings = [ranking[:k] for ranking in rankings_of(experiment, run.questions)]
     if form == "qrels":
         logger.info(_judge(experiment, run.questions, rankings, to))
@@ -100,11 +122,18 @@ def _write_run(name: str, to: Path, k: int | None, form: str) -> None:
     logger.info(f"{to}: passages of {len(rankings):,} questions")
 
 
-def _judge(experiment: Experiment, questions: Sequence[Question], rankings: Sequence[Sequence[Hit]], to: Path) -> str:
-    """Write qrels of a run; returns a summary. A passage that covers a gold passage is relevant (1), any other is not (0).
+def _judge(
+    experiment: Experiment,
+    questions: Sequence[Question],
+    rankings: Sequence[Sequence[Hit]],
+    to: Path,
+) -> str:
+    """Write qrels of a run; returns a summary.
 
-    Passages that were not retrieved are not judged, except gold passages that the corpus holds under their ids `gold/…`: they are
-    relevant whether retrieved or not.
+    A passage that covers a gold passage is relevant (1), any other is not (0).
+
+    Passages that were not retrieved are not judged, except gold passages that the corpus holds
+    under their ids `gold/…`: they are relevant whether retrieved or not.
     """
     judged: dict[str, dict[str, int]] = {}
     held = set[str]()
@@ -113,16 +142,28 @@ def _judge(experiment: Experiment, questions: Sequence[Question], rankings: Sequ
         held = set(CorpusBuild(load_corpus(experiment.corpus, experiment.root)).store.find(golds))
     for question, passages in zip(questions, passages_of(experiment, rankings), strict=True):
         if golds := set(question.gold_passages):
-            grades = {passage.id: int(any(covers(passage.text, gold) for gold in golds)) for passage in passages}
-            grades |= {name: 1 for text in question.gold_passages if (name := gold_id(text)) in held}
-            # Tools average over the questions in qrels, so a question without a line would silently not count
+            grades = {
+                passage.id: int(any(covers(passage.text, gold) for gold in golds))
+                for passage in passages
+            }
+            grades |= {
+                name: 1 for text in question.gold_passages if (name := gold_id(text)) in held
+            }
+            # Tools average over the questions in qrels, so a question without a line would silently
+            # not count
             judged[question.id] = grades or {gold_id(question.gold_passages[0]): 0}
     if not judged:
-        raise MissingInput(f"qrels judge by gold passages, and none of the {len(questions):,} questions has one")
+        raise MissingInput(
+            f"qrels judge by gold passages, and none of the {len(questions):,} questions has one"
+        )
     lines = write_qrels(to, judged)
     relevant = sum(sum(grades.values()) for grades in judged.values())
     without = sum(not any(grades.values()) for grades in judged.values())
-    left_out = f"; {len(questions) - len(judged):,} left out: no gold passage" if len(judged) < len(questions) else ""
+    left_out = (
+        f"; {len(questions) - len(judged):,} left out: no gold passage"
+        if len(judged) < len(questions)
+        else ""
+    )
     summary = f"{to}: {lines:,} judgements, {relevant:,} relevant, of {len(judged):,} questions"
     summary += f", {without:,} of them without a relevant passage{left_out}"
     return f"{summary}; passages that the run did not retrieve are not judged"

@@ -1,4 +1,5 @@
-"""`ifqa probe`: tests whether a reader uses the supposition and its passages, by changing one of them and reading again.
+"""`ifqa probe`: tests whether a reader uses the supposition and its passages, by changing one of
+them and reading again.
 
 Retrieval stays as it was. There are three probes:
 
@@ -6,10 +7,10 @@ Retrieval stays as it was. There are three probes:
 - "other-supposition": the main clause with another question's if-clause.
 - "other-passages": the question with the passages of another question, none of which are its own.
 
-The first two leave out questions that `ifqa.clauses` cannot split, from both scores; the third leaves out
-questions without passages, and those for which no other question has different ones. Answers are scored by the gold answers of
-the original question. A reader that uses the supposition loses under the first two; a reader that answers from memory loses
-nothing under the third.
+The first two leave out questions that `ifqa.clauses` cannot split, from both scores; the third
+leaves out questions without passages, and those for which no other question has different ones.
+Answers are scored by the gold answers of the original question. A reader that uses the supposition
+loses under the first two; a reader that answers from memory loses nothing under the third.
 """
 
 import logging
@@ -24,12 +25,24 @@ from ifqa.formatting import pluralize
 from ifqa.pipeline.check import estimate_requests
 from ifqa.pipeline.chunk_runner import PREDICTIONS, ProbeInputs, ask
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_outputs import passages_of, prediction_for_each, predictions_of, rankings_of, read_predictions
+from ifqa.pipeline.stage_outputs import (
+    passages_of,
+    prediction_for_each,
+    predictions_of,
+    rankings_of,
+    read_predictions,
+)
 from ifqa.pipeline.system import Session, System
 from ifqa.records import Hit, Question
 from ifqa.scoring.aggregation import aggregate_rows
 from ifqa.scoring.per_question import score_question
-from ifqa.storage.artifacts import Artifact, compute_fingerprint, lock, read_manifest, warn_of_failures
+from ifqa.storage.artifacts import (
+    Artifact,
+    compute_fingerprint,
+    lock,
+    read_manifest,
+    warn_of_failures,
+)
 from ifqa.storage.files import read_json, write_json
 from ifqa.workers.pool import Workers
 
@@ -40,8 +53,10 @@ FOLDER = "probe"
 SCORE = "score"
 LOSSES = "losses.json"
 _OPENERS = frozenset(
-    """a an are at by can could did do does for from had has have how in is might of on the to under was were what when where
-    which who whom whose why will with would""".split()
+    """
+    a an are at by can could did do does for from had has have how in is might of on the to under
+    was were what when where which who whom whose why will with would
+    """.split()
 )
 _T = TypeVar("_T")
 Pairs = list[tuple[Question, Sequence[Hit]]]  # questions, each with the passages to read
@@ -49,9 +64,12 @@ Pairs = list[tuple[Question, Sequence[Hit]]]  # questions, each with the passage
 
 @dataclass(frozen=True)
 class Loss:
-    """A measure's loss under a probe, over the questions that the probe can change. Scores are in percent.
+    """A measure's loss under a probe, over the questions that the probe can change.
 
-    `loss` is `before` minus `after`, `low` to `high` its 95% bootstrap interval, and `p` that of a paired randomisation test.
+    Scores are in percent.
+
+    `loss` is `before` minus `after`, `low` to `high` its 95% bootstrap interval, and `p` that of a
+    paired randomisation test.
     """
 
     probe: str
@@ -69,13 +87,18 @@ class Loss:
 def without_supposition(pairs: Pairs, seed: int) -> Pairs:
     """The questions that can be split, reduced to their main clauses."""
     parts = _split_pairs(pairs)
-    return [(replace(question, text=as_question(clauses.question)), hits) for question, hits, clauses in parts]
+    return [
+        (replace(question, text=as_question(clauses.question)), hits)
+        for question, hits, clauses in parts
+    ]
 
 
 def with_other_supposition(pairs: Pairs, seed: int) -> Pairs:
     """The questions that can be split, each with a different if-clause, from another question."""
     parts = _split_pairs(pairs)
-    donors = _draw_donors(parts, seed, lambda part, other: part[2].presupposition != other[2].presupposition)
+    donors = _draw_donors(
+        parts, seed, lambda part, other: part[2].presupposition != other[2].presupposition
+    )
     changed = []
     for (question, hits, clauses), donor in zip(parts, donors, strict=True):
         if donor:
@@ -85,11 +108,17 @@ def with_other_supposition(pairs: Pairs, seed: int) -> Pairs:
 
 
 def with_other_passages(pairs: Pairs, seed: int) -> Pairs:
-    """The questions with passages, each with the passages of another question that shares none of them."""
+    """The questions with passages, each with the passages of another question that shares none of
+    them.
+    """
     pairs = [(question, hits) for question, hits in pairs if hits]
     ids = {question.id: {hit.passage_id for hit in hits} for question, hits in pairs}
-    donors = _draw_donors(pairs, seed, lambda pair, other: ids[pair[0].id].isdisjoint(ids[other[0].id]))
-    return [(question, donor[1]) for (question, _), donor in zip(pairs, donors, strict=True) if donor]
+    donors = _draw_donors(
+        pairs, seed, lambda pair, other: ids[pair[0].id].isdisjoint(ids[other[0].id])
+    )
+    return [
+        (question, donor[1]) for (question, _), donor in zip(pairs, donors, strict=True) if donor
+    ]
 
 
 PROBES: Mapping[str, Callable[[Pairs, int], Pairs]] = {
@@ -100,10 +129,13 @@ PROBES: Mapping[str, Callable[[Pairs, int], Pairs]] = {
 
 
 def probe(run: Run, workers: Workers | None = None) -> list[Loss]:
-    """Read the questions of a finished experiment again under each probe; the results are kept in `probe/`.
+    """Read the questions of a finished experiment again under each probe.
 
-    A finished probe is not read again, and an interrupted one resumes. A language model's caps hold for all probes together.
-    IfqaError if the experiment has no reader or was not run, or if no probe changes a question.
+    The results are kept in `probe/`.
+
+    A finished probe is not read again, and an interrupted one resumes. A language model's caps hold
+    for all probes together. IfqaError if the experiment has no reader or was not run, or if no
+    probe changes a question.
     """
     experiment = run.experiment
     depth = run.reader["passages"]
@@ -112,20 +144,28 @@ def probe(run: Run, workers: Workers | None = None) -> list[Loss]:
     session = Session()
     with lock(experiment.folder):
         rankings = rankings_of(experiment, run.questions)
-        usual: Pairs = [(question, ranking[:depth]) for question, ranking in zip(run.questions, rankings, strict=True)]
+        usual: Pairs = [
+            (question, ranking[:depth])
+            for question, ranking in zip(run.questions, rankings, strict=True)
+        ]
         changed = {name: changing(usual, experiment.seed) for name, changing in PROBES.items()}
         if not any(changed.values()):
             raise IfqaError(f"experiment {experiment.name}: no probe changes any of its questions")
         for name, pairs in changed.items():
             if pairs:
                 _read(run, name, pairs, session, workers or Workers())
-        for part in (experiment.folder / "read", *(experiment.folder / FOLDER / name for name in PROBES)):
+        for part in (
+            experiment.folder / "read",
+            *(experiment.folder / FOLDER / name for name in PROBES),
+        ):
             if manifest := read_manifest(part):
                 warn_of_failures(part, manifest["record"])
         folder = experiment.folder / FOLDER / SCORE
         with Artifact(folder).make(lambda: loss_inputs(Run(experiment))) as work:
             if work is not None:
-                losses = [loss for name, pairs in changed.items() for loss in _losses(run, name, pairs)]
+                losses = [
+                    loss for name, pairs in changed.items() for loss in _losses(run, name, pairs)
+                ]
                 write_json(work.folder / LOSSES, [asdict(loss) for loss in losses])
     return read_losses(run)
 
@@ -135,7 +175,11 @@ def read_losses(run: Run) -> list[Loss]:
     folder = run.experiment.folder / FOLDER / SCORE
     losses = Artifact(folder)
     try:
-        if run.experiment.reader is None or not losses.manifest or not losses.is_current_for(loss_inputs(run)):
+        if (
+            run.experiment.reader is None
+            or not losses.manifest
+            or not losses.is_current_for(loss_inputs(run))
+        ):
             return []
     except IfqaError:  # an earlier stage is gone
         return []
@@ -145,7 +189,9 @@ def read_losses(run: Run) -> list[Loss]:
 def loss_inputs(run: Run) -> dict[str, object]:
     """The inputs of the losses: the scores' inputs, and the files of every probe that was read."""
     manifests = {name: read_manifest(run.experiment.folder / FOLDER / name) for name in PROBES}
-    files = {name: dict(manifest["record"]["files"]) for name, manifest in manifests.items() if manifest}
+    files = {
+        name: dict(manifest["record"]["files"]) for name, manifest in manifests.items() if manifest
+    }
     score = compute_fingerprint(run.inputs("score"))
     return {"stage": "probe score", "version": VERSION, "score": score, "files": files}
 
@@ -156,7 +202,13 @@ def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Worker
 
     def inputs() -> dict[str, object]:
         read = compute_fingerprint(Run(experiment).inputs("read"))
-        return {"stage": "probe", "probe": name, "version": VERSION, "seed": experiment.seed, "read": read}
+        return {
+            "stage": "probe",
+            "probe": name,
+            "version": VERSION,
+            "seed": experiment.seed,
+            "read": read,
+        }
 
     with Artifact(folder, run.incomplete).make(inputs, resume="same") as work:
         if work is None:
@@ -178,7 +230,10 @@ def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:
     if not changed:
         return
     questions = [question for question in run.questions if question.id in ids]
-    usual = {prediction.question_id: prediction for prediction in predictions_of(experiment, run.questions)}
+    usual = {
+        prediction.question_id: prediction
+        for prediction in predictions_of(experiment, run.questions)
+    }
     probed = read_predictions(experiment.folder / FOLDER / name / PREDICTIONS)
     names = [measure.name for measure in scheme.answers]
     samples = []
@@ -187,9 +242,13 @@ def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:
         rows = [score_question(question, scheme, prediction=answer) for question, answer in pairs]
         samples.append(aggregate_rows(rows, questions, scheme, None).sample())
     before, after = samples
-    for key, count, paired in after.differences(before, scheme.table_keys(names) or names, experiment.seed):
+    for key, count, paired in after.differences(
+        before, scheme.table_keys(names) or names, experiment.seed
+    ):
         second, first, delta, low, high = paired.percents()
-        yield Loss(name, key, count, len(run.questions) - count, first, second, delta, low, high, paired.p)
+        yield Loss(
+            name, key, count, len(run.questions) - count, first, second, delta, low, high, paired.p
+        )
 
 
 def _split_pairs(pairs: Pairs) -> list[tuple[Question, Sequence[Hit], Clauses]]:
@@ -198,12 +257,16 @@ def _split_pairs(pairs: Pairs) -> list[tuple[Question, Sequence[Hit], Clauses]]:
 
 
 def _lower_first_word(clause: str) -> str:
-    """A main clause that follows a comma: its first letter is lowered, unless it may begin a name."""
+    """A main clause that follows a comma: its first letter is lowered, unless it may begin a
+    name.
+    """
     word = clause.partition(" ")[0]
     return clause[0].lower() + clause[1:] if word.lower() in _OPENERS else clause
 
 
-def _draw_donors(parts: Sequence[_T], seed: int, differ: Callable[[_T, _T], bool]) -> list[_T | None]:
+def _draw_donors(
+    parts: Sequence[_T], seed: int, differ: Callable[[_T, _T], bool]
+) -> list[_T | None]:
     """For each part, the next part in a random circular order that differs from it, or None."""
     order = list(range(len(parts)))
     random.Random(seed).shuffle(order)

@@ -21,12 +21,16 @@ _T = TypeVar("_T")
 _BATCH = 32  # rankings whose passages are looked up together
 _KEYS = tuple(field.name for field in fields(Prediction))
 _PREDICTION = TypeAdapter(Prediction)
-_SHARED = ("factual", "error", "how", "confidence", "candidate", "answerable")  # attributes that an `Answer` takes over
+# Attributes that an `Answer` takes over
+_SHARED = ("factual", "error", "how", "confidence", "candidate", "answerable")
 _LATER = ("how", "confidence", "candidate", "answerable")  # keys that older files lack
 
 
 def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[list[Hit]]:
-    """The ranking of each question in the experiment's run; empty if nothing was retrieved or there is no retriever."""
+    """The ranking of each question in the experiment's run.
+
+    Empty if nothing was retrieved or there is no retriever.
+    """
     if not experiment.retriever:
         return iter([list[Hit]() for _ in questions])
     path = experiment.folder / "retrieve" / "run.trec"
@@ -35,9 +39,16 @@ def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> Iterat
 
 
 def _match_questions(
-    experiment: Experiment, questions: Sequence[Question], stored: Iterable[tuple[str, _T]], path: Path, stage: str
+    experiment: Experiment,
+    questions: Sequence[Question],
+    stored: Iterable[tuple[str, _T]],
+    path: Path,
+    stage: str,
 ) -> Iterator[tuple[Question, _T | None]]:
-    """Each question with its entry in a stage's file, or None; DamagedArtifact if an entry is foreign or not in order."""
+    """Each question with its entry in a stage's file, or None.
+
+    DamagedArtifact if an entry is foreign or not in order.
+    """
     pairs = iter(stored)
     known = {question.id for question in questions}
     ahead = next(pairs, None)
@@ -52,19 +63,30 @@ def _match_questions(
     if ahead:
         fault = "is not in the order of" if ahead[0] in known else "is not in"
         split = f"{experiment.benchmark} {experiment.split}"
-        raise DamagedArtifact(f"{path}: question {ahead[0]} {fault} {split}; run the stage {stage!r} again")
+        raise DamagedArtifact(
+            f"{path}: question {ahead[0]} {fault} {split}; run the stage {stage!r} again"
+        )
 
 
-def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> Iterator[list[Passage]]:
-    """The passages of each ranking, generated or from the corpus; IfqaError if a passage is in neither."""
+def passages_of(
+    experiment: Experiment, rankings: Iterable[Sequence[Hit]]
+) -> Iterator[list[Passage]]:
+    """The passages of each ranking, generated or from the corpus.
+
+    IfqaError if a passage is in neither.
+    """
     stores = stores_of(experiment)
     remaining = iter(rankings)
     while batch := list(islice(remaining, _BATCH)):
-        yield from get_passage_lists(stores, [[hit.passage_id for hit in ranking] for ranking in batch])
+        yield from get_passage_lists(
+            stores, [[hit.passage_id for hit in ranking] for ranking in batch]
+        )
 
 
 def stores_of(experiment: Experiment) -> list[PassageStore]:
-    """The stores of an experiment's passages: those that the retriever generated, and the corpus."""
+    """The stores of an experiment's passages: those that the retriever generated, and the
+    corpus.
+    """
     stores: list[PassageStore] = []
     path = experiment.folder / "retrieve" / "passages.jsonl"
     if path in list_files(path.parent):
@@ -77,12 +99,17 @@ def stores_of(experiment: Experiment) -> list[PassageStore]:
 def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[Prediction]:
     """The prediction for each question; a missing prediction is a failed one."""
     path = experiment.folder / "read" / "predictions.jsonl"
-    for question, prediction in _match_questions(experiment, questions, _iter_predictions(path), path, "read"):
+    for question, prediction in _match_questions(
+        experiment, questions, _iter_predictions(path), path, "read"
+    ):
         yield prediction or _missing_prediction(question)
 
 
 def read_predictions(path: Path) -> dict[str, Prediction]:
-    """All predictions of a file by question id; IfqaError for an invalid line or a repeated question."""
+    """All predictions of a file by question id.
+
+    IfqaError for an invalid line or a repeated question.
+    """
     return dict(_iter_predictions(path))
 
 
@@ -90,43 +117,70 @@ def _iter_predictions(path: Path) -> Iterator[tuple[str, Prediction]]:
     seen = set[str]()
     for number, record in read_jsonl(path):
         if unknown_keys := record.keys() - _KEYS:
-            raise FormatError(f"{path}:{number}: unknown key {min(unknown_keys)!r}; wanted {', '.join(_KEYS)}")
+            raise FormatError(
+                f"{path}:{number}: unknown key {min(unknown_keys)!r}; wanted {', '.join(_KEYS)}"
+            )
         prediction = valid_prediction(record, f"{path}:{number}")
         if prediction.question_id in seen:
-            raise FormatError(f"{path}:{number}: question {prediction.question_id} is answered twice")
+            raise FormatError(
+                f"{path}:{number}: question {prediction.question_id} is answered twice"
+            )
         seen.add(prediction.question_id)
         yield prediction.question_id, prediction
 
 
 def validate(kind: TypeAdapter[_T], record: object, where: str) -> _T:
-    """Validate JSON data as a record of type `kind`; IfqaError, which begins with `where` ("file:line"), if it is invalid."""
+    """Validate JSON data as a record of type `kind`.
+
+    IfqaError, which begins with `where` ("file:line"), if it is invalid.
+    """
     try:
         return kind.validate_python(record)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise IfqaError(f"{where}: {place or 'value'}: {first['msg']}; found {first['input']!a:.80}") from error
+        raise IfqaError(
+            f"{where}: {place or 'value'}: {first['msg']}; found {first['input']!a:.80}"
+        ) from error
 
 
 def valid_prediction(record: object, where: str) -> Prediction:
-    """Like `validate`; also refuses a probability outside 0 to 1, and a candidate beside an answer or an error."""
+    """Like `validate`.
+
+    Also refuses a probability outside 0 to 1, and a candidate beside an answer or an error.
+    """
     prediction = validate(_PREDICTION, record, where)
-    for key, share in (("confidence", prediction.confidence), ("answerable", prediction.answerable)):
+    for key, share in (
+        ("confidence", prediction.confidence),
+        ("answerable", prediction.answerable),
+    ):
         if share is not None and not is_share(share):
             raise IfqaError(f"{where}: {key}: wanted 0 to 1, or none; found {share!r}")
     if prediction.candidate and (prediction.answer or prediction.error):
-        raise IfqaError(f"{where}: has both a candidate and an answer or an error; wanted the candidate alone")
+        raise IfqaError(
+            f"{where}: has both a candidate and an answer or an error; wanted the candidate alone"
+        )
     return prediction
 
 
 def prediction_line(prediction: Prediction) -> bytes:
-    """A prediction as a line of predictions.jsonl; keys that older files lack are left out if empty."""
+    """A prediction as a line of predictions.jsonl.
+
+    Keys that older files lack are left out if empty.
+    """
     record = asdict(prediction)
-    return json_line({key: record[key] for key in record if key not in _LATER or record[key] not in (None, "")})
+    return json_line(
+        {key: record[key] for key in record if key not in _LATER or record[key] not in (None, "")}
+    )
 
 
-def prediction_for_each(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> list[Prediction]:
-    """The prediction for each question, from predictions by question id; a missing prediction is a failed one."""
+def prediction_for_each(
+    questions: Sequence[Question], predictions: Mapping[str, Prediction]
+) -> list[Prediction]:
+    """The prediction for each question, from predictions by question id.
+
+    A missing prediction is a failed one.
+    """
     return [predictions.get(question.id) or _missing_prediction(question) for question in questions]
 
 
@@ -140,10 +194,16 @@ def answer_of(question: Question, prediction: Prediction, evidence: Iterable[Pas
     return Answer(question, prediction.answer, tuple(evidence), **shared)
 
 
-def answers_of(experiment: Experiment, questions: Sequence[Question], only: Collection[str] = ()) -> Iterator[Answer]:
+def answers_of(
+    experiment: Experiment, questions: Sequence[Question], only: Collection[str] = ()
+) -> Iterator[Answer]:
     """The answer to each question, or to those whose ids are in `only`, with its passages."""
     each = zip(questions, predictions_of(experiment, questions), strict=True)
     chosen = [pair for pair in each if not only or pair[0].id in only]
-    cited = ([Hit(passage_id, 0.0) for passage_id in prediction.passage_ids] for _, prediction in chosen)
-    for (question, prediction), passages in zip(chosen, passages_of(experiment, cited), strict=True):
+    cited = (
+        [Hit(passage_id, 0.0) for passage_id in prediction.passage_ids] for _, prediction in chosen
+    )
+    for (question, prediction), passages in zip(
+        chosen, passages_of(experiment, cited), strict=True
+    ):
         yield answer_of(question, prediction, passages)

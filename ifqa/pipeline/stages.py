@@ -1,8 +1,9 @@
 """THE MAIN PATH: dump -> passages -> index -> retrieve -> read -> score.
 
-Each stage is a function here and a verb of the command line. It reads the artifacts of earlier stages and writes its own, unless
-the latter is current. `workers` search and read, by default this process alone; the files do not depend on them. A stage raises
-IfqaError if an input is missing or stale.
+Each stage is a function here and a verb of the command line. It reads the artifacts of earlier
+stages and writes its own, unless the latter is current. `workers` search and read, by default this
+process alone; the files do not depend on them. A stage raises IfqaError if an input is missing or
+stale.
 """
 
 import logging
@@ -41,10 +42,11 @@ logger = logging.getLogger(__name__)
 
 
 def build_passages(corpus: CorpusConfig) -> Path:
-    """Build a corpus's shards of passages, `indexes/NAME/passages/passages-00000.jsonl` …, and an index of their ids.
+    """Build a corpus's shards of passages, `indexes/NAME/passages/passages-00000.jsonl` …, and an
+    index of their ids.
 
-    Each shard is made from a block of the input, so its bytes do not depend on the number of workers. A killed build resumes
-    after its last finished shard.
+    Each shard is made from a block of the input, so its bytes do not depend on the number of
+    workers. A killed build resumes after its last finished shard.
     """
     build = CorpusBuild(corpus)
     passages = build.artifact("passages")
@@ -62,28 +64,40 @@ def build_passages(corpus: CorpusConfig) -> Path:
         shards = CorpusWriter(draft.folder)
         before = build.built_files
         earlier = {} if passages.damage else before
-        units = ((number, unit) for number, source in enumerate(sources) for unit in source.work_units(earlier))
+        units = (
+            (number, unit)
+            for number, source in enumerate(sources)
+            for unit in source.work_units(earlier)
+        )
         with bar(f"passages of {corpus.name}", total_size(sources), unit="bytes") as advance:
             todo = shards.unfinished(units, advance)
-            for unit, shard in map_tasks(make_shard, todo, workers=corpus.workers, engine=corpus.engine):
+            for unit, shard in map_tasks(
+                make_shard, todo, workers=corpus.workers, engine=corpus.engine
+            ):
                 shards.add(unit.number, shard)
                 advance(unit.read)
         shards.drop_repeated_pages()
         sums = shards.finish()
         after = read_file_records(draft.folder)
-        done = BuildReport(corpus.name, sums["left_out"], read_bad_pages(draft.folder), folder / BAD, before, after)
+        done = BuildReport(
+            corpus.name, sums["left_out"], read_bad_pages(draft.folder), folder / BAD, before, after
+        )
         if not sums["passages"]:
             reasons = "; ".join(dict.fromkeys(source.explain_empty(done) for source in sources))
             raise MissingInput(f"corpus {corpus.name}: its sources hold no passage; {reasons}")
         if write_id_index(draft.folder) != sums["passages"]:
-            raise DamagedArtifact(f"the shards in {draft.folder} changed while they were indexed; build them again")
+            raise DamagedArtifact(
+                f"the shards in {draft.folder} changed while they were indexed; build them again"
+            )
         if (
             not corpus.language
             and user_folders(corpus.sources)
             and (language := _detect(draft.folder, sums["passages"]))
         ):
             draft.record["language"] = language
-        facts = {path: file_facts for source in sources for path, file_facts in source.facts().items()}
+        facts = {
+            path: file_facts for source in sources for path, file_facts in source.facts().items()
+        }
         draft.record |= {**sums, "sources": facts}
         known |= {**build.known, **{key: file.facts for key, file in after.items()}}
         draft.inputs = build.inputs_of_passages(known | facts)
@@ -100,13 +114,16 @@ def build_passages(corpus: CorpusConfig) -> Path:
 def _detect(folder: Path, count: int) -> str | None:
     """The language of most passages of a sample; None for English."""
     step = -(-count // LANGUAGE_SAMPLE)
-    return majority_language(passage.text for passage in islice(PassageStore(folder), 0, None, step))
+    return majority_language(
+        passage.text for passage in islice(PassageStore(folder), 0, None, step)
+    )
 
 
 def build_index(corpus: CorpusConfig, name: str, workers: Workers | None = None) -> Path:
     """Build an index of the corpus's passages, `indexes/NAME/INDEX/`.
 
-    `workers` replace the index's settings `engine` and `workers`; an index without these is built by this process.
+    `workers` replace the index's settings `engine` and `workers`; an index without these is built
+    by this process.
     """
     build = CorpusBuild(corpus)
     build.require_index(name)
@@ -114,10 +131,14 @@ def build_index(corpus: CorpusConfig, name: str, workers: Workers | None = None)
     table = corpus.indexes[name]
     plugin = corpus.plugins.indexed_retriever(table["retriever"])
     resume: Literal["", "any"] = "any" if plugin.resumes else ""
-    with artifact.make(lambda: build.inputs(name), lambda: CorpusBuild(corpus).inputs(name), resume=resume) as draft:
+    with artifact.make(
+        lambda: build.inputs(name), lambda: CorpusBuild(corpus).inputs(name), resume=resume
+    ) as draft:
         if draft is None:
             return artifact.folder
-        settings = resolve_paths(plugin.build, build.language_of(name) | build_settings(table), corpus.root)
+        settings = resolve_paths(
+            plugin.build, build.language_of(name) | build_settings(table), corpus.root
+        )
         if workers and {"engine", "workers"} <= default_settings(plugin.build).keys():
             settings |= {"engine": workers.engine, "workers": workers.number}
         plugin.build(build.artifact("passages").folder, draft.folder, **settings)
@@ -127,18 +148,25 @@ def build_index(corpus: CorpusConfig, name: str, workers: Workers | None = None)
 
 
 def retrieve(run: Run, session: Session | None = None, workers: Workers | None = None) -> Path:
-    """Write each question's ranking to `experiments/NAME/retrieve/run.trec`, and generated passages to `passages.jsonl`."""
+    """Write each question's ranking to `experiments/NAME/retrieve/run.trec`, and generated passages
+    to `passages.jsonl`.
+    """
     _ = run.retriever  # raises if there is none
     return _ask_all(run, "retrieve", session, workers)
 
 
 def read(run: Run, session: Session | None = None, workers: Workers | None = None) -> Path:
-    """Answer each question from its ranking, or without passages; writes `experiments/NAME/read/predictions.jsonl`."""
+    """Answer each question from its ranking, or without passages.
+
+    Writes `experiments/NAME/read/predictions.jsonl`.
+    """
     _ = run.reader  # raises if there is none
     return _ask_all(run, "read", session, workers)
 
 
-def _ask_all(run: Run, stage: Literal["retrieve", "read"], session: Session | None, workers: Workers | None) -> Path:
+def _ask_all(
+    run: Run, stage: Literal["retrieve", "read"], session: Session | None, workers: Workers | None
+) -> Path:
     folder = run.artifact(stage).folder
     with _make_stage(run, stage, resume="same") as draft:
         if draft is None:
@@ -149,12 +177,19 @@ def _ask_all(run: Run, stage: Literal["retrieve", "read"], session: Session | No
 
 
 def _summary(stage: str, record: Mapping[str, Any]) -> Iterator[str]:
-    """What a stage has done, in phrases; a question without an answer is not counted as answered."""
+    """What a stage has done, in phrases.
+
+    A question without an answer is not counted as answered.
+    """
     questions = record["questions"]
     if stage == "read":
         answered = questions - record.get("failed", 0)
         of = f" of {questions:,}" if answered < questions else ""
-        yield f"{answered:,}{of} questions answered" if of else f"{pluralize(questions, 'question')} answered"
+        yield (
+            f"{answered:,}{of} questions answered"
+            if of
+            else f"{pluralize(questions, 'question')} answered"
+        )
     else:
         yield f"{pluralize(record['hits'], 'passage')} for {pluralize(questions, 'question')}"
     if record.get("unparsed"):
@@ -166,10 +201,15 @@ def _summary(stage: str, record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def score(run: Run) -> Path:
-    """Score run and predictions over all questions; writes `scores.json` and `per_question.jsonl` in the score folder."""
+    """Score run and predictions over all questions.
+
+    Writes `scores.json` and `per_question.jsonl` in the score folder.
+    """
     with _make_stage(run, "score") as draft:
         if draft is not None:
-            aggregator = Aggregator(run.experiment.scheme, run.retriever["k"] if run.experiment.retriever else 0)
+            aggregator = Aggregator(
+                run.experiment.scheme, run.retriever["k"] if run.experiment.retriever else 0
+            )
             write_jsonl(draft.folder / "per_question.jsonl", _rows(run, aggregator))
             scores = aggregator.scores(run.experiment.seed)
             manifests = (run.artifact(stage).manifest for stage in run.experiment.stages)
@@ -185,7 +225,10 @@ def score(run: Run) -> Path:
 
 
 def _rows(run: Run, aggregator: Aggregator) -> Iterator[QuestionRow]:
-    """The row of each question, from the files of earlier stages; each row is added to `aggregator`."""
+    """The row of each question, from the files of earlier stages.
+
+    Each row is added to `aggregator`.
+    """
     experiment = run.experiment
     questions = run.questions
     texts: Iterable[list[str] | None] = repeat(None, len(questions))
@@ -198,7 +241,9 @@ def _rows(run: Run, aggregator: Aggregator) -> Iterator[QuestionRow]:
     depth = run.retriever["k"] if experiment.retriever else 0
     read_depth = run.reader["passages"] if experiment.reader else 0
     for question, ranked, prediction in zip(questions, texts, predictions, strict=True):
-        row = per_question.score_question(question, aggregator.scheme, ranked, depth, read_depth, prediction)
+        row = per_question.score_question(
+            question, aggregator.scheme, ranked, depth, read_depth, prediction
+        )
         aggregator.add(row, question, prediction)
         yield row
 
@@ -217,7 +262,9 @@ def run(run: Run, session: Session | None = None, workers: Workers | None = None
 
 
 def prepare(run: Run) -> None:
-    """Check an experiment, then build its corpus, so that mistakes are found before hours of work."""
+    """Check an experiment, then build its corpus, so that mistakes are found before hours of
+    work.
+    """
     experiment = run.experiment
     for stage in experiment.stages:
         run.fingerprint(LLM_STAGES[stage])
@@ -225,7 +272,9 @@ def prepare(run: Run) -> None:
     for stage in experiment.stages:
         run.refuse_other_server(stage)
     if experiment.llm and run.will_ask():
-        run.plugins.llm(run.llm["name"]).require_access(root=experiment.root, **experiment.llm_settings)
+        run.plugins.llm(run.llm["name"]).require_access(
+            root=experiment.root, **experiment.llm_settings
+        )
     build_corpus(run)
 
 
@@ -239,7 +288,8 @@ def build_corpus(run: Run) -> None:
             # no lock, so that several experiments can read a finished corpus at once
             logger.info(f"{corpus.folder}: up to date")
             return
-        with lock(corpus.folder, wait=True):  # of several processes, the first builds and the others reuse it
+        # Of several processes, the first builds and the others reuse it
+        with lock(corpus.folder, wait=True):
             build_passages(corpus)
             for index in experiment.indexes:
                 build_index(corpus, index)
@@ -254,7 +304,10 @@ def open_system(run: Run) -> System:
 
 @contextmanager
 def _lock_folder(run: Run) -> Iterator[None]:
-    """Lock an experiment's folder. After a failure, a new folder that holds only copied stages is removed."""
+    """Lock an experiment's folder.
+
+    After a failure, a new folder that holds only copied stages is removed.
+    """
     folder = run.experiment.folder
     was_there = folder.exists()
     done = False
@@ -265,13 +318,18 @@ def _lock_folder(run: Run) -> Iterator[None]:
         finally:
             copies = {stage for stage in run.experiment.stages if run.artifact(stage).copied}
             nothing = {".lock", "experiment.toml"} | copies
-            if not (done or was_there) and folder.is_dir() and {path.name for path in folder.iterdir()} <= nothing:
+            if (
+                not (done or was_there)
+                and folder.is_dir()
+                and {path.name for path in folder.iterdir()} <= nothing
+            ):
                 shutil.rmtree(folder)
 
 
 @contextmanager
 def _make_stage(run: Run, stage: Stage, resume: Literal["", "same"] = "") -> Iterator[Draft | None]:
-    """Make a stage of an experiment, unless it is current or can be copied from its base or a variant.
+    """Make a stage of an experiment, unless it is current or can be copied from its base or a
+    variant.
 
     A missing earlier stage is copied, so that `ifqa read --reader X` can read the base's run.
     """
@@ -285,10 +343,14 @@ def _make_stage(run: Run, stage: Stage, resume: Literal["", "same"] = "") -> Ite
             run.refuse_other_server(stage)
         run.inputs(stage)  # raises before anything is written
         is_known = stage == "score" and (run.experiment.folder / "experiment.toml").exists()
-        if run.experiment.variant and not is_known:  # so that later commands find the variant by its name
+        # So that later commands find the variant by its name
+        if run.experiment.variant and not is_known:
             write_resolved(run.experiment)
         with run.artifact(stage).make(
-            lambda: run.inputs(stage), lambda: Run(run.experiment).inputs(stage), run.siblings(stage), resume
+            lambda: run.inputs(stage),
+            lambda: Run(run.experiment).inputs(stage),
+            run.siblings(stage),
+            resume,
         ) as draft:
             yield draft
         run.forget_inputs(stage)

@@ -25,21 +25,34 @@ from ifqa.training.trainer import configure_trainer
 
 logger = logging.getLogger(__name__)
 
-Retrieved = tuple[list[list[Passage]], list[list[float]]]  # for each question, its passages and their scores
-Retrieve = Callable[[Sequence[Question], str, int], Retrieved]  # questions, their split, most passages for each
+# For each question, its passages and their scores
+Retrieved = tuple[list[list[Passage]], list[list[float]]]
+# questions, their split, most passages for each
+Retrieve = Callable[[Sequence[Question], str, int], Retrieved]
 
 
 def train(
-    name: str, benchmark: str, split: str, folder: Path, settings: dict[str, object], corpus: str = "", dev: str = "",
+    name: str,
+    benchmark: str,
+    split: str,
+    folder: Path,
+    settings: dict[str, object],
+    corpus: str = "",
+    dev: str = "",
     experiment: str = "",
-) -> Path:  # fmt: skip
-    """Run the trainer `name` on a split and the passages retrieved for it; the weights go into `folder`.
+) -> Path:
+    """Run the trainer `name` on a split and the passages retrieved for it.
 
-    The passages come from the index bm25 of `corpus` or the retriever of `experiment`; without either, they are the texts that
-    come with the questions. The split `dev` of the same family, if any, chooses the best checkpoint.
+    The weights go into `folder`.
+
+    The passages come from the index bm25 of `corpus` or the retriever of `experiment`; without
+    either, they are the texts that come with the questions. The split `dev` of the same family, if
+    any, chooses the best checkpoint.
     """
     plugin = load_plugin("trainer", name)
-    if lacking := [requirement for requirement in plugin.requirements(**settings) if not requirement.present]:
+    if lacking := [
+        requirement for requirement in plugin.requirements(**settings) if not requirement.present
+    ]:
         raise MissingInput(f"training needs {lacking[0].name}; {lacking[0].remedy}")
     refuse_foreign_weights(folder)  # before passages are retrieved, which takes long
     trainer = configure_trainer(plugin, **settings)
@@ -52,7 +65,10 @@ def train(
     families = [part.family for part in splits.values()]
     if all(families) and len(set(families)) > 1:
         names = " and ".join(families)
-        raise ConfigError(f"{split} and {dev} belong to {names}, which share questions; name a dev split of one family")
+        raise ConfigError(
+            f"{split} and {dev} belong to {names}, which share questions; "
+            "name a dev split of one family"
+        )
     trainer.check_data(splits[split], folder)
     with _main_process_first():
         if experiment:
@@ -60,7 +76,9 @@ def train(
         else:
             retrieved = _by_bm25(load_corpus(corpus), trainer.query) if corpus else _use_contexts
         for each, part in splits.items():
-            logger.info(f"{folder}: finding passages for {len(part.questions):,} questions of {each}")
+            logger.info(
+                f"{folder}: finding passages for {len(part.questions):,} questions of {each}"
+            )
             rankings, scores = retrieved(part.questions, each, trainer.retrieved)
             splits[each] = replace(part, rankings=rankings, scores=scores)
     with _lock(folder), report_full_disk(folder):
@@ -70,7 +88,10 @@ def train(
 
 def _by_bm25(corpus: CorpusConfig, query: str) -> Retrieve:
     if "bm25" not in corpus.indexes:  # checked before passages are built, which takes long
-        raise ConfigError(f"corpus {corpus.name} has no [index.bm25]; it has: {', '.join(corpus.indexes) or 'none'}")
+        raise ConfigError(
+            f"corpus {corpus.name} has no [index.bm25]; it has: "
+            f"{', '.join(corpus.indexes) or 'none'}"
+        )
     with _lock(corpus.folder):
         build_passages(corpus)
         index = build_index(corpus, "bm25")
@@ -79,22 +100,32 @@ def _by_bm25(corpus: CorpusConfig, query: str) -> Retrieve:
 
     def search(questions: Sequence[Question], split: str, depth: int) -> Retrieved:
         rankings = retriever.search(rewrite_questions(questions, query), depth)
-        return [store.get([hit.passage_id for hit in ranking]) for ranking in rankings], _scores(rankings)
+        return [store.get([hit.passage_id for hit in ranking]) for ranking in rankings], _scores(
+            rankings
+        )
 
     return search
 
 
 def _use_contexts(questions: Sequence[Question], split: str, depth: int) -> Retrieved:
     """As each question's passage, returns the text that comes with it, if any."""
-    passages = [[Passage("", "", question.context)] if question.context.strip() else [] for question in questions]
+    passages = [
+        [Passage("", "", question.context)] if question.context.strip() else []
+        for question in questions
+    ]
     return passages, [[0.0] * len(texts) for texts in passages]
 
 
 def _by_experiment(name: str, benchmark: str) -> Retrieve:
-    """Retrieves passages with an experiment's retriever; each split's run is kept in a variant's folder."""
+    """Retrieves passages with an experiment's retriever.
+
+    Each split's run is kept in a variant's folder.
+    """
     experiment = load_experiment(name)
     if experiment.benchmark != benchmark or experiment.retriever is None:
-        raise ConfigError(f"experiment {name} retrieves no passages for questions of {benchmark}; name another")
+        raise ConfigError(
+            f"experiment {name} retrieves no passages for questions of {benchmark}; name another"
+        )
 
     def search(questions: Sequence[Question], split: str, depth: int) -> Retrieved:
         variant = replace(override(experiment, {"split": split}), reader=None)
@@ -118,7 +149,9 @@ def _lock(folder: Path) -> AbstractContextManager[None]:
 
 
 def _main_process_first() -> AbstractContextManager[None]:
-    """On several GPUs, the first process runs the block before the others, and builds what is missing."""
+    """On several GPUs, the first process runs the block before the others, and builds what is
+    missing.
+    """
     if rank_and_world_size()[1] == 1:
         return nullcontext()
     from accelerate import PartialState

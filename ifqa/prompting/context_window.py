@@ -13,7 +13,8 @@ from ifqa.records import Passage, Request
 
 Order = Literal["best first", "best last"]
 
-_MESSAGE_TOKENS, _CHAT_TOKENS = 8, 40  # upper bounds of what a chat template adds to a message, and to a chat
+# Upper bounds of what a chat template adds to a message, and to a chat
+_MESSAGE_TOKENS, _CHAT_TOKENS = 8, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +34,33 @@ class FittedPrompt:
 
 
 def fit_prompt(
-    prompt: Prompt, question: str, passages: Sequence[Passage], model: LanguageModel, demos: Sequence[Demo] = (),
-    order: Order = "best first", choices: Sequence[str] = (), window: int = 0,
-) -> FittedPrompt:  # fmt: skip
+    prompt: Prompt,
+    question: str,
+    passages: Sequence[Passage],
+    model: LanguageModel,
+    demos: Sequence[Demo] = (),
+    order: Order = "best first",
+    choices: Sequence[str] = (),
+    window: int = 0,
+) -> FittedPrompt:
     """The prompt with all `demos` and as many of the best passages as fit, possibly none.
 
-    `passages` are best first; `order` says whether the best is shown first, or last, next to the question. `choices` fills
-    {choices}. `window` is in tokens of prompt and answer; 0 for the model's.
+    `passages` are best first; `order` says whether the best is shown first, or last, next to the
+    question. `choices` fills {choices}. `window` is in tokens of prompt and answer; 0 for the
+    model's.
     """
     if prompt.answer_schema() and not model.takes_schema:
-        raise ConfigError("the prompt wants JSON by a schema; wanted a server (llm.name = openai) or llama-cpp")
+        raise ConfigError(
+            "the prompt wants JSON by a schema; wanted a server (llm.name = openai) or llama-cpp"
+        )
     max_tokens = model.completion_tokens(prompt.max_tokens)
     limit = (window or model.window) - max_tokens
     if limit < 1 and (model.max_tokens or model.thinking_tokens):
         raise ConfigError(
-            f"an answer of up to {max_tokens:,} tokens (llm.max_tokens, llm.thinking_tokens) leaves nothing for a prompt in a "
-            f"window of {window or model.window:,}; lower it, or set llm.window if the model has more"
+            f"an answer of up to {max_tokens:,} tokens (llm.max_tokens, llm.thinking_tokens) "
+            "leaves nothing for a prompt in a "
+            f"window of {window or model.window:,}; lower it, or set "
+            "llm.window if the model has more"
         )
     n_passages = len(passages) if prompt.reads_passages else 0
 
@@ -56,8 +68,12 @@ def fit_prompt(
         ordered = passages[:n] if order == "best first" else passages[:n][::-1]
         messages, text = prompt.render(question, ordered, demos, model.chat, choices)
         stop = () if model.chat else tuple(prompt.stop)
-        request = Request(messages, text, max_tokens, stop=stop, schema=prompt.answer_schema(choices))
-        chat_tokens = _CHAT_TOKENS + sum(_MESSAGE_TOKENS + model.count(content) for _, content in messages)
+        request = Request(
+            messages, text, max_tokens, stop=stop, schema=prompt.answer_schema(choices)
+        )
+        chat_tokens = _CHAT_TOKENS + sum(
+            _MESSAGE_TOKENS + model.count(content) for _, content in messages
+        )
         tokens = chat_tokens if messages else model.count(text)
         return FittedPrompt(request, tuple(passages[:n]), n_passages - n, tokens)
 
@@ -67,6 +83,8 @@ def fit_prompt(
     bare = with_best(0)
     if bare.tokens > limit:
         with_demos = f" and {len(demos)} demonstrations" if demos else ""
-        problem = f"the question takes {bare.tokens} tokens with its prompt{with_demos}; only {limit} fit"
+        problem = (
+            f"the question takes {bare.tokens} tokens with its prompt{with_demos}; only {limit} fit"
+        )
         return replace(bare, problem=problem)
     return with_best(bisect_right(range(1, n_passages), limit, key=lambda n: with_best(n).tokens))

@@ -1,13 +1,16 @@
-"""Demonstrations: questions with answers that a prompt shows before the question (few-shot prompting).
+"""Demonstrations: questions with answers that a prompt shows before the question (few-shot
+prompting).
 
-In `prompts/demos/NAME.jsonl` the first line describes the file; each further line is a demonstration:
+In `prompts/demos/NAME.jsonl` the first line describes the file; each further line is a
+demonstration:
 
     {"about": "…", "source": "this project", "family": "sample"}
     {"question": "If …?", "answer": "1865", "factual": "1869", "steps": {"reasoning": "…"},
      "passages": [{"id": "176-1", "title": "Suez Canal", "text": "…"}]}
 
-A multiple-choice question also has `"choices": ["more", "less"]`. `family` is `Benchmark.family` of the questions' split, ""
-for none. IfQA's split families share questions, so demonstrations from one family may not be used for the other.
+A multiple-choice question also has `"choices": ["more", "less"]`. `family` is `Benchmark.family` of
+the questions' split, "" for none. IfQA's split families share questions, so demonstrations from one
+family may not be used for the other.
 """
 
 import hashlib
@@ -38,7 +41,8 @@ class Demo:
     question: Text
     answer: Text
     passages: tuple[Passage, ...] = ()  # they contain the answer, best first
-    steps: Mapping[str, str] = field(default_factory=dict)  # the reasoning, by names of steps in prompts
+    # The reasoning, by names of steps in prompts
+    steps: Mapping[str, str] = field(default_factory=dict)
     factual: str = ""  # the answer in the real world
     choices: tuple[str, ...] = ()  # the choices that the question offers
 
@@ -65,23 +69,37 @@ def load_demos(name: str, root: Path = Path()) -> Demos:
         raise FormatError(f"{path}: wanted a first line with {keys}, then demonstrations")
     (number, first), *rest = lines
     header = parse_section(DemosHeader, first, f"{path}:{number}")
-    return Demos(header.family, tuple(_parse_demo(record, f"{path}:{number}") for number, record in rest))
+    return Demos(
+        header.family, tuple(_parse_demo(record, f"{path}:{number}") for number, record in rest)
+    )
 
 
 def draw_demos(
-    questions: Sequence[Question], count: int, seed: int, family: str = "", avoid: Collection[str] = ()
+    questions: Sequence[Question],
+    count: int,
+    seed: int,
+    family: str = "",
+    avoid: Collection[str] = (),
 ) -> Demos:
-    """Sample demonstrations from training questions, each with its first answer and gold passages, without reasoning.
+    """Sample demonstrations from training questions, each with its first answer and gold passages,
+    without reasoning.
 
-    Hashes of seed and id decide, so the order of the questions and Python's version do not matter, and a smaller sample is the
-    start of a larger one. `avoid` has texts of questions to exclude: some evaluation questions are also training questions.
+    Hashes of seed and id decide, so the order of the questions and Python's version do not matter,
+    and a smaller sample is the start of a larger one. `avoid` has texts of questions to exclude:
+    some evaluation questions are also training questions.
     """
     excluded = set(map(_normalize, avoid))
-    answered = [question for question in questions if question.answers and question.answers[0].strip()]
+    answered = [
+        question for question in questions if question.answers and question.answers[0].strip()
+    ]
     candidates = [question for question in answered if _normalize(question.text) not in excluded]
     if len(candidates) < count:
-        raise ConfigError(f"wanted {count} demonstrations, found {len(candidates)} questions; ask for fewer")
-    sample = sorted(candidates, key=lambda question: hashlib.sha256(f"{seed}:{question.id}".encode()).digest())[:count]
+        raise ConfigError(
+            f"wanted {count} demonstrations, found {len(candidates)} questions; ask for fewer"
+        )
+    sample = sorted(
+        candidates, key=lambda question: hashlib.sha256(f"{seed}:{question.id}".encode()).digest()
+    )[:count]
     return Demos(family, tuple(map(_demo_from_question, sample)))
 
 
@@ -104,6 +122,11 @@ def _parse_demo(record: dict[str, Any], where: str) -> Demo:
             raise FormatError(f"{where}: passages: wanted an object, found {passage!r:.80}")
         check_settings("key", Passage, passage, where=f"{where}: passages")
     if not all(isinstance(step, str) for step in record.get("steps", {}).values()):
-        raise FormatError(f"{where}: key 'steps': wanted a text for each step's name, found {record['steps']}")
+        raise FormatError(
+            f"{where}: key 'steps': wanted a text for each step's name, found {record['steps']}"
+        )
     choices = tuple(record.get("choices", ()))
-    return Demo(**record | {"passages": tuple(Passage(**passage) for passage in passages), "choices": choices})
+    return Demo(
+        **record
+        | {"passages": tuple(Passage(**passage) for passage in passages), "choices": choices}
+    )

@@ -1,14 +1,17 @@
 r"""Parses the answer out of a completion by the prompt's rule, or reports that there is none.
 
     first line   the first line that is not empty, without a leading marker
-    last marker  the text after the last marker ("Answer:") that begins a line or follows a sentence, on that line or the next
-    json         the values of a JSON object, whose keys the markers name; a server keeps the model to its schema
+    last marker  the text after the last marker ("Answer:") that begins a line or follows a
+                 sentence, on that line or the next
+    json         the values of a JSON object, whose keys the markers name; a server keeps the model
+                 to its schema
     whole        the whole completion on one line (GenRead's background), without a leading marker
 
-A marker may be in upper or lower case, bold, quoted, or in a list ("3. **Answer:** …"). Spaces, bold and quotes around an answer
-are removed, and so is its full stop, unless it ends an abbreviation. A base model often continues with another question: after an
-answer, the completion ends where a line begins like the user template ("Question:"). Thoughts before the answer are ignored
-(`ifqa.prompting.thoughts`), and the last \boxed{…} is the answer wherever it stands.
+A marker may be in upper or lower case, bold, quoted, or in a list ("3. **Answer:** …"). Spaces,
+bold and quotes around an answer are removed, and so is its full stop, unless it ends an
+abbreviation. A base model often continues with another question: after an answer, the completion
+ends where a line begins like the user template ("Question:"). Thoughts before the answer are
+ignored (`ifqa.prompting.thoughts`), and the last \boxed{…} is the answer wherever it stands.
 """
 
 import json
@@ -26,20 +29,25 @@ from ifqa.settings import StrictModel
 
 TRUNCATED = "truncated (the token limit was reached before the end of the answer)"
 Rule = Literal["first line", "last marker", "json", "whole"]
-#: Raise a rule's version when it parses completions differently, so that its answers are parsed again.
+#: Raise a rule's version when it parses completions differently, so that its answers are parsed
+#: again.
 RULE_VERSIONS: dict[Rule, str] = {"last marker": "3"}
 
 _AROUND = r"[*_\"'`]{0,4}"  # marks before a marker
 _NOTHING = re.compile(r"[\s`*_#>~-]*")
 _WRAPS = [(mark, mark) for mark in ("**", "__", "*", "_", "`", '"', "'")] + [("“", "”"), ("‘", "’")]
 _ABBREVIATION = re.compile(
-    r"\(?(?:[^\W\d_]|[^\W\d_]{1,3}(?:\.[^\W\d_]{1,3})+|jr|sr|inc|ltd|co|corp|bros|st|mt|dr|vs|etc)", re.IGNORECASE
+    r"\(?(?:[^\W\d_]|[^\W\d_]{1,3}(?:\.[^\W\d_]{1,3})+|jr|sr|inc|ltd|co|corp|bros|st|mt|dr|vs|etc)",
+    re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """The answer, with the one in the real world if the prompt asks for it; or `problem`: why there is no answer."""
+    """The answer, with the one in the real world if the prompt asks for it.
+
+    Or `problem`: why there is no answer.
+    """
 
     answer: str
     factual: str = ""
@@ -47,14 +55,18 @@ class ParsedAnswer:
 
 
 class AnswerParser(StrictModel):
-    """The section [parse] of a prompt file: the rule, and the markers of the answer ("Answer:") and of the factual answer."""
+    """The section [parse] of a prompt file: the rule, and the markers of the answer ("Answer:") and
+    of the factual answer.
+    """
 
     rule: Rule
     answer: str = ""
     factual: str = ""
 
     def parse(self, completion: str, labels: tuple[str, ...] = (), cut: Cut = "no") -> ParsedAnswer:
-        """The answer in a completion; if there is none, `answer` is "" and `problem` says why in one line.
+        """The answer in a completion.
+
+        If there is none, `answer` is "" and `problem` says why in one line.
 
         `labels` begin lines of the prompt's user template: "Question:".
         """
@@ -69,7 +81,9 @@ class AnswerParser(StrictModel):
         if cut == "no" or self.rule == "whole" or boxed(text):
             return parsed
         complete_lines = text[: text.rfind("\n") + 1]
-        is_whole = parsed.answer and self._parse_lines(complete_lines, labels).answer == parsed.answer
+        is_whole = (
+            parsed.answer and self._parse_lines(complete_lines, labels).answer == parsed.answer
+        )
         return parsed if is_whole else ParsedAnswer("", problem=TRUNCATED)
 
     def _parse_lines(self, text: str, labels: tuple[str, ...]) -> ParsedAnswer:
@@ -82,12 +96,16 @@ class AnswerParser(StrictModel):
         if box := boxed(text):
             return ParsedAnswer(clean_answer(box), factual)
         if self.rule == "first line":
-            answer_line = next((line for line in self._from_first(lines) if not _NOTHING.fullmatch(line)), "")
+            answer_line = next(
+                (line for line in self._from_first(lines) if not _NOTHING.fullmatch(line)), ""
+            )
             missing = "empty"
         else:
             marked = self._marked(lines, self.answer)
             answer_line = marked or ""
-            missing = f"no line {self.answer!r}" if marked is None else f"nothing after {self.answer!r}"
+            missing = (
+                f"no line {self.answer!r}" if marked is None else f"nothing after {self.answer!r}"
+            )
         answer = clean_answer(answer_line)
         return ParsedAnswer(answer, factual, "" if answer else missing)
 
@@ -97,9 +115,14 @@ class AnswerParser(StrictModel):
             values = json.loads(text[text.find("{") : text.rfind("}") + 1])
         except (ValueError, RecursionError):
             return ParsedAnswer("", problem="no JSON object, or one that was cut off")
-        texts = ("" if values.get(key) is None else str(values[key]) for key in (self.answer, self.factual))
+        texts = (
+            "" if values.get(key) is None else str(values[key])
+            for key in (self.answer, self.factual)
+        )
         answer, factual = (clean_answer(" ".join(text.splitlines())) for text in texts)
-        return ParsedAnswer(answer, factual, "" if answer else f"nothing under the key {self.answer!r}")
+        return ParsedAnswer(
+            answer, factual, "" if answer else f"nothing under the key {self.answer!r}"
+        )
 
     def _answer_lines(self, text: str, labels: tuple[str, ...]) -> list[str]:
         """The lines up to the answer, before the model continues with another question."""
@@ -113,7 +136,11 @@ class AnswerParser(StrictModel):
         for n, line in enumerate(lines):
             if answered and line.lstrip().startswith(labels):
                 return lines[:n]
-            answered |= bool(line.strip()) if self.rule != "last marker" else _after(self.answer, line) is not None
+            answered |= (
+                bool(line.strip())
+                if self.rule != "last marker"
+                else _after(self.answer, line) is not None
+            )
         return lines
 
     def _from_first(self, lines: list[str]) -> list[str]:
@@ -123,13 +150,17 @@ class AnswerParser(StrictModel):
         return [first if after is None else after, *rest]
 
     def _marked(self, lines: list[str], marker: str) -> str | None:
-        """The text after the last marker that begins a line, on that line or the next non-empty line; None without a marker."""
+        """The text after the last marker that begins a line, on that line or the next non-empty
+        line; None without a marker.
+        """
         marked: str | None = None
         for line in lines:
             rest = _after(marker, line)
             if rest is not None:
                 marked = rest
-            elif marked == "" and not any(_after(other, line) is not None for other in (self.answer, self.factual)):
+            elif marked == "" and not any(
+                _after(other, line) is not None for other in (self.answer, self.factual)
+            ):
                 marked = "" if _NOTHING.fullmatch(line) else line
         return marked
 
@@ -141,17 +172,23 @@ def label_choices(choices: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def match_choice(parsed: ParsedAnswer, choices: Sequence[str]) -> ParsedAnswer:
-    """The choice that an answer names by text, letter or both ("(B) less"); case, punctuation and spaces are ignored."""
+    """The choice that an answer names by text, letter or both ("(B) less").
+
+    Case, punctuation and spaces are ignored.
+    """
     if parsed.problem:
         return parsed
     matches = {
         choice
         for letter, choice in label_choices(choices)
-        if _normalize(parsed.answer) in {_normalize(choice), _normalize(letter), _normalize(f"{letter} {choice}")}
+        if _normalize(parsed.answer)
+        in {_normalize(choice), _normalize(letter), _normalize(f"{letter} {choice}")}
     }
     if len(matches) == 1:
         return replace(parsed, answer=matches.pop())
-    return ParsedAnswer("", problem=f"{parsed.answer[:60]!r} is {'several' if matches else 'none'} of the choices")
+    return ParsedAnswer(
+        "", problem=f"{parsed.answer[:60]!r} is {'several' if matches else 'none'} of the choices"
+    )
 
 
 def _normalize(text: str) -> str:
@@ -167,7 +204,11 @@ def clean_answer(text: str) -> str:
         text = text.strip()
         for opening, closing in _WRAPS:
             inner = text[len(opening) : -len(closing)]
-            if text == f"{opening}{inner}{closing}" and opening not in inner and closing not in inner:
+            if (
+                text == f"{opening}{inner}{closing}"
+                and opening not in inner
+                and closing not in inner
+            ):
                 text = inner.strip()
         if text.endswith(".") and not text.endswith(".."):
             *_, last = text[:-1].split() or [""]
@@ -191,7 +232,9 @@ def _after(marker: str, line: str) -> str | None:
 @cache
 def _pattern(marker: str) -> re.Pattern[str]:
     before = rf"[\s>#*_+\"'`-]{{0,20}}?(?:\d+[.)]\s*)?(?P<around>{_AROUND})"
-    return re.compile(rf"{before}{_marker(marker)}(?P<closed_after>[*_]{{1,2}}(?=\s|$)|)", re.IGNORECASE)
+    return re.compile(
+        rf"{before}{_marker(marker)}(?P<closed_after>[*_]{{1,2}}(?=\s|$)|)", re.IGNORECASE
+    )
 
 
 def _marker(marker: str) -> str:

@@ -1,19 +1,23 @@
 """Reads prompts from `prompts/*.toml`, renders them, and parses completions.
 
-A prompt file states its purpose (`about`), its origin (`source`), whether it `reads_passages`, the limit on the answer's tokens
-(`max_tokens`), the stop string (`stop`: none, or a newline), its templates and, in `[parse]`, the rule that finds the answer.
-Templates have placeholders in braces ("{{" is a brace):
+A prompt file states its purpose (`about`), its origin (`source`), whether it `reads_passages`, the
+limit on the answer's tokens (`max_tokens`), the stop string (`stop`: none, or a newline), its
+templates and, in `[parse]`, the rule that finds the answer. Templates have placeholders in braces
+("{{" is a brace):
 
     system      no placeholders; the system message, empty for none
-    passage     {number} (from 1), {title} and {text} of a passage. Without a title, {title} and the text up to the next
-                placeholder are removed
+    passage     {number} (from 1), {title} and {text} of a passage. Without a title, {title} and
+                the text up to the next placeholder are removed
     no_passages no placeholders; replaces {passages} if there are no passages
-    user        {question}; {passages}, if the prompt reads passages; {choices}, if it shows them, one per line as "(A) more"
-    assistant   what the model should write: {answer}, {factual} (the answer in the real world), {background} (the texts
-                of the passages), and each reasoning step, by its name in `steps`
+    user        {question}; {passages}, if the prompt reads passages; {choices}, if it shows them,
+                one per line as "(A) more"
+    assistant   what the model should write: {answer}, {factual} (the answer in the real world),
+                {background} (the texts of the passages), and each reasoning step, by its name in
+                `steps`
 
-The chat form has messages: system, demonstrations, user. The completion form is one text that ends with the beginning of the
-assistant template, from which the model continues. Values may contain braces or markers such as "Answer:".
+The chat form has messages: system, demonstrations, user. The completion form is one text that ends
+with the beginning of the assistant template, from which the model continues. Values may contain
+braces or markers such as "Answer:".
 """
 
 import json
@@ -28,7 +32,13 @@ from pydantic import Field, PrivateAttr, StringConstraints
 
 from ifqa.errors import ConfigError, unknown_name
 from ifqa.prompting.demonstrations import Demo
-from ifqa.prompting.parsing import RULE_VERSIONS, AnswerParser, ParsedAnswer, label_choices, match_choice
+from ifqa.prompting.parsing import (
+    RULE_VERSIONS,
+    AnswerParser,
+    ParsedAnswer,
+    label_choices,
+    match_choice,
+)
 from ifqa.protocols import Cut
 from ifqa.records import Passage
 from ifqa.settings import Positive, StrictModel, Text, parse_section
@@ -53,7 +63,8 @@ class Prompt(StrictModel):
     max_tokens: Positive
     #: Only for the completion form: a chat model stops by itself, and may begin with a newline.
     stop: Annotated[
-        list[Literal["\n"]], Field(max_length=1, description='[] or ["\\n"], as other stop strings cut answers')
+        list[Literal["\n"]],
+        Field(max_length=1, description='[] or ["\\n"], as other stop strings cut answers'),
     ]
     user: _Filled
     assistant: _Filled
@@ -61,54 +72,91 @@ class Prompt(StrictModel):
     system: _Stripped = ""
     passage: _Stripped = ""
     no_passages: _Stripped = ""
-    steps: list[str] = Field(default_factory=list)  # names of the reasoning steps that a demonstration must have
+    # Names of the reasoning steps that a demonstration must have
+    steps: list[str] = Field(default_factory=list)
     _name: str = PrivateAttr("")
     _parser: AnswerParser = PrivateAttr()
     _labels: tuple[str, ...] = PrivateAttr(())
 
     def render(
-        self, question: str, passages: Sequence[Passage], demos: Sequence[Demo], chat: bool, choices: Sequence[str] = (),
-    ) -> tuple[Messages, str]:  # fmt: skip
+        self,
+        question: str,
+        passages: Sequence[Passage],
+        demos: Sequence[Demo],
+        chat: bool,
+        choices: Sequence[str] = (),
+    ) -> tuple[Messages, str]:
         """The rendered prompt: messages as (role, content) and no text, or no messages and a text.
 
         Passages keep their order. Parts without a placeholder in the templates are left out.
         """
-        demo_turns = [(self._user(demo.question, demo.passages, demo.choices), self.show(demo)) for demo in demos]
+        demo_turns = [
+            (self._user(demo.question, demo.passages, demo.choices), self.show(demo))
+            for demo in demos
+        ]
         last = self._user(question, passages, choices)
         if chat:
             head = [("system", self.system)] if self.system else []
-            turns = [turn for user, reply in demo_turns for turn in (("user", user), ("assistant", reply))]
+            turns = [
+                turn
+                for user, reply in demo_turns
+                for turn in (("user", user), ("assistant", reply))
+            ]
             return (*head, *turns, ("user", last)), ""
-        texts = [self.system, *(f"{user}\n{reply}" for user, reply in demo_turns), f"{last}\n{self.opening}"]
+        texts = [
+            self.system,
+            *(f"{user}\n{reply}" for user, reply in demo_turns),
+            f"{last}\n{self.opening}",
+        ]
         return (), _BETWEEN.join(filter(None, texts))
 
     def show(self, demo: Demo, chat: bool = True) -> str:
-        """The completion that a demonstration shows; in the completion form without the opening, which the prompt ends with."""
+        """The completion that a demonstration shows.
+
+        In the completion form without the opening, which the prompt ends with.
+        """
         background = " ".join(passage.text for passage in demo.passages)
-        values = {"answer": demo.answer, "factual": demo.factual, "background": background, **demo.steps}
+        values = {
+            "answer": demo.answer,
+            "factual": demo.factual,
+            "background": background,
+            **demo.steps,
+        }
         for placeholder in _placeholders(self.assistant):
             if not values.get(placeholder, "").strip():
                 raise ConfigError(
-                    f"prompt {self._name!r} shows {placeholder!r} of each demonstration, but {demo.question[:60]!r} "
+                    f"prompt {self._name!r} shows {placeholder!r} of each demonstration, but "
+                    f"{demo.question[:60]!r} "
                     f"has none; use other demonstrations, such as 'sample', or none"
                 )
         if self.answer_schema():  # values within strings of JSON
-            values = {name: json.dumps(value, ensure_ascii=False)[1:-1] for name, value in values.items()}
+            values = {
+                name: json.dumps(value, ensure_ascii=False)[1:-1] for name, value in values.items()
+            }
         return self.assistant.format(**values).removeprefix("" if chat else self.opening)
 
     def answer_schema(self, choices: Sequence[str] = ()) -> str:
-        """The JSON schema of the object that the assistant template describes; empty unless [parse] has the rule "json"."""
+        """The JSON schema of the object that the assistant template describes.
+
+        Empty unless [parse] has the rule "json".
+        """
         if self._parser.rule != "json":
             return ""
         properties: dict[str, object] = {}
         for key in json.loads(self.assistant.format_map(defaultdict(str))):
-            only = {"enum": list(choices)} if choices and self.shows_choices and key == self._parser.answer else {}
+            only = (
+                {"enum": list(choices)}
+                if choices and self.shows_choices and key == self._parser.answer
+                else {}
+            )
             properties[key] = {"type": "string", **only}
         schema = {"type": "object", "properties": properties, "required": list(properties)}
         return json.dumps(schema | {"additionalProperties": False})
 
     def parse(self, completion: str, choices: Sequence[str] = (), cut: Cut = "no") -> ParsedAnswer:
-        """The answer in a completion of either form, or a `problem`; if the prompt shows choices, one of `choices`.
+        """The answer in a completion of either form, or a `problem`.
+
+        If the prompt shows choices, one of `choices`.
 
         `cut` says whether the completion was cut at its token limit.
         """
@@ -131,7 +179,10 @@ class Prompt(StrictModel):
 
     @property
     def opening(self) -> str:
-        """The beginning of the assistant template, which ends the completion form; an object of JSON is written whole."""
+        """The beginning of the assistant template, which ends the completion form.
+
+        An object of JSON is written whole.
+        """
         if self._parser.rule == "json":
             return ""
         literal, *_ = next(iter(string.Formatter().parse(self.assistant)))
@@ -140,8 +191,12 @@ class Prompt(StrictModel):
     def _user(self, question: str, passages: Sequence[Passage], choices: Sequence[str]) -> str:
         if self.shows_choices and not choices:
             lacking = f"the question {question[:60]!r} has none"
-            raise ConfigError(f"prompt {self._name!r} shows choices, but {lacking}; use another prompt")
-        choice_lines = "\n".join(f"({letter}) {' '.join(choice.split())}" for letter, choice in label_choices(choices))
+            raise ConfigError(
+                f"prompt {self._name!r} shows choices, but {lacking}; use another prompt"
+            )
+        choice_lines = "\n".join(
+            f"({letter}) {' '.join(choice.split())}" for letter, choice in label_choices(choices)
+        )
         untitled = _TITLE.sub("", self.passage)
         texts = []
         for n, passage in enumerate(passages if self.reads_passages else (), start=1):
@@ -166,45 +221,74 @@ def parse_prompt(name: str, path: Path, content: Mapping[str, object]) -> Prompt
     """A prompt from the content of its file; `path` is for messages."""
     where = str(path)
     prompt = parse_section(Prompt, content, where)
-    prompt._name, prompt._parser = name, parse_section(AnswerParser, prompt.parse_settings, f"{where}: [parse]")
+    prompt._name, prompt._parser = (
+        name,
+        parse_section(AnswerParser, prompt.parse_settings, f"{where}: [parse]"),
+    )
     prompt._labels = tuple(re.findall(r"^[A-Z][\w ]*:", prompt.user, re.MULTILINE))
     reads = prompt.reads_passages
     for key, text in (("passage", prompt.passage), ("no_passages", prompt.no_passages)):
         if bool(text) != reads:
-            problem = "is missing, but the prompt reads" if reads else "is set, but the prompt reads no"
+            problem = (
+                "is missing, but the prompt reads" if reads else "is set, but the prompt reads no"
+            )
             raise ConfigError(f"{where}: {key!r} {problem} passages")
     required = ["question", "passages"] if reads else ["question"]
     _check_template(prompt.user, "user", required, ["choices"], where)
-    _check_template(prompt.passage, "passage", ["text"] if reads else [], ["number", "title"], where)
+    _check_template(
+        prompt.passage, "passage", ["text"] if reads else [], ["number", "title"], where
+    )
     _check_template(prompt.assistant, "assistant", prompt.steps, _FILLED, where)
     try:
         prompt.answer_schema()
     except ValueError as error:
-        raise ConfigError(f"{where}: 'assistant' is not an object of JSON ({error}), which [parse] wants") from error
+        raise ConfigError(
+            f"{where}: 'assistant' is not an object of JSON ({error}), which [parse] wants"
+        ) from error
     # [parse] must find the answer in the completion that `assistant` describes, in both forms
-    demo = Demo("If so?", "forty-two", (Passage("0", "", "forty-two"),), dict.fromkeys(prompt.steps, "word"), "seven")
+    demo = Demo(
+        "If so?",
+        "forty-two",
+        (Passage("0", "", "forty-two"),),
+        dict.fromkeys(prompt.steps, "word"),
+        "seven",
+    )
     for chat in (True, False):
         parsed = prompt.parse(prompt.show(demo, chat))
         if parsed != ParsedAnswer("forty-two", "seven" if prompt._parser.factual else ""):
             reason = parsed.problem or f"found {parsed.answer!r} and {parsed.factual!r}"
-            problem = "[parse] does not find the answer in the completion that 'assistant' describes"
+            problem = (
+                "[parse] does not find the answer in the completion that 'assistant' describes"
+            )
             raise ConfigError(f"{where}: {problem} ({reason}); make them agree")
     return prompt
 
 
 def _placeholders(template: str) -> list[str]:
-    return [placeholder for _, placeholder, _, _ in string.Formatter().parse(template) if placeholder is not None]
+    return [
+        placeholder
+        for _, placeholder, _, _ in string.Formatter().parse(template)
+        if placeholder is not None
+    ]
 
 
-def _check_template(text: str, key: str, required: Sequence[str], optional: Sequence[str], where: str) -> None:
+def _check_template(
+    text: str, key: str, required: Sequence[str], optional: Sequence[str], where: str
+) -> None:
     """Refuse a template with an unknown or missing placeholder."""
     try:
         pieces = list(string.Formatter().parse(text))
     except ValueError as error:
         raise ConfigError(f"{where}: {key!r}: {error}; write a literal brace twice") from error
     for _, placeholder, form, conversion in pieces:
-        if placeholder is not None and (placeholder not in (*required, *optional) or form or conversion):
-            name = placeholder + (f"!{conversion}" if conversion else "") + (f":{form}" if form else "")
+        if placeholder is not None and (
+            placeholder not in (*required, *optional) or form or conversion
+        ):
+            name = (
+                placeholder
+                + (f"!{conversion}" if conversion else "")
+                + (f":{form}" if form else "")
+            )
             raise unknown_name(f"{where}: placeholder of {key!r}", name, (*required, *optional))
     if missing := [name for name in required if name not in _placeholders(text)]:
         raise ConfigError(f"{where}: {key!r} has no placeholder {{{missing[0]}}}; add it")

@@ -1,9 +1,12 @@
-r"""Tells a model's thoughts in a completion from its answer, by the marks that models write around them.
+r"""Tells a model's thoughts in a completion from its answer, by the marks that models write around
+them.
 
-<think> ... </think>, <thinking> ... </thinking>     Qwen, DeepSeek, and models told to; the first mark may be missing
-[THINK] ... [/THINK]                                  Magistral
-<|channel|>analysis<|message|> ...                    gpt-oss, whose answer is in the channel "final"
-\boxed{...}                                           the answer itself, in models trained on mathematics
+    <think> ... </think>, <thinking> ... </thinking>
+                              Qwen, DeepSeek, and models told to; the first mark may be missing
+    [THINK] ... [/THINK]      Magistral
+    <|channel|>analysis<|message|> ...
+                              gpt-oss, whose answer is in the channel "final"
+    \boxed{...}               the answer itself, in models trained on mathematics
 """
 
 import re
@@ -31,11 +34,18 @@ def answer_part(completion: str) -> str | None:
 
 def has_thoughts(completion: str) -> bool:
     """Whether a completion holds marked thoughts."""
-    return bool(_CHANNEL.search(completion) or _CLOSING.search(completion) or _OPENING.match(completion.lstrip()))
+    return bool(
+        _CHANNEL.search(completion)
+        or _CLOSING.search(completion)
+        or _OPENING.match(completion.lstrip())
+    )
 
 
 def boxed(text: str) -> str:
-    r"""The content of the last `\boxed{...}`, without a `\text{...}` around it; empty if there is none."""
+    r"""The content of the last `\boxed{...}`, without a `\text{...}` around it.
+
+    Empty if there is none.
+    """
     _, mark, rest = text.rpartition("\\boxed{")
     depth = 1
     for end, character in enumerate(rest if mark else ""):

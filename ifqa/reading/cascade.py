@@ -1,4 +1,6 @@
-"""Reader 'cascade': the span reader where it is confident, else a language model, or both together."""
+"""Reader 'cascade': the span reader where it is confident, else a language model, or both
+together.
+"""
 
 import hashlib
 import math
@@ -31,13 +33,15 @@ _UNKNOWN = 1e-3  # added to the span reader's probabilities, because it may lack
 
 
 class Cascade(Reader):
-    """Asks a language model only where 'extractive' is unsure: an LLM cascade (Chen et al. 2023, FrugalGPT, section 3).
+    """Asks a language model only where 'extractive' is unsure: an LLM cascade (Chen et al. 2023,
+    FrugalGPT, section 3).
 
-    Where the model gives the probability of an answer (hf) and the prompt wants the answer alone, both decide: of the model's own
-    answer and the span reader's eight best, the one with the highest sum of both log probabilities wins (UnitedQA; Cheng et al.,
-    ACL 2021); the span reader's probabilities are raised by 0.001. A model that is replayed or served gives none, and its answer
-    stands. If a completion has no answer, the span reader's stays. Weighed answers and the model's own have no confidence. If
-    a request fails, so does the prediction, and the next run retries it.
+    Where the model gives the probability of an answer (hf) and the prompt wants the answer alone,
+    both decide: of the model's own answer and the span reader's eight best, the one with the
+    highest sum of both log probabilities wins (UnitedQA; Cheng et al., ACL 2021); the span reader's
+    probabilities are raised by 0.001. A model that is replayed or served gives none, and its answer
+    stands. If a completion has no answer, the span reader's stays. Weighed answers and the model's
+    own have no confidence. If a request fails, so does the prediction, and the next run retries it.
 
     Args:
         llm: the language model of the experiment's [llm].
@@ -53,11 +57,20 @@ class Cascade(Reader):
 
     @check_arguments("setting of reader 'cascade'")
     def __init__(
-        self, llm: LanguageModel, sure: Annotated[float, Field(gt=0, le=1)] = 0.5, weights: PathSetting = "",
-        prompt: str = "open-book", demos: str = "", shots: Natural = 0, seed: int = 0, root: Path = Path(),
-    ) -> None:  # fmt: skip
+        self,
+        llm: LanguageModel,
+        sure: Annotated[float, Field(gt=0, le=1)] = 0.5,
+        weights: PathSetting = "",
+        prompt: str = "open-book",
+        demos: str = "",
+        shots: Natural = 0,
+        seed: int = 0,
+        root: Path = Path(),
+    ) -> None:
         self.family = self.training_family(weights=weights, demos=demos, root=root)
-        self._span = Plugins().load("reader", "extractive")(weights=weights, threshold=sure, root=root)
+        self._span = Plugins().load("reader", "extractive")(
+            weights=weights, threshold=sure, root=root
+        )
         self._llm = Plugins().load("reader", "llm")(
             llm=llm, prompt=prompt, demos=demos, shots=shots, seed=seed, root=root
         )
@@ -66,37 +79,63 @@ class Cascade(Reader):
         self._weighs = llm.weighs_answers and self._llm.prompt.wants_answer_alone
 
     def answer(
-        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
+        self,
+        questions: Sequence[Question],
+        passages: RankedPassages,
+        advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
         read = self._span.read(questions, passages)
         predictions = [self._span.rate(answer) for answer in read]
-        unsure = [n for n, prediction in enumerate(predictions) if prediction.abstained or prediction.failed]
+        unsure = [
+            n
+            for n, prediction in enumerate(predictions)
+            if prediction.abstained or prediction.failed
+        ]
         advance(len(questions) - len(unsure))
         unsure_questions = [questions[n] for n in unsure]
         prompts = self._llm.fitted(unsure_questions, [passages[n] for n in unsure])
-        share = 0.5 if self._weighs else 1.0  # of a question's work that is done when the language model has answered
-        answers = self._llm.answer_prompts(unsure_questions, prompts, lambda done: advance(done * share))
+        # Of a question's work that is done when the language model has answered
+        share = 0.5 if self._weighs else 1.0
+        answers = self._llm.answer_prompts(
+            unsure_questions, prompts, lambda done: advance(done * share)
+        )
         for n, own, prompt in zip(unsure, answers, prompts, strict=True):
             span = predictions[n]
             unparsed = own.error.startswith("unparsed")
-            predictions[n] = replace(span, answer=span.candidate, candidate="") if unparsed and span.candidate else own
+            predictions[n] = (
+                replace(span, answer=span.candidate, candidate="")
+                if unparsed and span.candidate
+                else own
+            )
             if self._weighs and span.candidate and (unparsed or not own.failed):
                 predictions[n] = self._weigh(questions[n], span, own, read[n].shares, prompt)
             advance(1.0 - share)
         return predictions
 
     def _weigh(
-        self, question: Question, span: Prediction, own: Prediction, shares: Mapping[str, float], prompt: FittedPrompt
+        self,
+        question: Question,
+        span: Prediction,
+        own: Prediction,
+        shares: Mapping[str, float],
+        prompt: FittedPrompt,
     ) -> Prediction:
-        """The prediction with the likeliest answer, of the span reader's candidates and the language model's `own`."""
+        """The prediction with the likeliest answer, of the span reader's candidates and the
+        language model's `own`.
+        """
         prior = dict([*shares.items()][:_CANDIDATES])
         if own.answer:
             forms = {normalize(text): text for text in shares}
             text = forms.get(normalize(own.answer), own.answer)
             prior[text] = shares.get(text, 0.0)
-        completions = [self._llm.prompt.show(Demo(question.text, text), self._llm.llm.chat) for text in prior]
+        completions = [
+            self._llm.prompt.show(Demo(question.text, text), self._llm.llm.chat) for text in prior
+        ]
         likelihoods = self._llm.llm.log_likelihoods(prompt.request, completions)
-        scores = [log + math.log(share + _UNKNOWN) for log, share in zip(likelihoods, prior.values(), strict=False)]
+        scores = [
+            log + math.log(share + _UNKNOWN)
+            for log, share in zip(likelihoods, prior.values(), strict=False)
+        ]
         best = [*prior][scores.index(max(scores))] if scores else own.answer or span.candidate
         if best == own.answer:
             return own
@@ -104,7 +143,9 @@ class Cascade(Reader):
         return replace(span, answer=best, completion=best, candidate="", confidence=None, how=how)
 
     def requests(self, questions: Sequence[Question], passages: RankedPassages) -> list[Request]:
-        """The requests for the case that the span reader is unsure of every question: an upper bound."""
+        """The requests for the case that the span reader is unsure of every question: an upper
+        bound.
+        """
         return list(self._llm.requests(questions, passages))
 
     def usage(self) -> StageUsage:
@@ -112,21 +153,35 @@ class Cascade(Reader):
         return usage
 
     @classmethod
-    def requirements(cls, *, weights: str = "", root: Path = Path(), **_: object) -> Iterable[Requirement]:
+    def requirements(
+        cls, *, weights: str = "", root: Path = Path(), **_: object
+    ) -> Iterable[Requirement]:
         return Plugins().reader("extractive").requirements(weights=weights, root=root)
 
     @classmethod
     def training_family(cls, **settings: object) -> str:
-        """The split family of the span reader's weights and of the demonstrations, without a model."""
-        families = {Plugins().reader(name).training_family(**settings) for name in ("extractive", "llm")} - {""}
+        """The split family of the span reader's weights and of the demonstrations, without a
+        model.
+        """
+        families = {
+            Plugins().reader(name).training_family(**settings) for name in ("extractive", "llm")
+        } - {""}
         if len(families) > 1:
             both = " and ".join(sorted(families))
-            raise ConfigError(f"reader 'cascade': weights and demonstrations come from {both}; wanted one split family")
+            raise ConfigError(
+                f"reader 'cascade': weights and demonstrations come from {both}; "
+                "wanted one split family"
+            )
         return "".join(families)
 
     @classmethod
     def fingerprint(
-        cls, weights: str = "", prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: object
+        cls,
+        weights: str = "",
+        prompt: str = "open-book",
+        demos: str = "",
+        root: Path = Path(),
+        **_: object,
     ) -> str:
         """SHA-256 over the code and files of both readers."""
         span = Plugins().reader("extractive")

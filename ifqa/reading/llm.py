@@ -21,37 +21,58 @@ from ifqa.storage.files import sha256
 
 
 class Llm(Reader):
-    """Asks a language model each question, with the best passages that fit its window, and parses the answer from its text.
+    """Asks a language model each question, with the best passages that fit its window, and parses
+    the answer from its text.
 
-    A prediction fails if the question exceeds the window, the request fails, the prompt's rule finds no answer in the completion
-    ("unparsed: …"), or the answer is none of the choices that the prompt shows.
+    A prediction fails if the question exceeds the window, the request fails, the prompt's rule
+    finds no answer in the completion ("unparsed: …"), or the answer is none of the choices that the
+    prompt shows.
 
     Args:
         llm: the language model of the experiment's [llm].
         prompt: a file `prompts/NAME.toml`; a prompt without passages is closed-book.
-        demos: demonstrations: a file `prompts/demos/NAME.jsonl`, or `benchmark/split` to draw from its questions.
-        shots, seed: how many demonstrations to show (0 for all in the file, or none without `demos`), and the seed for choosing.
-        samples: answers sampled per question; the most frequent wins, on a tie the first (self-consistency; Wang et al. 2023).
-            More than 1 needs a temperature.
+        demos: demonstrations: a file `prompts/demos/NAME.jsonl`, or `benchmark/split` to draw from
+            its questions.
+        shots, seed: how many demonstrations to show (0 for all in the file, or none without
+            `demos`), and the seed for choosing.
+        samples: answers sampled per question; the most frequent wins, on a tie the first
+            (self-consistency; Wang et al. 2023). More than 1 needs a temperature.
         temperature: 0 for the most likely answer.
         order: "best first", or "best last": the best passage next to the question.
     """
 
     version = 2
     trained_verb = "shows demonstrations of"
-    chunk = 1 << 30  # questions: each completion is stored as it arrives, so parts would gain nothing
+    # questions: each completion is stored as it arrives, so parts would gain nothing
+    chunk = 1 << 30
 
     @check_arguments("setting of reader 'llm'")
     def __init__(
-        self, llm: LanguageModel, prompt: str = "open-book", demos: str = "", shots: Natural = 0, seed: int = 0,
-        samples: Positive = 1, temperature: Temperature = 0.0, order: Order = "best first", root: Path = Path(),
-    ) -> None:  # fmt: skip
+        self,
+        llm: LanguageModel,
+        prompt: str = "open-book",
+        demos: str = "",
+        shots: Natural = 0,
+        seed: int = 0,
+        samples: Positive = 1,
+        temperature: Temperature = 0.0,
+        order: Order = "best first",
+        root: Path = Path(),
+    ) -> None:
         if samples > 1 and not temperature:
-            raise ConfigError(f"reader 'llm': {samples} samples at temperature 0 are the same; set temperature = 0.7")
+            raise ConfigError(
+                f"reader 'llm': {samples} samples at temperature 0 are the same; "
+                "set temperature = 0.7"
+            )
         if shots and not demos:
-            raise ConfigError("reader 'llm': shots needs demos: a file, or benchmark/split, such as ifqa/full-train")
+            raise ConfigError(
+                "reader 'llm': shots needs demos: a file, or benchmark/split, such as "
+                "ifqa/full-train"
+            )
         if "/" in demos and not shots:
-            raise ConfigError(f"reader 'llm': demos = {demos!r} needs the number of questions to show; set shots")
+            raise ConfigError(
+                f"reader 'llm': demos = {demos!r} needs the number of questions to show; set shots"
+            )
         self.llm = llm
         self.samples = samples
         self.temperature = temperature
@@ -68,24 +89,37 @@ class Llm(Reader):
         self._meter = UsageMeter(llm)
 
     def answer(
-        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
+        self,
+        questions: Sequence[Question],
+        passages: RankedPassages,
+        advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
-        """Predictions with the passages shown; with several samples, `score` is the log of the share that agree."""
+        """Predictions with the passages shown.
+
+        With several samples, `score` is the log of the share that agree.
+        """
         return self.answer_prompts(questions, self.fitted(questions, passages), advance)
 
     def answer_prompts(
-        self, questions: Sequence[Question], fitted: Sequence[FittedPrompt], advance: ProgressCallback
+        self,
+        questions: Sequence[Question],
+        fitted: Sequence[FittedPrompt],
+        advance: ProgressCallback,
     ) -> list[Prediction]:
         """`answer` for the questions' fitted prompts."""
         requests = self._requests(fitted)
-        completions = iter(self._meter.complete(requests, lambda done: advance(done / self.samples)))
+        completions = iter(
+            self._meter.complete(requests, lambda done: advance(done / self.samples))
+        )
         predictions = []
         for question, prompt in zip(questions, fitted, strict=True):
             self._meter.counts["left_out"] += prompt.left_out
             if prompt.problem:
                 self._meter.counts["too_long"] += 1
                 advance(1)
-                predictions.append(Prediction(question.id, "", error=f"not asked: {prompt.problem}"))
+                predictions.append(
+                    Prediction(question.id, "", error=f"not asked: {prompt.problem}")
+                )
             else:
                 samples = [next(completions) for _ in range(self.samples)]
                 ids = tuple(passage.id for passage in prompt.passages)
@@ -96,7 +130,9 @@ class Llm(Reader):
         """The prompt for each question, with the passages that fit the window."""
         demos = self._load_demos(questions).demos if self._demos else ()
         return [
-            fit_prompt(self.prompt, question.text, ranking, self.llm, demos, self.order, question.choices)
+            fit_prompt(
+                self.prompt, question.text, ranking, self.llm, demos, self.order, question.choices
+            )
             for question, ranking in zip(questions, passages, strict=True)
         ]
 
@@ -104,7 +140,11 @@ class Llm(Reader):
         return self._requests(self.fitted(questions, passages))
 
     def _requests(self, fitted: Sequence[FittedPrompt]) -> list[Request]:
-        return [request for prompt in fitted for request in prompt.requests(self.temperature, self.samples)]
+        return [
+            request
+            for prompt in fitted
+            for request in prompt.requests(self.temperature, self.samples)
+        ]
 
     def usage(self) -> StageUsage:
         return self._meter.usage()
@@ -118,7 +158,9 @@ class Llm(Reader):
         return open_benchmark(benchmark, root).family(split)
 
     @classmethod
-    def fingerprint(cls, prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: object) -> str:
+    def fingerprint(
+        cls, prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: object
+    ) -> str:
         files = [prompt_path(prompt, root)]
         if "/" in demos:
             benchmark, split = demos.split("/", 1)
@@ -129,7 +171,10 @@ class Llm(Reader):
         return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
     def _load_demos(self, questions: Sequence[Question]) -> Demos:
-        """The demonstrations; none is drawn from `questions`, because some questions are in both splits."""
+        """The demonstrations.
+
+        None is drawn from `questions`, because some questions are in both splits.
+        """
         if "/" not in self._demos:
             written = load_demos(self._demos, self._root)
             if self._shots > (count := len(written.demos)):
@@ -139,7 +184,9 @@ class Llm(Reader):
         benchmark, split = self._demos.split("/", 1)
         source = open_benchmark(benchmark, self._root)
         texts = [question.text for question in questions]
-        return draw_demos(source.questions(split), self._shots, self._seed, source.family(split), texts)
+        return draw_demos(
+            source.questions(split), self._shots, self._seed, source.family(split), texts
+        )
 
     def _vote(self, question: Question, completions: Sequence[Completion]) -> Prediction:
         complete = [completion for completion in completions if not completion.error]
@@ -152,13 +199,22 @@ class Llm(Reader):
             cut: Cut = "no"
             if completion.finish == "length":
                 cut = "in text" if completion.reasoning else self.llm.cut
-            parsed.append((self.prompt.parse(completion.text, question.choices, cut), completion.text))
-        key = str if self.prompt.shows_choices else normalize  # choices such as "+" would be normalised to nothing
+            parsed.append(
+                (self.prompt.parse(completion.text, question.choices, cut), completion.text)
+            )
+        # Choices such as "+" would be normalised to nothing
+        key = str if self.prompt.shows_choices else normalize
         votes = Counter(key(answer.answer) for answer, _ in parsed if not answer.problem)
         if not votes:
             self._meter.counts["unparsed"] += 1
-            return Prediction(question.id, "", completion=parsed[0][1], error=f"unparsed: {parsed[0][0].problem}")
+            return Prediction(
+                question.id, "", completion=parsed[0][1], error=f"unparsed: {parsed[0][0].problem}"
+            )
         best, count = votes.most_common(1)[0]
-        answer, text = next(pair for pair in parsed if not pair[0].problem and key(pair[0].answer) == best)
+        answer, text = next(
+            pair for pair in parsed if not pair[0].problem and key(pair[0].answer) == best
+        )
         score = math.log(count / len(completions)) if self.samples > 1 else None
-        return Prediction(question.id, answer.answer, completion=text, score=score, factual=answer.factual)
+        return Prediction(
+            question.id, answer.answer, completion=text, score=score, factual=answer.factual
+        )

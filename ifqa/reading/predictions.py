@@ -7,7 +7,14 @@ from typing import Annotated
 from pydantic import Field
 
 from ifqa.errors import ConfigError, FormatError
-from ifqa.protocols import PathSetting, ProgressCallback, RankedPassages, Reader, Requirement, no_progress
+from ifqa.protocols import (
+    PathSetting,
+    ProgressCallback,
+    RankedPassages,
+    Reader,
+    Requirement,
+    no_progress,
+)
 from ifqa.records import Prediction, Question
 from ifqa.settings import StoredModel, Text, parse_stored
 from ifqa.storage.files import read_jsonl, require_file, sha256
@@ -32,12 +39,17 @@ class Predictions(Reader):
         for number, record in read_jsonl(Path(path)):
             answer = parse_stored(AnswerLine, record, f"{path}:{number}")
             if answer.question_id in self.answers:
-                raise FormatError(f"{path}:{number}: question {answer.question_id} is answered twice")
+                raise FormatError(
+                    f"{path}:{number}: question {answer.question_id} is answered twice"
+                )
             self.answers[answer.question_id] = answer
         self.question_ids = self.answers.keys()
 
     def answer(
-        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
+        self,
+        questions: Sequence[Question],
+        passages: RankedPassages,
+        advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
         """Each question's answer; a question that is not in the file gets a failed prediction."""
         splits = {question_id.rpartition("/")[0] for question_id in self.answers}
@@ -45,9 +57,14 @@ class Predictions(Reader):
         for question in questions:
             if question.id.rpartition("/")[0] not in splits:
                 first = next(iter(self.answers), "nothing")
-                raise ConfigError(f"{self.path} answers other questions: wanted ids like {question.id}, found {first}")
+                raise ConfigError(
+                    f"{self.path} answers other questions: wanted ids like "
+                    f"{question.id}, found {first}"
+                )
             if answer := self.answers.get(question.id):
-                predictions.append(Prediction(question.id, answer.answer, confidence=answer.confidence))
+                predictions.append(
+                    Prediction(question.id, answer.answer, confidence=answer.confidence)
+                )
             else:
                 predictions.append(Prediction(question.id, "", error="not in the file"))
         advance(len(questions))
@@ -55,7 +72,11 @@ class Predictions(Reader):
 
     @classmethod
     def requirements(cls, *, path: str, root: Path = Path(), **_: object) -> list[Requirement]:
-        return [Requirement(path, "" if (root / path).exists() else "no such file; put it there or name another")]
+        return [
+            Requirement(
+                path, "" if (root / path).exists() else "no such file; put it there or name another"
+            )
+        ]
 
     @classmethod
     def fingerprint(cls, path: str) -> str:

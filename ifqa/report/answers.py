@@ -1,4 +1,6 @@
-"""Answers on the screen, as JSON and in files, each with its confidence, supporting sentence and source."""
+"""Answers on the screen, as JSON and in files, each with its confidence, supporting sentence and
+source.
+"""
 
 import csv
 import logging
@@ -44,7 +46,10 @@ class Support:
 
 
 def find_support(answer: Answer) -> Support | None:
-    """The sentence that supports an answer; None without an answer, or if no passage contains it."""
+    """The sentence that supports an answer.
+
+    None without an answer, or if no passage contains it.
+    """
     if not answer.text:
         return None
     for passage in answer.evidence:
@@ -60,7 +65,10 @@ def find_support(answer: Answer) -> Support | None:
 
 
 def passage_source(passage: Passage, at: int | None = None) -> str:
-    """The source of a passage, or of its character `at`: a document's file and page or line; else title and id."""
+    """The source of a passage, or of its character `at`: a document's file and page or line.
+
+    Else title and id.
+    """
     if locator := parse_locator(passage.id, at):
         _, _, headings = passage.title.partition(" › ")
         return f"{locator} · {headings}" if headings else str(locator)
@@ -68,7 +76,9 @@ def passage_source(passage: Passage, at: int | None = None) -> str:
 
 
 def answer_json(answer: Answer, searched: CorpusSummary | None = None) -> dict[str, object]:
-    """A question's answer, its support and its evidence passages, the most important first, as JSON data."""
+    """A question's answer, its support and its evidence passages, the most important first, as JSON
+    data.
+    """
     support = find_support(answer)
     record: dict[str, object] = {
         "question": answer.question.text,
@@ -97,10 +107,12 @@ def show_answer(
     wanted: str = "",
     refusal: str = "",
 ) -> None:
-    """Print a question's answer and its first passages, with the answer highlighted; `searched` says what was searched.
+    """Print a question's answer and its first passages, with the answer highlighted.
 
-    `kind` is "right", "wrong" and so on, if the gold answer is known; `wanted` is the gold answer, shown unless `kind` is right.
-    `refusal` says who withholds an answer, and how to see it.
+    `searched` says what was searched.
+
+    `kind` is "right", "wrong" and so on, if the gold answer is known; `wanted` is the gold answer,
+    shown unless `kind` is right. `refusal` says who withholds an answer, and how to see it.
     """
     console = Console(highlight=False)
     styled = console.color_system is not None
@@ -124,8 +136,16 @@ def show_answer(
         _print_field(console, "In fact", sanitize(answer.factual))
     for number, passage in enumerate(answer.evidence[:passages]):
         name = "" if number or answer.factual else "In fact"
-        _print_field(console, name, f"[dim]{sanitize(passage_source(passage, answer.position(passage)))}[/dim]")
-        _print_field(console, "", mark_parts(excerpt(answer.highlights(passage), answer.question.text), styled))
+        _print_field(
+            console,
+            name,
+            f"[dim]{sanitize(passage_source(passage, answer.position(passage)))}[/dim]",
+        )
+        _print_field(
+            console,
+            "",
+            mark_parts(excerpt(answer.highlights(passage), answer.question.text), styled),
+        )
     if searched:
         _print_field(console, "Searched", f"[dim]{sanitize(str(searched))}[/dim]")
     console.print()
@@ -138,11 +158,19 @@ def ablation_json(ablation: Ablation) -> dict[str, object]:
 
 
 def show_ablations(ablations: Sequence[Ablation]) -> None:
-    """Print what an answer becomes without each passage, and without each sentence of the supporting passage."""
+    """Print what an answer becomes without each passage, and without each sentence of the
+    supporting passage.
+    """
     console = Console(highlight=False)
     for number, ablation in enumerate(ablations):
-        left_out = f"“{ablation.sentence}”" if ablation.sentence else passage_source(ablation.passage)
-        sure = "" if ablation.confidence is None or not ablation.answer else f" ({ablation.confidence:.0%})"
+        left_out = (
+            f"“{ablation.sentence}”" if ablation.sentence else passage_source(ablation.passage)
+        )
+        sure = (
+            ""
+            if ablation.confidence is None or not ablation.answer
+            else f" ({ablation.confidence:.0%})"
+        )
         becomes = "the same answer" if ablation.same else ablation.answer or "no answer"
         style = "dim" if ablation.same else "bold"
         text = f"[dim]{sanitize(left_out)}[/dim] → [{style}]{sanitize(becomes)}[/{style}]{sure}"
@@ -159,17 +187,26 @@ def _print_field(console: Console, name: str, markup: str) -> None:
 
 
 def mark_parts(parts: Sequence[str], styled: bool = True) -> str:
-    """Sanitized text for the terminal, with every second part bold and green, or in brackets if styles are off (a pipe)."""
+    """Sanitized text for the terminal, with every second part bold and green, or in brackets if
+    styles are off (a pipe).
+    """
     if not styled:
-        return sanitize("".join(f"[{part}]" if n % 2 and part else part for n, part in enumerate(parts)))
+        return sanitize(
+            "".join(f"[{part}]" if n % 2 and part else part for n, part in enumerate(parts))
+        )
     texts = [sanitize(part) for part in parts]
-    return "".join(f"[bold green]{text}[/bold green]" if n % 2 else text for n, text in enumerate(texts))
+    return "".join(
+        f"[bold green]{text}[/bold green]" if n % 2 else text for n, text in enumerate(texts)
+    )
 
 
 def excerpt(pieces: Sequence[str], question: str) -> list[str]:
-    """A sentence of a passage with its neighbours; "…" marks cuts. Every second one of the passage's pieces is highlighted.
+    """A sentence of a passage with its neighbours; "…" marks cuts.
 
-    It is the sentence that shares the most words with the question, among those with a highlight if there are any.
+    Every second one of the passage's pieces is highlighted.
+
+    It is the sentence that shares the most words with the question, among those with a highlight if
+    there are any.
     """
     sentences = split_sentences("".join(pieces))
     if len(sentences) <= 1:
@@ -186,7 +223,10 @@ def excerpt(pieces: Sequence[str], question: str) -> list[str]:
     last = min(best + 2, len(sentences))
     left = edges[first]
     right = edges[last - 1] + len(sentences[last - 1].rstrip())
-    cut = [piece[max(left - start, 0) : max(right - start, 0)] for piece, start in zip(pieces, starts, strict=False)]
+    cut = [
+        piece[max(left - start, 0) : max(right - start, 0)]
+        for piece, start in zip(pieces, starts, strict=False)
+    ]
     cut[0] = ("… " if first else "") + cut[0]
     cut[-1] += " …" if last < len(sentences) else ""
     return cut
@@ -200,10 +240,15 @@ def _words(text: str) -> set[str]:
 _FORMULA = re.compile(r"[=@\t\r]|[+-].*[|!(=]")
 _BATCH = 8  # questions that an interrupted run can lose
 _ENDINGS = (".jsonl", ".csv", ".txt")
-_SUPPORT_COLUMNS = ("source", "sentence", "computed")  # of a .csv; JSON has these values under other keys
+# Of a .csv; JSON has these values under other keys
+_SUPPORT_COLUMNS = ("source", "sentence", "computed")
 _COLUMNS = (
-    *("id", "question", "answer", "confidence", "answerable", "candidate"), *_SUPPORT_COLUMNS, "factual", "error", "note"
-)  # fmt: skip
+    *("id", "question", "answer", "confidence", "answerable", "candidate"),
+    *_SUPPORT_COLUMNS,
+    "factual",
+    "error",
+    "note",
+)
 
 
 def check_output(out: Path) -> None:
@@ -211,17 +256,23 @@ def check_output(out: Path) -> None:
     if out.suffix not in _ENDINGS:
         raise unknown_name("ending of --out", out.suffix, _ENDINGS)
     if out.exists() or out.is_symlink():
-        raise ConfigError(f"{out} exists, and ifqa overwrites nothing; name another file, or remove it")
+        raise ConfigError(
+            f"{out} exists, and ifqa overwrites nothing; name another file, or remove it"
+        )
     if not out.parent.is_dir():
         raise MissingInput(f"{out}: no folder {out.parent}; create it first")
 
 
-def answer_to_file(out: Path, questions: Sequence[Question], system: System, threshold: float | None = None) -> int:
-    """Answer all questions, in order, into a file: .jsonl has whole answers, .csv a row for each, .txt only their texts.
+def answer_to_file(
+    out: Path, questions: Sequence[Question], system: System, threshold: float | None = None
+) -> int:
+    """Answer all questions, in order, into a file: .jsonl has whole answers, .csv a row for each,
+    .txt only their texts.
 
-    The answers are collected in `.NAME.partial` beside the file, which is written once all are complete. An interrupted run
-    resumes at the first question that failed, or else repeats at most eight, unless the questions, reader, retriever, documents
-    or indexes have changed. Returns the number of questions that failed.
+    The answers are collected in `.NAME.partial` beside the file, which is written once all are
+    complete. An interrupted run resumes at the first question that failed, or else repeats at most
+    eight, unless the questions, reader, retriever, documents or indexes have changed. Returns the
+    number of questions that failed.
     """
     check_output(out)
     artifacts.refuse_links(out)
@@ -230,10 +281,15 @@ def answer_to_file(out: Path, questions: Sequence[Question], system: System, thr
     try:
         guard.acquire()
     except Timeout as error:
-        raise IfqaError(f"another process is writing {out}; wait until it ends, or name another file") from error
+        raise IfqaError(
+            f"another process is writing {out}; wait until it ends, or name another file"
+        ) from error
     try:
         with artifacts.report_full_disk(out):
-            log = artifacts.prepare_draft(out, _inputs(questions, system, threshold), "same") / "answers.jsonl"
+            log = (
+                artifacts.prepare_draft(out, _inputs(questions, system, threshold), "same")
+                / "answers.jsonl"
+            )
             _append_answers(log, out, questions, system, threshold)
             records = [record for _, record in read_jsonl(log)]
             with atomic_write(out) as handle:
@@ -267,13 +323,17 @@ def _append_answers(
 
 
 def _require_one_form(log: Path, system: System) -> None:
-    """Refuse to mix answers whose requests differ, because a server has refused a parameter since; `log` has those so far."""
+    """Refuse to mix answers whose requests differ, because a server has refused a parameter since.
+
+    `log` has those so far.
+    """
     sent = system.reader.usage().get("sent", "")
     path = log.with_name("sent.txt")
     before = path.read_text(encoding="utf-8") if path.exists() else sent
     if requests_differ([before, sent]):
         raise ServiceError(
-            f"{log.parent}: its requests differ ({before} | {sent}), so the answers are not one reading; remove it to ask all "
+            f"{log.parent}: its requests differ ({before} | {sent}), so the answers are not "
+            "one reading; remove it to ask all "
             "again"
         )
     if sent and not path.exists():
@@ -290,11 +350,16 @@ def _answer_line(answer: Answer, searched: CorpusSummary | None) -> bytes:
     return json_line({"id": answer.question.id} | answer_json(answer, searched) | columns)
 
 
-def _inputs(questions: Sequence[Question], system: System, threshold: float | None) -> dict[str, object]:
+def _inputs(
+    questions: Sequence[Question], system: System, threshold: float | None
+) -> dict[str, object]:
     """The inputs that determine the answers; a run with other inputs starts anew."""
     experiment = system.experiment
     run = Run(system.experiment)
-    inputs: dict[str, object] = {"questions": fingerprint_questions(list(questions)), "threshold": threshold}
+    inputs: dict[str, object] = {
+        "questions": fingerprint_questions(list(questions)),
+        "threshold": threshold,
+    }
     inputs |= {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
     inputs |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
     for part in ["passages", *experiment.indexes] if experiment.corpus else ():
@@ -306,13 +371,18 @@ def _inputs(questions: Sequence[Question], system: System, threshold: float | No
 def _render_file(records: Iterable[Mapping[str, object]], ending: str) -> bytes:
     text = StringIO(newline="")
     if ending == ".jsonl":
-        answers = ({key: record[key] for key in record if key not in _SUPPORT_COLUMNS} for record in records)
+        answers = (
+            {key: record[key] for key in record if key not in _SUPPORT_COLUMNS}
+            for record in records
+        )
         return b"".join(map(json_line, answers))
     if ending == ".csv":
         table = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
         table.writeheader()
         for row in records:
-            formulas = [key for key, cell in row.items() if key != "id" and _FORMULA.match(str(cell))]
+            formulas = [
+                key for key, cell in row.items() if key != "id" and _FORMULA.match(str(cell))
+            ]
             table.writerow({**row, **{key: f"'{row[key]}" for key in formulas}})
     else:
         text.writelines(f"{' '.join(str(record['answer']).split())}\n" for record in records)

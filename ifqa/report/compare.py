@@ -1,4 +1,6 @@
-"""Compares experiments over the same questions: the difference in each measure with its interval and p-value."""
+"""Compares experiments over the same questions: the difference in each measure with its interval
+and p-value.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -31,9 +33,10 @@ if TYPE_CHECKING:
 class Difference:
     """The difference between two experiments in a measure, over the questions that both scored.
 
-    `first`, `second`, `delta` (second - first) and the ends `low` and `high` of its 95% bootstrap interval are in percent. `p` is
-    the two-sided p-value of a paired randomisation test. The bootstrap and the test both resample the measure's units. `won`,
-    `lost` and `tied` count the questions on which the second is better, worse and equally good; None for a measure of sets.
+    `first`, `second`, `delta` (second - first) and the ends `low` and `high` of its 95% bootstrap
+    interval are in percent. `p` is the two-sided p-value of a paired randomisation test. The
+    bootstrap and the test both resample the measure's units. `won`, `lost` and `tied` count the
+    questions on which the second is better, worse and equally good; None for a measure of sets.
     """
 
     measure: str
@@ -52,7 +55,9 @@ class Difference:
         return {"more" if key == "delta" else key: number for key, number in asdict(self).items()}
 
     def cells(self) -> list[str]:
-        """Both scores, the difference with its interval and p, and how often the second won, lost, tied."""
+        """Both scores, the difference with its interval and p, and how often the second won, lost,
+        tied.
+        """
         scores = [one_decimal(self.first), one_decimal(self.second), one_decimal(self.delta, "+")]
         counts = [f"{'-' if n is None else n}" for n in (self.won, self.lost, self.tied)]
         interval = f"{one_decimal(self.low, '+')} to {one_decimal(self.high, '+')}"
@@ -61,17 +66,20 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two experiments side by side: every shared measure, and the questions with the largest differences.
+    """Two experiments side by side: every shared measure, and the questions with the largest
+    differences.
 
     Attributes:
         first, second: names of the experiments.
         scheme: the scoring scheme of the first.
         questions: the number of questions compared.
         differences: one for each measure.
-        measure: the measure by which `largest` was chosen; empty if no measure scores single questions.
+        measure: the measure by which `largest` was chosen; empty if no measure scores single
+            questions.
         largest: questions, each with both experiments' rows of `per_question.jsonl`.
         sizes: the number of questions in each experiment.
-        marks: what each experiment's models have seen of the benchmark (`ifqa.models.ledger`); empty for nothing.
+        marks: what each experiment's models have seen of the benchmark (`ifqa.models.ledger`);
+            empty for nothing.
     """
 
     first: str
@@ -92,7 +100,9 @@ class Comparison:
 
     def to_dict(self) -> dict[str, object]:
         """The comparison as plain data."""
-        largest = [{"id": question.id, "a": row, "b": other} for question, row, other in self.largest]
+        largest = [
+            {"id": question.id, "a": row, "b": other} for question, row, other in self.largest
+        ]
         return {
             "a": self.first,
             "b": self.second,
@@ -109,40 +119,60 @@ class Comparison:
     def table(self) -> Table:
         """A row for each measure."""
         columns = ("measure", "A", "B", "B - A", "95% interval", "p", "B won", "lost", "tied")
-        rows = [(self.scheme.display_name(difference.measure), *difference.cells()) for difference in self.differences]
+        rows = [
+            (self.scheme.display_name(difference.measure), *difference.cells())
+            for difference in self.differences
+        ]
         return Table(f"A: {self.first}\nB: {self.second}", "", columns, tuple(rows))
 
     def show(self, console: Console) -> None:
         """Print the table and the questions."""
         self.table().show(console)
         of_a, of_b = self.sizes
-        shared = "" if of_a == of_b == self.questions else f" that both have (A has {of_a:,}, B has {of_b:,})"
-        note = f"{self.questions:,} questions{shared}; p from a paired randomisation test, intervals by bootstrap."
+        shared = (
+            ""
+            if of_a == of_b == self.questions
+            else f" that both have (A has {of_a:,}, B has {of_b:,})"
+        )
+        note = (
+            f"{self.questions:,} questions{shared}; p from a paired "
+            "randomisation test, intervals by bootstrap."
+        )
         console.print(note, soft_wrap=True)
         for letter, mark in zip("AB", self.marks, strict=True):
             if mark:
                 console.print(f"{letter}: {sanitize(mark)}.", soft_wrap=True)
         for question, row, other in self.largest:
-            gold = f"[dim]{sanitize(question.id)}, wanted: {sanitize(' / '.join(question.answers))}[/dim]"
+            gold = (
+                f"[dim]{sanitize(question.id)}, wanted: "
+                f"{sanitize(' / '.join(question.answers))}[/dim]"
+            )
             console.print(f"\n{sanitize(question.text)}  {gold}", soft_wrap=True)
             for letter, scores in zip("AB", (row, other), strict=True):
-                answer = f"  {sanitize(str(scores['answer'])) or '(none)'}" if "answer" in scores else ""
+                answer = (
+                    f"  {sanitize(str(scores['answer'])) or '(none)'}" if "answer" in scores else ""
+                )
                 score = row_score(scores, self.measure) or 0.0
-                console.print(f"  {letter} {sanitize(self.measure)} {100 * score:.0f}{answer}", soft_wrap=True)
+                console.print(
+                    f"  {letter} {sanitize(self.measure)} {100 * score:.0f}{answer}", soft_wrap=True
+                )
 
     def __str__(self) -> str:
         return render_text(self.show)
 
     def _repr_html_(self) -> str:
-        return f"<p>A: {escape(self.first)}<br>B: {escape(self.second)}</p>{self.table()._repr_html_()}"
+        return (
+            f"<p>A: {escape(self.first)}<br>B: "
+            f"{escape(self.second)}</p>{self.table()._repr_html_()}"
+        )
 
 
 @dataclass(frozen=True)
 class Comparisons:
     """Experiments compared with the first one.
 
-    `differences`: measure -> experiment -> difference. `p` is corrected by Holm's method over the experiments: if none of them
-    really differs, the chance of any p below 0.05 is at most 5%.
+    `differences`: measure -> experiment -> difference. `p` is corrected by Holm's method over the
+    experiments: if none of them really differs, the chance of any p below 0.05 is at most 5%.
     """
 
     first: str  # its name
@@ -153,20 +183,38 @@ class Comparisons:
         """The differences as plain data."""
         rows: list[dict[str, object]] = []
         for differences in self.differences.values():
-            rows += [{"experiment": name, **difference.to_dict()} for name, difference in differences.items()]
-        return {"a": self.first, "p": "corrected by Holm's method within each measure", "differences": rows}
+            rows += [
+                {"experiment": name, **difference.to_dict()}
+                for name, difference in differences.items()
+            ]
+        return {
+            "a": self.first,
+            "p": "corrected by Holm's method within each measure",
+            "differences": rows,
+        }
 
     def show(self, console: Console) -> None:
-        names = [self.first, *dict.fromkeys(name for differences in self.differences.values() for name in differences)]
+        names = [
+            self.first,
+            *dict.fromkeys(
+                name for differences in self.differences.values() for name in differences
+            ),
+        ]
         letters = dict(zip(names, ascii_uppercase, strict=False))
         rows: list[tuple[str, ...]] = []
         for measure, differences in self.differences.items():
             first, *_ = differences.values()
-            rows.append((self.scheme.display_name(measure), "A", one_decimal(first.first), *[""] * 6))
-            rows += [("", letters[name], *difference.cells()[1:]) for name, difference in differences.items()]
+            rows.append(
+                (self.scheme.display_name(measure), "A", one_decimal(first.first), *[""] * 6)
+            )
+            rows += [
+                ("", letters[name], *difference.cells()[1:])
+                for name, difference in differences.items()
+            ]
         title = "\n".join(f"{letter}: {name}" for name, letter in letters.items())
         note = (
-            "p from a paired randomisation test, corrected by Holm's method over the experiments of a measure; "
+            "p from a paired randomisation test, corrected by Holm's method over the "
+            "experiments of a measure; "
             "intervals by bootstrap, not corrected."
         )
         columns = ("measure", "", "score", "minus A", "95% interval", "p", "won", "lost", "tied")
@@ -176,9 +224,12 @@ class Comparisons:
 def compare_pair(
     first: Experiment, second: Experiment, measure: str = "", count: int = 5, common: bool = False
 ) -> Comparison:
-    """Compare two experiments; list the `count` questions that differ most in `measure` (if empty, the headline).
+    """Compare two experiments.
 
-    With `common`, compare over the questions that both have; otherwise their questions must be the same.
+    List the `count` questions that differ most in `measure` (if empty, the headline).
+
+    With `common`, compare over the questions that both have; otherwise their questions must be the
+    same.
     """
     a = ScoredExperiment(first)
     b = ScoredExperiment(second)
@@ -190,16 +241,28 @@ def compare_pair(
     sizes = (len(a.run.questions), len(b.run.questions))
     marks = (exposure_mark(a.run), exposure_mark(b.run))
     return Comparison(
-        first.name, second.name, first.scheme, len(questions), differences, measure, largest, sizes, marks
+        first.name,
+        second.name,
+        first.scheme,
+        len(questions),
+        differences,
+        measure,
+        largest,
+        sizes,
+        marks,
     )
 
 
 def compare_to_first(
     first: Experiment, others: Sequence[Experiment], measure: str = "", common: bool = False
 ) -> Comparisons:
-    """Compare each of the others with the first, in one measure or (if empty) in all shared ones."""
+    """Compare each of the others with the first, in one measure or (if empty) in all shared
+    ones.
+    """
     if len(others) >= len(ascii_uppercase):
-        raise ConfigError(f"found {len(others) + 1} experiments; wanted at most {len(ascii_uppercase)}")
+        raise ConfigError(
+            f"found {len(others) + 1} experiments; wanted at most {len(ascii_uppercase)}"
+        )
     names = [experiment.name for experiment in (first, *others)]
     if duplicate := next((name for name in names if names.count(name) > 1), ""):
         raise ConfigError(f"experiment {duplicate} is named twice; name different experiments")
@@ -219,7 +282,10 @@ def compare_to_first(
 
 
 class ScoredExperiment:
-    """An experiment with the rows of its questions; IfqaError if it was not scored, or its settings or inputs changed since."""
+    """An experiment with the rows of its questions.
+
+    IfqaError if it was not scored, or its settings or inputs changed since.
+    """
 
     def __init__(self, experiment: Experiment) -> None:
         self.run = Run(experiment)
@@ -241,15 +307,22 @@ class ScoredExperiment:
 
 
 class StoredScores:
-    """A copy of an experiment's score folder, such as one from an earlier commit, to hold an experiment against."""
+    """A copy of an experiment's score folder, such as one from an earlier commit, to hold an
+    experiment against.
+    """
 
     def __init__(self, folder: Path) -> None:
-        """Read the folder, or its `score`; IfqaError if it holds no scores, or they were changed."""
+        """Read the folder, or its `score`.
+
+        IfqaError if it holds no scores, or they were changed.
+        """
         scores = Artifact(folder / "score" if (folder / "score").is_dir() else folder)
         if scores.manifest is None or scores.manifest["inputs"].get("stage") != "score":
             raise MissingInput(f"{folder} has no scores; wanted a copy of experiments/NAME/score")
         if scores.damage:
-            raise DamagedArtifact(f"{folder}: {scores.damage} is missing or was changed; copy the score folder again")
+            raise DamagedArtifact(
+                f"{folder}: {scores.damage} is missing or was changed; copy the score folder again"
+            )
         warn_of_failures(scores.folder, read_scores(scores.folder))
         self.inputs = scores.manifest["inputs"]
         self.name = str(folder)
@@ -264,10 +337,17 @@ class StoredScores:
 
 
 def _sample(
-    scored: ScoredExperiment | StoredScores, questions: Sequence[Question], scheme: ScoringScheme, reads: bool
+    scored: ScoredExperiment | StoredScores,
+    questions: Sequence[Question],
+    scheme: ScoringScheme,
+    reads: bool,
 ) -> QuestionSample:
     """The scores of some questions; `reads`: whether measures of sets get the answers."""
-    by_id = {prediction.question_id: prediction for prediction in scored.predictions()} if scheme.sets and reads else {}
+    by_id = (
+        {prediction.question_id: prediction for prediction in scored.predictions()}
+        if scheme.sets and reads
+        else {}
+    )
     predictions = [by_id[question.id] for question in questions] if by_id else []
     return aggregate_rows(
         [scored.rows[question.id] for question in questions], questions, scheme, None, predictions
@@ -275,7 +355,10 @@ def _sample(
 
 
 def _comparable_questions(a: ScoredExperiment, b: ScoredExperiment, common: bool) -> list[Question]:
-    """The questions that both have, in the first's order; questions that share only an id do not count."""
+    """The questions that both have, in the first's order.
+
+    Questions that share only an id do not count.
+    """
     by_id = {question.id: question for question in b.run.questions}
     questions = [question for question in a.run.questions if by_id.get(question.id) == question]
     same = len(questions)
@@ -283,7 +366,8 @@ def _comparable_questions(a: ScoredExperiment, b: ScoredExperiment, common: bool
     if not same or not (common or {same} == {*sizes}):
         hint = ", or compare only the shared ones: --common" if same else ""
         raise ConfigError(
-            f"{a.experiment.name} has {sizes[0]:,} questions and {b.experiment.name} has {sizes[1]:,}; they share {same:,}. "
+            f"{a.experiment.name} has {sizes[0]:,} questions and {b.experiment.name} has "
+            f"{sizes[1]:,}; they share {same:,}. "
             f"Compare experiments over the same questions{hint}"
         )
     return questions
@@ -301,10 +385,16 @@ def measure_differences(
     differences = []
     for key, _, paired in first_sample.differences(second_sample, keys, first.seed):
         score, other, delta, low, high = paired.percents()
-        differences.append(Difference(key, score, other, delta, low, high, paired.p, *(paired.counts or (None,) * 3)))
+        differences.append(
+            Difference(
+                key, score, other, delta, low, high, paired.p, *(paired.counts or (None,) * 3)
+            )
+        )
     if not differences:
         names = f"{a.name} and {b.name}"
-        raise ConfigError(f"{names} have no measure in common; compare two with readers, or two without")
+        raise ConfigError(
+            f"{names} have no measure in common; compare two with readers, or two without"
+        )
     return differences
 
 
@@ -313,14 +403,22 @@ def measured_keys(
 ) -> tuple[list[str], list[str]]:
     """The measures that each of two systems has scores in, in display order."""
     scheme = b.experiment.scheme
-    first, second = (scheme.keys(_sample(scored, questions, scheme, scored.reads).keys()) for scored in (a, b))
+    first, second = (
+        scheme.keys(_sample(scored, questions, scheme, scored.reads).keys()) for scored in (a, b)
+    )
     return first, second
 
 
 def question_changes(
-    a: ScoredExperiment | StoredScores, b: ScoredExperiment, questions: Sequence[Question], measure: str
+    a: ScoredExperiment | StoredScores,
+    b: ScoredExperiment,
+    questions: Sequence[Question],
+    measure: str,
 ) -> list[tuple[float, tuple[Question, QuestionRow, QuestionRow]]]:
-    """By how much each question's score in a measure rose, with both rows; questions without a score are left out."""
+    """By how much each question's score in a measure rose, with both rows.
+
+    Questions without a score are left out.
+    """
     changes = []
     for question in questions:
         rows = a.rows[question.id], b.rows[question.id]
@@ -331,9 +429,16 @@ def question_changes(
 
 
 def _largest_differences(
-    a: ScoredExperiment, b: ScoredExperiment, questions: Sequence[Question], measure: str, count: int
+    a: ScoredExperiment,
+    b: ScoredExperiment,
+    questions: Sequence[Question],
+    measure: str,
+    count: int,
 ) -> list[tuple[Question, QuestionRow, QuestionRow]]:
-    """The questions with the largest differences in a measure, with both rows; ties are in the questions' order."""
+    """The questions with the largest differences in a measure, with both rows.
+
+    Ties are in the questions' order.
+    """
     keys = {key for question in questions for key in a.rows[question.id]}
     keys &= {key for question in questions for key in b.rows[question.id]}
     if measure not in (known := a.experiment.scheme.keys(keys)):

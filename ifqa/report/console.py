@@ -21,7 +21,14 @@ from ifqa.report.results_log import outside_plugins
 from ifqa.report.scores import Scores, score_cell
 from ifqa.report.table import sanitize
 from ifqa.scoring.scheme import GOLD_READ, ScoringScheme
-from ifqa.scoring.stored_scores import QuestionRow, ScoresJson, partial_notice, read_rows, read_scores, row_score
+from ifqa.scoring.stored_scores import (
+    QuestionRow,
+    ScoresJson,
+    partial_notice,
+    read_rows,
+    read_scores,
+    row_score,
+)
 from ifqa.storage.artifacts import MANIFEST
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources
@@ -32,7 +39,8 @@ PARTLY = "partly right"
 ABSTAINED = "abstained"
 NONE = "no answer"
 _COMPUTED = "computed"  # whether right or wrong
-KINDS = (RIGHT, WRONG, _COMPUTED, ABSTAINED, PARTLY, NONE)  # `ifqa run --show N` shows questions of each kind in turn
+# `ifqa run --show N` shows questions of each kind in turn
+KINDS = (RIGHT, WRONG, _COMPUTED, ABSTAINED, PARTLY, NONE)
 
 
 def show_scores(run: Run, folder: Path) -> int:
@@ -41,7 +49,9 @@ def show_scores(run: Run, folder: Path) -> int:
     scores = read_scores(folder)
     scheme = run.experiment.scheme
     console = Console(highlight=False)
-    title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial_notice(scores)}"
+    title = (
+        f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial_notice(scores)}"
+    )
     console.print(sanitize(title.rstrip()), soft_wrap=True)
     for number, table in enumerate(Scores(experiment.name, scheme, scores).tables()):
         if number:
@@ -49,18 +59,29 @@ def show_scores(run: Run, folder: Path) -> int:
         table.show(console)
     low = any(measure.best == "low" for measure in scheme.answers)
     worst = "0; 1 where an arrow marks that low is best" if low else "0"
-    line = f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores {worst})"
+    line = (
+        f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores {worst})"
+    )
     line += f", {scores['n_abstained']} abstained (also 0)" if "n_abstained" in scores else ""
     if "ceiling" in scores:
-        chance = ", ".join(f"{one_decimal(score)} @{key.partition('@')[2]}" for key, score in scores["chance"].items())
-        line += f". Answer recall of the gold passages themselves: {one_decimal(scores['ceiling'])}; of random ones: {chance}"
+        chance = ", ".join(
+            f"{one_decimal(score)} @{key.partition('@')[2]}"
+            for key, score in scores["chance"].items()
+        )
+        line += (
+            f". Answer recall of the gold passages themselves: {one_decimal(scores['ceiling'])}; "
+            f"of random ones: {chance}"
+        )
     lines = [line, *_comparison_lines(experiment, scores, scheme)]
     for stage in experiment.stages:
         if manifest := run.artifact(stage).manifest:
             record = manifest["record"]
             lines += _usage_lines(stage, record, experiment.asked_model)
             if stage == "read" and record.get("trained_on_them"):
-                lines.append("The reader was trained on these questions: its scores say nothing about other questions.")
+                lines.append(
+                    "The reader was trained on these questions: its scores say nothing about "
+                    "other questions."
+                )
             if stage == "read" and (label := record.get("label")):
                 lines.append(f"{sanitize(label)}.")
     lines += [f"{sanitize(mark)}."] if (mark := exposure_mark(run)) else []
@@ -70,12 +91,21 @@ def show_scores(run: Run, folder: Path) -> int:
 
 
 def exit_code(experiment: Experiment, scores: ScoresJson) -> int:
-    """1 if a score is outside its expected tolerance, or every question had a failed request; else 0."""
-    return int(all_failed(scores) or any(verdict(scores, expected) in (NEAR, OFF) for expected in experiment.expected))
+    """1 if a score is outside its expected tolerance, or every question had a failed request.
+
+    Else 0.
+    """
+    return int(
+        all_failed(scores)
+        or any(verdict(scores, expected) in (NEAR, OFF) for expected in experiment.expected)
+    )
 
 
 def all_failed(record: Mapping[str, object]) -> bool:
-    """Whether every question had a failed request, by a stage's record or the scores; prints a message if so."""
+    """Whether every question had a failed request, by a stage's record or the scores.
+
+    Prints a message if so.
+    """
     keys = ("retry", "stored_failures", "questions", "not_asked")
     retry, stored, questions, not_asked = (int(str(record.get(key) or 0)) for key in keys)
     failed = retry + stored >= questions > not_asked  # questions beyond the cost cap were not asked
@@ -93,12 +123,23 @@ def scores_json(run: Run, folder: Path, scores: ScoresJson) -> dict[str, object]
     for score in experiment.expected:
         content = {"measure": score.measure, "value": score.value, "tolerance": score.tolerance}
         expected.append(content | {"verdict": verdict(scores, score)})
-    head = {"experiment": experiment.name, "benchmark": experiment.benchmark, "split": experiment.split}
-    return head | {"folder": str(folder), "scores": scores, "expected": expected, "seen": exposure_mark(run)}
+    head = {
+        "experiment": experiment.name,
+        "benchmark": experiment.benchmark,
+        "split": experiment.split,
+    }
+    return head | {
+        "folder": str(folder),
+        "scores": scores,
+        "expected": expected,
+        "seen": exposure_mark(run),
+    }
 
 
 def _usage_lines(stage: str, record: StageUsage, model: str) -> Iterator[str]:
-    """The tokens and cost of a stage that used the language model `model`, and its failure counts."""
+    """The tokens and cost of a stage that used the language model `model`, and its failure
+    counts.
+    """
     if "spent" not in record:
         return
     usage = record["spent"]
@@ -114,24 +155,42 @@ def _usage_lines(stage: str, record: StageUsage, model: str) -> Iterator[str]:
     )
     counts = {
         "questions with an incomplete answer, which the next run retries": record.get("retry"),
-        "questions whose failed request is stored (--retry-failed asks again)": record.get("stored_failures"),
-        "questions whose completion was cut off at its token limit (--max-tokens, --thinking)": record.get("cut"),
-        "questions not asked because they exceed the model's context window": record.get("too_long"),
-        "questions whose completion has no answer that the prompt's rule can parse": record.get("unparsed"),
+        "questions whose failed request is stored (--retry-failed asks again)": record.get(
+            "stored_failures"
+        ),
+        "questions whose completion was cut off at its token limit (--max-tokens, --thinking)": (
+            record.get("cut")
+        ),
+        "questions not asked because they exceed the model's context window": record.get(
+            "too_long"
+        ),
+        "questions whose completion has no answer that the prompt's rule can parse": record.get(
+            "unparsed"
+        ),
         "passages left out because the context window was full": record.get("left_out"),
     }
     if notes := [f"{count:,} {problem}" for problem, count in counts.items() if count]:
         yield f"  {'; '.join(notes)}."
 
 
-def _comparison_lines(experiment: Experiment, scores: ScoresJson, scheme: ScoringScheme) -> Iterator[str]:
-    """Lines below the scores: the scores over questions whose reader got a gold passage, and the expected values."""
+def _comparison_lines(
+    experiment: Experiment, scores: ScoresJson, scheme: ScoringScheme
+) -> Iterator[str]:
+    """Lines below the scores: the scores over questions whose reader got a gold passage, and the
+    expected values.
+    """
     subset = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
     count = subset["questions"]
     means = subset["measures"]
-    cells = [f"{sanitize(scheme.display_name(key))} {score_cell(means[key])}" for key in scheme.table_keys(means)]
+    cells = [
+        f"{sanitize(scheme.display_name(key))} {score_cell(means[key])}"
+        for key in scheme.table_keys(means)
+    ]
     if count and cells:
-        yield f"The reader was given a gold passage for {count:,} of the questions; over these, {', '.join(cells)}."
+        yield (
+            f"The reader was given a gold passage for {count:,} of the questions; "
+            f"over these, {', '.join(cells)}."
+        )
     for expected in experiment.expected:
         measured = score_cell(find_score(scores, expected.measure))
         tolerance = f" ± {expected.tolerance:g}" if expected.tolerance else ""
@@ -141,7 +200,10 @@ def _comparison_lines(experiment: Experiment, scores: ScoresJson, scheme: Scorin
 
 
 def show_examples(run: Run, folder: Path, count: int) -> None:
-    """Print up to `count` questions chosen by `choose_examples`, with answer and first passage; `folder` is the score folder."""
+    """Print up to `count` questions chosen by `choose_examples`, with answer and first passage.
+
+    `folder` is the score folder.
+    """
     experiment = run.experiment
     questions = run.questions
     predictions = predictions_of(experiment, questions)
@@ -153,14 +215,26 @@ def show_examples(run: Run, folder: Path, count: int) -> None:
 
 
 def list_json() -> dict[str, object]:
-    """The names of experiments, corpora, benchmarks and plugins as JSON data; experiments and corpora with descriptions."""
-    experiments, corpora = (sorted(list_resources(folder, ".toml").items()) for folder in ("experiments", "indexes"))
+    """The names of experiments, corpora, benchmarks and plugins as JSON data.
+
+    Experiments and corpora with descriptions.
+    """
+    experiments, corpora = (
+        sorted(list_resources(folder, ".toml").items()) for folder in ("experiments", "indexes")
+    )
     return {
         "experiments": {name: _listing(name, path) for name, path in experiments},
         "corpora": {name: _about(path) for name, path in corpora},
-        "variants": sorted(path.parent.name for path in Path("experiments").glob("*/experiment.toml")),
-        "benchmarks": {name: list(open_benchmark(name).splits) for name in plugin_names("benchmark")},
-        **{f"{kind}s": list(plugin_names(kind)) for kind in ("retriever", "reader", "llm", "measure")},
+        "variants": sorted(
+            path.parent.name for path in Path("experiments").glob("*/experiment.toml")
+        ),
+        "benchmarks": {
+            name: list(open_benchmark(name).splits) for name in plugin_names("benchmark")
+        },
+        **{
+            f"{kind}s": list(plugin_names(kind))
+            for kind in ("retriever", "reader", "llm", "measure")
+        },
         "prompts": sorted(list_resources("prompts", ".toml")),
         "demonstrations": sorted(list_resources("prompts/demos", ".jsonl")),
     }
@@ -194,7 +268,10 @@ def _about(path: Path) -> str:
 
 
 def outcome_of(row: QuestionRow, scheme: ScoringScheme) -> str:
-    """A row's outcome by the headline measure of answers; partly right between best and worst, empty without a measure."""
+    """A row's outcome by the headline measure of answers.
+
+    Partly right between best and worst, empty without a measure.
+    """
     if row.get("failed"):
         return NONE
     if row.get("abstained"):
@@ -210,7 +287,8 @@ def outcome_of(row: QuestionRow, scheme: ScoringScheme) -> str:
 def choose_examples(
     rows: Iterable[QuestionRow], scheme: ScoringScheme, count: int, computed: Collection[str] = ()
 ) -> dict[str, str]:
-    """Question id -> its kind, for `count` questions in display order: the next question of each of `KINDS` in turn.
+    """Question id -> its kind, for `count` questions in display order: the next question of each of
+    `KINDS` in turn.
 
     `computed` are the ids of the questions with a computed answer.
     """

@@ -17,6 +17,9 @@ def collect_models(run: Run) -> dict[str, ModelFacts]:
 
 
 def exposure_mark(run: Run, models: Mapping[str, ModelFacts] | None = None) -> str:
-    """What the models have seen of the experiment's benchmark; `models` as they were when it was run."""
+    """What the models have seen of the experiment's benchmark.
+
+    `models` as they were when it was run.
+    """
     facts = collect_models(run) if models is None else models
     return describe_exposure(facts, run.experiment.benchmark, run.experiment.root)

@@ -1,4 +1,6 @@
-"""The regression gate: fails if a system scores significantly lower than an earlier one on the same questions and passages."""
+"""The regression gate: fails if a system scores significantly lower than an earlier one on the same
+questions and passages.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -38,11 +40,16 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class GateMeasure:
-    """A tested measure. `difference.p` is two-sided and not corrected; `p` is one-sided, for a loss, and corrected by Holm."""
+    """A tested measure.
+
+    `difference.p` is two-sided and not corrected; `p` is one-sided, for a loss, and corrected by
+    Holm.
+    """
 
     difference: Difference
     p: float
-    worse: list[tuple[Question, QuestionRow, QuestionRow]]  # questions on which the second is worse, with both rows
+    # Questions on which the second is worse, with both rows
+    worse: list[tuple[Question, QuestionRow, QuestionRow]]
 
     @property
     def failed(self) -> bool:
@@ -58,9 +65,9 @@ class Gate:
     scheme: ScoringScheme
     questions: int
     measures: list[GateMeasure]
-    noticed: (
-        int | None
-    )  # the fewest lost answers that fail it 4 times in 5; None if no loss does, or it tests no answers
+    # The fewest lost answers that fail it 4 times in 5; None if no loss does, or it tests no
+    # answers
+    noticed: int | None
     untested: list[str]  # measures that only the second has
 
     @property
@@ -76,11 +83,19 @@ class Gate:
             rows.append(row | {"worse": [question.id for question, _, _ in measure.worse]})
         about = {"a": self.first, "b": self.second, "questions": self.questions}
         p = "one-sided, for a loss, corrected by Holm's method"
-        verdict = {"p": p, "failed": self.failed, "noticed": self.noticed, "untested": self.untested, "measures": rows}
+        verdict = {
+            "p": p,
+            "failed": self.failed,
+            "noticed": self.noticed,
+            "untested": self.untested,
+            "measures": rows,
+        }
         return about | verdict
 
     def show(self, console: Console, count: int) -> None:
-        """Print the table and, for each measure that got worse, `count` of the questions that lost most."""
+        """Print the table and, for each measure that got worse, `count` of the questions that lost
+        most.
+        """
         rows = []
         for measure in self.measures:
             first, second, delta, interval, _, _, lost, _ = measure.difference.cells()
@@ -90,22 +105,40 @@ class Gate:
         columns = ("measure", "A", "B", "B - A", "95% interval", "p", "lost", "")
         Table(f"A: {self.first}\nB: {self.second}", "", columns, tuple(rows)).show(console)
         note = (
-            f"{self.questions:,} questions; p of a loss, from a paired randomisation test, corrected by Holm's method over "
+            f"{self.questions:,} questions; p of a loss, from a paired randomisation test, "
+            "corrected by Holm's method over "
             f"{pluralize(len(rows), 'measure')}. {self._power()}"
         )
         console.print(note, soft_wrap=True)
         if self.untested:
             names = ", ".join(map(self.scheme.display_name, self.untested))
-            console.print(f"Not tested, because A has no such scores: {sanitize(names)}.", soft_wrap=True)
-        worse = {question.id: rows for measure in self.measures if measure.failed for question, *rows in measure.worse}
+            console.print(
+                f"Not tested, because A has no such scores: {sanitize(names)}.", soft_wrap=True
+            )
+        worse = {
+            question.id: rows
+            for measure in self.measures
+            if measure.failed
+            for question, *rows in measure.worse
+        }
         if worse:
-            console.print(f"\n{', '.join(self.failed)} got worse on {len(worse):,} questions, A -> B:", soft_wrap=True)
+            console.print(
+                f"\n{', '.join(self.failed)} got worse on {len(worse):,} questions, A -> B:",
+                soft_wrap=True,
+            )
         for question_id, (row, other) in list(worse.items())[:count]:
-            scores = [f"{key} {_percent(row, key)} -> {_percent(other, key)}" for key in self.failed]
+            scores = [
+                f"{key} {_percent(row, key)} -> {_percent(other, key)}" for key in self.failed
+            ]
             answers = [str(each["answer"]) or "(none)" for each in (row, other) if "answer" in each]
-            console.print(sanitize(f"  {question_id}  {', '.join(scores)}  {' -> '.join(answers)}"), soft_wrap=True)
+            console.print(
+                sanitize(f"  {question_id}  {', '.join(scores)}  {' -> '.join(answers)}"),
+                soft_wrap=True,
+            )
         if len(worse) > count:
-            console.print(f"  and {len(worse) - count:,} more; --show {len(worse)} prints all", soft_wrap=True)
+            console.print(
+                f"  and {len(worse) - count:,} more; --show {len(worse)} prints all", soft_wrap=True
+            )
         console.print(
             f"FAILED: {', '.join(self.failed)} got worse"
             if self.failed
@@ -120,14 +153,16 @@ class Gate:
             return "With so few right answers no loss fails the gate 4 times in 5."
         share = 100 * self.noticed / self.questions
         return (
-            f"Of two equal systems that differ on as many questions, a loss of {pluralize(self.noticed, 'answer')} "
+            "Of two equal systems that differ on as many questions, a loss of "
+            f"{pluralize(self.noticed, 'answer')} "
             f"({one_decimal(share)}%) fails the gate 4 times in 5; one fewer does so less often."
         )
 
     @property
     def _tests_answers(self) -> bool:
         return any(
-            measure.difference.measure in {each.name for each in self.scheme.answers} for measure in self.measures
+            measure.difference.measure in {each.name for each in self.scheme.answers}
+            for measure in self.measures
         )
 
 
@@ -137,10 +172,11 @@ def _percent(row: QuestionRow, key: str) -> str:
 
 
 def check_gate(first: Experiment | Path, second: Experiment, measure: str = "") -> Gate:
-    """Test whether `second` scores lower than `first`, an experiment or a stored copy of a score folder.
+    """Test whether `second` scores lower than `first`, an experiment or a stored copy of a score
+    folder.
 
-    Tests one measure, or (if empty) those that tables of results show. Raises ConfigError if the questions, their labels, the
-    corpus or the scorer changed between the two scores.
+    Tests one measure, or (if empty) those that tables of results show. Raises ConfigError if the
+    questions, their labels, the corpus or the scorer changed between the two scores.
     """
     b = ScoredExperiment(second)
     a = StoredScores(first) if isinstance(first, Path) else ScoredExperiment(first)
@@ -158,21 +194,30 @@ def judge(a: ScoredExperiment | StoredScores, b: ScoredExperiment, measure: str 
     if missing := [key for key in tested if key not in after and measure in ("", key)]:
         names = ", ".join(map(scheme.display_name, missing))
         raise ConfigError(
-            f"{b.name} has no scores in {names}, which {a.name} has; nothing says that it did not get worse"
+            f"{b.name} has no scores in {names}, which {a.name} has; nothing "
+            "says that it did not get worse"
         )
-    differences = {difference.measure: difference for difference in measure_differences(a, b, questions)}
+    differences = {
+        difference.measure: difference for difference in measure_differences(a, b, questions)
+    }
     if measure and measure not in differences:
         raise unknown_name("measure of both", measure, [*differences])
     keys = [measure] if measure else [key for key in tested if key in differences]
     untested = [] if measure else [key for key in _table_keys(scheme, after) if key not in before]
     signs = {key: 1 if scheme.best_value(key) else -1 for key in keys}  # of a gain
     halves = {key: differences[key].p / 2 for key in keys}
-    ps = [halves[key] if signs[key] * differences[key].delta < 0 else 1 - halves[key] for key in keys]
+    ps = [
+        halves[key] if signs[key] * differences[key].delta < 0 else 1 - halves[key] for key in keys
+    ]
     measures = []
     for key, p in zip(keys, holm_correction(ps), strict=True):
         changes = question_changes(a, b, questions, key)
-        gains = sorted(((signs[key] * change, entry) for change, entry in changes), key=lambda gain: gain[0])
-        measures.append(GateMeasure(differences[key], p, [entry for gain, entry in gains if gain < 0]))
+        gains = sorted(
+            ((signs[key] * change, entry) for change, entry in changes), key=lambda gain: gain[0]
+        )
+        measures.append(
+            GateMeasure(differences[key], p, [entry for gain, entry in gains if gain < 0])
+        )
     noticed = _noticed_loss(a, b, questions, scheme, keys)
     return Gate(a.name, b.name, scheme, len(questions), measures, noticed, untested)
 
@@ -185,19 +230,36 @@ def _refuse_missing_rows(a: ScoredExperiment | StoredScores, questions: Sequence
 
 
 def _refuse_changes(a: ScoredExperiment | StoredScores, b: ScoredExperiment) -> None:
-    """Refuse scores of other questions, labels, passages, or of another scorer, and say which changed."""
+    """Refuse scores of other questions, labels, passages, or of another scorer, and say which
+    changed.
+    """
     wanted = f"{b.name} cannot be held against {a.name}"
     if a.inputs.get("questions") != b.inputs.get("questions"):
         ids = {question.id for question in b.run.questions}
         other = len(ids ^ a.rows.keys())
-        change = f"{other:,} questions are not in both" if other else "the texts or labels of their questions changed"
-        raise ConfigError(f"{wanted}: {change}; score both on the same questions, or store new scores to compare with")
+        change = (
+            f"{other:,} questions are not in both"
+            if other
+            else "the texts or labels of their questions changed"
+        )
+        raise ConfigError(
+            f"{wanted}: {change}; score both on the same questions, or "
+            "store new scores to compare with"
+        )
     modules: list[Any] = [scores.inputs.get("measured_by", {}) for scores in (a, b)]
-    if changed := [name for name in modules[0].keys() & modules[1].keys() if modules[0][name] != modules[1][name]]:
-        raise ConfigError(f"{wanted}: measured by another {min(changed)}; run both again, or store new scores")
+    if changed := [
+        name
+        for name in modules[0].keys() & modules[1].keys()
+        if modules[0][name] != modules[1][name]
+    ]:
+        raise ConfigError(
+            f"{wanted}: measured by another {min(changed)}; run both again, or store new scores"
+        )
     for key, reason in _REASONS.items():
         if a.inputs.get(key) != b.inputs.get(key):
-            raise ConfigError(f"{wanted}: {reason}; run both again, or store new scores to compare with")
+            raise ConfigError(
+                f"{wanted}: {reason}; run both again, or store new scores to compare with"
+            )
 
 
 def _table_keys(scheme: ScoringScheme, known: Collection[str]) -> list[str]:
@@ -205,7 +267,9 @@ def _table_keys(scheme: ScoringScheme, known: Collection[str]) -> list[str]:
 
     For systems without a reader they are the measures of rankings that tables show.
     """
-    rankings = [f"{measure.name}@{depth}" for measure in scheme.rankings for depth in measure.tables]
+    rankings = [
+        f"{measure.name}@{depth}" for measure in scheme.rankings for depth in measure.tables
+    ]
     shown = [key for key in rankings if key in known]
     answers = scheme.table_keys(known)
     return [*answers, *shown[:1]] if answers else shown or list(known)
@@ -218,14 +282,19 @@ def _noticed_loss(
     scheme: ScoringScheme,
     keys: Sequence[str],
 ) -> int | None:
-    """The fewest lost answers that such a gate notices 4 times in 5; None if it tests no answers, or notices none so often."""
+    """The fewest lost answers that such a gate notices 4 times in 5.
+
+    None if it tests no answers, or notices none so often.
+    """
     answers = {measure.name for measure in scheme.answers}
     columns = [key for key in keys if key in answers]
     if not columns:
         return None
     tables = []
     for scored in (a, b):
-        rows = [[row_score(scored.rows[question.id], key) for key in columns] for question in questions]
+        rows = [
+            [row_score(scored.rows[question.id], key) for key in columns] for question in questions
+        ]
         tables.append(np.array(rows, dtype=np.float64))
     unit = scheme.measure(columns[0]).unit
     units = (

@@ -1,7 +1,8 @@
 """The results as one self-contained HTML file: tables, figures and every question.
 
-The texts on the page come from data sets and models, so they are escaped. A content security policy allows only the page's own
-script, by its hash, so that even a mistake in escaping runs no other script. That script inserts the questions as text.
+The texts on the page come from data sets and models, so they are escaped. A content security policy
+allows only the page's own script, by its hash, so that even a mistake in escaping runs no other
+script. That script inserts the questions as text.
 """
 
 import hashlib
@@ -27,20 +28,36 @@ from ifqa.scoring.stored_scores import partial_notice
 COLOURS = Path(__file__).with_name("colours.css")  # the server's page uses them too
 
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
-_ASK = """<nav aria-label="Pages"><a href="/">Ask</a> <a href="/results" aria-current="page">Results</a></nav>"""
+_ASK = (
+    '<nav aria-label="Pages"><a href="/">Ask</a> '
+    '<a href="/results" aria-current="page">Results</a></nav>'
+)
 
 #: Verdict -> its CSS class and its explanation.
 _VERDICTS = {
     "OK": ("ok", "the score is within the tolerance of the value published or measured before"),
-    "near": ("near", "the score is outside the tolerance, but the value lies in the score's interval"),
-    "off": ("off", "the score is outside the tolerance, and the value outside the score's interval"),
-    "model retired": ("absent", "the published value's model is no longer available, so there is no verdict"),
-    "another test set": ("absent", "the published value is over other questions, so there is no verdict"),
+    "near": (
+        "near",
+        "the score is outside the tolerance, but the value lies in the score's interval",
+    ),
+    "off": (
+        "off",
+        "the score is outside the tolerance, and the value outside the score's interval",
+    ),
+    "model retired": (
+        "absent",
+        "the published value's model is no longer available, so there is no verdict",
+    ),
+    "another test set": (
+        "absent",
+        "the published value is over other questions, so there is no verdict",
+    ),
     "stale": ("off", "the results are older than their settings, corpus or code"),
     "PARTIAL": ("absent", "only some questions of the split were asked"),
 }
 _PERCENT = (
-    "Scores are in percent, over all questions of an experiment. A failed question counts as wrong. Brackets hold 95% "
+    "Scores are in percent, over all questions of an experiment. "
+    "A failed question counts as wrong. Brackets hold 95% "
     "bootstrap intervals."
 )
 
@@ -48,7 +65,8 @@ _PERCENT = (
 class Section(NamedTuple):
     """A table of the page, and its figures: SVG made by this program, inserted unescaped.
 
-    `done`: whether any row was run; a table without one is folded at the end of the page. `compact`: folded in any case.
+    `done`: whether any row was run; a table without one is folded at the end of the page.
+    `compact`: folded in any case.
     """
 
     table: Table
@@ -58,18 +76,28 @@ class Section(NamedTuple):
 
 
 def render_results(root: Path = Path(), served: bool = False) -> str:
-    """The HTML page of all experiments below `root`; `served`: with a link to `/`, to ask a question."""
+    """The HTML page of all experiments below `root`.
+
+    `served`: with a link to `/`, to ask a question.
+    """
     return render_report(gather_entries(read_records(root), root), served=served)
 
 
-def render_report(entries: Sequence[Entry], chosen: Sequence[str] = (), served: bool = False) -> str:
-    """The HTML page of some entries; `chosen` are the experiments with figures and questions, empty for all."""
+def render_report(
+    entries: Sequence[Entry], chosen: Sequence[str] = (), served: bool = False
+) -> str:
+    """The HTML page of some entries.
+
+    `chosen` are the experiments with figures and questions, empty for all.
+    """
     shown = [entry for entry in entries if not chosen or entry.experiment.name in chosen]
     sections = []
     for title, group in result_tables.group_by_title(entries):
         first, *others = result_tables.score_tables(title, group)
         done = any(entry.scores or entry.stale for entry in group)
-        sections.append(Section(first, [*draw_figures([entry for entry in group if entry in shown])], done))
+        sections.append(
+            Section(first, [*draw_figures([entry for entry in group if entry in shown])], done)
+        )
         sections += [Section(table, done=done, compact=True) for table in others]
     runs = [entry.run for entry in shown if entry.run]
     if losses := {run.experiment.name: probed for run in runs if (probed := read_losses(run))}:
@@ -78,7 +106,9 @@ def render_report(entries: Sequence[Entry], chosen: Sequence[str] = (), served: 
     sections += [Section(table, compact=True) for table in tables]
     questions = browser_data([run.experiment for run in runs])
     summary = result_tables.summary_table(entries)
-    return render_page(sections, questions, _about(entries), summary, result_tables.legend(entries), served)
+    return render_page(
+        sections, questions, _about(entries), summary, result_tables.legend(entries), served
+    )
 
 
 def _about(entries: Sequence[Entry]) -> str:
@@ -90,18 +120,28 @@ def _about(entries: Sequence[Entry]) -> str:
     last = max(days)[:10]
     when = f"on {first}" if first == last else f"between {first} and {last}"
     missing = len(entries) - len(measured)
-    count = f"{pluralize(len(measured), 'experiment')} measured {when}{f'; {missing} not run' if missing else ''}"
+    count = (
+        f"{pluralize(len(measured), 'experiment')} measured "
+        f"{when}{f'; {missing} not run' if missing else ''}"
+    )
     return f"{count}. Hardware: {'; '.join(sorted(machines))}."
 
 
 def render_page(
-    sections: Sequence[Section], questions: Mapping[str, object], about: str = "", summary: Table | None = None,
-    legend: Mapping[str, str] | None = None, served: bool = False,
-) -> str:  # fmt: skip
-    """The page's HTML text: the `sections` below the `summary`; `legend`: measure or subset -> its explanation.
+    sections: Sequence[Section],
+    questions: Mapping[str, object],
+    about: str = "",
+    summary: Table | None = None,
+    legend: Mapping[str, str] | None = None,
+    served: bool = False,
+) -> str:
+    """The page's HTML text: the `sections` below the `summary`.
 
-    `questions` are from `browser_data`; if it has no split, the page has no question browser and no script. `about` says when and
-    on what hardware the scores were measured. `served`: with a link to `/`, to ask a question.
+    `legend`: measure or subset -> its explanation.
+
+    `questions` are from `browser_data`; if it has no split, the page has no question browser and no
+    script. `about` says when and on what hardware the scores were measured. `served`: with a link
+    to `/`, to ask a question.
     """
     files = ("page.html", "questions.html", COLOURS.name, "page.css", "page.js")
     texts = [COLOURS.with_name(name).read_text(encoding="utf-8") for name in files]
@@ -112,7 +152,9 @@ def render_page(
     folded: list[str] = []
     missing: list[str] = []
     contents: dict[str, str] = {}  # anchor -> title
-    for name, section in zip(_anchors([section.table.title for section in sections]), sections, strict=True):
+    for name, section in zip(
+        _anchors([section.table.title for section in sections]), sections, strict=True
+    ):
         if not section.done:
             missing.append(_folded_section(name, section.table))
         elif not section.compact:
@@ -127,7 +169,8 @@ def render_page(
         scripts = f"{data}\n<script>{script}</script>"
     if missing:
         parts.append(
-            '<section id="not-run">\n<h2>Not run</h2>\n<p class="note">Experiments that were not run here and have no '
+            '<section id="not-run">\n<h2>Not run</h2>\n<p class="note">Experiments that were '
+            "not run here and have no "
             f"record, and what they need.</p>\n{''.join(missing)}</section>"
         )
         contents["not-run"] = "Not run"
@@ -137,25 +180,45 @@ def render_page(
     if summary and summary.rows:
         inner = f"<h2>{escape(summary.title)}</h2>\n{summary.html()}{_note(summary)}"
         top.append(f'<section id="summary" class="summary">\n{inner}</section>')
-    links = "\n".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents.items())
-    top += [_legend(legend or {}), f'<nav class="contents" aria-label="Contents">\n<ul>\n{links}\n</ul>\n</nav>']
+    links = "\n".join(
+        f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents.items()
+    )
+    top += [
+        _legend(legend or {}),
+        f'<nav class="contents" aria-label="Contents">\n<ul>\n{links}\n</ul>\n</nav>',
+    ]
     inner = "\n".join([*top, *parts])
-    parts_of = {"policy": content_security_policy(style, script), "style": style, "ask": _ASK if served else ""}
+    parts_of = {
+        "policy": content_security_policy(style, script),
+        "style": style,
+        "ask": _ASK if served else "",
+    }
     intro = f'<p class="about">{escape(about)}</p>' if about else ""
     text = Template(page).substitute(parts_of, about=intro, sections=inner, scripts=scripts)
     return text.encode("utf-8", "replace").decode()
 
 
 def json_text(data: object) -> str:
-    """JSON that is safe in a `script` element: it cannot end the element, and lone surrogates are escaped."""
+    """JSON that is safe in a `script` element: it cannot end the element, and lone surrogates are
+    escaped.
+    """
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def content_security_policy(style: str, script: str) -> str:
-    """The content security policy that allows one style sheet and one script in the page; nothing is fetched."""
-    allowed = [f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in (style, script)]
-    sources = "default-src 'none'; img-src data:; style-src {}; script-src {}; base-uri 'none'; form-action 'none'"
+    """The content security policy that allows one style sheet and one script in the page.
+
+    Nothing is fetched.
+    """
+    allowed = [
+        f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+        for text in (style, script)
+    ]
+    sources = (
+        "default-src 'none'; img-src data:; style-src {}; script-src {}; base-uri 'none'; "
+        "form-action 'none'"
+    )
     return sources.format(*allowed)
 
 
@@ -170,14 +233,21 @@ def _anchors(titles: Sequence[str]) -> list[str]:
 
 
 def _legend(legend: Mapping[str, str]) -> str:
-    terms = [f'<dt class="verdict {kind}">{name}</dt><dd>{text}</dd>' for name, (kind, text) in _VERDICTS.items()]
+    terms = [
+        f'<dt class="verdict {kind}">{name}</dt><dd>{text}</dd>'
+        for name, (kind, text) in _VERDICTS.items()
+    ]
     terms += [f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in legend.items()]
     explained = "\n".join(terms)
-    return _details("Legend", f'<p class="note">{_PERCENT}</p>\n<dl>\n{explained}\n</dl>\n', ' class="key"')
+    return _details(
+        "Legend", f'<p class="note">{_PERCENT}</p>\n<dl>\n{explained}\n</dl>\n', ' class="key"'
+    )
 
 
 def _note(table: Table) -> str:
-    return "".join(f'<p class="note">{escape(line)}</p>\n' for line in table.note.splitlines() if line.strip())
+    return "".join(
+        f'<p class="note">{escape(line)}</p>\n' for line in table.note.splitlines() if line.strip()
+    )
 
 
 def _section(name: str, section: Section) -> str:
@@ -185,10 +255,14 @@ def _section(name: str, section: Section) -> str:
     table = section.table
     at = table.columns.index("verdict") if "verdict" in table.columns else None
     missing = [row for row in table.rows if at is not None and row[at].startswith(NOT_RUN)]
-    whole = select_rows(table, [row for row in table.rows if row not in missing]) if missing else table
+    whole = (
+        select_rows(table, [row for row in table.rows if row not in missing]) if missing else table
+    )
     inner = f'<section id="{name}">\n<h2>{escape(table.title)}</h2>\n{whole.html()}{_note(table)}'
     if missing:
-        inner += _details(f"{len(missing)} not run", select_rows(table, missing).html(f"{table.title}, not run"))
+        inner += _details(
+            f"{len(missing)} not run", select_rows(table, missing).html(f"{table.title}, not run")
+        )
     if section.figures:
         shown = "".join(f'<figure tabindex="0">{svg}</figure>\n' for svg in section.figures)
         inner += f'<div class="figures">\n{shown}</div>\n'
@@ -204,11 +278,15 @@ def _details(title: str, inner: str, attributes: str = "") -> str:
 
 
 def draw_figures(entries: Sequence[Entry]) -> Iterator[str]:
-    """For complete splits only: recall curves of runs over the same passages, and confidence curves."""
+    """For complete splits only: recall curves of runs over the same passages, and confidence
+    curves.
+    """
     splits: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.scores and not partial_notice(entry.scores):
-            splits.setdefault(f"{entry.experiment.benchmark} {entry.experiment.split}", []).append(entry)
+            splits.setdefault(f"{entry.experiment.benchmark} {entry.experiment.split}", []).append(
+                entry
+            )
     for split, group in splits.items():
         yield from _recall_figures(split, group)
         yield from _confidence_figures(split, group)
@@ -225,12 +303,18 @@ def _recall_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:
             curves = []
             for entry in group:
                 scores = entry.scores["measures"] if entry.scores else {}
-                means = [(k, scores[key]) for k, key in zip(measure.depths, measure.keys, strict=True) if key in scores]
+                means = [
+                    (k, scores[key])
+                    for k, key in zip(measure.depths, measure.keys, strict=True)
+                    if key in scores
+                ]
                 points = tuple((k, mean["value"], mean["low"], mean["high"]) for k, mean in means)
                 curves += [Curve(entry.experiment.name, points)] if points else []
             if curves and measure.tables:
                 title = measure.title or measure.name
-                yield curves_svg(f"{title[:1].upper()}{title[1:]} at K, {split}, {passages}", curves, RECALL)
+                yield curves_svg(
+                    f"{title[:1].upper()}{title[1:]} at K, {split}, {passages}", curves, RECALL
+                )
 
 
 def _confidence_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:
@@ -239,9 +323,15 @@ def _confidence_figures(split: str, entries: Sequence[Entry]) -> Iterator[str]:
     bins = []
     for entry in entries:
         if entry.scores and (curves := entry.scores.get("sureness")):
-            points = tuple((risk["coverage"], risk["value"], risk["low"], risk["high"]) for risk in curves["risks"])
+            points = tuple(
+                (risk["coverage"], risk["value"], risk["low"], risk["high"])
+                for risk in curves["risks"]
+            )
             risks.append(Curve(entry.experiment.name, points))
-            points = tuple((bin_["confidence"], bin_["value"], bin_["low"], bin_["high"]) for bin_ in curves["bins"])
+            points = tuple(
+                (bin_["confidence"], bin_["value"], bin_["low"], bin_["high"])
+                for bin_ in curves["bins"]
+            )
             bins.append(Curve(entry.experiment.name, points))
     if risks:
         yield curves_svg(f"Risk at coverage, {split}", risks, RISK)

@@ -1,20 +1,27 @@
 """The data of the page's question browser: gold answers, answers and passages.
 
-`browser_data` returns plain data with short keys for the page's script. A text in pieces is a list of alternating plain and
-highlighted pieces; a text without highlights is a string. For each benchmark and split:
+`browser_data` returns plain data with short keys for the page's script. A text in pieces is a list
+of alternating plain and highlighted pieces; a text without highlights is a string. For each
+benchmark and split:
 
     {"name": "ifqa full-dev",
-     "measures": [{"name", "digits" after the point, "best": 1, or 0 where low is best}], the headline first,
+     "measures": [{"name", "digits" after the point, "best": 1, or 0 where low is best}], the
+                 headline first,
      "subsets": [{"name", "told": 1 if its name is shown beside its questions}],
-     "experiments": [{"name", "about", "read": passages per question, "deep": the rank to which gold passages are searched,
+     "experiments": [{"name", "about", "read": passages per question,
+                      "deep": the rank to which gold passages are searched,
                       "answers": whether it has a reader}],
-     "questions": [{"id", "q": pieces, "a": answers, "n": [indexes of its subsets], "g": [pieces of each gold passage],
+     "questions": [{"id", "q": pieces, "a": answers, "n": [indexes of its subsets],
+                    "g": [pieces of each gold passage],
                     "p": [{"i": id, "t": title, "x": pieces, "g": 1 if it covers a gold one}],
-                    "e": [{"x": experiment, "a": answer, "f": factual answer, "r": error, "s": confidence,
-                           "b": the best candidate of a reader that abstained, "h": what it was computed from,
+                    "e": [{"x": experiment, "a": answer, "f": factual answer, "r": error,
+                           "s": confidence,
+                           "b": the best candidate of a reader that abstained,
+                           "h": what it was computed from,
                            "w": pieces of the sentence that contains it,
                            "m": [its score in each of the measures, or null],
-                           "p": [indexes of passages, best first], "g": rank of the first gold passage among them,
+                           "p": [indexes of passages, best first],
+                           "g": rank of the first gold passage among them,
                            "c": otherwise the least K with gold recall at K}]}]}
 
 Empty values are left out of "p" and "e".
@@ -44,12 +51,17 @@ JsonObject = dict[str, object]
 
 
 def browser_data(experiments: Sequence[Experiment]) -> dict[str, list[JsonObject]]:
-    """The scored experiments' questions, as above, under "splits"; a question has no entry for an experiment that omits it."""
+    """The scored experiments' questions, as above, under "splits".
+
+    A question has no entry for an experiment that omits it.
+    """
     splits: dict[tuple[str, str], list[Experiment]] = {}
     for experiment in experiments:
         if read_manifest(experiment.folder / "score"):
             splits.setdefault((experiment.benchmark, experiment.split), []).append(experiment)
-    return {"splits": [_split_data(f"{name} {split}", group) for (name, split), group in splits.items()]}
+    return {
+        "splits": [_split_data(f"{name} {split}", group) for (name, split), group in splits.items()]
+    }
 
 
 @dataclass
@@ -57,7 +69,8 @@ class _Card:
     """A question, the passages that experiments read for it, and the experiments' entries."""
 
     question: Question
-    indexes: dict[Passage, int] = field(default_factory=dict)  # not by id, because corpora may share ids
+    # Not by id, because corpora may share ids
+    indexes: dict[Passage, int] = field(default_factory=dict)
     passages: list[JsonObject] = field(default_factory=list)
     entries: list[JsonObject] = field(default_factory=list)
 
@@ -67,7 +80,9 @@ class _Card:
             self.indexes[passage] = len(self.passages)
             gold = any(covers(passage.text, gold) for gold in self.question.gold_passages)
             text = highlight(passage.text, self.question.answers)
-            self.passages.append({"i": passage.id, "x": text} | _drop_empty(t=passage.title, g=int(gold)))
+            self.passages.append(
+                {"i": passage.id, "x": text} | _drop_empty(t=passage.title, g=int(gold))
+            )
         return self.indexes[passage]
 
     def to_json(self, scheme: ScoringScheme) -> JsonObject:
@@ -94,17 +109,31 @@ def _split_data(name: str, experiments: Sequence[Experiment]) -> JsonObject:
     for number, (experiment, questions) in enumerate(zip(experiments, questions_of, strict=True)):
         rows = {row["id"]: row for row in read_rows(experiment.folder / "score")}
         count = _passage_count(experiment)
-        predictions = predictions_of(experiment, questions) if experiment.reader else repeat(None, len(questions))
-        evidence = passages_of(experiment, (ranking[:count] for ranking in rankings_of(experiment, questions)))
+        predictions = (
+            predictions_of(experiment, questions)
+            if experiment.reader
+            else repeat(None, len(questions))
+        )
+        evidence = passages_of(
+            experiment, (ranking[:count] for ranking in rankings_of(experiment, questions))
+        )
         for question, prediction, passages in zip(questions, predictions, evidence, strict=True):
             card = cards[question.id]
             row = rows.get(question.id)
             indexes = {passage.id: card.add(passage) for passage in passages}
             scores = [row_score(row, key) if row else None for key in keys]
-            whole |= {key: False for key, score in zip(keys, scores, strict=True) if score and score != int(score)}
+            whole |= {
+                key: False
+                for key, score in zip(keys, scores, strict=True)
+                if score and score != int(score)
+            }
             ranked = enumerate(indexes.values(), start=1)
             gold = next((rank for rank, index in ranked if "g" in card.passages[index]), 0)
-            depths = [depth for depth in GOLD_ANY.depths if row and row_score(row, f"{GOLD_ANY.name}@{depth}")]
+            depths = [
+                depth
+                for depth in GOLD_ANY.depths
+                if row and row_score(row, f"{GOLD_ANY.name}@{depth}")
+            ]
             entry = _answer_data(prediction, passages) if prediction else {}
             shown = scores if any(score is not None for score in scores) else []
             least = 0 if gold else min(depths, default=0)
@@ -113,10 +142,16 @@ def _split_data(name: str, experiments: Sequence[Experiment]) -> JsonObject:
     return {
         "name": name,
         "measures": [
-            {"name": scheme.display_name(key), "digits": 0 if whole[key] else 2, "best": int(scheme.best_value(key))}
+            {
+                "name": scheme.display_name(key),
+                "digits": 0 if whole[key] else 2,
+                "best": int(scheme.best_value(key)),
+            }
             for key in keys
         ],
-        "subsets": [{"name": subset.name, "told": int(subset.in_tables)} for subset in scheme.subsets],
+        "subsets": [
+            {"name": subset.name, "told": int(subset.in_tables)} for subset in scheme.subsets
+        ],
         "experiments": [*map(_experiment_data, experiments)],
         "questions": [card.to_json(scheme) for card in cards.values()],
     }
@@ -125,16 +160,30 @@ def _split_data(name: str, experiments: Sequence[Experiment]) -> JsonObject:
 def _experiment_data(experiment: Experiment) -> JsonObject:
     read = _passage_count(experiment)
     k = experiment.retriever["k"] if experiment.retriever else 0
-    depths = [depth for depth in GOLD_ANY.depths if depth <= k] if GOLD_ANY in experiment.scheme.rankings else []
-    head: JsonObject = {"name": experiment.name, "about": experiment.about, "read": read, "deep": max([read, *depths])}
+    depths = (
+        [depth for depth in GOLD_ANY.depths if depth <= k]
+        if GOLD_ANY in experiment.scheme.rankings
+        else []
+    )
+    head: JsonObject = {
+        "name": experiment.name,
+        "about": experiment.about,
+        "read": read,
+        "deep": max([read, *depths]),
+    }
     return head | {"answers": experiment.reader is not None}
 
 
 def _passage_count(experiment: Experiment) -> int:
-    """The number of passages per question that the reader read, or, without a reader, that are shown."""
+    """The number of passages per question that the reader read, or, without a reader, that are
+    shown.
+    """
     if not experiment.retriever:
         return 0
-    return min(experiment.reader["passages"] if experiment.reader else PASSAGES_SHOWN, experiment.retriever["k"])
+    return min(
+        experiment.reader["passages"] if experiment.reader else PASSAGES_SHOWN,
+        experiment.retriever["k"],
+    )
 
 
 def _answer_data(prediction: Prediction, passages: Sequence[Passage]) -> JsonObject:
@@ -157,7 +206,11 @@ def _drop_empty(**values: object) -> JsonObject:
 
 def highlight(text: str, answers: Sequence[str]) -> Pieces:
     """A text in pieces, with the answers highlighted as whole words in any case."""
-    words = [answer.split() for answer in sorted(answers, key=len, reverse=True) if len(answer) <= _MAX_ANSWER]
+    words = [
+        answer.split()
+        for answer in sorted(answers, key=len, reverse=True)
+        if len(answer) <= _MAX_ANSWER
+    ]
     patterns = [r"\s+".join(map(re.escape, answer)) for answer in words if answer]
     pieces = re.split(rf"(?i)(?<!\w)({'|'.join(patterns)})(?!\w)", text) if patterns else [text]
     return pieces if len(pieces) > 1 else text

@@ -21,39 +21,53 @@ Cell = Callable[[Entry], str]
 _MAX_EXPECTED = 12  # expected values in a cell; beyond that, those of groups are in the group table
 _WIDTH = 127  # characters per line of RESULTS.md's head
 _LOSSES_NOTE = (
-    "The reader was run again without the if-clause, with another question's if-clause, and with another question's passages. "
-    "Loss: the drop in the measure over the questions that the probe can change, with its 95% bootstrap interval and p from a "
-    "paired randomisation test. Questions that do not split into two clauses, and in the last probe those without passages, are "
+    "The reader was run again without the if-clause, with another question's if-clause, and "
+    "with another question's passages. "
+    "Loss: the drop in the measure over the questions that the probe can change, with its "
+    "95% bootstrap interval and p from a "
+    "paired randomisation test. Questions that do not split into two clauses, and in the "
+    "last probe those without passages, are "
     "left out of both scores."
 )
 _SUMMARY_NOTE = (
-    "The best row has the best headline score on a split, among experiments over the whole split that search a corpus, or "
+    "The best row has the best headline score on a split, among experiments over the whole "
+    "split that search a corpus, or "
     "among all if none searches. Experiments with the annotated passages are left out."
 )
 READERS = "Every reader on every benchmark"
 _READERS_NOTE = (
-    "Closed book: the question alone. Given: the passages that come with the question. Retrieved: from the corpus. The "
+    "Closed book: the question alone. Given: the passages that come with the question. "
+    "Retrieved: from the corpus. The "
     "first experiment by name is shown."
 )
 _HEAD = """# Results
 
-Written by `ifqa report` from finished experiments; do not edit. `ifqa report --check` fails if this file is stale.
+Written by `ifqa report` from finished experiments; do not edit. `ifqa report --check` fails if \
+this file is stale.
 
-Scores are in percent, over all questions of an experiment; a failed question counts as wrong. Brackets hold 95% bootstrap
+Scores are in percent, over all questions of an experiment; a failed question counts as wrong. \
+Brackets hold 95% bootstrap
 intervals; if every question scores the same, the interval has zero width.
 {legend}
 
-The verdict compares a score with a value published or measured before: **OK**, within the tolerance; **near**, the expected value
-lies in the interval; **off**, neither; **model retired**, no verdict, as the published value's model is no longer available;
+The verdict compares a score with a value published or measured before: **OK**, within the \
+tolerance; **near**, the expected value
+lies in the interval; **off**, neither; **model retired**, no verdict, as the published value's \
+model is no longer available;
 **another test set**, no verdict, as the published value is over other questions.
-**PARTIAL**: only some questions of the split were asked. **Not run**: what a run needs is listed. **Stale**: the scores are
+**PARTIAL**: only some questions of the split were asked. **Not run**: what a run needs is \
+listed. **Stale**: the scores are
 older than their settings, corpus or code.
 """
 
 
 def result_tables(entries: Sequence[Entry]) -> list[Table]:
-    """A table for each heading, those with measured rows first, and a table of how the scores were measured."""
-    tables = [table for title, group in group_by_title(entries) for table in score_tables(title, group)]
+    """A table for each heading, those with measured rows first, and a table of how the scores were
+    measured.
+    """
+    tables = [
+        table for title, group in group_by_title(entries) for table in score_tables(title, group)
+    ]
     return [*tables, provenance_table(entries)]
 
 
@@ -62,7 +76,9 @@ def group_by_title(entries: Sequence[Entry]) -> list[tuple[str, list[Entry]]]:
     titles: dict[str, list[Entry]] = {}
     for entry in entries:
         titles.setdefault(entry.experiment.table or _split_name(entry), []).append(entry)
-    return sorted(titles.items(), key=lambda pair: (not any(entry.scores for entry in pair[1]), pair[0]))
+    return sorted(
+        titles.items(), key=lambda pair: (not any(entry.scores for entry in pair[1]), pair[0])
+    )
 
 
 def _split_name(entry: Entry) -> str:
@@ -83,14 +99,20 @@ def results_markdown(tables: Iterable[Table], entries: Sequence[Entry]) -> str:
 
 def select_for_readme(entries: Iterable[Entry]) -> list[Entry]:
     """The entries scored on whole splits, except variants, because variants' files are not kept."""
-    return [entry for entry in entries if entry.scores and not (_partial_notice(entry) or entry.experiment.variant)]
+    return [
+        entry
+        for entry in entries
+        if entry.scores and not (_partial_notice(entry) or entry.experiment.variant)
+    ]
 
 
 def readme_table(entries: Iterable[Entry]) -> str:
     """The README's table of the entries that `select_for_readme` chooses."""
     chosen = select_for_readme(entries)
     columns: dict[str, Cell] = {
-        "experiment": lambda entry: entry.experiment.about.removesuffix(".") or entry.experiment.name,
+        "experiment": lambda entry: (
+            entry.experiment.about.removesuffix(".") or entry.experiment.name
+        ),
         "passages": _passages_cell,
     }
     columns |= _ranking_columns(chosen) | _answer_columns(chosen)
@@ -101,16 +123,29 @@ def readme_table(entries: Iterable[Entry]) -> str:
 
 
 def _score_table(title: str, entries: Sequence[Entry]) -> Table:
-    columns: dict[str, Cell] = {"experiment": lambda entry: entry.experiment.name, "verdict": verdict_cell}
-    columns |= _answer_columns(entries) | _ranking_columns(entries) | {"published or expected": _expected_cell}
+    columns: dict[str, Cell] = {
+        "experiment": lambda entry: entry.experiment.name,
+        "verdict": verdict_cell,
+    }
+    columns |= (
+        _answer_columns(entries)
+        | _ranking_columns(entries)
+        | {"published or expected": _expected_cell}
+    )
     columns |= _subset_columns(entries) | {"passages": _passages_cell}
     cells = {column: [cell(entry) for entry in entries] for column, cell in columns.items()}
-    cells = {column: texts for column, texts in cells.items() if any(texts) or column == "verdict"}  # no blank columns
-    return Table(title, _source_note(entries), tuple(cells), tuple(zip(*cells.values(), strict=True)))
+    # No blank columns
+    cells = {column: texts for column, texts in cells.items() if any(texts) or column == "verdict"}
+    return Table(
+        title, _source_note(entries), tuple(cells), tuple(zip(*cells.values(), strict=True))
+    )
 
 
 def _group_tables(title: str, entries: Sequence[Entry]) -> Iterator[Table]:
-    """Scores by group beside the expected ones, a row for each measure of each experiment; no table without groups."""
+    """Scores by group beside the expected ones, a row for each measure of each experiment.
+
+    No table without groups.
+    """
     groups = list(dict.fromkeys(group for entry in entries for group in _groups(entry)))
     if not groups:
         return
@@ -119,12 +154,20 @@ def _group_tables(title: str, entries: Sequence[Entry]) -> Iterator[Table]:
         scheme = entry.experiment.scheme
         name = entry.experiment.name
         for key in scheme.table_keys([measure.name for measure in scheme.measures]):
-            rows.append((name, scheme.display_name(key), *(_group_cell(entry, group, key) for group in groups)))
+            rows.append(
+                (
+                    name,
+                    scheme.display_name(key),
+                    *(_group_cell(entry, group, key) for group in groups),
+                )
+            )
         for depths, ranking in _depth_columns([scheme]):
             rows.append((name, depths, *(_depths_cell(entry, ranking, group) for group in groups)))
     kinds = dict.fromkeys(scheme.groups for scheme in _distinct_schemes(entries) if scheme.groups)
     rows = [row for row in rows if any(row[2:])]
-    yield Table(f"{title}, by {' or '.join(kinds)}", "", ("experiment", "measure", *groups), tuple(rows))
+    yield Table(
+        f"{title}, by {' or '.join(kinds)}", "", ("experiment", "measure", *groups), tuple(rows)
+    )
 
 
 def _groups(entry: Entry) -> list[str]:
@@ -135,7 +178,9 @@ def _groups(entry: Entry) -> list[str]:
     if entry.scores:
         return list(entry.scores.get("groups", {}))
     others = {"", MACRO, GOLD_READ, *(subset.name for subset in scheme.subsets)}
-    parts = dict.fromkeys(expected.measure.rpartition(".")[0] for expected in entry.experiment.expected)
+    parts = dict.fromkeys(
+        expected.measure.rpartition(".")[0] for expected in entry.experiment.expected
+    )
     return [part for part in parts if part not in others]
 
 
@@ -149,7 +194,10 @@ def _group_cell(entry: Entry, group: str, key: str) -> str:
 
 
 def _source_note(entries: Sequence[Entry]) -> str:
-    """The sources of a table's expected values; several sources are listed with their experiments."""
+    """The sources of a table's expected values.
+
+    Several sources are listed with their experiments.
+    """
     names: dict[str, dict[str, None]] = {}
     for entry in entries:
         for expected in entry.experiment.expected:
@@ -157,12 +205,15 @@ def _source_note(entries: Sequence[Entry]) -> str:
                 names.setdefault(expected.source, {})[entry.experiment.name] = None
     if not names:
         return ""
-    sources = [f"{source} ({', '.join(of)})" for source, of in names.items()] if len(names) > 1 else names
+    sources = (
+        [f"{source} ({', '.join(of)})" for source, of in names.items()] if len(names) > 1 else names
+    )
     return f"Expected values: {'; '.join(sources)}."
 
 
 def verdict_cell(entry: Entry) -> str:
-    """The worst verdict on the scores, the part of the split they cover, the reader's label and the ledger's mark.
+    """The worst verdict on the scores, the part of the split they cover, the reader's label and the
+    ledger's mark.
 
     Without scores, the reason for that.
     """
@@ -175,12 +226,22 @@ def verdict_cell(entry: Entry) -> str:
     worst = next((each for each in (OFF, NEAR, OK, RETIRED, OTHER_SET) if each in verdicts), "")
     failed = f"{scores['n_failed']:,} failed" if scores["n_failed"] else ""
     abstained = f"{scores['n_abstained']:,} abstained" if "n_abstained" in scores else ""
-    notes = (worst, stored_scores.partial_notice(scores), failed, abstained, entry.facts.get("label", ""), entry.mark)
+    notes = (
+        worst,
+        stored_scores.partial_notice(scores),
+        failed,
+        abstained,
+        entry.facts.get("label", ""),
+        entry.mark,
+    )
     return "; ".join(filter(None, notes))
 
 
 def _expected_cell(entry: Entry) -> str:
-    """The expected values by what differs, with verdicts if several; those for groups may be left to the group table."""
+    """The expected values by what differs, with verdicts if several.
+
+    Those for groups may be left to the group table.
+    """
     values: dict[str, list[str]] = {}
     every = entry.experiment.expected
     groups = _groups(entry) if len(every) > _MAX_EXPECTED else []
@@ -192,8 +253,12 @@ def _expected_cell(entry: Entry) -> str:
         tolerance = f" ± {expected.tolerance:g}" if expected.tolerance else ""
         is_judged = entry.scores and not expected.differs and len(every) > 1
         judgement = f" {verdict(entry.scores, expected)}" if entry.scores and is_judged else ""
-        values.setdefault(expected.differs, []).append(f"{name} {expected.value:g}{tolerance}{judgement}")
-    return "; ".join(", ".join(of) + (f" [{differs}]" if differs else "") for differs, of in values.items())
+        values.setdefault(expected.differs, []).append(
+            f"{name} {expected.value:g}{tolerance}{judgement}"
+        )
+    return "; ".join(
+        ", ".join(of) + (f" [{differs}]" if differs else "") for differs, of in values.items()
+    )
 
 
 def _passages_cell(entry: Entry) -> str:
@@ -201,12 +266,19 @@ def _passages_cell(entry: Entry) -> str:
     count = entry.facts.get("passages")
     if experiment.retriever is None:
         return "none"
-    return f"{count:,} ({experiment.corpus})" if count else experiment.corpus or experiment.retriever["name"]
+    return (
+        f"{count:,} ({experiment.corpus})"
+        if count
+        else experiment.corpus or experiment.retriever["name"]
+    )
 
 
 def _distinct_schemes(entries: Iterable[Entry]) -> list[ScoringScheme]:
     """The scoring schemes of the experiments, without duplicates."""
-    named = {(e.benchmark, e.measures, e.root, e.split): e for e in (entry.experiment for entry in entries)}
+    named = {
+        (e.benchmark, e.measures, e.root, e.split): e
+        for e in (entry.experiment for entry in entries)
+    }
     return [experiment.scheme for experiment in named.values()]
 
 
@@ -235,7 +307,11 @@ def _subset_columns(entries: Sequence[Entry]) -> dict[str, Cell]:
     columns: dict[str, Cell] = {}
     for scheme in _distinct_schemes(entries):
         if key := scheme.headline([measure.name for measure in scheme.measures]):
-            for part in [*(subset.name for subset in scheme.subsets if subset.in_tables), GOLD_READ, MACRO]:
+            for part in [
+                *(subset.name for subset in scheme.subsets if subset.in_tables),
+                GOLD_READ,
+                MACRO,
+            ]:
                 title = f"{scheme.display_name(key)}, {part.replace('_', ' ')}"
                 columns[title] = partial(_score_cell, measure=f"{part}.{key}")
     return columns
@@ -247,9 +323,17 @@ def legend(entries: Sequence[Entry]) -> dict[str, str]:
     texts = dict[str, str]()
     for scheme in schemes:
         keys = scheme.table_keys([measure.name for measure in scheme.measures])
-        texts |= {f"{_title(measure)} @K": measure.about for measure in scheme.rankings if measure.tables}
-        texts |= {measure.name: measure.about for measure in scheme.measures if measure.name in keys}
-        texts |= {subset.name.replace("_", " "): subset.about for subset in scheme.subsets if subset.in_tables}
+        texts |= {
+            f"{_title(measure)} @K": measure.about for measure in scheme.rankings if measure.tables
+        }
+        texts |= {
+            measure.name: measure.about for measure in scheme.measures if measure.name in keys
+        }
+        texts |= {
+            subset.name.replace("_", " "): subset.about
+            for subset in scheme.subsets
+            if subset.in_tables
+        }
     if any(entry.scores and GOLD_READ in entry.scores["subsets"] for entry in entries):
         texts["gold read"] = "questions for which the reader was given a gold passage"
     if any(scheme.groups for scheme in schemes):
@@ -265,7 +349,9 @@ def _title(measure: RankingMeasure) -> str:
 
 def _depths_cell(entry: Entry, measure: RankingMeasure, part: str = "") -> str:
     name = f"{part}.{measure.name}" if part else measure.name
-    means = [find_score(entry.scores, f"{name}@{k}") if entry.scores else None for k in measure.tables]
+    means = [
+        find_score(entry.scores, f"{name}@{k}") if entry.scores else None for k in measure.tables
+    ]
     return " / ".join(map(score_cell, means)) if any(means) else ""
 
 
@@ -281,7 +367,12 @@ def _score_cell(entry: Entry, measure: str) -> str:
 def provenance_table(entries: Sequence[Entry]) -> Table:
     """A row for each measured experiment: its description and how it was measured."""
     columns = ("experiment", "what it is", "date", "hardware", "commit", "time", "cost", "notes")
-    rows = tuple(_provenance_row(entry) for _, group in group_by_title(entries) for entry in group if entry.scores)
+    rows = tuple(
+        _provenance_row(entry)
+        for _, group in group_by_title(entries)
+        for entry in group
+        if entry.scores
+    )
     return Table("How they were measured", "", columns, rows)
 
 
@@ -290,7 +381,9 @@ def _provenance_row(entry: Entry) -> tuple[str, ...]:
     experiment = entry.experiment
     varied = base_experiments(experiment.name, experiment.root)
     changed = f" Changed: {experiment.name.removeprefix(f'{varied[-1]}+')}." if varied else ""
-    time = ", ".join(f"{stage} {format_duration(seconds)}" for stage, seconds in facts["seconds"].items())
+    time = ", ".join(
+        f"{stage} {format_duration(seconds)}" for stage, seconds in facts["seconds"].items()
+    )
     cost = "$0"
     if "tokens" in facts:
         last = "at an unknown price" if facts.get("cost") is None else f"${facts['cost']:,.2f}"
@@ -300,11 +393,23 @@ def _provenance_row(entry: Entry) -> tuple[str, ...]:
     notes += ["trained on these questions"] if "trained_on_them" in facts else []
     hardware = f"{facts['hardware']}, Python {facts['python']}"
     about = experiment.about + changed
-    return (experiment.name, about, facts["at"][:10], hardware, facts["commit"], time, cost, "; ".join(notes))
+    return (
+        experiment.name,
+        about,
+        facts["at"][:10],
+        hardware,
+        facts["commit"],
+        time,
+        cost,
+        "; ".join(notes),
+    )
 
 
 def _headline(entry: Entry) -> tuple[str, ScoreInterval] | None:
-    """The headline measure of answers and its score; None without a reader, or for one trained on the questions."""
+    """The headline measure of answers and its score.
+
+    None without a reader, or for one trained on the questions.
+    """
     if not entry.scores or not entry.experiment.reader or "trained_on_them" in entry.facts:
         return None
     scheme = entry.experiment.scheme
@@ -314,7 +419,9 @@ def _headline(entry: Entry) -> tuple[str, ScoreInterval] | None:
 
 
 def summary_table(entries: Sequence[Entry]) -> Table:
-    """The best experiment on each split of each benchmark, by the headline measure, with its verdict."""
+    """The best experiment on each split of each benchmark, by the headline measure, with its
+    verdict.
+    """
     best: dict[str, tuple[tuple[bool, bool, float], tuple[str, ...]]] = {}
     for entry in entries:
         experiment = entry.experiment
@@ -323,7 +430,11 @@ def summary_table(entries: Sequence[Entry]) -> Table:
         if headline and not _partial_notice(entry):
             key, mean = headline
             gold = experiment.retriever is not None and experiment.retriever["name"] == "gold"
-            order = (not gold, bool(experiment.corpus), mean["value"] if scheme.best_value(key) else -mean["value"])
+            order = (
+                not gold,
+                bool(experiment.corpus),
+                mean["value"] if scheme.best_value(key) else -mean["value"],
+            )
             over = _split_name(entry)
             score = f"{scheme.display_name(key)} {_format_score(mean)}"
             ranked = (order, (over, experiment.name, score, verdict_cell(entry)))
@@ -335,8 +446,8 @@ def summary_table(entries: Sequence[Entry]) -> Table:
 def reader_tables(entries: Sequence[Entry]) -> list[Table]:
     """A row for each measured reader, split and kind of passages; no table without measurements.
 
-    Excludes variants, single questions and readers trained on the questions. Experiments on whole splits are preferred, then
-    the first name, so that no score decides which experiment is shown.
+    Excludes variants, single questions and readers trained on the questions. Experiments on whole
+    splits are preferred, then the first name, so that no score decides which experiment is shown.
     """
     rows: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for entry in sorted(entries, key=lambda entry: (_partial_notice(entry), entry.experiment.name)):
@@ -344,12 +455,24 @@ def reader_tables(entries: Sequence[Entry]) -> list[Table]:
         headline = _headline(entry)
         if headline and experiment.reader and not experiment.variant and not experiment.questions:
             retriever = experiment.retriever["name"] if experiment.retriever else ""
-            searched = "given" if retriever in ("gold", "context") else f"retrieved from {experiment.corpus}"
-            key = (_split_name(entry), searched if retriever else "closed book", experiment.reader["name"])
+            searched = (
+                "given"
+                if retriever in ("gold", "context")
+                else f"retrieved from {experiment.corpus}"
+            )
+            key = (
+                _split_name(entry),
+                searched if retriever else "closed book",
+                experiment.reader["name"],
+            )
             score = f"{_format_score(headline[1])} {_partial_notice(entry)}".rstrip()
             rows.setdefault(key, (*key, headline[0], score, experiment.name))
     columns = ("questions", "passages", "reader", "measure", "score", "experiment")
-    return [Table(READERS, _READERS_NOTE, columns, tuple(rows[key] for key in sorted(rows)))] if rows else []
+    return (
+        [Table(READERS, _READERS_NOTE, columns, tuple(rows[key] for key in sorted(rows)))]
+        if rows
+        else []
+    )
 
 
 def _partial_notice(entry: Entry) -> str:
@@ -361,11 +484,34 @@ def _format_score(mean: ScoreInterval) -> str:
 
 
 def losses_table(losses: Mapping[str, Sequence[Loss]]) -> Table:
-    """The losses under the probes of `ifqa probe`: a row for each probe and measure of each experiment."""
+    """The losses under the probes of `ifqa probe`: a row for each probe and measure of each
+    experiment.
+    """
     rows = []
     for name, loss in ((name, loss) for name, probed in losses.items() for loss in probed):
-        counts = (f"{loss.questions:,}", f"{loss.left_out:,}", one_decimal(loss.before), one_decimal(loss.after))
+        counts = (
+            f"{loss.questions:,}",
+            f"{loss.left_out:,}",
+            one_decimal(loss.before),
+            one_decimal(loss.after),
+        )
         interval = str(Score(loss.loss, loss.low, loss.high))
         rows.append((name, loss.probe, loss.measure, *counts, interval, p_cell(loss.p)))
-    columns = ("experiment", "probe", "measure", "questions", "left out", "before", "after", "loss", "p")
-    return Table("What readers lose without the supposition", _LOSSES_NOTE, columns, tuple(rows), left=(0, 1, 2))
+    columns = (
+        "experiment",
+        "probe",
+        "measure",
+        "questions",
+        "left out",
+        "before",
+        "after",
+        "loss",
+        "p",
+    )
+    return Table(
+        "What readers lose without the supposition",
+        _LOSSES_NOTE,
+        columns,
+        tuple(rows),
+        left=(0, 1, 2),
+    )

@@ -1,8 +1,8 @@
 """The scores of all experiments, from runs below the root or from records.
 
-`experiments/RESULTS.jsonl` keeps the scores of finished experiments and their provenance, one record per line, so that a report
-needs no new run. A record is used if the experiment was not run here and its file, corpus, questions and plugins are unchanged.
-Unused records stay in the file.
+`experiments/RESULTS.jsonl` keeps the scores of finished experiments and their provenance, one
+record per line, so that a report needs no new run. A record is used if the experiment was not run
+here and its file, corpus, questions and plugins are unchanged. Unused records stay in the file.
 """
 
 import hashlib
@@ -67,7 +67,8 @@ class RunFacts(TypedDict, total=False):
     run: str  # SHA-256 of run.trec
     passages: Natural  # of the corpus
     model: str
-    served_as: str  # the user's own name for what a server has answered with; its address is in the manifest alone
+    # The user's own name for what a server has answered with; its address is in the manifest alone
+    served_as: str
     cost: NotNegative | None  # of the last attempt in US dollars; None if the price is unknown
     tokens: Natural  # of all answers
     label: str
@@ -76,7 +77,10 @@ class RunFacts(TypedDict, total=False):
 
 
 class Record(TypedDict):
-    """A line of RESULTS.jsonl; `scores` is a `ScoresJson` of this version or an older one. Older records have no `identities`."""
+    """A line of RESULTS.jsonl; `scores` is a `ScoresJson` of this version or an older one.
+
+    Older records have no `identities`.
+    """
 
     experiment: str
     version: int
@@ -94,22 +98,37 @@ class Entry:
 
     experiment: Experiment
     scores: ScoresJson | None = None  # None if it was not run, or its run is stale
-    facts: RunFacts = field(default_factory=lambda: RunFacts(at="", hardware="", python="", commit="", seconds={}))
+    facts: RunFacts = field(
+        default_factory=lambda: RunFacts(at="", hardware="", python="", commit="", seconds={})
+    )
     inputs: str = ""  # the fingerprint of the scores' inputs
     stale: str = ""  # why its run is out of date
     needs: tuple[str, ...] = ()  # the requirements of an experiment that was not run
-    run: Run | None = field(default=None, compare=False, repr=False)  # the local run, if the scores are from it
+    # The local run, if the scores are from it
+    run: Run | None = field(default=None, compare=False, repr=False)
 
     @cached_property  # several tables show it
     def mark(self) -> str:
         """What its models have seen of the benchmark, by today's ledger; empty without scores."""
-        return exposure_mark(self.run or Run(self.experiment), self.facts.get("models")) if self.scores else ""
+        return (
+            exposure_mark(self.run or Run(self.experiment), self.facts.get("models"))
+            if self.scores
+            else ""
+        )
 
 
 def gather_entries(records: Mapping[str, Record], root: Path = Path()) -> list[Entry]:
-    """All experiments with a file, and scored or recorded variants, by name; skips and logs any with a bad file or plugin."""
-    scored = [path.parent.parent.name for path in (root / "experiments").glob("*/score/manifest.json")]
-    local = {*list_resources("experiments", ".toml", root), *(name for name in scored if base_experiments(name, root))}
+    """All experiments with a file, and scored or recorded variants, by name.
+
+    Skips and logs any with a bad file or plugin.
+    """
+    scored = [
+        path.parent.parent.name for path in (root / "experiments").glob("*/score/manifest.json")
+    ]
+    local = {
+        *list_resources("experiments", ".toml", root),
+        *(name for name in scored if base_experiments(name, root)),
+    }
     entries = []
     for name in sorted({*local, *records}):
         try:
@@ -128,16 +147,22 @@ def _recorded_variant(record: Record, root: Path) -> Experiment:
     files = list_resources("experiments", ".toml", root)
     base = next((files[base] for base in base_experiments(name, root) if base in files), None)
     # Loading a plugin that no file here names would let a results file run code
-    if strange := outside_plugins(record["tables"]) - (outside_plugins(read_toml(base)) if base else set()):
+    if strange := outside_plugins(record["tables"]) - (
+        outside_plugins(read_toml(base)) if base else set()
+    ):
         raise PluginError(
-            f"its record in {RECORDS} names the plugin {min(strange)}, which no experiment file here names; "
+            f"its record in {RECORDS} names the plugin {min(strange)}, which no experiment "
+            "file here names; "
             "plugins are not loaded for a record, so run the experiment here"
         )
     return parse_experiment(name, record["tables"], str(RECORDS), root)
 
 
 def _make_entry(experiment: Experiment, record: Record | None) -> Entry:
-    """The entry of the run below the root; without a run, of the valid record; without both, with what a run needs."""
+    """The entry of the run below the root; without a run, of the valid record.
+
+    Without both, with what a run needs.
+    """
     run = Run(experiment)
     entry = _local_entry(run)
     if entry and record and (entry.inputs, entry.scores) == (record["inputs"], record["scores"]):
@@ -150,42 +175,69 @@ def _make_entry(experiment: Experiment, record: Record | None) -> Entry:
     return Entry(experiment, needs=list_needs(experiment))
 
 
-def update_records(records: Mapping[str, Record], entries: Iterable[Entry]) -> list[Mapping[str, object]]:
-    """The records by name; those that differ from a run below the working directory are replaced, and none are dropped."""
+def update_records(
+    records: Mapping[str, Record], entries: Iterable[Entry]
+) -> list[Mapping[str, object]]:
+    """The records by name.
+
+    Those that differ from a run below the working directory are replaced, and none are dropped.
+    """
     updated: dict[str, Mapping[str, object]] = dict(records)
     for entry in entries:
         if entry.run:
             name = entry.experiment.name
-            measured = {"inputs": entry.inputs, "identities": compute_identities(entry.run), "scores": entry.scores}
+            measured = {
+                "inputs": entry.inputs,
+                "identities": compute_identities(entry.run),
+                "scores": entry.scores,
+            }
             record: Mapping[str, object] = records.get(name, {})
             if any(record.get(key) != measured[key] for key in measured):
-                head = {"experiment": name, "version": VERSION, "tables": as_sections(entry.experiment)}
+                head = {
+                    "experiment": name,
+                    "version": VERSION,
+                    "tables": as_sections(entry.experiment),
+                }
                 updated[name] = seal(head | measured | {"made": dict(entry.facts)})
     return [updated[name] for name in sorted(updated)]
 
 
 def _is_valid(record: Record, run: Run) -> bool:
-    """Whether a record has a run's scorer, settings (except those that only change speed) and those `identities` known here."""
+    """Whether a record has a run's scorer, settings (except those that only change speed) and those
+    `identities` known here.
+    """
     experiment = run.experiment
-    if record["version"] != VERSION or outside_plugins(record["tables"]) - outside_plugins(as_sections(experiment)):
+    if record["version"] != VERSION or outside_plugins(record["tables"]) - outside_plugins(
+        as_sections(experiment)
+    ):
         return False
     try:
-        recorded = parse_experiment(experiment.name, record["tables"], str(RECORDS), experiment.root)
+        recorded = parse_experiment(
+            experiment.name, record["tables"], str(RECORDS), experiment.root
+        )
     except IfqaError:  # a setting has been removed since
         return False
     if _identity_sections(recorded) != _identity_sections(experiment):
         return False
     known = record.get("identities", {})
-    return not known or all(known.get(key, digest) == digest for key, digest in compute_identities(run).items())
+    return not known or all(
+        known.get(key, digest) == digest for key, digest in compute_identities(run).items()
+    )
 
 
 def _identity_sections(experiment: Experiment) -> dict[str, object]:
     """The sections that determine the scores: all but description, heading and expected values."""
-    sections = {key: part for key, part in as_sections(experiment).items() if key not in ("about", "table", "expected")}
+    sections = {
+        key: part
+        for key, part in as_sections(experiment).items()
+        if key not in ("about", "table", "expected")
+    }
     if experiment.retriever:
         sections["retriever"] = _retriever_settings(experiment.retriever)
     if experiment.reader:
-        sections["reader"] = identity_settings(Plugins().reader(experiment.reader["name"]), experiment.reader)
+        sections["reader"] = identity_settings(
+            Plugins().reader(experiment.reader["name"]), experiment.reader
+        )
     if experiment.llm:
         sections["llm"] = identity_settings(Plugins().llm(experiment.llm["name"]), experiment.llm)
     return sections
@@ -198,7 +250,9 @@ def _retriever_settings(section: experiments.RetrieverSettings) -> dict[str, obj
 
 
 def list_needs(experiment: Experiment) -> tuple[str, ...]:
-    """What a run needs besides this package and the benchmark, by its file alone, so that every machine lists the same."""
+    """What a run needs besides this package and the benchmark, by its file alone, so that every
+    machine lists the same.
+    """
     corpus = load_corpus(experiment.corpus, experiment.root) if experiment.corpus else None
     kinds = set(map(source_class, corpus.sources)) if corpus and corpus.name != "sample" else set()
     needs = [kind.needs for kind in FORMATS.values() if kind in kinds and kind.needs]
@@ -212,7 +266,13 @@ def list_needs(experiment: Experiment) -> tuple[str, ...]:
     reader: Mapping[str, object] = experiment.reader or {}
     kind = str(reader.get("name", ""))
     shipped = kind == "fid" and not reader.get("checkpoint")
-    needs += [f"Flan-T5-small (ifqa data {FLAN_T5.name})"] if shipped else [_WEIGHTS[kind]] if kind in _WEIGHTS else []
+    needs += (
+        [f"Flan-T5-small (ifqa data {FLAN_T5.name})"]
+        if shipped
+        else [_WEIGHTS[kind]]
+        if kind in _WEIGHTS
+        else []
+    )
     needs += ["a GPU"] if hub or (kind in _ON_GPU and not shipped) else []
     if llm.get("name") == "openai":
         needs.append("a language model's server" if llm.get("base_url") else "a key")
@@ -232,8 +292,17 @@ def _local_entry(run: Run) -> Entry | None:
     except IfqaError as error:
         return Entry(experiment, stale=str(error))
     if not artifact.is_current_for(inputs):
-        return Entry(experiment, stale=f"its settings or an earlier stage changed: ifqa run {experiment.name}")
-    return Entry(experiment, read_scores(artifact.folder), collect_facts(run), compute_fingerprint(inputs), run=run)
+        return Entry(
+            experiment,
+            stale=f"its settings or an earlier stage changed: ifqa run {experiment.name}",
+        )
+    return Entry(
+        experiment,
+        read_scores(artifact.folder),
+        collect_facts(run),
+        compute_fingerprint(inputs),
+        run=run,
+    )
 
 
 def read_records(root: Path = Path()) -> dict[str, Record]:
@@ -243,12 +312,16 @@ def read_records(root: Path = Path()) -> dict[str, Record]:
         name = text_field(line, "experiment", where)
         unicode_text(json.dumps(line, ensure_ascii=False), "experiment", where)
         if line != seal(line):
-            raise DamagedArtifact(f"{where}: the record of {name} was changed by hand; remove it, then report again")
+            raise DamagedArtifact(
+                f"{where}: the record of {name} was changed by hand; remove it, then report again"
+            )
         record = check_shape(Record, line, where)
         if record["version"] == VERSION:  # the scores of an older scorer may have another shape
             parse_scores(record["scores"], f"{where}: scores")
         if records.setdefault(name, record) != record:
-            raise DamagedArtifact(f"{where}: a second record of {name}; remove one of them, then report again")
+            raise DamagedArtifact(
+                f"{where}: a second record of {name}; remove one of them, then report again"
+            )
     return records
 
 
@@ -259,19 +332,28 @@ def seal(record: Mapping[str, object]) -> dict[str, object]:
 
 
 def outside_plugins(sections: object) -> set[str]:
-    """The plugins "my_module:Class" in an experiment's settings; loading one runs the module's code."""
+    """The plugins "my_module:Class" in an experiment's settings.
+
+    Loading one runs the module's code.
+    """
     if isinstance(sections, list):
         return set[str]().union(*map(outside_plugins, sections))
     if not isinstance(sections, Mapping):
         return set()
     measures = sections.get("measures")
-    names = [sections.get("name"), sections.get("benchmark"), *(measures if isinstance(measures, list) else [])]
+    names = [
+        sections.get("name"),
+        sections.get("benchmark"),
+        *(measures if isinstance(measures, list) else []),
+    ]
     outside = {name for name in names if isinstance(name, str) and ":" in name}
     return outside.union(*map(outside_plugins, sections.values()))
 
 
 def collect_facts(run: Run) -> RunFacts:
-    """The provenance of a finished experiment's scores, from the manifests of its corpus and stages."""
+    """The provenance of a finished experiment's scores, from the manifests of its corpus and
+    stages.
+    """
     experiment = run.experiment
     llm = run.experiment.llm
     stages = {stage: _record_of(run.artifact(stage)) for stage in experiment.stages}
@@ -314,7 +396,9 @@ def _record_of(artifact: Artifact) -> StageRecord:
 
 
 def _input_hashes(run: Run, sources: work_units.KnownFiles) -> dict[str, str]:
-    """SHA-256 of the files of the benchmark, the corpus and the reader's weights, by path within the project."""
+    """SHA-256 of the files of the benchmark, the corpus and the reader's weights, by path within
+    the project.
+    """
     splits = [(run.experiment.benchmark, run.experiment.split)]
     for source in run.corpus.corpus.sources if run.corpus else ():
         splits += question_splits(source)
@@ -322,22 +406,29 @@ def _input_hashes(run: Run, sources: work_units.KnownFiles) -> dict[str, str]:
     hashes = {_portable_path(path): sha256(path) for path in files}
     hashes |= {_portable_path(Path(path)): str(facts[2]) for path, facts in sources.items()}
     weights = run.fingerprint("reader").get("files") if run.experiment.reader else None
-    return dict(sorted(hashes.items())) | ({"the reader's weights": str(weights)} if weights else {})
+    return dict(sorted(hashes.items())) | (
+        {"the reader's weights": str(weights)} if weights else {}
+    )
 
 
 def _portable_path(path: Path) -> str:
-    """A path relative to the working directory or the repository, else only its name, so that no record has a local path."""
+    """A path relative to the working directory or the repository, else only its name, so that no
+    record has a local path.
+    """
     path = path.absolute()
     roots = (root for root in (Path.cwd(), PACKAGE.parent) if path.is_relative_to(root))
     return next((path.relative_to(root).as_posix() for root in roots), path.name)
 
 
 def compute_identities(run: Run) -> dict[str, str]:
-    """Fingerprints of the scores' inputs other than the settings; a record with different fingerprints is out of date.
+    """Fingerprints of the scores' inputs other than the settings.
 
-    "code": the plugins, by version or by the SHA-256 of their files; "corpus": the settings of its sources and of the searched
-    indexes, without paths; "questions"; "training": the training questions, if the benchmark has some; "files": the files that
-    retriever and reader read. A key is left out if its files are missing.
+    A record with different fingerprints is out of date.
+
+    "code": the plugins, by version or by the SHA-256 of their files; "corpus": the settings of its
+    sources and of the searched indexes, without paths; "questions"; "training": the training
+    questions, if the benchmark has some; "files": the files that retriever and reader read. A key
+    is left out if its files are missing.
     """
     experiment = run.experiment
     identities = {"code": compute_fingerprint(_code_fingerprints(run))}
@@ -345,29 +436,43 @@ def compute_identities(run: Run) -> dict[str, str]:
         identities["questions"] = fingerprint_questions(run.questions)
     with suppress(IfqaError):
         if split := run.benchmark.training_split(experiment.split):
-            identities["training"] = fingerprint_questions(run.questions_of(experiment.benchmark, split))
+            identities["training"] = fingerprint_questions(
+                run.questions_of(experiment.benchmark, split)
+            )
     with suppress(IfqaError):
         prints = {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
         prints |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
-        identities["files"] = compute_fingerprint({kind: _file_hashes(part) for kind, part in prints.items()})
+        identities["files"] = compute_fingerprint(
+            {kind: _file_hashes(part) for kind, part in prints.items()}
+        )
     if run.corpus:
-        identities["corpus"] = compute_fingerprint(_corpus_settings(run.corpus.corpus, experiment.indexes))
+        identities["corpus"] = compute_fingerprint(
+            _corpus_settings(run.corpus.corpus, experiment.indexes)
+        )
     return identities
 
 
 def _code_fingerprints(run: Run) -> dict[str, object]:
     """The version or hash of each plugin by its kind and name."""
     experiment = run.experiment
-    retrievers = list(experiments.retriever_sections(experiment.retriever)) if experiment.retriever else []
+    retrievers = (
+        list(experiments.retriever_sections(experiment.retriever)) if experiment.retriever else []
+    )
     names: list[tuple[Literal["retriever", "reader", "llm"], str]] = []
     names += [("retriever", part["name"]) for part in retrievers]
     names += [("reader", experiment.reader["name"])] if experiment.reader else []
     names += [("llm", experiment.llm["name"])] if experiment.llm else []
-    code: dict[str, object] = {f"benchmark {experiment.benchmark}": code_fingerprint(type(run.benchmark))}
-    code |= {f"{kind} {name}": code_fingerprint(run.plugins.load(kind, name)) for kind, name in names}
+    code: dict[str, object] = {
+        f"benchmark {experiment.benchmark}": code_fingerprint(type(run.benchmark))
+    }
+    code |= {
+        f"{kind} {name}": code_fingerprint(run.plugins.load(kind, name)) for kind, name in names
+    }
     modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
     code |= {f"measures of {name}": sha256(source_file(name)) for name in modules}
-    rewritten = any("query" in part or part.get("reads", "question") != "question" for part in retrievers)
+    rewritten = any(
+        "query" in part or part.get("reads", "question") != "question" for part in retrievers
+    )
     return code | ({"queries": queries.VERSION} if rewritten else {})
 
 
@@ -381,7 +486,9 @@ def _file_hashes(fingerprint: Mapping[str, object]) -> dict[str, object]:
 
 
 def _corpus_settings(corpus: CorpusConfig, indexes: Iterable[str]) -> dict[str, object]:
-    """The settings of a corpus's sources and searched indexes, without paths or defaults, so that new settings change nothing."""
+    """The settings of a corpus's sources and searched indexes, without paths or defaults, so that
+    new settings change nothing.
+    """
     sources = []
     for source in corpus.sources:
         kind = source_class(source)
@@ -391,11 +498,19 @@ def _corpus_settings(corpus: CorpusConfig, indexes: Iterable[str]) -> dict[str, 
     for name in indexes:
         if name in corpus.indexes:
             plugin = corpus.plugins.indexed_retriever(corpus.indexes[name]["retriever"])
-            settings = _changed_settings(plugin.build, identity_settings(plugin, corpus.indexes[name]))
+            settings = _changed_settings(
+                plugin.build, identity_settings(plugin, corpus.indexes[name])
+            )
             searched[name] = [settings, code_fingerprint(plugin)]
     return {"sources": sources, "version": work_units.VERSION, "indexes": searched}
 
 
-def _changed_settings(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:
+def _changed_settings(
+    function: Callable[..., object], settings: Mapping[str, object]
+) -> dict[str, object]:
     defaults = default_settings(function)
-    return {key: settings[key] for key in settings if key not in defaults or settings[key] != defaults[key]}
+    return {
+        key: settings[key]
+        for key in settings
+        if key not in defaults or settings[key] != defaults[key]
+    }

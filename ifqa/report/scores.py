@@ -18,19 +18,29 @@ from ifqa.report.table import Table, make_frame, render_text, sanitize
 from ifqa.scoring import stored_scores
 from ifqa.scoring.error_types import classify_outcome
 from ifqa.scoring.scheme import ScoringScheme
-from ifqa.scoring.stored_scores import QuestionRow, ScoreInterval, ScoreIntervals, ScoresJson, SubsetScores
+from ifqa.scoring.stored_scores import (
+    QuestionRow,
+    ScoreInterval,
+    ScoreIntervals,
+    ScoresJson,
+    SubsetScores,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Below this, an interval says little: if a reader is right 70% of the time, all of 10 questions score the same in 3% of samples,
-#: and the interval has zero width; all of 5 questions in 17%, all of 3 in 37%.
+#: Below this, an interval says little: if a reader is right 70% of the time, all of 10 questions
+#: score the same in 3% of samples, and the interval has zero width; all of 5 questions in 17%, all
+#: of 3 in 37%.
 MIN_QUESTIONS = 10
 _MAX_SUBSET_COLUMNS = 3  # up to this many subsets get columns; more get rows
 
 
 class Score(NamedTuple):
-    """A measure's value and its 95% bootstrap interval, in percent; the calibration error has none."""
+    """A measure's value and its 95% bootstrap interval, in percent.
+
+    The calibration error has none.
+    """
 
     value: float
     low: float | None
@@ -44,15 +54,18 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores over all questions: `scores["EM"]`, and `scores["numeric.EM"]` over a subset or a group.
+    """Scores over all questions: `scores["EM"]`, and `scores["numeric.EM"]` over a subset or a
+    group.
 
     Attributes:
         name: the experiment's name, or the benchmark and split.
         scheme: the scoring scheme.
         content: the scores as in `scores.json`.
-        rows: a row for each question, in the questions' order, as in `per_question.jsonl`: "id", "subsets", and each defined
-            measure, from 0 to 1; with a reader also "failed" and "answer".
-        mark: what the experiment's models have seen of the benchmark (`ifqa.models.ledger`); empty for nothing.
+        rows: a row for each question, in the questions' order, as in `per_question.jsonl`: "id",
+            "subsets", and each defined measure, from 0 to 1; with a reader also "failed" and
+            "answer".
+        mark: what the experiment's models have seen of the benchmark (`ifqa.models.ledger`); empty
+            for nothing.
     """
 
     name: str
@@ -64,7 +77,11 @@ class Scores:
     def __getitem__(self, measure: str) -> Score:
         mean = find_score(self.content, measure)
         if mean is None:
-            raise unknown_name(f"measure of {self.name}", measure, [name for _, part in self._parts() for name in part])
+            raise unknown_name(
+                f"measure of {self.name}",
+                measure,
+                [name for _, part in self._parts() for name in part],
+            )
         return Score(mean["value"], mean.get("low"), mean.get("high"))
 
     def __iter__(self) -> Iterator[str]:
@@ -86,8 +103,11 @@ class Scores:
         """The number of questions on which the reader abstained; each scores 0."""
         return int(self.content.get("n_abstained", 0))
 
-    def outcomes(self, factual: Mapping[str, str] | None = None, computed: str = "numeric") -> dict[str, str]:
-        """Question id -> its outcome by the headline measure: one of `ifqa.scoring.error_types.OUTCOMES`.
+    def outcomes(
+        self, factual: Mapping[str, str] | None = None, computed: str = "numeric"
+    ) -> dict[str, str]:
+        """Question id -> its outcome by the headline measure: one of
+        `ifqa.scoring.error_types.OUTCOMES`.
 
         Args:
             factual: question id -> answer in the real world, as another experiment gave it.
@@ -102,24 +122,37 @@ class Scores:
 
     def to_dict(self) -> dict[str, object]:
         """A copy of the scores as plain data."""
-        return {"name": self.name, **deepcopy(self.content)} | ({"seen": self.mark} if self.mark else {})
+        return {"name": self.name, **deepcopy(self.content)} | (
+            {"seen": self.mark} if self.mark else {}
+        )
 
     def to_frame(self) -> "pd.DataFrame":
-        """A pandas data frame with a row for each measure over all questions, each subset and each group."""
+        """A pandas data frame with a row for each measure over all questions, each subset and each
+        group.
+        """
         rows: list[tuple[object, ...]] = []
         for over, part in self._parts():
-            rows += [(over, name, mean["value"], mean.get("low"), mean.get("high")) for name, mean in part.items()]
+            rows += [
+                (over, name, mean["value"], mean.get("low"), mean.get("high"))
+                for name, mean in part.items()
+            ]
         return make_frame(rows, ["over", "measure", "value", "low", "high"])
 
     def tables(self) -> list[Table]:
-        """Tables for the terminal: the measures; the headline measure by subset, if there are many subsets; and by group."""
+        """Tables for the terminal: the measures.
+
+        The headline measure by subset, if there are many subsets; and by group.
+        """
         return [*_tables(self.content, self.scheme)]
 
     def __str__(self) -> str:
         return render_text(self._show)
 
     def _show(self, console: Console) -> None:
-        console.print(f"{sanitize(self.name)}  {stored_scores.partial_notice(self.content)}".rstrip(), soft_wrap=True)
+        console.print(
+            f"{sanitize(self.name)}  {stored_scores.partial_notice(self.content)}".rstrip(),
+            soft_wrap=True,
+        )
         for table in self.tables():
             table.show(console)
         console.print(self._counts(), soft_wrap=True)
@@ -151,7 +184,10 @@ def load_scores(run: Run, folder: Path) -> Scores:
 
 
 def _tables(scores: ScoresJson, scheme: ScoringScheme) -> Iterator[Table]:
-    """The measures, with a column per subset or a table of many subsets; and the headline by group, with both averages."""
+    """The measures, with a column per subset or a table of many subsets.
+
+    And the headline by group, with both averages.
+    """
     names = [subset.name for subset in scheme.subsets]
     subsets = {name: scores["subsets"][name] for name in names if name in scores["subsets"]}
     parts = subsets if len(subsets) <= _MAX_SUBSET_COLUMNS else {}
@@ -160,7 +196,9 @@ def _tables(scores: ScoresJson, scheme: ScoringScheme) -> Iterator[Table]:
     for key in scheme.keys(scores["measures"]):  # a measure that is no longer declared has no row
         mean = scores["measures"][key]
         cells = (score_cell(part["measures"].get(key)) for part in parts.values())
-        rows.append((scheme.display_name(key), score_cell(mean), interval_cell(mean, count), *cells))
+        rows.append(
+            (scheme.display_name(key), score_cell(mean), interval_cell(mean, count), *cells)
+        )
     titles = (f"{name} ({part['questions']})" for name, part in parts.items())
     yield Table("", "", ("measure", f"all ({count})", "95% interval", *titles), tuple(rows))
     key = scheme.headline(scores["measures"])

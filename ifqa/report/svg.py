@@ -1,7 +1,8 @@
 """The figures of the page, as SVG: curves over an axis, with 95% intervals.
 
-Text and axes take the colour of the surrounding text, so that they fit dark pages. Curves differ in marker as well as colour. A
-screen reader reads the title and the numbers. There is no script or style sheet, and the same numbers give the same bytes.
+Text and axes take the colour of the surrounding text, so that they fit dark pages. Curves differ in
+marker as well as colour. A screen reader reads the title and the numbers. There is no script or
+style sheet, and the same numbers give the same bytes.
 """
 
 import hashlib
@@ -51,11 +52,19 @@ _FIFTEENTH = "mean confidence of a fifteenth of the questions"
 _RISK = "Wrong answers in percent among the surest questions at each coverage"
 RECALL = Axis("K, passages", "K", "Recall in percent at K passages")
 RISK = Axis("coverage, % of the questions, the surest first", "coverage", _RISK, _PERCENTS)
-RELIABILITY = Axis(f"{_FIFTEENTH}, %", "confidence", f"Right answers in percent at each {_FIFTEENTH}", _PERCENTS, True)
+RELIABILITY = Axis(
+    f"{_FIFTEENTH}, %",
+    "confidence",
+    f"Right answers in percent at each {_FIFTEENTH}",
+    _PERCENTS,
+    True,
+)
 
 
 def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
-    """An SVG of labelled curves with whiskers for their 95% intervals; from the 19th curve on, styles repeat.
+    """An SVG of labelled curves with whiskers for their 95% intervals.
+
+    From the 19th curve on, styles repeat.
 
     Raises:
         ValueError: there is no curve, or a curve has no points.
@@ -64,17 +73,28 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
         raise ValueError(f"figure {title!r}: wanted at least one curve, and points in each")
     points = [point for curve in curves for point in curve.points]
     ticks = axis.ticks or tuple(sorted({point[0] for point in points}))
-    levels = range(0, 101, 20) if axis.diagonal else _percents(end for point in points for end in point[2:])
+    levels = (
+        range(0, 101, 20)
+        if axis.diagonal
+        else _percents(end for point in points for end in point[2:])
+    )
     low = levels[0]
     high = levels[-1]
     left = _LEFT
     right = _WIDTH - _RIGHT
     bottom = _HEIGHT - _BOTTOM
-    spacing = min(3.5, 30 / len(curves))  # pixels between two curves' points, so that no whisker hides another
+    # Pixels between two curves' points, so that no whisker hides another
+    spacing = min(3.5, 30 / len(curves))
 
     def x(at: float) -> float:
-        first, last, at = (tick if axis.ticks else math.log2(tick) for tick in (ticks[0], ticks[-1], at))
-        return left + 18 + ((at - first) / (last - first) if last > first else 0.5) * (right - left - 36)
+        first, last, at = (
+            tick if axis.ticks else math.log2(tick) for tick in (ticks[0], ticks[-1], at)
+        )
+        return (
+            left
+            + 18
+            + ((at - first) / (last - first) if last > first else 0.5) * (right - left - 36)
+        )
 
     def y(score: float) -> float:
         return bottom - (score - low) / (high - low) * (bottom - _TOP)
@@ -88,60 +108,91 @@ def curves_svg(title: str, curves: Sequence[Curve], axis: Axis) -> str:
         ends = "L".join(f"{x(tick):.1f} {y(tick):.1f}" for tick in (ticks[0], ticks[-1]))
         parts.append(f'<path d="M{ends}" {_AXIS} stroke-opacity=".4" stroke-dasharray="4 4"/>')
     for at in ticks:
-        parts.append(f'<path d="M{x(at):.1f} {bottom}v5" {_AXIS}/>{_text(x(at), bottom + 19, f"{at:g}", "middle")}')
+        parts.append(
+            f'<path d="M{x(at):.1f} {bottom}v5" '
+            f"{_AXIS}/>{_text(x(at), bottom + 19, f'{at:g}', 'middle')}"
+        )
     parts.append(_text((left + right) / 2, bottom + 38, axis.label, "middle"))
     labels = [textwrap.wrap(curve.label, _LONGEST) or [""] for curve in curves]
     gap = max(_LEAST_GAP, min(_LABEL_GAP, (bottom - _TOP) / sum(map(len, labels))))
-    ranks = sorted(range(len(curves)), key=lambda number: -curves[number].points[-1][1])  # by last points
-    rows = dict(zip(ranks, accumulate((len(labels[number]) for number in ranks), initial=0), strict=False))
+    # By last points
+    ranks = sorted(range(len(curves)), key=lambda number: -curves[number].points[-1][1])
+    rows = dict(
+        zip(ranks, accumulate((len(labels[number]) for number in ranks), initial=0), strict=False)
+    )
     for number, curve in enumerate(curves):
         shift = (number - (len(curves) - 1) / 2) * spacing
         colour = COLOURS[number % len(COLOURS)]
         dash = DASHES[min(number // len(COLOURS), len(DASHES) - 1)]
         look = f' stroke-dasharray="{dash}"' if dash else ""
         line = " ".join(f"{x(at) + shift:.1f},{y(score):.1f}" for at, score, _, _ in curve.points)
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.75"{look}/>')
+        parts.append(
+            f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.75"{look}/>'
+        )
         for at, score, least, most in curve.points:
             spread = f"{one_decimal(least)} to {one_decimal(most)}"
             description = f"{curve.label}, {axis.point} = {at:g}: {one_decimal(score)} ({spread})"
             whisker = f"M{x(at) + shift:.1f} {y(most):.1f}V{y(least):.1f}"
-            parts.append(f'<path d="{whisker}" stroke="{colour}" stroke-opacity=".55" fill="none"/>')
-            parts.append(f"<g><title>{escape(description)}</title>{_marker(number, x(at) + shift, y(score))}</g>")
+            parts.append(
+                f'<path d="{whisker}" stroke="{colour}" stroke-opacity=".55" fill="none"/>'
+            )
+            marker = _marker(number, x(at) + shift, y(score))
+            parts.append(f"<g><title>{escape(description)}</title>{marker}</g>")
         height = _TOP + 8 + rows[number] * gap
-        sample = f'<path d="M{right + 12} {height:.1f}h20" stroke="{colour}" stroke-width="1.75"{look}/>'
+        sample = (
+            f'<path d="M{right + 12} {height:.1f}h20" stroke="{colour}" stroke-width="1.75"{look}/>'
+        )
         lines = enumerate(labels[number])
-        text = "".join(_text(right + 38, height + 4 + n * gap, line, more=' font-size="11.5"') for n, line in lines)
+        text = "".join(
+            _text(right + 38, height + 4 + n * gap, line, more=' font-size="11.5"')
+            for n, line in lines
+        )
         marker = _marker(number, right + 22, height)
         parts.append(f"<g><title>{escape(curve.label)}</title>{sample}{marker}{text}</g>")
     numbers = []
     for curve in curves:
         numbers.append(
-            f"{curve.label}: " + ", ".join(f"{one_decimal(score)} at {at:g}" for at, score, _, _ in curve.points)
+            f"{curve.label}: "
+            + ", ".join(f"{one_decimal(score)} at {at:g}" for at, score, _, _ in curve.points)
         )
     whole = max(_HEIGHT, math.ceil(_TOP + 8 + sum(map(len, labels)) * gap))
     return _document(title, f"{axis.about}. {'. '.join(numbers)}.", curves, parts, whole)
 
 
-def _document(title: str, about: str, curves: Sequence[Curve], parts: Iterable[str], height: int) -> str:
+def _document(
+    title: str, about: str, curves: Sequence[Curve], parts: Iterable[str], height: int
+) -> str:
     """The SVG element with its title, its description for screen readers, and its heading."""
-    name = "figure-" + hashlib.sha256(repr((title, curves)).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    name = (
+        "figure-"
+        + hashlib.sha256(repr((title, curves)).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    )
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
-        f'role="img" aria-labelledby="{name}-title {name}-desc" font-family="system-ui, Helvetica, Arial, sans-serif" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
+        f'width="{_WIDTH}" height="{height}" '
+        f'role="img" aria-labelledby="{name}-title {name}-desc" font-family="system-ui, '
+        'Helvetica, Arial, sans-serif" '
         'font-size="12" color="currentColor">'
     )
-    texts = f'<title id="{name}-title">{escape(title)}</title>\n<desc id="{name}-desc">{escape(about)}</desc>'
+    texts = (
+        f'<title id="{name}-title">{escape(title)}</title>\n<desc '
+        f'id="{name}-desc">{escape(about)}</desc>'
+    )
     heading = _text(_LEFT, 20, title, more=' font-size="14" font-weight="600"')
     return "\n".join([head, texts, heading, *parts, "</svg>"])
 
 
 def _text(x: float, y: float, text: str, anchor: str = "", more: str = "") -> str:
     anchored = f' text-anchor="{anchor}"' if anchor else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}"{anchored}{more} fill="currentColor">{escape(text)}</text>'
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}"{anchored}{more} fill="currentColor">{escape(text)}</text>'
+    )
 
 
 def _percents(ends: Iterable[float]) -> range:
-    """The ticks of an axis in percent, whose ends are at least 20 apart and around all intervals."""
+    """The ticks of an axis in percent, whose ends are at least 20 apart and around all
+    intervals.
+    """
     ends = list(ends)
     least = max(0.0, min(ends))
     most = min(100.0, max(ends))

@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
 NOT_RUN, STALE = "not run", "stale"
 #: First word of a cell in the column "verdict" -> CSS class.
-VERDICTS = {OK: "ok", NEAR: "near", OFF: "off", STALE: "off"} | dict.fromkeys((NOT_RUN, RETIRED, OTHER_SET), "absent")
+VERDICTS = {OK: "ok", NEAR: "near", OFF: "off", STALE: "off"} | dict.fromkeys(
+    (NOT_RUN, RETIRED, OTHER_SET), "absent"
+)
 
 _VERDICT = re.compile(rf"({'|'.join(VERDICTS)})(?![\w-])")
-_NUMBER = re.compile(r"(?!\d{4}-\d\d-\d\d)[^A-Za-z\d]*\d(?:[^A-Za-z]| of )*")  # a date is not a number
-_SCORE = re.compile(r"((?:[^\s\[\]]+ )?-?[\d.]+) (\[[^\[\]]*\][^\[\]]*)")  # "EM 45.6 [42.0, 49.3] of 221"
+# A date is not a number
+_NUMBER = re.compile(r"(?!\d{4}-\d\d-\d\d)[^A-Za-z\d]*\d(?:[^A-Za-z]| of )*")
+# "EM 45.6 [42.0, 49.3] of 221"
+_SCORE = re.compile(r"((?:[^\s\[\]]+ )?-?[\d.]+) (\[[^\[\]]*\][^\[\]]*)")
 _SHORT = 16  # characters: a column of texts up to this length is not wrapped
 _NOTHING = re.compile(r"[\s–—-]*")
 
@@ -37,7 +41,8 @@ def sanitize(text: str) -> str:
 def markdown_cell(text: str) -> str:
     """A line of Markdown that shows the text literally, without cells, links, images or HTML."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*")
-    text = " ".join(re.sub(r"\](?=[(\[:])", r"]\\", text).split())  # [text](url), [text][name], [name]: url
+    # [text](url), [text][name], [name]: url
+    text = " ".join(re.sub(r"\](?=[(\[:])", r"]\\", text).split())
     return printable(text)  # the file may be read in a terminal
 
 
@@ -60,8 +65,10 @@ class Table:
     note: str  # the text below the table; each line is a paragraph
     columns: tuple[str, ...]  # a table without columns consists of its title and note
     rows: tuple[tuple[str, ...], ...]
-    left: tuple[int, ...] = (0,)  # the columns aligned left on the terminal; others are aligned right
-    published: str = ""  # the terminal dims rows whose first cell starts with this: published values
+    # The columns aligned left on the terminal; others are aligned right
+    left: tuple[int, ...] = (0,)
+    # The terminal dims rows whose first cell starts with this: published values
+    published: str = ""
 
     def show(self, console: Console, gap: int = 1) -> None:
         """Print the title, the table with `gap` spaces between its columns, and the note."""
@@ -81,7 +88,9 @@ class Table:
 
     def markdown(self) -> str:
         """The table in Markdown, without its title and its note."""
-        lines = ["| " + " | ".join(map(markdown_cell, row)) + " |" for row in (self.columns, *self.rows)]
+        lines = [
+            "| " + " | ".join(map(markdown_cell, row)) + " |" for row in (self.columns, *self.rows)
+        ]
         lines.insert(1, "|" + "---|" * len(self.columns))
         return "\n".join(lines) + "\n"
 
@@ -93,16 +102,23 @@ class Table:
     def html(self, label: str = "") -> str:
         """The table as HTML. `label` is its name for screen readers; if empty, the title is.
 
-        On a narrow screen the page's style sheet shows each row as a card, so cells name their columns. They have ARIA roles
-        because browsers drop a table's own roles when its layout changes.
+        On a narrow screen the page's style sheet shows each row as a card, so cells name their
+        columns. They have ARIA roles because browsers drop a table's own roles when its layout
+        changes.
         """
         kinds = [_kind([row[n] for row in self.rows]) for n in range(len(self.columns))]
         columns = zip(kinds, map(escape, self.columns), strict=True)
-        head = "".join(f'<th scope="col" role="columnheader"{kind}>{text}</th>' for kind, text in columns)
-        rows = "\n".join(f'<tr role="row">{_row(self.columns, kinds, row)}</tr>' for row in self.rows)
+        head = "".join(
+            f'<th scope="col" role="columnheader"{kind}>{text}</th>' for kind, text in columns
+        )
+        rows = "\n".join(
+            f'<tr role="row">{_row(self.columns, kinds, row)}</tr>' for row in self.rows
+        )
         return (
-            f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label or self.title)}">\n'
-            f'<table role="table">\n<thead role="rowgroup"><tr role="row">{head}</tr></thead>\n<tbody role="rowgroup">\n'
+            '<div class="scroll" tabindex="0" role="region" '
+            f'aria-label="{escape(label or self.title)}">\n'
+            '<table role="table">\n<thead role="rowgroup"><tr '
+            f'role="row">{head}</tr></thead>\n<tbody role="rowgroup">\n'
             f"{rows}\n</tbody>\n</table>\n</div>\n"
         )
 
@@ -121,7 +137,9 @@ def select_rows(table: Table, rows: Sequence[tuple[str, ...]]) -> Table:
 
 
 def _kind(cells: Sequence[str]) -> str:
-    """The class attribute of a column: numbers (ignoring "not run" and the like), short texts, or none."""
+    """The class attribute of a column: numbers (ignoring "not run" and the like), short texts, or
+    none.
+    """
     values = [cell for cell in cells if not (_NOTHING.fullmatch(cell) or _VERDICT.match(cell))]
     if values and all(_NUMBER.fullmatch(cell) for cell in values):
         return ' class="number"'
@@ -133,7 +151,10 @@ def _row(columns: Sequence[str], kinds: Sequence[str], row: Sequence[str]) -> st
     for column, kind, text in list(zip(columns, kinds, row, strict=True))[1:]:
         inner = escape(text)
         if column == "verdict" and (match := _VERDICT.match(text)):
-            inner = f'<span class="verdict {VERDICTS[match[1]]}">{match[1]}</span>{escape(text[match.end() :])}'
+            inner = (
+                '<span class="verdict '
+                f'{VERDICTS[match[1]]}">{match[1]}</span>{escape(text[match.end() :])}'
+            )
         elif score := _SCORE.fullmatch(text):  # the interval is set apart
             inner = f"<b>{escape(score[1])}</b> <small>{escape(score[2])}</small>"
         cells.append(f'<td role="cell" data-label="{escape(column)}"{kind}>{inner}</td>')

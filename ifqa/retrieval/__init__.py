@@ -1,4 +1,7 @@
-"""Retrievers by plugin name. A retriever is a class with `search(questions, k) -> list[SearchResult]`."""
+"""Retrievers by plugin name.
+
+A retriever is a class with `search(questions, k) -> list[SearchResult]`.
+"""
 
 PLUGINS = {
     "bm25": "ifqa.retrieval.bm25:BM25",

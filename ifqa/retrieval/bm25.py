@@ -1,4 +1,7 @@
-"""BM25 with Lucene: the paper's sparse retriever. Rankings and scores equal those of pyserini's command line exactly."""
+"""BM25 with Lucene: the paper's sparse retriever.
+
+Rankings and scores equal those of pyserini's command line exactly.
+"""
 
 import os
 import re
@@ -30,7 +33,9 @@ _Stemmer = Literal["porter", "krovetz", "none"]
 _START_SECONDS, _PASSAGES_PER_SECOND = 3, 20_000  # JVM start; indexing speed
 _BYTES_PER_PASSAGE, _INDEXING_MEMORY = 330, 500e6  # bytes on disk; bytes in memory
 _ADDED = re.compile(r": (\d+) docs added\.$")
-_DISK_FULL = re.compile("No space left on device|not enough space on the disk|Disk quota exceeded|File too large")
+_DISK_FULL = re.compile(
+    "No space left on device|not enough space on the disk|Disk quota exceeded|File too large"
+)
 
 
 class _LuceneFacts(StoredModel):
@@ -45,7 +50,8 @@ class _LuceneFacts(StoredModel):
 class BM25(IndexedRetriever):
     """Searches a Lucene index with questions as bags of words.
 
-    Questions are plain text: nothing in them (`AND`, `"`, `title:`) is query syntax. Ties are ranked by the byte order of ids.
+    Questions are plain text: nothing in them (`AND`, `"`, `title:`) is query syntax. Ties are
+    ranked by the byte order of ids.
     """
 
     version = 1
@@ -53,19 +59,27 @@ class BM25(IndexedRetriever):
 
     @check_arguments("setting of retriever 'bm25'")
     def __init__(
-        self, index: Path, *, k1: _JavaFloat = 0.9, b: Share = 0.4, title_weight: _JavaFloat = 0.0, threads: Natural = 0,
+        self,
+        index: Path,
+        *,
+        k1: _JavaFloat = 0.9,
+        b: Share = 0.4,
+        title_weight: _JavaFloat = 0.0,
+        threads: Natural = 0,
         memory_gb: NotNegative = 0.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Open an index, and start the JVM if this process has none.
 
         Raises IfqaError if the index is missing, damaged, or lacks titles, or Java cannot start.
 
         Args:
             index: a folder from `build`, or a Lucene index of pyserini with the porter stemmer.
-            k1: term frequency saturation, at least 0; at a low value, repetitions of a word add little. k1 and b default to
-                pyserini's values (pyserini/search/lucene/_searcher.py:583), not Lucene's.
+            k1: term frequency saturation, at least 0; at a low value, repetitions of a word add
+                little. k1 and b default to pyserini's values
+                (pyserini/search/lucene/_searcher.py:583), not Lucene's.
             b: length normalisation, from 0 to 1; at a high value, long passages score lower.
-            title_weight: weight of the title's score, added to the text's; above 0 the index needs titles.
+            title_weight: weight of the title's score, added to the text's; above 0 the index needs
+                titles.
             threads: questions searched at a time; 0 for one per core.
             memory_gb: as in `ifqa.retrieval.jvm.load_jnius`.
         """
@@ -78,20 +92,30 @@ class BM25(IndexedRetriever):
         name = self._jnius.autoclass
         try:
             if facts.language:
-                analyzer = name("io.anserini.analysis.AnalyzerMap").getLanguageSpecificAnalyzer(facts.language)
+                analyzer = name("io.anserini.analysis.AnalyzerMap").getLanguageSpecificAnalyzer(
+                    facts.language
+                )
             else:
-                analyzer = name("io.anserini.analysis.DefaultEnglishAnalyzer").fromArguments(facts.stemmer, False, None)
-            self._searcher = name("io.anserini.search.SimpleSearcher")(str(index.resolve()), analyzer)
+                analyzer = name("io.anserini.analysis.DefaultEnglishAnalyzer").fromArguments(
+                    facts.stemmer, False, None
+                )
+            self._searcher = name("io.anserini.search.SimpleSearcher")(
+                str(index.resolve()), analyzer
+            )
         except self._jnius.JavaException as error:
             raise self._damaged(error) from error
-        # Else its files stay mapped. A bound method of Java would close the newest searcher: pyjnius binds it again.
+        # Else its files stay mapped. A bound method of Java would close the newest searcher:
+        # pyjnius binds it again.
         finalize(self, lambda searcher: searcher.close(), self._searcher).atexit = False
         self._count = self._searcher.get_total_num_docs()
         if facts.passages not in (None, self._count):
             counts = f"{self._count:,} of {facts.passages:,} passages"
             raise DamagedArtifact(f"{index} is damaged: it holds {counts}; build it again")
         if title_weight and not facts.title:
-            raise ConfigError(f"{index} was built without titles: set title_weight to 0, or build it with title = true")
+            raise ConfigError(
+                f"{index} was built without titles: set title_weight to 0, or "
+                "build it with title = true"
+            )
         self._searcher.set_bm25(float(k1), float(b))
         name("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(_MAX_TERMS)
         self._weights = name("java.util.HashMap")()
@@ -100,11 +124,14 @@ class BM25(IndexedRetriever):
             self._weights.put("title", name("java.lang.Float")(float(title_weight)))
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """The `k` best passages of each question, best first; none for a question with only stop words.
+        """The `k` best passages of each question, best first.
 
-        Scores are Anserini's: BM25 rounded to four decimals. A passage that ties, or nearly ties, with its predecessor is
-        lowered by 1e-6 (ScoreTiesAdjusterReranker), a step that vanishes in 32-bit floats above 16. Scores never rise
-        along a ranking, so a TREC run, which is sorted by score, keeps its order. Raises IfqaError if the index is damaged.
+        None for a question with only stop words.
+
+        Scores are Anserini's: BM25 rounded to four decimals. A passage that ties, or nearly ties,
+        with its predecessor is lowered by 1e-6 (ScoreTiesAdjusterReranker), a step that vanishes in
+        32-bit floats above 16. Scores never rise along a ranking, so a TREC run, which is sorted by
+        score, keeps its order. Raises IfqaError if the index is damaged.
         """
         array_list = self._jnius.autoclass("java.util.ArrayList")
         rankings: list[SearchResult] = []
@@ -113,15 +140,22 @@ class BM25(IndexedRetriever):
             queries = array_list()
             keys = array_list()
             for number, question in enumerate(batch):
-                queries.add(question.text.encode("utf-8", "replace").decode())  # pyjnius refuses lone surrogates
+                # Pyjnius refuses lone surrogates
+                queries.add(question.text.encode("utf-8", "replace").decode())
                 keys.add(str(number))
             depth = min(k, self._count)
-            try:  # a thread per question, up to one per core: batch_search_fields ignores its argument `threads`
-                matches = self._searcher.batch_search_fields(queries, keys, depth, len(batch), self._weights)
+            # A thread per question, up to one per core: batch_search_fields ignores its argument
+            # `threads`
+            try:
+                matches = self._searcher.batch_search_fields(
+                    queries, keys, depth, len(batch), self._weights
+                )
             except self._jnius.JavaException as error:
                 raise self._damaged(error) from error
             for key in map(str, range(len(batch))):
-                rankings.append(SearchResult([Hit(match.docid, match.score) for match in matches.get(key)]))
+                rankings.append(
+                    SearchResult([Hit(match.docid, match.score) for match in matches.get(key)])
+                )
         return rankings
 
     def _damaged(self, error: Exception) -> DamagedArtifact:
@@ -132,33 +166,52 @@ class BM25(IndexedRetriever):
     @classmethod
     @check_arguments("build setting of retriever 'bm25'", injected=["passages", "folder"])
     def build(
-        cls, passages: Path, folder: Path, *, stemmer: _Stemmer = "porter", title: bool = False, threads: Natural = 0,
+        cls,
+        passages: Path,
+        folder: Path,
+        *,
+        stemmer: _Stemmer = "porter",
+        title: bool = False,
+        threads: Natural = 0,
         language: Language | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Index `passages-*.jsonl` into a folder, in a separate Java process.
 
-        Raises IfqaError if there are no passages, a passage is malformed or empty, the disk is full, or Java lacks memory.
+        Raises IfqaError if there are no passages, a passage is malformed or empty, the disk is
+        full, or Java lacks memory.
 
         Args:
             stemmer: "porter", "krovetz" or "none", for English.
             title: index the titles too, as a separate field for `title_weight`.
             threads: files indexed at a time; 0 for one per core.
-            language: ISO 639-1 code of Lucene's analyzer for another language than English; "zh" indexes pairs of characters.
+            language: ISO 639-1 code of Lucene's analyzer for another language than English; "zh"
+                indexes pairs of characters.
         """
         shards, count = count_passages(passages)
         folder.mkdir(parents=True, exist_ok=True)
         workers = threads or os.cpu_count() or 1
-        options = ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-verbose"]
+        options = [
+            "-collection",
+            "JsonCollection",
+            "-generator",
+            "DefaultLuceneDocumentGenerator",
+            "-verbose",
+        ]
         options += ["-stemmer", stemmer, "-memoryBuffer", f"{_BUFFER_MB}", "-threads", f"{workers}"]
         options += ["-fields", "title"] if title else []
         options += ["-language", language] if language else []
-        # link the passages into a new folder, because Anserini reads every .json, .jsonl and .gz, even manifest.json
-        with tempfile.TemporaryDirectory(prefix="input-", dir=folder) as linked, bar("BM25 index", count) as advance:
+        # link the passages into a new folder, because Anserini reads every .json, .jsonl and .gz,
+        # even manifest.json
+        with (
+            tempfile.TemporaryDirectory(prefix="input-", dir=folder) as linked,
+            bar("BM25 index", count) as advance,
+        ):
             for file in shards.values():
                 link = Path(linked) / file.name
                 try:
                     link.symlink_to(file.resolve())
-                except OSError:  # few Windows users may make symbolic links; a hard link needs the same disk
+                except OSError:
+                    # few Windows users may make symbolic links; a hard link needs the same disk
                     link.hardlink_to(file)
 
             def watch(line: str) -> None:
@@ -167,19 +220,27 @@ class BM25(IndexedRetriever):
 
             arguments = [*options, "-input", linked, "-index", str(folder)]
             quick = count <= _QUICK_PASSAGES
-            status, output = run_java("io.anserini.index.IndexCollection", arguments, watch, quick=quick)
+            status, output = run_java(
+                "io.anserini.index.IndexCollection", arguments, watch, quick=quick
+            )
         # Anserini prints the error of a file, continues, and exits with 0
         indexed = _count_documents(folder)
         if status or indexed != count:
             if _DISK_FULL.search(output):
-                raise IfqaError(f"the disk is full at {folder}: free some space and run the same command again")
+                raise IfqaError(
+                    f"the disk is full at {folder}: free some space and run the same command again"
+                )
             if "OutOfMemoryError" in output:
-                raise IfqaError(f"Java ran out of memory while indexing into {folder}; raise {MEMORY_VARIABLE}")
+                raise IfqaError(
+                    f"Java ran out of memory while indexing into {folder}; raise {MEMORY_VARIABLE}"
+                )
             for file in shards.values():
                 for number, record in read_jsonl(file):
                     for key in ("id", "contents"):
                         text_field(record, key, f"{file}:{number}")
-            raise RuntimeError(f"Anserini indexed {indexed:,} of {count:,}, status {status}:\n{output[-4000:]}")
+            raise RuntimeError(
+                f"Anserini indexed {indexed:,} of {count:,}, status {status}:\n{output[-4000:]}"
+            )
         facts = {"stemmer": stemmer, "title": title, "passages": count}
         write_json(folder / _FACTS_FILE, facts | ({"language": language} if language else {}))
 
@@ -194,7 +255,9 @@ def _count_documents(index: Path) -> int:
     """The number of documents in a Lucene index; 0 if there is no index."""
     jnius = load_jnius()
     try:
-        reader = jnius.autoclass("io.anserini.index.IndexReaderUtils").getReader(str(index.resolve()))
+        reader = jnius.autoclass("io.anserini.index.IndexReaderUtils").getReader(
+            str(index.resolve())
+        )
     except jnius.JavaException:  # the caller reports the reason from Anserini's output
         return 0
     try:

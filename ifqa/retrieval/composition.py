@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-DEFAULT_FIRST_STAGE: list[dict[str, object]] = [{"name": "bm25", "query": "names", "k": 100}]  # for rerankers
-FetchPassages = Callable[[Sequence[str]], list[Passage]]  # ids -> passages of the corpus, in the same order
+# For rerankers
+DEFAULT_FIRST_STAGE: list[dict[str, object]] = [{"name": "bm25", "query": "names", "k": 100}]
+# Ids -> passages of the corpus, in the same order
+FetchPassages = Callable[[Sequence[str]], list[Passage]]
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,9 @@ class SinglePart(Retriever):
     """A retriever over one part, whose training questions and usage it inherits."""
 
     def __init__(self, name: str, parts: Sequence[Part]) -> None:
-        """Raises ConfigError, which mentions the retriever's `name`, if there is not exactly one part."""
+        """Raises ConfigError, which mentions the retriever's `name`, if there is not exactly one
+        part.
+        """
         if len(parts) != 1:
             fault = f"{name} needs exactly one [[retriever.parts]], found {len(parts)}"
             raise ConfigError(f'{fault}; combine several with "fusion" first')
@@ -48,8 +52,13 @@ class SinglePart(Retriever):
 
 
 def rank_in_order(passages: Sequence[Passage], k: int) -> SearchResult:
-    """A ranking of the first `k` generated passages, scored 1, 1/2, 1/3, …; `generated` has all passages."""
-    return SearchResult([Hit(passage.id, 1 / rank) for rank, passage in enumerate(passages[:k], start=1)], passages)
+    """A ranking of the first `k` generated passages, scored 1, 1/2, 1/3, ….
+
+    `generated` has all passages.
+    """
+    return SearchResult(
+        [Hit(passage.id, 1 / rank) for rank, passage in enumerate(passages[:k], start=1)], passages
+    )
 
 
 def look_up_passages(ranking: SearchResult, fetch: FetchPassages) -> list[Passage]:

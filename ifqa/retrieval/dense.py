@@ -1,7 +1,8 @@
-"""Dense retrieval: the passages whose vectors have the highest inner product with the question's vector.
+"""Dense retrieval: the passages whose vectors have the highest inner product with the question's
+vector.
 
-The encoder is the paper's DPR (Karpukhin et al., EMNLP 2020) or any sentence-transformers model. If the model normalises its
-vectors, the inner product is the cosine.
+The encoder is the paper's DPR (Karpukhin et al., EMNLP 2020) or any sentence-transformers model. If
+the model normalises its vectors, the inner product is the cosine.
 """
 
 import json
@@ -22,7 +23,16 @@ from ifqa.records import BuildCost, Question, SearchResult
 from ifqa.retrieval.vectors import encoders, vector_index
 from ifqa.retrieval.vectors.vector_index import FlatIndex
 from ifqa.retrieval.vectors.vector_store import VERSION, Shards, encode_corpus, estimate_encoding
-from ifqa.settings import Natural, NotNegative, Precision, StoredModel, Text, YesNo, check_arguments, parse_stored
+from ifqa.settings import (
+    Natural,
+    NotNegative,
+    Precision,
+    StoredModel,
+    Text,
+    YesNo,
+    check_arguments,
+    parse_stored,
+)
 from ifqa.storage.artifacts import compute_fingerprint
 from ifqa.storage.files import read_json, require_file, write_json
 from ifqa.workers.pool import Engine
@@ -43,21 +53,31 @@ class Dense(IndexedRetriever):
 
     @check_arguments("setting of retriever 'dense'")
     def __init__(
-        self, index: Path, *, nprobe: Natural = 0, ef_search: Natural = 0, device: str = "auto",
+        self,
+        index: Path,
+        *,
+        nprobe: Natural = 0,
+        ef_search: Natural = 0,
+        device: str = "auto",
         memory_gb: NotNegative = 0.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Open an index from `build`, and its model.
 
-        Raises IfqaError if the index is missing, damaged or for another model, or if the model, the GPU or faiss is missing.
+        Raises IfqaError if the index is missing, damaged or for another model, or if the model, the
+        GPU or faiss is missing.
 
         Args:
             nprobe: lists of an IVF index to search; 0 for the default.
             ef_search: candidates kept by an HNSW search; 0 for the default.
-            device: "cpu", "cuda", or "auto", for the encoder and a FAISS index. Exact search runs on the CPU.
-            memory_gb: memory in 10^9 bytes above which a FAISS index is searched part by part; 0 for most of the free memory.
+            device: "cpu", "cuda", or "auto", for the encoder and a FAISS index. Exact search runs
+                on the CPU.
+            memory_gb: memory in 10^9 bytes above which a FAISS index is searched part by part; 0
+                for most of the free memory.
         """
         path = require_file(index / _FACTS_FILE, "dense index")
-        facts = parse_stored(_DenseFacts, read_json(path), str(path), "build it again: ifqa index CORPUS")
+        facts = parse_stored(
+            _DenseFacts, read_json(path), str(path), "build it again: ifqa index CORPUS"
+        )
         weights = hub.model_fingerprint(facts.model, facts.query_model)
         encoders.refuse_other_weights(index, facts.model, facts.weights, weights)
         keys = {"model", "query_model", "max_tokens", "query_prefix", "passage_prefix", "precision"}
@@ -69,11 +89,16 @@ class Dense(IndexedRetriever):
         self._shards = Shards(index)
         if facts.factory:
             shape = (facts.passages, facts.dimension or 0)
-            faiss_device = "cuda" if self.encoder.device == "cuda" else "cpu"  # FAISS has no other devices
-            self._searcher = vector_index.FaissIndex(index, shape, nprobe, ef_search, faiss_device, memory_gb)
+            # FAISS has no other devices
+            faiss_device = "cuda" if self.encoder.device == "cuda" else "cpu"
+            self._searcher = vector_index.FaissIndex(
+                index, shape, nprobe, ef_search, faiss_device, memory_gb
+            )
         else:
             if nprobe or ef_search:
-                raise ConfigError(f"nprobe and ef_search need a FAISS index, but {index} has none; set them to 0")
+                raise ConfigError(
+                    f"nprobe and ef_search need a FAISS index, but {index} has none; set them to 0"
+                )
             self._searcher = FlatIndex(self._shards)
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
@@ -105,17 +130,20 @@ class Dense(IndexedRetriever):
         engine: Engine = "local",
         workers: Natural = 0,
     ) -> None:
-        """Encode `passages-*.jsonl` into a folder, and build a FAISS index over the vectors if `factory` is given.
+        """Encode `passages-*.jsonl` into a folder, and build a FAISS index over the vectors if
+        `factory` is given.
 
-        Vectors of an interrupted build are reused. Raises IfqaError if there are no passages, the model is missing, or a setting
-        is out of range.
+        Vectors of an interrupted build are reused. Raises IfqaError if there are no passages, the
+        model is missing, or a setting is out of range.
 
         Args:
-            model, query_model, query_prefix, passage_prefix, titles, max_tokens, precision, device: see
-                `ifqa.retrieval.vectors.encoders.EncoderSettings`.
-            factory: a FAISS index_factory string ("SQ8", "IVF4096,PQ48x8", "HNSW32", ...); empty for exact search.
+            model, query_model, query_prefix, passage_prefix, titles, max_tokens, precision, device:
+                see `ifqa.retrieval.vectors.encoders.EncoderSettings`.
+            factory: a FAISS index_factory string ("SQ8", "IVF4096,PQ48x8", "HNSW32", ...); empty
+                for exact search.
             train_sample: number of vectors to train a FAISS index on; 0 for the default.
-            keep_vectors: keep the vectors next to a FAISS index; without them, another index needs a new encoding.
+            keep_vectors: keep the vectors next to a FAISS index; without them, another index needs
+                a new encoding.
             seed: chooses the sample.
             engine: "local", or "ray" for a cluster.
             workers: encoding processes; 0 for one per GPU, or a single process on a CPU.
@@ -131,7 +159,9 @@ class Dense(IndexedRetriever):
         facts: dict[str, object] = {**encoder.facts}
         facts["weights"] = hub.model_fingerprint(model, encoder.facts.get("query_model", ""))
         logger.info(f"{folder}: {json.dumps(facts)}")
-        fingerprint = compute_fingerprint(facts | {"version": VERSION, "query_prefix": "", "query_model": ""})
+        fingerprint = compute_fingerprint(
+            facts | {"version": VERSION, "query_prefix": "", "query_model": ""}
+        )
         gpus = _count_gpus(encoder.device)
         workers = workers or (max(1, gpus) if engine == "local" else 0)
         encode = partial(encoders.encode_stored, settings)
@@ -140,27 +170,41 @@ class Dense(IndexedRetriever):
         )
         if factory:
             shards = Shards(folder)
-            facts["faiss"] = vector_index.build_index(shards, folder, factory, train_sample=train_sample, seed=seed)
+            facts["faiss"] = vector_index.build_index(
+                shards, folder, factory, train_sample=train_sample, seed=seed
+            )
         obsolete = ("faiss*",) if not factory else () if keep_vectors else ("vectors-*.npy",)
         for path in (path for pattern in obsolete for path in folder.glob(pattern)):
             path.unlink()
         family, trained_on = encoders.read_training(model, hub.question_model(model, query_model))
-        write_json(folder / _FACTS_FILE, facts | {"factory": factory, "family": family, "trained_on": trained_on})
+        write_json(
+            folder / _FACTS_FILE,
+            facts | {"factory": factory, "family": family, "trained_on": trained_on},
+        )
 
     @classmethod
     def forecast(cls, passages: int, *, factory: str = "", **build_settings: Any) -> BuildCost:
-        """The cost of `build` on this machine, measured by encoding some passages; raises as `build` does."""
+        """The cost of `build` on this machine, measured by encoding some passages.
+
+        Raises as `build` does.
+        """
         names = {field.name for field in fields(encoders.EncoderSettings)}
-        settings = encoders.EncoderSettings(**{name: build_settings[name] for name in names & build_settings.keys()})
+        settings = encoders.EncoderSettings(
+            **{name: build_settings[name] for name in names & build_settings.keys()}
+        )
         encoder = encoders.cached_encoder(settings)
         encode = partial(encoders.encode_stored, settings)
-        cost = estimate_encoding(passages, encode, encoder.device, gpus=max(1, _count_gpus(encoder.device)))
+        cost = estimate_encoding(
+            passages, encode, encoder.device, gpus=max(1, _count_gpus(encoder.device))
+        )
         search_bytes = cost.disk
         part_bytes = 0
         if factory:
             counts = (passages, min(passages, vector_index.PART_VECTORS))
             dimension = encoder.facts["dimension"] or 0
-            search_bytes, part_bytes = (vector_index.estimate_bytes(factory, count, dimension) for count in counts)
+            search_bytes, part_bytes = (
+                vector_index.estimate_bytes(factory, count, dimension) for count in counts
+            )
             cost = replace(cost, disk=cost.disk + search_bytes)
         search_memory = decimal(int(cost.memory + search_bytes))
         about = f"{cost.about}; then {search_memory} of memory to search, or less part by part"
@@ -168,12 +212,20 @@ class Dense(IndexedRetriever):
 
     @classmethod
     def training_family(cls, model: str = hub.MINILM, **_: object) -> str:
-        """The split family that `ifqa train dense` trained a model on, or empty, without loading the model."""
+        """The split family that `ifqa train dense` trained a model on, or empty, without loading
+        the model.
+        """
         return encoders.read_training(model)[0] if Path(model).is_dir() else ""
 
     @classmethod
     def build_requirements(
-        cls, index: Path, *, model: str = hub.MINILM, query_model: str = "", root: Path = Path(), **_: object
+        cls,
+        index: Path,
+        *,
+        model: str = hub.MINILM,
+        query_model: str = "",
+        root: Path = Path(),
+        **_: object,
     ) -> list[Requirement]:
         """The encoder."""
         return hub.encoder_requirements(model, root, query_model)

@@ -19,14 +19,20 @@ class Fusion(Retriever):
 
     @check_arguments("setting of retriever 'fusion'")
     def __init__(
-        self, *, parts: Sequence[Part], method: Literal["rrf", "weighted"] = "weighted", rrf_k: Natural = 60
+        self,
+        *,
+        parts: Sequence[Part],
+        method: Literal["rrf", "weighted"] = "weighted",
+        rrf_k: Natural = 60,
     ) -> None:
-        """Raises ConfigError if there are fewer than two parts, a weight is below 0, or all weights are 0.
+        """Raises ConfigError if there are fewer than two parts, a weight is below 0, or all weights
+        are 0.
 
         Args:
             parts: at least two.
-            method: "rrf": a passage's score is the sum over the parts of weight / (rrf_k + rank). "weighted": the sum of
-                weight x score / best score of the part's ranking; see `fuse_by_score`.
+            method: "rrf": a passage's score is the sum over the parts of weight / (rrf_k + rank).
+                "weighted": the sum of weight x score / best score of the part's ranking; see
+                `fuse_by_score`.
             rrf_k: damps the lead of the first ranks.
         """
         if len(parts) < 2:
@@ -39,12 +45,17 @@ class Fusion(Retriever):
         self.trained_on = tuple(sha256 for part in parts for sha256 in part.retriever.trained_on)
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """The `k` best passages of each question. Ties keep the order of the parts, then of their rankings.
+        """The `k` best passages of each question.
 
-        Raises as `fuse_by_score` does, and if two parts generate different passages with the same id.
+        Ties keep the order of the parts, then of their rankings.
+
+        Raises as `fuse_by_score` does, and if two parts generate different passages with the same
+        id.
         """
         rankings = [part.search(questions) for part in self._parts]
-        return [self._fuse(question_rankings, k) for question_rankings in zip(*rankings, strict=True)]
+        return [
+            self._fuse(question_rankings, k) for question_rankings in zip(*rankings, strict=True)
+        ]
 
     def usage(self) -> StageUsage:
         """The parts' usage of the language model."""
@@ -59,7 +70,9 @@ class Fusion(Retriever):
         return SearchResult(top_hits(fused, k), _join_generated(rankings))
 
 
-def fuse_by_rank(rankings: Sequence[Sequence[Hit]], weights: Sequence[float], rrf_k: int = 60) -> dict[str, float]:
+def fuse_by_rank(
+    rankings: Sequence[Sequence[Hit]], weights: Sequence[float], rrf_k: int = 60
+) -> dict[str, float]:
     """Passage id -> reciprocal rank fusion of several rankings (Cormack et al., SIGIR 2009)."""
     fused: dict[str, float] = {}
     for ranking, weight in zip(rankings, weights, strict=True):
@@ -73,12 +86,17 @@ def fuse_by_score(
 ) -> dict[str, float]:
     """Passage id -> weighted sum of scores, each divided by the best score of its ranking.
 
-    Unlike ranks and min-max normalisation, this keeps the lead of the first passage. A passage that a ranking lacks gets the
-    score of the ranking's last passage, or 0 if the ranking is shorter than its depth, because then it holds every passage with
-    a score. A best score of 0, as a reranker gives equal passages, counts for nothing; ConfigError if one is below 0.
+    Unlike ranks and min-max normalisation, this keeps the lead of the first passage. A passage that
+    a ranking lacks gets the score of the ranking's last passage, or 0 if the ranking is shorter
+    than its depth, because then it holds every passage with a score. A best score of 0, as a
+    reranker gives equal passages, counts for nothing; ConfigError if one is below 0.
     """
-    fused: dict[str, float] = dict.fromkeys((hit.passage_id for ranking in rankings for hit in ranking), 0.0)
-    for ranking, weight, depth in zip(rankings, weights, depths or [0] * len(rankings), strict=True):
+    fused: dict[str, float] = dict.fromkeys(
+        (hit.passage_id for ranking in rankings for hit in ranking), 0.0
+    )
+    for ranking, weight, depth in zip(
+        rankings, weights, depths or [0] * len(rankings), strict=True
+    ):
         if not ranking or not weight:
             continue
         top = ranking[0].score
@@ -88,7 +106,9 @@ def fuse_by_score(
             fault = f"weighted fusion needs rankings whose best score is at least 0, found {top:g}"
             raise ConfigError(f'{fault}; set method = "rrf"')
         shares = {hit.passage_id: hit.score / top for hit in ranking}
-        last = ranking[-1].score / top if len(ranking) >= depth else min(0.0, ranking[-1].score / top)
+        last = (
+            ranking[-1].score / top if len(ranking) >= depth else min(0.0, ranking[-1].score / top)
+        )
         for passage_id in fused:
             fused[passage_id] += weight * shares.get(passage_id, last)
     return fused
@@ -100,7 +120,9 @@ def top_hits(fused: dict[str, float], k: int) -> list[Hit]:
 
 
 def _join_generated(rankings: Sequence[SearchResult]) -> list[Passage] | None:
-    """The distinct passages that a question's rankings generated; None if no ranking has generated passages.
+    """The distinct passages that a question's rankings generated.
+
+    None if no ranking has generated passages.
 
     Raises ConfigError if two different passages have the same id.
     """
@@ -115,7 +137,9 @@ def _join_generated(rankings: Sequence[SearchResult]) -> list[Passage] | None:
 
 
 def _merge_usage(usages: Iterable[StageUsage]) -> StageUsage:
-    """The usage of a shared language model: the maximum of each count, and the last usage's cost."""
+    """The usage of a shared language model: the maximum of each count, and the last usage's
+    cost.
+    """
     merged: StageUsage = {}
     for usage in usages:
         previous = merged

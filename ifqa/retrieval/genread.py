@@ -17,19 +17,26 @@ from ifqa.storage.files import sha256
 
 
 class GenRead(Retriever):
-    """Ranks passages that a language model generates for a question, in the order of its completions.
+    """Ranks passages that a language model generates for a question, in the order of its
+    completions.
 
-    As published: a single passage at temperature 0, up to 300 tokens, newlines replaced by spaces (GenRead mainfunc.py:141-150,
-    inference.py:33-47). Several passages need a temperature above 0 (0.95 in GenRead; inference.py:50-66). Raises IfqaError if
-    the prompt, the NAME of a `prompts/NAME.toml`, is missing or reads passages.
+    As published: a single passage at temperature 0, up to 300 tokens, newlines replaced by spaces
+    (GenRead mainfunc.py:141-150, inference.py:33-47). Several passages need a temperature above 0
+    (0.95 in GenRead; inference.py:50-66). Raises IfqaError if the prompt, the NAME of a
+    `prompts/NAME.toml`, is missing or reads passages.
     """
 
     version = 1
-    chunk = 1 << 30  # questions: each completion is stored as it arrives, so parts would gain nothing
+    # questions: each completion is stored as it arrives, so parts would gain nothing
+    chunk = 1 << 30
 
     @check_arguments("setting of retriever 'genread'")
     def __init__(
-        self, llm: LanguageModel, prompt: str = "genread-generate", temperature: Temperature = 0.0, root: Path = Path()
+        self,
+        llm: LanguageModel,
+        prompt: str = "genread-generate",
+        temperature: Temperature = 0.0,
+        root: Path = Path(),
     ) -> None:
         self.llm = llm
         self.prompt = load_prompt(prompt, root)
@@ -41,24 +48,45 @@ class GenRead(Retriever):
         self._meter = UsageMeter(llm, ("retry", "stored_failures", "not_asked", "too_long"))
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """Up to `k` passages of each question, scored 1, 1/2, 1/3, …; fewer if the model failed or wrote nothing."""
-        completions = _complete_requests(self._meter, [self.requests([question], k) for question in questions])
+        """Up to `k` passages of each question, scored 1, 1/2, 1/3, ….
+
+        Fewer if the model failed or wrote nothing.
+        """
+        completions = _complete_requests(
+            self._meter, [self.requests([question], k) for question in questions]
+        )
         rankings = []
         for question, question_completions in zip(questions, completions, strict=True):
-            parsed = [self.prompt.parse(completion.text) for completion in question_completions if not completion.error]
+            parsed = [
+                self.prompt.parse(completion.text)
+                for completion in question_completions
+                if not completion.error
+            ]
             texts = [" ".join(response.answer.split()) for response in parsed]
-            passages = [Passage(f"genread/{question.id}/{n}", "", text) for n, text in enumerate(texts) if text]
+            passages = [
+                Passage(f"genread/{question.id}/{n}", "", text)
+                for n, text in enumerate(texts)
+                if text
+            ]
             rankings.append(rank_in_order(passages, len(passages)))
         return rankings
 
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:
-        """The requests that `search` will send, for an estimate; none for a question longer than the context window."""
+        """The requests that `search` will send, for an estimate.
+
+        None for a question longer than the context window.
+        """
         prompts = [fit_prompt(self.prompt, question.text, (), self.llm) for question in questions]
         samples = k if self.temperature else 1
-        return [request for prompt in prompts for request in prompt.requests(self.temperature, samples)]
+        return [
+            request for prompt in prompts for request in prompt.requests(self.temperature, samples)
+        ]
 
     def usage(self) -> StageUsage:
-        """Counts so far, for the manifest; "retry" counts questions that the next run asks again."""
+        """Counts so far, for the manifest.
+
+        "retry" counts questions that the next run asks again.
+        """
         return self._meter.usage()
 
     @classmethod
@@ -67,8 +95,13 @@ class GenRead(Retriever):
         return hashlib.sha256(sha256(prompt_path(prompt, root)).encode()).hexdigest()
 
 
-def _complete_requests(meter: UsageMeter, requests: Sequence[Sequence[Request]]) -> list[list[Completion]]:
-    """The completions of each question's requests, sent as one batch; failed and unsent questions are counted."""
+def _complete_requests(
+    meter: UsageMeter, requests: Sequence[Sequence[Request]]
+) -> list[list[Completion]]:
+    """The completions of each question's requests, sent as one batch.
+
+    Failed and unsent questions are counted.
+    """
     stream = iter(meter.complete([*chain.from_iterable(requests)]))
     completions = [list(islice(stream, len(question_requests))) for question_requests in requests]
     for question_completions in completions:

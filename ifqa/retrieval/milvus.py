@@ -1,8 +1,9 @@
 """Milvus: a collection of passages that several machines can hold and several people can share.
 
-A collection has a field for BM25, and by choice for dense vectors and for learned sparse weights; they are searched alone, or
-fused by the server. Without `uri` the collection is a file in the index's folder (Milvus Lite), which one process at a time can
-open. On a server, an alias names the collection in use: a changed corpus fills a new collection, and the alias moves when that is
+A collection has a field for BM25, and by choice for dense vectors and for learned sparse weights;
+they are searched alone, or fused by the server. Without `uri` the collection is a file in the
+index's folder (Milvus Lite), which one process at a time can open. On a server, an alias names the
+collection in use: a changed corpus fills a new collection, and the alias moves when that is
 complete, so searchers see all of it or nothing.
 """
 
@@ -35,10 +36,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 KEY_VARIABLE = "MILVUS_TOKEN"  # the environment variable of "user:password", or of a key
-ADDRESS_VARIABLE = "MILVUS_URI"  # that of the server which gets the token, beside those on this machine
+# That of the server which gets the token, beside those on this machine
+ADDRESS_VARIABLE = "MILVUS_URI"
 Field = Literal["bm25", "dense", "sparse"]
 _FACTS_FILE, _LITE_FILE = "milvus.json", "milvus.db"
-_INSERT_PASSAGES = 256  # passages of an insert; with 1,024 numbers each it stays below gRPC's limit of 4 MB
+# Passages of an insert; with 1,024 numbers each it stays below gRPC's limit of 4 MB
+_INSERT_PASSAGES = 256
 _SEARCH_QUESTIONS = 16  # questions of a search
 _SEARCH_SECONDS = 300.0  # Milvus Lite takes 4 to 6 a question over 410,612 passages
 _SECONDS = 60.0  # after which a request fails
@@ -46,12 +49,15 @@ _LOAD_SECONDS = 600.0
 _LONGEST = 65_535  # bytes of a text or an id; the most that Milvus takes
 _HASH = 12  # hex digits at the end of a collection's name: of its passages, encoders and analyzer
 _K1, _B = 0.9, 0.4  # of `ifqa.retrieval.bm25`
-# A collection's properties: the SHA-256 of its passages, empty while they change; and whether an alias has left it.
+# A collection's properties: the SHA-256 of its passages, empty while they change; and whether an
+# alias has left it.
 _PASSAGES, _REPLACED = "ifqa.passages", "ifqa.replaced"
 
 
 class _MilvusFacts(StoredModel):
-    """milvus.json: where the passages are, and the encoders, each with the SHA-256 of its files as `weights`."""
+    """milvus.json: where the passages are, and the encoders, each with the SHA-256 of its files as
+    `weights`.
+    """
 
     uri: str
     collection: Text
@@ -74,11 +80,17 @@ class Milvus(IndexedRetriever):
 
     @check_arguments("setting of retriever 'milvus'")
     def __init__(
-        self, index: Path, *, fields: list[Field] | None = None, rrf_k: Natural = 60, device: str = "auto"
+        self,
+        index: Path,
+        *,
+        fields: list[Field] | None = None,
+        rrf_k: Natural = 60,
+        device: str = "auto",
     ) -> None:
         """Open an index, and the encoders of its fields.
 
-        Raises IfqaError if the index or a model is missing, the server does not answer, or its collection is of another corpus.
+        Raises IfqaError if the index or a model is missing, the server does not answer, or its
+        collection is of another corpus.
 
         Args:
             fields: those to search; several are fused by their ranks. By default all of the index.
@@ -86,7 +98,9 @@ class Milvus(IndexedRetriever):
             device: "cpu", "cuda", "mps" or "auto", for the encoders.
         """
         path = require_file(index / _FACTS_FILE, "milvus index")
-        facts = parse_stored(_MilvusFacts, read_json(path), str(path), "build it again: ifqa index CORPUS")
+        facts = parse_stored(
+            _MilvusFacts, read_json(path), str(path), "build it again: ifqa index CORPUS"
+        )
         known = ["bm25", *(["dense"] if facts.dense else []), *(["sparse"] if facts.sparse else [])]
         self._fields = list[str](fields or known)
         self._rrf_k = rrf_k
@@ -99,7 +113,9 @@ class Milvus(IndexedRetriever):
         if "dense" in self._fields:
             self._encoder = _open_encoder(facts.dense, device)
         if "sparse" in self._fields:
-            self._sparse = sparse_encoder.open_sparse_encoder(facts.sparse["model"], facts.sparse["precision"], device)
+            self._sparse = sparse_encoder.open_sparse_encoder(
+                facts.sparse["model"], facts.sparse["precision"], device
+            )
         self.family = facts.family
         self.trained_on = tuple(facts.trained_on)
         self._uri = facts.uri
@@ -114,28 +130,44 @@ class Milvus(IndexedRetriever):
             count = count_rows(self._client, collection) if exists else 0
             held = _properties(self._client, collection).get(_PASSAGES) if exists else ""
         if collection != facts.collection or count != facts.passages:
-            holds = f"{collection} with {count:,} passages, wanted {facts.collection} with {facts.passages:,}"
-            raise DamagedArtifact(f"{facts.uri or index} holds {holds}; remove the folder {index} and build it again")
+            holds = (
+                f"{collection} with {count:,} passages, wanted {facts.collection} with "
+                f"{facts.passages:,}"
+            )
+            raise DamagedArtifact(
+                f"{facts.uri or index} holds {holds}; remove the folder {index} and build it again"
+            )
         if facts.fingerprint and held != facts.fingerprint:
             state, mend = "is being changed", "wait until that build is done, then"
             if held:
-                state, mend = "holds other passages, because another build changed them in place", "to get yours,"
+                state, mend = (
+                    "holds other passages, because another build changed them in place",
+                    "to get yours,",
+                )
             again = f"{mend} remove the folder {index} and build it again"
-            raise DamagedArtifact(f"{facts.uri or index}: the collection {collection} {state}; {again}")
+            raise DamagedArtifact(
+                f"{facts.uri or index}: the collection {collection} {state}; {again}"
+            )
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first; ties have the server's order."""
         rankings: list[SearchResult] = []
         for start in range(0, len(questions), _SEARCH_QUESTIONS):
             texts = [
-                encoders.replace_surrogates(question.text) for question in questions[start : start + _SEARCH_QUESTIONS]
+                encoders.replace_surrogates(question.text)
+                for question in questions[start : start + _SEARCH_QUESTIONS]
             ]
             with report_errors(self._uri):
                 answers = self._ask(
-                    [(field, self._queries(field, texts)) for field in self._fields], min(k, self._count)
+                    [(field, self._queries(field, texts)) for field in self._fields],
+                    min(k, self._count),
                 )
-            score = abs if self._fields == ["bm25"] else float  # Milvus Lite has BM25's scores with a minus
-            rankings += [SearchResult([Hit(hit["id"], score(hit["distance"])) for hit in answer]) for answer in answers]
+            # Milvus Lite has BM25's scores with a minus
+            score = abs if self._fields == ["bm25"] else float
+            rankings += [
+                SearchResult([Hit(hit["id"], score(hit["distance"])) for hit in answer])
+                for answer in answers
+            ]
         return rankings
 
     def _queries(self, field: str, texts: Sequence[str]) -> Sequence[Any]:
@@ -148,7 +180,11 @@ class Milvus(IndexedRetriever):
     def _ask(self, queries: Sequence[tuple[str, Sequence[Any]]], limit: int) -> Any:
         from pymilvus import AnnSearchRequest, RRFRanker
 
-        options: dict[str, Any] = {"limit": limit, "output_fields": ["id"], "timeout": _SEARCH_SECONDS}
+        options: dict[str, Any] = {
+            "limit": limit,
+            "output_fields": ["id"],
+            "timeout": _SEARCH_SECONDS,
+        }
         if len(queries) == 1:
             [(field, texts)] = queries
             return self._client.search(self._name, data=texts, anns_field=field, **options)
@@ -158,35 +194,58 @@ class Milvus(IndexedRetriever):
     @classmethod
     @check_arguments("build setting of retriever 'milvus'", injected=["passages", "folder"])
     def build(
-        cls, passages: Path, folder: Path, *, uri: str = "", collection: str = "", replace: bool = True,
-        analyzer: str = "standard", model: PathSetting = "", query_model: PathSetting = "", sparse_model: PathSetting = "",
-        titles: bool = False, precision: Precision = "auto", device: str = "auto",
-    ) -> None:  # fmt: skip
+        cls,
+        passages: Path,
+        folder: Path,
+        *,
+        uri: str = "",
+        collection: str = "",
+        replace: bool = True,
+        analyzer: str = "standard",
+        model: PathSetting = "",
+        query_model: PathSetting = "",
+        sparse_model: PathSetting = "",
+        titles: bool = False,
+        precision: Precision = "auto",
+        device: str = "auto",
+    ) -> None:
         """Insert `passages-*.jsonl` into a collection; passages of an interrupted build are kept.
 
-        Raises IfqaError if there are no passages, a model is missing, or the server does not answer or refuses something.
+        Raises IfqaError if there are no passages, a model is missing, or the server does not answer
+        or refuses something.
 
         Args:
-            uri: the server's address; empty for a file in the folder. See `KEY_VARIABLE` for its token.
+            uri: the server's address; empty for a file in the folder. See `KEY_VARIABLE` for its
+                token.
             collection: the alias on the server; by default ifqa_CORPUS_INDEX.
-            replace: whether a changed corpus fills a new collection; if False, the changed passages are inserted and deleted in
-                the collection that is being searched. A file is always made anew.
-            analyzer: of BM25's words: "standard", or one of the server's, such as "english". Milvus Lite has no stemming.
-            model, query_model: of the field "dense"; see `ifqa.retrieval.vectors.encoders.EncoderSettings`.
-            sparse_model: of the field "sparse"; see `ifqa.retrieval.vectors.sparse_encoder.open_sparse_encoder`.
+            replace: whether a changed corpus fills a new collection; if False, the changed passages
+                are inserted and deleted in the collection that is being searched. A file is always
+                made anew.
+            analyzer: of BM25's words: "standard", or one of the server's, such as "english". Milvus
+                Lite has no stemming.
+            model, query_model: of the field "dense"; see
+                `ifqa.retrieval.vectors.encoders.EncoderSettings`.
+            sparse_model: of the field "sparse"; see
+                `ifqa.retrieval.vectors.sparse_encoder.open_sparse_encoder`.
             titles: encode a passage's title before its text. BM25 reads the text alone.
             precision, device: of the encoders.
         """
         shards, count = count_passages(passages)
         resolved = encoders.precision_name(precision, device)
-        dense: dict[str, Any] = {"model": model, "query_model": hub.question_model(model, query_model)} if model else {}
+        dense: dict[str, Any] = (
+            {"model": model, "query_model": hub.question_model(model, query_model)} if model else {}
+        )
         sparse: dict[str, Any] = {"model": sparse_model} if sparse_model else {}
         for facts in (dense, sparse):
             if facts:
-                facts["weights"] = hub.model_fingerprint(facts["model"], facts.get("query_model", ""))
+                facts["weights"] = hub.model_fingerprint(
+                    facts["model"], facts.get("query_model", "")
+                )
                 facts |= {"titles": titles, "precision": resolved}
         encoder = _open_encoder(dense, device) if dense else None
-        weigher = sparse_encoder.open_sparse_encoder(sparse_model, resolved, device) if sparse else None
+        weigher = (
+            sparse_encoder.open_sparse_encoder(sparse_model, resolved, device) if sparse else None
+        )
 
         def to_records(batch: Sequence[Passage]) -> list[dict[str, Any]]:
             records: list[dict[str, Any]] = [
@@ -206,7 +265,11 @@ class Milvus(IndexedRetriever):
         if replace or not uri:
             shape["passages"] = list(map(sha256, shards.values()))
         index = folder.name.strip(".").removesuffix(".partial")
-        alias = re.sub(r"\W", "_", collection or f"ifqa_{passages.parent.name}_{index}", flags=re.ASCII) if uri else ""
+        alias = (
+            re.sub(r"\W", "_", collection or f"ifqa_{passages.parent.name}_{index}", flags=re.ASCII)
+            if uri
+            else ""
+        )
         name = f"{alias or 'passages'}_{compute_fingerprint(shape)[:_HASH]}"
         client = connect(uri, folder)
         try:
@@ -215,9 +278,12 @@ class Milvus(IndexedRetriever):
                 if not client.has_collection(name):
                     dimension = encoder.facts["dimension"] if encoder else None
                     client.create_collection(
-                        name, schema=_schema(analyzer, dimension, bool(sparse)), consistency_level="Strong",
-                        index_params=_index_params(client, dimension, bool(sparse)), timeout=_SECONDS,
-                    )  # fmt: skip
+                        name,
+                        schema=_schema(analyzer, dimension, bool(sparse)),
+                        consistency_level="Strong",
+                        index_params=_index_params(client, dimension, bool(sparse)),
+                        timeout=_SECONDS,
+                    )
                 if not replace:
                     client.alter_collection_properties(name, {_PASSAGES: ""})
                 stored = chain.from_iterable(map(read_shard, shards.values()))
@@ -227,8 +293,17 @@ class Milvus(IndexedRetriever):
                     _move_alias(client, alias, former, name)
         finally:
             close(client, uri, folder)
-        family, trained_on = encoders.read_training(model, dense["query_model"]) if model else ("", [])
-        facts = {"uri": uri, "collection": name, "alias": alias, "passages": count, "dense": dense, "sparse": sparse}
+        family, trained_on = (
+            encoders.read_training(model, dense["query_model"]) if model else ("", [])
+        )
+        facts = {
+            "uri": uri,
+            "collection": name,
+            "alias": alias,
+            "passages": count,
+            "dense": dense,
+            "sparse": sparse,
+        }
         facts |= {"family": family, "trained_on": trained_on, "fingerprint": fingerprint}
         write_json(folder / _FACTS_FILE, facts)
 
@@ -239,9 +314,16 @@ class Milvus(IndexedRetriever):
 
     @classmethod
     def build_requirements(
-        cls, index: Path, *, uri: str = "", model: str = "", query_model: str = "", sparse_model: str = "",
-        root: Path = Path(), **_: object,
-    ) -> list[Requirement]:  # fmt: skip
+        cls,
+        index: Path,
+        *,
+        uri: str = "",
+        model: str = "",
+        query_model: str = "",
+        sparse_model: str = "",
+        root: Path = Path(),
+        **_: object,
+    ) -> list[Requirement]:
         """The encoders, and a server that answers."""
         needs = hub.encoder_requirements(model, root, query_model) if model else []
         needs += hub.encoder_requirements(sparse_model, root) if sparse_model else []
@@ -254,19 +336,24 @@ class Milvus(IndexedRetriever):
         return needs
 
     @classmethod
-    def build_fingerprint(cls, *, model: str = "", query_model: str = "", sparse_model: str = "", **_: object) -> str:
+    def build_fingerprint(
+        cls, *, model: str = "", query_model: str = "", sparse_model: str = "", **_: object
+    ) -> str:
         """SHA-256 of the model files that `build` uses."""
-        dense = hub.model_fingerprint(model, hub.question_model(model, query_model)) if model else ""
+        dense = (
+            hub.model_fingerprint(model, hub.question_model(model, query_model)) if model else ""
+        )
         return dense + (hub.model_fingerprint(sparse_model) if sparse_model else "")
 
 
 def connect(uri: str, index: Path) -> "MilvusClient":
     """A client of a server, or of the file in an index's folder.
 
-    Raises ConfigError for a wrong address or one that may not get the token, ServiceError if the server does not answer or
-    refuses the token, or another process has the file open.
+    Raises ConfigError for a wrong address or one that may not get the token, ServiceError if the
+    server does not answer or refuses the token, or another process has the file open.
     """
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC prints that Milvus Lite answers its pings too late
+    # gRPC prints that Milvus Lite answers its pings too late
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from pymilvus import MilvusClient, MilvusException
 
     logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # it logs each error that it raises
@@ -275,13 +362,18 @@ def connect(uri: str, index: Path) -> "MilvusClient":
         try:
             return MilvusClient(str(index / _LITE_FILE))
         except MilvusException as error:
-            fault = f"cannot open {index / _LITE_FILE}: another process has it open, or it is damaged"
-            raise ServiceError(f"{fault}; wait for that process, or share the index on a server (uri)") from error
+            fault = (
+                f"cannot open {index / _LITE_FILE}: another process has it open, or it is damaged"
+            )
+            raise ServiceError(
+                f"{fault}; wait for that process, or share the index on a server (uri)"
+            ) from error
     check_address(uri, "milvus: uri", "http://localhost:19530", KEY_VARIABLE)
     token = os.environ.get(KEY_VARIABLE, "")
     if token and not is_local(uri) and uri != os.environ.get(ADDRESS_VARIABLE, ""):
         raise ConfigError(
-            f"{KEY_VARIABLE} is not sent to {uri}; if you trust that server: export {ADDRESS_VARIABLE}={uri}"
+            f"{KEY_VARIABLE} is not sent to {uri}; if you trust that server: "
+            f"export {ADDRESS_VARIABLE}={uri}"
         )
     with report_errors(uri):
         return MilvusClient(uri, token=token, timeout=_SECONDS)
@@ -298,16 +390,21 @@ def close(client: "MilvusClient", uri: str, index: Path) -> None:
 
 @contextmanager
 def report_errors(uri: str, state: str = "") -> Iterator[None]:
-    """Turn the server's errors into ServiceError, in one line without the token; `state` says what is kept."""
+    """Turn the server's errors into ServiceError, in one line without the token.
+
+    `state` says what is kept.
+    """
     from grpc import RpcError
     from pymilvus import MilvusException
 
     try:
         yield
     except (MilvusException, RpcError) as error:  # gRPC's own if a request took too long
-        details = getattr(error.__cause__ or error, "details", lambda: "")()  # gRPC's, which a refused token has
+        # gRPC's, which a refused token has
+        details = getattr(error.__cause__ or error, "details", lambda: "")()
         message = redact(
-            f"{getattr(error, 'message', 'no answer')}{details and f' ({details})'}", os.environ.get(KEY_VARIABLE, "")
+            f"{getattr(error, 'message', 'no answer')}{details and f' ({details})'}",
+            os.environ.get(KEY_VARIABLE, ""),
         )
         raise ServiceError(f"milvus {uri or _LITE_FILE}: {message}{state}") from error
 
@@ -322,14 +419,20 @@ def _open_encoder(facts: Mapping[str, Any], device: str) -> encoders.Encoder:
     titles: Literal["yes", "no"] = "yes" if facts["titles"] else "no"
     return encoders.cached_encoder(
         encoders.EncoderSettings(
-            facts["model"], facts["query_model"], titles, precision=facts["precision"], device=device
+            facts["model"],
+            facts["query_model"],
+            titles,
+            precision=facts["precision"],
+            device=device,
         )
     )
 
 
 def _digest(passage: Passage) -> str:
     """What tells a changed passage: a hash of title and text."""
-    return hashlib.sha256(f"{passage.title}\n{passage.text}".encode("utf-8", "replace")).hexdigest()[:16]
+    return hashlib.sha256(
+        f"{passage.title}\n{passage.text}".encode("utf-8", "replace")
+    ).hexdigest()[:16]
 
 
 def _schema(analyzer: str, dimension: int | None, sparse: bool) -> "CollectionSchema":
@@ -341,7 +444,9 @@ def _schema(analyzer: str, dimension: int | None, sparse: bool) -> "CollectionSc
     words = {"enable_analyzer": True, "analyzer_params": {"type": analyzer}}
     schema.add_field("text", DataType.VARCHAR, max_length=_LONGEST, **words)
     schema.add_field("bm25", DataType.SPARSE_FLOAT_VECTOR)
-    schema.add_function(Function("bm25", FunctionType.BM25, input_field_names=["text"], output_field_names=["bm25"]))
+    schema.add_function(
+        Function("bm25", FunctionType.BM25, input_field_names=["text"], output_field_names=["bm25"])
+    )
     if dimension:
         schema.add_field("dense", DataType.FLOAT_VECTOR, dim=dimension)
     if sparse:
@@ -352,7 +457,9 @@ def _schema(analyzer: str, dimension: int | None, sparse: bool) -> "CollectionSc
 def _index_params(client: "MilvusClient", dimension: int | None, sparse: bool) -> "IndexParams":
     params = client.prepare_index_params()
     inverted = "SPARSE_INVERTED_INDEX"
-    params.add_index("bm25", index_type=inverted, metric_type="BM25", params={"bm25_k1": _K1, "bm25_b": _B})
+    params.add_index(
+        "bm25", index_type=inverted, metric_type="BM25", params={"bm25_k1": _K1, "bm25_b": _B}
+    )
     if dimension:
         params.add_index("dense", index_type="AUTOINDEX", metric_type="IP")
     if sparse:
@@ -361,10 +468,14 @@ def _index_params(client: "MilvusClient", dimension: int | None, sparse: bool) -
 
 
 def _insert(
-    client: "MilvusClient", name: str, passages: Iterator[Passage], count: int,
+    client: "MilvusClient",
+    name: str,
+    passages: Iterator[Passage],
+    count: int,
     to_records: Callable[[Sequence[Passage]], list[dict[str, Any]]],
-) -> str:  # fmt: skip
-    """Insert the passages that a collection lacks or has with another text, and delete those that the corpus lacks.
+) -> str:
+    """Insert the passages that a collection lacks or has with another text, and delete those that
+    the corpus lacks.
 
     Returns the SHA-256 of the passages' ids and digests, in their order.
     """
@@ -377,7 +488,9 @@ def _insert(
             digests: dict[str, str] = {}
             if before:
                 ids.update(passage.id for passage in batch)
-                stored = client.get(name, ids=[passage.id for passage in batch], output_fields=["id", "digest"])
+                stored = client.get(
+                    name, ids=[passage.id for passage in batch], output_fields=["id", "digest"]
+                )
                 digests = {row["id"]: row["digest"] for row in stored}
             changed = [passage for passage in batch if digests.get(passage.id) != _digest(passage)]
             kept += len(batch) - len(changed)
@@ -407,7 +520,8 @@ def _properties(client: "MilvusClient", collection: str) -> dict[str, str]:
 def _move_alias(client: "MilvusClient", alias: str, former: str, name: str) -> None:
     """Let an alias name another collection, and drop those that it has left.
 
-    The collection is marked before the alias leaves it, so that the next build drops it if this one is killed in between.
+    The collection is marked before the alias leaves it, so that the next build drops it if this one
+    is killed in between.
     """
     if not former:
         client.create_alias(name, alias)
@@ -420,7 +534,10 @@ def _move_alias(client: "MilvusClient", alias: str, former: str, name: str) -> N
         if _properties(client, collection).get(_REPLACED) == "yes":
             client.drop_collection(collection)
         else:
-            logger.info(f"{collection} is of a build that did not end; if nobody builds it, drop it on the server")
+            logger.info(
+                f"{collection} is of a build that did not end; if nobody "
+                "builds it, drop it on the server"
+            )
 
 
 def _is_ours(collection: str, alias: str) -> bool:
@@ -429,12 +546,16 @@ def _is_ours(collection: str, alias: str) -> bool:
 
 
 def _aliased_collection(client: "MilvusClient", alias: str) -> str:
-    """The collection that an alias names, or empty. Raises ConfigError if ifqa did not make it, since it would be dropped."""
+    """The collection that an alias names, or empty.
+
+    Raises ConfigError if ifqa did not make it, since it would be dropped.
+    """
     if not client.has_collection(alias):
         return ""
     name = str(client.describe_alias(alias)["collection_name"])
     if not _is_ours(name, alias):
         raise ConfigError(
-            f"milvus: the alias {alias!r} names the collection {name!r}, which ifqa did not make; set `collection`"
+            f"milvus: the alias {alias!r} names the collection {name!r}, which ifqa did not "
+            "make; set `collection`"
         )
     return name

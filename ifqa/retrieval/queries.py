@@ -1,8 +1,9 @@
-"""Rewrites a question as a retriever's query: a clause, the question with its names repeated, or a causal question's statement.
+"""Rewrites a question as a retriever's query: a clause, the question with its names repeated, or a
+causal question's statement.
 
-A counterfactual question supposes something false, but passages state facts: `ifqa.clauses` splits it. "Why did Rome fall?"
-states an effect, "Rome fall", and seeks its cause; the passage need not say "why". The rules are regular expressions, without a
-parser or a model.
+A counterfactual question supposes something false, but passages state facts: `ifqa.clauses` splits
+it. "Why did Rome fall?" states an effect, "Rome fall", and seeks its cause; the passage need not
+say "why". The rules are regular expressions, without a parser or a model.
 """
 
 import re
@@ -16,26 +17,40 @@ from ifqa.records import Question
 
 VERSION = 1  # raise this when a rule changes
 
-_MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
-_DATE = rf"(?:\d{{1,2}}(?:st|nd|rd|th)? )?{_MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?\b)?(?:,? \d{{4}})?\b(?<=\d)|\d{{1,2}} {_MONTH}\b"
+_MONTH = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+)
+_DATE = (
+    rf"(?:\d{{1,2}}(?:st|nd|rd|th)? )?{_MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?\b)?(?:,? "
+    rf"\d{{4}})?\b(?<=\d)"
+    rf"|\d{{1,2}} {_MONTH}\b"
+)
 _NUMBER = r"[$€£]?\d(?:[\w.,:/–-]*\w)?%?"
-_CAPITAL = r"(?:(?:[A-Z]\.)+(?= [A-Z])|(?:[A-Z]\.){2,}|(?:Mrs?|Dr|St|Jr|Sr)\.|[^\W\d_a-z](?:[\w&.’'/–-]*\w)?)"
+_CAPITAL = (
+    r"(?:(?:[A-Z]\.)+(?= [A-Z])|(?:[A-Z]\.){2,}|(?:Mrs?|Dr|St|Jr|Sr)\."
+    r"|[^\W\d_a-z](?:[\w&.’'/–-]*\w)?)"
+)
 _LINK = r"(?:of|de|del|der|di|du|da|la|le|van|von|the|al|bin|y|&)"
 _NAME = rf"{_CAPITAL}(?:(?: {_LINK}){{0,2}} (?:{_CAPITAL}|\d+\b(?!,)))*"
 _TITLE = r"(?<!\w)[\"“](?=[A-Z\d])(?P<title>[^\"“”]{2,60}?),?[\"”]"
 _TERM = re.compile(rf"{_TITLE}|(?<![\w$])(?:{_DATE}|{_NUMBER}|{_NAME})")
 _SENTENCE_END = re.compile(r"\w\w[.?!][\"”’']?\s")
 _NO_NAME = (
-    r"(?i:(?!may \d)(?:an?|after|and|as|at|before|but|by|each|every|for|from|he|her|his|i|in|it|its|my|no|of|on|once|one|our|she"
-    rf"|since|the|their|these|they|this|those|until|we|while|with|you|your|according|{CONJUNCTION}|{WH}|{AUXILIARY})(?: |$))"
+    r"(?i:(?!may \d)"
+    r"(?:an?|after|and|as|at|before|but|by|each|every|for|from|he|her|his|i|in|it|its|my|no"
+    r"|of|on|once|one|our|she"
+    r"|since|the|their|these|they|this|those|until|we|while|with|you|your|according"
+    rf"|{CONJUNCTION}|{WH}|{AUXILIARY})(?: |$))"
 )
 
 
 def content_terms(text: str) -> list[str]:
-    """The distinct names, quoted titles, dates and numbers of a text, in order, for boosting in a keyword search.
+    """The distinct names, quoted titles, dates and numbers of a text, in order, for boosting in a
+    keyword search.
 
-    A name of several words is a single term, and so is a date. A sentence's first word counts as a name only if a capitalised
-    word follows, if it has another capital or a digit, or if it is capitalised again later.
+    A name of several words is a single term, and so is a date. A sentence's first word counts as a
+    name only if a capitalised word follows, if it has another capital or a digit, or if it is
+    capitalised again later.
     """
     terms: dict[str, None] = {}
     last_positions = {match[0]: match.start() for match in re.finditer(r"(?<=[\w,] )\w+", text)}
@@ -68,18 +83,31 @@ _AUXES = rf"(?: {_AUX}){{0,2}}"
 _NOUN = rf"(?: (?!{_AUX})[\w’'-]+){{1,5}}"
 _START = r"(?:^\W*|(?<=[,;:.?!] )|(?<=\band ))"
 _KIND = (
-    r"(?:(?:the|an?|some|one|of|most|more|main|primary|leading|major|chief|principal|common|likely|possible|probable|immediate"
-    r"|direct|root|underlying|real|actual|side|long|short|term|negative|positive|adverse|harmful|worst) )*"
+    r"(?:(?:the|an?|some|one|of|most|more|main|primary|leading|major|chief|principal|common"
+    r"|likely|possible|probable|immediate"
+    r"|direct|root|underlying|real|actual|side|long|short|term|negative|positive|adverse"
+    r"|harmful|worst) )*"
 )
 
 
-#: The seven rules of Webis-CausalQA-22 (Bondarenko et al., COLING 2022, Table 3) as forms: rule, what the question seeks, and the
-#: patterns before and after the statement. Of forms that start at the same word, the first applies: "How did X affect Y?" seeks
-#: an effect, although R3's "how did" matches.
+#: The seven rules of Webis-CausalQA-22 (Bondarenko et al., COLING 2022, Table 3) as forms: rule,
+#: what the question seeks, and the patterns before and after the statement. Of forms that start at
+#: the same word, the first applies: "How did X affect Y?" seeks an effect, although R3's "how did"
+#: matches.
 CAUSAL_FORMS = (
     ("R7", "remedy", r"^\W*what (?:to do|should be done) (?:if|when|to)\b", ""),
-    ("R6", "effect", rf"{_START}what (?:happens|(?:will|would|might) happen)\b(?: to\b)?", r"\b(?:if|when)\b"),
-    ("R6", "effect", r"^\W*(?:if|when)\b", r"\bwhat (?:happens|(?:will|would|might) happen)\b(?: to\b)?"),
+    (
+        "R6",
+        "effect",
+        rf"{_START}what (?:happens|(?:will|would|might) happen)\b(?: to\b)?",
+        r"\b(?:if|when)\b",
+    ),
+    (
+        "R6",
+        "effect",
+        r"^\W*(?:if|when)\b",
+        r"\bwhat (?:happens|(?:will|would|might) happen)\b(?: to\b)?",
+    ),
     ("R4", "effect", rf"{_START}(?:what(?:['’]s| {_AUX}) )?{_KIND}effects? (?:of|on)\b", ""),
     ("R4", "effect", rf"{_START}(?:what|which) {_KIND}effects? {_AUX}", r"\bhave\b"),
     ("R4", "effect", rf"{_START}how {_AUX}", r"\b(?:affect|affected by)\b"),
@@ -87,7 +115,12 @@ CAUSAL_FORMS = (
     ("R4", "cause", rf"{_START}what{_AUXES} affect(?:s|ed)?\b", ""),
     ("R5", "cause", rf"{_START}what{_AUXES} (?:leads?|led) to\b", ""),
     ("R5", "effect", rf"{_START}what {_AUX}", r"\blead to\b"),
-    ("R5", "cause", rf"{_START}(?:what|which)(?={_NOUN} (?:leads?|led) to\b)", r"\b(?:leads?|led) to\b"),
+    (
+        "R5",
+        "cause",
+        rf"{_START}(?:what|which)(?={_NOUN} (?:leads?|led) to\b)",
+        r"\b(?:leads?|led) to\b",
+    ),
     ("R2", "cause", rf"{_START}(?:what(?:['’]s| {_AUX}) )?{_KIND}causes? (?:of|for|behind)\b", ""),
     ("R2", "cause", rf"{_START}what{_AUXES} cause[sd]?\b", ""),
     ("R2", "cause", rf"{_START}because of what\b(?: {_AUX})?", ""),
@@ -107,7 +140,9 @@ CONNECTIVES = {
 
 
 class CausalForm(NamedTuple):
-    """A question's statement, and what it seeks: "cause", "effect", "remedy", or "" without a known form."""
+    """A question's statement, and what it seeks: "cause", "effect", "remedy", or "" without a known
+    form.
+    """
 
     statement: str
     seeks: str = ""
@@ -115,7 +150,9 @@ class CausalForm(NamedTuple):
 
 
 def parse_causal_form(text: str) -> CausalForm:
-    """The causal form of a question, by the earliest match; without a known form, the whole text is its statement.
+    """The causal form of a question, by the earliest match.
+
+    Without a known form, the whole text is its statement.
 
     A form that leaves no statement is ignored, so "Why?" stays unchanged.
     """
@@ -125,7 +162,11 @@ def parse_causal_form(text: str) -> CausalForm:
         if not (first := re.search(opening, text, re.I)) or first.start() >= start:
             continue
         if second := re.compile(closing, re.I).search(text, first.end()):
-            parts = (text[: first.start()], text[first.end() : second.start()], text[second.end() :])
+            parts = (
+                text[: first.start()],
+                text[first.end() : second.start()],
+                text[second.end() :],
+            )
             statement = " ".join(" ".join(parts).split()).rstrip("? ")
             if re.search(r"\w", statement):
                 best = CausalForm(statement, seeks, rule)
@@ -142,7 +183,8 @@ QUERIES: dict[str, Callable[[str], str]] = {
     "question": str,
     "presupposition": lambda text: split_question(text).supposition or text,  # "Ann had not left"
     "main": lambda text: split_question(text).question,  # "who would lead?"
-    "names": lambda text: " ".join([text, *content_terms(text)]),  # doubles the weight of names and numbers in BM25
+    # Doubles the weight of names and numbers in BM25
+    "names": lambda text: " ".join([text, *content_terms(text)]),
     "causal": lambda text: parse_causal_form(text).statement,  # "Rome fall" of "Why did Rome fall?"
     "causal-connectives": _add_connectives,  # "Rome fall because due to caused by led to"
     "causal-names": lambda text: " ".join(
@@ -152,7 +194,10 @@ QUERIES: dict[str, Callable[[str], str]] = {
 
 
 def rewrite_questions(questions: Sequence[Question], query: str) -> list[Question]:
-    """The questions with their texts rewritten by a query of `QUERIES`. Raises ConfigError for an unknown query."""
+    """The questions with their texts rewritten by a query of `QUERIES`.
+
+    Raises ConfigError for an unknown query.
+    """
     if not isinstance(query, str) or query not in QUERIES:
         raise unknown_name("query", query, QUERIES)
     return [replace(question, text=QUERIES[query](question.text)) for question in questions]

@@ -11,7 +11,10 @@ from ifqa.settings import Natural, check_arguments
 
 
 class Gold(Retriever):
-    """Ranks a question's gold passages in the annotators' order: the upper bound of a retriever. It needs no corpus."""
+    """Ranks a question's gold passages in the annotators' order: the upper bound of a retriever.
+
+    It needs no corpus.
+    """
 
     version = 1
 
@@ -19,7 +22,10 @@ class Gold(Retriever):
         """There are no settings."""
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """Up to `k` gold passages of each question, scored 1, 1/2, 1/3, …; none without annotation."""
+        """Up to `k` gold passages of each question, scored 1, 1/2, 1/3, ….
+
+        None without annotation.
+        """
         rankings = []
         for question in questions:
             texts = dict.fromkeys(text for text in question.gold_passages if text.strip())
@@ -28,11 +34,14 @@ class Gold(Retriever):
 
 
 class Context(Retriever):
-    """Ranks the context of a question, whole or split into passages in text order. It needs no corpus.
+    """Ranks the context of a question, whole or split into passages in text order.
 
-    `words` is the length of a passage; 0 for the unchanged context as a single passage. A question without a context gets no
-    passages. Readers truncate long passages (the span reader reads about 170 words), so split long contexts into passages of 100
-    words. Then set the span reader's `rank_weight = 0`, because the passages' order says nothing about relevance.
+    It needs no corpus.
+
+    `words` is the length of a passage; 0 for the unchanged context as a single passage. A question
+    without a context gets no passages. Readers truncate long passages (the span reader reads about
+    170 words), so split long contexts into passages of 100 words. Then set the span reader's
+    `rank_weight = 0`, because the passages' order says nothing about relevance.
     """
 
     version = 1
@@ -50,5 +59,8 @@ class Context(Retriever):
             texts = split_article(question.context, self._words, wrap=False)
         else:
             texts = [question.context] if question.context.strip() else []
-        hashes = {text: hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16] for text in texts}
+        hashes = {
+            text: hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:16]
+            for text in texts
+        }
         return [Passage(f"context/{digest}", "", text) for text, digest in hashes.items()]

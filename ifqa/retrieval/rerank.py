@@ -1,4 +1,5 @@
-"""Reranks another retriever's passages with a cross-encoder (Nogueira and Cho 2019) or by the span reader's answers.
+"""Reranks another retriever's passages with a cross-encoder (Nogueira and Cho 2019) or by the span
+reader's answers.
 
 A cross-encoder scores question and passage as a pair.
 """
@@ -14,12 +15,25 @@ from pydantic import Field
 
 from ifqa.errors import ConfigError
 from ifqa.models import hub
-from ifqa.models.devices import BATCH_TOKENS, CHUNK, half_precision, resolve_device, split_batches, to_device
+from ifqa.models.devices import (
+    BATCH_TOKENS,
+    CHUNK,
+    half_precision,
+    resolve_device,
+    split_batches,
+    to_device,
+)
 from ifqa.plugins import code_fingerprint
 from ifqa.protocols import PathSetting, Requirement
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Hit, Question, SearchResult
-from ifqa.retrieval.composition import FetchPassages, Part, SinglePart, look_up_passages, standardise
+from ifqa.retrieval.composition import (
+    FetchPassages,
+    Part,
+    SinglePart,
+    look_up_passages,
+    standardise,
+)
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.settings import Natural, Positive, StoredModel, check_arguments, parse_stored
 from ifqa.storage.files import read_json
@@ -49,18 +63,29 @@ class Rerank(SinglePart):
 
     @check_arguments("setting of retriever 'rerank'")
     def __init__(
-        self, *, parts: Sequence[Part], passages: FetchPassages, model: PathSetting = BUNDLED_MODEL,
-        reads: str = "question", depth: Natural = 0, model_weight: _Weight = MODEL_WEIGHT, device: str = "auto",
-    ) -> None:  # fmt: skip
-        """Load the model. Raises IfqaError if there is not exactly one part, or the model is missing or does not load.
+        self,
+        *,
+        parts: Sequence[Part],
+        passages: FetchPassages,
+        model: PathSetting = BUNDLED_MODEL,
+        reads: str = "question",
+        depth: Natural = 0,
+        model_weight: _Weight = MODEL_WEIGHT,
+        device: str = "auto",
+    ) -> None:
+        """Load the model.
+
+        Raises IfqaError if there is not exactly one part, or the model is missing or does not load.
 
         Args:
             parts, passages: the retriever to rerank, and the corpus.
-            model: "ifqa", a folder from `ifqa train rerank`, a cross-encoder on the hub, or "extractive": the bundled span
-                reader, which scores a passage by its candidate answers (`Extractive.relevance`).
+            model: "ifqa", a folder from `ifqa train rerank`, a cross-encoder on the hub, or
+                "extractive": the bundled span reader, which scores a passage by its candidate
+                answers (`Extractive.relevance`).
             reads: the query that the model reads, a key of `ifqa.retrieval.queries.QUERIES`.
             depth: number of passages to rerank; the others keep their order below them; 0 for all.
-            model_weight: weight of the model's scores, above 0 to 1; the part's scores get the rest. See `reorder_hits`.
+            model_weight: weight of the model's scores, above 0 to 1; the part's scores get the
+                rest. See `reorder_hits`.
             device: "cpu", "cuda", or "auto".
         """
         super().__init__("rerank", parts)
@@ -70,7 +95,9 @@ class Rerank(SinglePart):
         self._depth = depth or self._part.k
         self._model = model
         rewrite_questions([], reads)
-        self._relevance: Callable[[Sequence[tuple[str, str]]], Sequence[float] | NDArray[np.float32]]
+        self._relevance: Callable[
+            [Sequence[tuple[str, str]]], Sequence[float] | NDArray[np.float32]
+        ]
         if model == SPAN_READER:
             reader = Extractive(device=device)
             self._relevance = reader.relevance
@@ -84,7 +111,9 @@ class Rerank(SinglePart):
                 self.trained_on = (*encoder.adapter.sources.values(), *self.trained_on)
 
     @classmethod
-    def requirements(cls, *, model: str = BUNDLED_MODEL, root: Path = Path(), **_: object) -> list[Requirement]:
+    def requirements(
+        cls, *, model: str = BUNDLED_MODEL, root: Path = Path(), **_: object
+    ) -> list[Requirement]:
         """The model, unless it is bundled."""
         return [] if model in (BUNDLED_MODEL, SPAN_READER) else [hub.model_requirement(model, root)]
 
@@ -101,7 +130,9 @@ class Rerank(SinglePart):
         """SHA-256 of the model's files, or of the span reader's code and files."""
         if model != SPAN_READER:
             return hub.weights_fingerprint(adapter_folder(model) or hub.model_folder(model))
-        return hashlib.sha256(f"{code_fingerprint(Extractive)} {Extractive.fingerprint()}".encode()).hexdigest()
+        return hashlib.sha256(
+            f"{code_fingerprint(Extractive)} {Extractive.fingerprint()}".encode()
+        ).hexdigest()
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first."""
@@ -109,8 +140,12 @@ class Rerank(SinglePart):
         heads = [ranking[: self._depth] for ranking in rankings]
         pairs: list[tuple[str, str]] = []
         for question, head in zip(rewrite_questions(questions, self._reads), heads, strict=True):
-            pairs += [(question.text, passage.text) for passage in look_up_passages(head, self._fetch)]
-        with span(f"rerank {self._model}", {"ifqa.reranker": self._model, "ifqa.passages": len(pairs)}):
+            pairs += [
+                (question.text, passage.text) for passage in look_up_passages(head, self._fetch)
+            ]
+        with span(
+            f"rerank {self._model}", {"ifqa.reranker": self._model, "ifqa.passages": len(pairs)}
+        ):
             scores = iter(map(float, self._relevance(pairs)))
         reordered = []
         for ranking, head in zip(rankings, heads, strict=True):
@@ -119,10 +154,14 @@ class Rerank(SinglePart):
         return reordered
 
 
-def reorder_hits(ranking: Sequence[Hit], scores: Sequence[float], model_weight: float = MODEL_WEIGHT) -> list[Hit]:
-    """A ranking with its head reordered by the weighted mean of its own scores and the model's `scores` of the head.
+def reorder_hits(
+    ranking: Sequence[Hit], scores: Sequence[float], model_weight: float = MODEL_WEIGHT
+) -> list[Hit]:
+    """A ranking with its head reordered by the weighted mean of its own scores and the model's
+    `scores` of the head.
 
-    Both are standardised over the head. The other passages follow, as far below the head as they were below its last passage.
+    Both are standardised over the head. The other passages follow, as far below the head as they
+    were below its last passage.
     """
     import numpy as np
 
@@ -132,7 +171,9 @@ def reorder_hits(ranking: Sequence[Hit], scores: Sequence[float], model_weight: 
     mixed += (1 - model_weight) * standardise(np.array([hit.score for hit in head], np.float64))
     order = np.argsort(-mixed, kind="stable").tolist()
     hits = [Hit(head[position].passage_id, float(mixed[position])) for position in order]
-    return hits + [Hit(hit.passage_id, hits[-1].score - (head[-1].score - hit.score)) for hit in tail]
+    return hits + [
+        Hit(hit.passage_id, hits[-1].score - (head[-1].score - hit.score)) for hit in tail
+    ]
 
 
 class _AdapterSettings(StoredModel):
@@ -155,12 +196,19 @@ def adapter_folder(model: str) -> Path | None:
 
 
 def read_adapter(model: str) -> Adapter | None:
-    """The manifest of an adapter; None for a whole model. Raises IfqaError if it is damaged, or is for another model."""
+    """The manifest of an adapter; None for a whole model.
+
+    Raises IfqaError if it is damaged, or is for another model.
+    """
     if (folder := adapter_folder(model)) is None:
         return None
-    adapter = parse_stored(Adapter, read_json(folder / "manifest.json"), str(folder / "manifest.json"), _MEND)
+    adapter = parse_stored(
+        Adapter, read_json(folder / "manifest.json"), str(folder / "manifest.json"), _MEND
+    )
     if adapter.encoder.get("sha256") != hub.WEIGHTS_SHA256:
-        raise ConfigError(f"{folder} is not an adapter of all-MiniLM-L6-v2 from `ifqa train rerank`")
+        raise ConfigError(
+            f"{folder} is not an adapter of all-MiniLM-L6-v2 from `ifqa train rerank`"
+        )
     return adapter
 
 
@@ -170,9 +218,9 @@ class CrossEncoder:
     def __init__(self, model: str = BUNDLED_MODEL, device: str = "auto") -> None:
         """Load a model, in bfloat16 if the device supports it, else in float32.
 
-        `model` is "ifqa", a folder from `ifqa train rerank`, or any cross-encoder with a single label (a folder, or a name on the
-        hub, such as "cross-encoder/ms-marco-MiniLM-L6-v2"). Raises IfqaError if it is missing, does not load, or is not such a
-        model.
+        `model` is "ifqa", a folder from `ifqa train rerank`, or any cross-encoder with a single
+        label (a folder, or a name on the hub, such as "cross-encoder/ms-marco-MiniLM-L6-v2").
+        Raises IfqaError if it is missing, does not load, or is not such a model.
         """
         from peft import PeftModel
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -191,12 +239,20 @@ class CrossEncoder:
         if self.adapter and adapted:  # the adapter has the classifier that the encoder lacks
             self._tokens = self.adapter.settings.max_tokens
             with hub.report_load_errors(model, "an adapter of `ifqa train rerank`", _MEND):
-                network = PeftModel.from_pretrained(network, str(adapted), local_files_only=True).merge_and_unload()
+                network = PeftModel.from_pretrained(
+                    network, str(adapted), local_files_only=True
+                ).merge_and_unload()
         else:
-            self._tokens = min(hub.config_number(network.config, "max_position_embeddings") or _MAX_TOKENS, _MAX_TOKENS)
+            self._tokens = min(
+                hub.config_number(network.config, "max_position_embeddings") or _MAX_TOKENS,
+                _MAX_TOKENS,
+            )
             hub.refuse_missing(model, report)
         if network.config.num_labels != 1:
-            raise ConfigError(f"{model} has {network.config.num_labels} labels; wanted a cross-encoder with one label")
+            raise ConfigError(
+                f"{model} has {network.config.num_labels} labels; wanted a "
+                "cross-encoder with one label"
+            )
         self._network = network.to(self.device, half_precision(self.device)).eval()
 
     def relevance(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float32]":
@@ -209,9 +265,16 @@ class CrossEncoder:
             for start in range(0, len(pairs), CHUNK):
                 questions, texts = map(list, zip(*pairs[start : start + CHUNK], strict=True))
                 features = self._tokenizer(
-                    questions, texts, padding=True, truncation=True, max_length=self._tokens, return_tensors="pt"
+                    questions,
+                    texts,
+                    padding=True,
+                    truncation=True,
+                    max_length=self._tokens,
+                    return_tensors="pt",
                 )
-                for positions, batch in split_batches(dict(features), len(questions), BATCH_TOKENS[self.device]):
+                for positions, batch in split_batches(
+                    dict(features), len(questions), BATCH_TOKENS[self.device]
+                ):
                     logits = self._network(**to_device(batch, self.device)).logits
                     scores[start + np.array(positions)] = logits.squeeze(-1).float().cpu().numpy()
         return scores

@@ -1,4 +1,6 @@
-"""Aggregates questions' rows into an experiment's scores: over all questions, subsets and groups."""
+"""Aggregates questions' rows into an experiment's scores: over all questions, subsets and
+groups.
+"""
 
 import math
 from array import array
@@ -27,27 +29,49 @@ from ifqa.scoring.statistics import (
     indexes_by_name,
     to_percent,
 )
-from ifqa.scoring.stored_scores import QuestionRow, ScoreInterval, ScoreIntervals, ScoresJson, SubsetScores, row_score
+from ifqa.scoring.stored_scores import (
+    QuestionRow,
+    ScoreInterval,
+    ScoreIntervals,
+    ScoresJson,
+    SubsetScores,
+    row_score,
+)
 
 
 class Aggregator:
-    """Collects rows and keeps only their numbers. `k` is the number of retrieved passages; None or 0 without a run."""
+    """Collects rows and keeps only their numbers.
+
+    `k` is the number of retrieved passages; None or 0 without a run.
+    """
 
     def __init__(self, scheme: ScoringScheme, k: int | None) -> None:
         self.scheme = scheme
         self.ids: list[str] = []
-        self.pairs: list[tuple[Question, Prediction]] = []  # only if the scheme has a measure of sets
-        units = {measure.unit for measure in scheme.measures} | ({"group"} if scheme.groups else set())
-        self.units = {unit: list[str]() for unit in units - {"question"}}  # each question's unit; "" if it has none
-        keys = [key for measure in scheme.measures for key in measure.keys] + ["failed", "abstained"]
+        # Only if the scheme has a measure of sets
+        self.pairs: list[tuple[Question, Prediction]] = []
+        units = {measure.unit for measure in scheme.measures} | (
+            {"group"} if scheme.groups else set()
+        )
+        # Each question's unit; "" if it has none
+        self.units = {unit: list[str]() for unit in units - {"question"}}
+        keys = [key for measure in scheme.measures for key in measure.keys] + [
+            "failed",
+            "abstained",
+        ]
         keys += [column for measure in scheme.columns for column in measure.columns]
         self._columns = {key: array("d") for key in keys}  # NaN where a question has no score
-        self._subsets: dict[str, list[int]] = {}  # indexes of the questions in each subset, if its members are known
+        # Indexes of the questions in each subset, if its members are known
+        self._subsets: dict[str, list[int]] = {}
         recalls_answers = ANSWER.score in [measure.score for measure in scheme.rankings]
-        self._depths = [depth for depth in ANSWER.depths if depth <= k] if k and recalls_answers else []
+        self._depths = (
+            [depth for depth in ANSWER.depths if depth <= k] if k and recalls_answers else []
+        )
         self._annotated: list[Question] = []
 
-    def add(self, row: QuestionRow, question: Question, prediction: Prediction | None = None) -> None:
+    def add(
+        self, row: QuestionRow, question: Question, prediction: Prediction | None = None
+    ) -> None:
         """Add a question's row; either all rows have a prediction, or none has."""
         for key, column in self._columns.items():
             score = row_score(row, key)
@@ -70,15 +94,17 @@ class Aggregator:
 
     def sample(self) -> "QuestionSample":
         """All questions; to be called after the last `add`."""
-        columns = {key: np.array(column) for key, column in self._columns.items()}  # (questions,) each
+        # (questions,) each
+        columns = {key: np.array(column) for key, column in self._columns.items()}
         return QuestionSample(self, columns, np.arange(len(self.ids)))
 
     def scores(self, seed: int) -> ScoresJson:
         """Scores over all questions, subsets and groups, with bootstrap intervals.
 
-        If passages were read, the subset "gold_read" has the questions with a gold passage among those. "macro" is the mean over
-        groups. If rankings are scored by answer recall, "ceiling" is the answer recall of the gold passages, and "chance" that
-        of K random gold passages of other questions.
+        If passages were read, the subset "gold_read" has the questions with a gold passage among
+        those. "macro" is the mean over groups. If rankings are scored by answer recall, "ceiling"
+        is the answer recall of the gold passages, and "chance" that of K random gold passages of
+        other questions.
         """
         sample = self.sample()
         subsets = [*(subset.name for subset in self.scheme.subsets), GOLD_READ]
@@ -86,7 +112,9 @@ class Aggregator:
             "questions": len(self.ids),
             "n_failed": int(np.nansum(sample.columns["failed"])),
             "measures": sample.means(seed),
-            "subsets": sample.parts({name: self._subsets[name] for name in subsets if name in self._subsets}, seed),
+            "subsets": sample.parts(
+                {name: self._subsets[name] for name in subsets if name in self._subsets}, seed
+            ),
         }
         if abstained := int(np.nansum(sample.columns["abstained"])):
             scores["n_abstained"] = abstained
@@ -99,7 +127,10 @@ class Aggregator:
             kind = self.scheme.groups
             if "" in groups:
                 question_id = self.ids[groups.index("")]
-                raise FormatError(f"question {question_id} has no {kind}, by which scores are grouped; give it a group")
+                raise FormatError(
+                    f"question {question_id} has no {kind}, by which scores are grouped; "
+                    "give it a group"
+                )
             scores["groups"] = sample.parts(indexes_by_name(groups), seed)
             scores[MACRO] = {"measures": sample.macro(seed)}
         if self._annotated:
@@ -111,19 +142,27 @@ class Aggregator:
 
 
 def aggregate_rows(
-    rows: Sequence[QuestionRow], questions: Sequence[Question], scheme: ScoringScheme, k: int | None,
+    rows: Sequence[QuestionRow],
+    questions: Sequence[Question],
+    scheme: ScoringScheme,
+    k: int | None,
     predictions: Sequence[Prediction] = (),
-) -> Aggregator:  # fmt: skip
+) -> Aggregator:
     """Aggregate all rows at once; measures of sets need `predictions`."""
     aggregator = Aggregator(scheme, k)
-    for row, question, prediction in zip(rows, questions, predictions or repeat(None, len(rows)), strict=True):
+    for row, question, prediction in zip(
+        rows, questions, predictions or repeat(None, len(rows)), strict=True
+    ):
         aggregator.add(row, question, prediction)
     return aggregator
 
 
 @dataclass(frozen=True)
 class QuestionSample:
-    """Some of an aggregator's questions, by index; `columns` has the scores of all questions, NaN where a score is undefined."""
+    """Some of an aggregator's questions, by index.
+
+    `columns` has the scores of all questions, NaN where a score is undefined.
+    """
 
     aggregator: Aggregator
     columns: Mapping[str, Numbers]
@@ -132,12 +171,16 @@ class QuestionSample:
     def keys(self) -> list[str]:
         """The keys of measures that may be defined for these questions, in display order."""
         scheme = self.aggregator.scheme
-        known = {key for key, column in self.columns.items() if not np.isnan(column[self.indexes]).all()}
+        known = {
+            key for key, column in self.columns.items() if not np.isnan(column[self.indexes]).all()
+        }
         known |= {measure.name for measure in scheme.sets if self.aggregator.pairs}
         return scheme.keys(known | {measure.name for measure in scheme.columns})
 
     def scored(self, key: str) -> NDArray[np.bool_]:
-        """Whether the measure counts each question: a mean counts those with a score, other measures count all."""
+        """Whether the measure counts each question: a mean counts those with a score, other
+        measures count all.
+        """
         if isinstance(self.aggregator.scheme.measure(key), SetMeasure | ColumnMeasure):
             return np.ones(len(self.indexes), bool)
         return ~np.isnan(self.columns[key][self.indexes])
@@ -151,25 +194,36 @@ class QuestionSample:
         if "" in units:
             unit = "group" if measure.unit == "group" else f"label {measure.unit!r}"
             question_id = self.aggregator.ids[indexes[units.index("")]]
-            raise FormatError(f"measure {measure.name!r} resamples by {measure.unit}, but {question_id} has no {unit}")
+            raise FormatError(
+                f"measure {measure.name!r} resamples by {measure.unit}, but "
+                f"{question_id} has no {unit}"
+            )
         if isinstance(measure, SetMeasure):
             pairs = [self.aggregator.pairs[index] for index in indexes]
             if not measure.mean_of_units:
                 return SetStatistic(measure, pairs, units)
-            members = indexes_by_name(units)  # each unit is scored once: resampling 1,500 pairs took four minutes
-            scores = {name: measure.score(*zip(*(pairs[n] for n in members[name]), strict=True)) for name in members}
+            # Each unit is scored once: resampling 1,500 pairs took four minutes
+            members = indexes_by_name(units)
+            scores = {
+                name: measure.score(*zip(*(pairs[n] for n in members[name]), strict=True))
+                for name in members
+            }
             return MeanStatistic(measure, [scores[unit] for unit in units], units)
         if isinstance(measure, ColumnMeasure):
             return ColumnStatistic(measure, self.numbers(measure.columns)[mask], units)
-        # A benchmark fixes the number of questions in each group, so questions are resampled within their group. A larger unit
-        # may have questions from several groups.
-        strata = self._names("group", indexes) if scheme.groups and measure.unit == "question" else []
+        # A benchmark fixes the number of questions in each group, so questions are resampled within
+        # their group. A larger unit may have questions from several groups.
+        strata = (
+            self._names("group", indexes) if scheme.groups and measure.unit == "question" else []
+        )
         return MeanStatistic(measure, self.columns[key][indexes], units, strata)
 
     def differences(
         self, other: "QuestionSample", keys: Iterable[str], seed: int
     ) -> Iterator[tuple[str, int, PairedDifference]]:
-        """Compare a second system, `other`, with this one: yields key, number of questions counted in both, and difference."""
+        """Compare a second system, `other`, with this one: yields key, number of questions counted
+        in both, and difference.
+        """
         both = {*self.keys()} & {*other.keys()}
         for key in keys:
             if key in both:
@@ -178,7 +232,9 @@ class QuestionSample:
                     yield key, int(mask.sum()), paired
 
     def means(self, seed: int) -> ScoreIntervals:
-        """Each measure's value and interval in percent, with the number of questions if some have no score."""
+        """Each measure's value and interval in percent, with the number of questions if some have
+        no score.
+        """
         means: ScoreIntervals = {}
         for key in self.keys():
             mask = self.scored(key)
@@ -189,7 +245,9 @@ class QuestionSample:
         return means
 
     def macro(self, seed: int) -> ScoreIntervals:
-        """Each measure's mean over groups and its interval in percent, with the number of groups if some have no value."""
+        """Each measure's mean over groups and its interval in percent, with the number of groups if
+        some have no value.
+        """
         means: ScoreIntervals = {}
         groups = np.array(self._names("group", self.indexes.tolist()))
         for key in self.keys():
@@ -202,8 +260,13 @@ class QuestionSample:
         return means
 
     def parts(self, parts: Mapping[str, Sequence[int]], seed: int) -> dict[str, SubsetScores]:
-        samples = {name: replace(self, indexes=np.array(part, np.intp)) for name, part in parts.items()}
-        return {name: {"questions": len(part.indexes), "measures": part.means(seed)} for name, part in samples.items()}
+        samples = {
+            name: replace(self, indexes=np.array(part, np.intp)) for name, part in parts.items()
+        }
+        return {
+            name: {"questions": len(part.indexes), "measures": part.means(seed)}
+            for name, part in samples.items()
+        }
 
     def numbers(self, keys: Sequence[str]) -> Numbers:
         """Columns of these questions, (questions, columns); NaN where a score is undefined."""

@@ -1,7 +1,7 @@
 """Overlap of passages with gold passages, by the word 5-grams they share.
 
-A passage covers a gold passage if it has at least 40% of its word 5-grams. Texts are not compared exactly, because Wikipedia
-dumps and passage boundaries differ.
+A passage covers a gold passage if it has at least 40% of its word 5-grams. Texts are not compared
+exactly, because Wikipedia dumps and passage boundaries differ.
 """
 
 import html
@@ -9,8 +9,8 @@ import math
 import string
 from functools import lru_cache
 
-#: The share of a gold passage's 5-grams that a passage must have to cover it. However 100 words are cut in two, the larger part
-#: has at least 46 of the 96 5-grams.
+#: The share of a gold passage's 5-grams that a passage must have to cover it. However 100 words are
+#: cut in two, the larger part has at least 46 of the 96 5-grams.
 COVERED_SHARE = 0.4
 GRAM_WORDS = 5
 
@@ -20,7 +20,8 @@ _EDGE_MARKS = string.punctuation + "–—−‘’“”„«»…·•′″"
 def covers(passage_text: str, gold_text: str) -> bool:
     """Whether the passage holds at least 40% of the gold passage's distinct word 5-grams.
 
-    A gold passage of fewer than five words must be in the passage as a whole; a gold passage without words is never covered.
+    A gold passage of fewer than five words must be in the passage as a whole; a gold passage
+    without words is never covered.
     """
     return _covers_grams(_split_words(passage_text), _gold_grams(gold_text))
 
@@ -32,12 +33,18 @@ def word_grams(text: str, size: int = GRAM_WORDS) -> frozenset[tuple[str, ...]]:
     return frozenset(zip(*(words[start:] for start in range(size)), strict=False))
 
 
-_gold_grams = lru_cache(maxsize=1_024)(word_grams)  # a gold passage is compared with all passages of a ranking
+# A gold passage is compared with all passages of a ranking
+_gold_grams = lru_cache(maxsize=1_024)(word_grams)
 
 
 def _split_words(text: str) -> list[str]:
-    """Lower-cased words without punctuation at their ends; HTML entities are resolved (the IfQA release writes "A&amp;M")."""
-    return [bare for word in html.unescape(text).lower().split() if (bare := word.strip(_EDGE_MARKS))]
+    """Lower-cased words without punctuation at their ends.
+
+    HTML entities are resolved (the IfQA release writes "A&amp;M").
+    """
+    return [
+        bare for word in html.unescape(text).lower().split() if (bare := word.strip(_EDGE_MARKS))
+    ]
 
 
 def _covers_grams(words: list[str], gold: frozenset[tuple[str, ...]]) -> bool:
@@ -49,8 +56,12 @@ def _covers_grams(words: list[str], gold: frozenset[tuple[str, ...]]) -> bool:
 
 
 def overlaps(passage_text: str, gold_text: str) -> bool:
-    """Whether the passage covers the gold passage or shares 12 consecutive words with it, and so may hold the answer."""
-    return covers(passage_text, gold_text) or not _long_grams(passage_text).isdisjoint(_long_grams(gold_text))
+    """Whether the passage covers the gold passage or shares 12 consecutive words with it, and so
+    may hold the answer.
+    """
+    return covers(passage_text, gold_text) or not _long_grams(passage_text).isdisjoint(
+        _long_grams(gold_text)
+    )
 
 
 @lru_cache(maxsize=4_096)
@@ -64,6 +75,9 @@ def first_ranks(golds: tuple[str, ...], texts: tuple[str, ...]) -> list[float]:
     """The rank, from 1, of the first text that covers each gold passage; infinity if none does."""
     passages = [_split_words(text) for text in texts] if golds else []
     return [
-        next((rank for rank, words in enumerate(passages, start=1) if _covers_grams(words, grams)), math.inf)
+        next(
+            (rank for rank, words in enumerate(passages, start=1) if _covers_grams(words, grams)),
+            math.inf,
+        )
         for grams in map(_gold_grams, golds)
     ]

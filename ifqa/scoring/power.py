@@ -1,8 +1,10 @@
-"""How many answers two equally good systems must differ by before a paired test notices it: the power of a regression gate.
+"""How many answers two equally good systems must differ by before a paired test notices it: the
+power of a regression gate.
 
-The systems are imagined as equally good: their answers to each question are swapped by chance. Then some right answers of the
-second are lost. The tests are those of the gate: one-sided paired randomisation tests, exact for measures of 0 and 1, and
-corrected by Holm's method, whose first step compares the smallest p with the level over the number of measures.
+The systems are imagined as equally good: their answers to each question are swapped by chance. Then
+some right answers of the second are lost. The tests are those of the gate: one-sided paired
+randomisation tests, exact for measures of 0 and 1, and corrected by Holm's method, whose first step
+compares the smallest p with the level over the number of measures.
 """
 
 from collections.abc import Sequence
@@ -30,13 +32,18 @@ def fewest_noticed(
     trials: int = TRIALS,
     seed: int = 0,
 ) -> int | None:
-    """The fewest lost answers that fail the gate in at least 80% of trials; one fewer fails it in less.
+    """The fewest lost answers that fail the gate in at least 80% of trials.
+
+    One fewer fails it in less.
 
     Args:
-        first, second: scores from 0 to 1, (questions, measures), the headline of answers first; NaN where undefined.
-        best: each measure's best score, 1 or 0. A lost answer gets the worst score in every measure.
+        first, second: scores from 0 to 1, (questions, measures), the headline of answers first; NaN
+            where undefined.
+        best: each measure's best score, 1 or 0. A lost answer gets the worst score in every
+            measure.
         level: the gate's level over all measures.
-        tests: the number of tested measures, if some have no scores of single questions; by default those of `best`.
+        tests: the number of tested measures, if some have no scores of single questions; by default
+            those of `best`.
         units: each question's unit, which a test swaps as a whole; empty if each question is one.
         trials, seed: number of trials, and their seed.
 
@@ -53,7 +60,12 @@ class _Gate:
     """The tests of a gate on simulated systems; the random signs of its tests are drawn once."""
 
     def __init__(
-        self, best: Sequence[float], level: float, units: Sequence[str], questions: int, rng: np.random.Generator
+        self,
+        best: Sequence[float],
+        level: float,
+        units: Sequence[str],
+        questions: int,
+        rng: np.random.Generator,
     ) -> None:
         self._signs = np.where(np.asarray(best) == 1, 1.0, -1.0)  # of a gain
         self._worst = 1.0 - np.asarray(best, dtype=np.float64)
@@ -67,11 +79,15 @@ class _Gate:
         self._flips = rng.integers(0, 2, size=(_ROUNDS, self._units)).astype(np.float32) * 2 - 1
 
     def fewest_in_trial(self, first: Numbers, second: Numbers, rng: np.random.Generator) -> float:
-        """The fewest lost answers that the gate notices between one pair of equal systems; infinity if none."""
+        """The fewest lost answers that the gate notices between one pair of equal systems.
+
+        Infinity if none.
+        """
         swap = rng.random(self._units)[self._owner] < 0.5
         a = np.where(swap[:, None], second, first)
         b = np.where(swap[:, None], first, second)
-        self._columns = rng.permutation(self._units)  # so that chance in the signs differs from trial to trial
+        # So that chance in the signs differs from trial to trial
+        self._columns = rng.permutation(self._units)
         right = rng.permutation(np.flatnonzero(b[:, 0] == 1.0 - self._worst[0]))
         if self._fails(a, b, right[:0]):
             return 0.0
@@ -98,7 +114,9 @@ class _Gate:
     def _p_of_loss(self, losses: Numbers) -> float:
         """The one-sided p of a measure's losses, by sign flips of units."""
         if self._units < len(losses):
-            by_unit = np.bincount(self._owner, weights=losses, minlength=self._units).astype(np.float64)
+            by_unit = np.bincount(self._owner, weights=losses, minlength=self._units).astype(
+                np.float64
+            )
         else:
             by_unit = losses
         changed = np.flatnonzero(by_unit)

@@ -1,4 +1,5 @@
-"""An experiment's scoring scheme: its benchmark's measures, subsets and groups, and the measures that the experiment's file adds.
+"""An experiment's scoring scheme: its benchmark's measures, subsets and groups, and the measures
+that the experiment's file adds.
 
 A *key* names a measure in rows and scores: `name`, or `name@depth` for a measure of rankings.
 """
@@ -28,7 +29,8 @@ _Kind = TypeVar("_Kind", bound=AnyMeasure)
 class ScoringScheme:
     """The measures, subsets and groups of an experiment."""
 
-    measures: tuple[AnyMeasure, ...]  # in display order, but ranking measures are displayed first; names are unique
+    # In display order, but ranking measures are displayed first; names are unique
+    measures: tuple[AnyMeasure, ...]
     subsets: tuple[Subset, ...] = ()
     groups: str = ""  # what `Question.group` means, such as "subject"
 
@@ -68,17 +70,25 @@ class ScoringScheme:
         """The keys in `known` that result tables show, except keys of rankings; headlines first."""
         shown = sorted(self.measures, key=lambda measure: not measure.headline)
         shown = [measure for measure in shown if measure.headline or measure.in_tables]
-        return [measure.name for measure in shown if measure not in self.rankings and measure.name in known]
+        return [
+            measure.name
+            for measure in shown
+            if measure not in self.rankings and measure.name in known
+        ]
 
     def headline(self, known: Collection[str]) -> str:
-        """The key in `known` of the first headline measure, else of the first measure in tables, else the first; "" if none."""
+        """The key in `known` of the first headline measure, else of the first measure in tables,
+        else the first; "" if none.
+        """
         first = []
         second = []
         for measure in self.measures:
             depths = measure.tables if isinstance(measure, RankingMeasure) else ()
             tables = [f"{measure.name}@{depth}" for depth in depths]
             first += [*tables, *measure.keys] if measure.headline else []
-            second += [*tables, *measure.keys] if tables or measure.headline or measure.in_tables else []
+            second += (
+                [*tables, *measure.keys] if tables or measure.headline or measure.in_tables else []
+            )
         return next((key for key in (*first, *second, *self._measures) if key in known), "")
 
     def best_value(self, key: str) -> float:
@@ -92,16 +102,28 @@ class ScoringScheme:
 
 def default_scheme() -> ScoringScheme:
     """IfQA's scheme; benchmarks that declare no measures use it too."""
-    return ScoringScheme((EM, F1, CONTAINS, *CONFIDENCE, GOLD_ANY, GOLD_ALL, ANSWER), (NUMERIC, OTHER))
+    return ScoringScheme(
+        (EM, F1, CONTAINS, *CONFIDENCE, GOLD_ANY, GOLD_ALL, ANSWER), (NUMERIC, OTHER)
+    )
 
 
 def load_scheme(
-    name: str, extra: Sequence[str] = (), root: Path = Path(), split: str = "", plugins: Plugins | None = None
+    name: str,
+    extra: Sequence[str] = (),
+    root: Path = Path(),
+    split: str = "",
+    plugins: Plugins | None = None,
 ) -> ScoringScheme:
-    """A benchmark's scheme for a split, with `extra` measures by name or as "my_module:MEASURE"; files are found below `root`."""
+    """A benchmark's scheme for a split, with `extra` measures by name or as "my_module:MEASURE".
+
+    Files are found below `root`.
+    """
     benchmark = (plugins or Plugins(root)).benchmark(name)
     default = default_scheme()
-    measures = (*(benchmark.measures or default.measures), *(load_measure(measure, root) for measure in extra))
+    measures = (
+        *(benchmark.measures or default.measures),
+        *(load_measure(measure, root) for measure in extra),
+    )
     subsets, groups = benchmark.parts(split)
     subsets = subsets if benchmark.measures or subsets else default.subsets
     _check_names(name, "measure", [measure.name for measure in measures])
@@ -111,16 +133,24 @@ def load_scheme(
     return ScoringScheme(measures, tuple(subsets), groups)
 
 
-def _check_names(benchmark: str, kind: str, names: Sequence[str], taken: Collection[str] = ()) -> None:
+def _check_names(
+    benchmark: str, kind: str, names: Sequence[str], taken: Collection[str] = ()
+) -> None:
     for index, name in enumerate(names):
         if not name or set(name) & set(".@"):
-            raise PluginError(f"benchmark {benchmark!r}: {kind} {name!r}: wanted a name without '.' or '@'")
+            raise PluginError(
+                f"benchmark {benchmark!r}: {kind} {name!r}: wanted a name without '.' or '@'"
+            )
         if name in taken or name in names[:index]:
-            raise ConfigError(f"benchmark {benchmark!r}: the name of {kind} {name!r} is taken; choose another")
+            raise ConfigError(
+                f"benchmark {benchmark!r}: the name of {kind} {name!r} is taken; choose another"
+            )
 
 
 def merge_schemes(schemes: Iterable[ScoringScheme]) -> ScoringScheme:
-    """A scheme for several experiments on a benchmark: the first's subsets and groups, and the measures of all."""
+    """A scheme for several experiments on a benchmark: the first's subsets and groups, and the
+    measures of all.
+    """
     first, *others = schemes
     measures = list(first.measures)
     for scheme in others:

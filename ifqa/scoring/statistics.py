@@ -1,9 +1,10 @@
 """Bootstrap intervals and randomisation tests of measures over questions.
 
-The bootstrap and the test resample questions, or units of related questions (such as those on the same paragraph): a unit is
-drawn, or swapped, as a whole. Scores have few distinct values (0, 1 and some fractions), so a resample of a mean draws the count
-of each distinct value, not single values: the same distribution from a hundredth of the random numbers. A measure of sets of
-answers or of columns is recomputed for each resample, which is slow, so it has fewer resamples.
+The bootstrap and the test resample questions, or units of related questions (such as those on the
+same paragraph): a unit is drawn, or swapped, as a whole. Scores have few distinct values (0, 1 and
+some fractions), so a resample of a mean draws the count of each distinct value, not single values:
+the same distribution from a hundredth of the random numbers. A measure of sets of answers or of
+columns is recomputed for each resample, which is slow, so it has fewer resamples.
 """
 
 import math
@@ -21,10 +22,13 @@ from ifqa.errors import IfqaError, PluginError
 from ifqa.protocols import AnyMeasure, ColumnMeasure, SetMeasure
 from ifqa.records import Prediction, Question
 
-RESAMPLES = 1_000  # for a measure that is recomputed for each; also the rounds of its randomisation test
+# For a measure that is recomputed for each; also the rounds of its randomisation test
+RESAMPLES = 1_000
 _AT_ONCE = 50_000  # numbers in a table of resamples; several tables fit into a core's cache
 _DRAWS_AT_ONCE = 2_000_000  # random numbers of 8 bytes each
-_MANY = 1_000  # above this many distinct values, single values are drawn: 40,000 are drawn faster than 40,000 counts
+# Above this many distinct values, single values are drawn: 40,000 are drawn faster than 40,000
+# counts
+_MANY = 1_000
 _Z = 1.959963984540054  # the normal distribution's quantile at 0.975
 _DIGITS = 9  # decimals of a unit's sum: rounding makes the sums of equal units equal
 
@@ -35,20 +39,25 @@ Interval = tuple[float, float, float]  # a mean and the ends of its interval
 
 
 def mean_interval(
-    values: Values, seed: int = 0, resamples: int = 10_000, units: Sequence[str] = (), strata: Sequence[str] = (),
+    values: Values,
+    seed: int = 0,
+    resamples: int = 10_000,
+    units: Sequence[str] = (),
+    strata: Sequence[str] = (),
     macro: bool = False,
-) -> Interval:  # fmt: skip
-    """Mean over questions and the ends of its 95% percentile bootstrap interval (Efron 1979), on the scale of `values`.
+) -> Interval:
+    """Mean over questions and the ends of its 95% percentile bootstrap interval (Efron 1979), on
+    the scale of `values`.
 
     The same values, in any order, and the same seed give the same interval.
 
     Args:
         values: a value for each question.
         seed, resamples: seed and number of the resamples.
-        units: each question's unit, which is drawn as a whole; a resample's mean is over all questions of the drawn units. Empty:
-            each question is a unit.
-        strata: each question's group. Units are drawn within each group; a resample's mean weights each group by its size. Empty:
-            a single group.
+        units: each question's unit, which is drawn as a whole; a resample's mean is over all
+            questions of the drawn units. Empty: each question is a unit.
+        strata: each question's group. Units are drawn within each group; a resample's mean weights
+            each group by its size. Empty: a single group.
         macro: take the unweighted mean of the groups' means.
     """
     _require_values(values)
@@ -59,7 +68,9 @@ def mean_interval(
     for indexes in groups.values():
         part = [values[n] for n in indexes]
         part_units = [units[n] for n in indexes] if units else ()
-        means += _resampled_means(rng, part, part_units, resamples) * (1 if macro else len(part) / len(values))
+        means += _resampled_means(rng, part, part_units, resamples) * (
+            1 if macro else len(part) / len(values)
+        )
         mean += math.fsum(part) / len(part)
     if macro:
         return mean / len(groups), *interval_ends(means / len(groups))
@@ -67,7 +78,10 @@ def mean_interval(
 
 
 def wilson_interval(hits: int, of: int) -> Interval | None:
-    """A share and the ends of its 95% interval (Wilson 1927), for counts that cannot be resampled; None if `of` is 0."""
+    """A share and the ends of its 95% interval (Wilson 1927), for counts that cannot be resampled.
+
+    None if `of` is 0.
+    """
     if not of:
         return None
     share = hits / of
@@ -78,7 +92,8 @@ def wilson_interval(hits: int, of: int) -> Interval | None:
 
 
 def to_percent(share: float) -> float:
-    """A share of 1 in percent, with ten decimals: without the noise of binary fractions, as in 100 * 0.55 = 55.00000000000001.
+    """A share of 1 in percent, with ten decimals: without the noise of binary fractions, as in 100
+    * 0.55 = 55.00000000000001.
 
     Scores are rounded once, where they are shown: `ifqa.formatting.one_decimal`.
     """
@@ -94,17 +109,24 @@ def indexes_by_name(names: Sequence[str]) -> dict[str, list[int]]:
 
 
 def interval_ends(values: Numbers, default: float = math.nan) -> tuple[float, float]:
-    """The ends of the 95% interval of resampled values, without NaN; `default` twice if all are NaN."""
+    """The ends of the 95% interval of resampled values, without NaN.
+
+    `default` twice if all are NaN.
+    """
     defined = values[~np.isnan(values)]
     low, high = np.quantile(defined if len(defined) else [default], (0.025, 0.975))
     return float(low), float(high)
 
 
-def paired_randomization(a: Values, b: Values, seed: int = 0, rounds: int = 10_000, units: Sequence[str] = ()) -> float:
-    """Two-sided p-value of the mean difference between two systems on the same questions, by random sign flips.
+def paired_randomization(
+    a: Values, b: Values, seed: int = 0, rounds: int = 10_000, units: Sequence[str] = ()
+) -> float:
+    """Two-sided p-value of the mean difference between two systems on the same questions, by random
+    sign flips.
 
-    Each round swaps the two systems on each question, or on all questions of a unit, with probability 1/2. p is the share of
-    rounds with at least the observed difference; the observation counts as a round, so p is never 0 (Smucker et al., CIKM 2007).
+    Each round swaps the two systems on each question, or on all questions of a unit, with
+    probability 1/2. p is the share of rounds with at least the observed difference; the observation
+    counts as a round, so p is never 0 (Smucker et al., CIKM 2007).
     """
     _require_pairs(a, b)
     differences = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)  # (questions,)
@@ -116,19 +138,23 @@ def paired_randomization(a: Values, b: Values, seed: int = 0, rounds: int = 10_0
     rng = np.random.default_rng(seed)
     at_least = 0
     for batch in resample_batches(rounds, len(sizes), _DRAWS_AT_ONCE):
-        positive = rng.binomial(counts, 0.5, size=(batch, len(sizes)))  # how many keep their sign, by size
+        # How many keep their sign, by size
+        positive = rng.binomial(counts, 0.5, size=(batch, len(sizes)))
         at_least += int(np.count_nonzero(np.abs((2 * positive - counts) @ sizes) >= threshold))
     return (at_least + 1) / (rounds + 1)
 
 
 def holm_correction(ps: Sequence[float]) -> list[float]:
-    """The p-values of several tests, corrected for the number of tests by Holm's step-down method (Scand. J. Statist. 6, 1979).
+    """The p-values of several tests, corrected for the number of tests by Holm's step-down method
+    (Scand. J. Statist. 6, 1979).
 
     The chance of any false positive at a corrected p below 0.05 is at most 5%.
     """
     corrected = [0.0] * len(ps)
     lower_bound = 0.0
-    for remaining, n in zip(range(len(ps), 0, -1), sorted(range(len(ps)), key=lambda n: ps[n]), strict=True):
+    for remaining, n in zip(
+        range(len(ps), 0, -1), sorted(range(len(ps)), key=lambda n: ps[n]), strict=True
+    ):
         lower_bound = max(lower_bound, min(1.0, remaining * ps[n]))
         corrected[n] = lower_bound
     return corrected
@@ -141,14 +167,21 @@ def count_wins(a: Values, b: Values) -> tuple[int, int, int]:
     return won, lost, len(a) - won - lost
 
 
-def _resampled_means(rng: np.random.Generator, values: Values, units: Sequence[str], resamples: int) -> Numbers:
-    """The mean over questions in each resample of the units, drawn with replacement; (resamples,)."""
+def _resampled_means(
+    rng: np.random.Generator, values: Values, units: Sequence[str], resamples: int
+) -> Numbers:
+    """The mean over questions in each resample of the units, drawn with replacement.
+
+    (resamples,).
+    """
     sums = np.asarray(values, dtype=np.float64)
     if not units:
         distinct, counts = np.unique(sums, return_counts=True)  # (distinct,) both
         sizes = np.ones_like(distinct)
     else:
-        pairs, counts = np.unique(np.stack(_sum_by_unit(sums, units), axis=1), axis=0, return_counts=True)
+        pairs, counts = np.unique(
+            np.stack(_sum_by_unit(sums, units), axis=1), axis=0, return_counts=True
+        )
         distinct = pairs[:, 0]
         sizes = pairs[:, 1]
     size = int(counts.sum())
@@ -157,7 +190,10 @@ def _resampled_means(rng: np.random.Generator, values: Values, units: Sequence[s
     if len(distinct) > _MANY:
         each = np.repeat(np.stack([distinct, sizes]), counts, axis=1)  # (2, units)
         for rounds in resample_batches(resamples, size, _DRAWS_AT_ONCE):
-            total, count = np.take(each, rng.integers(size, size=(rounds, size)), axis=1).sum(axis=2)  # (rounds,) both
+            # (rounds,) both
+            total, count = np.take(each, rng.integers(size, size=(rounds, size)), axis=1).sum(
+                axis=2
+            )
             means.append(total / count)
     else:
         for rounds in resample_batches(resamples, len(distinct), _DRAWS_AT_ONCE):
@@ -169,7 +205,9 @@ def _resampled_means(rng: np.random.Generator, values: Values, units: Sequence[s
 def _sum_by_unit(values: Numbers, units: Sequence[str]) -> tuple[Numbers, Numbers]:
     """The sum and the count of each unit's values; (units,) both."""
     _, codes = np.unique(np.asarray(units), return_inverse=True)  # (questions,)
-    return np.round(np.bincount(codes, weights=values), _DIGITS), np.bincount(codes).astype(np.float64)
+    return np.round(np.bincount(codes, weights=values), _DIGITS), np.bincount(codes).astype(
+        np.float64
+    )
 
 
 def resample_batches(rounds: int, width: int, at_once: int) -> Iterator[int]:
@@ -180,19 +218,27 @@ def resample_batches(rounds: int, width: int, at_once: int) -> Iterator[int]:
 
 def _require_values(values: Values) -> None:
     if len(values) == 0:
-        raise IfqaError("found no scores, wanted one for each question; score at least one question")
+        raise IfqaError(
+            "found no scores, wanted one for each question; score at least one question"
+        )
 
 
 def _require_pairs(a: Values, b: Values) -> None:
     if len(a) != len(b):
-        raise IfqaError(f"found {len(a)} and {len(b)} scores, wanted the same questions; score both on the same split")
+        raise IfqaError(
+            f"found {len(a)} and {len(b)} scores, wanted the same questions; "
+            "score both on the same split"
+        )
     _require_values(a)
 
 
 class PairedDifference(NamedTuple):
-    """A statistic for two systems, from 0 to 1; `delta` is second - first, `low` and `high` the ends of its 95% interval.
+    """A statistic for two systems, from 0 to 1.
 
-    `counts`: on how many questions the second is better, worse and equally good; None if single questions have no score.
+    `delta` is second - first, `low` and `high` the ends of its 95% interval.
+
+    `counts`: on how many questions the second is better, worse and equally good; None if single
+    questions have no score.
     """
 
     first: float
@@ -211,16 +257,25 @@ class Statistic(ABC):
     """A measure of a sample of questions, from 0 to 1; None if it is undefined."""
 
     def __init__(
-        self, measure: AnyMeasure, scored: object, units: Sequence[str] = (), strata: Sequence[str] = ()
+        self,
+        measure: AnyMeasure,
+        scored: object,
+        units: Sequence[str] = (),
+        strata: Sequence[str] = (),
     ) -> None:
-        """`scored` has a row for each question (see the subclasses); `units` and `strata` are as in `mean_interval`."""
+        """`scored` has a row for each question (see the subclasses).
+
+        `units` and `strata` are as in `mean_interval`.
+        """
         self.measure = measure
         self.scored = np.asarray(scored)
         self.units = units
         self.strata = strata
 
     def _at(self, indexes: Sequence[int]) -> Self:
-        units, strata = ([names[n] for n in indexes] if names else [] for names in (self.units, self.strata))
+        units, strata = (
+            [names[n] for n in indexes] if names else [] for names in (self.units, self.strata)
+        )
         return type(self)(self.measure, self.scored[indexes], units, strata)
 
     @property
@@ -233,17 +288,25 @@ class Statistic(ABC):
 
     @abstractmethod
     def difference(self, other: Self, seed: int) -> PairedDifference | None:
-        """Compare a second system, `other`, with this one, on the same resamples; for p, the systems are swapped by unit."""
+        """Compare a second system, `other`, with this one, on the same resamples.
+
+        For p, the systems are swapped by unit.
+        """
 
     def macro(self, groups: Sequence[str], seed: int) -> tuple[Interval, int] | None:
-        """The mean over groups, with units drawn within each group; and the number of groups in which the value is defined."""
+        """The mean over groups, with units drawn within each group.
+
+        And the number of groups in which the value is defined.
+        """
         parts = [self._at(indexes) for indexes in indexes_by_name(groups).values()]
         values = [value for part in parts if (value := part.value) is not None]
         if not values:
             return None
         if self.measure.unit == "group":
             return mean_interval(values, seed), len(values)
-        return self._macro(groups, [part for part in parts if part.value is not None], seed), len(values)
+        return self._macro(groups, [part for part in parts if part.value is not None], seed), len(
+            values
+        )
 
     @abstractmethod
     def _macro(self, groups: Sequence[str], parts: Sequence[Self], seed: int) -> Interval: ...
@@ -257,7 +320,11 @@ class MeanStatistic(Statistic):
         return math.fsum(self.scored) / len(self.scored) if len(self.scored) else None
 
     def interval(self, seed: int) -> Interval | None:
-        return mean_interval(self.scored, seed, units=self.units, strata=self.strata) if len(self.scored) else None
+        return (
+            mean_interval(self.scored, seed, units=self.units, strata=self.strata)
+            if len(self.scored)
+            else None
+        )
 
     def difference(self, other: Self, seed: int) -> PairedDifference | None:
         first = self.scored
@@ -266,8 +333,12 @@ class MeanStatistic(Statistic):
             return None
         delta = mean_interval(second - first, seed, units=self.units, strata=self.strata)
         p = paired_randomization(first, second, seed, units=self.units)
-        counts = count_wins(second, first) if self.measure.best == "high" else count_wins(first, second)
-        return PairedDifference(float(sum(first)) / len(first), float(sum(second)) / len(second), *delta, p, counts)
+        counts = (
+            count_wins(second, first) if self.measure.best == "high" else count_wins(first, second)
+        )
+        return PairedDifference(
+            float(sum(first)) / len(first), float(sum(second)) / len(second), *delta, p, counts
+        )
 
     def _macro(self, groups: Sequence[str], parts: Sequence[Self], seed: int) -> Interval:
         return mean_interval(self.scored, seed, units=self.units, strata=groups, macro=True)
@@ -278,7 +349,10 @@ class _ResampledStatistic(Statistic):
 
     @abstractmethod
     def _scores(self, times: Numbers) -> Numbers:
-        """The values of resamples, NaN where undefined; `times` is how often each question counts, (resamples, questions)."""
+        """The values of resamples, NaN where undefined.
+
+        `times` is how often each question counts, (resamples, questions).
+        """
 
     @cached_property
     def value(self) -> float | None:
@@ -288,10 +362,18 @@ class _ResampledStatistic(Statistic):
     @cached_property
     def _codes(self) -> Counts:
         """The index of each question's unit among the sorted names of units."""
-        return np.unique(np.asarray(self.units), return_inverse=True)[1] if self.units else np.arange(len(self.scored))
+        return (
+            np.unique(np.asarray(self.units), return_inverse=True)[1]
+            if self.units
+            else np.arange(len(self.scored))
+        )
 
     def interval(self, seed: int) -> Interval | None:
-        return None if self.value is None else (self.value, *interval_ends(self._resampled(seed), self.value))
+        return (
+            None
+            if self.value is None
+            else (self.value, *interval_ends(self._resampled(seed), self.value))
+        )
 
     def difference(self, other: Self, seed: int) -> PairedDifference | None:
         if self.value is None or other.value is None:
@@ -304,16 +386,25 @@ class _ResampledStatistic(Statistic):
         units = int(self._codes.max()) + 1
         for rounds in resample_batches(RESAMPLES, 2 * len(self._codes), _AT_ONCE):
             swapped = rng.integers(2, size=(rounds, units))[:, self._codes].astype(float)
-            sides = [np.concatenate(times, axis=1) for times in ((1 - swapped, swapped), (swapped, 1 - swapped))]
+            sides = [
+                np.concatenate(times, axis=1)
+                for times in ((1 - swapped, swapped), (swapped, 1 - swapped))
+            ]
             deltas = np.nan_to_num(np.abs(both._scores(sides[1]) - both._scores(sides[0])))
             at_least += int((deltas >= abs(delta) - 1e-9).sum())
-        return PairedDifference(self.value, other.value, delta, low, high, (at_least + 1) / (RESAMPLES + 1))
+        return PairedDifference(
+            self.value, other.value, delta, low, high, (at_least + 1) / (RESAMPLES + 1)
+        )
 
     def _macro(self, groups: Sequence[str], parts: Sequence[Self], seed: int) -> Interval:
         values = np.array([part.value for part in parts], dtype=float)
-        resampled = np.stack([part._resampled(seed + number) for number, part in enumerate(parts, start=1)])
+        resampled = np.stack(
+            [part._resampled(seed + number) for number, part in enumerate(parts, start=1)]
+        )
         mean = float(sum(values) / len(values))
-        return mean, *interval_ends(np.where(np.isnan(resampled), values[:, None], resampled).mean(axis=0), mean)
+        return mean, *interval_ends(
+            np.where(np.isnan(resampled), values[:, None], resampled).mean(axis=0), mean
+        )
 
     def _resampled(self, seed: int) -> Numbers:
         """The values of resamples; (1000,)."""
@@ -325,7 +416,8 @@ class _ResampledStatistic(Statistic):
 class SetStatistic(_ResampledStatistic):
     """A measure of (question, prediction) pairs.
 
-    A unit drawn again gets a new name, in its questions' ids and in their unit, so that the measure counts it again.
+    A unit drawn again gets a new name, in its questions' ids and in their unit, so that the measure
+    counts it again.
     """
 
     measure: SetMeasure
@@ -333,10 +425,16 @@ class SetStatistic(_ResampledStatistic):
     def _scores(self, times: Numbers) -> Numbers:
         scores: list[float | None] = []
         for counts in times.astype(int).tolist():
-            pairs = [self._copy(index, number) for index, count in enumerate(counts) for number in range(count)]
+            pairs = [
+                self._copy(index, number)
+                for index, count in enumerate(counts)
+                for number in range(count)
+            ]
             score = self.measure.score(*map(list, zip(*pairs, strict=True)))
             if score is not None and (not isinstance(score, Real) or not 0 <= score <= 1):
-                raise PluginError(f"measure {self.measure.name!r}: wanted a number from 0 to 1, found {score!r}")
+                raise PluginError(
+                    f"measure {self.measure.name!r}: wanted a number from 0 to 1, found {score!r}"
+                )
             scores.append(score)
         return np.array(scores, dtype=np.float64)  # NaN for None
 
@@ -352,7 +450,9 @@ class SetStatistic(_ResampledStatistic):
             question, prediction = self.scored[index]
             unit = self.measure.unit
             mark = f"#{number + 1}"
-            labels = tuple((name, label + mark if name == unit else label) for name, label in question.labels)
+            labels = tuple(
+                (name, label + mark if name == unit else label) for name, label in question.labels
+            )
             group = question.group + mark if unit == "group" else question.group
             renamed = replace(question, id=question.id + mark, group=group, labels=labels)
             self._copies[index, number] = renamed, replace(prediction, question_id=renamed.id)
@@ -360,7 +460,10 @@ class SetStatistic(_ResampledStatistic):
 
 
 class ColumnStatistic(_ResampledStatistic):
-    """A measure of columns from the questions' rows, (questions, columns); NaN where a row lacks a number."""
+    """A measure of columns from the questions' rows, (questions, columns).
+
+    NaN where a row lacks a number.
+    """
 
     measure: ColumnMeasure
 
@@ -368,7 +471,9 @@ class ColumnStatistic(_ResampledStatistic):
         scores: Numbers = np.asarray(self.measure.score(self.scored, times), dtype=float)
         name = self.measure.name
         count = len(times)
-        wanted = f"measure {name!r}: wanted a number from 0 to 1, or NaN, for each of {count} resamples"
+        wanted = (
+            f"measure {name!r}: wanted a number from 0 to 1, or NaN, for each of {count} resamples"
+        )
         if scores.shape != (count,):
             raise PluginError(f"{wanted}; found the shape {scores.shape}")
         if len(wrong := scores[(scores < -1e-9) | (scores > 1 + 1e-9)]):
@@ -379,12 +484,15 @@ class ColumnStatistic(_ResampledStatistic):
 def resample(score: Callable[[Numbers], Numbers], codes: Counts, seed: int) -> Numbers:
     """The values of `score` on 1,000 resamples of the units, drawn with replacement; (1000, ...).
 
-    `score` takes how often each question counts, (resamples, questions); `codes` has the index of each question's unit.
+    `score` takes how often each question counts, (resamples, questions); `codes` has the index of
+    each question's unit.
     """
     rng = np.random.default_rng(seed)
     units = int(codes.max()) + 1
     scores = []
     for rounds in resample_batches(RESAMPLES, len(codes), _AT_ONCE):
-        times = [np.bincount(rng.integers(units, size=units), minlength=units) for _ in range(rounds)]
+        times = [
+            np.bincount(rng.integers(units, size=units), minlength=units) for _ in range(rounds)
+        ]
         scores.append(score(np.stack(times)[:, codes].astype(float)))
     return np.concatenate(scores)

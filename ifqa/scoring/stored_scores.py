@@ -1,4 +1,6 @@
-"""Schemas of an experiment's scores and of its questions' rows, and functions that read both from its score folder."""
+"""Schemas of an experiment's scores and of its questions' rows, and functions that read both from
+its score folder.
+"""
 
 from pathlib import Path
 from typing import Annotated, NotRequired, final
@@ -16,7 +18,10 @@ Percent = Annotated[float, Field(ge=0, le=100)]
 
 
 class QuestionRow(TypedDict):
-    """A line of `per_question.jsonl`. Other keys are measures, and their values are scores (`row_score`)."""
+    """A line of `per_question.jsonl`.
+
+    Other keys are measures, and their values are scores (`row_score`).
+    """
 
     id: Text
     subsets: list[str]
@@ -31,7 +36,9 @@ class QuestionRow(TypedDict):
 
 
 class ScoreInterval(TypedDict):
-    """A score and its 95% bootstrap interval, in percent; with the number of questions or groups if the score leaves some out.
+    """A score and its 95% bootstrap interval, in percent.
+
+    With the number of questions or groups if the score leaves some out.
 
     A measure with `has_interval = False` has no interval.
     """
@@ -60,7 +67,9 @@ class MacroScores(TypedDict):
 
 
 class Risk(TypedDict):
-    """A point of the risk-coverage curve: `value` is the share of wrong answers among the most confident questions."""
+    """A point of the risk-coverage curve: `value` is the share of wrong answers among the most
+    confident questions.
+    """
 
     coverage: Percent  # the share of the questions that are answered
     value: Percent
@@ -69,7 +78,9 @@ class Risk(TypedDict):
 
 
 class Bin(TypedDict):
-    """A bin of a reliability diagram: questions of similar confidence, and the share of right answers (`value`)."""
+    """A bin of a reliability diagram: questions of similar confidence, and the share of right
+    answers (`value`).
+    """
 
     questions: Natural
     confidence: Percent  # mean
@@ -79,7 +90,9 @@ class Bin(TypedDict):
 
 
 class CalibrationCurves(TypedDict):
-    """The data of the confidence figures: the risk at each coverage, and up to fifteen bins, least confident first."""
+    """The data of the confidence figures: the risk at each coverage, and up to fifteen bins, least
+    confident first.
+    """
 
     risks: Annotated[list[Risk], Field(min_length=1)]
     bins: Annotated[list[Bin], Field(min_length=1)]
@@ -87,7 +100,10 @@ class CalibrationCurves(TypedDict):
 
 @final
 class ScoresJson(TypedDict):
-    """The scores that `Aggregator.scores` returns. In `scores.json` the score stage adds "of", "not_asked" and "retry"."""
+    """The scores that `Aggregator.scores` returns.
+
+    In `scores.json` the score stage adds "of", "not_asked" and "retry".
+    """
 
     questions: Natural
     n_failed: Natural
@@ -102,7 +118,8 @@ class ScoresJson(TypedDict):
     of: NotRequired[Natural]  # number of questions in the split
     not_asked: NotRequired[Natural]  # questions that a language model was not asked
     retry: NotRequired[Natural]  # questions without a complete answer, which the next run retries
-    stored_failures: NotRequired[Natural]  # questions whose request failed for good; absent if there are none
+    # Questions whose request failed for good; absent if there are none
+    stored_failures: NotRequired[Natural]
 
 
 def read_scores(folder: Path) -> ScoresJson:
@@ -113,14 +130,22 @@ def parse_scores(content: object, where: str) -> ScoresJson:
     """Check the scores from a file, which errors name as `where`."""
     scores = check_shape(ScoresJson, content, where)
     partners = {"groups": "macro", "ceiling": "chance"}  # keys that only occur together
-    for key in ("of", "not_asked", "retry", *(partners[name] for name in partners if name in scores)):
+    for key in (
+        "of",
+        "not_asked",
+        "retry",
+        *(partners[name] for name in partners if name in scores),
+    ):
         if key not in scores:
             raise DamagedArtifact(f"{where}: not as ifqa writes it ({key}: Field required)")
     return scores
 
 
 def read_rows(folder: Path) -> list[QuestionRow]:
-    """The row of each question in a score folder, in the questions' order; checks that scores are from 0 to 1."""
+    """The row of each question in a score folder, in the questions' order.
+
+    Checks that scores are from 0 to 1.
+    """
     rows = []
     for number, record in read_jsonl(folder / ROWS):
         where = f"{folder / ROWS}:{number}"
@@ -139,8 +164,15 @@ def row_score(row: QuestionRow, key: str) -> float | None:
 
 
 def partial_notice(scores: ScoresJson) -> str:
-    """The part of the split that was scored, as in "PARTIAL: 8 of 83 questions; 2 not asked"; empty for a complete split."""
-    missing = [f"{scores['questions']:,} of {scores['of']:,} questions"] if scores["questions"] < scores["of"] else []
+    """The part of the split that was scored, as in "PARTIAL: 8 of 83 questions; 2 not asked".
+
+    Empty for a complete split.
+    """
+    missing = (
+        [f"{scores['questions']:,} of {scores['of']:,} questions"]
+        if scores["questions"] < scores["of"]
+        else []
+    )
     unanswered = scores["retry"] - scores["not_asked"]
     missing += [f"{scores['not_asked']:,} not asked"] if scores["not_asked"] else []
     missing += [f"{unanswered:,} not completely answered"] if unanswered > 0 else []

@@ -26,19 +26,33 @@ from ifqa.serve import html, schemas
 from ifqa.serve.batch_queue import Pending
 from ifqa.serve.limits import MAX_BODY
 from ifqa.serve.mcp import make_tools
-from ifqa.serve.middleware import EXPECTED, Middleware, client_address, error_response, logger, problem_response
+from ifqa.serve.middleware import (
+    EXPECTED,
+    Middleware,
+    client_address,
+    error_response,
+    logger,
+    problem_response,
+)
 from ifqa.serve.security import COOKIE, SESSION_SECONDS, Guard
 from ifqa.serve.service import Service
 from ifqa.version import __version__
 
-_RESULTS_POLICY = "frame-ancestors 'none'"  # the page itself has a stricter policy, with its script's hash
+# The page itself has a stricter policy, with its script's hash
+_RESULTS_POLICY = "frame-ancestors 'none'"
 _PAGE = Path(__file__).parent / "page"
 _PING = 10.0  # seconds between a stream's comments, so that no proxy closes the connection
 
-_PROBLEM = {"model": schemas.Problem, "description": "A problem (RFC 9457): its status and one line in `detail`."}
+_PROBLEM = {
+    "model": schemas.Problem,
+    "description": "A problem (RFC 9457): its status and one line in `detail`.",
+}
 _RESPONSES: dict[int | str, dict[str, object]] = {"4XX": _PROBLEM, "5XX": _PROBLEM}
 _STREAMED: dict[str, object] = {
-    "description": "The answers; with Accept: text/event-stream the events waiting, reading, text, and answer or problem.",
+    "description": (
+        "The answers; with Accept: text/event-stream the events waiting, reading, text, and "
+        "answer or problem."
+    ),
     "content": {"text/event-stream": {"schema": {"type": "string"}}},
 }
 
@@ -46,10 +60,14 @@ _STREAMED: dict[str, object] = {
 def make_app(service: Service, guard: Guard) -> ASGIApp:
     """The application with its middleware; its lifespan opens and closes the service."""
     tools = make_tools(service)
-    # The middleware checks Host and Origin for every route. Without sessions no client state is kept.
+    # The middleware checks Host and Origin for every route. Without sessions no client state is
+    # kept.
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     mcp = tools.streamable_http_app(
-        stateless_http=True, json_response=True, max_request_body_size=MAX_BODY, transport_security=security
+        stateless_http=True,
+        json_response=True,
+        max_request_body_size=MAX_BODY,
+        transport_security=security,
     )
 
     @asynccontextmanager
@@ -60,9 +78,14 @@ def make_app(service: Service, guard: Guard) -> ASGIApp:
         await service.close()
 
     app = FastAPI(
-        title="ifqa", version=__version__, summary="Answers with evidence from a collection of documents.",
-        lifespan=lifespan, docs_url=None, redoc_url=None, redirect_slashes=False,
-    )  # fmt: skip
+        title="ifqa",
+        version=__version__,
+        summary="Answers with evidence from a collection of documents.",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
     _add_api(app, service)
     _add_documents(app, service)
     _add_operation(app, service, guard)
@@ -84,23 +107,39 @@ def _add_api(app: FastAPI, service: Service) -> None:
     async def ask(form: schemas.AskForm, request: Request) -> Response:
         """Answer one or more questions."""
         if "text/event-stream" not in request.headers.get("accept", ""):
-            return _json(schemas.Answers(answers=await service.answers(service.ask(form.records, form.threshold))))
+            return _json(
+                schemas.Answers(
+                    answers=await service.answers(service.ask(form.records, form.threshold))
+                )
+            )
         if form.question is None:
             raise HTTPException(422, 'a stream answers one question; send "question"')
         stream = _events(service, service.ask(form.records, form.threshold, watched=True))
-        return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        return StreamingResponse(
+            stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+        )
 
     @app.post("/v1/why", response_model=schemas.Whys, responses=_RESPONSES)
     async def why(form: schemas.AskForm) -> Response:
-        """What the answers become without each passage, and without each sentence of the supporting passage."""
-        return _json(schemas.Whys(answers=await service.reasons(service.why(form.records, form.threshold))))
+        """What the answers become without each passage, and without each sentence of the supporting
+        passage.
+        """
+        return _json(
+            schemas.Whys(answers=await service.reasons(service.why(form.records, form.threshold)))
+        )
 
     @app.post("/v1/retrieve", response_model=schemas.Rankings, responses=_RESPONSES)
     async def retrieve(form: schemas.RetrieveForm) -> Response:
         """Rank the passages for one or more questions."""
-        return _json(schemas.Rankings(rankings=await service.rankings(service.retrieve(form.records, form.k))))
+        return _json(
+            schemas.Rankings(
+                rankings=await service.rankings(service.retrieve(form.records, form.k))
+            )
+        )
 
-    @app.get("/v1/passages/{passage_id:path}", response_model=schemas.PassageForm, responses=_RESPONSES)
+    @app.get(
+        "/v1/passages/{passage_id:path}", response_model=schemas.PassageForm, responses=_RESPONSES
+    )
     async def passage(passage_id: str) -> Response:
         """One passage by its id."""
         return _json(await service.passage(passage_id))
@@ -115,7 +154,9 @@ def _add_api(app: FastAPI, service: Service) -> None:
 def _add_documents(app: FastAPI, service: Service) -> None:
     @app.get("/v1/documents", response_model=schemas.FolderForm, responses=_RESPONSES)
     async def documents() -> Response:
-        """The folder of documents that is searched, and the files left out, with the reason and what would help."""
+        """The folder of documents that is searched, and the files left out, with the reason and
+        what would help.
+        """
         await service.look()
         return _json(await asyncio.to_thread(lambda: service.folder))
 
@@ -129,9 +170,10 @@ def _add_documents(app: FastAPI, service: Service) -> None:
             raise HTTPException(409, str(error)) from error
         is_pdf = file.name.lower().endswith(".pdf")
         name = quote(printable_line(Path(file.name).name))
+        shown = "inline" if is_pdf else "attachment"
         headers = {
             "Content-Length": str(file.record.bytes),
-            "Content-Disposition": f"{'inline' if is_pdf else 'attachment'}; filename*=UTF-8''{name}",
+            "Content-Disposition": f"{shown}; filename*=UTF-8''{name}",
             "Content-Security-Policy": "sandbox; default-src 'none'",
         }
         kind = "application/pdf" if is_pdf else "application/octet-stream"
@@ -139,15 +181,24 @@ def _add_documents(app: FastAPI, service: Service) -> None:
 
     @app.get("/documents/{passage_id:path}", response_class=HTMLResponse, responses=_RESPONSES)
     async def document(passage_id: str) -> Response:
-        """The text of a passage's file, as a page without a script; the passage has the anchor `here`."""
+        """The text of a passage's file, as a page without a script.
+
+        The passage has the anchor `here`.
+        """
         system = service.system  # kept until the end: the files of its index leave with it
-        return _html(await asyncio.to_thread(lambda: html.document_page(service.file(passage_id, system), passage_id)))
+        return _html(
+            await asyncio.to_thread(
+                lambda: html.document_page(service.file(passage_id, system), passage_id)
+            )
+        )
 
 
 class _OpenFile(StreamingResponse):
     """Sends an open file, and closes it, also if the client leaves before the first byte."""
 
-    def __init__(self, file: BinaryIO, size: int, headers: Mapping[str, str], media_type: str) -> None:
+    def __init__(
+        self, file: BinaryIO, size: int, headers: Mapping[str, str], media_type: str
+    ) -> None:
         super().__init__(_pieces(file, size), headers=headers, media_type=media_type)
         self.file = file
 
@@ -175,7 +226,8 @@ def _json(form: BaseModel) -> Response:
 async def _events(service: Service, batch: list[Pending[Answer]]) -> AsyncIterator[bytes]:
     """A question's server-sent events: its progress, the text so far, and the answer or a problem.
 
-    Only the newest state is sent, so a slow client fills no buffer. Cancelling the task withdraws the question.
+    Only the newest state is sent, so a slow client fills no buffer. Cancelling the task withdraws
+    the question.
     """
     [pending] = batch
     answering = asyncio.ensure_future(service.answers(batch))
@@ -184,17 +236,22 @@ async def _events(service: Service, batch: list[Pending[Answer]]) -> AsyncIterat
     try:
         while not answering.done():
             changed = asyncio.ensure_future(pending.changed.wait())
-            done, _ = await asyncio.wait([answering, changed], timeout=_PING, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(
+                [answering, changed], timeout=_PING, return_when=asyncio.FIRST_COMPLETED
+            )
             changed.cancel()
             pending.changed.clear()
             if not done:
                 yield b": waiting\n\n"
             if ahead is not None and pending.ahead != ahead:
                 ahead = pending.ahead
-                yield _event("reading", "{}") if ahead is None else _event("waiting", json.dumps({"ahead": ahead}))
+                yield (
+                    _event("reading", "{}")
+                    if ahead is None
+                    else _event("waiting", json.dumps({"ahead": ahead}))
+                )
             if pending.text != sent:
-                # noqa: RUF071 - characters are meant
-                at = len(commonprefix([sent, pending.text]))
+                at = len(commonprefix([sent, pending.text]))  # noqa: RUF071 - characters are meant
                 sent = pending.text
                 yield _event("text", schemas.TextEvent(at=at, text=sent[at:]).model_dump_json())
         error = answering.exception()
@@ -230,7 +287,9 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
         """Counts in Prometheus's text format."""
-        return Response(service.metrics.text(service.gauges), media_type="text/plain; version=0.0.4")
+        return Response(
+            service.metrics.text(service.gauges), media_type="text/plain; version=0.0.4"
+        )
 
     @app.post("/v1/session", status_code=204, responses=_RESPONSES)
     async def sign_in(form: schemas.TokenForm, request: Request) -> Response:
@@ -240,7 +299,12 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
         response = Response(None, 204)
         secure = request.headers.get("origin", "").startswith("https://")
         response.set_cookie(
-            COOKIE, guard.new_session(), max_age=SESSION_SECONDS, httponly=True, samesite="strict", secure=secure
+            COOKIE,
+            guard.new_session(),
+            max_age=SESSION_SECONDS,
+            httponly=True,
+            samesite="strict",
+            secure=secure,
         )
         return response
 
@@ -280,4 +344,6 @@ def _add_page(app: FastAPI, root: Path) -> None:
     async def results() -> Response:
         async with lock:  # rendered only once for simultaneous requests
             text = await asyncio.to_thread(render)
-        return Response(text, headers={"Content-Security-Policy": _RESULTS_POLICY}, media_type="text/html")
+        return Response(
+            text, headers={"Content-Security-Policy": _RESULTS_POLICY}, media_type="text/html"
+        )

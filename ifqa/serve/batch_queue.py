@@ -1,7 +1,7 @@
 """A bounded queue of questions that threads answer in batches.
 
-A batch is formed when a thread is free, from the questions that have arrived. Withdrawn questions are skipped; if all questions
-of a batch are withdrawn, its language model gets no more requests.
+A batch is formed when a thread is free, from the questions that have arrived. Withdrawn questions
+are skipped; if all questions of a batch are withdrawn, its language model gets no more requests.
 """
 
 import asyncio
@@ -20,7 +20,8 @@ from ifqa.records import Question
 _Result = TypeVar("_Result")
 _Work = Callable[[Sequence[Question], "_Key", TextCallback | None], Sequence[_Result]]
 _Key = float | None  # shared by a batch: a threshold, or a number of passages
-_WAIT_SHARE = 0.05  # the longest wait for the next batch to fill, as a share of the last batch's time
+# The longest wait for the next batch to fill, as a share of the last batch's time
+_WAIT_SHARE = 0.05
 _MAX_RETRY_AFTER = 60  # seconds
 
 
@@ -40,7 +41,8 @@ class Pending(Generic[_Result]):
     key: _Key
     watched: bool  # whether the client gets the language model's text as a stream
     result: "asyncio.Future[_Result]"  # cancelled to withdraw the question
-    changed: asyncio.Event = field(default_factory=asyncio.Event)  # set when `ahead` or `text` changes
+    # Set when `ahead` or `text` changes
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
     ahead: int | None = None  # the number of questions before it; None once it is in a batch
     text: str = ""  # the language model's text so far
     arrival: float = field(default_factory=time.monotonic)
@@ -66,12 +68,18 @@ class Pending(Generic[_Result]):
 class BatchQueue(Generic[_Result]):
     """Runs `work` on batches of waiting questions.
 
-    `work` maps questions, their key and a callback for the first question's text to a result for each question. At most `waiting`
-    questions wait, and `threads` threads, those of `pool` if given, each take batches of at most `batch` questions.
+    `work` maps questions, their key and a callback for the first question's text to a result for
+    each question. At most `waiting` questions wait, and `threads` threads, those of `pool` if
+    given, each take batches of at most `batch` questions.
     """
 
     def __init__(
-        self, work: _Work[_Result], waiting: int, batch: int, threads: int = 1, pool: ThreadPoolExecutor | None = None
+        self,
+        work: _Work[_Result],
+        waiting: int,
+        batch: int,
+        threads: int = 1,
+        pool: ThreadPoolExecutor | None = None,
     ) -> None:
         self._work = work
         self._capacity = waiting
@@ -103,14 +111,20 @@ class BatchQueue(Generic[_Result]):
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self._pool.shutdown)
 
-    def put(self, questions: Sequence[Question], key: _Key, watched: bool = False) -> list[Pending[_Result]]:
+    def put(
+        self, questions: Sequence[Question], key: _Key, watched: bool = False
+    ) -> list[Pending[_Result]]:
         """Queue all questions, or raise QueueFull."""
         self._waiting = deque(pending for pending in self._waiting if not pending.result.done())
         ahead = len(self._waiting)
         if ahead + len(questions) > self._capacity:
-            raise QueueFull(ahead, min(max(ceil(ahead * self._pace / self._threads), 1), _MAX_RETRY_AFTER))
+            raise QueueFull(
+                ahead, min(max(ceil(ahead * self._pace / self._threads), 1), _MAX_RETRY_AFTER)
+            )
         loop = asyncio.get_running_loop()
-        batch = [Pending[_Result](question, key, watched, loop.create_future()) for question in questions]
+        batch = [
+            Pending[_Result](question, key, watched, loop.create_future()) for question in questions
+        ]
         self._waiting.extend(batch)
         for place, pending in enumerate(batch, start=ahead):
             pending.move(place)
@@ -118,13 +132,17 @@ class BatchQueue(Generic[_Result]):
         return batch
 
     def _take(self) -> list[Pending[_Result]]:
-        """The next batch: the oldest question, and other questions with the same key and different ids."""
+        """The next batch: the oldest question, and other questions with the same key and different
+        ids.
+        """
         waiting = [pending for pending in self._waiting if not pending.result.done()]
         batch: dict[str, Pending[_Result]] = {}
         for pending in waiting:
             if len(batch) < self._batch and pending.key == waiting[0].key:
                 batch.setdefault(pending.question.id, pending)
-        self._waiting = deque(pending for pending in waiting if batch.get(pending.question.id) is not pending)
+        self._waiting = deque(
+            pending for pending in waiting if batch.get(pending.question.id) is not pending
+        )
         for pending in batch.values():
             pending.move(None)
         for place, pending in enumerate(self._waiting):
@@ -145,7 +163,8 @@ class BatchQueue(Generic[_Result]):
                 self.busy -= len(batch)
             seconds = time.monotonic() - started
             self._pace = 0.8 * self._pace + 0.2 * seconds / len(batch)
-            # Answered clients often ask again; without a wait, the first of them would be a batch of its own
+            # Answered clients often ask again; without a wait, the first of them would be a batch
+            # of its own
             with suppress(TimeoutError):
                 async with asyncio.timeout(_WAIT_SHARE * seconds):
                     while 1 < len(batch) > len(self._waiting):

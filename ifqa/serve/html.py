@@ -9,7 +9,8 @@ from ifqa.formatting import printable_line
 from ifqa.serve.schemas import SourceForm
 
 POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
 )
 _AROUND = 2_000  # passages of a long document to show before and after the cited passage
 _PAGE = (Path(__file__).parent / "page/plain.html").read_text(encoding="utf-8")
@@ -28,10 +29,13 @@ def document_page(file: IndexedFile, passage_id: str) -> str:
         heading = escape(" · ".join([*place, headings] if headings else place))
         text = escape(passage.text)
         here = ""
-        if passage.id == passage_id:  # without a script, and without #here in the address, `autofocus` scrolls to it
+        # Without a script, and without #here in the address, `autofocus` scrolls to it
+        if passage.id == passage_id:
             text = f"<mark>{text}</mark>"
             here = ' id="here" tabindex="-1" autofocus'
-        sections.append(f'<section{here}><h2 dir="auto">{heading}</h2><p dir="auto">{text}</p></section>')
+        sections.append(
+            f'<section{here}><h2 dir="auto">{heading}</h2><p dir="auto">{text}</p></section>'
+        )
     source = SourceForm.of(passage_id, [encoded_name(passage_id)])
     original = escape(source.original if source else "")
     verb = "Open" if file.name.lower().endswith(".pdf") else "Download"

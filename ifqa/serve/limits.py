@@ -1,4 +1,6 @@
-"""The server's limits: fixed limits of a request, limits that `ifqa serve` sets, and a cap on a language model's cost."""
+"""The server's limits: fixed limits of a request, limits that `ifqa serve` sets, and a cap on a
+language model's cost.
+"""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -11,7 +13,8 @@ logger = logging.getLogger(__name__)
 
 MAX_BODY = 1 << 20  # bytes of a request's body
 MAX_SESSION_BODY = 8 << 10  # bytes of a sign-in body, which needs no token
-MAX_DISCARDED = 32 << 20  # bytes of a too large body that are read and dropped, so that its client reads the error
+# Bytes of a too large body that are read and dropped, so that its client reads the error
+MAX_DISCARDED = 32 << 20
 MAX_QUESTION = 2_000  # characters
 MAX_CONTEXT = 20_000  # characters of a question's context
 MAX_CHOICES = 32  # of a question
@@ -32,18 +35,29 @@ THREADS = 8  # questions read in parallel by a `concurrent` reader
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits that `ifqa serve` can set: waiting questions, and seconds from a question's arrival to its answer."""
+    """The limits that `ifqa serve` can set: waiting questions, and seconds from a question's
+    arrival to its answer.
+    """
 
     waiting: int = 256
     seconds: float = 60.0
 
 
 def cap_cost(experiment: Experiment, flags: Sequence[str] = ()) -> Experiment:
-    """The experiment with a default cap on its language model's cost, unless it has a cap or `flags` set one, even to 0."""
+    """The experiment with a default cap on its language model's cost, unless it has a cap or
+    `flags` set one, even to 0.
+    """
     caps = ("max_cost", "max_total_tokens")
     llm: Mapping[str, object] = experiment.llm or {}
     uses_llm = experiment.asks_llm("reader") or experiment.asks_llm("retriever")
-    if not uses_llm or not all(cap in llm for cap in caps) or any(llm[cap] or f"llm.{cap}" in flags for cap in caps):
+    if (
+        not uses_llm
+        or not all(cap in llm for cap in caps)
+        or any(llm[cap] or f"llm.{cap}" in flags for cap in caps)
+    ):
         return experiment
-    logger.info(f"this server may spend ${MAX_COST:g} on the language model; --max-cost sets another cap, 0 for none")
+    logger.info(
+        f"this server may spend ${MAX_COST:g} on the language model; --max-cost sets another "
+        "cap, 0 for none"
+    )
     return override(experiment, {"llm.max_cost": MAX_COST})

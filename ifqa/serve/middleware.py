@@ -1,7 +1,7 @@
 """The middleware: request ids, access control, limits on bodies, response headers, the log.
 
-Errors are problem details (RFC 9457) of one line, never a traceback. The log on stderr has a JSON object per line, in ASCII, with
-the request's id. Questions and tokens are not logged.
+Errors are problem details (RFC 9457) of one line, never a traceback. The log on stderr has a JSON
+object per line, in ASCII, with the request's id. Questions and tokens are not logged.
 """
 
 import asyncio
@@ -44,7 +44,10 @@ EXPECTED = (QueueFull, NotFound, TimeoutError, IfqaError, HTTPException, Request
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one line of JSON, with control characters escaped; `extra={"fields": {...}}` and a traceback add keys."""
+    """A record as one line of JSON, with control characters escaped.
+
+    `extra={"fields": {...}}` and a traceback add keys.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
@@ -65,14 +68,21 @@ def configure_logging(quiet: bool) -> None:
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logger.addHandler(handler)
-    logger.propagate = logging.getLogger("ifqa").propagate = False  # the package's other messages are plain lines
+    # The package's other messages are plain lines
+    logger.propagate = logging.getLogger("ifqa").propagate = False
     logger.setLevel(logging.WARNING if quiet else logging.INFO)
 
 
-def problem_response(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+def problem_response(
+    status: int, detail: str, headers: Mapping[str, str] | None = None
+) -> Response:
     """A response with problem details."""
-    problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, request_id=_request_id.get())
-    return Response(problem.model_dump_json(), status, headers, media_type="application/problem+json")
+    problem = Problem(
+        title=HTTPStatus(status).phrase, status=status, detail=detail, request_id=_request_id.get()
+    )
+    return Response(
+        problem.model_dump_json(), status, headers, media_type="application/problem+json"
+    )
 
 
 def error_response(error: BaseException) -> Response:
@@ -83,20 +93,32 @@ def error_response(error: BaseException) -> Response:
         case NotFound():
             return problem_response(404, str(error))
         case TimeoutError():
-            return problem_response(504, "no answer within the time limit; ask fewer questions at once, or later")
+            return problem_response(
+                504, "no answer within the time limit; ask fewer questions at once, or later"
+            )
         case IfqaError():
             return problem_response(503, str(error), {"Retry-After": "30"})
         case HTTPException():
             return problem_response(error.status_code, str(error.detail), error.headers)
         case RequestValidationError():
             first = error.errors()[0]
-            location = ".".join(str(part) for part in first["loc"][1:] if part not in (TEXT, OBJECT)) or "body"
+            location = (
+                ".".join(str(part) for part in first["loc"][1:] if part not in (TEXT, OBJECT))
+                or "body"
+            )
             message = first["msg"].removeprefix("Value error, ")
             if first["type"] == "json_invalid":
-                location, message = "body", f"not JSON ({first['ctx']['error']} at {location}); wanted an object"
-            return problem_response(422, f"{location[:_LONGEST_DETAIL]}: {message[:_LONGEST_DETAIL]}")
+                location, message = (
+                    "body",
+                    f"not JSON ({first['ctx']['error']} at {location}); wanted an object",
+                )
+            return problem_response(
+                422, f"{location[:_LONGEST_DETAIL]}: {message[:_LONGEST_DETAIL]}"
+            )
         case _:
-            return problem_response(500, "a bug in ifqa; find it in the server's log by this request's id")
+            return problem_response(
+                500, "a bug in ifqa; find it in the server's log by this request's id"
+            )
 
 
 def client_address(scope: Scope) -> str:
@@ -150,28 +172,48 @@ class Middleware:
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         path = scope["path"]
         method = scope["method"]
-        if len(scope["raw_path"]) + sum(len(name) + len(value) for name, value in headers.raw) > sizes.MAX_HEADERS:
+        if (
+            len(scope["raw_path"]) + sum(len(name) + len(value) for name, value in headers.raw)
+            > sizes.MAX_HEADERS
+        ):
             return problem_response(400, "the request's head is too large", _CLOSE)
-        if "content-length" in headers and "transfer-encoding" in headers:  # a proxy may disagree about the body's end
-            return problem_response(400, "wanted either Content-Length or Transfer-Encoding", _CLOSE)
+        # A proxy may disagree about the body's end
+        if "content-length" in headers and "transfer-encoding" in headers:
+            return problem_response(
+                400, "wanted either Content-Length or Transfer-Encoding", _CLOSE
+            )
         if not self._guard.calls_us(headers, path):
-            return problem_response(421, "unknown name in the Host header; start the server with --allow-host NAME")
+            return problem_response(
+                421, "unknown name in the Host header; start the server with --allow-host NAME"
+            )
         if self._guard.is_foreign(headers):
             return problem_response(403, "requests from pages of another origin are refused")
         address = client_address(scope)
         if seconds := self._guard.seconds_to_wait(headers, path, address):
-            return problem_response(429, "too many wrong tokens from this address", {"Retry-After": str(seconds)})
+            return problem_response(
+                429, "too many wrong tokens from this address", {"Retry-After": str(seconds)}
+            )
         if not self._guard.admits(headers, path, address):
-            if path == "/results" or "text/html" in headers.get("accept", ""):  # a browser: the page asks for the token
+            # A browser: the page asks for the token
+            if path == "/results" or "text/html" in headers.get("accept", ""):
                 return Response(None, 303, {"Location": "/"})
             challenge = {"WWW-Authenticate": 'Bearer realm="ifqa"'}
-            return problem_response(401, "wanted the server's token: Authorization: Bearer TOKEN", challenge)
-        if method == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return problem_response(
+                401, "wanted the server's token: Authorization: Bearer TOKEN", challenge
+            )
+        if (
+            method == "POST"
+            and headers.get("content-type", "").partition(";")[0].strip().lower()
+            != "application/json"
+        ):
             return problem_response(415, "wanted Content-Type: application/json")
         return None
 
     async def _pass_on(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        """Read the body, within its limit, and pass the request on; cancel it if the client leaves."""
+        """Read the body, within its limit, and pass the request on.
+
+        Cancel it if the client leaves.
+        """
         limit = sizes.MAX_SESSION_BODY if scope["path"] == SESSION else sizes.MAX_BODY
         try:
             async with asyncio.timeout(min(self._limits.seconds, sizes.REQUEST_TIMEOUT)):
@@ -207,18 +249,27 @@ class Middleware:
 
     def _log(self, scope: Scope, status: int, seconds: float) -> None:
         route = scope.get("route")
-        pattern = str(vars(route).get("path", "")) if route else ""  # unbounded labels would fill memory
+        # Unbounded labels would fill memory
+        pattern = str(vars(route).get("path", "")) if route else ""
         method = scope["method"] if scope["method"] in HTTPMethod.__members__ else "other"
         self._metrics.requests[method if pattern else "", pattern, status] += 1
-        request = {"method": scope["method"][:20], "path": scope["path"][:_LONGEST_PATH], "status": status}
+        request = {
+            "method": scope["method"][:20],
+            "path": scope["path"][:_LONGEST_PATH],
+            "status": status,
+        }
         client = (scope.get("client") or ("",))[0]
-        logger.info("request", extra={"fields": request | {"ms": round(seconds * 1000, 1), "client": client}})
+        logger.info(
+            "request",
+            extra={"fields": request | {"ms": round(seconds * 1000, 1), "client": client}},
+        )
 
 
 async def _read_body(receive: Receive, headers: Headers, limit: int) -> bytes | Response:
     """A request's body, or the error response if it is larger than `limit` bytes.
 
-    A larger body is read up to MAX_DISCARDED, so that its client reads the error. Raises ClientDisconnect if the client leaves.
+    A larger body is read up to MAX_DISCARDED, so that its client reads the error. Raises
+    ClientDisconnect if the client leaves.
     """
     declared = headers.get("content-length", "")
     large = declared.isdecimal() and int(declared[:20]) > limit
@@ -233,4 +284,8 @@ async def _read_body(receive: Receive, headers: Headers, limit: int) -> bytes | 
         size += len(piece)
         large = large or size > limit
         pieces = [] if large else [*pieces, piece]
-    return problem_response(413, "the body is too large; send fewer questions", _CLOSE) if large else b"".join(pieces)
+    return (
+        problem_response(413, "the body is too large; send fewer questions", _CLOSE)
+        if large
+        else b"".join(pieces)
+    )

@@ -1,6 +1,7 @@
 """The JSON objects of the API and the MCP tools.
 
-Offsets count Unicode code points, the end exclusive. `pieces` alternate between plain and highlighted text.
+Offsets count Unicode code points, the end exclusive. `pieces` alternate between plain and
+highlighted text.
 """
 
 from collections.abc import Collection
@@ -8,12 +9,30 @@ from dataclasses import asdict
 from typing import Annotated, Literal, Self
 from urllib.parse import quote
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    JsonValue,
+    Tag,
+    model_validator,
+)
 
 from ifqa.clauses import split_question
 from ifqa.corpus.documents.chunking import encoded_name, parse_locator
 from ifqa.records import Ablation, Answer, Question, Ranking, Term
-from ifqa.serve.limits import MAX_BODY, MAX_CHOICES, MAX_CONTEXT, MAX_ID, MAX_K, MAX_KEYS, MAX_QUESTION, MAX_QUESTIONS
+from ifqa.serve.limits import (
+    MAX_BODY,
+    MAX_CHOICES,
+    MAX_CONTEXT,
+    MAX_ID,
+    MAX_K,
+    MAX_KEYS,
+    MAX_QUESTION,
+    MAX_QUESTIONS,
+)
 from ifqa.version import __version__
 
 QUESTION_EXAMPLE = (
@@ -30,10 +49,14 @@ def _not_blank(text: str) -> str:
 
 
 Text = Annotated[
-    str, Field(min_length=1, max_length=MAX_QUESTION, description='"If ..., ...?"'), AfterValidator(_not_blank)
+    str,
+    Field(min_length=1, max_length=MAX_QUESTION, description='"If ..., ...?"'),
+    AfterValidator(_not_blank),
 ]
 Threshold = Annotated[float | None, Field(ge=0, le=1, allow_inf_nan=False, description=_THRESHOLD)]
-Depth = Annotated[int, Field(ge=0, le=MAX_K, description="Passages to retrieve; 0: the experiment's number.")]
+Depth = Annotated[
+    int, Field(ge=0, le=MAX_K, description="Passages to retrieve; 0: the experiment's number.")
+]
 
 
 class Form(BaseModel):
@@ -44,7 +67,9 @@ class Form(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _limit_keys(cls, body: object) -> object:
-        """Refuse too many keys together, because an error for each would block the server for seconds."""
+        """Refuse too many keys together, because an error for each would block the server for
+        seconds.
+        """
         if isinstance(body, dict) and len(body) > MAX_KEYS:
             raise ValueError(f"{len(body):,} keys; wanted at most {MAX_KEYS}")
         return body
@@ -54,8 +79,12 @@ class QuestionForm(Form):
     """A question with its id, choices and context."""
 
     text: Text
-    id: Annotated[str, Field(max_length=MAX_ID, pattern=r"^\S*$", description="Returned with the answer.")] = ""
-    choices: Annotated[list[Annotated[str, Field(max_length=MAX_QUESTION)]], Field(max_length=MAX_CHOICES)] = []
+    id: Annotated[
+        str, Field(max_length=MAX_ID, pattern=r"^\S*$", description="Returned with the answer.")
+    ] = ""
+    choices: Annotated[
+        list[Annotated[str, Field(max_length=MAX_QUESTION)]], Field(max_length=MAX_CHOICES)
+    ] = []
     context: Annotated[str, Field(max_length=MAX_CONTEXT)] = ""
 
 
@@ -74,7 +103,9 @@ class Questions(Form):
     """One or more questions."""
 
     question: TextOrQuestion | None = None
-    questions: Annotated[list[TextOrQuestion] | None, Field(min_length=1, max_length=MAX_QUESTIONS)] = None
+    questions: Annotated[
+        list[TextOrQuestion] | None, Field(min_length=1, max_length=MAX_QUESTIONS)
+    ] = None
 
     @model_validator(mode="after")
     def _require_one(self) -> Self:
@@ -86,8 +117,14 @@ class Questions(Form):
     def records(self) -> list[Question]:
         """The questions; a missing id is empty."""
         questions = [self.question] if self.question is not None else self.questions or []
-        forms = [QuestionForm(text=question) if isinstance(question, str) else question for question in questions]
-        return [Question(form.id, form.text.strip(), (), (), tuple(form.choices), form.context) for form in forms]
+        forms = [
+            QuestionForm(text=question) if isinstance(question, str) else question
+            for question in questions
+        ]
+        return [
+            Question(form.id, form.text.strip(), (), (), tuple(form.choices), form.context)
+            for form in forms
+        ]
 
 
 class AskForm(Questions):
@@ -95,7 +132,9 @@ class AskForm(Questions):
 
     threshold: Threshold = None
 
-    model_config = _examples({"question": QUESTION_EXAMPLE}, {"questions": [QUESTION_EXAMPLE], "threshold": 0})
+    model_config = _examples(
+        {"question": QUESTION_EXAMPLE}, {"questions": [QUESTION_EXAMPLE], "threshold": 0}
+    )
 
 
 class RetrieveForm(Questions):
@@ -113,7 +152,10 @@ class TokenForm(Form):
 
 
 class Reply(BaseModel):
-    """A response. "?" replaces each lone surrogate, which UTF-8 cannot encode; offsets stay the same."""
+    """A response.
+
+    "?" replaces each lone surrogate, which UTF-8 cannot encode; offsets stay the same.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -130,15 +172,22 @@ def _replace_surrogates(content: object) -> object:
 
 
 class SourceForm(Reply):
-    """The document of a passage: its file and place in words, the page of its text, and the file itself."""
+    """The document of a passage: its file and place in words, the page of its text, and the file
+    itself.
+    """
 
     text: Annotated[str, Field(examples=["notes & emails/Board minutes.docx, paragraphs 3-4"])]
     url: Annotated[str, Field(description="The file's text, with the passage marked.")]
-    original: Annotated[str, Field(description="The file: a PDF opens at the page, any other is downloaded.")]
+    original: Annotated[
+        str, Field(description="The file: a PDF opens at the page, any other is downloaded.")
+    ]
 
     @classmethod
     def of(cls, passage_id: str, files: Collection[str], at: int | None = None) -> Self | None:
-        """The source of a passage, or of its character `at`; None unless its file is in `files`, encoded as in an id."""
+        """The source of a passage, or of its character `at`.
+
+        None unless its file is in `files`, encoded as in an id.
+        """
         locator = parse_locator(passage_id, at)
         if locator is None or encoded_name(passage_id) not in files:
             return None
@@ -157,7 +206,9 @@ class PassageForm(Reply):
 
 
 class Evidence(PassageForm):
-    """A passage that the reader read, with the answer or the terms of its calculation highlighted."""
+    """A passage that the reader read, with the answer or the terms of its calculation
+    highlighted.
+    """
 
     pieces: list[str]
 
@@ -180,11 +231,18 @@ class RankingForm(Reply):
     def of(cls, ranking: Ranking, files: Collection[str] = ()) -> Self:
         """The form of a ranking; `files` as in `SourceForm.of`."""
         passages = [
-            {**asdict(passage), "source": SourceForm.of(passage.id, files), "rank": rank, "score": score}
+            {
+                **asdict(passage),
+                "source": SourceForm.of(passage.id, files),
+                "rank": rank,
+                "score": score,
+            }
             for rank, (passage, score) in enumerate(ranking, start=1)
         ]
         question = ranking.question
-        return cls.model_validate({"id": question.id, "question": question.text, "passages": passages})
+        return cls.model_validate(
+            {"id": question.id, "question": question.text, "passages": passages}
+        )
 
 
 class CalculationForm(Reply):
@@ -197,7 +255,9 @@ class CalculationForm(Reply):
 
 
 class ExplanationForm(Reply):
-    """The source of an answer: sentence and span in the passage's text, and the sentence's pieces."""
+    """The source of an answer: sentence and span in the passage's text, and the sentence's
+    pieces.
+    """
 
     passage_id: str
     sentence: tuple[int, int]
@@ -214,21 +274,33 @@ class Supposition(Reply):
 
 
 class AnswerForm(Reply):
-    """An answer with its evidence, most important first; `answer` is empty after an abstention or a failure."""
+    """An answer with its evidence, most important first.
+
+    `answer` is empty after an abstention or a failure.
+    """
 
     id: str
     question: str
     supposed: Supposition | None
     outcome: Literal["answered", "abstained", "failed"]
     answer: str
-    confidence: Annotated[float | None, Field(description="Probability that the answer, or the candidate, is right.")]
-    answerable: Annotated[float | None, Field(description="Probability that a passage has the answer, whatever it is.")]
+    confidence: Annotated[
+        float | None, Field(description="Probability that the answer, or the candidate, is right.")
+    ]
+    answerable: Annotated[
+        float | None,
+        Field(description="Probability that a passage has the answer, whatever it is."),
+    ]
     candidate: Annotated[str, Field(description="The best candidate of a reader that abstained.")]
-    factual: Annotated[str, Field(description="The answer in the real world, if the reader gives it.")]
+    factual: Annotated[
+        str, Field(description="The answer in the real world, if the reader gives it.")
+    ]
     error: Annotated[str, Field(description="Why there is no answer, after a failure.")]
     how: ExplanationForm | None
     evidence: list[Evidence]
-    note: Annotated[str, Field(description="What the reader's language means for this answer.")] = ""
+    note: Annotated[str, Field(description="What the reader's language means for this answer.")] = (
+        ""
+    )
     seconds: Annotated[float, Field(description="From the question's arrival to its answer.")]
 
     @classmethod
@@ -239,7 +311,9 @@ class AnswerForm(Reply):
         how = answer.how
         supposed = split_question(text).presupposition
         before, clause, after = text.partition(supposed) if supposed else (text, "", "")
-        passage = next((passage for passage in answer.evidence if how and passage.id == how.passage_id), None)
+        passage = next(
+            (passage for passage in answer.evidence if how and passage.id == how.passage_id), None
+        )
         explanation = None
         if how and passage:
             explanation = asdict(how) | {"pieces": how.pieces(passage.text, sentence=True)}
@@ -248,7 +322,9 @@ class AnswerForm(Reply):
         evidence = []
         for passage in answer.evidence:
             source = SourceForm.of(passage.id, files, answer.position(passage))
-            evidence.append({**asdict(passage), "source": source, "pieces": answer.highlights(passage)})
+            evidence.append(
+                {**asdict(passage), "source": source, "pieces": answer.highlights(passage)}
+            )
         return cls.model_validate(
             {
                 **asdict(answer),
@@ -285,7 +361,10 @@ class Rankings(Reply):
 
 
 class AblationForm(Reply):
-    """What the answer becomes without a passage, or without a sentence of it; `sentence` is empty for the whole passage."""
+    """What the answer becomes without a passage, or without a sentence of it.
+
+    `sentence` is empty for the whole passage.
+    """
 
     passage: PassageForm
     sentence: str
@@ -301,7 +380,9 @@ class AblationForm(Reply):
 
 
 class WhyForm(Reply):
-    """A question's answer, and what it becomes without each passage and each sentence of the supporting passage."""
+    """A question's answer, and what it becomes without each passage and each sentence of the
+    supporting passage.
+    """
 
     id: str
     answer: str
@@ -343,11 +424,15 @@ class LeftOutFile(Reply):
 
 
 class FolderForm(_FolderForm):
-    """The searched folder of documents, with the files left out, at most 1,000, and its last update while the server runs."""
+    """The searched folder of documents, with the files left out, at most 1,000, and its last update
+    while the server runs.
+    """
 
     left_out: list[LeftOutFile]
     changed: Annotated[int, Field(description="Files that the update is for.")] = 0
-    updated: Annotated[str, Field(description="When the update was complete (ISO 8601), or empty.")] = ""
+    updated: Annotated[
+        str, Field(description="When the update was complete (ISO 8601), or empty.")
+    ] = ""
     problem: Annotated[str, Field(description="Why the folder could not be read again.")] = ""
 
 
@@ -362,7 +447,9 @@ class ReaderForm(Reply):
     answerable_threshold: Annotated[
         float, Field(description="By default it gives none where `answerable` is below it.")
     ]
-    language: Annotated[str, Field(description="The only one that it was trained on, as ISO 639-1; empty for any.")]
+    language: Annotated[
+        str, Field(description="The only one that it was trained on, as ISO 639-1; empty for any.")
+    ]
 
 
 class LimitsForm(Reply):
@@ -383,7 +470,9 @@ class About(Reply):
     about: str
     version: str = __version__
     corpus: CorpusForm | None
-    documents: Annotated[DocumentsForm | None, Field(description="Null unless a folder of documents is searched.")]
+    documents: Annotated[
+        DocumentsForm | None, Field(description="Null unless a folder of documents is searched.")
+    ]
     retriever: str | None
     reader: ReaderForm | None
     passages_read: int

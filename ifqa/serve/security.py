@@ -1,4 +1,7 @@
-"""Access control by Host, Origin and token. Loopback needs no token, but web pages in this machine's browser reach it, too."""
+"""Access control by Host, Origin and token.
+
+Loopback needs no token, but web pages in this machine's browser reach it, too.
+"""
 
 import hashlib
 import hmac
@@ -21,13 +24,15 @@ WINDOW = 60.0
 TOKEN = "IFQA_TOKEN"  # noqa: S105 - the variable's name
 SESSION = "/v1/session"
 PROBES = ("/healthz", "/readyz")  # a cluster may call them by any host name
-_OPEN = ("/", "/favicon.ico", SESSION, *PROBES)  # these need no token: they reveal nothing about the system
+# These need no token: they reveal nothing about the system
+_OPEN = ("/", "/favicon.ico", SESSION, *PROBES)
 _SHORTEST_TOKEN = 16  # characters
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^][\s:/?#@,\\]+))(?::\d*)?")
 _ANY = ("0.0.0.0", "::", "")  # noqa: S104 - addresses that need a token and host names
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; "
     "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
@@ -49,14 +54,16 @@ def is_loopback(host: str) -> bool:
 
 
 class WrongTokens:
-    """The wrong tokens of the last minute by address, so that nobody can try tokens until one is right.
+    """The wrong tokens of the last minute by address, so that nobody can try tokens until one is
+    right.
 
-    A client with an outdated token sends the same one again and again, which counts once: behind a proxy all clients have one
-    address, and such a client must not lock the others out.
+    A client with an outdated token sends the same one again and again, which counts once: behind a
+    proxy all clients have one address, and such a client must not lock the others out.
     """
 
     def __init__(self) -> None:
-        self._tries: dict[str, dict[bytes, float]] = {}  # address -> hash of a wrong token -> when it came
+        # Address -> hash of a wrong token -> when it came
+        self._tries: dict[str, dict[bytes, float]] = {}
 
     def add(self, address: str, token: str) -> None:
         """Note a wrong token."""
@@ -86,9 +93,11 @@ class Guard:
     """The access rules of a server."""
 
     hosts: Collection[str] = ()  # allowed host names and addresses besides loopback
-    token: str = field(default="", repr=False)  # the token that a request needs; empty only on loopback
+    # The token that a request needs; empty only on loopback
+    token: str = field(default="", repr=False)
     wrong_tokens: WrongTokens = field(default_factory=WrongTokens, repr=False)
-    _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)  # signs the cookies
+    # Signs the cookies
+    _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def calls_us(self, headers: Mapping[str, str], path: str) -> bool:
         """Whether the Host header names this server; always true for a probe."""
@@ -101,15 +110,21 @@ class Guard:
         return origin is not None and _network_location(origin) != headers.get("host", "").lower()
 
     def seconds_to_wait(self, headers: Mapping[str, str], path: str, address: str) -> int:
-        """Seconds that an address with too many wrong tokens has to wait before it may send another; else 0."""
+        """Seconds that an address with too many wrong tokens has to wait before it may send
+        another; else 0.
+        """
         brings_token = path == SESSION or ("authorization" in headers and path not in PROBES)
         return self.wrong_tokens.seconds_to_wait(address) if self.token and brings_token else 0
 
     def admits(self, headers: Mapping[str, str], path: str, address: str) -> bool:
-        """Whether the request has the token or the session cookie, or needs neither; notes a wrong token."""
+        """Whether the request has the token or the session cookie, or needs neither.
+
+        Notes a wrong token.
+        """
         if not self.token or path in _OPEN or path.startswith("/static/"):
             return True
-        from starlette.requests import cookie_parser  # the command line imports this module without the extra
+        # The command line imports this module without the extra
+        from starlette.requests import cookie_parser
 
         scheme, _, credentials = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
@@ -124,7 +139,9 @@ class Guard:
         return right
 
     def new_session(self) -> str:
-        """The cookie of a page that has shown the token: when it ends, in seconds since 1970, and a signature."""
+        """The cookie of a page that has shown the token: when it ends, in seconds since 1970, and a
+        signature.
+        """
         return self._sign(int(time.time()) + SESSION_SECONDS)
 
     def _is_session(self, cookie: str) -> bool:
@@ -153,7 +170,9 @@ def host_name(location: str) -> str:
 
 
 def _network(address: str) -> str:
-    """What counts as one address: of IPv6 the first 64 bits, which a provider gives to one customer."""
+    """What counts as one address: of IPv6 the first 64 bits, which a provider gives to one
+    customer.
+    """
     try:
         version = ip_address(address).version
     except ValueError:
@@ -172,7 +191,9 @@ def _digest(text: str) -> bytes:
 def check_token(token: str, source: str) -> str:
     """Strip a token; ConfigError if it is weak."""
     token = token.strip()
-    if len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable() and " " not in token):
+    if len(token) < _SHORTEST_TOKEN or not (
+        token.isascii() and token.isprintable() and " " not in token
+    ):
         wanted = f"a token of at least {_SHORTEST_TOKEN} ASCII characters without spaces"
         command = "python -c 'import secrets; print(secrets.token_urlsafe())'"
         raise ConfigError(f"{source}: wanted {wanted}; generate it with: {command}")
@@ -181,16 +202,30 @@ def check_token(token: str, source: str) -> str:
 
 def make_guard(host: str, token_file: Path | None = None, allow_hosts: Sequence[str] = ()) -> Guard:
     """The access rules of a server that listens on `host`, from the flags of `ifqa serve`."""
-    token = token_file.read_text(encoding="utf-8", errors="replace") if token_file else os.environ.get(TOKEN, "")
+    token = (
+        token_file.read_text(encoding="utf-8", errors="replace")
+        if token_file
+        else os.environ.get(TOKEN, "")
+    )
     if token_file or token:
         token = check_token(token, str(token_file or TOKEN))
     elif not is_loopback(host):
-        mend = f"put a token in a file and name it with --token-file, set {TOKEN}, or listen on 127.0.0.1"
-        raise ConfigError(f"{host} can be reached from other machines, so requests need a token: {mend}")
+        mend = (
+            "put a token in a file and name it with --token-file, set "
+            f"{TOKEN}, or listen on 127.0.0.1"
+        )
+        raise ConfigError(
+            f"{host} can be reached from other machines, so requests need a token: {mend}"
+        )
     if host in _ANY and not allow_hosts:
-        raise ConfigError(f"--host {host} needs --allow-host NAME, the name by which clients reach this machine")
+        raise ConfigError(
+            f"--host {host} needs --allow-host NAME, the name by which clients reach this machine"
+        )
     hosts = {name.lower().rstrip(".") for name in (*allow_hosts, host)} - set(_ANY)
     for name in hosts:
         if host_name(f"[{name}]" if ":" in name else name) != name:
-            raise ConfigError(f"host name {name!r:.80}: wanted only a name or an address, such as ifqa.example.org")
+            raise ConfigError(
+                f"host name {name!r:.80}: wanted only a name or an address, such as "
+                "ifqa.example.org"
+            )
     return Guard(frozenset(hosts), token)

@@ -1,4 +1,6 @@
-"""Runs a server: binds the address, opens the system, serves until a signal, and finishes requests in flight."""
+"""Runs a server: binds the address, opens the system, serves until a signal, and finishes requests
+in flight.
+"""
 
 import asyncio
 import os
@@ -30,9 +32,11 @@ _GRACE = 5.0  # seconds that a stopped server may take beyond the time limit
 
 
 class Connection(H11Protocol):
-    """A connection that is aborted if the client sends no complete head in time, or reads no response.
+    """A connection that is aborted if the client sends no complete head in time, or reads no
+    response.
 
-    `abort` drops unsent bytes, which the client would not read. uvicorn itself limits connections and idle time.
+    `abort` drops unsent bytes, which the client would not read. uvicorn itself limits connections
+    and idle time.
     """
 
     _deadline: asyncio.TimerHandle | None = None  # of the first head, or of a head that has begun
@@ -56,7 +60,10 @@ class Connection(H11Protocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse bytes that are not HTTP; once a response has started, close the connection instead."""
+        """Refuse bytes that are not HTTP.
+
+        Once a response has started, close the connection instead.
+        """
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         else:
@@ -85,16 +92,27 @@ class Connection(H11Protocol):
 
 def uvicorn_config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
     return uvicorn.Config(
-        app, port=0, http=Connection, ws="none", lifespan="on", log_config=None, access_log=False, server_header=False,
-        h11_max_incomplete_event_size=sizes.MAX_HEADERS, timeout_keep_alive=sizes.KEEP_ALIVE,
-        limit_concurrency=sizes.MAX_CONNECTIONS, timeout_graceful_shutdown=int(limits.seconds) + 2, proxy_headers=False,
-    )  # fmt: skip
+        app,
+        port=0,
+        http=Connection,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        h11_max_incomplete_event_size=sizes.MAX_HEADERS,
+        timeout_keep_alive=sizes.KEEP_ALIVE,
+        limit_concurrency=sizes.MAX_CONNECTIONS,
+        timeout_graceful_shutdown=int(limits.seconds) + 2,
+        proxy_headers=False,
+    )
 
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket bound to the address, not yet accepting; port 0 takes any free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sets TCP_NODELAY only if TCP is named; without it the body waits 40 ms for the head's acknowledgement
+    # asyncio sets TCP_NODELAY only if TCP is named; without it the body waits 40 ms for the head's
+    # acknowledgement
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     if os.name != "nt":  # on Windows it would let two servers share an address
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -102,14 +120,24 @@ def listen(host: str, port: int) -> socket.socket:
         listening.bind((host, port))
     except (OSError, OverflowError) as error:
         listening.close()
-        raise ConfigError(f"cannot listen on {host} port {port}: {error}; choose another --port") from error
+        raise ConfigError(
+            f"cannot listen on {host} port {port}: {error}; choose another --port"
+        ) from error
     return listening
 
 
-def serve(experiment: Experiment, host: str, port: int, guard: Guard, limits: Limits, quiet: bool) -> None:
-    """Serve an experiment's system until SIGTERM or Ctrl-C; print the address on stdout when ready."""
+def serve(
+    experiment: Experiment, host: str, port: int, guard: Guard, limits: Limits, quiet: bool
+) -> None:
+    """Serve an experiment's system until SIGTERM or Ctrl-C.
+
+    Print the address on stdout when ready.
+    """
     if limits.waiting < MAX_QUESTIONS:
-        raise ConfigError(f"--queue {limits.waiting}: wanted at least {MAX_QUESTIONS}, the questions of one request")
+        raise ConfigError(
+            f"--queue {limits.waiting}: wanted at least {MAX_QUESTIONS}, "
+            "the questions of one request"
+        )
     with closing(listen(host, port)) as listening:
         system = open_system(Run(experiment))
         configure_logging(quiet)
@@ -139,9 +167,12 @@ def serve(experiment: Experiment, host: str, port: int, guard: Guard, limits: Li
 
 
 def serve_tools(experiment: Experiment, limits: Limits, quiet: bool) -> None:
-    """Serve an experiment's system as MCP tools over stdin and stdout, until stdin ends, SIGTERM or Ctrl-C."""
+    """Serve an experiment's system as MCP tools over stdin and stdout, until stdin ends, SIGTERM or
+    Ctrl-C.
+    """
     system = open_system(Run(experiment))
     configure_logging(quiet)
     for stop in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(stop, lambda *_: os._exit(0))  # a thread of the SDK reads stdin and cannot be interrupted
+        # A thread of the SDK reads stdin and cannot be interrupted
+        signal.signal(stop, lambda *_: os._exit(0))
     asyncio.run(serve_stdio(Service(system, limits)))

@@ -27,7 +27,8 @@ logger = logging.getLogger(__name__)
 
 _EXAMPLES = 3
 _LISTED = 1000  # files left out
-_QUIET = ("hidden", "link", "special", "ifqa", "other")  # kinds of files left out that are listed last
+# Kinds of files left out that are listed last
+_QUIET = ("hidden", "link", "special", "ifqa", "other")
 _Result = TypeVar("_Result")
 
 
@@ -36,7 +37,9 @@ class NotFound(Exception):
 
 
 class Metrics:
-    """The counts of one server, for Prometheus: requests by method, route and status, and answers by outcome."""
+    """The counts of one server, for Prometheus: requests by method, route and status, and answers
+    by outcome.
+    """
 
     def __init__(self) -> None:
         self.requests = Counter[tuple[str, str, int]]()
@@ -48,16 +51,22 @@ class Metrics:
             f'ifqa_requests_total{{method="{method}",route="{route}",status="{status}"}}': count
             for (method, route, status), count in self.requests.items()
         }
-        values |= {f'ifqa_answers_total{{outcome="{outcome}"}}': count for outcome, count in self.outcomes.items()}
+        values |= {
+            f'ifqa_answers_total{{outcome="{outcome}"}}': count
+            for outcome, count in self.outcomes.items()
+        }
         return "".join(f"{name} {float(value)}\n" for name, value in {**values, **gauges}.items())
 
 
 class Service:
-    """A system for concurrent requests, which it opens. Call its methods in the event loop that called `open`."""
+    """A system for concurrent requests, which it opens.
+
+    Call its methods in the event loop that called `open`.
+    """
 
     def __init__(self, system: System, limits: Limits) -> None:
-        # One thread opens the models and answers: OpenMP starts helper threads for each computing thread, and the helpers of two
-        # threads slow each other down by a quarter.
+        # One thread opens the models and answers: OpenMP starts helper threads for each computing
+        # thread, and the helpers of two threads slow each other down by a quarter.
         pool = ThreadPoolExecutor(1, "asking")
         threads = 1
         batch = 1
@@ -82,9 +91,13 @@ class Service:
         self.asking = BatchQueue[Answer](
             lambda *batch: self.system.answer(*batch), limits.waiting, batch, threads, pool
         )
-        self.explaining = BatchQueue[tuple[Answer, list[Ablation]]](self._explain, limits.waiting, 1, threads, pool)
+        self.explaining = BatchQueue[tuple[Answer, list[Ablation]]](
+            self._explain, limits.waiting, 1, threads, pool
+        )
         self.retrieving = BatchQueue[Ranking](
-            lambda questions, k, _: self.system.retrieve(questions, int(k or 0)), limits.waiting, sizes.BATCH
+            lambda questions, k, _: self.system.retrieve(questions, int(k or 0)),
+            limits.waiting,
+            sizes.BATCH,
         )
         self._llm = system.session.llm(system.run) if system.experiment.asks_llm("reader") else None
         self.about = _about(system, limits, self._llm)
@@ -123,36 +136,54 @@ class Service:
     def gauges(self) -> Mapping[str, float]:
         """The queue lengths, and the language model's cost and requests."""
         gauges: dict[str, float] = {}
-        for name, queue in (("ask", self.asking), ("why", self.explaining), ("retrieve", self.retrieving)):
+        for name, queue in (
+            ("ask", self.asking),
+            ("why", self.explaining),
+            ("retrieve", self.retrieving),
+        ):
             gauges[f'ifqa_waiting{{queue="{name}"}}'] = len(queue)
             gauges[f'ifqa_working{{queue="{name}"}}'] = queue.busy
         if self._llm:
-            gauges |= {"ifqa_llm_dollars": self._llm.spent.cost or 0, "ifqa_llm_requests": self._llm.spent.calls}
+            gauges |= {
+                "ifqa_llm_dollars": self._llm.spent.cost or 0,
+                "ifqa_llm_requests": self._llm.spent.calls,
+            }
         return gauges
 
     def ask(
         self, questions: Sequence[Question], threshold: float | None = None, watched: bool = False
     ) -> list[Pending[Answer]]:
-        """Queue questions to answer; `threshold` as in `System.ask`. Raises QueueFull, or NotFound without a reader."""
+        """Queue questions to answer; `threshold` as in `System.ask`.
+
+        Raises QueueFull, or NotFound without a reader.
+        """
         self._require_reader()
         return self.asking.put(self._accept(questions), threshold, watched)
 
     def why(
         self, questions: Sequence[Question], threshold: float | None = None
     ) -> list[Pending[tuple[Answer, list[Ablation]]]]:
-        """Queue questions to answer again without each passage, as `System.why`; raises as `ask`."""
+        """Queue questions to answer again without each passage, as `System.why`.
+
+        Raises as `ask`.
+        """
         self._require_reader()
         return self.explaining.put(self._accept(questions), threshold)
 
     def _require_reader(self) -> None:
         if self.about.reader is None:
-            raise NotFound(f"experiment {self.about.name} has no reader; ask /v1/retrieve for passages")
+            raise NotFound(
+                f"experiment {self.about.name} has no reader; ask /v1/retrieve for passages"
+            )
 
     def _explain(
         self, questions: Sequence[Question], threshold: float | None, _: object
     ) -> list[tuple[Answer, list[Ablation]]]:
         system = self.system
-        return [(answer, system.why(answer, threshold)) for answer in system.answer(questions, threshold)]
+        return [
+            (answer, system.why(answer, threshold))
+            for answer in system.answer(questions, threshold)
+        ]
 
     def retrieve(self, questions: Sequence[Question], k: int = 0) -> list[Pending[Ranking]]:
         """Queue questions to retrieve for. Raises QueueFull, or NotFound without a retriever."""
@@ -176,18 +207,24 @@ class Service:
 
     async def rankings(self, batch: Sequence[Pending[Ranking]]) -> list[schemas.RankingForm]:
         """Wait for all rankings, as `answers`."""
-        return [schemas.RankingForm.of(ranking, self.system.documents) for ranking in await self._results(batch)]
+        return [
+            schemas.RankingForm.of(ranking, self.system.documents)
+            for ranking in await self._results(batch)
+        ]
 
-    async def reasons(self, batch: Sequence[Pending[tuple[Answer, list[Ablation]]]]) -> list[schemas.WhyForm]:
+    async def reasons(
+        self, batch: Sequence[Pending[tuple[Answer, list[Ablation]]]]
+    ) -> list[schemas.WhyForm]:
         """Wait for all ablations, as `answers`."""
         files = self.system.documents
         return [
             schemas.WhyForm(
-                id=answer.question.id, answer=answer.text,
+                id=answer.question.id,
+                answer=answer.text,
                 ablations=[schemas.AblationForm.of(ablation, files) for ablation in ablations],
             )
             for answer, ablations in await self._results(batch)
-        ]  # fmt: skip
+        ]
 
     async def passage(self, passage_id: str) -> schemas.PassageForm:
         """A passage of the corpus; NotFound if the id is unknown."""
@@ -195,7 +232,10 @@ class Service:
             raise NotFound(f"no passage has an id of {len(passage_id):,} characters")
         passage = await asyncio.to_thread(self.system.passage, passage_id)
         if passage is None:
-            raise NotFound(f"no passage {passage_id!r:.80} in corpus {self.system.experiment.corpus or '(none)'}")
+            raise NotFound(
+                f"no passage {passage_id!r:.80} in corpus "
+                f"{self.system.experiment.corpus or '(none)'}"
+            )
         source = schemas.SourceForm.of(passage_id, self.system.documents)
         return schemas.PassageForm.model_validate({**asdict(passage), "source": source})
 
@@ -213,13 +253,24 @@ class Service:
         documents = self.about.documents
         build = system.run.corpus
         if documents is None or build is None:
-            raise NotFound("no folder of documents is searched; start the server with --docs FOLDER")
+            raise NotFound(
+                "no folder of documents is searched; start the server with --docs FOLDER"
+            )
         bad = [file for file in read_bad_pages(build.artifact("passages").folder) if "kind" in file]
         bad.sort(key=lambda file: file["kind"] in _QUIET)
-        left_out = [{"file": file["id"], "reason": file["reason"], "hint": mend(file)} for file in bad[:_LISTED]]
+        left_out = [
+            {"file": file["id"], "reason": file["reason"], "hint": mend(file)}
+            for file in bad[:_LISTED]
+        ]
         update = vars(self.watcher) if self.watcher else {}
-        facts = {key: update[key] for key in ("updating", "changed", "updated", "problem") if key in update}
-        return schemas.FolderForm.model_validate({**documents.model_dump(), **facts, "left_out": left_out})
+        facts = {
+            key: update[key]
+            for key in ("updating", "changed", "updated", "problem")
+            if key in update
+        }
+        return schemas.FolderForm.model_validate(
+            {**documents.model_dump(), **facts, "left_out": left_out}
+        )
 
     async def _results(self, batch: Sequence[Pending[_Result]]) -> list[_Result]:
         try:
@@ -233,7 +284,10 @@ class Service:
         """The questions with their missing ids; has a folder of documents scanned for changes."""
         if self.watcher:
             self.watcher.look()
-        return [replace(question, id=question.id or f"ask/{next(self._numbers)}") for question in questions]
+        return [
+            replace(question, id=question.id or f"ask/{next(self._numbers)}")
+            for question in questions
+        ]
 
 
 def _about(system: System, limits: Limits, llm: LanguageModel | None) -> schemas.About:
@@ -247,19 +301,31 @@ def _about(system: System, limits: Limits, llm: LanguageModel | None) -> schemas
     if searched.folders:
         names = ((experiment.root / folder).resolve().name or folder for folder in searched.folders)
         documents = schemas.DocumentsForm(
-            name=", ".join(names), files=searched.files, passages=searched.passages, left_out=searched.left_out,
+            name=", ".join(names),
+            files=searched.files,
+            passages=searched.passages,
+            left_out=searched.left_out,
             updating=False,
-        )  # fmt: skip
+        )
     if reader:
         label = system.reader.label
         (threshold, answerable) = system.thresholds()
         model, streams = (llm.name, llm.streams) if llm else ("", False)
-        texts = {"name": reader["name"], "label": label, "model": model, "language": system.reader.language}
-        form = schemas.ReaderForm(**texts, streams=streams, abstains_below=threshold, answerable_threshold=answerable)
+        texts = {
+            "name": reader["name"],
+            "label": label,
+            "model": model,
+            "language": system.reader.language,
+        }
+        form = schemas.ReaderForm(
+            **texts, streams=streams, abstains_below=threshold, answerable_threshold=answerable
+        )
     return schemas.About(
         name=experiment.name,
         about=f"The documents of {documents.name}." if documents else experiment.about,
-        corpus=schemas.CorpusForm(name=experiment.corpus, passages=system.size) if has_corpus else None,
+        corpus=schemas.CorpusForm(name=experiment.corpus, passages=system.size)
+        if has_corpus
+        else None,
         documents=documents,
         retriever=retriever["name"] if retriever else None,
         reader=form,
@@ -274,8 +340,12 @@ def _examples(system: System) -> list[str]:
     """Questions spread over the experiment's split; none if the split is missing."""
     experiment = system.experiment
     try:
-        questions = open_benchmark(experiment.benchmark, experiment.root).questions(experiment.split)
+        questions = open_benchmark(experiment.benchmark, experiment.root).questions(
+            experiment.split
+        )
     except (IfqaError, OSError):  # a server needs no benchmark
         return []
     step = max(1, len(questions) // _EXAMPLES)
-    return [question.text for question in questions[::step] if len(question.text) <= sizes.MAX_QUESTION][:_EXAMPLES]
+    return [
+        question.text for question in questions[::step] if len(question.text) <= sizes.MAX_QUESTION
+    ][:_EXAMPLES]

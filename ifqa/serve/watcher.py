@@ -1,4 +1,6 @@
-"""Takes changes of a served folder of documents: a background thread builds its index again, and opens a system on it."""
+"""Takes changes of a served folder of documents: a background thread builds its index again, and
+opens a system on it.
+"""
 
 import logging
 import os
@@ -22,14 +24,17 @@ from ifqa.storage.artifacts import lock
 
 logger = logging.getLogger("ifqa.serve")
 
-_PAUSE = 3.0  # seconds from a scan to the next, at least; after a longer scan or build as long as that took
+# Seconds from a scan to the next, at least; after a longer scan or build as long as that took
+_PAUSE = 3.0
 _PATIENCE = 1.0  # the longest wait for a scan, in seconds
 _LINKS = ".served-"  # beside the index: a folder for each server
 _STALE = "answers come from the last complete index"
 
 
 class Watcher:
-    """Scans a system's folder of documents when `look` is called; `publish` gets a new system after a change.
+    """Scans a system's folder of documents when `look` is called.
+
+    `publish` gets a new system after a change.
 
     The systems search hard links of a complete index, because a build replaces the index's files.
     """
@@ -96,14 +101,23 @@ class Watcher:
             self._scanned.set()
 
     def _update(self) -> None:
-        """Scan the folder; if it changed, build its passages and indexes, and publish a system on them."""
+        """Scan the folder.
+
+        If it changed, build its passages and indexes, and publish a system on them.
+        """
         run = Run(self._system.experiment)
         served = self._system.run.corpus
         assert run.corpus is not None
         assert served is not None
         parts = ["passages", *run.experiment.indexes]
-        files = {key: file for source in run.corpus.sources for key, file in source.hashes(run.corpus.known).items()}
-        if all(map(run.corpus.is_current, parts)) and _inputs(run.corpus, parts) == _inputs(served, parts):
+        files = {
+            key: file
+            for source in run.corpus.sources
+            for key, file in source.hashes(run.corpus.known).items()
+        }
+        if all(map(run.corpus.is_current, parts)) and _inputs(run.corpus, parts) == _inputs(
+            served, parts
+        ):
             return
         before = _hashes(served)
         self.changed = _differences(before, files)
@@ -113,14 +127,18 @@ class Watcher:
         build_corpus(run)
         system = System(run, self._system.session)
         system.reader = self._system.reader
-        self.changed = _differences(before, _hashes(self._link(system)))  # also what changed between scan and build
+        # Also what changed between scan and build
+        self.changed = _differences(before, _hashes(self._link(system)))
         self._publish(system.open())
         self._system = system
         self.updated = datetime.now(UTC).isoformat(timespec="seconds")
         logger.info("updated")
 
     def _link(self, system: System) -> CorpusBuild:
-        """Have a system that is not open search links of the index as it is now; they leave with the system."""
+        """Have a system that is not open search links of the index as it is now.
+
+        They leave with the system.
+        """
         run = system.run
         folder = self._links / str(next(self._numbers))
         assert run.corpus

@@ -1,6 +1,7 @@
 """Files that grow by chunks, with a log from which an interrupted run resumes.
 
-`chunks.jsonl` has a line for each chunk, written after the chunk: its facts, and the size and SHA-256 of its bytes in each file.
+`chunks.jsonl` has a line for each chunk, written after the chunk: its facts, and the size and
+SHA-256 of its bytes in each file.
 """
 
 import hashlib
@@ -18,10 +19,17 @@ _PARTS = "parts"  # the key of a line's table: file -> [bytes, SHA-256]
 
 
 class AppendLog:
-    """Files of a folder to which chunks are appended in order; `kept` has the facts of the chunks of an interrupted run."""
+    """Files of a folder to which chunks are appended in order.
 
-    def __init__(self, folder: Path, names: Collection[str], keep: Callable[[dict[str, Any]], bool]) -> None:
-        """Truncate the files `names` at the first chunk that is damaged, or whose facts `keep` rejects."""
+    `kept` has the facts of the chunks of an interrupted run.
+    """
+
+    def __init__(
+        self, folder: Path, names: Collection[str], keep: Callable[[dict[str, Any]], bool]
+    ) -> None:
+        """Truncate the files `names` at the first chunk that is damaged, or whose facts `keep`
+        rejects.
+        """
         self.folder = folder
         self.kept: list[dict[str, Any]] = []
         ends: dict[str, int] = {}
@@ -31,7 +39,9 @@ class AppendLog:
 
             def fits(_: int, record: dict[str, object]) -> bool:
                 parts: Any = record.pop(_PARTS, None)
-                whole = isinstance(parts, dict) and all(_matches_hash(handles.get(name), parts[name]) for name in parts)
+                whole = isinstance(parts, dict) and all(
+                    _matches_hash(handles.get(name), parts[name]) for name in parts
+                )
                 if not whole or not keep(record):
                     return False
                 self.kept.append(record)
@@ -62,10 +72,13 @@ class AppendLog:
                 os.fsync(handle.fileno())
 
 
-def truncate_log(path: Path, fits: Callable[[int, dict[str, object]], bool] = lambda number, record: True) -> int:
+def truncate_log(
+    path: Path, fits: Callable[[int, dict[str, object]], bool] = lambda number, record: True
+) -> int:
     """Truncate a JSON-lines file at its first invalid line; returns the number of lines kept.
 
-    A line is invalid if it is incomplete, not a JSON object, or if `fits(number, record)` is false; `number` counts from 0.
+    A line is invalid if it is incomplete, not a JSON object, or if `fits(number, record)` is false;
+    `number` counts from 0.
     """
     if not path.exists():
         return 0

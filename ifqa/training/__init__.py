@@ -1,6 +1,7 @@
 """Trainers: what `ifqa train` runs, a class for each kind of model."""
 
-#: Name -> "module:Class". Their modules import no torch at the top, so that `ifqa train NAME --help` is fast.
+#: Name -> "module:Class". Their modules import no torch at the top, so that `ifqa train NAME
+#: --help` is fast.
 PLUGINS = {
     "extractive": "ifqa.training.extractive:Extractive",
     "calibration": "ifqa.training.calibration:CalibrationTrainer",

@@ -1,8 +1,10 @@
-"""Fits the extractive reader's confidence: a logistic regression on right and wrong answers to questions it was not trained on.
+"""Fits the extractive reader's confidence: a logistic regression on right and wrong answers to
+questions it was not trained on.
 
-A reader is overconfident on its own training questions, so each fold of them is read by a reader trained on the other folds.
-Every question is read three times: as retrieved, without the gold passages, where confidence should be low, and from the first
-passage alone, where all passages agree and prove nothing by it.
+A reader is overconfident on its own training questions, so each fold of them is read by a reader
+trained on the other folds. Every question is read three times: as retrieved, without the gold
+passages, where confidence should be low, and from the first passage alone, where all passages agree
+and prove nothing by it.
 """
 
 import json
@@ -37,7 +39,15 @@ logger = logging.getLogger(__name__)
 FOLDS = "folds"
 _BATCH = 32  # questions read together
 #: Settings that a calibration names.
-_SETTINGS = ("folds", "read_folds", "seed", "average", "passages", "without_gold", "false_abstentions")
+_SETTINGS = (
+    "folds",
+    "read_folds",
+    "seed",
+    "average",
+    "passages",
+    "without_gold",
+    "false_abstentions",
+)
 
 
 class HeldOutPrediction(TypedDict):
@@ -54,7 +64,10 @@ class HeldOutPrediction(TypedDict):
 
 @dataclass(kw_only=True)
 class CalibrationTrainer(DataclassTrainer):
-    """Fit the span reader's confidence, on folds of its training questions; --to names its weights."""
+    """Fit the span reader's confidence, on folds of its training questions.
+
+    --to names its weights.
+    """
 
     libraries = ("sklearn",)
     folder = "models/extractive"
@@ -65,10 +78,14 @@ class CalibrationTrainer(DataclassTrainer):
     read_folds: Natural = 0  # folds to train a reader for and to read; 0 for all, fewer are quicker
     passages: Positive = 5  # passages read per question
     without_gold: PartShare = 0.2  # total weight of the readings without gold passages
-    false_abstentions: PartShare = 0.1  # share of the questions read with a gold passage that get an abstention
-    average: Positive = 1  # trainings averaged for a fold's reader, however many the weights average
-    start: PathSetting = ""  # where the weights' training started, if it had a start; empty for `reading` in the folder
-    encoder: PathSetting = ""  # as in `ifqa.reading.span.reader.Extractive`; empty for the manifest's
+    # Share of the questions read with a gold passage that get an abstention
+    false_abstentions: PartShare = 0.1
+    # Trainings averaged for a fold's reader, however many the weights average
+    average: Positive = 1
+    # Where the weights' training started, if it had a start; empty for `reading` in the folder
+    start: PathSetting = ""
+    # As in `ifqa.reading.span.reader.Extractive`; empty for the manifest's
+    encoder: PathSetting = ""
     device: str = "cpu"
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
@@ -78,24 +95,35 @@ class CalibrationTrainer(DataclassTrainer):
         files = ", ".join(wanted) or "these questions"
         if sorted(trained_on.values()) != sorted(wanted.values()):
             mend = "name its training split with --benchmark and --split"
-            raise ConfigError(f"{folder} was trained on {', '.join(trained_on) or 'no file'}, not on {files}; {mend}")
+            raise ConfigError(
+                f"{folder} was trained on {', '.join(trained_on) or 'no file'}, not on "
+                f"{files}; {mend}"
+            )
         if unknown := manifest["settings"].keys() - {field.name for field in fields(Extractive)}:
             mend = f"train the weights again: ifqa train extractive --to {folder}"
-            raise ConfigError(f"{folder} was trained by an earlier version of ifqa, with {min(unknown)!r}; {mend}")
+            raise ConfigError(
+                f"{folder} was trained by an earlier version of ifqa, with {min(unknown)!r}; {mend}"
+            )
         _find_start(folder, manifest, self.start)
 
-    def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, Any]:
+    def train(
+        self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA
+    ) -> dict[str, Any]:
         """Fit on the folds, and write `calibration.json` next to the weights; returns its content.
 
-        The weights must be trained on the same questions. Folds resume from `folds/N/`, which may be removed afterwards.
+        The weights must be trained on the same questions. Folds resume from `folds/N/`, which may
+        be removed afterwards.
         """
         self.check_data(dataset, folder)
         manifest = _read_manifest(folder)
         encoder = str(resolve_encoder(folder, self.encoder).folder)
         settings = {
-            **manifest["settings"], "average": self.average, "device": self.device, "encoder": encoder,
+            **manifest["settings"],
+            "average": self.average,
+            "device": self.device,
+            "encoder": encoder,
             "start": _find_start(folder, manifest, self.start),
-        }  # fmt: skip
+        }
         fold_of = assign_folds(dataset.questions, self.folds, self.seed)
         rows: list[HeldOutPrediction] = []
         n_read = min(self.read_folds or self.folds, self.folds)
@@ -110,7 +138,11 @@ class CalibrationTrainer(DataclassTrainer):
             rows += _read_fold(reader, fold, self.passages, held_out)
         fitted = fit_calibration(rows, self.without_gold, self.false_abstentions)
         fitted_on = {name: getattr(self, name) for name in _SETTINGS}
-        fitted_on |= {"sources": dataset.sources, "questions": sum(n < n_read for n in fold_of), "rows": len(rows)}
+        fitted_on |= {
+            "sources": dataset.sources,
+            "questions": sum(n < n_read for n in fold_of),
+            "rows": len(rows),
+        }
         measured = cross_validate(rows, self.without_gold, self.false_abstentions)
         content = {"version": VERSION, "weights": fingerprint_weights(folder), **fitted}
         content |= {"fitted_on": fitted_on, "measured": measured}
@@ -119,8 +151,13 @@ class CalibrationTrainer(DataclassTrainer):
         return content
 
 
-def fit_calibration(rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float) -> dict[str, Any]:
-    """A calibration's "intercept", "coefficients" and "answerable_threshold"; arguments are as in `CalibrationTrainer`."""
+def fit_calibration(
+    rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float
+) -> dict[str, Any]:
+    """A calibration's "intercept", "coefficients" and "answerable_threshold".
+
+    Arguments are as in `CalibrationTrainer`.
+    """
     import numpy as np
     from sklearn.linear_model import LogisticRegression
 
@@ -130,9 +167,11 @@ def fit_calibration(rows: Sequence[HeldOutPrediction], without_gold: float, fals
         problem = f"{int(right.sum())} of {len(answered)} answers on the folds are right"
         raise IfqaError(f"{problem}; wanted some right and some wrong answers")
     removed = np.array([row["removed"] for row in answered])
-    weight = without_gold / (1 - without_gold) * (~removed).sum() / max(1, removed.sum())  # for a row without gold
+    # For a row without gold
+    weight = without_gold / (1 - without_gold) * (~removed).sum() / max(1, removed.sum())
     names = list(answered[0]["features"])
-    features = np.array([[row["features"][name] for name in names] for row in answered])  # (rows, features)
+    # (rows, features)
+    features = np.array([[row["features"][name] for name in names] for row in answered])
     mean = features.mean(axis=0)
     spread = features.std(axis=0)
     spread[spread < 1e-9] = 1.0  # a constant feature gets the coefficient 0
@@ -153,11 +192,14 @@ def confidence_of(row: HeldOutPrediction, calibration: Calibration) -> float:
 def cross_validate(
     rows: Sequence[HeldOutPrediction], without_gold: float, false_abstentions: float
 ) -> dict[str, float | None]:
-    """Measures of each fold's confidences when fitted on the other folds, in percent; None where undefined.
+    """Measures of each fold's confidences when fitted on the other folds, in percent.
 
-    "ECE", "Brier" and "EM-50" are over the questions as retrieved, "ECE alone" over the first passages. "AUROC of answerable"
-    compares readings with and without a gold passage; "false_abstentions" and "true_abstentions" are the shares of these two that
-    are below the threshold. Empty if only one fold was read.
+    None where undefined.
+
+    "ECE", "Brier" and "EM-50" are over the questions as retrieved, "ECE alone" over the first
+    passages. "AUROC of answerable" compares readings with and without a gold passage;
+    "false_abstentions" and "true_abstentions" are the shares of these two that are below the
+    threshold. Empty if only one fold was read.
     """
     import numpy as np
 
@@ -166,10 +208,17 @@ def cross_validate(
     if len(folds) < 2:
         return {}
     for fold in folds:
-        fitted = fit_calibration([row for row in rows if row["fold"] != fold], without_gold, false_abstentions)
+        fitted = fit_calibration(
+            [row for row in rows if row["fold"] != fold], without_gold, false_abstentions
+        )
         calibration = Calibration.model_validate(fitted)
         for row in (row for row in rows if row["fold"] == fold):
-            measured = confidence_of(row, calibration), row["right"], row["answerable"], row["gold_read"]
+            measured = (
+                confidence_of(row, calibration),
+                row["right"],
+                row["answerable"],
+                row["gold_read"],
+            )
             abstains = row["answerable"] < calibration.answerable_threshold
             table.append([*measured, abstains, row["removed"], row["alone"]])
     confidence, right, answerable, gold_read, abstentions, removed, alone = np.array(table, float).T
@@ -177,7 +226,9 @@ def cross_validate(
     readings = np.stack([answerable, gold_read], 1)
     together = alone == 0
     retrieved = answers[together & (removed == 0)]
-    scores = {measure.name: ColumnStatistic(measure, retrieved).value for measure in (ECE, BRIER, EM_50)}
+    scores = {
+        measure.name: ColumnStatistic(measure, retrieved).value for measure in (ECE, BRIER, EM_50)
+    }
     scores["ECE alone"] = ColumnStatistic(ECE, answers[alone == 1]).value
     scores["AUROC of answerable"] = ColumnStatistic(AUROC, readings[together]).value
     for name, read in (("false_abstentions", 1), ("true_abstentions", 0)):
@@ -190,14 +241,19 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     manifest = read_json(path) if path.exists() else None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("settings"), dict):
-        raise MissingInput(f"{folder}: no weights with a manifest; train them: ifqa train extractive --to {folder}")
+        raise MissingInput(
+            f"{folder}: no weights with a manifest; train them: ifqa train extractive --to {folder}"
+        )
     if file := damaged_file(folder, manifest.get("files", {})):
         raise DamagedArtifact(f"{folder / file} is missing or altered; train the weights again")
     return manifest
 
 
 def _find_start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:
-    """The folder that the weights' training started from; empty if it started from the encoder itself."""
+    """The folder that the weights' training started from.
+
+    Empty if it started from the encoder itself.
+    """
     if (recorded := manifest.get("start")) is None:
         return ""
     source = weights_folder(start) if start else folder / READING
@@ -210,37 +266,65 @@ def _find_start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:
 def _exclude_gold(others: TrainingData, held_out: TrainingData) -> TrainingData:
     """The other folds without the held-out fold's gold passages, even as negatives."""
     unseen = {normalize(text) for question in held_out.questions for text in question.gold_passages}
-    rankings = [[each for each in ranking if normalize(each.text) not in unseen] for ranking in others.rankings]
+    rankings = [
+        [each for each in ranking if normalize(each.text) not in unseen]
+        for ranking in others.rankings
+    ]
     return replace(others, rankings=rankings, scores=())
 
 
-def _read_fold(reader: Reader, fold: int, most: int, held_out: TrainingData) -> list[HeldOutPrediction]:
-    """Read each question of a fold: as retrieved, without the passages that overlap a gold one, and from the first alone."""
+def _read_fold(
+    reader: Reader, fold: int, most: int, held_out: TrainingData
+) -> list[HeldOutPrediction]:
+    """Read each question of a fold: as retrieved, without the passages that overlap a gold one, and
+    from the first alone.
+    """
     rows: list[HeldOutPrediction] = []
     with bar(f"reading fold {fold + 1}", len(held_out.questions)) as advance:
         for start in range(0, len(held_out.questions), _BATCH):
             questions = held_out.questions[start : start + _BATCH]
             rankings = held_out.rankings[start : start + _BATCH]
             without_gold = [
-                [each for each in ranking if not any(overlaps(each.text, gold) for gold in question.gold_passages)]
+                [
+                    each
+                    for each in ranking
+                    if not any(overlaps(each.text, gold) for gold in question.gold_passages)
+                ]
                 for question, ranking in zip(questions, rankings, strict=True)
             ]
-            readings = [(False, False, rankings), (True, False, without_gold), (False, True, rankings)]
+            readings = [
+                (False, False, rankings),
+                (True, False, without_gold),
+                (False, True, rankings),
+            ]
             for removed, alone, lists in readings:
                 shown = [ranking[: 1 if alone else most] for ranking in lists]
                 answers = reader.read(questions, shown)
-                rows += [_row(fold, *each, removed, alone) for each in zip(questions, answers, shown, strict=True)]
+                rows += [
+                    _row(fold, *each, removed, alone)
+                    for each in zip(questions, answers, shown, strict=True)
+                ]
             advance(len(questions))
     return rows
 
 
 def _row(
-    fold: int, question: Question, answer: ReadAnswer, shown: Sequence[Passage], removed: bool, alone: bool
+    fold: int,
+    question: Question,
+    answer: ReadAnswer,
+    shown: Sequence[Passage],
+    removed: bool,
+    alone: bool,
 ) -> HeldOutPrediction:
     prediction = answer.prediction
     right = not prediction.failed and bool(exact_match(prediction.answer, question.answers))
     gold_read = any(covers_gold(passage.text, question) for passage in shown)
     return {
-        "fold": fold, "gold_read": gold_read, "answerable": prediction.answerable or 0.0, "removed": removed, "alone": alone,
-        "right": right, "features": answer.features,
-    }  # fmt: skip
+        "fold": fold,
+        "gold_read": gold_read,
+        "answerable": prediction.answerable or 0.0,
+        "removed": removed,
+        "alone": alone,
+        "right": right,
+        "features": answer.features,
+    }

@@ -1,8 +1,9 @@
-"""One training in one folder, with transformers' trainers: start it, resume it after a kill, finish it.
+"""One training in one folder, with transformers' trainers: start it, resume it after a kill, finish
+it.
 
-During training, `inputs.json` identifies the training, and `checkpoints/` holds its checkpoints. `log.jsonl` has loss, learning
-rate and speed. The last file written, in the checkpoints and in the folder, is `manifest.json`. A folder that holds another
-training, finished or not, is refused.
+During training, `inputs.json` identifies the training, and `checkpoints/` holds its checkpoints.
+`log.jsonl` has loss, learning rate and speed. The last file written, in the checkpoints and in the
+folder, is `manifest.json`. A folder that holds another training, finished or not, is refused.
 """
 
 import errno
@@ -26,7 +27,15 @@ from ifqa.progress import bar
 from ifqa.protocols import no_progress
 from ifqa.storage import artifacts
 from ifqa.storage.append_log import truncate_log
-from ifqa.storage.files import atomic_write, flush_to_disk, json_line, read_json, sha256, write_bytes, write_json
+from ifqa.storage.files import (
+    atomic_write,
+    flush_to_disk,
+    json_line,
+    read_json,
+    sha256,
+    write_bytes,
+    write_json,
+)
 from ifqa.storage.resources import library_versions
 
 if TYPE_CHECKING:
@@ -47,31 +56,52 @@ _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 _ENCODERS = ("*_encoder", "[0-9]_*")  # folders of a trained dense retriever
 _LOGGED = 10  # lines of the log between two checkpoints
 # PyTorch and safetensors do not raise an OSError when they cannot write a file.
-_UNWRITTEN = re.compile(r"inline_container|PytorchStreamWriter|No space left|quota exceeded|File too large", re.I)
+_UNWRITTEN = re.compile(
+    r"inline_container|PytorchStreamWriter|No space left|quota exceeded|File too large", re.I
+)
 _LIBRARIES = (
-    "torch", "transformers", "sentence-transformers", "peft", "accelerate", "scikit-learn", "tokenizers", "safetensors",
-)  # fmt: skip
+    "torch",
+    "transformers",
+    "sentence-transformers",
+    "peft",
+    "accelerate",
+    "scikit-learn",
+    "tokenizers",
+    "safetensors",
+)
 
 
 def rank_and_world_size() -> tuple[int, int]:
-    """This process's rank and the number of processes; torchrun and `accelerate launch` start a process per GPU."""
+    """This process's rank and the number of processes.
+
+    Torchrun and `accelerate launch` start a process per GPU.
+    """
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def refuse_foreign_weights(folder: Path) -> None:
-    """Refuse a folder with weights or checkpoints that ifqa did not train and a training would overwrite."""
+    """Refuse a folder with weights or checkpoints that ifqa did not train and a training would
+    overwrite.
+    """
     manifests = [path for path in (folder / MANIFEST, folder / INPUTS) if path.exists()]
     foreign = [path for path in manifests if not isinstance(read_json(path), dict)]
     if not manifests:
         folders = (folder, *(path for name in _ENCODERS for path in folder.glob(name)))
-        foreign = sorted(path for each in folders for path in each.glob("*") if path.suffix in _WEIGHTS)
+        foreign = sorted(
+            path for each in folders for path in each.glob("*") if path.suffix in _WEIGHTS
+        )
         foreign += filter(Path.exists, [folder / CHECKPOINTS])
     if foreign:
-        raise ConfigError(f"{foreign[0]} is not from a training of ifqa; train into another folder, or move it away")
+        raise ConfigError(
+            f"{foreign[0]} is not from a training of ifqa; train into "
+            "another folder, or move it away"
+        )
 
 
 def begin_training(folder: Path, inputs: Mapping[str, object]) -> bool:
-    """Whether to train: False if the folder holds a finished training with the same inputs and undamaged weights."""
+    """Whether to train: False if the folder holds a finished training with the same inputs and
+    undamaged weights.
+    """
     refuse_foreign_weights(folder)
     if (folder / MANIFEST).exists():
         manifest = _require_same(folder, MANIFEST, inputs)
@@ -92,9 +122,13 @@ def begin_training(folder: Path, inputs: Mapping[str, object]) -> bool:
 
 def _require_same(folder: Path, name: str, inputs: Mapping[str, object]) -> dict[str, Any]:
     recorded: dict[str, Any] = read_json(folder / name)
-    if changed := sorted(key for key in inputs if recorded.get(key) != json.loads(json.dumps(inputs[key]))):
+    if changed := sorted(
+        key for key in inputs if recorded.get(key) != json.loads(json.dumps(inputs[key]))
+    ):
         mend = "train into another folder, or remove this one"
-        raise ConfigError(f"{folder} holds another training (changed: {', '.join(changed)}); {mend}")
+        raise ConfigError(
+            f"{folder} holds another training (changed: {', '.join(changed)}); {mend}"
+        )
     return recorded
 
 
@@ -102,10 +136,15 @@ class TrainingLog:
     """The log of a training, `log.jsonl`."""
 
     def __init__(self, folder: Path, done: int, steps: int) -> None:
-        """Continue the log of a training of `steps` steps after its step `done`; a new training gets a new log."""
+        """Continue the log of a training of `steps` steps after its step `done`.
+
+        A new training gets a new log.
+        """
         self._path = folder / LOG
         self._steps = steps
-        truncate_log(self._path, lambda _, line: isinstance(step := line.get("step"), int) and step <= done)
+        truncate_log(
+            self._path, lambda _, line: isinstance(step := line.get("step"), int) and step <= done
+        )
         self._last = done, time.monotonic()
 
     def add(self, step: int, **measures: float) -> None:
@@ -115,7 +154,11 @@ class TrainingLog:
         if step > last:
             self._last = step, now
             measures["steps_per_second"] = (step - last) / max(now - since, 1e-6)
-        numbers = {name: float(f"{number:.6g}") for name, number in measures.items() if math.isfinite(number)}
+        numbers = {
+            name: float(f"{number:.6g}")
+            for name, number in measures.items()
+            if math.isfinite(number)
+        }
         with open(self._path, "ab") as handle:
             write_bytes(handle, json_line({"step": step, "steps": self._steps, **numbers}))
 
@@ -135,32 +178,55 @@ def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
 
     class Reporter(TrainerCallback):
         def on_save(self, args: object, state: TrainerState, *_: object, **__: object) -> None:
-            trainer.accelerator.wait_for_everyone()  # each process writes the state of its own random generators
+            # Each process writes the state of its own random generators
+            trainer.accelerator.wait_for_everyone()
             if main:
                 mark_complete(checkpoint_folder(folder, state.global_step))
 
-        def on_train_begin(self, args: object, state: TrainerState, *_: object, **__: object) -> None:
-            self.advance = stack.enter_context(bar(f"training {folder.name}", state.max_steps)) if main else no_progress
+        def on_train_begin(
+            self, args: object, state: TrainerState, *_: object, **__: object
+        ) -> None:
+            self.advance = (
+                stack.enter_context(bar(f"training {folder.name}", state.max_steps))
+                if main
+                else no_progress
+            )
             self.advance(state.global_step)
-            if state.best_global_step:  # the state has its path as it was before the folder was moved
+            # The state has its path as it was before the folder was moved
+            if state.best_global_step:
                 state.best_model_checkpoint = str(checkpoint_folder(folder, state.best_global_step))
             self.log = TrainingLog(folder, state.global_step, state.max_steps) if main else None
 
-        def on_step_end(self, args: object, state: TrainerState, control: TrainerControl, **_: object) -> None:
+        def on_step_end(
+            self, args: object, state: TrainerState, control: TrainerControl, **_: object
+        ) -> None:
             self.advance(1)
             control.should_log |= state.global_step == state.max_steps
 
-        def on_log(self, args: object, state: TrainerState, *_: object, logs: dict[str, float], **__: object) -> None:
+        def on_log(
+            self,
+            args: object,
+            state: TrainerState,
+            *_: object,
+            logs: dict[str, float],
+            **__: object,
+        ) -> None:
             names = {"loss": "loss", "learning_rate": "learning_rate", "eval_EM": "dev_EM"}
             measures = {name: logs[key] for key, name in names.items() if key in logs}
             if self.log and measures:
                 self.log.add(state.global_step, **measures)
                 if "dev_EM" in measures:
-                    logger.info(f"step {state.global_step}/{state.max_steps}, dev EM {one_decimal(measures['dev_EM'])}")
+                    logger.info(
+                        f"step {state.global_step}/{state.max_steps}, dev EM "
+                        f"{one_decimal(measures['dev_EM'])}"
+                    )
                 elif state.global_step % trainer.args.save_steps == 0:
-                    logger.info(f"step {state.global_step}/{state.max_steps}, loss {measures['loss']:.3f}")
+                    logger.info(
+                        f"step {state.global_step}/{state.max_steps}, loss {measures['loss']:.3f}"
+                    )
 
-    for printing in (PrinterCallback, ProgressCallback):  # these print to stdout, which is for results
+    # These print to stdout, which is for results
+    for printing in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(printing)
     trainer.add_callback(Reporter())
     if main:
@@ -174,29 +240,46 @@ def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
 
 
 def train_with_loss(
-    loss: "Callable[[Any, dict[str, Any]], Tensor]", model: object, rows: "Sized",
-    collate: "Callable[[list[Any]], dict[str, Any]]", folder: Path, optimizer: "Optimizer | None" = None, **settings: Any,
-) -> dict[str, object]:  # fmt: skip
-    """Train a network on rows in their order; `collate` batches them, `settings` are those of `training_arguments`.
+    loss: "Callable[[Any, dict[str, Any]], Tensor]",
+    model: object,
+    rows: "Sized",
+    collate: "Callable[[list[Any]], dict[str, Any]]",
+    folder: Path,
+    optimizer: "Optimizer | None" = None,
+    **settings: Any,
+) -> dict[str, object]:
+    """Train a network on rows in their order.
+
+    `collate` batches them, `settings` are those of `training_arguments`.
 
     Without an optimiser it is AdamW with one rate.
     """
     from transformers import Trainer, TrainingArguments
 
     class LossTrainer(SequentialSampling, Trainer):
-        def compute_loss(self, model: object, inputs: "dict[str, Any]", *_: object, **__: object) -> "Tensor":
+        def compute_loss(
+            self, model: object, inputs: "dict[str, Any]", *_: object, **__: object
+        ) -> "Tensor":
             return loss(model, inputs)
 
     arguments = training_arguments(TrainingArguments, folder, **settings, **CUSTOM_ROWS)
     trainer = LossTrainer(
-        model=model, args=arguments, train_dataset=rows, data_collator=collate, optimizers=(optimizer, None)
+        model=model,
+        args=arguments,
+        train_dataset=rows,
+        data_collator=collate,
+        optimizers=(optimizer, None),
     )
-    trainer.model_accepts_loss_kwargs = False  # the loss is a mean over questions, which accumulation averages
+    # The loss is a mean over questions, which accumulation averages
+    trainer.model_accepts_loss_kwargs = False
     return run_trainer(trainer, folder)
 
 
 def mark_complete(checkpoint: Path) -> None:
-    """Write a checkpoint's manifest, its last file, which lists the others; they are on the disk before it."""
+    """Write a checkpoint's manifest, its last file, which lists the others.
+
+    They are on the disk before it.
+    """
     for path in checkpoint.rglob("*"):
         if path.is_file():
             flush_to_disk(path)
@@ -205,7 +288,8 @@ def mark_complete(checkpoint: Path) -> None:
 
 
 def remove_damaged_checkpoints(folder: Path) -> None:
-    """Remove a training's newest checkpoints up to the first that is whole, and name each with its fault.
+    """Remove a training's newest checkpoints up to the first that is whole, and name each with its
+    fault.
 
     They have to go: transformers keeps the newest ones when it removes the oldest.
     """
@@ -213,7 +297,9 @@ def remove_damaged_checkpoints(folder: Path) -> None:
         fault = checkpoint_fault(checkpoint)
         if not fault:
             return
-        logger.warning(f"{checkpoint}: {fault}; taking the checkpoint before it, or else starting anew")
+        logger.warning(
+            f"{checkpoint}: {fault}; taking the checkpoint before it, or else starting anew"
+        )
         shutil.rmtree(checkpoint)
 
 
@@ -249,7 +335,9 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
 @contextmanager
 def report_full_disk(folder: Path) -> Iterator[None]:
-    """Raise IfqaError, which names the folder and the free bytes, if a training cannot write there."""
+    """Raise IfqaError, which names the folder and the free bytes, if a training cannot write
+    there.
+    """
     from safetensors import SafetensorError
 
     with artifacts.report_full_disk(folder):
@@ -261,7 +349,9 @@ def report_full_disk(folder: Path) -> Iterator[None]:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
 
 
-def sequential_batch_sampler(dataset: "Sized", batch_size: int, drop_last: bool, **_: object) -> "BatchSampler":
+def sequential_batch_sampler(
+    dataset: "Sized", batch_size: int, drop_last: bool, **_: object
+) -> "BatchSampler":
     from torch.utils.data import BatchSampler, SequentialSampler
 
     return BatchSampler(SequentialSampler(dataset), batch_size, drop_last)
@@ -274,25 +364,54 @@ def uses_bfloat16(device: str) -> bool:
 
 
 def training_arguments(
-    kind: type["TrainingArguments"], folder: Path, *, seed: int, batch: int, learning_rate: float, every: int, device: str,
-    weight_decay: float = 0.0, warmup: float = 0.1, bf16: bool | None = None, **more: object,
-) -> "TrainingArguments":  # fmt: skip
-    """Arguments of a transformers trainer: one pass over rows in training order, a checkpoint `every` steps.
+    kind: type["TrainingArguments"],
+    folder: Path,
+    *,
+    seed: int,
+    batch: int,
+    learning_rate: float,
+    every: int,
+    device: str,
+    weight_decay: float = 0.0,
+    warmup: float = 0.1,
+    bf16: bool | None = None,
+    **more: object,
+) -> "TrainingArguments":
+    """Arguments of a transformers trainer: one pass over rows in training order, a checkpoint
+    `every` steps.
 
     Networks are cast to bfloat16 where the hardware supports it, or as `bf16` says.
     """
     arguments = kind(
-        output_dir=str(folder / CHECKPOINTS), num_train_epochs=1, per_device_train_batch_size=batch, seed=seed,
-        learning_rate=learning_rate, weight_decay=weight_decay, warmup_steps=warmup, lr_scheduler_type="linear",
-        bf16=uses_bfloat16(device) if bf16 is None else bf16, use_cpu=device == "cpu", save_strategy="steps", save_steps=every,
-        save_total_limit=2, logging_steps=max(1, every // _LOGGED), report_to="none", disable_tqdm=True, **more,
-    )  # fmt: skip
-    arguments._n_gpu = min(arguments.n_gpu, 1)  # else several GPUs split a batch; torchrun starts a process for each
+        output_dir=str(folder / CHECKPOINTS),
+        num_train_epochs=1,
+        per_device_train_batch_size=batch,
+        seed=seed,
+        learning_rate=learning_rate,
+        weight_decay=weight_decay,
+        warmup_steps=warmup,
+        lr_scheduler_type="linear",
+        bf16=uses_bfloat16(device) if bf16 is None else bf16,
+        use_cpu=device == "cpu",
+        save_strategy="steps",
+        save_steps=every,
+        save_total_limit=2,
+        logging_steps=max(1, every // _LOGGED),
+        report_to="none",
+        disable_tqdm=True,
+        **more,
+    )
+    # Else several GPUs split a batch; torchrun starts a process for each
+    arguments._n_gpu = min(arguments.n_gpu, 1)
     return arguments
 
 
 #: Further arguments for rows that are not columns of a table.
-CUSTOM_ROWS: dict[str, Any] = {"remove_unused_columns": False, "log_level": "error", "log_level_replica": "error"}
+CUSTOM_ROWS: dict[str, Any] = {
+    "remove_unused_columns": False,
+    "log_level": "error",
+    "log_level_replica": "error",
+}
 
 
 class SequentialSampling:
@@ -316,7 +435,8 @@ def save_tensors(path: Path, tensors: "Mapping[str, Tensor]") -> None:
 def add_adapter(
     model: Any, rank: int, seed: int, adapter: Path | None, base: Path, task: str | None = None
 ) -> "PeftModel":
-    """A model with an adapter (LoRA) to train on all linear layers but the output's: a fresh one, or that in `adapter`.
+    """A model with an adapter (LoRA) to train on all linear layers but the output's: a fresh one,
+    or that in `adapter`.
 
     `base` is the model's folder, and `task` peft's name of its kind.
     """
@@ -326,30 +446,48 @@ def add_adapter(
     set_seed(seed)
     model.config.use_cache = False
     if adapter:
-        network = PeftModel.from_pretrained(model, str(adapter), is_trainable=True, local_files_only=True)
+        network = PeftModel.from_pretrained(
+            model, str(adapter), is_trainable=True, local_files_only=True
+        )
         # peft reads the vocabulary from here at each checkpoint; given a name, it would ask the hub
         network.peft_config["default"].base_model_name_or_path = str(base)
         return network
-    return get_peft_model(model, LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear", task_type=task))
+    return get_peft_model(
+        model, LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear", task_type=task)
+    )
 
 
 def save_adapter(network: "PeftModel", folder: Path, base: str) -> None:
-    """Write a network's adapter in half precision and peft's configuration of it; `base` is the base model's name."""
+    """Write a network's adapter in half precision and peft's configuration of it.
+
+    `base` is the base model's name.
+    """
     from safetensors.torch import load_file
 
     source = folder / CHECKPOINTS / "adapter"
     network.save_pretrained(str(source))
-    save_tensors(folder / ADAPTER, {name: tensor.half() for name, tensor in load_file(source / ADAPTER).items()})
+    save_tensors(
+        folder / ADAPTER,
+        {name: tensor.half() for name, tensor in load_file(source / ADAPTER).items()},
+    )
     settings = read_json(source / SETTINGS)
-    if isinstance(settings["target_modules"], list):  # peft makes it from a set, whose order differs between processes
+    # Peft makes it from a set, whose order differs between processes
+    if isinstance(settings["target_modules"], list):
         settings["target_modules"].sort()
     write_json(folder / SETTINGS, {**settings, "base_model_name_or_path": base})
 
 
 def finish_training(
-    folder: Path, inputs: Mapping[str, object], record: Mapping[str, object], weights: Sequence[str], flat: bool = False
+    folder: Path,
+    inputs: Mapping[str, object],
+    record: Mapping[str, object],
+    weights: Sequence[str],
+    flat: bool = False,
 ) -> dict[str, object]:
-    """Write the manifest, with the SHA-256 of the weights (glob patterns); `flat` puts the record's keys beside the inputs."""
+    """Write the manifest, with the SHA-256 of the weights (glob patterns).
+
+    `flat` puts the record's keys beside the inputs.
+    """
     paths = sorted({path for pattern in weights for path in folder.glob(pattern) if path.is_file()})
     for path in paths:
         flush_to_disk(path)
@@ -369,12 +507,21 @@ def remove_leftovers(folder: Path) -> None:
 
 def damaged_file(folder: Path, files: Mapping[str, str]) -> str:
     """The first file that is missing or whose SHA-256 differs; empty if all are undamaged."""
-    return next((name for name in files if not (folder / name).is_file() or sha256(folder / name) != files[name]), "")
+    return next(
+        (
+            name
+            for name in files
+            if not (folder / name).is_file() or sha256(folder / name) != files[name]
+        ),
+        "",
+    )
 
 
 def _checkpoints(folder: Path) -> list[Path]:
     paths = (folder / CHECKPOINTS).glob(f"{_PREFIX}*")
-    return sorted((path for path in paths if path.name.removeprefix(_PREFIX).isdecimal()), key=checkpoint_step)
+    return sorted(
+        (path for path in paths if path.name.removeprefix(_PREFIX).isdecimal()), key=checkpoint_step
+    )
 
 
 def checkpoint_folder(folder: Path, step: int) -> Path:

@@ -1,4 +1,6 @@
-"""Trains a dense retriever (`ifqa.retrieval.dense`) on in-batch and hard negatives, with sentence-transformers."""
+"""Trains a dense retriever (`ifqa.retrieval.dense`) on in-batch and hard negatives, with
+sentence-transformers.
+"""
 
 import logging
 import random
@@ -20,7 +22,13 @@ from ifqa.scoring.gold_overlap import covers, word_grams
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import read_json
 from ifqa.training import checkpoints
-from ifqa.training.trainer import EpochTrainer, covers_gold, require_gold, require_pool, select_hard_negatives
+from ifqa.training.trainer import (
+    EpochTrainer,
+    covers_gold,
+    require_gold,
+    require_pool,
+    select_hard_negatives,
+)
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
@@ -36,25 +44,40 @@ _Row = dict[str, str | list[str]]  # column -> a question or a passage
 class Dense(EpochTrainer):
     """Train a dense retriever with in-batch negatives and hard negatives from BM25.
 
-    The loss is softmax cross-entropy of the gold passage against all passages of the batch, other questions' hard negatives
-    included (dpr/models/biencoder.py:254-290). Unlike in DPR, no batch has a passage that is gold for another of its questions.
+    The loss is softmax cross-entropy of the gold passage against all passages of the batch, other
+    questions' hard negatives included (dpr/models/biencoder.py:254-290). Unlike in DPR, no batch
+    has a passage that is gold for another of its questions.
     """
 
     libraries = ("datasets",)
     retrieved = 100
     recipes: ClassVar = {
         "small": Recipe("one encoder, fits a CPU"),
-        # DPR conf/train/biencoder_nq.yaml, conf/encoder/hf_bert.yaml, conf/biencoder_train_cfg.yaml: 8 GPUs with 16 rows each,
-        # Adam's defaults. DPR draws a hard negative and takes the first positive (dpr/models/biencoder.py:173-190)
-        "dpr": Recipe("as published; needs a GPU", {
-            "model": "google-bert/bert-base-uncased", "two_encoders": True, "scale": 1.0, "epochs": 40, "batch": 128,
-            "shuffle_positives": False, "warmup": 1237, "weight_decay": 0.0, "clip": 2.0, "seed": 12345,
-        }),
-    }  # fmt: skip
+        # DPR conf/train/biencoder_nq.yaml, conf/encoder/hf_bert.yaml,
+        # conf/biencoder_train_cfg.yaml: 8 GPUs with 16 rows each, Adam's defaults. DPR draws a hard
+        # negative and takes the first positive (dpr/models/biencoder.py:173-190)
+        "dpr": Recipe(
+            "as published; needs a GPU",
+            {
+                "model": "google-bert/bert-base-uncased",
+                "two_encoders": True,
+                "scale": 1.0,
+                "epochs": 40,
+                "batch": 128,
+                "shuffle_positives": False,
+                "warmup": 1237,
+                "weight_decay": 0.0,
+                "clip": 2.0,
+                "seed": 12345,
+            },
+        ),
+    }
 
     model: str = MINILM  # the start: a sentence-transformers model, or a BERT if `two_encoders`
-    two_encoders: bool = False  # DPR's BERTs for questions and (title, text), vectors at [CLS]; else one, no titles
-    scale: Annotated[float, Field(ge=0.01)] = 20.0  # factor of inner products: 20 for vectors of length 1, 1 for others
+    # DPR's BERTs for questions and (title, text), vectors at [CLS]; else one, no titles
+    two_encoders: bool = False
+    # Factor of inner products: 20 for vectors of length 1, 1 for others
+    scale: Annotated[float, Field(ge=0.01)] = 20.0
     epochs: Positive = 3
     batch: Positive = 32
     negatives: Natural = 1  # hard negatives per question and pass
@@ -72,15 +95,23 @@ class Dense(EpochTrainer):
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         require_gold(dataset)
-        kind = read_json(model_folder(self.model) / "config.json").get("model_type") if self.two_encoders else "bert"
+        kind = (
+            read_json(model_folder(self.model) / "config.json").get("model_type")
+            if self.two_encoders
+            else "bert"
+        )
         if kind != "bert":
-            raise ConfigError(f"{self.model} cannot start two encoders: wanted a model of type bert, found {kind}")
+            raise ConfigError(
+                f"{self.model} cannot start two encoders: wanted a model of type bert, found {kind}"
+            )
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
-        """Train, and write a model for `ifqa.retrieval.vectors.encoders.open_encoder`, and a `manifest.json`.
+        """Train, and write a model for `ifqa.retrieval.vectors.encoders.open_encoder`, and a
+        `manifest.json`.
 
-        Two encoders go to `ctx_encoder` and `question_encoder`, as for DPR on the hub. A gold passage gets the title of the
-        ranked passage that covers it: if only negatives had titles, the network would learn to tell the two kinds apart.
+        Two encoders go to `ctx_encoder` and `question_encoder`, as for DPR on the hub. A gold
+        passage gets the title of the ranked passage that covers it: if only negatives had titles,
+        the network would learn to tell the two kinds apart.
         """
         self.check_data(dataset, folder)
         start = model_folder(self.model)
@@ -89,18 +120,23 @@ class Dense(EpochTrainer):
         if not checkpoints.begin_training(folder, inputs):
             return
         batches = self._batches(dataset)
-        logger.info(f"{folder}: {sum(map(len, batches)):,} gold passages in {len(batches):,} batches")
+        logger.info(
+            f"{folder}: {sum(map(len, batches)):,} gold passages in {len(batches):,} batches"
+        )
         trainer = self._trainer(batches, start, folder)
         record = checkpoints.run_trainer(trainer, folder)
         _save(folder, trainer.model, self.two_encoders)
         folders = ["*_encoder/"] if self.two_encoders else ["", "[0-9]_*/"]
         weights = [f"{name}model*.safetensors" for name in folders]
-        checkpoints.finish_training(folder, inputs, record | {"batches": len(batches), "device": self.device}, weights)
+        checkpoints.finish_training(
+            folder, inputs, record | {"batches": len(batches), "device": self.device}, weights
+        )
 
     def _batches(self, dataset: TrainingData) -> list[list[_Row]]:
         """The batches of all epochs in training order; passages are drawn for each row.
 
-        A row goes into the first open batch where no passage is gold for another question; the last batches stay short.
+        A row goes into the first open batch where no passage is gold for another question; the last
+        batches stay short.
         """
         questions = dataset.questions
         (negatives, usable) = select_hard_negatives(dataset, self.negatives, self.pool)
@@ -117,7 +153,11 @@ class Dense(EpochTrainer):
                 gold = draw.choice(golds[n]) if self.shuffle_positives else golds[n][0]
                 passages = [gold, *draw.sample(negatives[n], self.negatives)]
                 related = set().union(*(gold_for[passage.text] for passage in passages))
-                fits = (m for m, (_, ids, barred) in enumerate(waiting) if n not in barred and not related & ids)
+                fits = (
+                    m
+                    for m, (_, ids, barred) in enumerate(waiting)
+                    if n not in barred and not related & ids
+                )
                 if (number := next(fits, len(waiting))) == len(waiting):
                     waiting.append(([], set(), set()))
                 rows, members, barred = waiting[number]
@@ -128,30 +168,53 @@ class Dense(EpochTrainer):
                     full.append(waiting.pop(number)[0])
         return full + [rows for rows, _, _ in waiting]
 
-    def _trainer(self, batches: Sequence[Sequence[_Row]], start: Path, folder: Path) -> "SentenceTransformerTrainer":
+    def _trainer(
+        self, batches: Sequence[Sequence[_Row]], start: Path, folder: Path
+    ) -> "SentenceTransformerTrainer":
         from datasets import Dataset
-        from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+        from sentence_transformers import (
+            SentenceTransformerTrainer,
+            SentenceTransformerTrainingArguments,
+        )
         from transformers import set_seed
 
         set_seed(self.seed)
         model = self._model(start)
         rows = [row for batch in batches for row in batch]
         arguments = checkpoints.training_arguments(
-            SentenceTransformerTrainingArguments, folder, seed=self.seed, batch=self.batch, learning_rate=self.learning_rate,
-            every=self.checkpoint_every, device=self.device, weight_decay=self.weight_decay, warmup=self.warmup,
-            max_grad_norm=self.clip, batch_sampler=partial(_fixed_batches, sizes=[len(batch) for batch in batches]),
-            router_mapping={name: "query" if name == "question" else "document" for name in rows[0]},
-        )  # fmt: skip
+            SentenceTransformerTrainingArguments,
+            folder,
+            seed=self.seed,
+            batch=self.batch,
+            learning_rate=self.learning_rate,
+            every=self.checkpoint_every,
+            device=self.device,
+            weight_decay=self.weight_decay,
+            warmup=self.warmup,
+            max_grad_norm=self.clip,
+            batch_sampler=partial(_fixed_batches, sizes=[len(batch) for batch in batches]),
+            router_mapping={
+                name: "query" if name == "question" else "document" for name in rows[0]
+            },
+        )
         dataset = Dataset.from_list(rows)
         loss = self._loss(model)
-        return SentenceTransformerTrainer(model=model, args=arguments, train_dataset=dataset, loss=loss)
+        return SentenceTransformerTrainer(
+            model=model, args=arguments, train_dataset=dataset, loss=loss
+        )
 
     def _model(self, start: Path) -> "SentenceTransformer":
         from sentence_transformers import SentenceTransformer
-        from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Router, Transformer
+        from sentence_transformers.sentence_transformer.modules import (
+            Normalize,
+            Pooling,
+            Router,
+            Transformer,
+        )
 
         def tower() -> list["Module"]:
-            # Without token types BERT takes 0 for all tokens, in pairs too, as DPR does (dpr/models/biencoder.py:230)
+            # Without token types BERT takes 0 for all tokens, in pairs too, as DPR does
+            # (dpr/models/biencoder.py:230)
             plain = {"text": {"return_token_type_ids": False}}
             bert = Transformer(str(start), max_seq_length=self.max_tokens, processing_kwargs=plain)
             return [bert, Pooling(bert.get_embedding_dimension(), pooling_mode="cls")]
@@ -159,10 +222,15 @@ class Dense(EpochTrainer):
         settings: dict[str, Any] = {"device": self.device, "prompts": {"query": "", "document": ""}}
         with report_load_errors(self.model, "a sentence-transformers model"):
             if self.two_encoders:
-                return SentenceTransformer(modules=[Router.for_query_document(tower(), tower())], **settings)
+                return SentenceTransformer(
+                    modules=[Router.for_query_document(tower(), tower())], **settings
+                )
             model = SentenceTransformer(str(start), local_files_only=True, **settings)
         if not any(isinstance(module, Normalize) for module in model) and self.scale > 1:
-            logger.info(f"{self.model} does not normalise its vectors; set scale to about 1, not {self.scale:g}")
+            logger.info(
+                f"{self.model} does not normalise its vectors; set scale to "
+                f"about 1, not {self.scale:g}"
+            )
         model.max_seq_length = self.max_tokens
         return model
 
@@ -171,7 +239,8 @@ class Dense(EpochTrainer):
         from sentence_transformers.util import dot_score
         from torch import distributed
 
-        gather = distributed.is_available() and distributed.is_initialized()  # as in DPR (train_dense_encoder.py:622)
+        # As in DPR (train_dense_encoder.py:622)
+        gather = distributed.is_available() and distributed.is_initialized()
         return losses.MultipleNegativesRankingLoss(
             model, scale=self.scale, similarity_fct=dot_score, gather_across_devices=gather
         )
@@ -186,7 +255,9 @@ def _gold_passages(question: Question, ranking: Sequence[Passage]) -> list[Passa
     return golds
 
 
-def _questions_by_gold_text(questions: Sequence[Question], texts: Iterable[str]) -> dict[str, set[int]]:
+def _questions_by_gold_text(
+    questions: Sequence[Question], texts: Iterable[str]
+) -> dict[str, set[int]]:
     """Text -> the indices of the questions with a gold passage that it covers."""
     holders = defaultdict(set)
     for n, question in enumerate(questions):
@@ -200,20 +271,29 @@ def _questions_by_gold_text(questions: Sequence[Question], texts: Iterable[str])
 
 
 def _row(question: Question, passages: Sequence[Passage], two_encoders: bool, titled: bool) -> _Row:
-    """A question and its passages: (title, text) pairs if any passage has a title, because a column holds one type."""
-    text = question.text.replace("’", "'") if two_encoders else question.text  # dpr/utils/data_utils.py:63-65
+    """A question and its passages: (title, text) pairs if any passage has a title, because a column
+    holds one type.
+    """
+    # dpr/utils/data_utils.py:63-65
+    text = question.text.replace("’", "'") if two_encoders else question.text
     row: _Row = {"question": text}
     for n, passage in enumerate(passages):
-        row[f"negative_{n}" if n else "positive"] = [passage.title, passage.text] if titled else passage.text
+        row[f"negative_{n}" if n else "positive"] = (
+            [passage.title, passage.text] if titled else passage.text
+        )
     return row
 
 
 def _fixed_batches(dataset: object, *, sizes: Sequence[int], **_: object) -> list[list[int]]:
-    return [list(range(end - size, end)) for size, end in zip(sizes, accumulate(sizes), strict=True)]
+    return [
+        list(range(end - size, end)) for size, end in zip(sizes, accumulate(sizes), strict=True)
+    ]
 
 
 def _save(folder: Path, model: Any, two_encoders: bool) -> None:
-    """Write an encoder as sentence-transformers does, or two in the classes and layout of DPR's models on the hub."""
+    """Write an encoder as sentence-transformers does, or two in the classes and layout of DPR's
+    models on the hub.
+    """
     from transformers import DPRConfig, DPRContextEncoder, DPRQuestionEncoder
 
     if not two_encoders:
@@ -222,9 +302,15 @@ def _save(folder: Path, model: Any, two_encoders: bool) -> None:
     for route, kind in (("document", DPRContextEncoder), ("query", DPRQuestionEncoder)):
         tower = model[0].sub_modules[route][0]
         name = kind.base_model_prefix
-        config = {key: value for key, value in tower.auto_model.config.to_dict().items() if key != "model_type"}
+        config = {
+            key: value
+            for key, value in tower.auto_model.config.to_dict().items()
+            if key != "model_type"
+        }
         encoder = kind(DPRConfig(**config))
         tensors = tower.auto_model.state_dict().items()
-        getattr(encoder, name).bert_model.load_state_dict({k: v for k, v in tensors if not k.startswith("pooler.")})
+        getattr(encoder, name).bert_model.load_state_dict(
+            {k: v for k, v in tensors if not k.startswith("pooler.")}
+        )
         encoder.save_pretrained(folder / name)
         tower.tokenizer.save_pretrained(folder / name)

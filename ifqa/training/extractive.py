@@ -1,4 +1,6 @@
-"""Trains the extractive reader (`ifqa.reading.span.reader`): on reading questions first, then on counterfactual questions."""
+"""Trains the extractive reader (`ifqa.reading.span.reader`): on reading questions first, then on
+counterfactual questions.
+"""
 
 import logging
 import shutil
@@ -16,7 +18,12 @@ from ifqa.models.hub import MINILM
 from ifqa.models.span_encoder import EncoderFiles, find_encoder
 from ifqa.protocols import NO_DATA, PathSetting, TrainerFlag, TrainingData
 from ifqa.reading.span.reader import weights_folder
-from ifqa.reading.span.weights import fingerprint_weights, load_span_manifest, load_weights, resolve_encoder
+from ifqa.reading.span.weights import (
+    fingerprint_weights,
+    load_span_manifest,
+    load_weights,
+    resolve_encoder,
+)
 from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, PartShare, Positive
 from ifqa.storage.files import sha256
@@ -27,40 +34,57 @@ logger = logging.getLogger(__name__)
 
 READING = "reading"  # the first phase's folder, in the training's
 SEEDS = "seeds"  # the folder of the trainings to average
-#: The heads' rate as a multiple of the encoder's in the first phase: fresh heads need larger steps than trained weights.
+#: The heads' rate as a multiple of the encoder's in the first phase: fresh heads need larger steps
+#: than trained weights.
 _HEADS = 5.0
 _WORDS = 190  # most words in a reading question's context; more do not fit the reader
 
 
 @dataclass(kw_only=True)
 class Extractive(EpochTrainer):
-    """Train the span reader on all-MiniLM-L6-v2, or on another encoder: --set encoder=all-mpnet-base-v2.
+    """Train the span reader on all-MiniLM-L6-v2, or on another encoder: --set
+    encoder=all-mpnet-base-v2.
 
     Attributes:
-        encoder: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder with a BERT or an MPNet (`ifqa.models.span_encoder`).
-        reading: files of reading questions for `ifqa.formats.questions.read_questions`, each with a passage; one without answers
-            has none there. They come first and train all of the encoder's layers; the result stays in the folder `reading`.
-        start: such a folder, to start from, or weights that ship with ifqa: "shipped" or "extractive-large". Questions without a
-            split family, such as your own, may go on from weights of any family, and the result is of that family.
-        average: number of trainings after the reading questions, with consecutive seeds, whose weights are averaged (Wortsman et
-            al. 2022, "Model soups"). They stay in the folder `seeds` until the last is done.
+        encoder: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder with a BERT or an MPNet
+            (`ifqa.models.span_encoder`).
+        reading: files of reading questions for `ifqa.formats.questions.read_questions`, each with a
+            passage; one without answers has none there. They come first and train all of the
+            encoder's layers; the result stays in the folder `reading`.
+        start: such a folder, to start from, or weights that ship with ifqa: "shipped" or
+            "extractive-large". Questions without a split family, such as your own, may go on from
+            weights of any family, and the result is of that family.
+        average: number of trainings after the reading questions, with consecutive seeds, whose
+            weights are averaged (Wortsman et al. 2022, "Model soups"). They stay in the folder
+            `seeds` until the last is done.
         epochs: passes over the questions; 0 stops after the reading questions.
-        rank, negatives, dropout: rank of the stored adapters, up to 4 negatives per question and pass, share of dropped features.
-        without_gold: share of a question's passes that read its negatives alone, where no candidate is right.
-        reading_epochs, reading_rate, reading_batch: as `epochs`, `learning_rate` (five times as high for the heads) and `batch`.
-        device: the bundled weights come from a CPU with bfloat16; on other hardware the last digits and a few answers differ.
+        rank, negatives, dropout: rank of the stored adapters, up to 4 negatives per question and
+            pass, share of dropped features.
+        without_gold: share of a question's passes that read its negatives alone, where no candidate
+            is right.
+        reading_epochs, reading_rate, reading_batch: as `epochs`, `learning_rate` (five times as
+            high for the heads) and `batch`.
+        device: the bundled weights come from a CPU with bfloat16; on other hardware the last digits
+            and a few answers differ.
     """
 
     runtime_only = (
-        "encoder", "reading", "start", "reading_epochs", "reading_rate", "reading_batch", *EpochTrainer.runtime_only,
-    )  # fmt: skip
+        "encoder",
+        "reading",
+        "start",
+        "reading_epochs",
+        "reading_rate",
+        "reading_batch",
+        *EpochTrainer.runtime_only,
+    )
     retrieved = 20
 
     encoder: PathSetting = MINILM
     reading: Annotated[
         Sequence[PathSetting],
         TrainerFlag(
-            "Reading questions to train on first: SQuAD's .json, or rows (.jsonl, .json) with question, context and answers, "
+            "Reading questions to train on first: SQuAD's .json, or rows (.jsonl, .json) "
+            "with question, context and answers, "
             "compressed or not. Repeatable."
         ),
     ] = ()
@@ -89,9 +113,10 @@ class Extractive(EpochTrainer):
 
         encoder = find_encoder(self.encoder)
         require_any(
-            dataset, lambda question: question.answers and Example(encoder.folder, question).has_target,
+            dataset,
+            lambda question: question.answers and Example(encoder.folder, question).has_target,
             "its answer in a gold passage",
-        )  # fmt: skip
+        )
         checkpoints.refuse_foreign_weights(folder)
         if self.start:
             start = weights_folder(self.start)
@@ -101,11 +126,16 @@ class Extractive(EpochTrainer):
             resolve_encoder(start, self.encoder)
         _ = self._reading_questions
 
-    def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> dict[str, object]:
-        """Train, and write `adapter.safetensors`, `heads.safetensors` and `manifest.json`; returns the manifest.
+    def train(
+        self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA
+    ) -> dict[str, object]:
+        """Train, and write `adapter.safetensors`, `heads.safetensors` and `manifest.json`.
 
-        Random choices depend only on the seed and the step. Questions without a target are left out. Ranked passages should be
-        like gold passages, such as BM25's over all gold passages, or the network learns to tell the two kinds apart.
+        Returns the manifest.
+
+        Random choices depend only on the seed and the step. Questions without a target are left
+        out. Ranked passages should be like gold passages, such as BM25's over all gold passages, or
+        the network learns to tell the two kinds apart.
         """
         import torch
 
@@ -115,11 +145,15 @@ class Extractive(EpochTrainer):
         encoder = find_encoder(self.encoder)
         start = str(weights_folder(self.start)) if self.start else ""
         pairs = zip(dataset.questions, dataset.rankings, strict=True)
-        examples = [example for pair in pairs if (example := Example(encoder.folder, *pair)).has_target]
+        examples = [
+            example for pair in pairs if (example := Example(encoder.folder, *pair)).has_target
+        ]
         if self.reading:
             self._train_reading(folder / READING, encoder, start)
             start = str(folder / READING)
-        inputs = {"reader": "extractive", "encoder": encoder.identity, "start": None} | self.inputs(dataset)
+        inputs = {"reader": "extractive", "encoder": encoder.identity, "start": None} | self.inputs(
+            dataset
+        )
         if start:
             inputs |= _record_start(Path(start), dataset.family)
         if not checkpoints.begin_training(folder, inputs):
@@ -130,25 +164,49 @@ class Extractive(EpochTrainer):
         model = open_network(encoder, start, self.seed, self.dropout)
         model.encoder.add_adapters(self.rank, torch.Generator().manual_seed(self.seed))
         passes = (
-            shuffle_batches(examples, self.batch, f"{self.seed} {epoch}", lambda example: example.length)
+            shuffle_batches(
+                examples, self.batch, f"{self.seed} {epoch}", lambda example: example.length
+            )
             for epoch in range(self.epochs)
         )
         batches = [*chain.from_iterable(passes)]
-        logger.info(f"{len(examples)} of {len(dataset.questions)} questions have a target; {len(batches)} steps")
+        logger.info(
+            f"{len(examples)} of {len(dataset.questions)} questions have a target; "
+            f"{len(batches)} steps"
+        )
         return train_phase(
-            model, batches, lambda example: example, folder, inputs, count=len(examples), seed=self.seed, device=self.device,
-            learning_rate=self.learning_rate, weight_decay=self.weight_decay, every=self.checkpoint_every,
-            negatives=self.negatives, without_gold=self.without_gold,
-        )  # fmt: skip
+            model,
+            batches,
+            lambda example: example,
+            folder,
+            inputs,
+            count=len(examples),
+            seed=self.seed,
+            device=self.device,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            every=self.checkpoint_every,
+            negatives=self.negatives,
+            without_gold=self.without_gold,
+        )
 
     def _train_averaged(
-        self, dataset: TrainingData, folder: Path, encoder: EncoderFiles, start: str, inputs: dict[str, object]
+        self,
+        dataset: TrainingData,
+        folder: Path,
+        encoder: EncoderFiles,
+        start: str,
+        inputs: dict[str, object],
     ) -> dict[str, object]:
         from ifqa.training.extractive_phase import open_network, save_training
 
-        folders = {seed: folder / SEEDS / str(seed) for seed in range(self.seed, self.seed + self.average)}
+        folders = {
+            seed: folder / SEEDS / str(seed) for seed in range(self.seed, self.seed + self.average)
+        }
         single = replace(self, average=1, reading=(), start=start)
-        manifests = [replace(single, seed=seed).train(dataset, place) for seed, place in folders.items()]
+        manifests = [
+            replace(single, seed=seed).train(dataset, place) for seed, place in folders.items()
+        ]
         model = open_network(encoder, "", self.seed, self.dropout)
         load_weights(model, *folders.values())
         record = {key: manifests[0][key] for key in ("examples", "steps", "precision")}
@@ -160,21 +218,37 @@ class Extractive(EpochTrainer):
 
     @cached_property
     def _reading_questions(self) -> tuple[list[Question], int]:
-        """The reading questions whose passages fit the reader, and the number of all reading questions."""
+        """The reading questions whose passages fit the reader, and the number of all reading
+        questions.
+        """
         questions = [question for path in self.reading for question in read_questions(Path(path))]
         sizes = [[len(text.split()) for text in question.gold_passages] for question in questions]
-        fitting = [question for question, words in zip(questions, sizes, strict=True) if words and max(words) <= _WORDS]
+        fitting = [
+            question
+            for question, words in zip(questions, sizes, strict=True)
+            if words and max(words) <= _WORDS
+        ]
         if self.reading and not fitting:
-            problem = f"none of {len(questions)} reading questions has a passage of at most {_WORDS} words"
-            raise FormatError(f"{self.reading[0]}: {problem}; wanted rows with question, context and answers")
+            problem = (
+                f"none of {len(questions)} reading questions has a passage "
+                f"of at most {_WORDS} words"
+            )
+            raise FormatError(
+                f"{self.reading[0]}: {problem}; wanted rows with question, context and answers"
+            )
         return fitting, len(questions)
 
     def _train_reading(self, folder: Path, encoder: EncoderFiles, start: str) -> None:
-        """The first phase: train all weights of the encoder's layers on reading questions, from `start` if there is one."""
+        """The first phase: train all weights of the encoder's layers on reading questions, from
+        `start` if there is one.
+        """
         from ifqa.training.extractive_phase import Example, open_network, train_phase
 
         questions, count = self._reading_questions
-        logger.info(f"{len(questions):,} of {count:,} reading questions have a passage of at most {_WORDS} words")
+        logger.info(
+            f"{len(questions):,} of {count:,} reading questions have a "
+            f"passage of at most {_WORDS} words"
+        )
         seed = self.seed
         epochs = self.reading_epochs
         size = self.reading_batch
@@ -186,9 +260,16 @@ class Extractive(EpochTrainer):
             "sources": {Path(path).name: sha256(Path(path)) for path in self.reading},
             "rows": _count_labels(questions, "source"),
             "licences": _count_labels(questions, "licence"),
-            "settings": {"seed": seed, "epochs": epochs, "learning_rate": self.reading_rate, "batch": size,
-                         "dropout": self.dropout, "weight_decay": self.weight_decay, "rank": self.rank},
-        }  # fmt: skip
+            "settings": {
+                "seed": seed,
+                "epochs": epochs,
+                "learning_rate": self.reading_rate,
+                "batch": size,
+                "dropout": self.dropout,
+                "weight_decay": self.weight_decay,
+                "rank": self.rank,
+            },
+        }
         if start:
             inputs |= _record_start(Path(start), "")
         if not checkpoints.begin_training(folder, inputs):
@@ -199,19 +280,39 @@ class Extractive(EpochTrainer):
         def characters(question: Question) -> int:
             return len(question.text) + max(map(len, question.gold_passages))
 
-        passes = (shuffle_batches(questions, size, f"{seed} reading {number}", characters) for number in range(epochs))
+        passes = (
+            shuffle_batches(questions, size, f"{seed} reading {number}", characters)
+            for number in range(epochs)
+        )
         train_phase(
-            model, [*chain.from_iterable(passes)], partial(Example, encoder.folder), folder, inputs, count=len(questions),
-            seed=seed, device=self.device, learning_rate=self.reading_rate, heads=_HEADS, weight_decay=self.weight_decay,
+            model,
+            [*chain.from_iterable(passes)],
+            partial(Example, encoder.folder),
+            folder,
+            inputs,
+            count=len(questions),
+            seed=seed,
+            device=self.device,
+            learning_rate=self.reading_rate,
+            heads=_HEADS,
+            weight_decay=self.weight_decay,
             every=self.checkpoint_every,
-        )  # fmt: skip
+        )
 
 
 def _record_start(start: Path, family: str) -> dict[str, object]:
-    """What a manifest says of the weights that a training goes on from; `family` is that of its questions."""
+    """What a manifest says of the weights that a training goes on from.
+
+    `family` is that of its questions.
+    """
     trained = load_span_manifest(start)
-    return {"start": {"sha256": fingerprint_weights(start), "trained": trained}, "family": family or trained["family"]}
+    return {
+        "start": {"sha256": fingerprint_weights(start), "trained": trained},
+        "family": family or trained["family"],
+    }
 
 
 def _count_labels(questions: Sequence[Question], label: str) -> dict[str, int]:
-    return dict(sorted(Counter(question.label(label) or "not named" for question in questions).items()))
+    return dict(
+        sorted(Counter(question.label(label) or "not named" for question in questions).items())
+    )

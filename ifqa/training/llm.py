@@ -24,7 +24,13 @@ from ifqa.records import Passage, Question, gold_id
 from ifqa.settings import NotNegative, Positive, Share
 from ifqa.storage.files import sha256
 from ifqa.training import checkpoints
-from ifqa.training.trainer import EpochTrainer, refuse_family, require_any, shuffle_batches, training_passages
+from ifqa.training.trainer import (
+    EpochTrainer,
+    refuse_family,
+    require_any,
+    shuffle_batches,
+    training_passages,
+)
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -37,42 +43,53 @@ DEPTH = 20  # passages retrieved for a question
 
 @dataclass(kw_only=True)
 class Llm(EpochTrainer):
-    """Tune a language model for the reader 'llm', as an adapter: --model FOLDER then reads with it."""
+    """Tune a language model for the reader 'llm', as an adapter: --model FOLDER then reads with
+    it.
+    """
 
     runtime_only = ("model", "device_batch", *EpochTrainer.runtime_only)
     retrieved = DEPTH
 
-    model: Annotated[str, TrainerFlag("Start: smollm2, a GGUF file, a folder, a name on the hub, or an adapter.")] = (
-        "smollm2"
-    )
+    model: Annotated[
+        str, TrainerFlag("Start: smollm2, a GGUF file, a folder, a name on the hub, or an adapter.")
+    ] = "smollm2"
     prompt: str = "short"  # the reader's prompt, without reasoning
-    passages: Annotated[int, Field(ge=1, le=DEPTH)] = 5  # a gold passage replaces the last if none was retrieved
+    # A gold passage replaces the last if none was retrieved
+    passages: Annotated[int, Field(ge=1, le=DEPTH)] = 5
     alone: Share = 0.5  # share of prompts with only the gold passages
     epochs: Positive = 1
-    rank: Positive = 32  # of new adapters, on all linear layers; an adapter that is trained further keeps its own
+    # Of new adapters, on all linear layers; an adapter that is trained further keeps its own
+    rank: Positive = 32
     learning_rate: NotNegative = 3e-4
     batch: Positive = 8
     device_batch: Positive = 8  # questions in a forward pass; a divisor of `batch`
-    max_tokens: Positive = 1024  # most tokens of prompt and answer; passages that do not fit are left out
+    # Most tokens of prompt and answer; passages that do not fit are left out
+    max_tokens: Positive = 1024
     device: str = "auto"
     checkpoint_every: Positive = 25
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.batch % self.device_batch:
-            raise ConfigError(f"batch = {self.batch}: wanted a multiple of device_batch, {self.device_batch}")
+            raise ConfigError(
+                f"batch = {self.batch}: wanted a multiple of device_batch, {self.device_batch}"
+            )
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         require_any(dataset, has_gold_answer, "an answer")
         prompt = load_prompt(self.prompt)
         if prompt.steps:
             raise ConfigError(
-                f"prompt {self.prompt!r} shows reasoning, which questions lack; wanted one such as 'short'"
+                f"prompt {self.prompt!r} shows reasoning, which questions lack; "
+                "wanted one such as 'short'"
             )
         refuse_family(self.model, find_causal_lm(self.model).family, dataset)
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
-        """Tune, and write peft's adapter and a `manifest.json`; questions without an answer are left out."""
+        """Tune, and write peft's adapter and a `manifest.json`.
+
+        Questions without an answer are left out.
+        """
         from peft.helpers import disable_input_dtype_casting
 
         self.check_data(dataset, folder)
@@ -90,17 +107,28 @@ class Llm(EpochTrainer):
         rows = self.prompt_rows(dataset, tokenizer)
         if not rows:
             checkpoints.remove_leftovers(folder)
-            raise ConfigError(f"max_tokens = {self.max_tokens}: no prompt fits, even without passages; set it higher")
+            raise ConfigError(
+                f"max_tokens = {self.max_tokens}: no prompt fits, even without passages; "
+                "set it higher"
+            )
         logger.info(f"{folder}: {len(rows):,} prompts with answers")
         network = checkpoints.add_adapter(
             reader.model, self.rank, self.seed, source.adapter, source.folder, task="CAUSAL_LM"
         )
         with disable_input_dtype_casting(network):  # autocast would undo peft's casts to float32
             record = checkpoints.train_with_loss(
-                batch_loss, network, rows, partial(collate, pad=tokenizer.pad), folder, seed=self.seed,
-                batch=self.device_batch, gradient_accumulation_steps=self.batch // self.device_batch,
-                learning_rate=self.learning_rate, every=self.checkpoint_every, device=network.device.type,
-            )  # fmt: skip
+                batch_loss,
+                network,
+                rows,
+                partial(collate, pad=tokenizer.pad),
+                folder,
+                seed=self.seed,
+                batch=self.device_batch,
+                gradient_accumulation_steps=self.batch // self.device_batch,
+                learning_rate=self.learning_rate,
+                every=self.checkpoint_every,
+                device=network.device.type,
+            )
         checkpoints.save_adapter(network, folder, base)
         record |= {"rows": len(rows), "device": str(reader.model.device)}
         checkpoints.finish_training(folder, inputs, record, ["adapter_*"])
@@ -114,12 +142,18 @@ class Llm(EpochTrainer):
             for question, ranking in zip(dataset.questions, dataset.rankings, strict=True):
                 if has_gold_answer(question):
                     gold_alone = draw.random() < self.alone
-                    shown = [Passage(gold_id(text), "", text) for text in question.gold_passages if gold_alone]
+                    shown = [
+                        Passage(gold_id(text), "", text)
+                        for text in question.gold_passages
+                        if gold_alone
+                    ]
                     shown = shown or training_passages(question, ranking, self.passages, True)
                     prompts.append(tokenizer.row(question, shown, question.answers[0]))
             # the prompts that fit, shuffled, with prompts of similar length next to each other
             fitting = [prompt for prompt in prompts if prompt]
-            batches = shuffle_batches(fitting, self.batch, f"{self.seed} {epoch}", lambda row: len(row["prompt"]))
+            batches = shuffle_batches(
+                fitting, self.batch, f"{self.seed} {epoch}", lambda row: len(row["prompt"])
+            )
             rows += [row for batch in batches for row in batch]
         return rows
 
@@ -132,7 +166,10 @@ class PromptRow(TypedDict):
 
 
 class PromptTokenizer:
-    """Tokenizes prompts and answers as the reader's language model does; `most` limits both together."""
+    """Tokenizes prompts and answers as the reader's language model does.
+
+    `most` limits both together.
+    """
 
     def __init__(self, reader: HF, prompt: Prompt, most: int) -> None:
         self._reader = reader
@@ -144,7 +181,9 @@ class PromptTokenizer:
         """A question's row; None if its prompt does not fit without passages."""
         reader = self._reader
         prompt = self._prompt
-        fitted = fit_prompt(prompt, question.text, passages, reader, choices=question.choices, window=self._window)
+        fitted = fit_prompt(
+            prompt, question.text, passages, reader, choices=question.choices, window=self._window
+        )
         if fitted.problem:
             return None
         [request] = fitted.requests()
@@ -167,8 +206,12 @@ def collate(rows: Sequence[PromptRow], pad: int) -> "dict[str, Tensor]":
     most = max(map(len, answers))
     return {
         "input_ids": torch.tensor([[pad] * (width - len(text)) + text for text in texts]),
-        "attention_mask": torch.tensor([[0] * (width - len(text)) + [1] * len(text) for text in texts]),
-        "answers": torch.tensor([[0] * (most - len(answer)) + [1] * len(answer) for answer in answers]),
+        "attention_mask": torch.tensor(
+            [[0] * (width - len(text)) + [1] * len(text) for text in texts]
+        ),
+        "answers": torch.tensor(
+            [[0] * (most - len(answer)) + [1] * len(answer) for answer in answers]
+        ),
     }
 
 
@@ -181,7 +224,9 @@ def batch_loss(network: "PeftModel", batch: "Mapping[str, Tensor]") -> "Tensor":
     answers = batch["answers"]
     most = answers.shape[1]
     positions = (mask.cumsum(1) - 1).clamp(min=0)
-    output = network(input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=most + 1)
+    output = network(
+        input_ids=ids, attention_mask=mask, position_ids=positions, logits_to_keep=most + 1
+    )
     logits = output.logits[:, :-1].float()  # a position's logits predict the next token
     tokens = torch.log_softmax(logits, -1).gather(-1, ids[:, -most:, None]).squeeze(-1) * answers
     return -(tokens.sum(1) / answers.sum(1)).mean()

@@ -17,7 +17,12 @@ from ifqa.models.devices import BATCH_TOKENS, Features, split_batches
 from ifqa.models.hub import MINILM, WEIGHTS_SHA256, model_fingerprint
 from ifqa.protocols import NO_DATA, PathSetting, TrainingData
 from ifqa.reading.multiple_choice import baselines
-from ifqa.reading.multiple_choice.bert import ChoiceEncoder, encode_options, input_format, open_choice_encoder
+from ifqa.reading.multiple_choice.bert import (
+    ChoiceEncoder,
+    encode_options,
+    input_format,
+    open_choice_encoder,
+)
 from ifqa.reading.multiple_choice.options import load_choice_manifest, normalize_choice
 from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, PartShare, Positive, Share
@@ -41,13 +46,17 @@ class AdaBoost(DataclassTrainer):
     split = "train"
     corpus = None
 
-    rounds: Positive = 50  # trees; scikit-learn's default, like `depth`, since WIQA's paper names none
+    # trees; scikit-learn's default, like `depth`, since WIQA's paper names none
+    rounds: Positive = 50
     depth: Positive = 1
     least: Positive = 1  # training questions that must have a word for it to be a feature
     seed: Natural = 0  # chooses among features that split equally well
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
-        """Train, and write `model.json` and a `manifest.json`. It takes seconds, so it has no checkpoints."""
+        """Train, and write `model.json` and a `manifest.json`.
+
+        It takes seconds, so it has no checkpoints.
+        """
         from sklearn.ensemble import AdaBoostClassifier
         from sklearn.tree import DecisionTreeClassifier
 
@@ -60,7 +69,9 @@ class AdaBoost(DataclassTrainer):
         counts = Counter(word for stem in stems for word in {*baselines.tagged_words(stem)})
         words = sorted(word for word, count in counts.items() if count >= self.least)
         if not words:
-            raise ConfigError(f"no word is in {self.least} of {len(stems)} training questions; set 'least' lower")
+            raise ConfigError(
+                f"no word is in {self.least} of {len(stems)} training questions; set 'least' lower"
+            )
         stump = DecisionTreeClassifier(max_depth=self.depth)
         boosted = AdaBoostClassifier(stump, n_estimators=self.rounds, random_state=self.seed)
         try:
@@ -68,10 +79,18 @@ class AdaBoost(DataclassTrainer):
         except ValueError as error:
             if "worse than random" not in str(error):
                 raise
-            problem = f"no tree of depth {self.depth} is better than chance on {len(stems)} training questions"
+            problem = (
+                f"no tree of depth {self.depth} is better than chance on "
+                f"{len(stems)} training questions"
+            )
             raise ConfigError(f"{problem}; set depth higher") from error
-        logger.info(f"{folder}: {len(trees)} trees over {len(words):,} words of {len(stems):,} questions")
-        write_json(folder / baselines.TREES_FILE, {"words": words, "trees": [tree.model_dump() for tree in trees]})
+        logger.info(
+            f"{folder}: {len(trees)} trees over {len(words):,} words of {len(stems):,} questions"
+        )
+        write_json(
+            folder / baselines.TREES_FILE,
+            {"words": words, "trees": [tree.model_dump() for tree in trees]},
+        )
         record = {"trees": len(trees), "words": len(words), "examples": len(stems)}
         checkpoints.finish_training(folder, inputs, record, [baselines.TREES_FILE])
 
@@ -80,13 +99,17 @@ def export_trees(boosted: "AdaBoostClassifier") -> list[baselines.Tree]:
     """The trees of a fitted AdaBoostClassifier with classes 0, 1, ..."""
     return [
         baselines.Tree(
-            weight=float(weight), feature=tree.feature.tolist(), threshold=tree.threshold.tolist(),
-            left=tree.children_left.tolist(), right=tree.children_right.tolist(),
-            vote=fitted.classes_[tree.value[:, 0].argmax(1)].tolist(),  # values are [nodes, 1, classes]
+            weight=float(weight),
+            feature=tree.feature.tolist(),
+            threshold=tree.threshold.tolist(),
+            left=tree.children_left.tolist(),
+            right=tree.children_right.tolist(),
+            # Values are [nodes, 1, classes]
+            vote=fitted.classes_[tree.value[:, 0].argmax(1)].tolist(),
         )
         for fitted, weight in zip(boosted.estimators_, boosted.estimator_weights_, strict=False)
         for tree in [fitted.tree_]
-    ]  # fmt: skip
+    ]
 
 
 @dataclass(kw_only=True)
@@ -101,13 +124,17 @@ class ChoiceTrainer(EpochTrainer):
     checkpoint_every: Positive = 200
 
     def fit(
-        self, model: "nn.Module", folder: Path, labels: Sequence[int], collate: Callable[[Sequence[int]], Features],
+        self,
+        model: "nn.Module",
+        folder: Path,
+        labels: Sequence[int],
+        collate: Callable[[Sequence[int]], Features],
         logits: Callable[["nn.Module", Features], "Tensor"],
-    ) -> dict[str, object]:  # fmt: skip
+    ) -> dict[str, object]:
         """Train on cross-entropy; returns the steps.
 
-        `collate` makes features from questions' indices; `logits` scores them, [questions, choices], with -inf for missing
-        choices. `labels` are the right choices.
+        `collate` makes features from questions' indices; `logits` scores them, [questions,
+        choices], with -inf for missing choices. `labels` are the right choices.
         """
         import torch
         import torch.nn.functional as F
@@ -122,9 +149,19 @@ class ChoiceTrainer(EpochTrainer):
         draws = [random.Random(f"{self.seed} {epoch}") for epoch in range(self.epochs)]
         rows = [n for draw in draws for n in draw.sample(range(len(labels)), len(labels))]
         record = checkpoints.train_with_loss(
-            loss, model, rows, batch, folder, seed=self.seed, batch=self.batch, learning_rate=self.learning_rate,
-            every=self.checkpoint_every, device=self.device, weight_decay=self.weight_decay, warmup=self.warmup,
-        )  # fmt: skip
+            loss,
+            model,
+            rows,
+            batch,
+            folder,
+            seed=self.seed,
+            batch=self.batch,
+            learning_rate=self.learning_rate,
+            every=self.checkpoint_every,
+            device=self.device,
+            weight_decay=self.weight_decay,
+            warmup=self.warmup,
+        )
         return record | {"examples": len(labels)}
 
 
@@ -134,12 +171,15 @@ class DecompAttn(ChoiceTrainer):
 
     epochs: Positive = 5
     batch: Positive = 32
-    learning_rate: NotNegative = 1e-3  # Adagrad at 0.05 (Parikh et al. 2016) learnt nothing from thousands of questions
+    # Adagrad at 0.05 (Parikh et al. 2016) learnt nothing from thousands of questions
+    learning_rate: NotNegative = 1e-3
     hidden: Positive = 200  # size of the layers, as in the paper's section 5.1
     dropout: PartShare = 0.2  # share of features dropped before each layer
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
-        """Train all but MiniLM's embeddings, and write `model.safetensors` and a `manifest.json`."""
+        """Train all but MiniLM's embeddings, and write `model.safetensors` and a
+        `manifest.json`.
+        """
         from transformers import set_seed
 
         from ifqa.reading.multiple_choice.attention import build_network, encode_stem, pad_ids
@@ -147,7 +187,11 @@ class DecompAttn(ChoiceTrainer):
         dataset = select_multiple_choice(dataset)
         classes, labels = class_labels(dataset.questions)
         encoder = {"name": MINILM, "sha256": WEIGHTS_SHA256}
-        inputs = {"reader": "decomp-attn"} | self.inputs(dataset) | {"classes": classes, "encoder": encoder}
+        inputs = (
+            {"reader": "decomp-attn"}
+            | self.inputs(dataset)
+            | {"classes": classes, "encoder": encoder}
+        )
         if not checkpoints.begin_training(folder, inputs):
             return
         pairs = [encode_stem(question.text) for question in dataset.questions]
@@ -169,24 +213,32 @@ class Choice(ChoiceTrainer):
 
     runtime_only = ("encoder", *ChoiceTrainer.runtime_only)
 
-    encoder: PathSetting = MINILM  # a model on the hub, a folder, or a folder of `ifqa train choice` to train further
-    paragraph: Literal["yes", "no"] = "yes"  # read with question and option, see `ifqa.reading.multiple_choice.bert`
+    # A model on the hub, a folder, or a folder of `ifqa train choice` to train further
+    encoder: PathSetting = MINILM
+    # Read with question and option, see `ifqa.reading.multiple_choice.bert`
+    paragraph: Literal["yes", "no"] = "yes"
     epochs: Positive = 3
     batch: Positive = 16
-    learning_rate: NotNegative = 5e-5  # Asai and Hajishirzi (2020): RoBERTa-base at 2e-5 with 64 questions per step
+    # Asai and Hajishirzi (2020): RoBERTa-base at 2e-5 with 64 questions per step
+    learning_rate: NotNegative = 5e-5
     warmup: Share = 0.1
     weight_decay: NotNegative = 0.01
     max_tokens: Positive = 256  # most tokens of a sequence; the paragraph is cut first
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
-        """Train all weights, and write encoder, tokenizer and a `manifest.json`; the rankings are the paragraphs."""
+        """Train all weights, and write encoder, tokenizer and a `manifest.json`.
+
+        The rankings are the paragraphs.
+        """
         import torch
         from transformers import set_seed
 
         dataset = select_multiple_choice(dataset)
         labels = list(map(gold_choice, dataset.questions))
         if (Path(self.encoder) / checkpoints.MANIFEST).exists():
-            refuse_family(self.encoder, load_choice_manifest(self.encoder, "choice").family, dataset)
+            refuse_family(
+                self.encoder, load_choice_manifest(self.encoder, "choice").family, dataset
+            )
         inputs = {"reader": "choice"} | self.inputs(dataset)
         inputs["start"] = {"name": self.encoder, "sha256": model_fingerprint(self.encoder)}
         if not checkpoints.begin_training(folder, inputs):
@@ -208,7 +260,10 @@ class Choice(ChoiceTrainer):
 
 
 def option_logits(model: "nn.Module", features: Features) -> "Tensor":
-    """Logits of a step, [questions, options]; sequences of similar length go through the network together, to save padding."""
+    """Logits of a step, [questions, options].
+
+    Sequences of similar length go through the network together, to save padding.
+    """
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
@@ -224,10 +279,14 @@ def option_logits(model: "nn.Module", features: Features) -> "Tensor":
 
 
 def select_multiple_choice(dataset: TrainingData) -> TrainingData:
-    usable = [n for n, question in enumerate(dataset.questions) if question.choices and question.answers]
+    usable = [
+        n for n, question in enumerate(dataset.questions) if question.choices and question.answers
+    ]
     if not usable:
         problem = f"none of {len(dataset.questions)} training questions has choices and an answer"
-        raise ConfigError(f"{problem}; wanted multiple-choice questions, such as those of sample-wiqa")
+        raise ConfigError(
+            f"{problem}; wanted multiple-choice questions, such as those of sample-wiqa"
+        )
     return dataset.select(usable)
 
 
@@ -237,20 +296,35 @@ def gold_choice(question: Question) -> int:
     for n, choice in enumerate(question.choices):
         if normalize_choice(choice) in answers:
             return n
-    message = f"training question {question.id}: the answer {question.answers[0]!r} is not offered; wanted one of "
+    message = (
+        f"training question {question.id}: the answer {question.answers[0]!r} is not offered; "
+        "wanted one of "
+    )
     raise FormatError(message + ", ".join(question.choices))
 
 
 def class_labels(questions: Sequence[Question]) -> tuple[list[str], list[int]]:
-    """The classes (the choices, which all questions share, in the first question's order), and the class of each right choice."""
+    """The classes (the choices, which all questions share, in the first question's order), and the
+    class of each right choice.
+    """
     classes = list(dict.fromkeys(map(normalize_choice, questions[0].choices)))
     for question in questions:
         if {*map(normalize_choice, question.choices)} != {*classes}:
-            problem = f"question {question.id} offers {', '.join(question.choices)}, but the first {', '.join(classes)}"
-            raise ConfigError(
-                f"{problem}; this reader learns one set of answers; train the reader 'choice' on such questions"
+            problem = (
+                f"question {question.id} offers {', '.join(question.choices)}, but the first "
+                f"{', '.join(classes)}"
             )
-    labels = [classes.index(normalize_choice(question.choices[gold_choice(question)])) for question in questions]
+            raise ConfigError(
+                f"{problem}; this reader learns one set of answers; train the reader 'choice' "
+                "on such questions"
+            )
+    labels = [
+        classes.index(normalize_choice(question.choices[gold_choice(question)]))
+        for question in questions
+    ]
     if len(set(labels)) < 2:
-        raise ConfigError(f"all {len(questions)} training questions have the same answer; wanted different answers")
+        raise ConfigError(
+            f"all {len(questions)} training questions have the same answer; "
+            "wanted different answers"
+        )
     return classes, labels

@@ -1,7 +1,8 @@
-"""Trains the retriever 'ranker' (`ifqa.retrieval.linear_ranker`): the weights of question and passage's match features.
+"""Trains the retriever 'ranker' (`ifqa.retrieval.linear_ranker`): the weights of question and
+passage's match features.
 
-The model is a linear softmax over each question's list (ListNet, Cao et al. 2007) with an L2 penalty. Right passages cover a gold
-one. `bench/ranker.py` measures the gain.
+The model is a linear softmax over each question's list (ListNet, Cao et al. 2007) with an L2
+penalty. Right passages cover a gold one. `bench/ranker.py` measures the gain.
 """
 
 import logging
@@ -35,7 +36,9 @@ Negatives = Literal["gold", "all"]
 
 
 class ListFeatures(NamedTuple):
-    """A question's list: features, [passages, features], and which passages are right, and which are gold passages."""
+    """A question's list: features, [passages, features], and which passages are right, and which
+    are gold passages.
+    """
 
     rows: "Floats"
     right: "Bools"
@@ -44,14 +47,18 @@ class ListFeatures(NamedTuple):
 
 @dataclass(kw_only=True)
 class Ranker(DataclassTrainer):
-    """Train the weights of the retriever 'ranker' on BM25's lists, in seconds. Then set model = "models/ranker/ranker.json"."""
+    """Train the weights of the retriever 'ranker' on BM25's lists, in seconds.
+
+    Then set model = "models/ranker/ranker.json".
+    """
 
     corpus = "ifqa-gold-articles"
     query = "names"
     retrieved = 100
     scored = True
 
-    negatives: Negatives = "gold"  # "gold": other questions' gold passages, lest weights tell gold from articles
+    # "gold": other questions' gold passages, lest weights tell gold from articles
+    negatives: Negatives = "gold"
     penalty: NotNegative = 1.0  # factor of the sum of squared weights
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
@@ -62,17 +69,26 @@ class Ranker(DataclassTrainer):
         inputs = self.inputs(dataset) | {"features": list(FEATURES)}
         if not checkpoints.begin_training(folder, inputs):
             return
-        weights = fit_weights(compute_lists(dataset), range(len(FEATURES)), self.negatives, self.penalty)
+        weights = fit_weights(
+            compute_lists(dataset), range(len(FEATURES)), self.negatives, self.penalty
+        )
         write_json(folder / WEIGHTS, self.weights_json(dataset, weights))
         logger.info(f"{folder}: {len(dataset.questions):,} lists")
         checkpoints.finish_training(folder, inputs, {"lists": len(dataset.questions)}, [WEIGHTS])
 
     def weights_json(self, dataset: TrainingData, weights: "Floats") -> dict[str, object]:
         return {
-            "family": dataset.family, "sources": dataset.sources, "questions": len(dataset.questions), "depth": self.retrieved,
-            "negatives": self.negatives, "penalty": self.penalty,
-            "weights": {name: round(weight, 6) for name, weight in zip(FEATURES, weights.tolist(), strict=True)},
-        }  # fmt: skip
+            "family": dataset.family,
+            "sources": dataset.sources,
+            "questions": len(dataset.questions),
+            "depth": self.retrieved,
+            "negatives": self.negatives,
+            "penalty": self.penalty,
+            "weights": {
+                name: round(weight, 6)
+                for name, weight in zip(FEATURES, weights.tolist(), strict=True)
+            },
+        }
 
 
 def compute_lists(dataset: TrainingData) -> list[ListFeatures]:
@@ -81,7 +97,9 @@ def compute_lists(dataset: TrainingData) -> list[ListFeatures]:
     weigh = load_word_weights(minilm_folder())
     lists = []
     with bar("lists", len(dataset.questions)) as advance:
-        for question, ranking, scores in zip(dataset.questions, dataset.rankings, dataset.scores, strict=True):
+        for question, ranking, scores in zip(
+            dataset.questions, dataset.rankings, dataset.scores, strict=True
+        ):
             texts = [passage.text for passage in ranking]
             rows = compute_features(question.text, weigh, scores, texts)
             right = [covers_gold(text, question) for text in texts]
@@ -91,19 +109,28 @@ def compute_lists(dataset: TrainingData) -> list[ListFeatures]:
     return lists
 
 
-def training_lists(lists: Sequence[ListFeatures], negatives: Negatives) -> list[tuple["Floats", "Bools"]]:
-    """Features and labels of each list's training passages; lists without a right or a wrong passage are left out."""
+def training_lists(
+    lists: Sequence[ListFeatures], negatives: Negatives
+) -> list[tuple["Floats", "Bools"]]:
+    """Features and labels of each list's training passages.
+
+    Lists without a right or a wrong passage are left out.
+    """
     pairs = []
     for each in lists:
         used = each.right | each.gold | (negatives == "all")
         if each.right.any() and not each.right[used].all():
             pairs.append((each.rows[used], each.right[used]))
     if not pairs:
-        raise ConfigError("no list has passages both with and without a gold passage; take a larger corpus")
+        raise ConfigError(
+            "no list has passages both with and without a gold passage; take a larger corpus"
+        )
     return pairs
 
 
-def fit_weights(lists: list[ListFeatures], columns: Sequence[int], negatives: Negatives, penalty: float) -> "Floats":
+def fit_weights(
+    lists: list[ListFeatures], columns: Sequence[int], negatives: Negatives, penalty: float
+) -> "Floats":
     """The weights of the features in `columns`, float64 [features]; other features get 0."""
     import numpy as np
     import torch

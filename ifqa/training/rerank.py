@@ -1,4 +1,6 @@
-"""Trains the reranker (`ifqa.retrieval.rerank`), a cross-encoder on all-MiniLM-L6-v2, with sentence-transformers."""
+"""Trains the reranker (`ifqa.retrieval.rerank`), a cross-encoder on all-MiniLM-L6-v2, with
+sentence-transformers.
+"""
 
 import logging
 import random
@@ -16,15 +18,18 @@ from ifqa.training.trainer import EpochTrainer, require_gold, require_pool, sele
 
 logger = logging.getLogger(__name__)
 
-MAX_TOKENS = 256  # question and passage together; a 100-word passage has 139 on average, a question 30
-_RELEVANT = 20.0  # label of a gold passage, 0 being the others': ListNet's softmax over labels is then one-hot
+# Question and passage together; a 100-word passage has 139 on average, a question 30
+MAX_TOKENS = 256
+# Label of a gold passage, 0 being the others': ListNet's softmax over labels is then one-hot
+_RELEVANT = 20.0
 
 
 @dataclass(kw_only=True)
 class Rerank(EpochTrainer):
     """Train the reranker: a cross-encoder, as an adapter on all-MiniLM-L6-v2.
 
-    The loss is softmax cross-entropy of a gold passage against hard negatives (ListNet, Cao et al. 2007).
+    The loss is softmax cross-entropy of a gold passage against hard negatives (ListNet, Cao et al.
+    2007).
     """
 
     libraries = ("datasets",)
@@ -46,21 +51,30 @@ class Rerank(EpochTrainer):
         require_gold(dataset)
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
-        """Train, and write peft's adapter; ranked passages should be cut like gold ones, or the network learns the difference."""
+        """Train, and write peft's adapter.
+
+        Ranked passages should be cut like gold ones, or the network learns the difference.
+        """
         self.check_data(dataset, folder)
         inputs = self.inputs(dataset) | {"encoder": {"name": MINILM, "sha256": WEIGHTS_SHA256}}
         inputs["settings"]["max_tokens"] = MAX_TOKENS
         if not checkpoints.begin_training(folder, inputs):
             return
         rows = self._rows(dataset)
-        logger.info(f"{folder}: {len(rows):,} lists of 1 gold passage and {self.negatives} hard negatives")
+        logger.info(
+            f"{folder}: {len(rows):,} lists of 1 gold passage and {self.negatives} hard negatives"
+        )
         trainer = self._trainer(rows, folder)
         record = checkpoints.run_trainer(trainer, folder)
         checkpoints.save_adapter(trainer.model.model, folder, MINILM)
-        checkpoints.finish_training(folder, inputs, record | {"lists": len(rows), "device": self.device}, ["adapter_*"])
+        checkpoints.finish_training(
+            folder, inputs, record | {"lists": len(rows), "device": self.device}, ["adapter_*"]
+        )
 
     def _rows(self, dataset: TrainingData) -> list[dict[str, object]]:
-        """A row per question and epoch, in training order, with a gold passage and negatives drawn at random."""
+        """A row per question and epoch, in training order, with a gold passage and negatives drawn
+        at random.
+        """
         questions = dataset.questions
         (negatives, usable) = select_hard_negatives(dataset, self.negatives, self.pool)
         labels = [_RELEVANT, *[0.0] * self.negatives]
@@ -79,7 +93,10 @@ class Rerank(EpochTrainer):
         from datasets import Dataset
         from peft import LoraConfig
         from sentence_transformers import CrossEncoder
-        from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+        from sentence_transformers.cross_encoder import (
+            CrossEncoderTrainer,
+            CrossEncoderTrainingArguments,
+        )
         from sentence_transformers.cross_encoder.losses import ListNetLoss
         from transformers import set_seed
 
@@ -103,10 +120,16 @@ class Rerank(EpochTrainer):
         }
         model.add_adapter(LoraConfig(**lora, task_type="SEQ_CLS"))
         arguments = checkpoints.training_arguments(
-            CrossEncoderTrainingArguments, folder, seed=self.seed, batch=self.batch, learning_rate=self.learning_rate,
-            every=self.checkpoint_every, device=self.device, weight_decay=self.weight_decay,
+            CrossEncoderTrainingArguments,
+            folder,
+            seed=self.seed,
+            batch=self.batch,
+            learning_rate=self.learning_rate,
+            every=self.checkpoint_every,
+            device=self.device,
+            weight_decay=self.weight_decay,
             batch_sampler=checkpoints.sequential_batch_sampler,
-        )  # fmt: skip
+        )
         dataset = Dataset.from_list(rows)
         loss = ListNetLoss(model)
         return CrossEncoderTrainer(model=model, args=arguments, train_dataset=dataset, loss=loss)

@@ -19,7 +19,13 @@ from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.training import checkpoints
-from ifqa.training.trainer import DataclassTrainer, fingerprint_questions, refuse_family, require_any, training_passages
+from ifqa.training.trainer import (
+    DataclassTrainer,
+    fingerprint_questions,
+    refuse_family,
+    require_any,
+    training_passages,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,7 +36,8 @@ logger = logging.getLogger(__name__)
 
 _MEND = "name a T5 with --set model=DIR"
 LARGE = 50_000  # with this many questions or more, CausalQA trained for STEPS
-STEPS, SHORT = 60_000, 6_000  # from Bondarenko et al. (COLING 2022); their code defaults to the shorter (16)
+# From Bondarenko et al. (COLING 2022); their code defaults to the shorter (16)
+STEPS, SHORT = 60_000, 6_000
 
 
 @dataclass(kw_only=True)
@@ -43,8 +50,10 @@ class T5Trainer(DataclassTrainer):
     takes_experiment = True
 
     reader: ClassVar[str]
-    max_answer: ClassVar[int] = 50  # tokens of an answer to a dev question, including the start token
-    #: Whether the loss is the mean over a step's target tokens, as in transformers' T5, or over questions' means, as in FiD.
+    # Tokens of an answer to a dev question, including the start token
+    max_answer: ClassVar[int] = 50
+    #: Whether the loss is the mean over a step's target tokens, as in transformers' T5, or over
+    #: questions' means, as in FiD.
     by_token: ClassVar[bool] = False
     # a subclass may make these settings
     max_target = 0  # most tokens of a target; 0 for no limit
@@ -63,7 +72,8 @@ class T5Trainer(DataclassTrainer):
     seed: Natural = 0  # for the order, the drawn answers and dropout
     titles: bool = True  # whether to read titles
     evaluate_every: Positive = 100  # steps between checkpoints; each answers the dev questions
-    device: str = "auto"  # "cpu", "cuda", or "auto" for a GPU if present; in bfloat16 if the hardware supports it
+    # "cpu", "cuda", or "auto" for a GPU if present; in bfloat16 if the hardware supports it
+    device: str = "auto"
     device_batch: Positive = 1  # questions in a forward pass; changes the gradient only by dropout
     recompute: bool = True  # recompute the encoder's layers for the gradient, to save memory
 
@@ -108,21 +118,29 @@ class T5Trainer(DataclassTrainer):
         }
         if self.rank:
             base = base_model(start.adapter) if start.adapter else self.model
-            inputs["base"] = {"name": base, "sha256": weights_fingerprint(start.weights, only_weights=True)}
+            inputs["base"] = {
+                "name": base,
+                "sha256": weights_fingerprint(start.weights, only_weights=True),
+            }
         if not checkpoints.begin_training(folder, inputs):
             return
         conventions = t5.Conventions(self.max_tokens, self.titles, start.conventions.encoder_eos)
-        usable = dataset.select([n for n, question in enumerate(dataset.questions) if self.targets(question)])
+        usable = dataset.select(
+            [n for n, question in enumerate(dataset.questions) if self.targets(question)]
+        )
         rows = TrainingRows(self, usable, start.tokenizer, conventions)
         network: Any = start.model
         if self.rank:
-            network = checkpoints.add_adapter(network, self.rank, self.seed, start.adapter, start.weights)
+            network = checkpoints.add_adapter(
+                network, self.rank, self.seed, start.adapter, start.weights
+            )
         trainer = _trainer(self, rows, dev, network, folder)
         try:
             record = checkpoints.run_trainer(trainer, folder)
         except torch.OutOfMemoryError as error:
             problem = (
-                f"{self.passages} passages of {self.max_tokens} tokens do not fit into the memory of {self.device}"
+                f"{self.passages} passages of {self.max_tokens} tokens do not fit into the memory "
+                f"of {self.device}"
             )
             mend = "resume with --set device_batch=1 --set recompute=true, or use fewer passages"
             raise ConfigError(f"{folder}: {problem}; {mend}") from error
@@ -131,7 +149,9 @@ class T5Trainer(DataclassTrainer):
                 step = trainer.state.best_global_step
                 em = trainer.state.best_metric
                 record |= {"best_step": step, "dev_EM": em}
-                logger.info(f"{folder}: keeping the weights of step {step}, EM {one_decimal(em)} on dev")
+                logger.info(
+                    f"{folder}: keeping the weights of step {step}, EM {one_decimal(em)} on dev"
+                )
             inputs |= {"conventions": asdict(conventions)}
             if self.rank:
                 checkpoints.save_adapter(trainer.model, folder, base)
@@ -151,27 +171,40 @@ class Fid(T5Trainer):
 
     recipes: ClassVar = {
         "ifqa": Recipe("one GPU; not tuned"),
-        # FiD-large on Natural Questions: README:110-126, and src/options.py:20-31 for other options. FiD trained on 64 GPUs with
-        # a question each and no gradient accumulation, so its steps are the optimiser's
-        "published": Recipe("as published for FiD-large", {
-            "model": "google-t5/t5-large", "passages": 100, "steps": 15_000, "batch": 64, "learning_rate": 5e-5, "warmup": 1000,
-            "evaluate_every": 500,
-        }),
-    }  # fmt: skip
+        # FiD-large on Natural Questions: README:110-126, and src/options.py:20-31 for other
+        # options. FiD trained on 64 GPUs with a question each and no gradient accumulation, so its
+        # steps are the optimiser's
+        "published": Recipe(
+            "as published for FiD-large",
+            {
+                "model": "google-t5/t5-large",
+                "passages": 100,
+                "steps": 15_000,
+                "batch": 64,
+                "learning_rate": 5e-5,
+                "warmup": 1000,
+                "evaluate_every": 500,
+            },
+        ),
+    }
     reader = "fid"
 
     gold: Literal["retrieved", "included"] = "retrieved"
     steps: Positive = 1000
-    rank: Natural = 0  # of adapters (LoRA) on the layers, the only weights trained then; 0 to train all weights
+    # Of adapters (LoRA) on the layers, the only weights trained then; 0 to train all weights
+    rank: Natural = 0
 
 
 @dataclass(kw_only=True)
 class UnifiedQA(T5Trainer):
-    """Train UnifiedQA, a T5 that reads question and context as one text, as CausalQA did; needs a GPU.
+    """Train UnifiedQA, a T5 that reads question and context as one text, as CausalQA did.
 
-    The input is `ifqa.reading.t5.readers.input_text`; the target is all answers, joined by tabs. The settings are those of
-    finetuning/train_unifiedqa.py (9-27, 68-76) in webis-de/coling22-benchmark-for-causal-question-answering at fc72cfd8743d, or
-    transformers' defaults; CausalQA kept the last checkpoint (73).
+    Needs a GPU.
+
+    The input is `ifqa.reading.t5.readers.input_text`; the target is all answers, joined by tabs.
+    The settings are those of finetuning/train_unifiedqa.py (9-27, 68-76) in
+    webis-de/coling22-benchmark-for-causal-question-answering at fc72cfd8743d, or transformers'
+    defaults; CausalQA kept the last checkpoint (73).
     """
 
     benchmark = "causalqa"
@@ -185,7 +218,8 @@ class UnifiedQA(T5Trainer):
     max_answer = 500
 
     model: str = t5.DEFAULT_CHECKPOINTS["unifiedqa"]
-    steps: Natural = 0  # 0 for the published number: 60,000, or 6,000 with fewer than 50,000 questions
+    # 0 for the published number: 60,000, or 6,000 with fewer than 50,000 questions
+    steps: Natural = 0
     batch: Positive = 2
     learning_rate: NotNegative = 5e-5
     warmup: NotNegative = 0.0
@@ -221,7 +255,9 @@ def published_steps(questions: int) -> int:
 class TrainingRows:
     """The rows of all steps in training order; each pass over the questions draws new targets."""
 
-    def __init__(self, trainer: T5Trainer, dataset: TrainingData, tokenizer: Any, conventions: t5.Conventions) -> None:
+    def __init__(
+        self, trainer: T5Trainer, dataset: TrainingData, tokenizer: Any, conventions: t5.Conventions
+    ) -> None:
         self.trainer = trainer
         self.dataset = dataset
         self.tokenizer = tokenizer
@@ -237,13 +273,17 @@ class TrainingRows:
             0, len(self), trainer.batch
         ):  # rows of similar length share a forward pass, with less padding
             step = self._targets[start : start + trainer.batch]
-            self._targets[start : start + trainer.batch] = sorted(step, key=lambda row: self._length(row[0]))
+            self._targets[start : start + trainer.batch] = sorted(
+                step, key=lambda row: self._length(row[0])
+            )
 
     def _length(self, index: int) -> int:
         """About the characters of a question's passages."""
         question = self.dataset.questions[index]
         ranking = self.dataset.rankings[index]
-        texts = [passage.text for passage in ranking[: self.trainer.passages]] or question.gold_passages[:1]
+        texts = [
+            passage.text for passage in ranking[: self.trainer.passages]
+        ] or question.gold_passages[:1]
         return sum(map(len, texts))
 
     def __len__(self) -> int:
@@ -256,13 +296,17 @@ class TrainingRows:
         if index not in self._inputs:
             question = self.dataset.questions[index]
             ranking = self.dataset.rankings[index]
-            shown = training_passages(question, ranking, trainer.passages, trainer.gold == "included")
+            shown = training_passages(
+                question, ranking, trainer.passages, trainer.gold == "included"
+            )
             self._inputs[index] = self._tokens(question, shown)
         label = self._label(target)
         features: dict[str, object] = {"passages": self._inputs[index], "label": label}
         if trainer.by_token:  # makes the mean over the step's questions a mean over its tokens
             step = self._targets[row - row % trainer.batch :][: trainer.batch]
-            features["weight"] = trainer.batch * len(label) / sum(len(self._label(target)) for _, target in step)
+            features["weight"] = (
+                trainer.batch * len(label) / sum(len(self._label(target)) for _, target in step)
+            )
         return features
 
     def dev_rows(self, dev: TrainingData) -> list[dict[str, object]]:
@@ -270,12 +314,19 @@ class TrainingRows:
         return [{"passages": ids, "label": [n]} for n, ids in enumerate(inputs)]
 
     def _tokens(self, question: Question, passages: Sequence[Passage]) -> list[list[int]]:
-        features = t5.encode_texts(self.tokenizer, self.trainer.texts(question, passages), self.conventions)
-        return [ids[mask].tolist() for ids, mask in zip(features["input_ids"], features["attention_mask"], strict=True)]
+        features = t5.encode_texts(
+            self.tokenizer, self.trainer.texts(question, passages), self.conventions
+        )
+        return [
+            ids[mask].tolist()
+            for ids, mask in zip(features["input_ids"], features["attention_mask"], strict=True)
+        ]
 
     def _label(self, target: str) -> list[int]:
         most = self.trainer.max_target or None
-        ids: list[int] = self.tokenizer(target, max_length=most, truncation=most is not None)["input_ids"]
+        ids: list[int] = self.tokenizer(target, max_length=most, truncation=most is not None)[
+            "input_ids"
+        ]
         return ids
 
 
@@ -294,7 +345,9 @@ def collate(rows: Sequence[dict[str, Any]]) -> dict[str, "Tensor"]:
     return batch
 
 
-def _trainer(settings: T5Trainer, rows: TrainingRows, dev: TrainingData, start: Any, folder: Path) -> "Seq2SeqTrainer":
+def _trainer(
+    settings: T5Trainer, rows: TrainingRows, dev: TrainingData, start: Any, folder: Path
+) -> "Seq2SeqTrainer":
     import torch
     from torch import Tensor
     from transformers import EvalPrediction, Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
@@ -309,13 +362,22 @@ def _trainer(settings: T5Trainer, rows: TrainingRows, dev: TrainingData, start: 
             self, _: object, inputs: Features, *__: object, **___: object
         ) -> tuple[None, Tensor, Tensor]:
             """The reader's answers, padded to one length, and the questions' indices as labels."""
-            features = {"input_ids": inputs["passage_ids"].cpu(), "attention_mask": inputs["passage_mask"].cpu()}
+            features = {
+                "input_ids": inputs["passage_ids"].cpu(),
+                "attention_mask": inputs["passage_mask"].cpu(),
+            }
             with torch.autocast(settings.device, torch.bfloat16, enabled=half):
                 network = self.model.get_base_model() if settings.rank else self.model
                 answers = generate_answers(
-                    network, features, inputs["counts"].tolist(), max_answer_tokens=settings.max_answer
+                    network,
+                    features,
+                    inputs["counts"].tolist(),
+                    max_answer_tokens=settings.max_answer,
                 )
-            tokens = [answer.tokens + [padding] * (settings.max_answer - len(answer.tokens)) for answer in answers]
+            tokens = [
+                answer.tokens + [padding] * (settings.max_answer - len(answer.tokens))
+                for answer in answers
+            ]
             return None, torch.tensor(tokens, device=self.args.device), inputs["labels"]
 
     def scores(output: EvalPrediction) -> dict[str, float]:
@@ -329,14 +391,33 @@ def _trainer(settings: T5Trainer, rows: TrainingRows, dev: TrainingData, start: 
     if settings.recompute:
         start.encoder.gradient_checkpointing_enable({"use_reentrant": False})
     arguments = checkpoints.training_arguments(
-        Seq2SeqTrainingArguments, folder, seed=settings.seed, batch=settings.device_batch,
-        learning_rate=settings.learning_rate, every=settings.evaluate_every, device=settings.device,
-        weight_decay=settings.weight_decay, warmup=settings.warmup, max_grad_norm=settings.clip,
-        gradient_accumulation_steps=settings.batch // (settings.device_batch * checkpoints.rank_and_world_size()[1]),
-        per_device_eval_batch_size=16, predict_with_generate=True, eval_strategy="steps" if dev_rows else "no",
-        eval_steps=settings.evaluate_every, load_best_model_at_end=bool(dev_rows),
-        metric_for_best_model="EM" if dev_rows else None, greater_is_better=True, ddp_find_unused_parameters=False,
+        Seq2SeqTrainingArguments,
+        folder,
+        seed=settings.seed,
+        batch=settings.device_batch,
+        learning_rate=settings.learning_rate,
+        every=settings.evaluate_every,
+        device=settings.device,
+        weight_decay=settings.weight_decay,
+        warmup=settings.warmup,
+        max_grad_norm=settings.clip,
+        gradient_accumulation_steps=settings.batch
+        // (settings.device_batch * checkpoints.rank_and_world_size()[1]),
+        per_device_eval_batch_size=16,
+        predict_with_generate=True,
+        eval_strategy="steps" if dev_rows else "no",
+        eval_steps=settings.evaluate_every,
+        load_best_model_at_end=bool(dev_rows),
+        metric_for_best_model="EM" if dev_rows else None,
+        greater_is_better=True,
+        ddp_find_unused_parameters=False,
         **checkpoints.CUSTOM_ROWS,
-    )  # fmt: skip
+    )
     datasets = {"train_dataset": rows, "eval_dataset": dev_rows or None}
-    return Trainer(model=start.train(), args=arguments, **datasets, data_collator=collate, compute_metrics=scores)
+    return Trainer(
+        model=start.train(),
+        args=arguments,
+        **datasets,
+        data_collator=collate,
+        compute_metrics=scores,
+    )

@@ -1,4 +1,6 @@
-"""What trainers share: checked settings, a training's inputs, and the choice of passages, batches and folds."""
+"""What trainers share: checked settings, a training's inputs, and the choice of passages, batches
+and folds.
+"""
 
 import hashlib
 import importlib.util
@@ -47,13 +49,23 @@ class DataclassTrainer(Trainer):
     @classmethod
     def requirements(cls, *_: Any, **settings: Any) -> list[Requirement]:
         mend = "install it with: pip install 'ifqa[train]'"
-        return [Requirement(name, "" if importlib.util.find_spec(name) else mend) for name in cls.libraries]
+        return [
+            Requirement(name, "" if importlib.util.find_spec(name) else mend)
+            for name in cls.libraries
+        ]
 
     def inputs(self, dataset: TrainingData) -> dict[str, Any]:
         """What identifies a training, for its manifest."""
-        settings = {name: value for name, value in asdict(self).items() if name not in self.runtime_only}
+        settings = {
+            name: value for name, value in asdict(self).items() if name not in self.runtime_only
+        }
         questions = fingerprint_questions(dataset, self.scored)
-        return {"family": dataset.family, "sources": dataset.sources, "settings": settings, "questions": questions}
+        return {
+            "family": dataset.family,
+            "sources": dataset.sources,
+            "settings": settings,
+            "questions": questions,
+        }
 
 
 @dataclass(kw_only=True)
@@ -64,8 +76,10 @@ class EpochTrainer(DataclassTrainer):
     seed: Natural = 0  # for initialisation, order, random choices and dropout
     epochs: Positive  # passes over the questions
     batch: Positive  # questions per step of AdamW
-    learning_rate: NotNegative  # the highest, by default after a tenth of the steps; it then falls to 0
-    device: str = "cpu"  # "cpu", "cuda", or "auto" for a GPU if present; in bfloat16 if the hardware supports it
+    # The highest, by default after a tenth of the steps; it then falls to 0
+    learning_rate: NotNegative
+    # "cpu", "cuda", or "auto" for a GPU if present; in bfloat16 if the hardware supports it
+    device: str = "cpu"
     checkpoint_every: Positive = 100  # steps between checkpoints
 
     def __post_init__(self) -> None:
@@ -74,7 +88,10 @@ class EpochTrainer(DataclassTrainer):
 
 def require_any(dataset: TrainingData, has: Callable[[Question], object], what: str) -> None:
     if not any(map(has, dataset.questions)):
-        raise ConfigError(f"none of {len(dataset.questions)} training questions has {what}; wanted annotated questions")
+        raise ConfigError(
+            f"none of {len(dataset.questions)} training questions has {what}; "
+            "wanted annotated questions"
+        )
 
 
 def require_gold(dataset: TrainingData) -> None:
@@ -83,23 +100,31 @@ def require_gold(dataset: TrainingData) -> None:
 
 def require_pool(pool: int, negatives: int) -> None:
     if pool < negatives:
-        raise ConfigError(f"training setting pool: wanted {negatives} or more (negatives), found {pool}")
+        raise ConfigError(
+            f"training setting pool: wanted {negatives} or more (negatives), found {pool}"
+        )
 
 
 def refuse_family(start: str, family: str, dataset: TrainingData) -> None:
     """Raise ConfigError if the start of a training was trained on another split family."""
     if family not in ("", dataset.family):
-        refusal = f"{start} was trained on {family} and may not be trained further on {dataset.family}"
+        refusal = (
+            f"{start} was trained on {family} and may not be trained further on {dataset.family}"
+        )
         raise ConfigError(f"{refusal}, which may hold the same questions; start from another model")
 
 
 def fingerprint_questions(dataset: TrainingData, scored: bool = False) -> str:
-    """SHA-256 of the questions and their ranked passages, and of the passages' scores if `scored`."""
+    """SHA-256 of the questions and their ranked passages, and of the passages' scores if
+    `scored`.
+    """
     digest = hashlib.sha256()
     for question, ranking in zip(dataset.questions, dataset.rankings, strict=True):
         texts = [[passage.title, passage.text] for passage in ranking]
         row = [question.text, question.answers, question.gold_passages, texts]
-        digest.update(json.dumps([*row, *([question.choices] if question.choices else [])]).encode())
+        digest.update(
+            json.dumps([*row, *([question.choices] if question.choices else [])]).encode()
+        )
     if scored and dataset.scores:
         digest.update(json.dumps([list(scores) for scores in dataset.scores]).encode())
     return digest.hexdigest()
@@ -109,8 +134,13 @@ def covers_gold(text: str, question: Question) -> bool:
     return any(covers(text, gold) for gold in question.gold_passages)
 
 
-def training_passages(question: Question, ranking: Sequence[Passage], most: int, include_gold: bool) -> list[Passage]:
-    """The first `most` passages; with `include_gold`, a gold passage replaces the last if there is none among them."""
+def training_passages(
+    question: Question, ranking: Sequence[Passage], most: int, include_gold: bool
+) -> list[Passage]:
+    """The first `most` passages.
+
+    With `include_gold`, a gold passage replaces the last if there is none among them.
+    """
     top = list(ranking[:most])
     golds = question.gold_passages
     if include_gold and golds and not any(covers_gold(passage.text, question) for passage in top):
@@ -119,27 +149,48 @@ def training_passages(question: Question, ranking: Sequence[Passage], most: int,
 
 
 def hard_negatives(question: Question, ranking: Sequence[Passage], most: int) -> list[Passage]:
-    """The first `most` passages without an answer, as in DPR (Karpukhin et al. 2020, section 3.2), that cover no gold passage."""
+    """The first `most` passages without an answer, as in DPR (Karpukhin et al. 2020, section 3.2),
+    that cover no gold passage.
+    """
 
     def is_negative(passage: Passage) -> bool:  # a counterfactual gold passage may lack the answer
-        return not has_answer(passage.text, question.answers) and not covers_gold(passage.text, question)
+        return not has_answer(passage.text, question.answers) and not covers_gold(
+            passage.text, question
+        )
 
     return list(islice(filter(is_negative, ranking), most))
 
 
-def select_hard_negatives(dataset: TrainingData, least: int, most: int) -> tuple[list[list[Passage]], list[int]]:
-    """Up to `most` hard negatives per question, and the indices of questions with a gold passage and `least` negatives."""
-    negatives = [hard_negatives(*pair, most) for pair in zip(dataset.questions, dataset.rankings, strict=True)]
+def select_hard_negatives(
+    dataset: TrainingData, least: int, most: int
+) -> tuple[list[list[Passage]], list[int]]:
+    """Up to `most` hard negatives per question, and the indices of questions with a gold passage
+    and `least` negatives.
+    """
+    negatives = [
+        hard_negatives(*pair, most)
+        for pair in zip(dataset.questions, dataset.rankings, strict=True)
+    ]
     golds = [question.gold_passages for question in dataset.questions]
     usable = [n for n, texts in enumerate(golds) if texts and len(negatives[n]) >= least]
     if not usable:
-        problem = f"none of {len(golds)} training questions has a gold passage and {least} hard negatives"
-        raise ConfigError(f"{problem}; wanted annotated questions, and a corpus with more than their gold passages")
+        problem = (
+            f"none of {len(golds)} training questions has a gold passage and {least} hard negatives"
+        )
+        raise ConfigError(
+            f"{problem}; wanted annotated questions, and a corpus with "
+            "more than their gold passages"
+        )
     return negatives, usable
 
 
-def shuffle_batches(rows: Sequence[_Row], size: int, key: str, length: Callable[[_Row], int]) -> Iterator[list[_Row]]:
-    """The batches of an epoch, shuffled by `key`; a batch has rows of similar length, to save padding."""
+def shuffle_batches(
+    rows: Sequence[_Row], size: int, key: str, length: Callable[[_Row], int]
+) -> Iterator[list[_Row]]:
+    """The batches of an epoch, shuffled by `key`.
+
+    A batch has rows of similar length, to save padding.
+    """
     draw = random.Random(key)
     order = list(rows)
     draw.shuffle(order)
@@ -152,8 +203,12 @@ def shuffle_batches(rows: Sequence[_Row], size: int, key: str, length: Callable[
 
 
 def assign_folds(questions: Sequence[Question], count: int, seed: int) -> list[int]:
-    """The fold of each question; equal questions, and those linked by shared gold passages, get the same fold."""
-    parent = list(range(len(questions)))  # an earlier question of the same group, or the question itself
+    """The fold of each question.
+
+    Equal questions, and those linked by shared gold passages, get the same fold.
+    """
+    # An earlier question of the same group, or the question itself
+    parent = list(range(len(questions)))
 
     def root(number: int) -> int:
         while parent[number] != number:
@@ -171,7 +226,8 @@ def assign_folds(questions: Sequence[Question], count: int, seed: int) -> list[i
     random.Random(seed).shuffle(shuffled)
     folds = [0] * len(questions)
     sizes = [0] * count
-    for group in sorted(shuffled, key=len, reverse=True):  # the largest first, each into the emptiest fold
+    # The largest first, each into the emptiest fold
+    for group in sorted(shuffled, key=len, reverse=True):
         emptiest = sizes.index(min(sizes))
         sizes[emptiest] += len(group)
         for number in group:

@@ -11,9 +11,14 @@ def cores() -> int:
 
 
 def gpu_names() -> list[str]:
-    """The names, for CUDA_VISIBLE_DEVICES, of the NVIDIA GPUs that this process may use; does not load CUDA."""
+    """The names, for CUDA_VISIBLE_DEVICES, of the NVIDIA GPUs that this process may use.
+
+    Does not load CUDA.
+    """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
-        return [*takewhile(lambda name: name and name[0] != "-", map(str.strip, visible.split(",")))]
+        return [
+            *takewhile(lambda name: name and name[0] != "-", map(str.strip, visible.split(",")))
+        ]
     names = (path.name.removeprefix("nvidia") for path in Path("/dev").glob("nvidia*"))
     return sorted(name for name in names if name.isdigit())

@@ -1,7 +1,9 @@
-"""Maps a function over tasks, on processes of this machine or on a Ray cluster; results come as tasks finish.
+"""Maps a function over tasks, on processes of this machine or on a Ray cluster.
 
-Workers hold no state and write nothing: the caller writes their results. So the output does not depend on the
-workers' number and machines, nor on their deaths.
+Results come as tasks finish.
+
+Workers hold no state and write nothing: the caller writes their results. So the output does not
+depend on the workers' number and machines, nor on their deaths.
 """
 
 import ctypes
@@ -32,13 +34,16 @@ Result = TypeVar("Result")
 
 ATTEMPTS = 2  # tries of a task whose worker dies
 _NODE_SECONDS = 120  # until a node must have answered; its worker starts first
-_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTERM")  # Ray replaces their handlers
+# Ray replaces their handlers
+_SIGNALS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTERM")
 _SIGACTION_BYTES = 1024  # more than the size of struct sigaction on any system
 
 
 @dataclass(frozen=True)
 class Workers:
-    """The workers of a stage: `number` processes (0: one per core) of this machine or of a Ray cluster."""
+    """The workers of a stage: `number` processes (0: one per core) of this machine or of a Ray
+    cluster.
+    """
 
     number: int = 1
     engine: Engine = "local"
@@ -57,19 +62,28 @@ class Workers:
 
 
 def map_tasks(
-    function: Callable[[Task], Result], tasks: Iterable[Task], *, workers: int = 0, engine: Engine = "local", gpus: int = 0
-) -> Iterator[tuple[Task, Result]]:  # fmt: skip
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    *,
+    workers: int = 0,
+    engine: Engine = "local",
+    gpus: int = 0,
+) -> Iterator[tuple[Task, Result]]:
     """Yield each task and its result, in the order in which they finish.
 
-    Raises IfqaError if `function` or `tasks` raised it, or if a worker died twice at a task; the results of running tasks come
-    first. Raises RuntimeError if the function has a bug; its traceback is on stderr.
+    Raises IfqaError if `function` or `tasks` raised it, or if a worker died twice at a task; the
+    results of running tasks come first. Raises RuntimeError if the function has a bug; its
+    traceback is on stderr.
 
     Args:
         function: a function of a module, so that another process can import it.
         tasks: read as workers become free; at most two tasks per worker are in memory.
-        workers: number of workers; 0 for one per core of the machine or the cluster. A single worker is this process.
-        engine: "local" for processes of this machine; "ray" for the cluster of RAY_ADDRESS, or a cluster started here.
-        gpus: GPUs of this machine; each worker sees one GPU. With Ray, any number above 0 gives each task a GPU.
+        workers: number of workers; 0 for one per core of the machine or the cluster. A single
+            worker is this process.
+        engine: "local" for processes of this machine; "ray" for the cluster of RAY_ADDRESS, or a
+            cluster started here.
+        gpus: GPUs of this machine; each worker sees one GPU. With Ray, any number above 0 gives
+            each task a GPU.
     """
     errors: list[IfqaError] = []
     source = _read_tasks(tasks, errors)
@@ -90,7 +104,10 @@ def map_tasks(
 
 
 def _read_tasks(tasks: Iterable[Task], errors: list[IfqaError]) -> Iterator[Task]:
-    """The tasks up to an error in reading them; the error is appended to `errors`, to be raised once the tasks finish."""
+    """The tasks up to an error in reading them.
+
+    The error is appended to `errors`, to be raised once the tasks finish.
+    """
     try:
         yield from tasks
     except IfqaError as error:
@@ -99,7 +116,9 @@ def _read_tasks(tasks: Iterable[Task], errors: list[IfqaError]) -> Iterator[Task
 
 @contextmanager
 def block_interrupts() -> Iterator[None]:
-    """Block SIGINT in the block and in processes started there, because Ctrl-C reaches every process of a terminal."""
+    """Block SIGINT in the block and in processes started there, because Ctrl-C reaches every
+    process of a terminal.
+    """
     if os.name != "posix":
         yield
         return
@@ -112,7 +131,9 @@ def block_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _hide_main_script() -> Iterator[None]:
-    """Keep processes started in the block from running the main script again, which would wait for its own locks."""
+    """Keep processes started in the block from running the main script again, which would wait for
+    its own locks.
+    """
     main = vars(sys.modules["__main__"])
     spec = main.get("__spec__")
     file = main.pop("__file__", None)
@@ -126,10 +147,13 @@ def _hide_main_script() -> Iterator[None]:
 
 
 class _Worker(Generic[Task, Result]):
-    """A worker process, the parent's end of its pipe, and a list with its current task, empty when idle."""
+    """A worker process, the parent's end of its pipe, and a list with its current task, empty when
+    idle.
+    """
 
     def __init__(self, function: Callable[[Task], Result], gpu: str | None) -> None:
-        context = multiprocessing.get_context("spawn")  # a fork would copy locked mutexes of Java and torch
+        # A fork would copy locked mutexes of Java and torch
+        context = multiprocessing.get_context("spawn")
         self.gpu = gpu
         (self.pipe, worker_end) = context.Pipe()
         self.process = context.Process(target=_serve, args=(function, worker_end, gpu), daemon=True)
@@ -140,7 +164,8 @@ class _Worker(Generic[Task, Result]):
 
     def send(self, task: tuple[int, Task]) -> None:
         self.tasks = [task]
-        with suppress(BrokenPipeError):  # the worker died while idle; reading its pipe will report it
+        # The worker died while idle; reading its pipe will report it
+        with suppress(BrokenPipeError):
             self.pipe.send(task[1])
 
     def stop(self) -> None:
@@ -150,7 +175,9 @@ class _Worker(Generic[Task, Result]):
 
 
 def _serve(function: Callable[[Any], object], pipe: Connection, gpu: str | None) -> None:
-    """A worker's loop: receive a task, send its result, until the pipe closes or the parent ends."""
+    """A worker's loop: receive a task, send its result, until the pipe closes or the parent
+    ends.
+    """
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # CUDA reads it at its first use
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
@@ -159,7 +186,8 @@ def _serve(function: Callable[[Any], object], pipe: Connection, gpu: str | None)
     with suppress(EOFError):
         while True:
             try:
-                pipe.send((function(pipe.recv()),))  # unnamed, so that large tasks and results can be freed
+                # unnamed, so that large tasks and results can be freed
+                pipe.send((function(pipe.recv()),))
             except (IfqaError, OSError) as error:
                 pipe.send(error)
 
@@ -173,9 +201,12 @@ def _end_with_parent() -> None:
 def _map_on_processes(
     function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int
 ) -> Iterator[tuple[Task, Result]]:
-    devices = deque(islice(cycle((gpu_names() or map(str, range(gpus))) if gpus else [None]), workers))
+    devices = deque(
+        islice(cycle((gpu_names() or map(str, range(gpus))) if gpus else [None]), workers)
+    )
     numbered = enumerate(tasks)
-    waiting: deque[tuple[int, Task]] = deque()  # tasks read while every worker was busy, and tasks to retry
+    # Tasks read while every worker was busy, and tasks to retry
+    waiting: deque[tuple[int, Task]] = deque()
     deaths: Counter[int] = Counter()
     busy: list[_Worker[Task, Result]] = []
     idle: list[_Worker[Task, Result]] = []
@@ -196,7 +227,8 @@ def _map_on_processes(
                 [(number, task)] = worker.tasks
                 try:
                     reply = worker.pipe.recv()
-                    if isinstance(reply, tuple) and len(reply) == 2:  # about its task, which goes on
+                    # About its task, which goes on
+                    if isinstance(reply, tuple) and len(reply) == 2:
                         progress.report(*reply, worker)
                         continue
                     busy.remove(worker)
@@ -208,7 +240,9 @@ def _map_on_processes(
                     if deaths[number] < ATTEMPTS:
                         waiting.appendleft((number, task))
                     else:
-                        failure = failure or _worker_death_error(str(task), worker.process.exitcode or 0)
+                        failure = failure or _worker_death_error(
+                            str(task), worker.process.exitcode or 0
+                        )
                     continue
                 idle.append(worker)
                 if isinstance(reply, Exception):
@@ -225,7 +259,10 @@ def _map_on_processes(
 
 
 def _worker_death_error(task: str, code: int | str) -> Exception:
-    """The error of a worker that died at each attempt at a task; `code` is its exit code, or the cluster's error."""
+    """The error of a worker that died at each attempt at a task.
+
+    `code` is its exit code, or the cluster's error.
+    """
     if code == 1:
         return RuntimeError(f"a worker failed at {task}; its traceback is above")
     cause = f"signal {-code}" if isinstance(code, int) and code < 0 else code
@@ -263,31 +300,45 @@ def _map_on_ray(
 
 
 def ask_nodes(function: Callable[[Task], Result], task: Task) -> list[tuple[str, Result | str]]:
-    """Each node of the Ray cluster by host name and address, with the result of `function(task)` there, or why there is none."""
+    """Each node of the Ray cluster by host name and address, with the result of `function(task)`
+    there, or why there is none.
+    """
     answers: list[tuple[str, Result | str]] = []
     with _open_cluster() as ray:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as OnNode
 
         nodes = [node for node in ray.nodes() if node["Alive"]]
         pinned = (OnNode(node["NodeID"], soft=False) for node in nodes)
-        references = [ray.remote(num_cpus=0, scheduling_strategy=place)(function).remote(task) for place in pinned]
+        references = [
+            ray.remote(num_cpus=0, scheduling_strategy=place)(function).remote(task)
+            for place in pinned
+        ]
         for node, answer in zip(nodes, references, strict=True):
-            name = f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']}:{node['NodeManagerPort']})"
+            name = (
+                f"{node['NodeManagerHostname']} "
+                f"({node['NodeManagerAddress']}:{node['NodeManagerPort']})"
+            )
             try:
                 answers.append((name, ray.get(answer, timeout=_NODE_SECONDS)))
-            except ray.exceptions.RayError as error:  # ifqa cannot be imported there, or the node died
+            except ray.exceptions.RayError as error:
+                # ifqa cannot be imported there, or the node died
                 answers.append((name, str(error).strip().splitlines()[-1]))
     return answers
 
 
 @contextmanager
 def _open_cluster() -> Iterator[Any]:
-    """The module ray, connected to a cluster; at the end the connection is closed, unless the caller had opened it."""
+    """The module ray, connected to a cluster.
+
+    At the end the connection is closed, unless the caller had opened it.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray sends usage statistics by default
     try:
         import ray
     except ModuleNotFoundError as error:
-        raise MissingInput("engine 'ray' needs ray; install it with: pip install 'ifqa[ray]'") from error
+        raise MissingInput(
+            "engine 'ray' needs ray; install it with: pip install 'ifqa[ray]'"
+        ) from error
     started = not ray.is_initialized()
     if started:
         with _restore_handlers():
@@ -302,16 +353,20 @@ def _open_cluster() -> Iterator[Any]:
 
 @contextmanager
 def _restore_handlers() -> Iterator[None]:
-    """Restore the C handlers of all crash signals on exit; Python's `signal` module knows only Python's handlers.
+    """Restore the C handlers of all crash signals on exit.
 
-    Java stops its threads with faults that its SIGSEGV handler catches. Ray replaces this handler, and on shutdown sets the
-    default handler, so the next fault would end the process.
+    Python's `signal` module knows only Python's handlers.
+
+    Java stops its threads with faults that its SIGSEGV handler catches. Ray replaces this handler,
+    and on shutdown sets the default handler, so the next fault would end the process.
     """
     if os.name != "posix":  # Windows has no such handlers
         yield
         return
     sigaction = ctypes.CDLL(None).sigaction
-    before = {signal.Signals[name]: ctypes.create_string_buffer(_SIGACTION_BYTES) for name in _SIGNALS}
+    before = {
+        signal.Signals[name]: ctypes.create_string_buffer(_SIGACTION_BYTES) for name in _SIGNALS
+    }
     for number, handler in before.items():
         sigaction(int(number), None, handler)
     try:
@@ -322,7 +377,9 @@ def _restore_handlers() -> Iterator[None]:
 
 
 def _join_cluster(ray: Any) -> None:
-    """Connect to the cluster of RAY_ADDRESS, or to the newest on this machine, or start a cluster here."""
+    """Connect to the cluster of RAY_ADDRESS, or to the newest on this machine, or start a cluster
+    here.
+    """
     address = os.environ.get("RAY_ADDRESS", "")
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     try:
@@ -332,5 +389,10 @@ def _join_cluster(ray: Any) -> None:
         if context.dashboard_url:  # a cluster started by `ray start` has one
             logger.info(f"Ray's dashboard: http://{context.dashboard_url}")
     except (OSError, ValueError, RuntimeError) as error:
-        wanted = "wanted the address of a running cluster, such as host:6379, or no RAY_ADDRESS to start a cluster here"
-        raise ServiceError(f"Ray cannot be reached (RAY_ADDRESS={address!r}: {error}); {wanted}") from error
+        wanted = (
+            "wanted the address of a running cluster, such as host:6379, or no RAY_ADDRESS to "
+            "start a cluster here"
+        )
+        raise ServiceError(
+            f"Ray cannot be reached (RAY_ADDRESS={address!r}: {error}); {wanted}"
+        ) from error

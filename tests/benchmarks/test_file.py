@@ -21,17 +21,39 @@ b,If not?,"[""x|y"", ""z""]",,things,easy|hard
 ,,,,,
 """
 LINES = [
-    {"id": "a", "question": "If so, who?", "answers": ["Ada", "Ada Lovelace"], "passages": "One | two, said she.",
-     "group": "people", "label": "easy"},
-    {"id": "b", "question": "If not?", "answers": ["x|y", "z"], "group": "things", "label": ["easy", "hard"]},
-]  # fmt: skip
+    {
+        "id": "a",
+        "question": "If so, who?",
+        "answers": ["Ada", "Ada Lovelace"],
+        "passages": "One | two, said she.",
+        "group": "people",
+        "label": "easy",
+    },
+    {
+        "id": "b",
+        "question": "If not?",
+        "answers": ["x|y", "z"],
+        "group": "things",
+        "label": ["easy", "hard"],
+    },
+]
 QUESTIONS = [
     Question(
-        "file/mine/a-411e391b", "If so, who?", ("Ada", "Ada Lovelace"), ("One | two, said she.",), group="people",
+        "file/mine/a-411e391b",
+        "If so, who?",
+        ("Ada", "Ada Lovelace"),
+        ("One | two, said she.",),
+        group="people",
         labels=(("label", "easy"),),
     ),
-    Question("file/mine/b-f586a2d1", "If not?", ("x|y", "z"), group="things", labels=(("label", "easy"), ("label", "hard"))),
-]  # fmt: skip
+    Question(
+        "file/mine/b-f586a2d1",
+        "If not?",
+        ("x|y", "z"),
+        group="things",
+        labels=(("label", "easy"), ("label", "hard")),
+    ),
+]
 
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -45,11 +67,15 @@ def read(name="mine.csv", text=None):
 
 
 def test_csv_and_json_lines_give_the_same_questions():
-    semicolons = CSV.replace(" | Ada", "|Ada").replace(",", ";").replace(";,", ",").replace("; ", ", ")
+    semicolons = (
+        CSV.replace(" | Ada", "|Ada").replace(",", ";").replace(";,", ",").replace("; ", ", ")
+    )
     texts = {
-        "mine.csv": CSV, "mine.jsonl": "".join(json.dumps(line) + "\n" for line in LINES), "mine.json": json.dumps(LINES),
+        "mine.csv": CSV,
+        "mine.jsonl": "".join(json.dumps(line) + "\n" for line in LINES),
+        "mine.json": json.dumps(LINES),
         "semicolons/mine.csv": semicolons[1:],
-    }  # fmt: skip
+    }
     for name, text in texts.items():
         assert read(name, text) == QUESTIONS, name
         Path(f"{name}.gz").write_bytes(gzip.compress(text.encode()))
@@ -58,13 +84,21 @@ def test_csv_and_json_lines_give_the_same_questions():
 
 def test_an_id_depends_on_its_question():
     numbered = read("my own.v2.csv", "question,answer\nIf so?,1\n,\nIf not?,2\n")
-    assert [question.id for question in numbered] == ["file/my_own.v2/1-9993b76b", "file/my_own.v2/2-f586a2d1"]
+    assert [question.id for question in numbered] == [
+        "file/my_own.v2/1-9993b76b",
+        "file/my_own.v2/2-f586a2d1",
+    ]
     rows = ["If so?,1", "If not?,1", "If so?,a better answer"]
-    ids = [read(f"{name}/q.csv", f"question,answers\n{row}\n")[0].id for name, row in zip("abc", rows, strict=True)]
+    ids = [
+        read(f"{name}/q.csv", f"question,answers\n{row}\n")[0].id
+        for name, row in zip("abc", rows, strict=True)
+    ]
     assert ids[0] == ids[2] != ids[1]
     row = '{"question": "If?", "answers": ["x"], "choices": ["x", "%s"]}\n'
     assert read("d.jsonl", row % "y")[0].id != read("e/d.jsonl", row % "z")[0].id
-    assert read("a/q.csv", "question,answers\nIf so?,1 | 2\n")[0].answers == ("1", "2"), "a changed file is read again"
+    assert read("a/q.csv", "question,answers\nIf so?,1 | 2\n")[0].answers == ("1", "2"), (
+        "a changed file is read again"
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,13 +107,28 @@ def test_an_id_depends_on_its_question():
         ("", "mine.csv:1: wanted a header with the column 'question'"),
         ("question,answers\n", "wanted questions, found none"),
         ("question,answers\n,x\n", "mine.csv:2: key 'question' is missing"),
-        ("question,answers\nIf?, | \n", "mine.csv:2: no answer; wanted at least one text under 'answers'"),
-        ("question,answer,answers\nIf?,x,y\n", "both 'answers' and 'answer'; wanted only one of them"),
+        (
+            "question,answers\nIf?, | \n",
+            "mine.csv:2: no answer; wanted at least one text under 'answers'",
+        ),
+        (
+            "question,answer,answers\nIf?,x,y\n",
+            "both 'answers' and 'answer'; wanted only one of them",
+        ),
         ("question,answers,answers\nIf?,x,y\n", "mine.csv:1: two columns are called 'answers'"),
-        ("question,answers,pasages\nIf?,x,y\n", "unknown column 'pasages'; did you mean 'passages'?"),
-        ("id,question,answers\na b,If?,x\n", "id 'a b' holds white space, which separates fields in rankings; use - or _"),
+        (
+            "question,answers,pasages\nIf?,x,y\n",
+            "unknown column 'pasages'; did you mean 'passages'?",
+        ),
+        (
+            "id,question,answers\na b,If?,x\n",
+            "id 'a b' holds white space, which separates fields in rankings; use - or _",
+        ),
         ("id,question,answers\na,If?,x\na,Or?,x\n", "mine.csv:3: another question has the id 'a'"),
-        ("question,answers,group\nIf?,x,g\nOr?,x,\n", "mine.csv: some questions have a 'group', others have none"),
+        (
+            "question,answers,group\nIf?,x,g\nOr?,x,\n",
+            "mine.csv: some questions have a 'group', others have none",
+        ),
         ("question,answers,label\nIf?,x,v1.0\n", "label 'v1.0': wanted a label without '.' or '@'"),
         ("question,answers,label\nIf?,x,macro\n", "label 'macro': wanted a label"),
         ('question,answers\nIf?,"[""x"", 7"\n', "'answers' starts like a list but is not"),
@@ -87,13 +136,22 @@ def test_an_id_depends_on_its_question():
         ("question,answers\nIf?,x,y\n", "mine.csv:2: wanted 2 columns as in line 1, found 3"),
         ({"question": "If?", "answers": 1889}, "'answers' must be list, found int"),
         ({}, "no answer"),
-        ({"question": "If?", "answers": "x", "grupp": "g"}, "unknown key 'grupp'; did you mean 'group'?"),
+        (
+            {"question": "If?", "answers": "x", "grupp": "g"},
+            "unknown key 'grupp'; did you mean 'group'?",
+        ),
         ({"question": "If?", "answers": "x", "id": 1.5}, "'id' must be text or a whole number"),
     ],
-)  # fmt: skip
+)
 def test_an_invalid_file_is_refused_with_its_location(text, complaint):
-    name, where = ("mine.csv", "mine.csv") if isinstance(text, str) else ("mine.jsonl", "mine.jsonl:2: ")
-    text = text if isinstance(text, str) else '{"question": "If?", "answers": "x"}\n' + json.dumps(text) + "\n"
+    name, where = (
+        ("mine.csv", "mine.csv") if isinstance(text, str) else ("mine.jsonl", "mine.jsonl:2: ")
+    )
+    text = (
+        text
+        if isinstance(text, str)
+        else '{"question": "If?", "answers": "x"}\n' + json.dumps(text) + "\n"
+    )
     with refused(f"(?=.*{re.escape(complaint)}).*{where}"):
         read(name, text)
 
@@ -101,23 +159,36 @@ def test_an_invalid_file_is_refused_with_its_location(text, complaint):
 def test_own_questions_are_run_scored_and_reported_by_group_and_label(tmp_path):
     with refused(r"file q/none\.csv: q/none\.csv is missing; add it, or name another"):
         open_benchmark("file").files("q/none.csv")
-    assert [subset.name for subset in load_scheme("file", split="q/none.csv").subsets] == ["numeric", "other"]
+    assert [subset.name for subset in load_scheme("file", split="q/none.csv").subsets] == [
+        "numeric",
+        "other",
+    ]
     read("plain.csv", "question,answers\nIf?,x\n")
     read("mine.csv", CSV)
-    assert [load_scheme("file", split=f"{name}.csv").groups for name in ("mine", "plain")] == ["group", ""]
+    assert [load_scheme("file", split=f"{name}.csv").groups for name in ("mine", "plain")] == [
+        "group",
+        "",
+    ]
     Path("said.jsonl").write_text('{"question_id": "file/mine/a-411e391b", "answer": "Ada"}\n')
     Path("experiments").mkdir()
     Path("experiments/own.toml").write_text(
-        'benchmark = "file"\nsplit = "mine.csv"\n[reader]\nname = "predictions"\npath = "said.jsonl"\n'
+        'benchmark = "file"\nsplit = "mine.csv"\n[reader]\nname = '
+        '"predictions"\npath = "said.jsonl"\n'
         '[expected."hard.EM"]\nvalue = 0.0\n[expected."macro.EM"]\nvalue = 50.0\n'
     )
     shown = ifqa_here("run", "own", "--quiet", folder=tmp_path)
     assert (shown.returncode, "macro.EM 50.0, expected 50: OK" in shown.stdout) == (0, True)
     assert ["people", "1", "100.0"] in [line.split()[:3] for line in shown.stdout.splitlines()]
     scores = read_scores(Path("experiments/own/score"))
-    assert (scores["questions"], scores["n_failed"], scores["measures"]["EM"]["value"]) == (2, 1, 50.0)
+    assert (scores["questions"], scores["n_failed"], scores["measures"]["EM"]["value"]) == (
+        2,
+        1,
+        50.0,
+    )
     parts = scores["groups"] | scores["subsets"]
-    values = {name: part["measures"]["EM"]["value"] for name, part in parts.items() if part["questions"]}
+    values = {
+        name: part["measures"]["EM"]["value"] for name, part in parts.items() if part["questions"]
+    }
     assert values == {"people": 100.0, "things": 0.0, "other": 50.0, "easy": 50.0, "hard": 0.0}
     assert ifqa_here("report", "own", folder=tmp_path).returncode == 0
     results = Path("experiments/RESULTS.md").read_text()

@@ -1,4 +1,6 @@
-"""Pairs of questions: an answer by the supposition or the passage, or the one that the twin gets."""
+"""Pairs of questions: an answer by the supposition or the passage, or the one that the twin
+gets.
+"""
 
 import json
 from types import SimpleNamespace
@@ -22,7 +24,12 @@ def scores(questions, answers):
 
 
 def confiqa(folder, **changes):
-    record = {"question": "Who wrote it?", "cf_context": "Bo wrote it.", "cf_answer": "Bo", "cf_alias": ["Bob"]}
+    record = {
+        "question": "Who wrote it?",
+        "cf_context": "Bo wrote it.",
+        "cf_answer": "Bo",
+        "cf_alias": ["Bob"],
+    }
     record |= {"orig_answer": "Ada", "orig_alias": ["Ada L."]} | changes
     path = folder / "data/confiqa/ConFiQA-QA.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -30,7 +37,9 @@ def confiqa(folder, **changes):
     return Obedience(folder)
 
 
-def test_the_twin_of_a_question_has_no_if_clause_and_that_of_a_passage_question_no_passage(tmp_path):
+def test_the_twin_of_a_question_has_no_if_clause_and_that_of_a_passage_question_no_passage(
+    tmp_path,
+):
     questions = confiqa(tmp_path).questions("sample-dev+confiqa-qa")
     assert {question.group for question in questions} == {"sample-dev", "confiqa-qa"}
     assert len({question.id for question in questions}) == len(questions) == 2 * len(questions[::2])
@@ -42,7 +51,11 @@ def test_the_twin_of_a_question_has_no_if_clause_and_that_of_a_passage_question_
             assert len(twin.text) < len(question.text)
             assert twin.context == question.context != ""
         else:
-            assert (twin.text, twin.context, question.context) == (question.text, "", "Bo wrote it.")
+            assert (twin.text, twin.context, question.context) == (
+                question.text,
+                "",
+                "Bo wrote it.",
+            )
 
 
 def test_a_right_answer_obeys_unless_the_twin_gets_it_too(tmp_path):
@@ -50,7 +63,8 @@ def test_a_right_answer_obeys_unless_the_twin_gets_it_too(tmp_path):
     assert scores(pair, ["Bob", "Ada"]) == [1, 0, 1]
     assert scores(pair, ["bo", "Bo"]) == [0, 0, 1]
     assert scores(pair, ["Cy", "the Cy"]) == [0, 1, 0]  # the same wrong answer
-    assert scores(pair, ["Ada L.", "Cy"]) == [0, 1, 0]  # the world's answer, which the twin does not get
+    # The world's answer, which the twin does not get
+    assert scores(pair, ["Ada L.", "Cy"]) == [0, 1, 0]
     assert scores(pair, ["Cy", "Ada"]) == [0, 0, 0]
     assert scores(pair, ["", ""]) == [0, 0, 0]  # no answer is not the world's
     assert scores(pair, [None, "Ada"]) == [0, 0, 0]
@@ -61,8 +75,10 @@ def test_a_right_answer_obeys_unless_the_twin_gets_it_too(tmp_path):
 def test_the_world_is_better_low_and_pairs_are_resampled_together():
     scheme = load_scheme("obedience", split="sample-dev")
     assert [(measure.name, measure.best, measure.unit) for measure in scheme.measures] == [
-        ("obeyed", "high", "pair"), ("real_world", "low", "pair"), ("right", "high", "pair"),
-    ]  # fmt: skip
+        ("obeyed", "high", "pair"),
+        ("real_world", "low", "pair"),
+        ("right", "high", "pair"),
+    ]
     assert scheme.groups == "part"
 
 
@@ -73,7 +89,9 @@ def test_a_reader_of_ifqa_is_of_its_family():
         Obedience().family("few-dev+full-dev")
     with pytest.raises(IfqaError, match="x ifqa/few and may not be tested on ifqa/full"):
         _refuse_other_family(
-            "x", "ifqa/few", SimpleNamespace(experiment=SimpleNamespace(split="full-dev"), benchmark=Obedience())
+            "x",
+            "ifqa/few",
+            SimpleNamespace(experiment=SimpleNamespace(split="full-dev"), benchmark=Obedience()),
         )
 
 
@@ -87,6 +105,8 @@ def test_a_reader_of_ifqa_is_of_its_family():
         ("confiqa-qa", {"orig_alias": "Ada"}, "ConFiQA-QA.json: record 0"),
     ],
 )
-def test_an_unknown_or_missing_part_and_a_damaged_record_are_refused(tmp_path, split, changes, message):
+def test_an_unknown_or_missing_part_and_a_damaged_record_are_refused(
+    tmp_path, split, changes, message
+):
     with pytest.raises(IfqaError, match=message):
         confiqa(tmp_path, **changes).questions(split)

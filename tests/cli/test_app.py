@@ -1,4 +1,6 @@
-"""The command line as a user meets it: an error is one line and exit code 2, and changes no file."""
+"""The command line as a user meets it: an error is one line and exit code 2, and changes no
+file.
+"""
 
 import subprocess
 import sys
@@ -26,11 +28,14 @@ def assert_refused(done, *words):
     assert [word for word in words if word not in complaint] == []
 
 
-def test_a_second_run_does_nothing_and_a_flag_makes_a_folder_of_its_own_and_runs_what_depends_on_it(work):
+def test_a_second_run_does_nothing_and_a_flag_makes_a_folder_of_its_own_and_runs_what_depends_on_it(
+    work,
+):
     first = ifqa("run", "mine", folder=work)
     assert first.returncode == 0, first.stderr
     before = stamps("experiments/mine")
-    assert [name in first.stdout for name in ("EM", "gold_any@1", "@5")] == [True, True, False]  # its depth is 3
+    # Its depth is 3
+    assert [name in first.stdout for name in ("EM", "gold_any@1", "@5")] == [True, True, False]
     again = ifqa("run", "mine", folder=work)
     assert (again.stdout, again.stderr.count("up to date")) == (first.stdout, 4)
     other = ifqa("run", "mine", "--set", "reader.passages=2", folder=work)
@@ -43,7 +48,9 @@ def test_a_second_run_does_nothing_and_a_flag_makes_a_folder_of_its_own_and_runs
 
 def test_an_experiment_that_fails_does_not_stop_the_next_one(work):
     write("experiments/broken.toml", EXPERIMENT.replace('corpus = "few"', 'corpus = "nowhere"'))
-    done = ifqa("run", "experiments/broken.toml", "experiments/mine.toml", "--limit", "2", folder=work)
+    done = ifqa(
+        "run", "experiments/broken.toml", "experiments/mine.toml", "--limit", "2", folder=work
+    )
     assert done.returncode == 2
     assert "ifqa: broken+limit=2: unknown corpus 'nowhere'" in done.stderr
     assert "mine+limit=2: ifqa full-dev  PARTIAL: 2 of 5 questions\n" in done.stdout
@@ -78,7 +85,9 @@ def test_a_wrong_argument_is_refused_in_one_line(work, arguments, words):
 def test_a_second_process_on_an_experiment_is_refused(work):
     with locking_process(work / "experiments/mine") as other:
         assert other.stdout.readline() == "in\n"
-        assert_refused(ifqa("run", "mine", folder=work), "another process is working in experiments/mine")
+        assert_refused(
+            ifqa("run", "mine", folder=work), "another process is working in experiments/mine"
+        )
 
 
 def test_importing_ifqa_and_asking_for_help_loads_nothing_heavy(tmp_path):
@@ -88,9 +97,12 @@ def test_importing_ifqa_and_asking_for_help_loads_nothing_heavy(tmp_path):
         "from ifqa.cli.app import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = {'torch', 'faiss', 'jnius', 'transformers', 'numpy', 'pyserini', 'scipy', 'pydantic',"
+        "heavy = {'torch', 'faiss', 'jnius', 'transformers', 'numpy', "
+        "'pyserini', 'scipy', 'pydantic',"
         " 'importlib.metadata', 'ifqa.records', 'ifqa.protocols'} & set(sys.modules)\n"
         "sys.exit(f'loaded: {heavy}' if heavy else 0)"
     )
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,7 @@
-"""`ifqa ask`: over a folder of documents, many questions into a file, at a prompt; with a retriever and a reader from outside."""
+"""`ifqa ask`: over a folder of documents, many questions into a file, at a prompt.
+
+With a retriever and a reader from outside.
+"""
 
 import csv
 import json
@@ -40,7 +43,13 @@ def test_a_folder_is_indexed_and_the_answer_says_where_it_stands(docs):
     again = ask(ASKED, "--corpus", name, "--json")
     answer = json.loads(again.stdout)
     assert answer["support"]["source"] == "manuals/handbook.pdf, p. 2 · 2 The wheel"
-    assert answer["searched"] == {"corpus": name, "passages": 64, "folders": [str(docs)], "files": 27, "left_out": 8}
+    assert answer["searched"] == {
+        "corpus": name,
+        "passages": 64,
+        "folders": [str(docs)],
+        "files": 27,
+        "left_out": 8,
+    }
     assert "read again" not in again.stderr
     edited = Path(f"indexes/{name}.toml").read_text().replace('path = "', 'words = 50\npath = "')
     Path(f"indexes/{name}.toml").write_text(edited)
@@ -50,7 +59,12 @@ def test_a_folder_is_indexed_and_the_answer_says_where_it_stands(docs):
 
 def test_of_two_simultaneous_first_questions_one_indexes_and_both_are_answered(docs):
     with ThreadPoolExecutor() as pool:
-        both = list(pool.map(lambda _: ifqa("ask", "-e", "mine", ASKED, "--docs", str(docs), folder="."), range(2)))
+        both = list(
+            pool.map(
+                lambda _: ifqa("ask", "-e", "mine", ASKED, "--docs", str(docs), folder="."),
+                range(2),
+            )
+        )
     assert [done.returncode for done in both] == [0, 0]
     assert both[0].stdout == both[1].stdout
     assert sorted("passages indexed" in done.stderr for done in both) == [False, True]
@@ -67,13 +81,21 @@ def test_of_two_simultaneous_first_questions_one_indexes_and_both_are_answered(d
             "choose files of a folder, and few.jsonl is a file; remove them",
         ),
         (["--questions", "q.txt"], "wanted one question, or --questions FILE --out FILE"),
-        (["--questions", "q.txt", "--out", "a.csv", "If?"], "wanted one question, or --questions FILE --out FILE"),
+        (
+            ["--questions", "q.txt", "--out", "a.csv", "If?"],
+            "wanted one question, or --questions FILE --out FILE",
+        ),
         (["--questions", "q.txt", "--out", "a.pdf"], "unknown ending of --out '.pdf'"),
-        (["--questions", "q.txt", "--out", "few.jsonl"], "few.jsonl exists, and ifqa overwrites nothing"),
+        (
+            ["--questions", "q.txt", "--out", "few.jsonl"],
+            "few.jsonl exists, and ifqa overwrites nothing",
+        ),
         ([], "no question, and no terminal to ask for one"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused_before_anything_is_made(docs, monkeypatch, arguments, complaint):
+def test_options_that_do_not_go_together_are_refused_before_anything_is_made(
+    docs, monkeypatch, arguments, complaint
+):
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
     done = ask(*arguments)
     assert (done.returncode, done.stdout, done.stderr.count("ifqa: ")) == (2, "", 1), done.stderr
@@ -83,7 +105,9 @@ def test_options_that_do_not_go_together_are_refused_before_anything_is_made(doc
 
 def test_many_questions_are_answered_in_order_and_a_stopped_run_goes_on(docs, monkeypatch):
     texts = [f"If lamp {n} had failed, who is the keeper of lamp {n}?" for n in range(20)]
-    Path("q.csv").write_text("id,question\n" + "".join(f'q{n},"{text}"\n' for n, text in enumerate(texts)))
+    Path("q.csv").write_text(
+        "id,question\n" + "".join(f'q{n},"{text}"\n' for n, text in enumerate(texts))
+    )
     answered = []
     plain = System.answer
 
@@ -92,7 +116,10 @@ def test_many_questions_are_answered_in_order_and_a_stopped_run_goes_on(docs, mo
             raise KeyboardInterrupt
         answered.extend(question.id for question in questions)
         failing = "" if Path("go").exists() else "q6"
-        return [replace(a, error="down" * (a.question.id == failing)) for a in plain(self, questions, threshold)]
+        return [
+            replace(a, error="down" * (a.question.id == failing))
+            for a in plain(self, questions, threshold)
+        ]
 
     monkeypatch.setattr(System, "answer", answer)
     stopped = ask("--questions", "q.csv", "--out", "a.csv", "--docs", str(docs))
@@ -103,18 +130,29 @@ def test_many_questions_are_answered_in_order_and_a_stopped_run_goes_on(docs, mo
     assert answered == [f"q{n}" for n in (*range(8), *range(6, 20))]
     with open("a.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [(row["id"], row["question"]) for row in rows] == [(f"q{n}", text) for n, text in enumerate(texts)]
-    assert all(row["answer"] and row["source"].partition(",")[0].startswith(("notes/log", "manuals/")) for row in rows)
+    assert [(row["id"], row["question"]) for row in rows] == [
+        (f"q{n}", text) for n, text in enumerate(texts)
+    ]
+    assert all(
+        row["answer"] and row["source"].partition(",")[0].startswith(("notes/log", "manuals/"))
+        for row in rows
+    )
     assert not [path for path in Path().iterdir() if path.name.startswith(".a.csv")]
 
 
 def test_answers_are_written_as_json_lines_or_as_text(docs):
-    Path("q.txt").write_text("If team1 had won, who would lead?\nIf team2 had won, who would lead?\n")
+    Path("q.txt").write_text(
+        "If team1 had won, who would lead?\nIf team2 had won, who would lead?\n"
+    )
     for name in ("a.jsonl", "a.txt"):
         assert ask("--questions", "q.txt", "--out", name).returncode == 0
     cells = {"=1+1": "'=1+1", "@a": "'@a", "-2+3|x": "'-2+3|x", "-5 km": "-5 km", "+3.5%": "+3.5%"}
-    rendered = answer_files._render_file([{"id": "@1", "answer": cell} for cell in cells], ".csv").decode()
-    assert [row.strip(",") for row in rendered.splitlines()[1:]] == [f"@1,,{cell}" for cell in cells.values()]
+    rendered = answer_files._render_file(
+        [{"id": "@1", "answer": cell} for cell in cells], ".csv"
+    ).decode()
+    assert [row.strip(",") for row in rendered.splitlines()[1:]] == [
+        f"@1,,{cell}" for cell in cells.values()
+    ]
     answers = [json.loads(line) for line in Path("a.jsonl").read_text().splitlines()]
     assert [(answer["id"], answer["answer"]) for answer in answers] == [
         (f"{n}", f"team{n} is led by captain{n}") for n in (1, 2)
@@ -123,7 +161,9 @@ def test_answers_are_written_as_json_lines_or_as_text(docs):
 
 
 def test_a_prompt_answers_until_an_empty_line_and_survives_an_error(docs, monkeypatch):
-    lines = iter(["If team1 had won, who would lead?", "\ud800", "If team2 had won, who would lead?", ""])
+    lines = iter(
+        ["If team1 had won, who would lead?", "\ud800", "If team2 had won, who would lead?", ""]
+    )
     monkeypatch.setattr("builtins.input", lambda _: next(lines))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     done = ask("--json")
@@ -139,32 +179,50 @@ def test_a_withheld_answer_says_by_which_threshold(five, here):
     }.items():
         write("experiments/mine.toml", EXPERIMENT.replace(":Last", f":{reader}"))
         shown = " ".join(ask("If team3 had won, who would lead?").stdout.split())
-        assert f"by the reader outside_of_stages:{reader}: {refusal}; to see its answer: --threshold 0" in shown
+        assert (
+            f"by the reader outside_of_stages:{reader}: {refusal}; to see its answer: --threshold 0"
+            in shown
+        )
     answer = json.loads(ask("If team3 had won, who would lead?", "--json").stdout)
-    shares = [answer[key] for key in ("confidence", "answerable", "threshold", "answerable_threshold")]
+    shares = [
+        answer[key] for key in ("confidence", "answerable", "threshold", "answerable_threshold")
+    ]
     assert shares == pytest.approx([0.5, 0.3, 0.0, 0.5])
 
 
 def test_a_threshold_is_fitted_on_ones_own_questions(docs):
-    """The reader answers "captain0", with confidences 0.9, 0.7, 0.5, 0.3, 0.1 for team0 to team4."""
+    """The reader answers "captain0", with confidences 0.9, 0.7, 0.5, 0.3, 0.1 for team0 to
+    team4.
+    """
     rows = [
         f'"If team{n} had won, who would lead?",{answer}'
         for n, answer in enumerate(["Captain0", "Ada", "captain0", "", ""])
     ]
     Path("own.csv").write_text("\n".join(["question,answers", *rows]))
-    Path("experiments/mine.toml").write_text(EXPERIMENT.replace("outside_of_stages:Last", "outside_of_stages:Unsure"))
+    Path("experiments/mine.toml").write_text(
+        EXPERIMENT.replace("outside_of_stages:Last", "outside_of_stages:Unsure")
+    )
 
     def calibrate(*arguments):
         return ifqa_here("calibrate", "own.csv", "-e", "mine", *arguments, folder=".")
 
     facts = json.loads(calibrate("--error", "0.4", "--json").stdout)
     assert facts.pop("wrong_interval") == pytest.approx([1 / 3, 0.06, 0.79], abs=0.01)
-    assert facts == {"threshold": 0.5, "questions": 5, "answered": 3, "wrong": 1, "without_answer": 2, "refused": 2}
+    assert facts == {
+        "threshold": 0.5,
+        "questions": 5,
+        "answered": 3,
+        "wrong": 1,
+        "without_answer": 2,
+        "refused": 2,
+    }
     assert calibrate("--error", "0.4").stdout.splitlines() == [
-        "threshold 0.5000: 3 answers to 5 questions", "1 of them wrong: 33% [6%, 79%]",
+        "threshold 0.5000: 3 answers to 5 questions",
+        "1 of them wrong: 33% [6%, 79%]",
         "fewer than 50 questions: with others the threshold may be quite different",
-        "2 of 2 questions without an answer get none", "use it with: --threshold 0.5000, or in an experiment: reader.threshold = 0.5000",
-    ]  # fmt: skip
+        "2 of 2 questions without an answer get none",
+        "use it with: --threshold 0.5000, or in an experiment: reader.threshold = 0.5000",
+    ]
     assert json.loads(calibrate("--json").stdout)["threshold"] == 0.9
     Path("own.csv").write_text("question,answers\n" + rows[1])
     none = calibrate()
@@ -175,4 +233,6 @@ def test_a_threshold_is_fitted_on_ones_own_questions(docs):
     Path("experiments/mine.toml").write_text(EXPERIMENT)
     assert "gives no confidence" in calibrate().stderr
     Path("own.csv").write_text("question,answrs\n" + rows[0])
-    assert "own.csv: no question has an answer; wanted a column or key 'answers'" in calibrate().stderr
+    assert (
+        "own.csv: no question has an answer; wanted a column or key 'answers'" in calibrate().stderr
+    )

@@ -9,12 +9,24 @@ from openai_client import here  # noqa: F401 - a fixture
 READER = "from ifqa.records import Prediction\nimport sys\nclass Reader:\n"
 ANSWER = "    def answer(self, questions, passages): "
 FAULTS = {
-    "sys.exit(0) when it answers": (READER + ANSWER + "sys.exit(0)\n", "faulty.py:4 ends the program (sys.exit(0))"),
+    "sys.exit(0) when it answers": (
+        READER + ANSWER + "sys.exit(0)\n",
+        "faulty.py:4 ends the program (sys.exit(0))",
+    ),
     "sys.exit(0) when it is imported": ("import sys\nsys.exit(0)\n", "its import failed at"),
     "an import that fails": ("import os\nos.nothing()\n", "has no attribute 'nothing'"),
-    "a negative chunk": (READER + "    chunk = -5\n" + ANSWER + "return []\n", "chunk: wanted the questions of a call"),
-    "a chunk that is no number": (READER + "    chunk = 'all'\n" + ANSWER + "return []\n", "chunk: wanted"),
-    "too few answers": (READER + ANSWER + "return []\n", "must give one prediction for each question"),
+    "a negative chunk": (
+        READER + "    chunk = -5\n" + ANSWER + "return []\n",
+        "chunk: wanted the questions of a call",
+    ),
+    "a chunk that is no number": (
+        READER + "    chunk = 'all'\n" + ANSWER + "return []\n",
+        "chunk: wanted",
+    ),
+    "too few answers": (
+        READER + ANSWER + "return []\n",
+        "must give one prediction for each question",
+    ),
 }
 
 
@@ -42,7 +54,9 @@ def test_the_run_ends_with_one_line(faulty):
 
 
 @pytest.mark.parametrize("faulty", [FAULTS["an import that fails"]], indirect=True)
-@pytest.mark.parametrize("arguments", [["list"], ["list", "experiments"], ["list", "readers"], ["check", "sample-llm"]])
+@pytest.mark.parametrize(
+    "arguments", [["list"], ["list", "experiments"], ["list", "readers"], ["check", "sample-llm"]]
+)
 def test_a_command_that_does_not_name_it_imports_nothing_of_it(faulty, arguments):
     code, _, err = ifqa(*arguments)
     assert (code, "faulty" in err) == (0, False)

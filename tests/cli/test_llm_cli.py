@@ -58,7 +58,9 @@ def only_line(finished):
     return line
 
 
-@pytest.mark.parametrize("url", [f"http://me:{KEY}@127.0.0.1:1/v1", f"http://127.0.0.1:1/v1?api_key={KEY}"])
+@pytest.mark.parametrize(
+    "url", [f"http://me:{KEY}@127.0.0.1:1/v1", f"http://127.0.0.1:1/v1?api_key={KEY}"]
+)
 def test_an_address_with_a_key_in_it_is_refused_before_it_is_written(tmp_path, url):
     write(tmp_path, "closed", CLOSED)
     line = only_line(ifqa("run", "closed", "--limit", 2, "--set", f"llm.base_url={url}"))
@@ -71,7 +73,11 @@ def test_half_a_surrogate_pair_in_an_answer_leaves_files_that_can_be_read(tmp_pa
         write(tmp_path, "gen", FUSED, server.url)
         code, _, err = ifqa("run", "gen")
     assert code == 0, err
-    lines = (tmp_path / "experiments/gen/read/predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (
+        (tmp_path / "experiments/gen/read/predictions.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     assert "\N{REPLACEMENT CHARACTER}" in json.loads(lines[0])["answer"]
 
 
@@ -80,13 +86,18 @@ def test_requests_of_a_part_are_estimated_counted_and_retried(tmp_path, tables):
     down = {"now": True}
 
     def plan(prompt, time, body):
-        return error(500, "no") if down["now"] and body["max_tokens"] == 300 else Reply(text="Answer: x")
+        return (
+            error(500, "no")
+            if down["now"] and body["max_tokens"] == 300
+            else Reply(text="Answer: x")
+        )
 
     with serving(plan) as server:
         write(tmp_path, "parts", tables, server.url)
         code, out, _ = ifqa("check", "parts")
         assert code == 0
-        assert (out.count("about 4 calls"), server.requests) == (2, 0)  # the retriever's part, and the reader
+        # The retriever's part, and the reader
+        assert (out.count("about 4 calls"), server.requests) == (2, 0)
         code, out, err = ifqa("run", "parts")
         assert code == 1  # every request of the retriever failed
         assert "4 incomplete; the next run retries them" in err
@@ -103,7 +114,10 @@ def test_requests_of_a_part_are_estimated_counted_and_retried(tmp_path, tables):
 def test_passages_that_share_an_id_and_demonstrations_that_are_too_few_are_refused():
     def part(text):
         result = SearchResult([Hit("made/0", 1.0)], [Passage("made/0", "", text)])
-        return Part(SimpleNamespace(trained_on=(), search=lambda questions, k: [result for _ in questions]), 1)
+        return Part(
+            SimpleNamespace(trained_on=(), search=lambda questions, k: [result for _ in questions]),
+            1,
+        )
 
     questions = [Question("q", "If so?")]
     assert len(Fusion(parts=[part("one"), part("one")]).search(questions, 1)[0].generated) == 1
@@ -128,7 +142,10 @@ def test_check_lists_what_the_server_offers_and_fails_if_it_is_down(tmp_path):
         write(tmp_path, "mine", CLOSED, server.url)
         code, out, _ = ifqa("check", "mine")
         assert code == 0
-        assert f"here     server 127.0.0.1:{server.port}: JSON schemas and cached tokens not tried" in out
+        assert (
+            f"here     server 127.0.0.1:{server.port}: JSON schemas and cached tokens not tried"
+            in out
+        )
     code, out, err = ifqa("check", "mine")
     assert code != 0
     assert "up to $" in out, "the estimate needs no server"
@@ -136,11 +153,16 @@ def test_check_lists_what_the_server_offers_and_fails_if_it_is_down(tmp_path):
 
 
 def test_a_run_without_any_answer_exits_with_1_and_keeps_its_results(tmp_path):
-    with serving(lambda *_: error(400, "\x1b[31m\x9b2J\x07the context length is exceeded")) as server:
+    with serving(
+        lambda *_: error(400, "\x1b[31m\x9b2J\x07the context length is exceeded")
+    ) as server:
         write(tmp_path, "mine", CLOSED, server.url)
         code, out, err = ifqa("read", "mine")
         assert (code, out.strip()) == (1, "experiments/mine/read")
-        assert "every question had a failed request; these failures are stored; --retry-failed asks again" in err
+        assert (
+            "every question had a failed request; these failures are stored; "
+            "--retry-failed asks again"
+        ) in err
         assert "0 of 4 questions answered; 4 stored failures" in err
         assert not set(err) & {"\x1b", "\x9b", "\x07"}
         assert ifqa("run", "mine")[0] == 1
@@ -158,18 +180,28 @@ def test_a_run_without_any_answer_exits_with_1_and_keeps_its_results(tmp_path):
 
 def test_a_missing_key_is_noticed_before_the_retrieval(tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
-    write(tmp_path, "mine", '[retriever]\nname = "gold"\nk = 1\n[reader]\nname = "llm"\npassages = 1', "")
+    write(
+        tmp_path,
+        "mine",
+        '[retriever]\nname = "gold"\nk = 1\n[reader]\nname = "llm"\npassages = 1',
+        "",
+    )
     assert "OPENAI_API_KEY is not set" in only_line(ifqa("run", "mine"))
     assert not (tmp_path / "experiments/mine").exists()
     CompletionCache(tmp_path / "completions").put("m", {Request(text="x"): Completion("y")})
     code, _, err = ifqa("run", "mine")
-    assert (code, "completions stored in completions need no key" in " ".join(err.split())) == (2, True)
+    assert (code, "completions stored in completions need no key" in " ".join(err.split())) == (
+        2,
+        True,
+    )
 
 
 def test_one_cap_holds_for_all_experiments_of_a_command(tmp_path):
     names = ("first", "second", "third")
     models = "".join(f'"{name}" = {{ input = 100, output = 400 }}\n' for name in names)
-    (tmp_path / "prices.toml").write_text(f'dated = "2026-01-02"\nsource = "there"\n[models]\n{models}')
+    (tmp_path / "prices.toml").write_text(
+        f'dated = "2026-01-02"\nsource = "there"\n[models]\n{models}'
+    )
     with serving(lambda *_: Reply(text="so", usage=(100, 40))) as server:  # $0.026 each
         for name in names:
             write(tmp_path, name, CLOSED, server.url)

@@ -12,7 +12,10 @@ from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
 from ifqa.storage.files import read_json
 
-CLOSED = '[reader]\nname = "llm"\nprompt = "closed-book"\n[llm]\nmodel = "m"\nwindow = 4096\nretries = 1\n'
+CLOSED = (
+    '[reader]\nname = "llm"\nprompt = "closed-book"\n[llm]\nmodel = '
+    '"m"\nwindow = 4096\nretries = 1\n'
+)
 MANIFEST = Path("experiments/cb/read/manifest.json")
 
 
@@ -61,7 +64,11 @@ def test_other_verbs_name_both_servers_too(verb):
     with serving(saying("one")) as first, serving() as second:
         ifqa("run", "cb", "--set", at(first))
         code, _, err = ifqa(verb, "cb", "--set", at(second))
-    assert (code, f"localhost:{first.port}" in err, f"localhost:{second.port}" in err) == (2, True, True)
+    assert (code, f"localhost:{first.port}" in err, f"localhost:{second.port}" in err) == (
+        2,
+        True,
+        True,
+    )
 
 
 @pytest.mark.parametrize("arguments", [["score", "cb"], ["compare", "cb", "cb"], ["report", "cb"]])
@@ -118,14 +125,26 @@ def test_a_resumed_file_of_answers_does_not_mix_forms():
 
     def plan(prompt, time, body):
         if refusing["now"] and "temperature" in body:
-            return error(400, "Unsupported value: 'temperature'", "unsupported_value", param="temperature")
+            return error(
+                400, "Unsupported value: 'temperature'", "unsupported_value", param="temperature"
+            )
         if not refusing["now"] and "If 9," in prompt:
             refusing["now"] = True
             return error(401, "stop")
         return Reply(text="x")
 
     with serving(plan) as server:
-        command = ["ask", "-e", "cb", "--questions", "q.txt", "--out", "a.jsonl", "--set", at(server)]
+        command = [
+            "ask",
+            "-e",
+            "cb",
+            "--questions",
+            "q.txt",
+            "--out",
+            "a.jsonl",
+            "--set",
+            at(server),
+        ]
         assert ifqa(*command)[0] == 2
         code, _, err = ifqa(*command)
     assert (code, "its requests differ" in err) == (2, True)
@@ -175,7 +194,9 @@ def test_a_model_with_a_served_name_may_move():
 
 
 def as_version_02(server, settings):
-    """Rewrite the finished reading as version 0.2 wrote it: the server in the record alone, and settings that are gone."""
+    """Rewrite the finished reading as version 0.2 wrote it: the server in the record alone, and
+    settings that are gone.
+    """
     manifest = read_json(MANIFEST)
     llm = manifest["inputs"]["reader"]["llm"]
     llm.pop("server")
@@ -233,7 +254,14 @@ def test_a_batch_that_was_not_fetched_stops_every_run_of_its_model(tmp_path):
     write()
     folder = tmp_path / "completions/batches"
     folder.mkdir(parents=True)
-    batch = {"key": "k", "server": "https://there", "model": "m", "written": 1.0, "requests": [], "id": "b"}
+    batch = {
+        "key": "k",
+        "server": "https://there",
+        "model": "m",
+        "written": 1.0,
+        "requests": [],
+        "id": "b",
+    }
     (folder / "k.json").write_text(json.dumps(batch))
     with serving() as server:
         code, _, err = ifqa("run", "cb", "--set", at(server))
@@ -292,14 +320,20 @@ def test_retry_failed_is_not_kept_with_a_variant():
 
 def test_a_text_cut_within_its_thoughts_is_a_failure():
     write()
-    thoughts = "Okay, the user asks about a chess match. Let me look at the passages. The first passage says"
+    thoughts = (
+        "Okay, the user asks about a chess match. Let me look at the passages. "
+        "The first passage says"
+    )
     with serving(saying(thoughts, finish="length")) as server:
         _, out, _ = ifqa("run", "cb", "--set", at(server))
     assert "4 failed" in out
-    assert "4 questions whose completion was cut off at its token limit (--max-tokens, --thinking)" in " ".join(
-        out.split()
+    assert (
+        "4 questions whose completion was cut off at its token limit (--max-tokens, --thinking)"
+        in " ".join(out.split())
     )
-    error_text = json.loads(Path("experiments/cb/read/predictions.jsonl").read_text().splitlines()[0])["error"]
+    error_text = json.loads(
+        Path("experiments/cb/read/predictions.jsonl").read_text().splitlines()[0]
+    )["error"]
     assert "truncated" in error_text
 
 
@@ -310,7 +344,10 @@ def test_flags_set_the_room_of_answers_and_switch_thinking():
         assert server.bodies[0]["max_tokens"] == 9 + 1024
         assert server.bodies[0]["chat_template_kwargs"] == {"enable_thinking": True}
     folder = Path("experiments/cb+llm.max_tokens=9+llm.thinking=low/read")
-    assert json.loads((folder / "predictions.jsonl").read_text().splitlines()[0])["answer"] == "Belgrade"
+    assert (
+        json.loads((folder / "predictions.jsonl").read_text().splitlines()[0])["answer"]
+        == "Belgrade"
+    )
     sent = read_json(folder / "manifest.json")["record"]["sent"]
     assert 'chat_template_kwargs={"enable_thinking": true}' in sent
 
@@ -321,7 +358,11 @@ def test_what_a_server_refused_stands_in_the_record_of_the_reading():
     def plan(prompt, time, body):
         refused = "temperature" in body
         message = "Unsupported value: 'temperature' does not support 0 with this model."
-        return error(400, message, "unsupported_value", param="temperature") if refused else Reply(text="Belgrade")
+        return (
+            error(400, message, "unsupported_value", param="temperature")
+            if refused
+            else Reply(text="Belgrade")
+        )
 
     with serving(plan) as server:
         code, _, err = ifqa("run", "cb", "--set", at(server))

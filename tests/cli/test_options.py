@@ -1,4 +1,7 @@
-"""Flags and options of every verb: each flag changes its setting in the saved experiment; JSON and quiet."""
+"""Flags and options of every verb: each flag changes its setting in the saved experiment.
+
+JSON and quiet.
+"""
 
 import json
 import tomllib
@@ -61,11 +64,17 @@ def ifqa(here, capsys, monkeypatch):
 
 
 def options(verb):
-    return {name for param in module.parser().commands[verb].params for name in param.opts if name.startswith("--")}
+    return {
+        name
+        for param in module.parser().commands[verb].params
+        for name in param.opts
+        if name.startswith("--")
+    }
 
 
 @pytest.mark.parametrize(
-    ("verb", "flag"), [(verb, flag) for verb in VERBS for flag in sorted(options(verb) & FLAGS.keys())]
+    ("verb", "flag"),
+    [(verb, flag) for verb in VERBS for flag in sorted(options(verb) & FLAGS.keys())],
 )
 def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypatch):
     value, place, wanted = FLAGS[flag]
@@ -77,8 +86,16 @@ def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypa
         experiments.append(run.experiment)
         raise KeyboardInterrupt
 
-    for where in ("ifqa.serve.server.open_system", "ifqa.pipeline.stages.open_system", "ifqa.pipeline.stages.retrieve", "ifqa.pipeline.stages.read",
-                  "ifqa.pipeline.stages.score", "ifqa.pipeline.stages.run", "ifqa.pipeline.check.System", "ifqa.pipeline.probe.probe"):  # fmt: skip
+    for where in (
+        "ifqa.serve.server.open_system",
+        "ifqa.pipeline.stages.open_system",
+        "ifqa.pipeline.stages.retrieve",
+        "ifqa.pipeline.stages.read",
+        "ifqa.pipeline.stages.score",
+        "ifqa.pipeline.stages.run",
+        "ifqa.pipeline.check.System",
+        "ifqa.pipeline.probe.probe",
+    ):
         monkeypatch.setattr(where, keep)
     assert ifqa(verb, *VERBS[verb], flag, value).code == STOPPED
     stages.write_resolved(experiments[0])
@@ -91,11 +108,17 @@ def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypa
 @pytest.mark.parametrize("verb", ["retrieve", "read", "run"])
 @pytest.mark.parametrize(
     ("flags", "expected"),
-    [([], Workers(1, "local")), (["--workers", "0"], Workers(0, "local")), (["--engine", "ray"], Workers(0, "ray"))],
+    [
+        ([], Workers(1, "local")),
+        (["--workers", "0"], Workers(0, "local")),
+        (["--engine", "ray"], Workers(0, "ray")),
+    ],
 )
 def test_a_stage_gets_its_workers(verb, flags, expected, ifqa, monkeypatch):
     workers = []
-    monkeypatch.setattr(stages, verb, lambda *arguments: workers.append(arguments[2]) or Path("nowhere"))
+    monkeypatch.setattr(
+        stages, verb, lambda *arguments: workers.append(arguments[2]) or Path("nowhere")
+    )
     monkeypatch.setattr(module, "_print_scores", lambda *_: 0)
     assert ifqa(verb, "mine", *flags).code == 0
     assert workers == [expected]
@@ -108,7 +131,10 @@ def test_bare_ifqa_shows_the_help_and_a_short_flag_the_version(ifqa):
     assert (version.code, version.out.startswith("ifqa ")) == (0, True)
 
 
-ANSWERS = 'benchmark = "sample"\nsplit = "dev"\nlimit = 2\n[reader]\nname = "predictions"\npath = "answers.jsonl"\n'
+ANSWERS = (
+    'benchmark = "sample"\nsplit = "dev"\nlimit = 2\n[reader]\nname = "predictions"\npath = '
+    '"answers.jsonl"\n'
+)
 
 
 @pytest.fixture
@@ -136,14 +162,21 @@ def test_json_prints_each_result_on_one_line(answered):
     assert (compared["a"], compared["b"], compared["measures"][0]["tied"]) == ("one", "two", 2)
     assert "sample" in json.loads(answered("list", "--json").out)["corpora"]
     checked = json.loads(answered("check", "one", "--json").out)
-    assert ("read with predictions", True) in [(part["what"], part["made"]) for part in checked["work"]]
+    assert ("read with predictions", True) in [
+        (part["what"], part["made"]) for part in checked["work"]
+    ]
     path = Path("experiments/one/read/predictions.jsonl")
     path.write_text(path.read_text().replace('"x"', '"y"'))
-    assert "predictions.jsonl is missing or was changed; building the artifact again" in answered("run", "one").err
+    assert (
+        "predictions.jsonl is missing or was changed; building the artifact again"
+        in answered("run", "one").err
+    )
     Path("answers.jsonl").unlink()
     lacking = answered("check", "one", "--json")
     assert (lacking.code, "not found: answers.jsonl" in lacking.err) == (2, True)
-    assert [need["what"] for need in json.loads(lacking.out)["needs"] if not need["here"]] == ["answers.jsonl"]
+    assert [need["what"] for need in json.loads(lacking.out)["needs"] if not need["here"]] == [
+        "answers.jsonl"
+    ]
 
 
 @pytest.mark.parametrize("place", [0, 3])

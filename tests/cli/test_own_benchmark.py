@@ -1,4 +1,6 @@
-"""A benchmark from outside through the command line: labels, sets of questions, groups and bootstrap units."""
+"""A benchmark from outside through the command line: labels, sets of questions, groups and
+bootstrap units.
+"""
 
 import json
 from itertools import product
@@ -47,7 +49,8 @@ from ifqa.protocols import Measure
 LESS = Measure("says", lambda question, prediction: float(prediction.answer == "less"))
 """
 RIGHT_A = {"1": (2, 2), "2": (0, 1), "3": (1, 3), "4": (2, 2)}  # paragraph -> how many of how many
-A = {0: "more", 1: "less", 2: "less", 3: "more", 4: "more", 6: "More!", 7: "less"}  # 5 is not answered
+# 5 is not answered
+A = {0: "more", 1: "less", 2: "less", 3: "more", 4: "more", 6: "More!", 7: "less"}
 B = {0: "more", 1: "more", 2: "more", 3: "more", 4: "no effect", 5: "less", 6: "more", 7: "less"}
 
 
@@ -59,12 +62,16 @@ def work(tmp_path_factory):
     (folder / "my_extra.py").write_text(EXTRA)
     (folder / "experiments").mkdir()
     for name, answers in (("a", A), ("b", B)):
-        lines = [json.dumps({"question_id": f"labels/dev/{n}", "answer": message}) for n, message in answers.items()]
+        lines = [
+            json.dumps({"question_id": f"labels/dev/{n}", "answer": message})
+            for n, message in answers.items()
+        ]
         (folder / f"{name}.jsonl").write_text("\n".join(lines))
         (folder / f"experiments/{name}.toml").write_text(
             'benchmark = "my_labels:Labels"\nsplit = "dev"\nmeasures = ["my_extra:LESS"]\n'
             f'[reader]\nname = "predictions"\npath = "{name}.jsonl"\n'
-            '[expected."macro.accuracy"]\nvalue = 63.33\n[expected."rocks.accuracy"]\nvalue = 60\ntolerance = 40\n'
+            '[expected."macro.accuracy"]\nvalue = 63.33\n[expected."rocks.accuracy"]\nvalue '
+            "= 60\ntolerance = 40\n"
         )
     done = {name: ifqa("run", name, folder=folder) for name in "ab"}
     return folder, done
@@ -87,25 +94,38 @@ def test_scores_are_those_of_a_hand_computation(work):
     values = {name: score["value"] for name, score in content["measures"].items()}
     # 5 of 8; paragraphs 1 and 4; 1 + 0.5, and 1 for the failure; 1, 2 and 7
     assert values == {"accuracy": 62.5, "consistency": 50.0, "distance": 31.25, "says": 37.5}
-    groups = {name: part["measures"]["accuracy"]["value"] for name, part in content["groups"].items()}
+    groups = {
+        name: part["measures"]["accuracy"]["value"] for name, part in content["groups"].items()
+    }
     assert groups == {"plants": pytest.approx(200 / 3), "rocks": 60.0}
     macro = {name: score["value"] for name, score in content["macro"]["measures"].items()}
-    assert macro == pytest.approx({"accuracy": 190 / 3, "consistency": 50, "distance": 95 / 3, "says": 130 / 3})
+    assert macro == pytest.approx(
+        {"accuracy": 190 / 3, "consistency": 50, "distance": 95 / 3, "says": 130 / 3}
+    )
     assert {name: part["questions"] for name, part in content["subsets"].items()} == {
-        "1 hops": 3, "2 hops": 2, "3 hops": 1, "4 hops": 2,
-    }  # fmt: skip
+        "1 hops": 3,
+        "2 hops": 2,
+        "3 hops": 1,
+        "4 hops": 2,
+    }
     assert content["subsets"]["1 hops"]["measures"]["accuracy"]["value"] == 100.0
 
 
 def test_intervals_are_over_paragraphs(work):
-    """Compared with all 4 ** 4 draws of paragraphs; within topics, with all 2 ** 2 times 2 ** 2 draws."""
+    """Compared with all 4 ** 4 draws of paragraphs.
+
+    Within topics, with all 2 ** 2 times 2 ** 2 draws.
+    """
     content = scores(work[0])
     draws = list(product(RIGHT_A.values(), repeat=4))
     means = [sum(right for right, _ in draw) / sum(of for _, of in draw) for draw in draws]
     accuracy = content["measures"]["accuracy"]
     assert [accuracy["low"], accuracy["high"]] == pytest.approx(interval(means), abs=0.01)
     topics = [list(product([RIGHT_A[name] for name in names], repeat=2)) for names in ("12", "34")]
-    shares = [[sum(right for right, _ in draw) / sum(of for _, of in draw) for draw in topic] for topic in topics]
+    shares = [
+        [sum(right for right, _ in draw) / sum(of for _, of in draw) for draw in topic]
+        for topic in topics
+    ]
     macro = content["macro"]["measures"]["accuracy"]
     means = [sum(pair) / 2 for pair in product(*shares)]
     assert [macro["low"], macro["high"]] == pytest.approx(interval(means), abs=0.01)
@@ -114,14 +134,28 @@ def test_intervals_are_over_paragraphs(work):
     assert [consistency["low"], consistency["high"]] == pytest.approx(interval(whole), abs=0.01)
 
 
-def test_the_screen_has_subsets_and_groups_and_an_expected_value_of_a_part_decides_the_exit_code(work):
-    """By hand: 5 of 8 answers are right; those of A have the distances 1 and 0.5, and 1 for the failure."""
+def test_the_screen_has_subsets_and_groups_and_an_expected_value_of_a_part_decides_the_exit_code(
+    work,
+):
+    """By hand: 5 of 8 answers are right.
+
+    Those of A have the distances 1 and 0.5, and 1 for the failure.
+    """
     _, done = work
     assert (done["a"].returncode, done["b"].returncode) == (0, 1), done["a"].stderr
     lines = [" ".join(line.split()) for line in done["a"].stdout.splitlines()]
-    for row in ("distance ↓ 31.3", "4 hops 2 50.0", "rocks 5 60.0", "macro mean of 2 63.3", "micro 8 62.5"):
+    for row in (
+        "distance ↓ 31.3",
+        "4 hops 2 50.0",
+        "rocks 5 60.0",
+        "macro mean of 2 63.3",
+        "micro 8 62.5",
+    ):
         assert [line for line in lines if line.startswith(f"{row} ")], row
-    assert "8 questions, 1 failed (a failure scores 0; 1 where an arrow marks that low is best)" in done["a"].stdout
+    assert (
+        "8 questions, 1 failed (a failure scores 0; 1 where an arrow marks that low is best)"
+        in done["a"].stdout
+    )
     assert "macro.accuracy 63.3, expected 63.33" in done["a"].stdout
 
 
@@ -134,12 +168,18 @@ def test_systems_are_compared_by_paragraph(work):
     accuracy = deltas["accuracy"]
     assert (accuracy["first"], accuracy["second"], accuracy["more"]) == (62.5, 87.5, 25.0)
     assert (accuracy["won"], accuracy["lost"], accuracy["tied"]) == (3, 1, 4)
-    # By paragraph B has -1, +1, +2 and 0 more: 6 of 8 flips leave 2 or more. By question it would be 10 of 16.
+    # By paragraph B has -1, +1, +2 and 0 more: 6 of 8 flips leave 2 or more. By question it would
+    # be 10 of 16.
     assert accuracy["p"] == pytest.approx(6 / 8, abs=0.02)
-    assert (deltas["distance"]["more"], deltas["distance"]["won"], deltas["distance"]["lost"]) == (-18.75, 3, 1)
+    assert (deltas["distance"]["more"], deltas["distance"]["won"], deltas["distance"]["lost"]) == (
+        -18.75,
+        3,
+        1,
+    )
     consistency = deltas["consistency"]
     assert (consistency["first"], consistency["second"], consistency["won"]) == (50.0, 75.0, None)
-    assert consistency["p"] == pytest.approx(1.0, abs=0.01)  # of three paragraphs that differ one is always left over
+    # Of three paragraphs that differ one is always left over
+    assert consistency["p"] == pytest.approx(1.0, abs=0.01)
     assert content["largest"]["measure"] == "accuracy"
 
 
@@ -149,9 +189,14 @@ def test_the_report_has_its_columns_and_its_questions(work):
     assert done.returncode == 0, done.stderr
     text = (folder / "experiments/RESULTS.md").read_text()
     section = text.split("## my_labels:Labels dev\n")[1].split("\n## ")[0]
-    head, _, *rows = [line.strip("| ").split(" | ") for line in section.strip().split("\n\n")[0].splitlines()]
+    head, _, *rows = [
+        line.strip("| ").split(" | ") for line in section.strip().split("\n\n")[0].splitlines()
+    ]
     row = dict(zip(head, next(row for row in rows if row[0] == "a"), strict=True))
-    means = [row[name].partition(" [")[0] for name in ("accuracy", "consistency", "distance ↓", "accuracy, macro")]
+    means = [
+        row[name].partition(" [")[0]
+        for name in ("accuracy", "consistency", "distance ↓", "accuracy, macro")
+    ]
     assert means == ["62.5", "50.0", "31.3", "63.3"]
     assert row["published or expected"] == "accuracy (macro) 63.33 OK, accuracy (rocks) 60 ± 40 OK"
     assert '"Distance": how far off on the scale.' in text

@@ -1,4 +1,6 @@
-"""The command line as a process: signals that stop it, streams that nobody reads, and exit codes."""
+"""The command line as a process: signals that stop it, streams that nobody reads, and exit
+codes.
+"""
 
 import json
 import os
@@ -18,7 +20,9 @@ COMMAND = f"'{sys.executable}' -m ifqa"
 
 
 def shell(command):
-    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 WAITING = """
@@ -42,7 +46,11 @@ def test_a_signal_stops_a_process_and_keeps_what_is_in_flight(sent, at_start):
         signal.signal(signal.SIGINT, at_start)
 
     with subprocess.Popen(
-        [sys.executable, "-c", WAITING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=start
+        [sys.executable, "-c", WAITING],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=start,
     ) as process:
         assert process.stdout.readline() == "in flight\n"
         if at_start == signal.SIG_IGN:
@@ -103,7 +111,9 @@ run_process(lambda: typer.main.get_command(app)([], standalone_mode=False) or 0)
 
 
 def test_a_librarys_eof_error_is_not_taken_for_ctrl_c():
-    done = subprocess.run([sys.executable, "-c", LIBRARY_FAULT], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", LIBRARY_FAULT], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1
     assert "EOFError: Ran out of input" in done.stderr
     assert "stopped" not in done.stderr

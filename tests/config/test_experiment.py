@@ -6,7 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import Experiment, base_experiments, load_experiment, parse_experiment, search_settings
+from ifqa.config.experiment import (
+    Experiment,
+    base_experiments,
+    load_experiment,
+    parse_experiment,
+    search_settings,
+)
 from ifqa.config.overrides import as_sections, override
 from ifqa.errors import IfqaError
 from ifqa.pipeline.run import Run
@@ -15,8 +21,12 @@ from ifqa.storage.resources import list_resources
 pytestmark = pytest.mark.usefixtures("here")
 
 SAMPLE = {
-    "benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "bm25"}, "reader": {"name": "extractive"},
-}  # fmt: skip
+    "benchmark": "sample",
+    "split": "dev",
+    "corpus": "sample",
+    "retriever": {"name": "bm25"},
+    "reader": {"name": "extractive"},
+}
 
 
 def test_defaults_are_filled_in():
@@ -34,18 +44,31 @@ def test_an_indexed_plugin_from_outside_must_name_its_index(importable):
     )
     (importable / "my_indexed_titles.py").write_text(source)
     table = {"name": "my_indexed_titles:Titles"}
-    with pytest.raises(IfqaError, match=r"x.toml: \[retriever\]: set index = NAME, for the corpus's \[index.NAME\]"):
+    with pytest.raises(
+        IfqaError, match=r"x.toml: \[retriever\]: set index = NAME, for the corpus's \[index.NAME\]"
+    ):
         parse_experiment("x", SAMPLE | {"retriever": table}, "x.toml")
-    assert parse_experiment("x", SAMPLE | {"retriever": table | {"index": "titles"}}, "x.toml").indexes == ["titles"]
+    assert parse_experiment(
+        "x", SAMPLE | {"retriever": table | {"index": "titles"}}, "x.toml"
+    ).indexes == ["titles"]
 
 
 def test_a_retired_models_scores_are_kept_only_for_another_model():
     published = {"EM": [{"value": 46.08, "retired": "code-davinci-002"}, {"value": 1.0}]}
-    llm = {"reader": {"name": "llm"}, "llm": {"model": "m"}, "table": "Table 3, dev", "expected": published}
+    llm = {
+        "reader": {"name": "llm"},
+        "llm": {"model": "m"},
+        "table": "Table 3, dev",
+        "expected": published,
+    }
     experiment = parse_experiment("x", SAMPLE | llm, "x.toml")
     other = override(experiment, {"llm.model": "n"})
     assert [score.value for score in other.expected] == [46.08]
-    assert override(experiment, {"limit": 3}).expected == override(other, {"reader.passages": 3}).expected == ()
+    assert (
+        override(experiment, {"limit": 3}).expected
+        == override(other, {"reader.passages": 3}).expected
+        == ()
+    )
     assert override(experiment, {"limit": 3}).table == "Table 3, dev"
     assert override(experiment, {"split": "train"}).table == ""
 
@@ -55,7 +78,9 @@ def test_an_experiment_may_ask_some_of_the_questions_only():
     questions = Run(parse_experiment("x", some, "x.toml")).questions
     assert [question.id for question in questions] == ["sample/dev/2", "sample/dev/7"]
     with pytest.raises(IfqaError, match="no question 'sample/dev/999'"):
-        _ = Run(parse_experiment("x", SAMPLE | {"questions": ["sample/dev/999"]}, "x.toml")).questions
+        _ = Run(
+            parse_experiment("x", SAMPLE | {"questions": ["sample/dev/999"]}, "x.toml")
+        ).questions
 
 
 def test_an_experiment_may_name_measures_and_keeps_them_through_a_flag():
@@ -83,15 +108,27 @@ def test_an_experiment_can_be_named_by_its_path():
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"retriever": {"name": "bm25", "kay1": 1}}, "x.toml: unknown setting of retriever 'bm25' 'kay1'"),
+        (
+            {"retriever": {"name": "bm25", "kay1": 1}},
+            "x.toml: unknown setting of retriever 'bm25' 'kay1'",
+        ),
         ({"retriever": {"name": "bm25", "k": 0}}, "'k': wanted a whole number from 1, found 0"),
         ({"retriever": {"name": "gold", "index": "bm25"}}, "'gold' takes no 'index' here"),
-        ({"reader": {"name": "extractive", "passages": 0}}, "'passages': wanted a whole number from 1"),
+        (
+            {"reader": {"name": "extractive", "passages": 0}},
+            "'passages': wanted a whole number from 1",
+        ),
         ({"benchmark": "ifq"}, "unknown benchmark 'ifq'; did you mean 'ifqa'"),
         ({"splt": "dev"}, "x.toml: unknown key 'splt'; did you mean 'split'"),
         ({"retriever": "bm25"}, "'retriever': wanted a section, found 'bm25'"),
-        ({"retriever": {"nmae": "bm25"}}, r"x.toml: \[retriever\]: unknown key 'nmae'; did you mean 'name'"),
-        ({"questions": "sample/dev/1"}, "'questions': wanted a list of texts, found 'sample/dev/1'"),
+        (
+            {"retriever": {"nmae": "bm25"}},
+            r"x.toml: \[retriever\]: unknown key 'nmae'; did you mean 'name'",
+        ),
+        (
+            {"questions": "sample/dev/1"},
+            "'questions': wanted a list of texts, found 'sample/dev/1'",
+        ),
         ({"reader": {"name": "predictions"}}, "'path' is missing"),
         ({"seed": -1}, "'seed': wanted a whole number from 0"),
     ],
@@ -102,15 +139,27 @@ def test_a_wrong_experiment_is_refused_by_name(change, complaint):
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(["bm25", "fusion"]),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "k", "parts", "b"]), inner),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["bm25", "fusion"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["name", "k", "parts", "b"]), inner)
+    ),
     max_leaves=4,
 )
 KEYS = [field.name for field in fields(Experiment)]
 
 
 @settings(deadline=None)
-@given(st.sampled_from([*KEYS, "splt"]), st.sampled_from(["", "name", "k", "passages", "weights", "k1"]), VALUES)
+@given(
+    st.sampled_from([*KEYS, "splt"]),
+    st.sampled_from(["", "name", "k", "passages", "weights", "k1"]),
+    VALUES,
+)
 def test_any_value_of_a_file_is_taken_as_it_is_or_refused_in_one_line(key, inner, value):
     within = inner and key in ("retriever", "reader")
     tables = SAMPLE | {key: {**SAMPLE[key], inner: value} if within else value}
@@ -132,12 +181,27 @@ def test_any_value_of_a_file_is_taken_as_it_is_or_refused_in_one_line(key, inner
     [
         ("[passages\n", "not TOML"),
         ("[passages]\n", r"wanted at least one \[\[passages.sources\]\]"),
-        ("[[passages.sources]]\nformat='dump'\npath='x'\n[index.b]\nretriever='bm25'\nstemer='x'\n", "mean 'stemmer'"),
-        ("[passages]\nsources = ['a']\n", r"wanted at least one \[\[passages.sources\]\], found \['a'\]"),
+        (
+            "[[passages.sources]]\nformat='dump'\npath='x'\n[index.b]\nretriever='bm25'\nstemer='x'\n",
+            "mean 'stemmer'",
+        ),
+        (
+            "[passages]\nsources = ['a']\n",
+            r"wanted at least one \[\[passages.sources\]\], found \['a'\]",
+        ),
         ("index = 3\n[[passages.sources]]\n", "wanted a section, found 3"),
-        ("[[passages.sources]]\n[index.passages]\nretriever='bm25'\n", "the folder of the passages"),
-        ("[[passages.sources]]\n[index.'../x']\nretriever='bm25'\n", "begins with a letter or digit"),
-        ("[[passages.sources]]\nformat='dump'\npath='x'\n[index.g]\nretriever='gold'\n", "has no index to build"),
+        (
+            "[[passages.sources]]\n[index.passages]\nretriever='bm25'\n",
+            "the folder of the passages",
+        ),
+        (
+            "[[passages.sources]]\n[index.'../x']\nretriever='bm25'\n",
+            "begins with a letter or digit",
+        ),
+        (
+            "[[passages.sources]]\nformat='dump'\npath='x'\n[index.g]\nretriever='gold'\n",
+            "has no index to build",
+        ),
     ],
 )
 def test_a_wrong_corpus_is_refused_by_name(tmp_path, text, complaint):
@@ -170,6 +234,11 @@ def test_a_variant_is_an_experiment_and_settings_without_a_file_of_its_own(name,
 @pytest.mark.parametrize("name", [[], {}, 7, ""])
 def test_a_language_model_whose_name_is_no_text_is_refused_in_one_line(name):
     reader = {"name": "llm", "prompt": "closed-book"}
-    sections = {"benchmark": "sample", "split": "dev", "reader": reader, "llm": {"name": name, "model": "m"}}
+    sections = {
+        "benchmark": "sample",
+        "split": "dev",
+        "reader": reader,
+        "llm": {"name": name, "model": "m"},
+    }
     with pytest.raises(IfqaError, match=r"mine: \[llm\] name: wanted a language model's plugin"):
         parse_experiment("mine", sections, "mine")

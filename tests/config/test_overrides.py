@@ -1,4 +1,6 @@
-"""Variants: the settings and the name that flags give an experiment, and that it loads again by this name."""
+"""Variants: the settings and the name that flags give an experiment, and that it loads again by
+this name.
+"""
 
 import os
 import re
@@ -19,10 +21,14 @@ from ifqa.storage.resources import list_resources
 pytestmark = pytest.mark.usefixtures("here")
 
 OPEN = {
-    "benchmark": "sample", "split": "dev", "corpus": "sample", "about": "Open.", "questions": ["sample/dev/2", "sample/dev/7"],
+    "benchmark": "sample",
+    "split": "dev",
+    "corpus": "sample",
+    "about": "Open.",
+    "questions": ["sample/dev/2", "sample/dev/7"],
     "retriever": {"name": "bm25", "k": 20, "k1": 2.0, "index": "mine", "query": "names"},
     "reader": {"name": "extractive", "passages": 7, "weights": "mine"},
-}  # fmt: skip
+}
 CLOSED = {
     "benchmark": "sample", "split": "dev", "reader": {"name": "llm", "prompt": "closed-book"},
     "llm": {"name": "openai", "model": "m", "window": 4000},
@@ -41,15 +47,33 @@ def base(tables=OPEN, **more):
         (OPEN, {"seed": 7}, "x+seed=7", {"seed": 7}),
         (OPEN, {"split": "train"}, "x+split=train", {"split": "train"}),
         (OPEN, {"corpus": "wiki"}, "x+corpus=wiki", {"corpus": "wiki"}),
-        (OPEN, {"k": 20, "retriever": "bm25", "retriever.k1": 2.5}, "x+retriever.k1=2.5", {"retriever": {"k1": 2.5}}),
-        (OPEN, {"retriever.index": "other"}, "x+retriever.index=other", {"retriever": {"index": "other"}}),
+        (
+            OPEN,
+            {"k": 20, "retriever": "bm25", "retriever.k1": 2.5},
+            "x+retriever.k1=2.5",
+            {"retriever": {"k1": 2.5}},
+        ),
+        (
+            OPEN,
+            {"retriever.index": "other"},
+            "x+retriever.index=other",
+            {"retriever": {"index": "other"}},
+        ),
         (OPEN, {"reader.passages": 2}, "x+reader.passages=2", {"reader": {"passages": 2}}),
-        (CLOSED, {"llm": "openai", "llm.window": 9000}, "x+llm.window=9000", {"llm": {"window": 9000}}),
+        (
+            CLOSED,
+            {"llm": "openai", "llm.window": 9000},
+            "x+llm.window=9000",
+            {"llm": {"window": 9000}},
+        ),
     ],
 )
 def test_a_change_is_in_the_name_and_changes_that_setting_alone(tables, changes, name, settings):
     before = base(tables)
-    whole = {key: getattr(before, key) | value if isinstance(value, dict) else value for key, value in settings.items()}
+    whole = {
+        key: getattr(before, key) | value if isinstance(value, dict) else value
+        for key, value in settings.items()
+    }
     assert override(before, changes) == replace(before, name=name, **whole)
 
 
@@ -83,31 +107,46 @@ def test_another_plugin_keeps_only_the_number_of_passages():
 
 def test_parts_return_as_many_passages_as_the_whole():
     def depths(retriever):
-        return [retriever["k"], *(depth for part in retriever.get("parts", ()) for depth in depths(part))]
+        return [
+            retriever["k"],
+            *(depth for part in retriever.get("parts", ()) for depth in depths(part)),
+        ]
 
     nested = OPEN | {"retriever": {"name": "rerank", "k": 20}}
     deeper, fewer = (depths(override(base(nested), {"k": k}).retriever) for k in (50, 5))
     assert (deeper, fewer) == ([50, 50, 50, 50], [5, 20, 20, 20])
-    shallow = OPEN | {"retriever": {"name": "fusion", "k": 30, "parts": [{"name": "bm25", "k": 20}, {"name": "dense"}]}}
+    shallow = OPEN | {
+        "retriever": {
+            "name": "fusion",
+            "k": 30,
+            "parts": [{"name": "bm25", "k": 20}, {"name": "dense"}],
+        }
+    }
     assert depths(override(base(shallow), {"k": 100}).retriever) == [100, 100, 100]
     assert depths(override(base(), {"retriever": "ranker", "k": 300}).retriever) == [300, 300]
 
 
 def test_another_language_model_has_none_of_the_first_ones_settings():
-    short, long = (override(base(CLOSED), {key: "hf", "llm.model": "n"}) for key in ("llm", "llm.name"))
+    short, long = (
+        override(base(CLOSED), {key: "hf", "llm.model": "n"}) for key in ("llm", "llm.name")
+    )
     assert short.llm == long.llm
     assert (short.llm["name"], short.llm["model"], short.llm["window"]) == ("hf", "n", 0)
     assert (short.name, long.name) == ("x+llm=hf+llm.model=n", "x+llm.model=n+llm.name=hf")
 
 
 def test_passages_to_read_without_a_retriever_are_refused():
-    with pytest.raises(IfqaError, match=r"^experiment x: \[reader\]: passages = 3, but without a \[retriever\]"):
+    with pytest.raises(
+        IfqaError, match=r"^experiment x: \[reader\]: passages = 3, but without a \[retriever\]"
+    ):
         override(base(CLOSED), {"reader.passages": 3})
     with pytest.raises(IfqaError, match="passages = 5, but without"):
         base({**CLOSED, "reader": {**CLOSED["reader"], "passages": 5}})
     assert base(CLOSED).reader["passages"] == 0
     for changes, passages in (({}, 5), ({"reader.passages": 3}, 3)):
-        assert override(base(CLOSED), {"retriever": "gold"} | changes).reader["passages"] == passages
+        assert (
+            override(base(CLOSED), {"retriever": "gold"} | changes).reader["passages"] == passages
+        )
 
 
 def test_runtime_settings_change_neither_the_name_nor_the_expected_scores():
@@ -125,7 +164,11 @@ def test_runtime_settings_change_neither_the_name_nor_the_expected_scores():
         (OPEN, {"retreiver": "gold"}, "unknown setting 'retreiver'; did you mean 'retriever'?"),
         (OPEN, {"benchmark": "ifqa"}, "unknown setting 'benchmark'; known: corpus, k, limit, llm,"),
         (OPEN, {"retriever": "bm52"}, "unknown retriever 'bm52'; did you mean 'bm25'?"),
-        (OPEN, {"reader.pasages": 3}, "unknown setting of reader 'extractive' 'pasages'; did you mean 'passages'?"),
+        (
+            OPEN,
+            {"reader.pasages": 3},
+            "unknown setting of reader 'extractive' 'pasages'; did you mean 'passages'?",
+        ),
         (OPEN, {"retriever": "gold", "retriever.k1": 1.0}, "setting of retriever 'gold' 'k1'"),
         (OPEN, {"retriever.query": "name"}, "unknown query 'name'; did you mean 'names'?"),
         (OPEN, {"retriever.k1": "high"}, "'k1': wanted a number from 0, found 'high'"),
@@ -133,7 +176,11 @@ def test_runtime_settings_change_neither_the_name_nor_the_expected_scores():
         (OPEN, {"limit": 0}, "--limit must be a whole number from 1, found 0"),
         (OPEN, {"limit": -1}, "'limit': wanted a whole number from 0, found -1"),
         (OPEN, {"corpus": ""}, "'bm25' searches passages; set corpus"),
-        (OPEN, {"llm.model": "m"}, "llm.model is for a language model, which 'bm25' and 'extractive' cannot use"),
+        (
+            OPEN,
+            {"llm.model": "m"},
+            "llm.model is for a language model, which 'bm25' and 'extractive' cannot use",
+        ),
         (CLOSED, {"retriever.k1": 1.0}, "experiment x has no [retriever] whose k1 could change"),
     ],
 )
@@ -201,7 +248,10 @@ def test_a_variant_is_written_again_only_if_it_differs():
     Path("experiments/x.toml").write_text("of somebody else")
     write_resolved(override(base(), {"k": 5}))
     file = Path("experiments/x+k=5/experiment.toml")
-    assert {path for path in Path("experiments").rglob("*.*") if path.is_file()} == {file, Path("experiments/x.toml")}
+    assert {path for path in Path("experiments").rglob("*.*") if path.is_file()} == {
+        file,
+        Path("experiments/x.toml"),
+    }
     assert Path("experiments/x.toml").read_text() == "of somebody else"
     written = file.read_text()
     os.utime(file, ns=(0, 0))
@@ -224,7 +274,11 @@ def test_a_model_on_this_machine_is_asked_here_unless_a_server_is_named(tmp_path
 
     for name in ("smollm2", "a/b.gguf", "made"):
         llm = llm_of(CLOSED, model=name, window=99)
-        assert (llm["name"], llm["model"], llm["window"]) == ("llama-cpp" if "gguf" in name else "hf", name, 99)
+        assert (llm["name"], llm["model"], llm["window"]) == (
+            "llama-cpp" if "gguf" in name else "hf",
+            name,
+            99,
+        )
         assert llm_of(CLOSED, model=name, base_url="http://localhost:8000/v1")["name"] == "openai"
         assert llm_of(CLOSED, model=name, name="openai")["name"] == "openai"
     for name in ("gpt-4.1", "else", "nowhere", "x" * 5000):

@@ -16,7 +16,9 @@ from ifqa.corpus.work_units import make_shard
 from ifqa.pipeline import stages
 from ifqa.storage.artifacts import read_manifest
 
-PAGES = [page(n, f"Page {n}", " ".join(f"w{n}x{i}" for i in range(n * 37 % 400))) for n in range(1, 120)]
+PAGES = [
+    page(n, f"Page {n}", " ".join(f"w{n}x{i}" for i in range(n * 37 % 400))) for n in range(1, 120)
+]
 PARTIAL = Path("indexes/c/.passages.partial")
 
 
@@ -38,7 +40,9 @@ def corpus(name="c", path="d.xml.bz2", workers=1, **settings):
 
 def build(**settings):
     folder = stages.build_passages(corpus(**settings))
-    files = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
+    files = {
+        path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"
+    }
     return files | {"inputs": read_manifest(folder)["inputs"]}
 
 
@@ -94,7 +98,10 @@ def test_shards_of_removed_blocks_are_deleted(monkeypatch):
 
 def test_only_the_block_of_a_changed_article_is_made_again(monkeypatch, capsys):
     def write(first):
-        rows = [{"id": str(n), "title": "T", "text": f"{first if n == 0 else 'w'} " * 500} for n in range(100)]
+        rows = [
+            {"id": str(n), "title": "T", "text": f"{first if n == 0 else 'w'} " * 500}
+            for n in range(100)
+        ]
         Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     write("old")

@@ -25,16 +25,33 @@ def test_a_short_question_tells_its_language(language):
     assert detect_language(QUESTIONS[language]) == language
 
 
-@pytest.mark.parametrize("text", [
-    "who played bree van de kamp in desperate housewives", "If Schleswig-Holstein had joined, who?", "Napoleon Bonaparte",
-    "Had Wilhelm Furtwängler emigrated, would the Berliner Philharmoniker have followed him?", "", "12 34", "\ud800", "💥" * 10**5,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "who played bree van de kamp in desperate housewives",
+        "If Schleswig-Holstein had joined, who?",
+        "Napoleon Bonaparte",
+        "Had Wilhelm Furtwängler emigrated, would the Berliner Philharmoniker have followed him?",
+        "",
+        "12 34",
+        "\ud800",
+        "💥" * 10**5,
+    ],
+)
 def test_foreign_names_and_texts_without_a_language_count_as_english(text):
     assert detect_language(text) == "en"
 
 
-@pytest.mark.parametrize(("languages", "expected"), [
-    ("no no de", "no"), ("no no de de", None), ("pl pl pl", None), ("", None),
-])  # fmt: skip
-def test_a_corpus_has_the_language_of_more_than_half_of_its_texts_if_lucene_analyses_it(languages, expected):
+@pytest.mark.parametrize(
+    ("languages", "expected"),
+    [
+        ("no no de", "no"),
+        ("no no de de", None),
+        ("pl pl pl", None),
+        ("", None),
+    ],
+)
+def test_a_corpus_has_the_language_of_more_than_half_of_its_texts_if_lucene_analyses_it(
+    languages, expected
+):
     assert majority_language(QUESTIONS[code] for code in languages.split()) == expected

@@ -42,7 +42,9 @@ def copy(number, text, revision):
     return page(number, f"Page {number}", f"{text} {WORDS}", revision=revision)
 
 
-@pytest.mark.parametrize("place", [0, 1, 28], ids=["in the first block", "beside it", "in the last block"])
+@pytest.mark.parametrize(
+    "place", [0, 1, 28], ids=["in the first block", "beside it", "in the last block"]
+)
 def test_the_later_revision_is_kept_wherever_it_stands(place):
     pages = [*PAGES[:place], copy(1, "newer", 5 * 10**6), *PAGES[place:]]
     texts, bad = build(pages)
@@ -93,9 +95,17 @@ def test_the_same_page_of_two_sources_is_still_refused():
         build(PAGES, sources=2)
 
 
-@given(st.lists(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3)), max_size=6), min_size=1, max_size=4))
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3)), max_size=6),
+        min_size=1,
+        max_size=4,
+    )
+)
 def test_each_page_is_kept_once_in_its_latest_revision(shards):
-    revisions = {n: (0, page_revisions([(str(p), r) for p, r in shard])) for n, shard in enumerate(shards)}
+    revisions = {
+        n: (0, page_revisions([(str(p), r) for p, r in shard])) for n, shard in enumerate(shards)
+    }
     repeats = find_repeats(revisions)
     kept = []
     for number, shard in enumerate(shards):
@@ -105,5 +115,9 @@ def test_each_page_is_kept_once_in_its_latest_revision(shards):
             seen[page_number] = place + 1
             if (hash_id(id_bytes(str(page_number))), place) not in repeats.get(number, set()):
                 kept.append((page_number, revision))
-    latest = {p: max(r for shard in shards for q, r in shard if q == p) for shard in shards for p, _ in shard}
+    latest = {
+        p: max(r for shard in shards for q, r in shard if q == p)
+        for shard in shards
+        for p, _ in shard
+    }
     assert sorted(kept) == sorted(latest.items())

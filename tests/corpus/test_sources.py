@@ -52,14 +52,22 @@ def dump(path="d.xml", **settings):
 
 def test_readable_sources_have_the_size_of_what_they_read():
     write_questions()
-    sources = map(open_section, [dump(profile="release"), {"format": "passages", "path": "p.tsv"}, GOLD])
+    sources = map(
+        open_section, [dump(profile="release"), {"format": "passages", "path": "p.tsv"}, GOLD]
+    )
     assert total_size(sources) == len(DUMP) + len("1\ttext\ttitle\n")
 
 
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ({"path": "d.xml"}, "unknown format of a passage source ''; known: articles, documents, dump, gold, passages"),
+        (
+            {"path": "d.xml"},
+            (
+                "unknown format of a passage source ''; known: articles, "
+                "documents, dump, gold, passages"
+            ),
+        ),
         ({"format": "dmp", "path": "d.xml"}, "'dmp'; did you mean 'dump'?"),
         (dump(word=50), "unknown setting of a 'dump' source 'word'; did you mean 'words'?"),
         (dump(words=0), "'words': wanted a whole number from 1, found 0"),
@@ -67,11 +75,23 @@ def test_readable_sources_have_the_size_of_what_they_read():
         (dump("none.xml"), "none.xml is not in"),
         (dump("empty"), "empty holds no dump"),
         (dump("d**.xml"), "passage source 'd**.xml' is not a pattern"),
-        ({"format": "passages", "path": "empty"}, "empty holds no file of passages (.jsonl or .tsv"),
-        ({"format": "passages", "path": "/nowhere/p.tsv"}, "/nowhere/p.tsv does not exist; put it there"),
+        (
+            {"format": "passages", "path": "empty"},
+            "empty holds no file of passages (.jsonl or .tsv",
+        ),
+        (
+            {"format": "passages", "path": "/nowhere/p.tsv"},
+            "/nowhere/p.tsv does not exist; put it there",
+        ),
         ({"format": "articles", "path": "empty"}, "empty holds no article file"),
-        ({"format": "articles", "path": "a.jsonl", "share": 1.5}, "'share': wanted a number above 0, at most 1"),
-        ({"format": "gold", "benchmark": "sample", "splits": "dev"}, "wanted a list of texts, found 'dev'"),
+        (
+            {"format": "articles", "path": "a.jsonl", "share": 1.5},
+            "'share': wanted a number above 0, at most 1",
+        ),
+        (
+            {"format": "gold", "benchmark": "sample", "splits": "dev"},
+            "wanted a list of texts, found 'dev'",
+        ),
     ],
 )
 def test_a_wrong_source_is_refused_in_one_line(section, message):
@@ -81,9 +101,19 @@ def test_a_wrong_source_is_refused_in_one_line(section, message):
 
 def test_only_the_dumps_of_a_folder_are_read_in_order_of_their_numbers():
     Path("parts").mkdir()
-    ranges = ["1.xml-p1p41242", "2.xml-p41243p151573", "10.xml-p4045403p5399366", "10.xml-p5399367p6899366"]
+    ranges = [
+        "1.xml-p1p41242",
+        "2.xml-p41243p151573",
+        "10.xml-p4045403p5399366",
+        "10.xml-p5399367p6899366",
+    ]
     parts = [f"wiki-articles{numbers}.bz2" for numbers in ranges]
-    others = ["wiki-index1.txt-p1p41242.bz2", "wiki-articles3.xml.bz2.part", "wiki-md5sums.txt", "wiki.sql.gz"]
+    others = [
+        "wiki-index1.txt-p1p41242.bz2",
+        "wiki-articles3.xml.bz2.part",
+        "wiki-md5sums.txt",
+        "wiki.sql.gz",
+    ]
     for name in [*reversed(parts), *others]:
         Path("parts", name).touch()
     Path("parts/wiki-articles11.xml").mkdir()
@@ -115,12 +145,20 @@ def test_the_fingerprint_depends_on_the_bytes_their_order_and_the_settings():
     Path("elsewhere").mkdir()
     Path("elsewhere/another-name.xml").write_bytes(DUMP)
     for number, content in enumerate([DUMP, b"<other/>"]):
-        for folder, name in (("one", f"{number}.xml"), ("same", f"part{number}.xml"), ("turned", f"{1 - number}.xml")):
+        for folder, name in (
+            ("one", f"{number}.xml"),
+            ("same", f"part{number}.xml"),
+            ("turned", f"{1 - number}.xml"),
+        ):
             Path(folder).mkdir(exist_ok=True)
             Path(folder, name).write_bytes(content)
     Path("e.xml").write_bytes(DUMP.replace(b"page 5", b"page 6", 1))
     articles = {"format": "articles", "path": "a.jsonl"}
-    assert fingerprint(dump()) == fingerprint(dump("elsewhere/another-name.xml")) == fingerprint(dump("elsewhere"))
+    assert (
+        fingerprint(dump())
+        == fingerprint(dump("elsewhere/another-name.xml"))
+        == fingerprint(dump("elsewhere"))
+    )
     assert fingerprint(dump()) == fingerprint(dump(wrap=True, words=100, profile="ifqa"))
     assert fingerprint(articles) == fingerprint(articles | {"share": 1.0, "words": 100})
     assert fingerprint(dump("one")) == fingerprint(dump("same"))
@@ -148,7 +186,9 @@ def test_the_fingerprint_of_gold_passages_is_that_of_the_questions_in_any_folder
     assert fingerprint(both) == before
 
 
-def test_a_known_hash_is_used_for_a_large_source_of_equal_size_and_time_of_change(tmp_path, monkeypatch):
+def test_a_known_hash_is_used_for_a_large_source_of_equal_size_and_time_of_change(
+    tmp_path, monkeypatch
+):
     facts = json.loads(json.dumps(open_section(dump()).facts()))
     assert fingerprint(dump(), facts) == fingerprint(dump())
     known = {path: [*fact[:2], "known"] for path, fact in facts.items()}

@@ -1,8 +1,11 @@
-"""Every shell and Python block of the docs runs as it stands: offline, without a key, on the bundled sample.
+"""Every shell and Python block of the docs runs as it stands: offline, without a key, on the
+bundled sample.
 
-The blocks of a page run in order in a folder of its own. The experiment `sample` has only a few questions, except on pages that show
-scores of all. A block that cannot run has `<!-- not run: REASON -->` above it. A block whose first line is a comment with a file's
-name is saved as that file. A text block below a shell block has lines that its commands print; `...` stands for omitted text.
+The blocks of a page run in order in a folder of its own. The experiment `sample` has only a few
+questions, except on pages that show scores of all. A block that cannot run has `<!-- not run:
+REASON -->` above it. A block whose first line is a comment with a file's name is saved as that
+file. A text block below a shell block has lines that its commands print; `...` stands for omitted
+text.
 """
 
 import os
@@ -25,7 +28,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 FENCE = re.compile(r"(?:<!-- not run: (.+?) -->\n)?^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FEW = 10  # questions of `sample`
 OF_ALL = {"plugins"}  # pages that show scores of all questions, with readers that take no time
-BUILDS = {"index"}  # pages that build the sample's indexes themselves; the others take some seconds less
+# Pages that build the sample's indexes themselves; the others take some seconds less
+BUILDS = {"index"}
 NAMED = re.compile(r"# ([\w./-]+\.(?:py|toml|jsonl))\b")
 
 
@@ -40,7 +44,10 @@ def blocks(page):
 
 
 def commands(text):
-    """The commands of a shell block without comments; those that go on in the next line, and here-documents, are whole."""
+    """The commands of a shell block without comments.
+
+    Those that go on in the next line, and here-documents, are whole.
+    """
     commands_found = []
     end = ""
     for line in text.replace("\\\n", " ").splitlines():
@@ -57,14 +64,22 @@ def commands(text):
 
 
 def not_printed(text, printed):
-    """The lines of a text block that were not printed. `...` ends the beginning of a line, or stands for any lines."""
+    """The lines of a text block that were not printed.
+
+    `...` ends the beginning of a line, or stands for any lines.
+    """
     lines = [_comparable(line) for line in printed.splitlines()]
     shown = [_comparable(line) for line in text.splitlines() if line.strip() not in ("", "...")]
-    return [line for line in shown if line not in lines and not any(_begins(other, line) for other in lines)]
+    return [
+        line
+        for line in shown
+        if line not in lines and not any(_begins(other, line) for other in lines)
+    ]
 
 
 def _comparable(line):
-    return re.sub(r"confidence \d+%", "confidence N%", line).rstrip()  # its last digit depends on the processor
+    # Its last digit depends on the processor
+    return re.sub(r"confidence \d+%", "confidence N%", line).rstrip()
 
 
 def _begins(line, shown):
@@ -80,8 +95,12 @@ def run_command(line):
                 main()
         assert ended.value.code in (0, None), line
     else:
-        environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-        done = subprocess.run(["bash", "-ec", line], env=environment, check=True, capture_output=True, text=True)
+        environment = os.environ | {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        }
+        done = subprocess.run(
+            ["bash", "-ec", line], env=environment, check=True, capture_output=True, text=True
+        )
         print(done.stdout, done.stderr)
 
 
@@ -96,7 +115,9 @@ def _own_folder(page, sample_indexes, tmp_path, tmp_path_factory, monkeypatch):
         few.write_text(f"limit = {FEW}\n" + whole.partition("[expected")[0])
         places = resources._resource_folders
         monkeypatch.setattr(
-            resources, "_resource_folders", lambda root: [(every := places(root))[0], few.parent.parent, *every[1:]]
+            resources,
+            "_resource_folders",
+            lambda root: [(every := places(root))[0], few.parent.parent, *every[1:]],
         )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -110,7 +131,9 @@ def _own_folder(page, sample_indexes, tmp_path, tmp_path_factory, monkeypatch):
     sys.path[:] = path
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.exists()], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.exists()], ids=lambda page: page.stem
+)
 @pytest.mark.usefixtures("_own_folder")
 def test_the_blocks_of_a_page_run_as_they_stand(page, capsys):
     printed = None
@@ -133,13 +156,24 @@ def test_the_blocks_of_a_page_run_as_they_stand(page, capsys):
 
 def test_generated_docs_are_current():
     written = runpy.run_path(str(ROOT / "docs/write.py"))["written"]()
-    stale = [path.name for path, text in written.items() if path.read_text(encoding="utf-8") != text]
+    stale = [
+        path.name for path, text in written.items() if path.read_text(encoding="utf-8") != text
+    ]
     assert stale == [], "run: python docs/write.py"
 
 
 def test_the_site_builds_without_a_warning(tmp_path):
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path / "site")]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--quiet",
+        "--strict",
+        "--site-dir",
+        str(tmp_path / "site"),
+    ]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -1,4 +1,6 @@
-"""The notebooks run on the sample and with other parameters, and their saved outputs equal those of a run."""
+"""The notebooks run on the sample and with other parameters, and their saved outputs equal those of
+a run.
+"""
 
 import base64
 import re
@@ -18,11 +20,20 @@ pytest.importorskip("ipykernel")
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "notebooks"
 RUN = runpy.run_path(str(FOLDER / "run.py"))
-FIGURES = {"questions": 2, "closed_vs_open_book": 1, "retrieval": 3, "errors": 1, "causalqa": 1, "wiqa": 2}
-#: Cells whose numbers, or whole outputs, depend on the CPU: it decides the precision of vectors, and so of confidences.
+FIGURES = {
+    "questions": 2,
+    "closed_vs_open_book": 1,
+    "retrieval": 3,
+    "errors": 1,
+    "causalqa": 1,
+    "wiqa": 2,
+}
+#: Cells whose numbers, or whole outputs, depend on the CPU: it decides the precision of vectors,
+#: and so of confidences.
 NUMBERS_DIFFER = {"answer", "ask", "compared", "table"}
 ALL_DIFFERS = {"apart"}
-#: A cell that deletes earlier notebooks' names; %reset also collects garbage, which takes half a second.
+#: A cell that deletes earlier notebooks' names; %reset also collects garbage, which takes half a
+#: second.
 FORGET = """
 kept = globals().get("kept", {*globals(), "kept"})
 for _ in globals().keys() - kept:
@@ -33,10 +44,17 @@ FEW = 12  # questions; reading the whole sample with the span reader takes half 
 #: Test id -> (notebook, replaced parameters, expected output).
 RUNS = {
     "questions": ("questions", "", "sample: train, dev, hard"),
-    "closed_vs_open_book": ("closed_vs_open_book", "", "83 questions; closed book: sample-closed-book, open book: sample-llm"),
+    "closed_vs_open_book": (
+        "closed_vs_open_book",
+        "",
+        "83 questions; closed book: sample-closed-book, open book: sample-llm",
+    ),
     "closed_vs_open_book of others": (
         "closed_vs_open_book",
-        'open_book = "sample-llm+limit=4"\nclosed_book = "sample-closed-book+limit=4"\nfactual_of = ""',
+        (
+            'open_book = "sample-llm+limit=4"\nclosed_book = '
+            '"sample-closed-book+limit=4"\nfactual_of = ""'
+        ),
         "4 questions; closed book: sample-closed-book+limit=4, open book: sample-llm+limit=4",
     ),
     "retrieval": ("retrieval", "", "83 questions; sample-hard, sample-hybrid"),
@@ -57,7 +75,7 @@ RUNS = {
         "45 questions of sample-causal dev",
     ),
     "wiqa": ("wiqa", "", "93 questions of sample-wiqa test, 3 paragraphs"),
-}  # fmt: skip
+}
 
 
 def code_cells(book):
@@ -72,13 +90,24 @@ def parameters_cell(book):
 
 @pytest.fixture(scope="module")
 def workplace(sample_indexes, tmp_path_factory):
-    """A working directory for all runs, with indexes and variants of experiments; runs add the rest."""
+    """A working directory for all runs, with indexes and variants of experiments.
+
+    Runs add the rest.
+    """
     folder = tmp_path_factory.mktemp("notebooks")
     shutil.copytree(sample_indexes, folder / "indexes")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        for name in ("sample-hard", "sample-llm", "sample-closed-book", "sample-causal", "sample-causal-context"):
-            write_resolved(override(load_experiment(name), {"limit": FEW if name == "sample-hard" else 4}))
+        for name in (
+            "sample-hard",
+            "sample-llm",
+            "sample-closed-book",
+            "sample-causal",
+            "sample-causal-context",
+        ):
+            write_resolved(
+                override(load_experiment(name), {"limit": FEW if name == "sample-hard" else 4})
+            )
     return folder
 
 
@@ -97,7 +126,9 @@ def kernel(workplace, tmp_path_factory):
 
 @pytest.fixture(scope="module", params=RUNS)
 def notebook_run(request, kernel):
-    """A notebook's name, the notebook after a run, whether its parameters are unchanged, and the expected output."""
+    """A notebook's name, the notebook after a run, whether its parameters are unchanged, and the
+    expected output.
+    """
     name, replaced, printed = RUNS[request.param]
     book = RUN["opened"](name)
     if replaced:
@@ -118,7 +149,10 @@ def visible_outputs(book):
     texts = {}
     for cell in code_cells(book):
         bundles = [output.get("data", {"stdout": output.get("text")}) for output in cell.outputs]
-        texts[cell.id] = [{kind: text for kind, text in bundle.items() if kind != "image/png"} for bundle in bundles]
+        texts[cell.id] = [
+            {kind: text for kind, text in bundle.items() if kind != "image/png"}
+            for bundle in bundles
+        ]
     return texts
 
 
@@ -139,8 +173,13 @@ def test_a_notebook_runs_with_any_parameters_and_draws_its_figures(notebook_run)
             streams[output.name] += output.text
     assert printed in streams["stdout"]
     warnings = [line for line in streams["stderr"].splitlines() if "Warning" in line]
-    assert [line for line in warnings if "TqdmWarning" not in line] == []  # tqdm's, without ipywidgets
-    images = [output.data["image/png"] for output in outputs(book) if "image/png" in output.get("data", {})]
+    # tqdm's, without ipywidgets
+    assert [line for line in warnings if "TqdmWarning" not in line] == []
+    images = [
+        output.data["image/png"]
+        for output in outputs(book)
+        if "image/png" in output.get("data", {})
+    ]
     assert len(images) == FIGURES[name]
     assert all(base64.b64decode(image).startswith(b"\x89PNG") for image in images)
 
@@ -162,7 +201,9 @@ def test_a_notebook_is_saved_after_a_complete_run_without_traces_of_the_machine(
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     assert {output.get("name", "stdout") for output in outputs(book)} == {"stdout"}
     assert book.metadata.keys() == {"kernelspec", "language_info"}
-    assert [cell.metadata for cell in book.cells if cell is not parameters_cell(book)] == [{}] * (len(book.cells) - 1)
+    assert [cell.metadata for cell in book.cells if cell is not parameters_cell(book)] == [{}] * (
+        len(book.cells) - 1
+    )
     places = ("/tmp", "/home", "/root", "/work", "site-packages", "Traceback")
     assert [place for place in places if place in str(visible_outputs(book))] == []
 
@@ -173,7 +214,10 @@ def test_intervals_are_drawn_in_rows_with_a_legend_for_more_than_one_series():
     assert plots.percent([0.0, 1.0, 1.0, 1.0])[0] == 75
     single, double = Figure().subplots(1, 2)
     plots.draw_intervals(single, {"": {"EM": (50.0, 40.0, 60.0)}}, "score (%)")
-    series = {"a": {"EM": (50.0, 40.0, 60.0), "F1": (60.0, 60.0, 60.0)}, "b": {"F1": (1.0, 1.1, 2.0)}}
+    series = {
+        "a": {"EM": (50.0, 40.0, 60.0), "F1": (60.0, 60.0, 60.0)},
+        "b": {"F1": (1.0, 1.1, 2.0)},
+    }
     plots.draw_intervals(double, series, "")
     assert single.get_legend() is None
     assert [text.get_text() for text in double.get_legend().get_texts()] == ["a", "b"]

@@ -19,11 +19,26 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 SOLID = TEXT.filter(str.strip)
 ID = TEXT.filter(lambda text: text.split() == [text])
 SCORE = st.floats(allow_nan=False, allow_infinity=False)
-PASSAGES = st.lists(st.builds(Passage, ID, TEXT, TEXT), max_size=6, unique_by=lambda passage: passage.id)
-QUESTIONS = st.lists(st.builds(Question, ID, SOLID, st.lists(SOLID, max_size=2).map(tuple)), max_size=4)
+PASSAGES = st.lists(
+    st.builds(Passage, ID, TEXT, TEXT), max_size=6, unique_by=lambda passage: passage.id
+)
+QUESTIONS = st.lists(
+    st.builds(Question, ID, SOLID, st.lists(SOLID, max_size=2).map(tuple)), max_size=4
+)
 
-SONG = {"id": "wiki:9", "title": "99 Luftballons", "text": '"99 Luftballons" is a song by Nena – 🎈', "score": "9.5"}
-BALLOON = {"id": "11", "title": "Balloon", "text": "A balloon.", "score": "82.3", "has_answer": False}
+SONG = {
+    "id": "wiki:9",
+    "title": "99 Luftballons",
+    "text": '"99 Luftballons" is a song by Nena – 🎈',
+    "score": "9.5",
+}
+BALLOON = {
+    "id": "11",
+    "title": "Balloon",
+    "text": "A balloon.",
+    "score": "82.3",
+    "has_answer": False,
+}
 ENTRIES = [
     {"question": 'who sang "99 red balloons"?', "answers": ["Nena"], "ctxs": [SONG, BALLOON]},
     {"question": "what is nothing", "answers": [], "ctxs": []},
@@ -33,7 +48,12 @@ DPR = json.dumps(ENTRIES, indent=4) + "\n"
 
 def entry(**changes):
     passage = {"id": "1", "title": "t", "text": "x", "score": 1.0}
-    return {"question": "who?", "answers": ["me"], "ctxs": [passage | changes.pop("passage", {})], **changes}
+    return {
+        "question": "who?",
+        "answers": ["me"],
+        "ctxs": [passage | changes.pop("passage", {})],
+        **changes,
+    }
 
 
 def read(path, *entries):
@@ -50,13 +70,20 @@ def test_written_ctxs_are_read_back(tmp_path_factory, questions, pool, data):
     for passages in passage_lists:
         scores = data.draw(st.lists(SCORE, min_size=len(passages), max_size=len(passages)))
         rankings.append(
-            [Hit(*pair) for pair in zip([passage.id for passage in passages], sorted(scores)[::-1], strict=True)]
+            [
+                Hit(*pair)
+                for pair in zip(
+                    [passage.id for passage in passages], sorted(scores)[::-1], strict=True
+                )
+            ]
         )
     assert write_ctxs(path, questions, rankings, passage_lists) == len(questions)
     entries = list(read_ctxs(path))
     assert [question for question, _ in entries] == questions
     assert [[pair[0] for pair in ranking] for _, ranking in entries] == passage_lists
-    assert [[Hit(passage.id, score) for passage, score in ranking] for _, ranking in entries] == rankings
+    assert [
+        [Hit(passage.id, score) for passage, score in ranking] for _, ranking in entries
+    ] == rankings
 
 
 @given(st.integers(0, len(DPR) - 3))
@@ -73,14 +100,22 @@ def test_scores_in_dprs_layout_are_sorted_as_numbers(tmp_path):
     assert [(passage.id, score) for passage, score in ranking] == [("11", 82.3), ("wiki:9", 9.5)]
     assert ranking[1][0].text == SONG["text"]
     assert (empty.text, nothing) == ("what is nothing", [])
-    passages = [{"text": "a"}, {"text": "b", "score": "7"}, {"text": "c", "score": None}]  # not all have a score
+    # Not all have a score
+    passages = [{"text": "a"}, {"text": "b", "score": "7"}, {"text": "c", "score": None}]
     [(_, ranking)] = read(tmp_path / "x.json", {"question": "?", "ctxs": passages})
-    assert [(passage.text, score) for passage, score in ranking] == [("a", 1), ("b", 1 / 2), ("c", 1 / 3)]
+    assert [(passage.text, score) for passage, score in ranking] == [
+        ("a", 1),
+        ("b", 1 / 2),
+        ("c", 1 / 3),
+    ]
 
 
 def test_fids_layout_is_read_as_a_list_as_lines_and_compressed(tmp_path):
     fid = {"target": "a", "answers": ["a"]}
-    entries = [fid | {"id": n, "question": "q?", "ctxs": [{"title": "t", "text": f"x {n}"}] * n} for n in range(3)]
+    entries = [
+        fid | {"id": n, "question": "q?", "ctxs": [{"title": "t", "text": f"x {n}"}] * n}
+        for n in range(3)
+    ]
     listed = tmp_path / "fid.json"
     lines = tmp_path / "fid.jsonl"
     packed = tmp_path / "fid.jsonl.gz"
@@ -98,9 +133,17 @@ def test_fids_layout_is_read_as_a_list_as_lines_and_compressed(tmp_path):
 
 def test_written_scores_are_numbers_and_has_answer_ignores_the_title(tmp_path):
     passages = [Passage("a", "Nena", "A song."), Passage("b", "Song", "By NENA.")]
-    write_ctxs(tmp_path / "x.json", [Question("q", "?", ("Nena",))], [[Hit("a", 82.3), Hit("b", 9.5)]], [passages])
+    write_ctxs(
+        tmp_path / "x.json",
+        [Question("q", "?", ("Nena",))],
+        [[Hit("a", 82.3), Hit("b", 9.5)]],
+        [passages],
+    )
     [written] = json.loads((tmp_path / "x.json").read_text())
-    assert [(ctx["score"], ctx["has_answer"]) for ctx in written["ctxs"]] == [(82.3, False), (9.5, True)]
+    assert [(ctx["score"], ctx["has_answer"]) for ctx in written["ctxs"]] == [
+        (82.3, False),
+        (9.5, True),
+    ]
     with pytest.raises(ValueError, match="shorter"):
         write_ctxs(tmp_path / "y.json", [Question("a", "?"), Question("b", "?")], [[], []], [[]])
     assert not (tmp_path / "y.json").exists()
@@ -109,13 +152,18 @@ def test_written_scores_are_numbers_and_has_answer_ignores_the_title(tmp_path):
 @given(st.lists(st.lists(st.tuples(TEXT, TEXT, TEXT), max_size=4), min_size=1, max_size=3))
 def test_rankings_with_any_ids_can_be_written_as_a_run(tmp_path_factory, groups):
     folder = tmp_path_factory.getbasetemp()
-    entries = [entry(ctxs=[{"id": i, "title": t, "text": x, "score": 1} for i, t, x in group]) for group in groups]
+    entries = [
+        entry(ctxs=[{"id": i, "title": t, "text": x, "score": 1} for i, t, x in group])
+        for group in groups
+    ]
     rankings = [ranking for _, ranking in read(folder / "ids.json", *entries)]
     hits = [[Hit(passage.id, score) for passage, score in ranking] for ranking in rankings]
     run = {f"q{n}": ranking for n, ranking in enumerate(hits) if ranking}
     write_run(folder / "ids.trec", run, "tag")
     assert read_run(folder / "ids.trec") == run
-    texts = {passage.id: (passage.title, passage.text) for ranking in rankings for passage, _ in ranking}
+    texts = {
+        passage.id: (passage.title, passage.text) for ranking in rankings for passage, _ in ranking
+    }
     for group, ranking in zip(groups, rankings, strict=True):
         assert {texts[passage.id] for passage, _ in ranking} == {(t, x) for _, t, x in group}
 
@@ -126,13 +174,22 @@ def test_rankings_with_any_ids_can_be_written_as_a_run(tmp_path_factory, groups)
         (entry(answers=["me", 1]), "entry 2: 'answers' must be str, found int"),
         (entry(question=" "), "entry 2: 'question' is empty"),
         (entry(id=[1]), "entry 2: 'id' must be text or a whole number, found list"),
-        (entry(passage={"score": "high"}), "entry 2, passage 1: 'score' must be a number, .*; found 'high'"),
+        (
+            entry(passage={"score": "high"}),
+            "entry 2, passage 1: 'score' must be a number, .*; found 'high'",
+        ),
         (entry(passage={"score": float("nan")}), "entry 2, passage 1: 'score' must be a number"),
         (entry(passage={"score": 10**400}), "entry 2, passage 1: 'score' must be a number"),
         (entry(passage={"score": True}), "entry 2, passage 1: 'score' must be a number"),
         (entry(passage={"text": None}), "entry 2, passage 1: 'text' must be str, found NoneType"),
-        (entry(passage={"text": "\ud800"}), "entry 2, passage 1: 'text' holds half a surrogate pair"),
-        ({"question": "?", "positive_ctxs": []}, "key 'ctxs' is missing; found 'question', 'positive_ctxs'"),
+        (
+            entry(passage={"text": "\ud800"}),
+            "entry 2, passage 1: 'text' holds half a surrogate pair",
+        ),
+        (
+            {"question": "?", "positive_ctxs": []},
+            "key 'ctxs' is missing; found 'question', 'positive_ctxs'",
+        ),
         ([], "entry 2: wanted a JSON object, found list"),
     ],
 )
@@ -161,7 +218,9 @@ def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "LARGEST_JSON", 1000)
     path = tmp_path / "x.json.gz"
     path.write_bytes(gzip.compress(json.dumps(ENTRIES * 100).encode()))
-    with pytest.raises(IfqaError, match=r"x\.json\.gz: more than 1,000 bytes of JSON; wanted JSON lines"):
+    with pytest.raises(
+        IfqaError, match=r"x\.json\.gz: more than 1,000 bytes of JSON; wanted JSON lines"
+    ):
         list(read_ctxs(path))
 
 
@@ -170,7 +229,9 @@ def test_a_pickle_is_refused_by_content_or_name(tmp_path, protocol, packed):
     pickled = pickle.dumps([("1", [0.5, 0.25])], protocol=protocol)
     path = tmp_path / "wikipedia_passages_00"
     path.write_bytes(gzip.compress(pickled) if packed else pickled)
-    with pytest.raises(IfqaError, match=r"wikipedia_passages_00 is a pickle.*runs the code.*ifqa index"):
+    with pytest.raises(
+        IfqaError, match=r"wikipedia_passages_00 is a pickle.*runs the code.*ifqa index"
+    ):
         list(read_ctxs(path))
     for name in ("a.pkl", "a.PKL.gz", "a.pickle"):
         (tmp_path / name).write_text("(lp0\n.")  # protocol 0 is plain text

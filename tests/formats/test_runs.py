@@ -15,7 +15,8 @@ SCORES = st.floats(allow_nan=False, allow_infinity=False)
 @given(st.dictionaries(IDS, st.dictionaries(IDS, SCORES, min_size=1, max_size=5), max_size=4))
 def test_a_written_run_is_read_back(tmp_path_factory, run):
     rankings = {
-        name: sorted((Hit(*hit) for hit in hits.items()), key=lambda hit: -hit.score) for name, hits in run.items()
+        name: sorted((Hit(*hit) for hit in hits.items()), key=lambda hit: -hit.score)
+        for name, hits in run.items()
     }
     path = tmp_path_factory.mktemp("run") / "run.trec"
     runs.write_run(path, rankings, "tag")
@@ -25,7 +26,9 @@ def test_a_written_run_is_read_back(tmp_path_factory, run):
 def test_trec_eval_reads_our_runs(tmp_path):
     import ir_measures
 
-    runs.write_run(tmp_path / "run.trec", {"q": [Hit("a", 3.0), Hit("b", 2.0), Hit("c", 1.0)]}, "tag")
+    runs.write_run(
+        tmp_path / "run.trec", {"q": [Hit("a", 3.0), Hit("b", 2.0), Hit("c", 1.0)]}, "tag"
+    )
     run = list(ir_measures.read_trec_run(str(tmp_path / "run.trec")))
     qrels = [ir_measures.Qrel("q", "b", 1)]
     assert ir_measures.calc_aggregate([ir_measures.RR], qrels, run)[ir_measures.RR] == 0.5
@@ -50,7 +53,9 @@ def test_an_invalid_line_of_a_run_is_named(tmp_path, line, complaint):
 def test_a_rising_score_and_a_duplicate_passage_are_refused(tmp_path):
     rising = [Hit("a", 1.0), Hit("b", 2.5)]
     duplicate = [Hit("a", 3.0), Hit("b", 2.0), Hit("a", 1.0)]
-    with pytest.raises(IfqaError, match=r"ranking of q: the score rises from 1\.0 to 2\.5 at rank 2"):
+    with pytest.raises(
+        IfqaError, match=r"ranking of q: the score rises from 1\.0 to 2\.5 at rank 2"
+    ):
         runs.write_run(tmp_path / "run.trec", {"q": rising}, "tag")
     with pytest.raises(IfqaError, match="ranking of q: passage a appears 2 times"):
         runs.write_run(tmp_path / "run.trec", {"q": duplicate}, "tag")

@@ -1,6 +1,9 @@
-"""Golden files with outputs from before a change; `python tests/golden/golden.py PART...` writes those of some parts, or all, again.
+"""Golden files with outputs from before a change.
 
-A difference means that users' artifacts are made again, or that completions are asked for again: give the reason in the commit.
+`python tests/golden/golden.py PART...` writes those of some parts, or all, again.
+
+A difference means that users' artifacts are made again, or that completions are asked for again:
+give the reason in the commit.
 """
 
 import hashlib
@@ -27,11 +30,15 @@ def sha(content: bytes) -> str:
 
 def write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8"
+    )
 
 
 def identities(out: Path) -> None:
-    """Identities of the sample's corpus, fingerprints of plugins, and the resolved settings of each experiment file."""
+    """Identities of the sample's corpus, fingerprints of plugins, and the resolved settings of each
+    experiment file.
+    """
     from ifqa.config.corpus import load_corpus
     from ifqa.config.experiment import load_experiment
     from ifqa.pipeline.run import CorpusBuild, Run
@@ -46,12 +53,18 @@ def identities(out: Path) -> None:
     plugins: dict[str, dict[str, Any]] = {}
     for name in EXPERIMENTS:
         experiment = load_experiment(name)
-        plugins[name] = {kind: Run(experiment).fingerprint(kind) for kind in ("retriever", "reader")}
+        plugins[name] = {
+            kind: Run(experiment).fingerprint(kind) for kind in ("retriever", "reader")
+        }
     write_json(out / "corpus.json", corpus_identities)
     write_json(out / "fingerprints.json", plugins)
     settings = {}
     for path in sorted((ROOT / "experiments").glob("*.toml")):
-        resolved = {key: value for key, value in asdict(load_experiment(path.stem)).items() if key not in DERIVED}
+        resolved = {
+            key: value
+            for key, value in asdict(load_experiment(path.stem)).items()
+            if key not in DERIVED
+        }
         settings[path.stem] = sha(json.dumps(resolved, sort_keys=True, default=str).encode())
     write_json(out / "experiments.json", settings)
 
@@ -61,11 +74,18 @@ def passages(out: Path) -> None:
     from ifqa.corpus.sources import open_source
 
     for profile in ("ifqa", "release"):
-        for name, path in (("sample", "sample/encyclopedia.xml"), ("pages", str(HERE / "pages.xml"))):
+        for name, path in (
+            ("sample", "sample/encyclopedia.xml"),
+            ("pages", str(HERE / "pages.xml")),
+        ):
             source = {"format": "dump", "path": path, "profile": profile}
             shards = b"".join(unit.make_shard().lines for unit in open_source(source).work_units())
             lines = shards.decode().splitlines()
-            kept = lines if name == "pages" else [f"{json.loads(line)['id']} {sha(line.encode())}" for line in lines]
+            kept = (
+                lines
+                if name == "pages"
+                else [f"{json.loads(line)['id']} {sha(line.encode())}" for line in lines]
+            )
             out.mkdir(parents=True, exist_ok=True)
             (out / f"{name}.{profile}.txt").write_text("\n".join(kept) + "\n", encoding="utf-8")
 
@@ -100,11 +120,15 @@ def completions(out: Path) -> None:
     write_json(out / "completions.json", kept)
 
 
-PARTS: dict[str, Callable[[Path], None]] = {writer.__name__: writer for writer in (passages, completions, identities)}
+PARTS: dict[str, Callable[[Path], None]] = {
+    writer.__name__: writer for writer in (passages, completions, identities)
+}
 
 
 def produce(part: str, out: Path, work: Path) -> None:
-    """Make the files of a part in `out`, from working folder `work`, which has only the bundled files of the package."""
+    """Make the files of a part in `out`, from working folder `work`, which has only the bundled
+    files of the package.
+    """
     work.mkdir(parents=True, exist_ok=True)
     with chdir(work):
         PARTS[part](out)

@@ -1,8 +1,8 @@
 """Kill a stage at seeded points, run the same command again, and compare the artifacts.
 
-A stage is killed (SIGKILL) after a seeded number of output bytes, and right before and after its last renames, which publish the
-artifact. Then the same command runs undisturbed. Its artifact must equal that of a run that was never killed, byte for byte except
-the manifest's `record`.
+A stage is killed (SIGKILL) after a seeded number of output bytes, and right before and after its
+last renames, which publish the artifact. Then the same command runs undisturbed. Its artifact must
+equal that of a run that was never killed, byte for byte except the manifest's `record`.
 """
 
 import json
@@ -16,12 +16,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-STAGES = {"passages": "indexes/small/passages", "index": "indexes/small/bm25"}  # stage -> folder of its artifact
+# Stage -> folder of its artifact
+STAGES = {"passages": "indexes/small/passages", "index": "indexes/small/bm25"}
 STAGES |= {stage: f"experiments/small/{stage}" for stage in ("retrieve", "read", "score")}
 
-# Processes are forks of a server with these modules, because importing them takes longer than a stage
+# Processes are forks of a server with these modules, because importing them takes longer than a
+# stage
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["ifqa.cli.app", "ifqa.pipeline.stages", "ifqa.report.console", "numpy"])
+PROCESSES.set_forkserver_preload(
+    ["ifqa.cli.app", "ifqa.pipeline.stages", "ifqa.report.console", "numpy"]
+)
 
 
 def child(stage: str, folder: Path, spec: dict[str, Any]) -> None:
@@ -51,7 +55,10 @@ def die(where: str) -> None:
 
 
 def watch_writing(spec: dict[str, Any]) -> dict[str, int]:
-    """Count written bytes and renames from now on, and die where `spec` says; returns the counts."""
+    """Count written bytes and renames from now on, and die where `spec` says.
+
+    Returns the counts.
+    """
     from ifqa.storage import files
 
     counts = {"bytes": 0, "renames": 0}
@@ -99,22 +106,30 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.name == "manifest.json":
-            files[path.name] = json.dumps(json.loads(path.read_text())["inputs"], sort_keys=True).encode()
+            files[path.name] = json.dumps(
+                json.loads(path.read_text())["inputs"], sort_keys=True
+            ).encode()
         elif path.is_file():
             files[path.relative_to(folder).as_posix()] = path.read_bytes()
     return files
 
 
 def prepare(folder: Path) -> None:
-    """Write the experiment `small` of the sample's questions, and a corpus of articles; only `index` starts a JVM."""
-    articles = [{"id": str(n), "title": f"Article {n}", "text": f"word{n} " * 300} for n in range(40)]
+    """Write the experiment `small` of the sample's questions, and a corpus of articles.
+
+    Only `index` starts a JVM.
+    """
+    articles = [
+        {"id": str(n), "title": f"Article {n}", "text": f"word{n} " * 300} for n in range(40)
+    ]
     answers = [{"question_id": f"sample/dev/{n}", "answer": f"answer {n}"} for n in range(40)]
     for name, records in (("articles.jsonl", articles), ("answers.jsonl", answers)):
         (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records))
     for name in ("indexes", "experiments"):
         (folder / name).mkdir()
     (folder / "indexes/small.toml").write_text(
-        '[[passages.sources]]\nformat = "articles"\npath = "articles.jsonl"\n[index.bm25]\nretriever = "bm25"\n'
+        '[[passages.sources]]\nformat = "articles"\npath = '
+        '"articles.jsonl"\n[index.bm25]\nretriever = "bm25"\n'
     )
     (folder / "experiments/small.toml").write_text(
         'benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n'
@@ -123,7 +138,8 @@ def prepare(folder: Path) -> None:
 
 
 def kill_stage(folder: Path, stage: str, renames: bool) -> dict[str, bool]:
-    """Kill a stage in the middle, and with `renames` around its last renames: where it was killed -> whether it was unfinished.
+    """Kill a stage in the middle, and with `renames` around its last renames: where it was killed
+    -> whether it was unfinished.
 
     Each time the next run must end as an undisturbed one.
     """
@@ -137,7 +153,9 @@ def kill_stage(folder: Path, stage: str, renames: bool) -> dict[str, bool]:
         if older:
             shutil.copytree(finished, output)
             manifest = json.loads((output / "manifest.json").read_text())
-            (output / "manifest.json").write_text(json.dumps(manifest | {"inputs": {"older": True}}))
+            (output / "manifest.json").write_text(
+                json.dumps(manifest | {"inputs": {"older": True}})
+            )
 
     reset()
     code, stderr = run(folder, stage, {"kind": "count"})

@@ -15,7 +15,9 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "index"])
 def test_a_killed_stage_ends_as_an_undisturbed_stage(folder, stage):
-    """All stages rename their output in the same function, so only `score`, the quickest, is killed around its renames."""
+    """All stages rename their output in the same function, so only `score`, the quickest, is killed
+    around its renames.
+    """
     kills = kill_stage(folder, stage, renames=stage == "score")
     if stage == "score":
         assert kills.items() >= {"to score)": False, "to .score.old)": True}.items()

@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 from ifqa.errors import IfqaError
 from ifqa.llms import token_counts
 from ifqa.llms.budget import Account, Price, find_price
-from ifqa.llms.token_counts import bound_prompt_tokens, count_prompt_tokens, estimate_tokens, find_window
+from ifqa.llms.token_counts import (
+    bound_prompt_tokens,
+    count_prompt_tokens,
+    estimate_tokens,
+    find_window,
+)
 from ifqa.records import Request
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import find_resource
@@ -32,11 +37,17 @@ def test_a_price_is_per_million_tokens_and_an_unknown_price_is_none(tmp_path):
     assert Account(None).cost is None
 
 
-def test_our_prices_are_openais_a_users_are_of_all_hosts_and_this_machine_is_free(tmp_path, monkeypatch):
+def test_our_prices_are_openais_a_users_are_of_all_hosts_and_this_machine_is_free(
+    tmp_path, monkeypatch
+):
     openai = "https://api.openai.com/v1"
     local = "http://localhost:4000/v1"
     other = "https://api.example.com/v1"
-    assert find_price("gpt-4.1-mini", openai).output == find_price("gpt-4.1-mini", local).output == 1.60
+    assert (
+        find_price("gpt-4.1-mini", openai).output
+        == find_price("gpt-4.1-mini", local).output
+        == 1.60
+    )
     assert find_price("gpt-4.1-mini", other) is None
     assert find_price("gpt-4.1-mini", "https://api.openai.com.example.com/v1") is None
     assert find_price("any", local).cost(10**6, 10**6) == 0
@@ -53,7 +64,9 @@ def test_a_wrong_price_file_is_refused_by_key(tmp_path):
     for text, words in {
         "[models": "not TOML",
         'dated = ""\nsource = ""\n': "'models' is missing",
-        TABLE.replace("12.5", '"12.5"'): "'output': wanted US dollars per million tokens, found '12.5'",
+        TABLE.replace(
+            "12.5", '"12.5"'
+        ): "'output': wanted US dollars per million tokens, found '12.5'",
         TABLE.replace("12.5", "nan"): "found nan",
         TABLE.replace("12.5", "-1"): "found -1",
         TABLE.replace("output", "out"): "unknown key 'out'; did you mean 'output'",
@@ -91,7 +104,9 @@ def test_tokens_are_reserved_released_and_raised_to_the_servers_count():
     assert "30 tokens" in budget.refusal
     budget = Account(Price(input=1_000_000, output=2_000_000))
     budget.settle(budget.reserve(10, 5), None)
-    assert (budget.spent, budget.cost) == ((10, 5), 20), "an unknown use counts all that was set aside"
+    assert (budget.spent, budget.cost) == ((10, 5), 20), (
+        "an unknown use counts all that was set aside"
+    )
     budget = Account(None)
     for reservation in [budget.reserve(10, 5) for _ in range(3)]:
         budget.settle(reservation, (17, 1))
@@ -100,9 +115,15 @@ def test_tokens_are_reserved_released_and_raised_to_the_servers_count():
 
 def test_a_models_window_by_name():
     windows = {
-        "gpt-4o-mini": 128_000, "gpt-4.1-nano-2025-04-14": 1_047_576, "gpt-4": 8_192, "gpt-3.5-turbo-instruct": 4_096,
-        "gpt-3.5-turbo-0125": 16_385, "gpt-5.2": 272_000, "ft:gpt-4o-mini:me": 128_000, "llama-3": 0,
-    }  # fmt: skip
+        "gpt-4o-mini": 128_000,
+        "gpt-4.1-nano-2025-04-14": 1_047_576,
+        "gpt-4": 8_192,
+        "gpt-3.5-turbo-instruct": 4_096,
+        "gpt-3.5-turbo-0125": 16_385,
+        "gpt-5.2": 272_000,
+        "ft:gpt-4o-mini:me": 128_000,
+        "llama-3": 0,
+    }
     assert {model: find_window(model) for model in windows} == windows
 
 
@@ -119,8 +140,12 @@ def test_the_estimate_is_between_zero_and_a_token_per_byte_and_adds_up(text, sec
 def test_the_estimate_is_never_below_known_counts():
     # of cl100k_base, published or evident from its splitting pattern
     known = {
-        "hello world": 2, "tiktoken is great!": 6, "antidisestablishmentarianism": 6, "2 + 2 = 4": 7, "お誕生日おめでとう": 9,
-    }  # fmt: skip
+        "hello world": 2,
+        "tiktoken is great!": 6,
+        "antidisestablishmentarianism": 6,
+        "2 + 2 = 4": 7,
+        "お誕生日おめでとう": 9,
+    }
     assert all(estimate_tokens(text) >= count for text, count in known.items())
 
 
@@ -129,7 +154,10 @@ def test_no_vocabulary_is_ever_downloaded(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
     token_counts.token_counter.cache_clear()
     count = token_counts.token_counter("gpt-4o")
-    assert (count("a river"), token_counts.token_counter("gpt-4o")("")) == (estimate_tokens("a river"), 0)
+    assert (count("a river"), token_counts.token_counter("gpt-4o")("")) == (
+        estimate_tokens("a river"),
+        0,
+    )
     assert capsys.readouterr().err.count("exact counts") == 1
     token_counts.token_counter.cache_clear()
 
@@ -137,5 +165,7 @@ def test_no_vocabulary_is_ever_downloaded(monkeypatch, tmp_path, capsys):
 def test_a_prompts_bound_is_no_less_than_its_count():
     chat = Request(messages=(("system", "Be brief."), ("user", "Where would it be?")))
     for request in (chat, Request(text="Ω≈ç√ 12345 words")):
-        assert bound_prompt_tokens(request, estimate_tokens) >= count_prompt_tokens(request, estimate_tokens)
+        assert bound_prompt_tokens(request, estimate_tokens) >= count_prompt_tokens(
+            request, estimate_tokens
+        )
         assert bound_prompt_tokens(request, len) >= count_prompt_tokens(request, len) > 15

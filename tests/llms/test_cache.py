@@ -84,10 +84,20 @@ def test_a_row_has_the_key_and_the_record_as_json(tmp_path):
 
 
 def test_any_difference_makes_another_key():
-    changes = ({"sample": 1}, {"temperature": 0.7}, {"max_tokens": 10}, {"stop": ("\n",)}, {"messages": CHAT.messages[1:]})  # fmt: skip
+    changes = (
+        {"sample": 1},
+        {"temperature": 0.7},
+        {"max_tokens": 10},
+        {"stop": ("\n",)},
+        {"messages": CHAT.messages[1:]},
+    )
     others = [*(replace(CHAT, **change) for change in changes), Request(text="If it rained?")]
-    assert len({cache_key("n", CHAT), *(cache_key("m", request) for request in [CHAT, *others])}) == 8
-    assert cache_key("m", replace(CHAT, temperature=1)) == cache_key("m", replace(CHAT, temperature=1.0))
+    assert (
+        len({cache_key("n", CHAT), *(cache_key("m", request) for request in [CHAT, *others])}) == 8
+    )
+    assert cache_key("m", replace(CHAT, temperature=1)) == cache_key(
+        "m", replace(CHAT, temperature=1.0)
+    )
 
 
 def test_a_failure_that_may_pass_is_never_stored(tmp_path):
@@ -121,9 +131,17 @@ def test_a_damaged_or_later_file_is_named_in_one_line_and_left_as_it_is(tmp_path
     later = cache.path.read_bytes()
     damaged = r"completions\.sqlite is damaged .*: nothing was .*move it away"
     version = "has version 9; this ifqa reads version 1"
-    for content, message in ((later, version), (b"no completions " * 400, damaged), (torn, damaged)):
+    for content, message in (
+        (later, version),
+        (b"no completions " * 400, damaged),
+        (torn, damaged),
+    ):
         cache.path.write_bytes(content)
-        for use in (lambda: get(cache), lambda: cache.put("m", {CHAT: DONE}), cache.has_completions):
+        for use in (
+            lambda: get(cache),
+            lambda: cache.put("m", {CHAT: DONE}),
+            cache.has_completions,
+        ):
             with pytest.raises(IfqaError, match=message) as caught:
                 use()
             assert "\n" not in str(caught.value)

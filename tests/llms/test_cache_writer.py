@@ -1,4 +1,6 @@
-"""Concurrent runs and full disks: every prompt is paid for once, and every paid completion is stored."""
+"""Concurrent runs and full disks: every prompt is paid for once, and every paid completion is
+stored.
+"""
 
 import errno
 import os
@@ -60,7 +62,9 @@ def test_processes_with_the_same_prompts_send_each_once():
 
 
 def test_a_waiting_process_takes_over_from_a_killed_process():
-    with serving(lambda prompt, time, body: Reply(text=f"to {prompt}", latency=30 if time == 1 else 0.01)) as server:
+    with serving(
+        lambda prompt, time, body: Reply(text=f"to {prompt}", latency=30 if time == 1 else 0.01)
+    ) as server:
         first = start_run(server, count=4)
         while server.requests < 4:
             time.sleep(0.01)
@@ -76,17 +80,25 @@ def test_a_waiting_process_takes_over_from_a_killed_process():
 
 def test_threads_send_each_prompt_once():
     prompts = ["slow", *map(str, range(20))]
-    with serving(lambda prompt, *_: Reply(text=f"to {prompt}", latency=0.3 * (prompt == "slow"))) as server:
+    with serving(
+        lambda prompt, *_: Reply(text=f"to {prompt}", latency=0.3 * (prompt == "slow"))
+    ) as server:
         models = [model(server, concurrency=2) for _ in range(4)]
         with ThreadPoolExecutor(4) as threads:
             for done in threads.map(lambda llm: llm.complete(ask(*prompts)), models):
                 assert texts(done) == [f"to {prompt}" for prompt in prompts]
         assert server.asked == dict.fromkeys(prompts, 1)
-    assert [sum(getattr(llm.spent, kind) for llm in models) for kind in ("calls", "cached")] == [21, 3 * 21]
+    assert [sum(getattr(llm.spent, kind) for llm in models) for kind in ("calls", "cached")] == [
+        21,
+        3 * 21,
+    ]
 
 
 def fill_disk(code, free, monkeypatch):
-    """A disk with space for `free` completions beside the reserve; each later one needs space from the reserve."""
+    """A disk with space for `free` completions beside the reserve.
+
+    Each later one needs space from the reserve.
+    """
     store = cache.store_rows
     give = CacheWriter._shrink_reserve
     space = [free]
@@ -111,14 +123,18 @@ def fill_disk(code, free, monkeypatch):
 def test_on_a_full_disk_requests_stop_and_the_reserve_is_used(monkeypatch):
     space = fill_disk(sqlite3.SQLITE_FULL, 6, monkeypatch)
     with serving(latency=0.02) as server:
-        message = r"No space left.*received answers are stored; free some space or fix the cause, and run"
+        message = (
+            r"No space left.*received answers are stored; free some space or fix the cause, and run"
+        )
         with pytest.raises(IfqaError, match=message) as caught:
             model(server, concurrency=3).complete(ask(*map(str, range(40))))
         assert "\n" not in str(caught.value)
         assert 7 <= server.requests <= 12
         assert count_stored() == server.requests
         space[0] = 100
-        assert texts(model(server).complete(ask(*map(str, range(40))))) == [f"to {n}" for n in range(40)]
+        assert texts(model(server).complete(ask(*map(str, range(40))))) == [
+            f"to {n}" for n in range(40)
+        ]
         assert set(server.asked.values()) == {1}
 
 
@@ -127,7 +143,8 @@ def test_a_failing_disk_and_a_disk_too_full_for_the_reserve_stop_requests(monkey
     with serving(latency=0.02) as server, monkeypatch.context() as patch:
         fill_disk(sqlite3.SQLITE_IOERR_WRITE, 0, patch)
         with pytest.raises(
-            IfqaError, match=r"disk I/O error.*an answer is lost; free some space or fix the cause, and run"
+            IfqaError,
+            match=r"disk I/O error.*an answer is lost; free some space or fix the cause, and run",
         ):
             model(server, concurrency=3).complete(requests)
         assert server.requests <= 6
@@ -138,7 +155,9 @@ def test_a_failing_disk_and_a_disk_too_full_for_the_reserve_stop_requests(monkey
 
         monkeypatch.setattr(os, "fsync", fsync)
         with serving() as server:
-            with pytest.raises(IfqaError, match=r"cannot write completions into completions .* nothing was"):
+            with pytest.raises(
+                IfqaError, match=r"cannot write completions into completions .* nothing was"
+            ):
                 model(server).complete(requests)
             assert server.requests == 0
 
@@ -156,7 +175,8 @@ def test_the_reserve_takes_real_blocks_and_file_and_journal_grow_by_less(tmp_pat
     with CacheWriter(CompletionCache(tmp_path), "m", requests, 4) as writer:
         stat = os.fstat(writer._ballast.fileno())
         assert stat.st_blocks * 512 >= stat.st_size > 4 * 32_000
-        assert stat.st_nlink == 0  # the file has no name, so nothing is left of it however the process ends
+        # The file has no name, so nothing is left of it however the process ends
+        assert stat.st_nlink == 0
         file = tmp_path / "completions.sqlite"
         for request in requests:
             before = file.stat().st_size
@@ -191,7 +211,10 @@ def test_claims_of_a_dead_process_lapse_and_other_claims_hold_until_answered(tmp
     requests = ask("a", "b")
     store = CompletionCache(tmp_path)
     subprocess.run([sys.executable, "-c", CLAIM, str(tmp_path)], check=True)
-    with CacheWriter(store, "m", requests, 1) as first, CacheWriter(store, "m", requests, 1) as second:
+    with (
+        CacheWriter(store, "m", requests, 1) as first,
+        CacheWriter(store, "m", requests, 1) as second,
+    ):
         assert first.claim(requests, 1) == (requests[:1], {})
         assert second.claim(requests, 9) == (requests[1:], {})
         assert first.claim(requests, 9) == ([], {})
@@ -205,11 +228,18 @@ def test_claims_of_a_dead_process_lapse_and_other_claims_hold_until_answered(tmp
 
 
 @pytest.mark.skipif(
-    not (HIDDEN and subprocess.run([*HIDDEN, "mount -t tmpfs none /mnt"], capture_output=True).returncode == 0),
+    not (
+        HIDDEN
+        and subprocess.run([*HIDDEN, "mount -t tmpfs none /mnt"], capture_output=True).returncode
+        == 0
+    ),
     reason="no file system can be mounted here",
 )
 def test_a_real_full_disk_loses_nothing(tmp_path):
-    """Of a disk with 640 kB, most is reserved for eight requests in flight; some dozen completions fill the rest."""
+    """Of a disk with 640 kB, most is reserved for eight requests in flight.
+
+    Some dozen completions fill the rest.
+    """
     Path("completions").mkdir()
     again = f'"{sys.executable}" -c "$0" "$1" completions 120 8'
     count = f'"{sys.executable}" -c "from openai_client import count_stored; print(count_stored())"'
@@ -217,7 +247,9 @@ def test_a_real_full_disk_loses_nothing(tmp_path):
         f"mount -t tmpfs -o size=640k none completions; {again} || echo $?; {count}; "
         f"mount -o remount,size=4m completions; {again}"
     )
-    paths = os.pathsep.join([str(Path(__file__).parents[1] / "stand_ins"), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join(
+        [str(Path(__file__).parents[1] / "stand_ins"), os.environ.get("PYTHONPATH", "")]
+    )
     with serving(latency=0.02) as server:
         command = [*HIDDEN, steps, ASK, server.url]
         environment = {**os.environ, "PYTHONPATH": paths}
@@ -226,4 +258,7 @@ def test_a_real_full_disk_loses_nothing(tmp_path):
     code, first, cached = map(int, run.stdout.split())
     assert code == 1
     assert 16 <= first == cached < 100
-    assert "No space left on device): requests have stopped, received answers are stored; free some space" in run.stderr
+    assert (
+        "No space left on device): requests have stopped, received answers are stored; "
+        "free some space"
+    ) in run.stderr

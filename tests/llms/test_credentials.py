@@ -28,16 +28,30 @@ def _environment(monkeypatch):
 
 
 def test_openai_this_machine_and_the_host_of_the_environments_address_get_the_key(monkeypatch):
-    for host in ("127.0.0.1:8000", "localhost:8000", "[::1]:8000", "0.0.0.0:1", "LOCALHOST", "a.localhost"):
+    for host in (
+        "127.0.0.1:8000",
+        "localhost:8000",
+        "[::1]:8000",
+        "0.0.0.0:1",
+        "LOCALHOST",
+        "a.localhost",
+    ):
         assert key_for(f"http://{host}/v1") == SECRET
     assert key_for(OPENAI) == SECRET
     monkeypatch.setenv(ADDRESS, "https://api.example.org/other")
     assert key_for(ELSEWHERE) == SECRET
     others = (
-        "api.example.org:8443", "api.openai.com.example.org", "api-openai.com", "vm:8765", "localhost.example.com", "127.x.com",
-    )  # fmt: skip
+        "api.example.org:8443",
+        "api.openai.com.example.org",
+        "api-openai.com",
+        "vm:8765",
+        "localhost.example.com",
+        "127.x.com",
+    )
     for host in others:
-        with pytest.raises(IfqaError, match=f'no key is set for {host}.*export IFQA_KEYS="{host}=NAME"') as caught:
+        with pytest.raises(
+            IfqaError, match=f'no key is set for {host}.*export IFQA_KEYS="{host}=NAME"'
+        ) as caught:
             key_for(f"https://{host}/v1")
         assert SECRET not in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -48,7 +62,11 @@ def test_the_environment_names_the_variable_of_another_hosts_key(monkeypatch):
     with pytest.raises(IfqaError, match=r"MINE is not set; api\.example\.org needs a key"):
         key_for(ELSEWHERE)
     monkeypatch.setenv("MINE", " my-key-0123 ")
-    assert [key_for(url) for url in (ELSEWHERE, "http://vm:8765/v1", OPENAI)] == ["my-key-0123", "none", SECRET]
+    assert [key_for(url) for url in (ELSEWHERE, "http://vm:8765/v1", OPENAI)] == [
+        "my-key-0123",
+        "none",
+        SECRET,
+    ]
     monkeypatch.setenv(ADDRESS, "http://vm:8765/v1")
     message = r"OPENAI_API_KEY is not sent to vm:8765 over unencrypted http://.*OPENAI_API_KEY=none"
     with pytest.raises(IfqaError, match=message):
@@ -58,13 +76,22 @@ def test_the_environment_names_the_variable_of_another_hosts_key(monkeypatch):
         assert key_for("http://vm:8765/v1") == "none"
 
 
-@pytest.mark.parametrize("address", [
-    f"h/v1/{SECRET}", "h/proxy/0123456789abcdef0123456789abcdef/v1", "h/k_abcdefgh1234567890abcdefgh/v1",
-    "h/key=sk-abcdefghijkl1234/v1", "h/v1/%73k-abcdefghijklmnop1234", "h/v1/%2573k-abcdefghijklmnop1234",
-    "h/gw/aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgHiJ/v1", "h/bot123456:AAabcdefghijklmnopqrstu0123456/v1",
-    "h/AKIAIOSFODNN7EXAMPLE/v1", "sk-abcdefghijkl.gw.example/v1",
-    "h/eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxIn0.abc/v1",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"h/v1/{SECRET}",
+        "h/proxy/0123456789abcdef0123456789abcdef/v1",
+        "h/k_abcdefgh1234567890abcdefgh/v1",
+        "h/key=sk-abcdefghijkl1234/v1",
+        "h/v1/%73k-abcdefghijklmnop1234",
+        "h/v1/%2573k-abcdefghijklmnop1234",
+        "h/gw/aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgHiJ/v1",
+        "h/bot123456:AAabcdefghijklmnopqrstu0123456/v1",
+        "h/AKIAIOSFODNN7EXAMPLE/v1",
+        "sk-abcdefghijkl.gw.example/v1",
+        "h/eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxIn0.abc/v1",
+    ],
+)
 def test_a_key_in_an_address_is_refused_and_not_repeated(address):
     with pytest.raises(IfqaError, match="looks like a key") as caught:
         check_address(f"https://{address}")
@@ -73,14 +100,24 @@ def test_a_key_in_an_address_is_refused_and_not_repeated(address):
 
 def test_an_ambiguous_address_is_refused():
     invalid = {
-        "text after": ("https://h/v1;key=abc", "https://h/v1?key=abc", "https://h/v1#abc", "https://h/%3Ba"),
+        "text after": (
+            "https://h/v1;key=abc",
+            "https://h/v1?key=abc",
+            "https://h/v1#abc",
+            "https://h/%3Ba",
+        ),
         "several addresses; wanted one.*nginx.*'upstream'.*vLLM's router": (
             "https://h/v1,https://i/v1",
             "https://h/v1 https://i/v1",
             "https://a b/v1",
             "https://h/v1\thttps://i/v1",
         ),
-        "must begin with http": ("https://h\\.localhost/v1", "https://h%2e/v1", "ftp://h", "//h/v1"),
+        "must begin with http": (
+            "https://h\\.localhost/v1",
+            "https://h%2e/v1",
+            "ftp://h",
+            "//h/v1",
+        ),
         "is not an address": ("http://[::1",),
     }
     for message, addresses in invalid.items():
@@ -99,12 +136,13 @@ def test_a_settings_address_precedes_the_environments_and_real_addresses_are_acc
     with pytest.raises(IfqaError, match="environment variable OPENAI_BASE_URL is not an address"):
         resolve_address("")
     for address in (
-        "http://[::1]:8000/v1", "https://example.org/openai/deployments/gpt-4.1-mini/v1",
+        "http://[::1]:8000/v1",
+        "https://example.org/openai/deployments/gpt-4.1-mini/v1",
         "https://api-inference.huggingface.co/models/meta-llama/Meta-Llama-3-8B-Instruct/v1",
         "https://my-resource-name-2024.openai.azure.com/openai/v1",
         "https://j4xhm53fxl9ussm8.us-east-1.aws.endpoints.huggingface.cloud/v1",
         "https://workspace--my-vllm-llama-3-8b-inference-serve.modal.run/v1",
-    ):  # fmt: skip
+    ):
         check_address(address)
 
 
@@ -146,4 +184,6 @@ def test_a_parameter_that_looks_like_a_key_is_refused_without_repeating_it(extra
 
 
 def test_ordinary_parameters_are_no_keys():
-    refuse_secrets("llm.extra", {"top_k": 20, "stop_token_ids": [1, 2], "chat_template_kwargs": {"key": True}})
+    refuse_secrets(
+        "llm.extra", {"top_k": 20, "stop_token_ids": [1, 2], "chat_template_kwargs": {"key": True}}
+    )

@@ -1,4 +1,6 @@
-"""A local causal language model: batching changes no answer, each row ends on its own, and nothing is computed twice."""
+"""A local causal language model: batching changes no answer, each row ends on its own, and nothing
+is computed twice.
+"""
 
 import functools
 import json
@@ -32,12 +34,21 @@ from ifqa.llms.generation import TokenSampler
 from ifqa.llms.hf import HF, end_tokens
 from ifqa.records import Estimate, Request, TokenUsage
 
-SHOWN = [("system", "Be brief."), *[(who, tiny_chat.TEXTS[n][:60]) for n in range(2) for who in ("user", "assistant")]]
+SHOWN = [
+    ("system", "Be brief."),
+    *[(who, tiny_chat.TEXTS[n][:60]) for n in range(2) for who in ("user", "assistant")],
+]
 SHARING = [
-    Request(messages=(*SHOWN, ("user", f"{'Who? ' * n}Where would the boats land?")), max_tokens=6 + 5 * n)
+    Request(
+        messages=(*SHOWN, ("user", f"{'Who? ' * n}Where would the boats land?")),
+        max_tokens=6 + 5 * n,
+    )
     for n in (3, 0, 5, 1)
 ]
-QUESTIONS = [f"{n}: {'If Wick had no harbour, ' * n}where would the boats land?" for n in (0, 7, 1, 3, 12, 2, 5)]
+QUESTIONS = [
+    f"{n}: {'If Wick had no harbour, ' * n}where would the boats land?"
+    for n in (0, 7, 1, 3, 12, 2, 5)
+]
 
 
 def chat(text, **settings):
@@ -58,7 +69,9 @@ def open_model(folder, tmp_path):
 
 @functools.cache
 def load(folder):
-    return AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder).eval()
+    return AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(
+        folder
+    ).eval()
 
 
 def reference(folder, request):
@@ -66,7 +79,9 @@ def reference(folder, request):
     words, model = load(folder)
     if request.messages:
         chat = [{"role": role, "content": content} for role, content in request.messages]
-        ids = words.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt")["input_ids"]
+        ids = words.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt")[
+            "input_ids"
+        ]
     else:
         ids = words(request.text, return_tensors="pt")["input_ids"]
     limits = {"max_new_tokens": request.max_tokens, "do_sample": False, "pad_token_id": 0}
@@ -102,7 +117,11 @@ def fields(completions):
 def test_batches_answer_as_transformers_does_one_at_a_time(open_model, folder, batch_tokens):
     model = open_model(batch_tokens=batch_tokens)
     different = [chat(text, max_tokens=5 + 9 * n) for n, text in enumerate(QUESTIONS)]
-    for requests in (different, SHARING, [chat(f"Question {n}: Wick?", max_tokens=60) for n in range(8)]):
+    for requests in (
+        different,
+        SHARING,
+        [chat(f"Question {n}: Wick?", max_tokens=60) for n in range(8)],
+    ):
         completions = fields(model.complete(requests))
         assert completions == references(folder, requests)
         assert len({text for text, *_ in completions}) > len(requests) // 2
@@ -113,8 +132,17 @@ def test_a_model_with_absolute_positions_and_no_chat_template_continues_a_text(t
     words = tiny_chat.tokenizer(template=None)
     folder = tmp_path / "gpt2"
     torch.manual_seed(1)
-    size = {"vocab_size": len(words), "n_positions": 256, "n_embd": 32, "n_layer": 2, "n_head": 4, "bos_token_id": 0}
-    config = GPT2Config(**size, initializer_range=0.2, eos_token_id=words.convert_tokens_to_ids(tiny_chat.END))
+    size = {
+        "vocab_size": len(words),
+        "n_positions": 256,
+        "n_embd": 32,
+        "n_layer": 2,
+        "n_head": 4,
+        "bos_token_id": 0,
+    }
+    config = GPT2Config(
+        **size, initializer_range=0.2, eos_token_id=words.convert_tokens_to_ids(tiny_chat.END)
+    )
     GPT2LMHeadModel(config).save_pretrained(folder)
     words.save_pretrained(folder)
     model = HF(model=str(folder), store=str(tmp_path), batch_tokens=400, precision="float32")
@@ -129,12 +157,22 @@ def test_a_model_with_absolute_positions_and_no_chat_template_continues_a_text(t
 def test_an_answer_ends_before_its_first_stop_string(open_model):
     model = open_model()
     [whole] = model.complete([chat("Wick?", max_tokens=40)])
-    parts = {whole.text[at : at + length] for length in (1, 2, 5) for at in range(len(whole.text) - length)}
+    parts = {
+        whole.text[at : at + length]
+        for length in (1, 2, 5)
+        for at in range(len(whole.text) - length)
+    }
     parts = sorted(part for part in parts if part.isascii())
-    completions = model.complete([chat("Wick?", max_tokens=40, stop=("never", part, "")) for part in parts])
+    completions = model.complete(
+        [chat("Wick?", max_tokens=40, stop=("never", part, "")) for part in parts]
+    )
     assert texts(completions) == [whole.text[: whole.text.index(part)] for part in parts]
     assert {completion.finish for completion in completions} == {"stop"}
-    assert min(completion.completion_tokens for completion in completions) < 5 < whole.completion_tokens
+    assert (
+        min(completion.completion_tokens for completion in completions)
+        < 5
+        < whole.completion_tokens
+    )
 
 
 def test_samples_depend_only_on_the_request(open_model, tmp_path):
@@ -148,14 +186,24 @@ def test_samples_depend_only_on_the_request(open_model, tmp_path):
     assert len({sample.text for sample in samples}) == 8
     cold = open_model().complete([chat(text, temperature=1e-9) for text in QUESTIONS])
     assert texts(cold) == texts(open_model().complete(list(map(chat, QUESTIONS))))
-    others = [("Wick", 0.5, 0), ("Wick?", 0.6, 0), ("Wick?", 0.5, 1), ("Wick?", 0.5, 0), ("Wick?", 0.5, 0)]
-    assert len({request_seed(chat(text, temperature=heat, sample=n)) for text, heat, n in others}) == 4
+    others = [
+        ("Wick", 0.5, 0),
+        ("Wick?", 0.6, 0),
+        ("Wick?", 0.5, 1),
+        ("Wick?", 0.5, 0),
+        ("Wick?", 0.5, 0),
+    ]
+    assert (
+        len({request_seed(chat(text, temperature=heat, sample=n)) for text, heat, n in others}) == 4
+    )
 
 
 @given(st.lists(st.floats(-4, 4), min_size=2, max_size=6), st.sampled_from([0.5, 1.0, 2.0]))
 def test_samples_follow_the_models_probabilities(logits, temperature):
     count = 1000
-    requests = [Request(text="x", temperature=temperature, sample=n, max_tokens=3) for n in range(count)]
+    requests = [
+        Request(text="x", temperature=temperature, sample=n, max_tokens=3) for n in range(count)
+    ]
     draws = TokenSampler([Request(text="x"), *requests], "cpu")
     logits_of = torch.tensor(logits).repeat(count + 1, 1)
     for _ in range(3):
@@ -169,11 +217,15 @@ def test_nothing_is_computed_twice(open_model, tmp_path, monkeypatch):
     model = open_model()
     steps = []
     requests = [chat("Who?"), chat("Where?"), chat("Who?")]
-    assert model.estimate(requests) == Estimate(2, *(sum(len(model.ids(request)) for request in requests[:2]), 48), 0.0)
+    assert model.estimate(requests) == Estimate(
+        2, *(sum(len(model.ids(request)) for request in requests[:2]), 48), 0.0
+    )
     first = model.complete(requests, steps.append)
     assert first[0] == first[2]
     assert sorted(steps) == [1, 2]
-    tokens = [sum(counts) for counts in zip(*(fields(first)[n][1:3] for n in range(2)), strict=True)]
+    tokens = [
+        sum(counts) for counts in zip(*(fields(first)[n][1:3] for n in range(2)), strict=True)
+    ]
     assert model.spent == TokenUsage(2, 1, *tokens, 0.0)
     stored = CompletionCache(tmp_path / "completions").get(model.name, requests)
     assert [stored[request].text for request in requests] == texts(first)
@@ -195,9 +247,15 @@ def test_the_likelihood_of_a_text_is_the_product_of_its_tokens_and_of_the_ends(o
     assert len(ends) > 1
     for answer, likelihood in zip(answers, model.log_likelihoods(request, answers), strict=True):
         tokens = words(answer, add_special_tokens=False)["input_ids"]
-        shares = network(torch.tensor([prompt + tokens])).logits[0, len(prompt) - 1 :].softmax(-1).double()
+        shares = (
+            network(torch.tensor([prompt + tokens]))
+            .logits[0, len(prompt) - 1 :]
+            .softmax(-1)
+            .double()
+        )
         expected = (
-            math.prod([shares[n, token].item() for n, token in enumerate(tokens)]) * shares[-1, ends].sum().item()
+            math.prod([shares[n, token].item() for n, token in enumerate(tokens)])
+            * shares[-1, ends].sum().item()
         )
         assert math.exp(likelihood) == pytest.approx(expected, rel=1e-4)
 
@@ -223,7 +281,10 @@ def test_an_end_or_a_stop_string_that_the_tokenizer_lacks_changes_no_likelihood(
     answers = ["Ada", "by rail to the other harbour", ""]
     expected = model.log_likelihoods(chat("Who?"), answers)
     assert model.log_likelihoods(chat("Who?", stop=("",)), answers) == pytest.approx(expected)
-    assert open_model(batch_tokens=1).log_likelihoods(chat("Who?"), answers) == pytest.approx(expected)  # one at a time
+    # One at a time
+    assert open_model(batch_tokens=1).log_likelihoods(chat("Who?"), answers) == pytest.approx(
+        expected
+    )
     model.model.generation_config.eos_token_id = [*model._ends, 10**6]
     assert end_tokens(model.model, model.tokenizer) == model._ends
 
@@ -283,10 +344,17 @@ def test_pickled_weights_are_read_as_tensors_only(folder, open_model, tmp_path, 
 def test_a_request_beyond_the_window_fails_alone(open_model):
     model = open_model(window=100)
     room = 100 - len(model.ids(chat("Who?")))
-    requests = [chat("Who?", max_tokens=room), chat("Who?", max_tokens=room + 1), chat("land " * 100)]
+    requests = [
+        chat("Who?", max_tokens=room),
+        chat("Who?", max_tokens=room + 1),
+        chat("land " * 100),
+    ]
     fits, over, long = model.complete(requests)
     assert not fits.error
-    assert f"a prompt of {100 - room} tokens and an answer of up to {room + 1} do not fit" in over.error
+    assert (
+        f"a prompt of {100 - room} tokens and an answer of up to {room + 1} do not fit"
+        in over.error
+    )
     assert "do not fit into the model's window of 100" in long.error
     assert model.spent.calls == 1
     assert model.estimate([chat("Who? Or where?"), requests[2]]).calls == 1
@@ -309,10 +377,20 @@ def test_a_batch_too_large_for_memory_is_halved_and_a_single_prompt_fails_alone(
     fail(model, monkeypatch, error, lambda batches: len(batches[-1]) > 2)
     assert model.complete(requests) == expected
     lines = capsys.readouterr().err.splitlines()
-    assert lines == [line for line in lines if re.match("out of memory with .*continuing with batches of", line)] != []
+    assert (
+        lines
+        == [
+            line
+            for line in lines
+            if re.match("out of memory with .*continuing with batches of", line)
+        ]
+        != []
+    )
 
 
-def test_other_errors_of_a_model_are_not_swallowed_and_damaged_weights_are_refused(open_model, monkeypatch):
+def test_other_errors_of_a_model_are_not_swallowed_and_damaged_weights_are_refused(
+    open_model, monkeypatch
+):
     model = open_model()
     with torch.no_grad():
         model.model.lm_head.weight.fill_(float("nan"))
@@ -326,7 +404,10 @@ def test_other_errors_of_a_model_are_not_swallowed_and_damaged_weights_are_refus
 def test_penalties_and_sampling_of_the_models_folder_are_ignored(open_model, tmp_path):
     other = tiny_chat.save(tmp_path / "tiny")
     requests = list(map(chat, QUESTIONS))
-    settings = '{"do_sample": true, "temperature": 3.0, "repetition_penalty": 9.0, "top_k": 2, "eos_token_id": [2, 1]}'
+    settings = (
+        '{"do_sample": true, "temperature": 3.0, "repetition_penalty": 9.0, "top_k": '
+        '2, "eos_token_id": [2, 1]}'
+    )
     (other / "generation_config.json").write_text(settings)
     end = AutoTokenizer.from_pretrained(other).decode([1])
     expected = [completion.text.split(end)[0] for completion in open_model().complete(requests)]
@@ -334,7 +415,9 @@ def test_penalties_and_sampling_of_the_models_folder_are_ignored(open_model, tmp
 
 
 def test_without_system_role_its_text_goes_before_the_first_message(open_model, tmp_path):
-    refuses = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+    refuses = (
+        "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+    )
     other = tiny_chat.save(tmp_path / "tiny", template=refuses + tiny_chat.TEMPLATE)
     system = Request(messages=(("system", "Be brief."), ("user", "Who?")), max_tokens=9)
     folded = Request(messages=(("user", "Be brief.\n\nWho?"),), max_tokens=9)
@@ -347,28 +430,38 @@ def test_without_system_role_its_text_goes_before_the_first_message(open_model, 
 def test_tokens_of_a_text(open_model, folder):
     model = open_model()
     tokens = AutoTokenizer.from_pretrained(folder)("Wick was dug")["input_ids"]
-    assert (model.count("Wick was dug"), model.count(""), model.count("\ud800")) == (len(tokens), 0, model.count("?"))
+    assert (model.count("Wick was dug"), model.count(""), model.count("\ud800")) == (
+        len(tokens),
+        0,
+        model.count("?"),
+    )
 
 
 def test_settings_are_checked(open_model):
     for settings, message in [
-        ({"precision": "int8"}, "'precision': unknown value 'int8'"), ({"window": -1}, "'window': wanted a whole number from 0"),
-        ({"batch_tokens": -5}, "'batch_tokens': wanted a whole number from 0"), ({"model": " "}, "model is empty"),
-        ({"window": 600}, "window is 600, but .* has only 512"), ({"device": "tpu"}, "unknown device"),
-    ]:  # fmt: skip
+        ({"precision": "int8"}, "'precision': unknown value 'int8'"),
+        ({"window": -1}, "'window': wanted a whole number from 0"),
+        ({"batch_tokens": -5}, "'batch_tokens': wanted a whole number from 0"),
+        ({"model": " "}, "model is empty"),
+        ({"window": 600}, "window is 600, but .* has only 512"),
+        ({"device": "tpu"}, "unknown device"),
+    ]:
         with pytest.raises(IfqaError, match=message):
             open_model(**settings)
 
 
-@pytest.mark.parametrize(("kind", "message"), [
-    ("T5", "is not a causal language model but T5ForConditionalGeneration|FusionInDecoder"),
-    ("headless", "is not a causal language model but Qwen2Model"),
-    ("half", "1 weights are missing or have a wrong shape, such as lm_head.weight"),
-    ("no tokenizer", "has no tokenizer"),
-    ("torn", "does not load as a causal language model"),
-    ("another's tokenizer", "the tokenizer of .* has 320 tokens and the model 310"),
-    ("code of its own", "does not load as a causal language model"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("T5", "is not a causal language model but T5ForConditionalGeneration|FusionInDecoder"),
+        ("headless", "is not a causal language model but Qwen2Model"),
+        ("half", "1 weights are missing or have a wrong shape, such as lm_head.weight"),
+        ("no tokenizer", "has no tokenizer"),
+        ("torn", "does not load as a causal language model"),
+        ("another's tokenizer", "the tokenizer of .* has 320 tokens and the model 310"),
+        ("code of its own", "does not load as a causal language model"),
+    ],
+)
 def test_another_kind_of_model_is_refused_in_one_line(tmp_path, kind, message):
     folder = tmp_path / "model"
     if kind == "T5":

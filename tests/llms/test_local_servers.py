@@ -1,4 +1,6 @@
-"""A server on this machine: its window, its slots, its pace, and which server an answer belongs to."""
+"""A server on this machine: its window, its slots, its pace, and which server an answer belongs
+to.
+"""
 
 import datetime
 import http.server
@@ -18,7 +20,10 @@ from ifqa.records import Completion
 
 
 def telling(**pages):
-    """A kind of server that has these pages besides completions; a function answers a posted body."""
+    """A kind of server that has these pages besides completions.
+
+    A function answers a posted body.
+    """
 
     class Telling(Server):
         async def respond(self, method, path, headers, body):
@@ -49,8 +54,15 @@ SHOWN = {"parameters": "stop x", "model_info": {"qwen3.context_length": 40960}}
         (LLAMA_CPP, 2048),
         ({"models": listed(meta={"n_ctx_train": 32768})}, 32768),
         (OLLAMA | {"api_show": SHOWN}, 4096),
-        (OLLAMA | {"api_show": SHOWN | {"parameters": "num_ctx                        8192"}}, 8192),
-        (OLLAMA | {"api_show": SHOWN, "api_ps": {"models": [{"name": "m", "context_length": 20480}]}}, 20480),
+        (
+            OLLAMA | {"api_show": SHOWN | {"parameters": "num_ctx                        8192"}},
+            8192,
+        ),
+        (
+            OLLAMA
+            | {"api_show": SHOWN, "api_ps": {"models": [{"name": "m", "context_length": 20480}]}},
+            20480,
+        ),
         ({}, 4096),
     ],
 )
@@ -59,13 +71,17 @@ def test_the_context_window_is_what_the_server_says(pages, window):
         assert model(server, window=0).window == window
 
 
-@pytest.mark.parametrize("parameters", ["num_ctx " + "9" * 5000, "num_ctx 99999999999999", "num_ctx x"])
+@pytest.mark.parametrize(
+    "parameters", ["num_ctx " + "9" * 5000, "num_ctx 99999999999999", "num_ctx x"]
+)
 def test_an_impossible_window_is_ignored(parameters):
     with serving(kind=telling(**OLLAMA, api_show=SHOWN | {"parameters": parameters})) as server:
         assert model(server, window=0).window == 4096
 
 
-@pytest.mark.parametrize("listing", [[], {"data": [7, {"id": None}, {"id": "m"}]}, {"data": "m"}, "m"])
+@pytest.mark.parametrize(
+    "listing", [[], {"data": [7, {"id": None}, {"id": "m"}]}, {"data": "m"}, "m"]
+)
 def test_check_survives_any_list_of_models(listing):
     with serving(kind=telling(models=listing)) as server:
         (need,) = model(server).check_servers()
@@ -123,7 +139,10 @@ def test_a_slow_local_server_is_waited_for_and_not_asked_again(capsys):
 
 
 def test_two_servers_of_one_model_name_share_no_completion():
-    with serving(lambda *_: Reply(text="one")) as first, serving(lambda *_: Reply(text="two")) as second:
+    with (
+        serving(lambda *_: Reply(text="one")) as first,
+        serving(lambda *_: Reply(text="two")) as second,
+    ):
         assert texts(model(first).complete(ask("a"))) == ["one"]
         assert texts(model(second).complete(ask("a"))) == ["two"]
 
@@ -146,7 +165,10 @@ def test_completions_stored_at_localhost_are_not_used_and_this_is_said_in_one_li
 
 def test_completions_of_openai_and_of_https_hosts_keep_their_names(monkeypatch):
     assert OpenAI(model="gpt-4.1").name == "gpt-4.1"
-    assert OpenAI(model="m", base_url="https://api.groq.com/openai/v1", window=9).name == "m at api.groq.com"
+    assert (
+        OpenAI(model="m", base_url="https://api.groq.com/openai/v1", window=9).name
+        == "m at api.groq.com"
+    )
 
 
 @pytest.fixture
@@ -175,13 +197,18 @@ def certificate(tmp_path):
     files = tmp_path / "c.pem", tmp_path / "k.pem"
     files[0].write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     private = serialization.PrivateFormat.PKCS8
-    files[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, private, serialization.NoEncryption()))
+    files[1].write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, private, serialization.NoEncryption())
+    )
     return files
 
 
 @contextmanager
 def serving_tls(certificate):
-    """A server behind TLS on this machine; yields its address and the number of connections that were tried."""
+    """A server behind TLS on this machine.
+
+    Yields its address and the number of connections that were tried.
+    """
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def log_message(self, *_):
@@ -192,7 +219,9 @@ def serving_tls(certificate):
 
         def do_POST(self):
             self.rfile.read(int(self.headers["content-length"]))
-            body = json.dumps({"choices": [{"message": {"content": "sealed"}, "finish_reason": "stop"}]}).encode()
+            body = json.dumps(
+                {"choices": [{"message": {"content": "sealed"}, "finish_reason": "stop"}]}
+            ).encode()
             self.send_response(200)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
@@ -211,7 +240,9 @@ def serving_tls(certificate):
     server = Counting(("127.0.0.1", 0), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    server.socket = context.wrap_socket(
+        server.socket, server_side=True, do_handshake_on_connect=False
+    )
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -224,7 +255,9 @@ def serving_tls(certificate):
 
 def test_a_certificate_that_is_not_trusted_is_tried_once_and_named(certificate):
     with serving_tls(certificate) as server:
-        with pytest.raises(IfqaError, match=r"certificate is not trusted.*export SSL_CERT_FILE=ca\.pem"):
+        with pytest.raises(
+            IfqaError, match=r"certificate is not trusted.*export SSL_CERT_FILE=ca\.pem"
+        ):
             model(server, concurrency=1).complete(ask("a", "b", "c"))
         assert server.tried == 2  # the question for its slots, and one request
 
@@ -238,7 +271,10 @@ def test_an_authority_of_ones_own_is_trusted_on_this_machine_too(certificate, mo
 def test_a_file_of_authorities_that_is_none_is_one_line(tmp_path, monkeypatch):
     (tmp_path / "ca.pem").write_text("no certificate")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    with serving() as server, pytest.raises(IfqaError, match=r"SSL_CERT_FILE.*wanted certificates in PEM format"):
+    with (
+        serving() as server,
+        pytest.raises(IfqaError, match=r"SSL_CERT_FILE.*wanted certificates in PEM format"),
+    ):
         model(server).complete(ask("a"))
 
 
@@ -247,8 +283,12 @@ def test_https_to_a_server_without_tls_is_one_line():
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        with pytest.raises(IfqaError, match=r"does not speak TLS; wanted an address that begins with http://"):
-            OpenAI(model="m", base_url=f"https://127.0.0.1:{server.server_address[1]}/v1", window=9).complete(ask("a"))
+        with pytest.raises(
+            IfqaError, match=r"does not speak TLS; wanted an address that begins with http://"
+        ):
+            OpenAI(
+                model="m", base_url=f"https://127.0.0.1:{server.server_address[1]}/v1", window=9
+            ).complete(ask("a"))
     finally:
         server.shutdown()
         server.server_close()

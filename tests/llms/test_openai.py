@@ -23,11 +23,15 @@ from ifqa.records import Completion, Request
 
 
 def files(folder):
-    return "".join(path.read_bytes().decode("latin-1") for path in folder.rglob("*") if path.is_file())
+    return "".join(
+        path.read_bytes().decode("latin-1") for path in folder.rglob("*") if path.is_file()
+    )
 
 
 def test_completions_come_in_the_order_of_their_requests():
-    with serving(lambda prompt, *_: Reply(text=f"to {prompt}", latency=0.03 * (int(prompt) % 2))) as server:
+    with serving(
+        lambda prompt, *_: Reply(text=f"to {prompt}", latency=0.03 * (int(prompt) % 2))
+    ) as server:
         done = model(server, concurrency=4).complete(ask(*map(str, range(12))))
     assert texts(done) == [f"to {n}" for n in range(12)]
     assert done[0] == Completion("to 0", 7, 3, "stop")
@@ -56,11 +60,16 @@ def test_a_request_is_sent_with_its_form_and_parameters():
         plain.complete([Request(text="go on", max_tokens=9, temperature=0.5, stop=("\n",))])
         assert server.keys == {f"Bearer {KEY}"}
     assert not plain.chat
-    assert server.bodies == [{"model": "m", "prompt": "go on", "max_tokens": 9, "temperature": 0.5, "stop": ["\n"]}]
+    assert server.bodies == [
+        {"model": "m", "prompt": "go on", "max_tokens": 9, "temperature": 0.5, "stop": ["\n"]}
+    ]
     with serving() as server:
         schema = {"type": "object", "properties": {}}
         model(server).complete(ask("a", schema=json.dumps(schema)))
-    wanted = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
+    wanted = {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "strict": True, "schema": schema},
+    }
     assert server.bodies[0]["response_format"] == wanted
 
 
@@ -70,37 +79,63 @@ def test_openai_gets_the_parameters_its_reasoning_models_take(monkeypatch, capsy
     parameters = {"model", "messages", "max_completion_tokens", "reasoning_effort"}
     assert openai.form.arguments(request).keys() == parameters
     assert openai.form.arguments(replace(request, temperature=0.0))["temperature"] == 0
-    assert (openai.url, openai.server, openai.chat, openai.window) == (OPENAI, "https://api.openai.com", True, 272_000)
-    assert openai.name == "gpt-5-mini effort low", "the name of version 0.2, whose completions were paid"
+    assert (openai.url, openai.server, openai.chat, openai.window) == (
+        OPENAI,
+        "https://api.openai.com",
+        True,
+        272_000,
+    )
+    assert openai.name == "gpt-5-mini effort low", (
+        "the name of version 0.2, whose completions were paid"
+    )
     assert not OpenAI(model="gpt-3.5-turbo-instruct").chat
     assert capsys.readouterr().err == ""
     assert OpenAI(model="llama").window == 4096
     assert "context window is unknown; assuming 4096" in capsys.readouterr().err
     assert OpenAI(model="llama", window=8192).window == 8192
     monkeypatch.setenv("OPENAI_BASE_URL", "https://gateway.example.org/v1")
-    assert OpenAI(model="gpt-4.1").name == "gpt-4.1 at gateway.example.org", "completions are stored by host"
-    assert OpenAI(model="gpt-4.1", base_url="http://127.0.0.1:8000/v1").name == "gpt-4.1 at localhost:8000"
+    assert OpenAI(model="gpt-4.1").name == "gpt-4.1 at gateway.example.org", (
+        "completions are stored by host"
+    )
+    assert (
+        OpenAI(model="gpt-4.1", base_url="http://127.0.0.1:8000/v1").name
+        == "gpt-4.1 at localhost:8000"
+    )
 
 
 VLLM = "This model's maximum context length is 16 tokens."
 PASSING = {
-    "429 with seconds": lambda: error(429, "slow down", "rate_limit_exceeded", {"retry-after": "0.01"}),
+    "429 with seconds": lambda: error(
+        429, "slow down", "rate_limit_exceeded", {"retry-after": "0.01"}
+    ),
     "429 with nothing": lambda: error(429, "slow down"),
     **{str(status): lambda status=status: error(status, "oops") for status in (408, 409, 500)},
     "502 in HTML": lambda: Reply(502, b"<html>Bad gateway</html>", usage=None),
     "no answer in time": lambda: Reply(latency=4.0),
     "cut before the answer": lambda: Reply(cut="before"),
     "cut within the answer": lambda: Reply(cut="within"),
-    "an error with status 200": lambda: Reply(body={"error": {"message": "model overloaded", "code": 502}}, usage=None),
+    "an error with status 200": lambda: Reply(
+        body={"error": {"message": "model overloaded", "code": 502}}, usage=None
+    ),
     "an error without choices": lambda: Reply(
-        body={"object": "error", "message": "CUDA out of memory", "code": 50000, "choices": None}, usage=None
+        body={"object": "error", "message": "CUDA out of memory", "code": 50000, "choices": None},
+        usage=None,
     ),
 }
 BESIDE_CHOICES = {
     "in the choice": {
-        "choices": [{"finish_reason": "error", "error": {"code": 502, "message": "no"}, "message": {"content": ""}}]
+        "choices": [
+            {
+                "finish_reason": "error",
+                "error": {"code": 502, "message": "no"},
+                "message": {"content": ""},
+            }
+        ]
     },
-    "beside a part": {"error": {"code": 502, "message": "no"}, "choices": [{"message": {"content": "Bel"}}]},
+    "beside a part": {
+        "error": {"code": 502, "message": "no"},
+        "choices": [{"message": {"content": "Bel"}}],
+    },
 }
 PASSING |= {
     f"an error {where}": lambda body=body: Reply(body=json.loads(json.dumps(body)), usage=None)
@@ -108,31 +143,54 @@ PASSING |= {
 }
 UNUSABLE = {
     "malformed JSON": lambda: Reply(body=b'{"choices": [{"mess'),
-    "no choices": lambda: Reply(body={"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}}),
+    "no choices": lambda: Reply(
+        body={"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}}
+    ),
     "no text": lambda: Reply(text=None),
-    "thoughts alone": lambda: Reply(message={"content": None, "reasoning_content": "The passage says Belgrade."}),
-    "a tool call alone": lambda: Reply(message={"content": None, "tool_calls": [{"id": "1"}]}, finish="tool_calls"),
+    "thoughts alone": lambda: Reply(
+        message={"content": None, "reasoning_content": "The passage says Belgrade."}
+    ),
+    "a tool call alone": lambda: Reply(
+        message={"content": None, "tool_calls": [{"id": "1"}]}, finish="tool_calls"
+    ),
 }
 ALONE = {
     "a context too long": lambda: error(400, "too long", "context_length_exceeded"),
-    "a context too long for vLLM": lambda: Reply(400, {"object": "error", "message": VLLM, "code": 400}, usage=None),
+    "a context too long for vLLM": lambda: Reply(
+        400, {"object": "error", "message": VLLM, "code": 400}, usage=None
+    ),
     "a filtered prompt": lambda: error(400, "no", "content_filter"),
     "a context too long, told with status 200": lambda: Reply(
         body={"error": {"message": "too long", "code": "context_length_exceeded"}}, usage=None
     ),
-    "a policy that names a parameter": lambda: error(400, "not allowed in the messages", "content_policy_violation"),
+    "a policy that names a parameter": lambda: error(
+        400, "not allowed in the messages", "content_policy_violation"
+    ),
     "a payload too large": lambda: error(413, "too large"),
     "a filtered answer": lambda: Reply(text=None, finish="content_filter"),
     "an answer of nothing but reasoning": lambda: Reply(text="", finish="length"),
 }
 STOPPING = {
-    "401": (lambda: error(401, f"Incorrect API key provided: {KEY}", "invalid_api_key"), "check OPENAI_API_KEY"),
-    "404": (lambda: error(404, "The model `m` does not exist", "model_not_found"), "`m` does not exist"),
-    "404 of FastAPI": (lambda: Reply(404, {"detail": "Not Found"}, usage=None), "check the model and base_url"),
-    **{str(status): (lambda status=status: error(status, "what is it"), "what is it") for status in (400, 403, 422)},
+    "401": (
+        lambda: error(401, f"Incorrect API key provided: {KEY}", "invalid_api_key"),
+        "check OPENAI_API_KEY",
+    ),
+    "404": (
+        lambda: error(404, "The model `m` does not exist", "model_not_found"),
+        "`m` does not exist",
+    ),
+    "404 of FastAPI": (
+        lambda: Reply(404, {"detail": "Not Found"}, usage=None),
+        "check the model and base_url",
+    ),
+    **{
+        str(status): (lambda status=status: error(status, "what is it"), "what is it")
+        for status in (400, 403, 422)
+    },
     "a login page": (
         lambda: Reply(
-            body=b"<html><body>Please log in to the Wi-Fi</body></html>", headers={"content-type": "text/html"}
+            body=b"<html><body>Please log in to the Wi-Fi</body></html>",
+            headers={"content-type": "text/html"},
         ),
         "it answers with a web page: Please log in to the Wi-Fi; wanted JSON",
     ),
@@ -141,16 +199,26 @@ STOPPING = {
         "no such model",
     ),
     "a bad key with status 200": (
-        lambda: Reply(body={"error": {"message": "what key is it", "code": "invalid_api_key"}}, usage=None),
+        lambda: Reply(
+            body={"error": {"message": "what key is it", "code": "invalid_api_key"}}, usage=None
+        ),
         "what key is it",
     ),
-    "quota": (lambda: error(429, "You exceeded your current quota", "insufficient_quota"), "exceeded your current"),
-    "a wait of an hour": (lambda: error(429, "daily limit", None, {"retry-after": "3600"}), "wait 3,600 s"),
+    "quota": (
+        lambda: error(429, "You exceeded your current quota", "insufficient_quota"),
+        "exceeded your current",
+    ),
+    "a wait of an hour": (
+        lambda: error(429, "daily limit", None, {"retry-after": "3600"}),
+        "wait 3,600 s",
+    ),
 }
 
 
 def plan_of(reply):
-    """A plan in which the prompt "bad" fails always and "once" the first time, with the key in the server's words."""
+    """A plan in which the prompt "bad" fails always and "once" the first time, with the key in the
+    server's words.
+    """
 
     def plan(prompt, time, _):
         failed = reply() if prompt == "bad" or (prompt, time) == ("once", 1) else Reply(latency=0.1)
@@ -162,11 +230,15 @@ def plan_of(reply):
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_a_temporary_failure_is_retried_not_stored_and_shows_no_key(name, capfd, tmp_path, monkeypatch):
+def test_a_temporary_failure_is_retried_not_stored_and_shows_no_key(
+    name, capfd, tmp_path, monkeypatch
+):
     if name == "no answer in time":
         monkeypatch.setattr(request_scheduler, "is_local", lambda url: False)
     with serving(plan_of(PASSING[name])) as server:
-        llm = model(server, served_as="m", retries=1, timeout=1.5 if name == "no answer in time" else 30.0)
+        llm = model(
+            server, served_as="m", retries=1, timeout=1.5 if name == "no answer in time" else 30.0
+        )
         done = llm.complete(ask("bad", "once", "good"))
     assert texts(done) == ["", "answer", "answer"]
     assert "after 2 tries" in done[0].error
@@ -176,7 +248,10 @@ def test_a_temporary_failure_is_retried_not_stored_and_shows_no_key(name, capfd,
     assert "retried" in err
     assert KEY[:9] not in f"{done} {out} {err} {llm!r} {vars(llm)} {llm.spent} {files(tmp_path)}"
     with serving() as server:
-        assert texts(model(server, served_as="m").complete(ask("bad", "good"))) == ["to bad", "answer"]
+        assert texts(model(server, served_as="m").complete(ask("bad", "good"))) == [
+            "to bad",
+            "answer",
+        ]
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
@@ -197,7 +272,9 @@ def test_completions_of_openai_that_an_earlier_version_stored_are_used():
 
 
 def test_a_list_of_problems_is_told_in_words():
-    problems = [{"loc": ["body", "stop"], "msg": "extra fields not permitted", "type": "value_error.extra"}]
+    problems = [
+        {"loc": ["body", "stop"], "msg": "extra fields not permitted", "type": "value_error.extra"}
+    ]
     stops = pytest.raises(IfqaError, match="HTTP 422: stop: extra fields not permitted")
     with serving(lambda *_: Reply(422, {"detail": problems}, usage=None)) as server, stops:
         model(server).complete(ask("a"))
@@ -214,7 +291,9 @@ def test_only_retry_failed_asks_a_stored_failure_again():
         llm = model(repaired, served_as="m")
         llm._cache.put(llm.name, {ask("bad")[0]: Completion(error="no text", permanent=True)})
         assert texts(model(repaired, served_as="m").complete(ask("bad"))) == [""]
-        assert texts(model(repaired, served_as="m", retry_failed=True).complete(ask("bad"))) == ["to bad"]
+        assert texts(model(repaired, served_as="m", retry_failed=True).complete(ask("bad"))) == [
+            "to bad"
+        ]
         assert texts(model(repaired, served_as="m").complete(ask("bad"))) == ["to bad"]
 
 
@@ -236,7 +315,9 @@ def test_a_failed_request_stops_no_other_and_shows_no_key(name, capfd, tmp_path)
 
 
 @pytest.mark.parametrize("name", STOPPING)
-def test_a_fatal_refusal_stops_all_stores_requests_in_flight_and_shows_no_key(name, capfd, tmp_path):
+def test_a_fatal_refusal_stops_all_stores_requests_in_flight_and_shows_no_key(
+    name, capfd, tmp_path
+):
     reply, words = STOPPING[name]
     with serving(plan_of(reply)) as server:
         with pytest.raises(IfqaError, match=words) as caught:
@@ -263,11 +344,18 @@ def test_a_wait_that_the_server_asks_for_delays_all_and_the_rate_limit_holds():
 
     def plan(*_):
         times.append(time.monotonic())
-        return error(429, "slow", None, {"retry-after": "0.5"}) if len(times) == 1 else Reply(latency=0.25)
+        return (
+            error(429, "slow", None, {"retry-after": "0.5"})
+            if len(times) == 1
+            else Reply(latency=0.25)
+        )
 
     with serving(plan) as server:
-        assert texts(model(server, concurrency=2).complete(ask("a", "b", "c", "d"))) == ["answer"] * 4
-    assert sum(moment < times[0] + 0.5 for moment in times) <= 2  # those in flight when the server asked
+        assert (
+            texts(model(server, concurrency=2).complete(ask("a", "b", "c", "d"))) == ["answer"] * 4
+        )
+    # Those in flight when the server asked
+    assert sum(moment < times[0] + 0.5 for moment in times) <= 2
     with serving() as server:
         llm = model(server, requests_per_minute=1200, concurrency=8)
         began = time.monotonic()
@@ -316,19 +404,29 @@ def test_the_wait_a_server_asks_for():
     assert {words: retry_after({"retry-after": words}) for words in waits} == waits
     assert retry_after({}) is None
     assert retry_after({"retry-after-ms": "250", "retry-after": "9"}) == 0.25
-    assert 57 < retry_after({"retry-after": email.utils.formatdate(time.time() + 60, usegmt=True)}) <= 60
+    assert (
+        57
+        < retry_after({"retry-after": email.utils.formatdate(time.time() + 60, usegmt=True)})
+        <= 60
+    )
 
 
 def test_keys_and_line_breaks_are_redacted_from_a_message():
     assert redact("a\nkey abc is\twrong", "abc") == "a key [key] is wrong"
-    assert redact("Authorization: Bearer xyz123 sk-proj-12_ab-9.", "") == "Authorization: Bearer [key] [key]"
+    assert (
+        redact("Authorization: Bearer xyz123 sk-proj-12_ab-9.", "")
+        == "Authorization: Bearer [key] [key]"
+    )
     assert "***" not in redact("Incorrect API key provided: abcd****wxyz. See", "")
     assert redact("it is ****wxyz and ab*cd****", "") == "it is [key] and [key]"
     assert redact("it is YWJjZGVmZ2g=", "abcdefgh") == "it is [key]="
     words = "task-specific and risk-free; disk-full, ask-me, sk-learn"
     assert redact(words, "") == words
-    assert "abc" not in redact(" " * 9_998 + "abcdef", "abcdef"), "taken out before the words are cut"
-    for piece in ("x", "a-", "a-*", "a**", "sk-", "Bearer ", "\x00 "):  # minutes, were a pattern quadratic
+    assert "abc" not in redact(" " * 9_998 + "abcdef", "abcdef"), (
+        "taken out before the words are cut"
+    )
+    # minutes, were a pattern quadratic
+    for piece in ("x", "a-", "a-*", "a**", "sk-", "Bearer ", "\x00 "):
         assert len(redact(piece * 10**6, "abc")) <= 301
 
 
@@ -336,7 +434,9 @@ def test_a_redirect_to_another_server_is_not_followed_and_a_server_that_is_down_
     with serving() as other:
         moved = Reply(307, b"", {"location": f"{other.url}/chat/completions"})
         with serving(lambda *_: moved) as server:
-            with pytest.raises(IfqaError, match=rf"a redirect to 127.0.0.1:{other.port}, which is not followed"):
+            with pytest.raises(
+                IfqaError, match=rf"a redirect to 127.0.0.1:{other.port}, which is not followed"
+            ):
                 model(server).complete(ask("a secret"))
             assert (other.requests, server.requests, count_stored()) == (0, 1, 0)
     with pytest.raises(IfqaError, match=r"cannot connect.*after 2 tries; is the server up"):
@@ -345,7 +445,8 @@ def test_a_redirect_to_another_server_is_not_followed_and_a_server_that_is_down_
 
 def test_tokens_that_the_server_has_cached_cost_what_prices_toml_says():
     Path("prices.toml").write_text(
-        'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100, output = 0, cached = 10 }\n'
+        'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100, output = 0, '
+        "cached = 10 }\n"
     )
     with serving(lambda *_: Reply(usage=(1000, 1), cached=600)) as server:
         llm = model(server)
@@ -414,7 +515,10 @@ def test_an_endless_body_is_cut_off_and_other_requests_continue(status):
     with serving(lambda prompt, *_: endless if prompt == "bad" else Reply()) as server:
         done = model(server, concurrency=1, timeout=20.0).complete(ask("bad", "good"))
         assert server.sent < 20_000_000  # with the bytes in the sockets' buffers
-    assert [completion.error for completion in done] == ["the answer's body has more than 200,000 bytes", ""]
+    assert [completion.error for completion in done] == [
+        "the answer's body has more than 200,000 bytes",
+        "",
+    ]
     assert server.asked == {"bad": 1, "good": 1}
 
 
@@ -435,4 +539,6 @@ def test_a_compressed_body_is_refused_by_its_header():
     with serving(lambda *_: Reply(200, packed, {"content-encoding": "gzip"})) as server:
         (done,) = model(server).complete(ask("a"))
         assert server.headers["accept-encoding"] == "identity"
-    assert done.error == "the answer's body is compressed (gzip), although plain bytes were requested"
+    assert (
+        done.error == "the answer's body is compressed (gzip), although plain bytes were requested"
+    )

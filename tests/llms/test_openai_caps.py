@@ -16,7 +16,9 @@ PRICED = 'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100,
 
 
 def use(prompt, time, body):
-    """Usage as a server may count it: up to a token per byte for the prompt, and up to max_tokens for the answer."""
+    """Usage as a server may count it: up to a token per byte for the prompt, and up to max_tokens
+    for the answer.
+    """
     draw = random.Random(f"{prompt} {time}")
     return draw.randint(1, len(prompt) + 20), draw.randint(1, body["max_tokens"])
 
@@ -41,7 +43,8 @@ def test_the_servers_count_never_exceeds_a_cap_on_tokens_or_money(trouble):
         llm = model(server, concurrency=32, max_total_tokens=20_000, retries=6)
         done = llm.complete(ask(*prompts, max_tokens=60))
     assert sum(server.tokens) <= llm.spent.prompt_tokens + llm.spent.completion_tokens <= 20_000
-    assert trouble or sum(server.tokens) > 19_000  # and the cap is used up, except the room of one request
+    # And the cap is used up, except the room of one request
+    assert trouble or sum(server.tokens) > 19_000
     refused = [completion.error for completion in done if completion.error]
     assert all("the cap of 20,000 tokens" in error for error in refused)
     assert 0 < len(refused) == 300 - count_stored()
@@ -58,14 +61,21 @@ def test_the_next_run_sends_what_a_cap_refused():
         llm = model(server, max_total_tokens=575)  # room for one request and 26 tokens
         done = llm.complete(ask(*"abcdef"))
         assert sum(bool(completion.error) for completion in done) == 3
-        assert texts(model(server).complete(ask(*"abcdef"))) == [f"to {letter}" for letter in "abcdef"]
+        assert texts(model(server).complete(ask(*"abcdef"))) == [
+            f"to {letter}" for letter in "abcdef"
+        ]
         assert server.requests == 6
 
 
 def test_a_cap_on_cost_needs_a_price_and_a_users_price_at_another_host():
     there = {"model": "gpt-4.1-mini", "base_url": "https://api.example.com/v1"}
-    for settings, culprit in (({"model": "mystery"}, "'mystery'"), (there, r"'gpt-4\.1-mini' at api\.example\.com")):
-        with pytest.raises(IfqaError, match=rf"price of {culprit} is unknown: add it to a prices\.toml"):
+    for settings, culprit in (
+        ({"model": "mystery"}, "'mystery'"),
+        (there, r"'gpt-4\.1-mini' at api\.example\.com"),
+    ):
+        with pytest.raises(
+            IfqaError, match=rf"price of {culprit} is unknown: add it to a prices\.toml"
+        ):
             OpenAI(**settings, max_cost=1.0)
         assert OpenAI(**settings, window=9).price is None
         assert OpenAI(**settings, window=9).estimate(ask("a")).cost is None

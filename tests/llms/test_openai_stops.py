@@ -35,7 +35,11 @@ def test_an_interrupt_in_a_running_loop_is_raised_too():
     async def cell(llm):
         llm.complete(ask(*map(str, range(1000))))
 
-    with serving(latency=0.05) as server, closing(asyncio.new_event_loop()) as loop, interrupting(server, 8):
+    with (
+        serving(latency=0.05) as server,
+        closing(asyncio.new_event_loop()) as loop,
+        interrupting(server, 8),
+    ):
         with pytest.raises(KeyboardInterrupt):
             loop.run_until_complete(cell(model(server, concurrency=2)))
         assert count_stored() == server.requests
@@ -60,7 +64,9 @@ def test_a_signal_leaves_time_to_store_what_is_in_flight(tmp_path, sent):
             f'[llm]\nmodel = "m"\nbase_url = "{server.url}"\nwindow = 4096\nconcurrency = 8\n'
         )
         command = [sys.executable, "-m", "ifqa", "run", "mine"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         while server.requests < 8 and process.poll() is None:
             time.sleep(0.02)
         process.send_signal(sent)

@@ -10,8 +10,12 @@ from ifqa.errors import IfqaError
 from ifqa.llms.request_form import RequestForm
 from ifqa.records import Completion, Request
 
-NO_TEMPERATURE = "'temperature' does not support 0 with this model. Only the default (1) value is supported."
-NO_MAX_TOKENS = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+NO_TEMPERATURE = (
+    "'temperature' does not support 0 with this model. Only the default (1) value is supported."
+)
+NO_MAX_TOKENS = (
+    "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+)
 
 
 def refusing(parameter, message, status=400, named=True):
@@ -75,16 +79,26 @@ def test_a_stream_is_asked_without_options_that_the_server_refuses():
 
 def test_answers_to_different_requests_are_not_one_reading():
     def plan(prompt, time, body):
-        return Reply(text="x") if prompt == "a" else refusing("temperature", NO_TEMPERATURE)(prompt, time, body)
+        return (
+            Reply(text="x")
+            if prompt == "a"
+            else refusing("temperature", NO_TEMPERATURE)(prompt, time, body)
+        )
 
-    stops = pytest.raises(IfqaError, match=r"has answered 1 requests with it.*run the same command again")
+    stops = pytest.raises(
+        IfqaError, match=r"has answered 1 requests with it.*run the same command again"
+    )
     with serving(plan) as server, stops:
         model(server, concurrency=1).complete(ask("a", "b"))
 
 
 def test_the_same_command_then_asks_all_of_them_in_the_other_form():
     def plan(prompt, time, body):
-        return Reply(text="x") if prompt == "a" else refusing("temperature", NO_TEMPERATURE)(prompt, time, body)
+        return (
+            Reply(text="x")
+            if prompt == "a"
+            else refusing("temperature", NO_TEMPERATURE)(prompt, time, body)
+        )
 
     with serving(plan) as server:
         with pytest.raises(IfqaError, match="different requests do not make one reading"):
@@ -113,7 +127,9 @@ def test_a_refused_option_of_streams_stops_nothing():
 def test_a_position_of_a_switch_that_is_refused_leaves_the_others():
     def plan(prompt, time, body):
         refused = body.get("reasoning_effort") == "none"
-        return error(400, "'reasoning_effort' does not support 'none'") if refused else Reply(text="x")
+        return (
+            error(400, "'reasoning_effort' does not support 'none'") if refused else Reply(text="x")
+        )
 
     with serving(plan) as server:
         model(server, thinking="off").complete(ask("a"))
@@ -122,7 +138,10 @@ def test_a_position_of_a_switch_that_is_refused_leaves_the_others():
 
 
 def test_threads_that_learn_at_once_store_each_answer_under_what_was_sent():
-    with serving(refusing("temperature", NO_TEMPERATURE), latency=0.005) as server, ThreadPoolExecutor(6) as threads:
+    with (
+        serving(refusing("temperature", NO_TEMPERATURE), latency=0.005) as server,
+        ThreadPoolExecutor(6) as threads,
+    ):
         llm = model(server, concurrency=2)
         batches = [ask(*(f"{n} {m}" for m in range(6))) for n in range(6)]
         list(threads.map(llm.complete, batches))
@@ -146,7 +165,9 @@ def test_a_parameter_of_the_settings_is_not_left_out():
 
 
 def test_thinking_is_switched_in_both_ways_until_the_server_refuses_one():
-    with serving(refusing("chat_template_kwargs", "property 'chat_template_kwargs' is unsupported")) as server:
+    with serving(
+        refusing("chat_template_kwargs", "property 'chat_template_kwargs' is unsupported")
+    ) as server:
         llm = model(server, thinking="off")
         assert texts(llm.complete(ask("a"))) == ["to a"]
     assert server.bodies[0]["chat_template_kwargs"] == {"enable_thinking": False}
@@ -166,7 +187,9 @@ def test_further_parameters_are_sent_and_belong_to_the_name():
     with serving() as server:
         llm = model(server, extra={"top_k": 20, "chat_template_kwargs": {"a": 1}}, thinking="off")
         llm.complete(ask("a"))
-        assert model(server, thinking="off").estimate(ask("a")).calls == 1, "without them it is another request"
+        assert model(server, thinking="off").estimate(ask("a")).calls == 1, (
+            "without them it is another request"
+        )
     assert server.bodies[0]["top_k"] == 20
     assert server.bodies[0]["chat_template_kwargs"] == {"enable_thinking": False, "a": 1}
 
@@ -182,7 +205,10 @@ def test_a_parameter_that_ifqa_sets_is_refused_in_extra(name):
 def test_thoughts_have_room_beside_the_answer():
     with serving() as server:
         assert model(server, thinking="low").completion_tokens(32) == 32 + 1024
-        assert model(server, thinking="high", thinking_tokens=5, max_tokens=7).completion_tokens(32) == 12
+        assert (
+            model(server, thinking="high", thinking_tokens=5, max_tokens=7).completion_tokens(32)
+            == 12
+        )
         assert model(server, thinking="off").completion_tokens(32) == 32
 
 

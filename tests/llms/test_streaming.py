@@ -38,8 +38,13 @@ def test_the_first_request_is_streamed_in_both_forms():
         updates, completions = stream(model(server), ask("a", "b"))
         assert sorted(body.get("stream", False) for body in server.bodies) == [False, True]
         assert (updates[-1], texts(completions)) == ("to a", ["to a", "to b"])
-        updates, (completion,) = stream(model(server, form="completion"), [Request(text="once upon")])
-        assert (updates, completion.text) == (["", "to ", "to once ", "to once upon"], "to once upon")
+        updates, (completion,) = stream(
+            model(server, form="completion"), [Request(text="once upon")]
+        )
+        assert (updates, completion.text) == (
+            ["", "to ", "to once ", "to once upon"],
+            "to once upon",
+        )
     whole = {"choices": [{"message": {"content": "all at once"}, "finish_reason": "stop"}]}
     with serving(lambda *_: Reply(body=whole)) as server:  # one that does not stream
         updates, (completion,) = stream(model(server), ask("c"))
@@ -51,7 +56,9 @@ BROKEN = {
     "no JSON": lambda: Reply(pieces=[b"data: {\n\n"]),
     "no end": lambda: Reply(pieces=list(streamed(Reply(text="half an"), True))[:2]),
     "an error within": lambda: Reply(pieces=[b'data: {"error": {"message": "overloaded"}}\n\n']),
-    "other JSON": lambda: Reply(pieces=[b"data: [1]\n\n", b'data: {"choices": [7]}\n\n', b"data: [DONE]\n\n"]),
+    "other JSON": lambda: Reply(
+        pieces=[b"data: [1]\n\n", b'data: {"choices": [7]}\n\n', b"data: [DONE]\n\n"]
+    ),
     "503": lambda: error(503, "overloaded", None, {"retry-after": "0"}),
 }
 
@@ -84,14 +91,27 @@ def test_streamed_chunks_make_the_same_response(text, chat, finish):
         if chunk != b"data: [DONE]\n\n":
             pieces.add(json.loads(chunk.removeprefix(b"data: ")))
     updates = {"message": {"content": text}} if chat else {"text": text}
-    whole = {"choices": [updates | {"finish_reason": finish}], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
+    whole = {
+        "choices": [updates | {"finish_reason": finish}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3},
+    }
     responses = [json.dumps(response).encode() for response in (pieces.to_response(), whole)]
     assert parse_response(responses[0], chat) == parse_response(responses[1], chat)
 
 
 @settings(max_examples=20)
-@given(st.recursive(st.none() | st.integers() | st.text(), lambda parts: st.lists(parts) | st.dictionaries(
-    st.sampled_from(["choices", "delta", "content", "usage", "index", "refusal"]), parts), max_leaves=12))  # fmt: skip
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda parts: (
+            st.lists(parts)
+            | st.dictionaries(
+                st.sampled_from(["choices", "delta", "content", "usage", "index", "refusal"]), parts
+            )
+        ),
+        max_leaves=12,
+    )
+)
 def test_malformed_chunks_are_ignored(piece):
     pieces = StreamedAnswer(True, lambda text: None)
     pieces.add(piece)
@@ -119,15 +139,26 @@ def test_a_stream_that_says_done_is_complete_without_a_finish_reason():
 
 
 def test_comments_and_empty_events_of_a_gateway_are_ignored():
-    pieces = [b": PROCESSING\n\n", b"event: ping\ndata: {}\n\n", *events(delta(content="Belgrade")), DONE]
+    pieces = [
+        b": PROCESSING\n\n",
+        b"event: ping\ndata: {}\n\n",
+        *events(delta(content="Belgrade")),
+        DONE,
+    ]
     with serving(lambda *_: Reply(pieces=pieces)) as server:
         _, (done,) = stream(model(server), ask("a"))
     assert (done.text, done.error) == ("Belgrade", "")
 
 
 def test_thoughts_are_streamed_apart_from_the_text():
-    thoughts = [delta(reasoning_content="think "), delta(reasoning="hm"), delta(content=None, reasoning_content="x")]
-    with serving(lambda *_: Reply(pieces=[*events(*thoughts, delta(content="Belgrade")), DONE])) as server:
+    thoughts = [
+        delta(reasoning_content="think "),
+        delta(reasoning="hm"),
+        delta(content=None, reasoning_content="x"),
+    ]
+    with serving(
+        lambda *_: Reply(pieces=[*events(*thoughts, delta(content="Belgrade")), DONE])
+    ) as server:
         updates, (done,) = stream(model(server), ask("a"))
         assert updates == ["", "Belgrade"]
         assert (done.text, done.reasoning) == ("Belgrade", "think hmx")
@@ -135,7 +166,9 @@ def test_thoughts_are_streamed_apart_from_the_text():
 
 
 def test_a_server_that_always_streams_is_read():
-    with serving(lambda *_: Reply(pieces=[*events(delta(content="Bel"), delta(content="grade")), DONE])) as server:
+    with serving(
+        lambda *_: Reply(pieces=[*events(delta(content="Bel"), delta(content="grade")), DONE])
+    ) as server:
         (done,) = model(server).complete(ask("a"))
     assert (done.text, done.error) == ("Belgrade", "")
 
@@ -145,14 +178,21 @@ def test_an_error_before_the_first_text_of_a_stream_books_no_tokens():
     with serving(lambda *_: Reply(pieces=list(broken), usage=None)) as server:
         llm = model(server, retries=1)
         _, (done,) = stream(llm, ask("a"))
-    assert done.error == "the answer broke off: the server reports an error: upstream died (after 2 tries)"
+    assert (
+        done.error
+        == "the answer broke off: the server reports an error: upstream died (after 2 tries)"
+    )
     assert llm.spent.prompt_tokens == 0
 
 
 def test_a_stream_is_not_cut_at_line_breaks_that_json_may_hold():
     text = "Bel\u2028gr\u0085ade"
-    raw = json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}, ensure_ascii=False).encode()
-    with serving(lambda *_: Reply(pieces=[b"data: " + raw[:40], raw[40:] + b"\r\n\r\n", DONE])) as server:
+    raw = json.dumps(
+        {"choices": [{"index": 0, "delta": {"content": text}}]}, ensure_ascii=False
+    ).encode()
+    with serving(
+        lambda *_: Reply(pieces=[b"data: " + raw[:40], raw[40:] + b"\r\n\r\n", DONE])
+    ) as server:
         _, (streamed_answer,) = stream(model(server), ask("a"))
         (unasked,) = model(server).complete(ask("b"))
     assert streamed_answer.text == unasked.text == text

@@ -3,7 +3,13 @@
 import pytest
 from refusals import refused
 
-from ifqa.models.causal_lm import base_model, download_hint, find_causal_lm, is_local_model, local_llm
+from ifqa.models.causal_lm import (
+    base_model,
+    download_hint,
+    find_causal_lm,
+    is_local_model,
+    local_llm,
+)
 from ifqa.models.hub import TUNED, local_path
 from ifqa.models.ledger import describe_exposure, read_model_facts
 from ifqa.storage.files import read_json

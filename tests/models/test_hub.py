@@ -32,11 +32,23 @@ def test_a_folder_counts_before_a_name_on_the_hub(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("offline", ["1", ""])
 def test_an_unreachable_hub_is_reported_in_one_line(tmp_path, offline):
-    command = [sys.executable, "-c", "from ifqa.models.hub import model_folder\nmodel_folder('no/such')"]
-    nowhere = {"HF_HUB_OFFLINE": offline, "HF_ENDPOINT": "http://127.0.0.1:1", "HF_HOME": str(tmp_path)}
-    done = subprocess.run(command, env=os.environ | nowhere, capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        "-c",
+        "from ifqa.models.hub import model_folder\nmodel_folder('no/such')",
+    ]
+    nowhere = {
+        "HF_HUB_OFFLINE": offline,
+        "HF_ENDPOINT": "http://127.0.0.1:1",
+        "HF_HOME": str(tmp_path),
+    }
+    done = subprocess.run(
+        command, env=os.environ | nowhere, capture_output=True, text=True, check=False
+    )
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("ifqa.errors.MissingInput: model 'no/such' is not here and cannot be downloaded")
+    assert last.startswith(
+        "ifqa.errors.MissingInput: model 'no/such' is not here and cannot be downloaded"
+    )
     assert "without a network, copy its folder here" in last
 
 
@@ -44,12 +56,18 @@ def test_only_files_that_decide_the_vectors_change_the_fingerprint(tmp_path):
     folder = tmp_path / "model"
     tiny(folder)
     before = weights_fingerprint(folder)
-    for name in ("README.md", "notes.log", "pytorch_model.bin"):  # torch's weights are not read beside safetensors
+    # torch's weights are not read beside safetensors
+    for name in ("README.md", "notes.log", "pytorch_model.bin"):
         (folder / name).write_text("about")
     assert weights_fingerprint(folder) == before
     shutil.copytree(folder, tmp_path / "copy")
     assert weights_fingerprint(tmp_path / "copy") == before
-    for name in ("model.safetensors", "config_sentence_transformers.json", "1_Pooling/config.json", "tokenizer.json"):
+    for name in (
+        "model.safetensors",
+        "config_sentence_transformers.json",
+        "1_Pooling/config.json",
+        "tokenizer.json",
+    ):
         content = (folder / name).read_bytes()
         (folder / name).write_bytes(content + b" ")
         assert weights_fingerprint(folder) != before, name
@@ -57,18 +75,25 @@ def test_only_files_that_decide_the_vectors_change_the_fingerprint(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["[]", '{"tokenizer_class": [1]}'])
-def test_a_malformed_tokenizer_and_a_missing_or_unnamed_question_encoder_are_refused(tmp_path, content):
+def test_a_malformed_tokenizer_and_a_missing_or_unnamed_question_encoder_are_refused(
+    tmp_path, content
+):
     context = tiny_dpr(tmp_path)
     tiny(tmp_path / "encoder")
     for folder in (tmp_path / "question_encoder", tmp_path / "encoder"):
         (folder / "tokenizer_config.json").write_text(content)
-    complaint = r"^[^\n]*(tokenizer_config.json: wanted|does not load as a (DPRQuestionEncoder|cross-encoder))[^\n]*$"
+    complaint = (
+        r"^[^\n]*(tokenizer_config.json: wanted"
+        r"|does not load as a (DPRQuestionEncoder|cross-encoder))[^\n]*$"
+    )
     with pytest.raises(IfqaError, match=complaint):
         open_encoder(EncoderSettings(context, device="cpu"))
     with pytest.raises(IfqaError, match=complaint):
         CrossEncoder(str(tmp_path / "encoder"), "cpu")
     shutil.rmtree(tmp_path / "question_encoder")
-    with pytest.raises(IfqaError, match="question_encoder' is neither a folder here nor a name on the hub"):
+    with pytest.raises(
+        IfqaError, match="question_encoder' is neither a folder here nor a name on the hub"
+    ):
         open_encoder(EncoderSettings(context, device="cpu"))
     Path(context).rename(tmp_path / "passages")
     with pytest.raises(IfqaError, match="set query_model to its question encoder"):
@@ -78,12 +103,18 @@ def test_a_malformed_tokenizer_and_a_missing_or_unnamed_question_encoder_are_ref
 @pytest.mark.parametrize(
     ("file", "content"),
     [
-        ("modules.json", "null"), ("modules.json", "{"), ("tokenizer_config.json", "[]"), ("1_Pooling/config.json", "{}"),
-        ("modules.json", '[{"idx": 0, "name": "0", "path": "", "type": "os.Path"}]'), ("config.json", "[]"),
-        ("config.json", {"hidden_size": "x"}), ("config.json", {"dtype": [1]}), ("model.safetensors", ""),
+        ("modules.json", "null"),
+        ("modules.json", "{"),
+        ("tokenizer_config.json", "[]"),
+        ("1_Pooling/config.json", "{}"),
+        ("modules.json", '[{"idx": 0, "name": "0", "path": "", "type": "os.Path"}]'),
+        ("config.json", "[]"),
+        ("config.json", {"hidden_size": "x"}),
+        ("config.json", {"dtype": [1]}),
+        ("model.safetensors", ""),
         ("model.safetensors", "cut"),
     ],
-)  # fmt: skip
+)
 def test_malformed_model_files_are_refused_in_one_line(tmp_path, file, content):
     tiny(tmp_path)
     path = tmp_path / file
@@ -92,6 +123,10 @@ def test_malformed_model_files_are_refused_in_one_line(tmp_path, file, content):
         path.unlink()
         path.write_bytes(weights[:100]) if content else None
     else:
-        path.write_text(content if isinstance(content, str) else json.dumps(json.loads(path.read_text()) | content))
+        path.write_text(
+            content
+            if isinstance(content, str)
+            else json.dumps(json.loads(path.read_text()) | content)
+        )
     with refused(r"does not load|not JSON|wanted"):
         open_encoder(EncoderSettings(str(tmp_path), device="cpu", precision="float32"))

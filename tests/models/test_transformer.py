@@ -1,4 +1,7 @@
-"""MiniLM and MPNet against the same networks in transformers and peft; adapters, buckets, pairs and trained weights."""
+"""MiniLM and MPNet against the same networks in transformers and peft.
+
+Adapters, buckets, pairs and trained weights.
+"""
 
 import pytest
 import torch
@@ -27,31 +30,44 @@ def test_hidden_states_of_minilm_equal_those_of_transformers():
     reference = BertModel.from_pretrained(minilm_folder()).eval()
     ours = MiniLM(minilm_folder())
     with torch.inference_mode():
-        expected = reference(input_ids=ids, token_type_ids=types, attention_mask=mask.long()).last_hidden_state[mask]
+        expected = reference(
+            input_ids=ids, token_type_ids=types, attention_mask=mask.long()
+        ).last_hidden_state[mask]
         torch.testing.assert_close(ours(ids, types, mask)[mask], expected, atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(ours(ids, types, mask)[mask], expected.clone(), atol=1e-4, rtol=1e-4)  # with gradients
+    # With gradients
+    torch.testing.assert_close(ours(ids, types, mask)[mask], expected.clone(), atol=1e-4, rtol=1e-4)
     model = MiniLM(minilm_folder(), dropout=0.5)
-    first, second = (model(*bert_inputs(), generator=torch.Generator().manual_seed(3)) for _ in range(2))
+    first, second = (
+        model(*bert_inputs(), generator=torch.Generator().manual_seed(3)) for _ in range(2)
+    )
     assert torch.equal(first, second), "dropout comes from the generator alone"
     assert not torch.equal(first, model(*bert_inputs()))
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks transformers for it
+# Peft asks transformers for it
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
 @torch.inference_mode()
 def test_adapters_are_those_of_peft():
     ids, types, mask = bert_inputs()
     ours = MiniLM(minilm_folder())
     ours.add_adapters(4, torch.Generator().manual_seed(0))
-    torch.testing.assert_close(ours(ids, types, mask), MiniLM(minilm_folder())(ids, types, mask))  # not yet trained
-    plan = LoraConfig(r=4, lora_alpha=4, target_modules=rf"encoder\.layer\.\d+\.({'|'.join(BERT_LINEAR)})")
+    # Not yet trained
+    torch.testing.assert_close(ours(ids, types, mask), MiniLM(minilm_folder())(ids, types, mask))
+    plan = LoraConfig(
+        r=4, lora_alpha=4, target_modules=rf"encoder\.layer\.\d+\.({'|'.join(BERT_LINEAR)})"
+    )
     reference = get_peft_model(BertModel.from_pretrained(minilm_folder()), plan).eval()
     generator = torch.Generator().manual_seed(1)
     for name in ours.layer_names():
         for side in "AB":
             tensor = ours.adapters[f"{name}.lora_{side}".replace(".", "__")]
             tensor.copy_(torch.randn(tensor.shape, generator=generator) * 0.1)
-            reference.get_parameter(f"base_model.model.{name}.lora_{side}.default.weight").copy_(tensor)
-    expected = reference(input_ids=ids, token_type_ids=types, attention_mask=mask.long()).last_hidden_state[mask]
+            reference.get_parameter(f"base_model.model.{name}.lora_{side}.default.weight").copy_(
+                tensor
+            )
+    expected = reference(
+        input_ids=ids, token_type_ids=types, attention_mask=mask.long()
+    ).last_hidden_state[mask]
     torch.testing.assert_close(ours(ids, types, mask)[mask], expected, atol=1e-3, rtol=1e-3)
 
     merged = MiniLM(minilm_folder())
@@ -87,7 +103,9 @@ def mpnet_inputs(length=200):
 @torch.inference_mode()
 def test_hidden_states_and_buckets_of_mpnet_equal_those_of_transformers(folder):
     ids, types, mask = mpnet_inputs()
-    reference, report = MPNetModel.from_pretrained(folder, add_pooling_layer=False, output_loading_info=True)
+    reference, report = MPNetModel.from_pretrained(
+        folder, add_pooling_layer=False, output_loading_info=True
+    )
     assert not report["missing_keys"]
     expected = reference.eval()(input_ids=ids, attention_mask=mask.long()).last_hidden_state
     ours = open_encoder(folder)
@@ -98,7 +116,9 @@ def test_hidden_states_and_buckets_of_mpnet_equal_those_of_transformers(folder):
     other = reference(input_ids=ids, attention_mask=mask.long()).last_hidden_state
     assert not torch.allclose(other[mask], expected[mask], atol=1e-2)  # the bias matters
     distances = torch.arange(-600, 601)
-    assert torch.equal(position_buckets(distances, 32), MPNetEncoder.relative_position_bucket(distances))
+    assert torch.equal(
+        position_buckets(distances, 32), MPNetEncoder.relative_position_bucket(distances)
+    )
     ours.cast(torch.bfloat16)
     quick = ours(ids, types, mask)[mask]
     assert quick.dtype == torch.bfloat16
@@ -114,13 +134,20 @@ def test_all_layers_of_mpnet_and_their_bias_are_trained_but_no_embedding(folder)
     assert "encoder.relative_attention_bias.weight" in names
     assert not any(name.startswith("embeddings.") for name in names)
     torch.autograd.backward(model(ids, types, mask)[mask].square().sum())
-    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in model.parameters())
+    assert all(
+        parameter.grad is not None and parameter.grad.isfinite().all()
+        for parameter in model.parameters()
+    )
 
 
 def test_a_pair_is_marked_as_the_tokenizer_marks_it(folder):
     for place, width in ((folder, 2), (minilm_folder(), 1)):
         words = load_tokenizer(place)
         (before, between, after) = special_token_ids(place)
-        first, second = (words.encode(text, add_special_tokens=False).ids for text in ("who won ?", "bo rowed ."))
-        assert [*before, *first, *between, *second, *after] == words.encode("who won ?", "bo rowed .").ids
+        first, second = (
+            words.encode(text, add_special_tokens=False).ids for text in ("who won ?", "bo rowed .")
+        )
+        assert [*before, *first, *between, *second, *after] == words.encode(
+            "who won ?", "bo rowed ."
+        ).ids
         assert len(between) == width

@@ -23,18 +23,38 @@ def test_passages_are_built_in_the_order_of_their_sources_and_found_by_id():
     corpus(sources=(("passages", "more.jsonl"), ("passages", "few.jsonl")))
     folder = stages.build_passages(load_corpus("few"))
     assert folder == Path("indexes/few/passages")
-    assert [passage.id for passage in PassageStore(folder)] == ["p7", "p5", "p0", "p1", "p2", "p3", "p4"]
+    assert [passage.id for passage in PassageStore(folder)] == [
+        "p7",
+        "p5",
+        "p0",
+        "p1",
+        "p2",
+        "p3",
+        "p4",
+    ]
     assert PassageStore(folder).get(["p1"])[0].text == "team1 is led by captain1"
     record = read_manifest(folder)["record"]
     assert (record["passages"], record["shards"], record["words"]) == (7, 2, 35)
 
 
-@pytest.mark.parametrize(("text", "complaint"), [
-    ('{"id": "1", "title": "Empty", "text": " "}\n', "its sources hold no passage; pages left out: 1 empty$"),
-    ('{"id": "a b", "title": "A", "text": "a"}\n{"id": "c d", "title": "C", "text": "c"}\n', "2 bad; for example 'A': .*few.jsonl:1: id 'a b'"),
-    ('{"id": "1", "title": "A", "text": "a"}\n{"id": "1", "title": "B", "text": "b"}\n', "'1-0'"),
-    (None, "few.jsonl is not in"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (
+            '{"id": "1", "title": "Empty", "text": " "}\n',
+            "its sources hold no passage; pages left out: 1 empty$",
+        ),
+        (
+            '{"id": "a b", "title": "A", "text": "a"}\n{"id": "c d", "title": "C", "text": "c"}\n',
+            "2 bad; for example 'A': .*few.jsonl:1: id 'a b'",
+        ),
+        (
+            '{"id": "1", "title": "A", "text": "a"}\n{"id": "1", "title": "B", "text": "b"}\n',
+            "'1-0'",
+        ),
+        (None, "few.jsonl is not in"),
+    ],
+)
 def test_a_bad_source_is_refused_and_the_built_corpus_stays(text, complaint):
     write("few.jsonl", '{"id": "1", "title": "A", "text": "some words"}\n')
     corpus(sources=[("articles", "few.jsonl")])
@@ -87,7 +107,9 @@ def test_passages_and_an_index_are_built_once_and_again_when_settings_or_sources
         stages.build_index(load_corpus("few"), "dense")
 
 
-@pytest.mark.parametrize(("resumes", "files"), [("    resumes = True\n", ["", "half"]), ("", ["", ""])])
+@pytest.mark.parametrize(
+    ("resumes", "files"), [("    resumes = True\n", ["", "half"]), ("", ["", ""])]
+)
 def test_a_stopped_build_resumes_only_if_the_plugin_can(resumes, files):
     outside(BUILDER, resumes)
     corpus('retriever = "outside_of_stages:Builder"')
@@ -104,24 +126,33 @@ def test_a_stopped_build_resumes_only_if_the_plugin_can(resumes, files):
 def test_a_shard_that_no_manifest_lists_is_neither_found_nor_indexed():
     few = load_corpus("few")
     folder = stages.build_passages(few)
-    write(folder / "passages-00099.jsonl", '{"id": "p9", "title": "", "contents": "team9 is led by captain9"}\n')
+    write(
+        folder / "passages-00099.jsonl",
+        '{"id": "p9", "title": "", "contents": "team9 is led by captain9"}\n',
+    )
     assert [passage.id for passage in PassageStore(folder)] == ["p0", "p1", "p2", "p3", "p4"]
     index = stages.build_index(few, "words")
     assert read_manifest(index)["record"]["passages"] == 5
 
 
-NORWEGIAN = "Mølla i Aldbrook maler rug for bakeriet i Marlow. Hvis bremsen svikter, lukker Tom Ferris slusen."
+NORWEGIAN = (
+    "Mølla i Aldbrook maler rug for bakeriet i Marlow. Hvis bremsen "
+    "svikter, lukker Tom Ferris slusen."
+)
 
 
 @pytest.mark.parametrize(
     ("setting", "language"), [("", "no"), ('language = "en"\n', None), ('language = "de"\n', "de")]
 )
-def test_a_folder_is_indexed_in_the_language_of_its_passages_or_of_the_corpus_file(setting, language):
+def test_a_folder_is_indexed_in_the_language_of_its_passages_or_of_the_corpus_file(
+    setting, language
+):
     Path("mill").mkdir()
     write("mill/handbok.txt", NORWEGIAN)
     write(
         "indexes/mill.toml",
-        f"{setting}[[passages.sources]]\nformat = 'documents'\npath = 'mill'\n[index.bm25]\nretriever = 'bm25'",
+        f"{setting}[[passages.sources]]\nformat = 'documents'\npath = "
+        "'mill'\n[index.bm25]\nretriever = 'bm25'",
     )
     mill = load_corpus("mill")
     stages.build_passages(mill)
@@ -131,6 +162,9 @@ def test_a_folder_is_indexed_in_the_language_of_its_passages_or_of_the_corpus_fi
 
 
 def test_a_language_without_an_analyzer_is_refused():
-    write("indexes/mill.toml", "language = 'tlh'\n[[passages.sources]]\nformat = 'documents'\npath = 'mill'\n")
+    write(
+        "indexes/mill.toml",
+        "language = 'tlh'\n[[passages.sources]]\nformat = 'documents'\npath = 'mill'\n",
+    )
     with pytest.raises(IfqaError, match="language"):
         load_corpus("mill")

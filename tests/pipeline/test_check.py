@@ -65,10 +65,17 @@ class Model:
 
 @pytest.fixture(autouse=True)
 def machine(importable, monkeypatch):
-    """Two questions, a file that answers them, three passages, nothing built, and a machine with enough disk and memory."""
+    """Two questions, a file that answers them, three passages, nothing built, and a machine with
+    enough disk and memory.
+    """
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    benchmark(*({"question": f"If {n}, who?", "answers": ["x"], "context": [f"gold {n}"]} for n in range(2)))
+    benchmark(
+        *(
+            {"question": f"If {n}, who?", "answers": ["x"], "context": [f"gold {n}"]}
+            for n in range(2)
+        )
+    )
     answers({0: "x", 1: "y"})
     passages(range(3))
     write("outside_of_check.py", PLUGINS)
@@ -89,12 +96,18 @@ def forecast(monkeypatch):
 
 def corpus(source='format = "passages"\npath = "few.jsonl"', **indexes):
     """The corpus "few"; each keyword is an index, with its plugin and settings."""
-    tables = [f'[index.{name}]\nretriever = "outside_of_check:{build}\n' for name, build in indexes.items()]
+    tables = [
+        f'[index.{name}]\nretriever = "outside_of_check:{build}\n'
+        for name, build in indexes.items()
+    ]
     write("indexes/few.toml", f"[[passages.sources]]\n{source}\n" + "".join(tables))
 
 
 def experiment(*tables, name="mine", top=""):
-    write(f"experiments/{name}.toml", f'benchmark = "ifqa"\nsplit = "full-dev"\n{top}\n' + "".join(tables))
+    write(
+        f"experiments/{name}.toml",
+        f'benchmark = "ifqa"\nsplit = "full-dev"\n{top}\n' + "".join(tables),
+    )
 
 
 def llm(model, more=""):
@@ -116,12 +129,16 @@ def findings(name="mine", **changes):
 def check_lines(name="mine", **changes):
     """The lines on the work, and the error raised after all; empty for none."""
     yielded, complaint = findings(name, **changes)
-    return [str(finding).strip() for finding in yielded if not isinstance(finding, Requirement)], complaint
+    return [
+        str(finding).strip() for finding in yielded if not isinstance(finding, Requirement)
+    ], complaint
 
 
 def need_lines(name="mine"):
     """The lines on what is needed."""
-    return [str(finding).strip() for finding in findings(name)[0] if isinstance(finding, Requirement)]
+    return [
+        str(finding).strip() for finding in findings(name)[0] if isinstance(finding, Requirement)
+    ]
 
 
 def test_a_corpus_is_forecast_until_it_is_built_and_again_once_its_source_changed(machine):
@@ -153,11 +170,23 @@ def test_a_corpus_is_forecast_until_it_is_built_and_again_once_its_source_change
 
 @pytest.mark.usefixtures("forecast")
 def test_disk_and_time_add_up_and_memory_is_the_largest():
-    corpus(one='Priced"\ndisk = 2e9\nmemory = 1e8\nseconds = 100.0', two='Priced"\ndisk = 3e9\nmemory = 7e9\nseconds = 3600.0')  # fmt: skip
+    corpus(
+        one='Priced"\ndisk = 2e9\nmemory = 1e8\nseconds = 100.0',
+        two='Priced"\ndisk = 3e9\nmemory = 7e9\nseconds = 3600.0',
+    )
     assert check_lines("few")[0][1:] == [
-        "to do  passages of few: about 2,000 passages, 1.0 GB of disk, 450.1 MB of memory, 30 s, with 2 workers, estimated from 50.0% of the input",
-        "to do  index one of few: about 2.0 GB of disk, 100.0 MB of memory, 100 s, for 2000 passages",
-        "to do  index two of few: about 3.0 GB of disk, 7.0 GB of memory, 60 min, for 2000 passages",
+        (
+            "to do  passages of few: about 2,000 passages, 1.0 GB of disk, 450.1 MB of memory, "
+            "30 s, with 2 workers, estimated from 50.0% of the input"
+        ),
+        (
+            "to do  index one of few: about 2.0 GB of disk, 100.0 MB of "
+            "memory, 100 s, for 2000 passages"
+        ),
+        (
+            "to do  index two of few: about 3.0 GB of disk, 7.0 GB of "
+            "memory, 60 min, for 2000 passages"
+        ),
         "to do  all of few: about 6.0 GB of disk, 7.0 GB of memory, 62 min",
     ]
     write("indexes/few.toml", "[passages]\nworkers = 5\n" + Path("indexes/few.toml").read_text())
@@ -165,11 +194,25 @@ def test_disk_and_time_add_up_and_memory_is_the_largest():
 
 
 @pytest.mark.usefixtures("forecast")
-@pytest.mark.parametrize(("free", "memory", "expected"), [
-    (3_000_000_000, 2e9, ""),
-    (2_900_000_000, 2e9, "corpus few needs about 3.0 GB of disk, but 2.9 GB is free in {cwd}; make room"),
-    (3_000_000_000, 1.9e9, "corpus few needs about 2.0 GB of memory, but this machine has 1.9 GB; use fewer workers: [passages] workers = 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("free", "memory", "expected"),
+    [
+        (3_000_000_000, 2e9, ""),
+        (
+            2_900_000_000,
+            2e9,
+            "corpus few needs about 3.0 GB of disk, but 2.9 GB is free in {cwd}; make room",
+        ),
+        (
+            3_000_000_000,
+            1.9e9,
+            (
+                "corpus few needs about 2.0 GB of memory, but this machine has 1.9 GB; "
+                "use fewer workers: [passages] workers = 1"
+            ),
+        ),
+    ],
+)
 def test_too_little_disk_or_memory_is_refused_after_the_lines(machine, free, memory, expected):
     corpus(priced='Priced"\ndisk = 2e9\nmemory = 2e9')
     machine.free = free
@@ -189,7 +232,10 @@ def test_changes_to_a_corpus_are_refused_and_an_experiment_hides_a_corpus_of_its
 def test_an_experiment_is_listed_by_stage_and_a_changed_input_makes_a_stage_to_do_again():
     experiment(GOLD, FILE)
     stage_lines = ["retrieve with gold", "read with predictions", "score 2 questions"]
-    assert check_lines() == (["experiment mine: ifqa full-dev", *(f"to do  {line}" for line in stage_lines)], "")
+    assert check_lines() == (
+        ["experiment mine: ifqa full-dev", *(f"to do  {line}" for line in stage_lines)],
+        "",
+    )
     stages.run(Run(load_experiment("mine")))
     assert check_lines()[0][1:] == [f"done   {line}" for line in stage_lines]
     answers({0: "x", 1: "x"})
@@ -202,22 +248,36 @@ def test_everything_missing_is_reported_at_once_without_repeats():
     corpus(priced='Priced"')
     Path("few.jsonl").unlink()
     run = '[retriever]\nname = "run"\npath = "nowhere.trec"\n'
-    experiment(run, '[reader]\nname = "llm"\n', '[llm]\nname = "replay"\npath = "nowhere.jsonl"\n', top='corpus = "few"')  # fmt: skip
+    experiment(
+        run,
+        '[reader]\nname = "llm"\n',
+        '[llm]\nname = "replay"\npath = "nowhere.jsonl"\n',
+        top='corpus = "few"',
+    )
     parts = check_lines()[1].split("; ")
     assert parts[0].startswith("passage source not found: few.jsonl")
-    missing = ["run not found: nowhere.trec does not exist", "recording not found: nowhere.jsonl does not exist"]
+    missing = [
+        "run not found: nowhere.trec does not exist",
+        "recording not found: nowhere.jsonl does not exist",
+    ]
     assert [part for part in parts if "nowhere" in part] == missing
 
 
 def test_what_is_needed_is_listed_with_how_to_get_it():
     Path("data/ifqa/full_split/dev.json").unlink()
-    gold = '[[passages.sources]]\nformat = "gold"\nbenchmark = "ifqa"\nsplits = ["full-train", "full-dev"]\n'
-    index = '[index.dense]\nretriever = "dense"\nmodel = "facebook/dpr-ctx_encoder-single-nq-base"\n'
+    gold = (
+        '[[passages.sources]]\nformat = "gold"\nbenchmark = "ifqa"\nsplits '
+        '= ["full-train", "full-dev"]\n'
+    )
+    index = (
+        '[index.dense]\nretriever = "dense"\nmodel = "facebook/dpr-ctx_encoder-single-nq-base"\n'
+    )
     write("indexes/few.toml", gold + Path("indexes/few.toml").read_text() + index)
     experiment('[retriever]\nname = "dense"\nk = 5\n', FILE, top='corpus = "few"')
     assert "data/ifqa/full_split/dev.json is missing; run: ifqa data ifqa" in check_lines()[1]
     mend = (
-        "it is downloaded from the model hub at first use; without a network, copy its folder here and name the folder"
+        "it is downloaded from the model hub at first use; without a network, copy its folder "
+        "here and name the folder"
     )
     assert need_lines() == [
         "missing  ifqa full-dev: data/ifqa/full_split/dev.json is missing; run: ifqa data ifqa",
@@ -239,7 +299,9 @@ def test_the_json_has_fields_and_nothing_is_written():
     assert (report["missing"], report["problem"]) == (0, "")
     work = {part["what"]: part for part in report["work"]}
     assert work["passages of few"].items() >= {"made": False, "passages": 3}.items()
-    assert work["index priced of few"].items() >= {"disk": 5e9, "memory": 9e9, "seconds": 60.0}.items()
+    assert (
+        work["index priced of few"].items() >= {"disk": 5e9, "memory": 9e9, "seconds": 60.0}.items()
+    )
     expected = {"calls": 2, "prompt_tokens": 1006, "completion_tokens": 20, "cost": 1006.0}
     assert work["llm outside_of_check:Model of fields of the reader"].items() >= expected.items()
     Path("few.jsonl").unlink()
@@ -251,7 +313,10 @@ def test_the_json_has_fields_and_nothing_is_written():
 def test_a_reading_is_estimated_in_calls_tokens_and_cost_until_it_is_done():
     experiment(ASKS, llm("of a closed book"))
     estimated = "about 2 calls, 6 tokens of prompts and up to 20 of answers, up to $6.00"
-    assert f"to do  llm outside_of_check:Model of a closed book of the reader: {estimated}" in check_lines()[0]
+    assert (
+        f"to do  llm outside_of_check:Model of a closed book of the reader: {estimated}"
+        in check_lines()[0]
+    )
     experiment(ASKS, llm("of no price and key", "known = false\nkey = false"))
     lines, complaint = check_lines()
     assert (lines[-1], complaint) == ("to do  score 2 questions", "no key is set")
@@ -269,7 +334,10 @@ def test_passages_not_yet_retrieved_count_as_of_the_usual_length():
     assert "2 calls, 10 tokens of prompts" in check_lines("open")[0][3]
 
 
-PARTS = '[retriever]\nname = "fusion"\nparts = [{ name = "gold" }, { name = "genread", k = 3, temperature = 0.5 }]\n'
+PARTS = (
+    '[retriever]\nname = "fusion"\nparts = [{ name = "gold" }, { name = "genread", k = 3, '
+    "temperature = 0.5 }]\n"
+)
 
 
 def test_a_retrievers_requests_are_estimated_too():
@@ -294,11 +362,17 @@ def parse(**tables):
 
 
 def closed_book(**llm):
-    return parse(reader={"name": "llm", "prompt": "closed-book"}, llm={"name": "openai", "model": "m"} | llm)
+    return parse(
+        reader={"name": "llm", "prompt": "closed-book"}, llm={"name": "openai", "model": "m"} | llm
+    )
 
 
 def test_missing_questions_sources_models_and_checkpoints_are_named():
-    assert missing_for(load_experiment("sample")) == missing_for(load_experiment("sample-closed-book")) == []
+    assert (
+        missing_for(load_experiment("sample"))
+        == missing_for(load_experiment("sample-closed-book"))
+        == []
+    )
     assert missing_for(load_experiment("table3-full-dpr")) == [
         "ifqa full-test",
         "data/enwiki/enwiki-*-pages-articles-multistream*.xml*.bz2",
@@ -307,9 +381,17 @@ def test_missing_questions_sources_models_and_checkpoints_are_named():
         "an API key",
     ]
     for experiment, checkpoint, folder in (
-        (load_experiment("table4-bm25-fid"), "models/figure2-bm25-fid-large", "figure2-bm25-fid-large"),
-        (parse(reader={"name": "unifiedqa", "checkpoint": "models/unifiedqa-{group}"}), "models/unifiedqa-{group}", "unifiedqa-hotpotqa"),
-    ):  # fmt: skip
+        (
+            load_experiment("table4-bm25-fid"),
+            "models/figure2-bm25-fid-large",
+            "figure2-bm25-fid-large",
+        ),
+        (
+            parse(reader={"name": "unifiedqa", "checkpoint": "models/unifiedqa-{group}"}),
+            "models/unifiedqa-{group}",
+            "unifiedqa-hotpotqa",
+        ),
+    ):
         assert f"the checkpoint {checkpoint}" in missing_for(experiment)
         Path("models", folder).mkdir(parents=True)
         assert f"the checkpoint {checkpoint}" not in missing_for(experiment)
@@ -327,7 +409,9 @@ def test_the_encoder_of_the_span_readers_weights_is_needed_until_it_is_there():
     Path("mine").mkdir()
     encoder = {"name": "sentence-transformers/all-mpnet-base-v2", "sha256": "78"}
     Path("mine/manifest.json").write_text(json.dumps({"family": "ifqa/full", "encoder": encoder}))
-    [need] = [requirement for requirement in requirements(Run(experiment)) if not requirement.present]
+    [need] = [
+        requirement for requirement in requirements(Run(experiment)) if not requirement.present
+    ]
     assert need == Requirement(encoder["name"], "fetch it with: ifqa data all-mpnet-base-v2")
     Path("models/all-mpnet-base-v2").mkdir(parents=True)
     assert missing_for(experiment) == []

@@ -55,7 +55,9 @@ def test_a_run_becomes_ctxs_with_its_texts_and_trec_as_it_is_or_cut(run_folder):
     convert("mine", run_folder / "one.trec", k=1)
     convert("mine", run_folder / "one.json", k=1)
     assert (run_folder / "all.trec").read_bytes() == run.read_bytes()
-    assert read_run(run_folder / "one.trec") == {question: hits[:1] for question, hits in read_run(run).items()}
+    assert read_run(run_folder / "one.trec") == {
+        question: hits[:1] for question, hits in read_run(run).items()
+    }
     assert {len(ranking) for _, ranking in read_ctxs(run_folder / "one.json")} == {1}
 
 
@@ -90,19 +92,35 @@ def test_a_run_older_than_its_experiment_is_refused(folder):
     stages.retrieve(Run(load_experiment("mine")))
 
 
-@pytest.mark.parametrize(("source", "to", "settings", "complaint"), [
-    ("mine", "x.csv", {}, "unknown format '.csv'"),
-    ("mine", "x.tsv", {"k": 2}, "--k has no effect where mine becomes topics"),
-    ("sample:dev", "x.trec", {}, "sample:dev: wanted an experiment with a run for trec"),
-    ("sample:dve", "x.tsv", {}, "did you mean 'dev'"),
-    ("smaple:dev", "x.tsv", {}, "did you mean 'sample'"),
-    ("topics.tsv", "x.jsonl", {}, "would be empty: wanted questions with answers"),
-    ("mine", "x.json", {"k": 0}, "--k, .* at least 1; found 0"),
-    ("closed", "x.json", {}, "has no .retriever."),
-    ("some/where", "x.tsv", {}, "file not found"),
-    ("run.trec", "x.json", {}, "wanted an experiment with a run for ctxs; .* retriever 'run' reads runs of other tools"),
-    ("wikipedia_passages_00", "x.tsv", {}, "wanted a .jsonl, .json, .parquet, .csv, .tsv, .txt file"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("source", "to", "settings", "complaint"),
+    [
+        ("mine", "x.csv", {}, "unknown format '.csv'"),
+        ("mine", "x.tsv", {"k": 2}, "--k has no effect where mine becomes topics"),
+        ("sample:dev", "x.trec", {}, "sample:dev: wanted an experiment with a run for trec"),
+        ("sample:dve", "x.tsv", {}, "did you mean 'dev'"),
+        ("smaple:dev", "x.tsv", {}, "did you mean 'sample'"),
+        ("topics.tsv", "x.jsonl", {}, "would be empty: wanted questions with answers"),
+        ("mine", "x.json", {"k": 0}, "--k, .* at least 1; found 0"),
+        ("closed", "x.json", {}, "has no .retriever."),
+        ("some/where", "x.tsv", {}, "file not found"),
+        (
+            "run.trec",
+            "x.json",
+            {},
+            (
+                "wanted an experiment with a run for ctxs; .* retriever "
+                "'run' reads runs of other tools"
+            ),
+        ),
+        (
+            "wikipedia_passages_00",
+            "x.tsv",
+            {},
+            "wanted a .jsonl, .json, .parquet, .csv, .tsv, .txt file",
+        ),
+    ],
+)
 def test_what_cannot_be_converted_is_refused_in_one_line(folder, source, to, settings, complaint):
     (folder / "experiments/closed.toml").write_text(CLOSED)
     (folder / "run.trec").write_text("q Q0 p 1 1.0 t\n")
@@ -113,19 +131,25 @@ def test_what_cannot_be_converted_is_refused_in_one_line(folder, source, to, set
 
 
 def test_the_questions_of_a_split_of_an_experiment_and_of_a_file_become_topics(run_folder):
-    questions = [(question.id, question.text) for question in Run(load_experiment("mine")).questions]
+    questions = [
+        (question.id, question.text) for question in Run(load_experiment("mine")).questions
+    ]
     convert("mine", run_folder / "x.json")
     (run_folder / "mine.csv").write_text("question,answers\nIf so?,a\n")
     for source in ("sample:dev", "mine", "x.json"):
         convert(source, run_folder / "x.tsv", force=True)
-        assert [(question.id, question.text) for question in read_questions(run_folder / "x.tsv")] == questions
+        assert [
+            (question.id, question.text) for question in read_questions(run_folder / "x.tsv")
+        ] == questions
     convert("file:mine.csv", run_folder / "mine.tsv")
     assert (run_folder / "mine.tsv").read_text() == "file/mine/1-9993b76b\tIf so?\n"
 
 
 @pytest.fixture
 def corpus_run(folder):
-    """A run over a corpus of gold passages stands in for BM25: every third passage for every question."""
+    """A run over a corpus of gold passages stands in for BM25: every third passage for every
+    question.
+    """
     (folder / "indexes").mkdir()
     source = '[[passages.sources]]\nformat = "gold"\nbenchmark = "sample"\nsplits = ["dev"]\n'
     (folder / "indexes/gold.toml").write_text(source)
@@ -155,9 +179,12 @@ def test_qrels_judge_the_run_and_the_corpus_gold_passages(corpus_run, capsys):
         judged.setdefault(question_id, {})[passage_id] = int(grade)
     for question, passages in zip(questions, passages_of(experiment, rankings), strict=True):
         expected = {
-            passage.id: int(any(covers(passage.text, gold) for gold in question.gold_passages)) for passage in passages
+            passage.id: int(any(covers(passage.text, gold) for gold in question.gold_passages))
+            for passage in passages
         }
-        assert judged[question.id] == expected | {gold_id(text): 1 for text in question.gold_passages}
+        assert judged[question.id] == expected | {
+            gold_id(text): 1 for text in question.gold_passages
+        }
 
 
 @pytest.mark.parametrize("name", ["searched", "mine"])
@@ -173,9 +200,14 @@ def test_ir_measures_finds_our_gold_recall_in_our_run_and_qrels(corpus_run, name
     experiment = load_experiment(name)
     questions = Run(experiment).questions
     rankings = [read_run(corpus_run / "x.trec")[question.id] for question in questions]
-    texts = [[passage.text for passage in passages] for passages in passages_of(experiment, rankings)]
+    texts = [
+        [passage.text for passage in passages] for passages in passages_of(experiment, rankings)
+    ]
     for k in (1, 3):
-        ours = [score_ranking(*pair, depths=[k])[f"gold_any@{k}"] for pair in zip(questions, texts, strict=True)]
+        ours = [
+            score_ranking(*pair, depths=[k])[f"gold_any@{k}"]
+            for pair in zip(questions, texts, strict=True)
+        ]
         theirs = ir_measures.calc_aggregate([Success @ k], qrels, run)[Success @ k]
         assert theirs == pytest.approx(statistics.mean(ours))
 
@@ -189,10 +221,19 @@ def test_questions_in_csv_and_parquet_become_those_of_json_with_their_answers(fo
             "passages": ["She | did."],
             "choices": [],
         },
-        {"id": "2", "question": "=If not, who?", "answers": ["Bo"], "passages": [], "choices": ["Bo", "Cy"]},
+        {
+            "id": "2",
+            "question": "=If not, who?",
+            "answers": ["Bo"],
+            "passages": [],
+            "choices": ["Bo", "Cy"],
+        },
     ]
     parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "q.parquet")
-    table = 'id,question,answers,passages,choices\n1,"If so, who?",Ada | Ada Lovelace,She | did.,\n2,"=If not, who?",Bo,,"[""Bo"", ""Cy""]"\n'
+    table = (
+        'id,question,answers,passages,choices\n1,"If so, who?",Ada | Ada Lovelace,She | '
+        'did.,\n2,"=If not, who?",Bo,,"[""Bo"", ""Cy""]"\n'
+    )
     (folder / "q.csv").write_text(table)
     (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     expected = read_questions(folder / "q.jsonl")

@@ -21,7 +21,8 @@ from ifqa.report.table import render_text
 
 pytestmark = pytest.mark.usefixtures("five")
 
-#: Answers with the captain of the team that the question names, if a passage names him; reads two questions at a time.
+#: Answers with the captain of the team that the question names, if a passage names him; reads two
+#: questions at a time.
 READS = """
 import re
 from pathlib import Path
@@ -40,7 +41,10 @@ class Reads:
         name = f"captain{team[1]}" if team else "nobody"
         return name if self.memory or any(name in passage.text for passage in passages) else "nobody"
 """
-TABLES = 'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\nname = "gold"\nk = 2\n[reader]\nname = "reads_here:Reads"\n'  # fmt: skip
+TABLES = (
+    'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\nname = "gold"\nk = 2\n[reader]\nname = '
+    '"reads_here:Reads"\n'
+)
 
 
 @pytest.fixture
@@ -59,9 +63,13 @@ def pairs(*texts):
 
 
 def test_each_probe_changes_one_thing():
-    usual = pairs("If Ann had left, who would lead?", "Who would lead if Bo were ill?", "Who leads?")
+    usual = pairs(
+        "If Ann had left, who would lead?", "Who would lead if Bo were ill?", "Who leads?"
+    )
     alone = PROBES["no-supposition"](usual, 0)
-    assert [(question.id, question.text) for question, _ in alone] == [(f"q/{n}", "Who would lead?") for n in (0, 1)]
+    assert [(question.id, question.text) for question, _ in alone] == [
+        (f"q/{n}", "Who would lead?") for n in (0, 1)
+    ]
     assert [hits for _, hits in alone] == [usual[0][1], usual[1][1]]
     swapped = PROBES["other-supposition"](usual, 0)
     texts = [question.text for question, _ in swapped]
@@ -69,10 +77,15 @@ def test_each_probe_changes_one_thing():
     assert [hits for _, hits in swapped] == [usual[0][1], usual[1][1]]
     elsewhere = PROBES["other-passages"](usual, 0)
     assert [question for question, _ in elsewhere] == [question for question, _ in usual]
-    assert all(hits != usual_hits for (_, hits), (_, usual_hits) in zip(elsewhere, usual, strict=True))
+    assert all(
+        hits != usual_hits for (_, hits), (_, usual_hits) in zip(elsewhere, usual, strict=True)
+    )
     same = pairs("If Ann had left, who would lead?", "If Ann had left, what would be lost?")
     assert PROBES["other-supposition"](same, 0) == []
-    assert PROBES["other-passages"]([(question, [Hit("p", 1.0), *hits]) for question, hits in same], 0) == []
+    assert (
+        PROBES["other-passages"]([(question, [Hit("p", 1.0), *hits]) for question, hits in same], 0)
+        == []
+    )
     assert PROBES["other-passages"]([(question, []) for question, _ in same], 0) == []
     many = pairs(*(f"If team{n} had won, who would lead?" for n in range(9)))
     first, again, other = (PROBES["other-supposition"](many, seed) for seed in (0, 0, 1))
@@ -90,10 +103,12 @@ def test_losses_are_paired_and_an_interrupted_probe_resumes(mine):
     losses = probe(Run(mine))
     assert len(batches()) == 3 * 3
     assert [word for line in batches()[:3] for word in line.split("|")] == ["Who would lead?"] * 5
-    assert {(loss.probe, loss.measure): (loss.before, loss.after, loss.loss) for loss in losses} == {
-        (name, measure): (100.0, 0.0, 100.0) for name in PROBES for measure in ("EM", "F1")
+    assert {
+        (loss.probe, loss.measure): (loss.before, loss.after, loss.loss) for loss in losses
+    } == {(name, measure): (100.0, 0.0, 100.0) for name in PROBES for measure in ("EM", "F1")}
+    assert {(loss.questions, loss.left_out, loss.low, loss.high) for loss in losses} == {
+        (5, 0, 100.0, 100.0)
     }
-    assert {(loss.questions, loss.left_out, loss.low, loss.high) for loss in losses} == {(5, 0, 100.0, 100.0)}
     assert losses[0].p == pytest.approx(2 / 32, abs=0.02)  # of 32 swaps two are as large
     path = Path("experiments/mine/probe/score/losses.json")
     path.write_text(path.read_text() + " ")
@@ -113,14 +128,22 @@ def test_questions_that_do_not_split_are_left_out_before_and_after():
     stages.run(Run(knows))
     losses = {loss.probe: loss for loss in probe(Run(knows)) if loss.measure == "EM"}
     counts = {name: (loss.questions, loss.left_out) for name, loss in losses.items()}
-    assert counts == {"no-supposition": (4, 1), "other-supposition": (4, 1), "other-passages": (5, 0)}
-    assert (losses["other-passages"].loss, losses["other-passages"].p) == (0.0, 1.0)  # it answers from memory
+    assert counts == {
+        "no-supposition": (4, 1),
+        "other-supposition": (4, 1),
+        "other-passages": (5, 0),
+    }
+    # It answers from memory
+    assert (losses["other-passages"].loss, losses["other-passages"].p) == (0.0, 1.0)
     assert losses["other-supposition"].loss == 100.0
 
 
 @pytest.mark.parametrize(
     ("tables", "complaint"),
-    [({"retriever": GOLD}, "has no \\[reader\\]"), ({"reader": {"name": "reads_here:Reads"}}, "is not there yet")],
+    [
+        ({"retriever": GOLD}, "has no \\[reader\\]"),
+        ({"reader": {"name": "reads_here:Reads"}}, "is not there yet"),
+    ],
 )
 def test_what_was_not_read_cannot_be_probed(tables, complaint):
     write("reads_here.py", READS)
@@ -130,13 +153,20 @@ def test_what_was_not_read_cannot_be_probed(tables, complaint):
 
 
 def test_the_verb_and_the_page_show_probes(mine):
-    ran, probed = (ifqa_here(verb, "mine", "--limit", "3", "--json", folder=".") for verb in ("run", "probe"))
+    ran, probed = (
+        ifqa_here(verb, "mine", "--limit", "3", "--json", folder=".") for verb in ("run", "probe")
+    )
     assert (ran.returncode, probed.returncode) == (0, 0)
     report = json.loads(probed.stdout)
-    assert [loss["probe"] for loss in report["losses"]] == [name for name in PROBES for _ in range(2)]
+    assert [loss["probe"] for loss in report["losses"]] == [
+        name for name in PROBES for _ in range(2)
+    ]
     variant = load_experiment("mine+limit=3")
     table = losses_table({variant.name: read_losses(Run(variant))})
-    assert re.search(r"no-supposition +EM +3 +0 +100\.0 +0\.0 +100\.0 \[100\.0, 100\.0\]", render_text(table.show))
+    assert re.search(
+        r"no-supposition +EM +3 +0 +100\.0 +0\.0 +100\.0 \[100\.0, 100\.0\]",
+        render_text(table.show),
+    )
     assert read_losses(Run(mine)) == []
     assert table.rows[0][:4] == ("mine+limit=3", "no-supposition", "EM", "3")
     list(publish(None, ["mine+limit=3"], False))
@@ -166,10 +196,19 @@ def test_a_probes_requests_to_a_language_model_are_estimated_first(capsys):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DOWN", "1")
         probe(Run(asks))
-    assert capsys.readouterr().err.count("5 questions failed, which counts as wrong; a new run asks again") == 3
+    assert (
+        capsys.readouterr().err.count(
+            "5 questions failed, which counts as wrong; a new run asks again"
+        )
+        == 3
+    )
     losses = probe(Run(asks))
     told = [line for line in capsys.readouterr().err.splitlines() if "llm parrot_here" in line]
-    assert [re.search(r"llm parrot_here:Parrot .*: about (\d+) calls", line)[1] for line in told] == ["5", "5", "5"]
+    assert [
+        re.search(r"llm parrot_here:Parrot .*: about (\d+) calls", line)[1] for line in told
+    ] == ["5", "5", "5"]
     prompts = Path("prompts.txt").read_text().splitlines()
     assert (len(prompts), sum("If team" in prompt for prompt in prompts)) == (15, 10)
-    assert {(row.measure, row.before, row.loss) for row in losses if row.measure == "EM"} == {("EM", 20.0, 0.0)}
+    assert {(row.measure, row.before, row.loss) for row in losses if row.measure == "EM"} == {
+        ("EM", 20.0, 0.0)
+    }

@@ -1,4 +1,6 @@
-"""A stage's inputs decide whether it is reused: a change that matters changes them, and no other change does."""
+"""A stage's inputs decide whether it is reused: a change that matters changes them, and no other
+change does.
+"""
 
 import json
 import os
@@ -66,7 +68,9 @@ class Looking(Reader):
 
 @pytest.fixture(autouse=True)
 def _files(importable):
-    """Two questions, a file that answers them, two passages with an index to build, and plugins from outside."""
+    """Two questions, a file that answers them, two passages with an index to build, and plugins
+    from outside.
+    """
     questions("captain0", "captain1")
     answers({0: "captain0", 1: "nobody"})
     passages((0, 1))
@@ -75,12 +79,20 @@ def _files(importable):
 
 
 def questions(*golds):
-    benchmark(*({"question": f"If {n}, who?", "answers": [message], "context": [f"gold {n}"]} for n, message in enumerate(golds)))  # fmt: skip
+    benchmark(
+        *(
+            {"question": f"If {n}, who?", "answers": [message], "context": [f"gold {n}"]}
+            for n, message in enumerate(golds)
+        )
+    )
 
 
 def corpus(source='path = "few.jsonl"', index="", top="", more=""):
     sources = f'{top}[[passages.sources]]\nformat = "passages"\n{source}\n{more}'
-    write("indexes/few.toml", f'{sources}[index.first]\nretriever = "outside_of_provenance:First"\n{index}\n')
+    write(
+        "indexes/few.toml",
+        f'{sources}[index.first]\nretriever = "outside_of_provenance:First"\n{index}\n',
+    )
     return load_corpus("few")
 
 
@@ -95,7 +107,10 @@ def fingerprint_of(kind, **tables):
 
 def changes(*inputs):
     """The keys whose values change from each table to the next."""
-    return [{key for key in old.keys() | new.keys() if old.get(key) != new.get(key)} for old, new in pairwise(inputs)]
+    return [
+        {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+        for old, new in pairwise(inputs)
+    ]
 
 
 def edit():
@@ -108,31 +123,59 @@ def build_few():
     stages.build_index(few, "first")
 
 
-@pytest.mark.parametrize(("kind", "tables", "more", "counts"), [
-    ("retriever", {"retriever": BM25, "corpus": "few"}, {"threads": 3}, False),
-    ("retriever", {"retriever": BM25, "corpus": "few"}, {"k1": 1.2}, True),
-    ("retriever", {"retriever": BM25, "corpus": "few"}, {"k": 7, "index": "other"}, True),
-    ("retriever", {"retriever": BM25, "corpus": "few"}, {"query": "names"}, True),
-    ("retriever", {"retriever": BM25, "corpus": "few"}, {"k": 100, "b": 0.4, "query": "question"}, False),
-    ("reader", {"reader": {"name": "extractive"}}, {"device": "cuda"}, False),
-    ("reader", {"reader": {"name": "extractive"}}, {"precision": "bfloat16"}, True),
-    ("reader", {"reader": READER}, {"device": "cpu"}, False),
-    ("reader", {"reader": READER}, {"said": "nobody"}, True),
-    ("reader", {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": {"model": "m"}}, {"samples": 3, "temperature": 0.5}, True),
-    ("llm", {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": {"model": "m"}}, {"concurrency": 2, "max_cost": 3.0}, False),
-    ("llm", {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": {"model": "m"}}, {"model": "gpt-4o"}, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "tables", "more", "counts"),
+    [
+        ("retriever", {"retriever": BM25, "corpus": "few"}, {"threads": 3}, False),
+        ("retriever", {"retriever": BM25, "corpus": "few"}, {"k1": 1.2}, True),
+        ("retriever", {"retriever": BM25, "corpus": "few"}, {"k": 7, "index": "other"}, True),
+        ("retriever", {"retriever": BM25, "corpus": "few"}, {"query": "names"}, True),
+        (
+            "retriever",
+            {"retriever": BM25, "corpus": "few"},
+            {"k": 100, "b": 0.4, "query": "question"},
+            False,
+        ),
+        ("reader", {"reader": {"name": "extractive"}}, {"device": "cuda"}, False),
+        ("reader", {"reader": {"name": "extractive"}}, {"precision": "bfloat16"}, True),
+        ("reader", {"reader": READER}, {"device": "cpu"}, False),
+        ("reader", {"reader": READER}, {"said": "nobody"}, True),
+        (
+            "reader",
+            {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": {"model": "m"}},
+            {"samples": 3, "temperature": 0.5},
+            True,
+        ),
+        (
+            "llm",
+            {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": {"model": "m"}},
+            {"concurrency": 2, "max_cost": 3.0},
+            False,
+        ),
+        (
+            "llm",
+            {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": {"model": "m"}},
+            {"model": "gpt-4o"},
+            True,
+        ),
+    ],
+)
 def test_a_setting_counts_unless_it_only_changes_speed(kind, tables, more, counts):
     plugin = "reader" if kind == "llm" else kind
     changed = fingerprint_of(plugin, **{**tables, kind: {**tables[kind], **more}})
     assert (changed != fingerprint_of(plugin, **tables)) is counts
 
 
-def test_a_shipped_plugin_is_identified_by_its_version_and_one_from_outside_by_its_file(monkeypatch):
+def test_a_shipped_plugin_is_identified_by_its_version_and_one_from_outside_by_its_file(
+    monkeypatch,
+):
     before = fingerprint_of("retriever", retriever=GOLD), fingerprint_of("reader", reader=READER)
     monkeypatch.setattr(Gold, "version", Gold.version + 1)
     monkeypatch.setattr(load_plugin("reader", READER["name"]), "version", 2)
-    assert fingerprint_of("retriever", retriever=GOLD) == {**before[0], "code": f"version {Gold.version}"}
+    assert fingerprint_of("retriever", retriever=GOLD) == {
+        **before[0],
+        "code": f"version {Gold.version}",
+    }
     assert fingerprint_of("reader", reader=READER) == before[1]
     edit()
     assert changes(before[1], fingerprint_of("reader", reader=READER)) == [{"code"}]
@@ -140,13 +183,17 @@ def test_a_shipped_plugin_is_identified_by_its_version_and_one_from_outside_by_i
 
 def test_settings_of_a_retrievers_part_count_like_the_retrievers():
     def fused(**more):
-        return fingerprint_of("retriever", corpus="few", retriever={"name": "fusion", "parts": [BM25 | more, GOLD]})
+        return fingerprint_of(
+            "retriever", corpus="few", retriever={"name": "fusion", "parts": [BM25 | more, GOLD]}
+        )
 
     plain = fused()
     assert fused(threads=3) == plain
     for change in ({"k": 7}, {"weight": 2.0}, {"b": 0.75}, {"query": "main"}):
         assert fused(**change) != plain, change
-    swapped = fingerprint_of("retriever", corpus="few", retriever={"name": "fusion", "parts": [GOLD, BM25]})
+    swapped = fingerprint_of(
+        "retriever", corpus="few", retriever={"name": "fusion", "parts": [GOLD, BM25]}
+    )
     assert swapped != plain
 
 
@@ -175,8 +222,14 @@ def test_the_version_of_queries_counts_only_where_queries_are_rewritten(monkeypa
 def test_a_language_model_counts_only_for_the_stage_that_asks_it():
     tables = {"retriever": GOLD, "reader": {"name": "llm"}}
     generated = {"retriever": {"name": "genread"}}
-    for kind, plugins, equal in (("reader", tables, False), ("retriever", tables, True), ("retriever", generated, False)):  # fmt: skip
-        fingerprints = [fingerprint_of(kind, **plugins, llm={"model": model}) for model in ("gpt-4o", "gpt-4.1")]
+    for kind, plugins, equal in (
+        ("reader", tables, False),
+        ("retriever", tables, True),
+        ("retriever", generated, False),
+    ):
+        fingerprints = [
+            fingerprint_of(kind, **plugins, llm={"model": model}) for model in ("gpt-4o", "gpt-4.1")
+        ]
         assert (fingerprints[0] == fingerprints[1]) is equal
     llm = {"name": "outside_of_provenance:Model", "model": "model"}
     fingerprints = []
@@ -184,7 +237,10 @@ def test_a_language_model_counts_only_for_the_stage_that_asks_it():
         write("model", weights)
         fingerprints.append(fingerprint_of("reader", reader={"name": "llm"}, llm=llm))
     assert changes(*fingerprints) == [{"llm"}]
-    assert [fingerprint["llm"]["files"] for fingerprint in fingerprints] == ["weights", "other weights"]
+    assert [fingerprint["llm"]["files"] for fingerprint in fingerprints] == [
+        "weights",
+        "other weights",
+    ]
 
 
 def test_passages_are_known_by_the_bytes_and_order_of_sources_and_the_version(monkeypatch):
@@ -195,7 +251,9 @@ def test_passages_are_known_by_the_bytes_and_order_of_sources_and_the_version(mo
     passages([3], "more.jsonl")
     more = '[[passages.sources]]\nformat = "passages"\n'
     both = ('path = "few.jsonl"\n', 'path = "more.jsonl"\n')
-    ordered = [of_passages(corpus(first, more=more + second)) for first, second in (both, reversed(both))]
+    ordered = [
+        of_passages(corpus(first, more=more + second)) for first, second in (both, reversed(both))
+    ]
     corpus()
     passages((0, 2))
     assert len({before, of_passages(), *ordered}) == 4
@@ -210,7 +268,9 @@ def test_a_sources_path_and_the_engine_change_no_identity():
     Path("elsewhere").mkdir()
     Path("few.jsonl").rename("elsewhere/other.jsonl")
     os.utime("elsewhere/other.jsonl", (1, 1))
-    moved = corpus('path = "elsewhere/other.jsonl"', top='[passages]\nworkers = 1\nengine = "ray"\n')
+    moved = corpus(
+        'path = "elsewhere/other.jsonl"', top='[passages]\nworkers = 1\nengine = "ray"\n'
+    )
     assert CorpusBuild(moved).inputs("passages") == before
 
 
@@ -228,7 +288,9 @@ def test_the_training_split_counts_where_a_subset_depends_on_it():
 def test_inputs_of_an_index_name_the_present_passages():
     stages.build_passages(load_corpus("few"))
     before = CorpusBuild(load_corpus("few")).inputs("first")
-    assert before["passages"] == compute_fingerprint(CorpusBuild(load_corpus("few")).inputs("passages"))
+    assert before["passages"] == compute_fingerprint(
+        CorpusBuild(load_corpus("few")).inputs("passages")
+    )
     inputs = [before]
     for change in (lambda: write("model", "weights"), edit, lambda: passages((0, 2))):
         change()
@@ -238,7 +300,8 @@ def test_inputs_of_an_index_name_the_present_passages():
 
 
 @pytest.mark.parametrize(
-    ("setting", "counts"), [("most = 100", False), ("least = 0", False), ("threads = 4", False), ("most = 9", True)]
+    ("setting", "counts"),
+    [("most = 100", False), ("least = 0", False), ("threads = 4", False), ("most = 9", True)],
 )
 def test_a_build_setting_counts_unless_it_only_changes_speed(setting, counts):
     stages.build_passages(load_corpus("few"))
@@ -246,14 +309,38 @@ def test_a_build_setting_counts_unless_it_only_changes_speed(setting, counts):
     assert (CorpusBuild(corpus(index=setting)).inputs("first") != before) is counts
 
 
-@pytest.mark.parametrize(("broken", "complaint"), [
-    (lambda: None, "indexes/few/passages is not there yet; make it with: ifqa passages few"),
-    (lambda: stages.build_passages(load_corpus("few")), "indexes/few/first is not there yet; make it with: ifqa index few"),
-    (lambda: (build_few(), passages([7]), stages.build_passages(load_corpus("few"))), r"indexes/few/first was made from other inputs \(changed: passages\); make it again: ifqa index few"),
-    (lambda: (build_few(), passages([7])), r"indexes/few/passages was made from other inputs \(changed: sources\)"),
-    (lambda: (build_few(), corpus(index="most = 9")), r"indexes/few/first was made from other inputs \(changed: settings\); make it again: ifqa index few"),
-    (lambda: (build_few(), edit()), r"indexes/few/first was made from other inputs \(changed: code\)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("broken", "complaint"),
+    [
+        (lambda: None, "indexes/few/passages is not there yet; make it with: ifqa passages few"),
+        (
+            lambda: stages.build_passages(load_corpus("few")),
+            "indexes/few/first is not there yet; make it with: ifqa index few",
+        ),
+        (
+            lambda: (build_few(), passages([7]), stages.build_passages(load_corpus("few"))),
+            (
+                r"indexes/few/first was made from other inputs \(changed: passages\); "
+                r"make it again: ifqa index few"
+            ),
+        ),
+        (
+            lambda: (build_few(), passages([7])),
+            r"indexes/few/passages was made from other inputs \(changed: sources\)",
+        ),
+        (
+            lambda: (build_few(), corpus(index="most = 9")),
+            (
+                r"indexes/few/first was made from other inputs \(changed: settings\); "
+                r"make it again: ifqa index few"
+            ),
+        ),
+        (
+            lambda: (build_few(), edit()),
+            r"indexes/few/first was made from other inputs \(changed: code\)",
+        ),
+    ],
+)
 def test_a_retrieval_needs_an_index_of_the_present_passages(broken, complaint):
     broken()
     with pytest.raises(IfqaError, match=complaint):
@@ -263,13 +350,19 @@ def test_a_retrieval_needs_an_index_of_the_present_passages(broken, complaint):
 def test_inputs_of_retrieve_are_settings_questions_and_indexes():
     build_few()
     before = Run(searching()).inputs("retrieve")
-    assert before["indexes"] == {"first": compute_fingerprint(CorpusBuild(load_corpus("few")).inputs("first"))}
+    assert before["indexes"] == {
+        "first": compute_fingerprint(CorpusBuild(load_corpus("few")).inputs("first"))
+    }
 
     def changed(**tables):
-        after = Run(experiment(**{"corpus": "few", "retriever": FIRST, **tables})).inputs("retrieve")
+        after = Run(experiment(**{"corpus": "few", "retriever": FIRST, **tables})).inputs(
+            "retrieve"
+        )
         return changes(before, after)[0]
 
-    assert changed(about="Another.", seed=3, reader=READER, expected={"EM": {"value": 1.0}}) == set()
+    assert (
+        changed(about="Another.", seed=3, reader=READER, expected={"EM": {"value": 1.0}}) == set()
+    )
     assert changed(retriever=FIRST | {"patience": 9}) == set()
     assert changed(retriever=FIRST | {"depth": 2}) == {"retriever"}
     assert changed(limit=1) == changed(questions=["ifqa/full-dev/1"]) == {"questions"}
@@ -280,11 +373,20 @@ def test_inputs_of_retrieve_are_settings_questions_and_indexes():
 def test_passages_are_inputs_of_a_retriever_that_reads_them():
     build_few()
     looking = experiment(corpus="few", retriever={"name": "outside_of_provenance:Looking"})
-    fused = experiment(corpus="few", retriever={"name": "fusion", "parts": [GOLD, {"name": "outside_of_provenance:Looking"}]})  # fmt: skip
+    fused = experiment(
+        corpus="few",
+        retriever={"name": "fusion", "parts": [GOLD, {"name": "outside_of_provenance:Looking"}]},
+    )
     inputs = compute_fingerprint(CorpusBuild(load_corpus("few")).inputs("passages"))
-    assert Run(looking).inputs("retrieve")["passages"] == Run(fused).inputs("retrieve")["passages"] == inputs
+    assert (
+        Run(looking).inputs("retrieve")["passages"]
+        == Run(fused).inputs("retrieve")["passages"]
+        == inputs
+    )
     assert "passages" not in Run(searching()).inputs("retrieve")
-    assert "passages" not in Run(experiment(retriever={"name": "rerank", "parts": [GOLD]})).inputs("retrieve")
+    assert "passages" not in Run(experiment(retriever={"name": "rerank", "parts": [GOLD]})).inputs(
+        "retrieve"
+    )
     assert set(Run(experiment(reader=FILE)).inputs("read")) == {"stage", "reader", "questions"}
     assert Run(experiment(reader=FILE, corpus="few")).inputs("read")["passages"] == inputs
 
@@ -293,10 +395,21 @@ def test_a_stage_with_changed_inputs_is_refused_by_name():
     tables = {"retriever": GOLD, "reader": FILE}
     stages.run(Run(experiment(**tables)))
     for changed, stage, complaint in (
-        (tables | {"retriever": GOLD | {"k": 3}, "limit": 1}, "read", r"mine/retrieve .* \(changed: questions, retriever\); make it again: ifqa retrieve mine"),
-        (tables | {"reader": FILE | {"passages": 9}}, "score", r"mine/read .* \(changed: reader\); make it again: ifqa read mine"),
+        (
+            tables | {"retriever": GOLD | {"k": 3}, "limit": 1},
+            "read",
+            (
+                r"mine/retrieve .* \(changed: questions, retriever\); make it again: "
+                r"ifqa retrieve mine"
+            ),
+        ),
+        (
+            tables | {"reader": FILE | {"passages": 9}},
+            "score",
+            r"mine/read .* \(changed: reader\); make it again: ifqa read mine",
+        ),
         ({"reader": FILE}, "score", r"mine/read .* \(changed: reader, run\)"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(IfqaError, match=complaint):
             Run(experiment(**changed)).inputs(stage)
 

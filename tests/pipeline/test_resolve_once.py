@@ -1,4 +1,6 @@
-"""A command with nothing to do reads each manifest, loads each plugin and fetches the questions once."""
+"""A command with nothing to do reads each manifest, loads each plugin and fetches the questions
+once.
+"""
 
 import importlib
 from collections import Counter
@@ -37,7 +39,9 @@ def counts(here, monkeypatch):
 
         monkeypatch.setattr(owner, name, counting)
 
-    modules = {target.partition(":")[0] for kind in KINDS for target in plugins.plugin_names(kind).values()}
+    modules = {
+        target.partition(":")[0] for kind in KINDS for target in plugins.plugin_names(kind).values()
+    }
     count(artifacts, "read_json", lambda path: str(path))
     count(Path, "read_text", lambda path, *_: str(path) if path.name == "sample.toml" else "")
     count(importlib, "import_module", lambda name, *_: name if name in modules else "")
@@ -52,7 +56,15 @@ def test_a_run_with_nothing_to_do_and_its_scores_resolve_everything_once(counts)
     show_scores(run, stages.run(run))
     assert {path for path in counts if path.endswith("manifest.json")} == {
         *(f"indexes/sample/{part}/manifest.json" for part in ("passages", "bm25")),
-        *(f"experiments/sample-llm/{stage}/manifest.json" for stage in ("retrieve", "read", "score")),
+        *(
+            f"experiments/sample-llm/{stage}/manifest.json"
+            for stage in ("retrieve", "read", "score")
+        ),
     }
     assert {what: number for what, number in counts.items() if number > 1} == {}
-    assert counts["questions of hard"] == counts["fingerprint of the index"] == counts["fingerprint of the reader"] == 1
+    assert (
+        counts["questions of hard"]
+        == counts["fingerprint of the index"]
+        == counts["fingerprint of the reader"]
+        == 1
+    )

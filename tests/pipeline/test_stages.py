@@ -1,4 +1,6 @@
-"""Each stage reuses its artifact if its inputs are the same, and else makes it from files, all or nothing."""
+"""Each stage reuses its artifact if its inputs are the same, and else makes it from files, all or
+nothing.
+"""
 
 import shutil
 from pathlib import Path
@@ -16,13 +18,17 @@ from ifqa.pipeline.run import Run
 pytestmark = pytest.mark.usefixtures("five")
 
 
-@pytest.mark.parametrize(("change", "redone"), [
-    ({"about": "Another.", "table": "Table 3", "expected": {"EM": {"value": 1.0}}}, set()),
-    ({"seed": 1}, {"score"}),
-    ({"reader": toy.FILE | {"passages": 1}}, {"read", "score"}),
-    ({"retriever": toy.GOLD | {"k": 1}}, {"retrieve", "read", "score"}),
-    ({"limit": 3}, {"retrieve", "read", "score"}),
-], ids=lambda value: "+".join(sorted(value)))  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "redone"),
+    [
+        ({"about": "Another.", "table": "Table 3", "expected": {"EM": {"value": 1.0}}}, set()),
+        ({"seed": 1}, {"score"}),
+        ({"reader": toy.FILE | {"passages": 1}}, {"read", "score"}),
+        ({"retriever": toy.GOLD | {"k": 1}}, {"retrieve", "read", "score"}),
+        ({"limit": 3}, {"retrieve", "read", "score"}),
+    ],
+    ids=lambda value: "+".join(sorted(value)),
+)
 def test_a_changed_setting_redoes_just_what_depends_on_it(change, redone):
     tables = {"retriever": toy.GOLD, "reader": toy.FILE}
     stages.run(Run(toy.experiment(**tables)))
@@ -32,27 +38,44 @@ def test_a_changed_setting_redoes_just_what_depends_on_it(change, redone):
     assert {Path(path).parent.name for path in after if after[path] != before.get(path)} == redone
 
 
-@pytest.mark.parametrize(("stage", "tables", "complaint"), [
-    (stages.retrieve, {"reader": toy.FILE}, r"experiment mine has no \[retriever\]"),
-    (stages.read, {"retriever": toy.GOLD}, r"experiment mine has no \[reader\]"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("stage", "tables", "complaint"),
+    [
+        (stages.retrieve, {"reader": toy.FILE}, r"experiment mine has no \[retriever\]"),
+        (stages.read, {"retriever": toy.GOLD}, r"experiment mine has no \[reader\]"),
+    ],
+)
 def test_a_stage_that_an_experiment_does_not_have_is_refused(stage, tables, complaint):
     with pytest.raises(IfqaError, match=f"^{complaint}$"):
         stage(Run(toy.experiment(**tables)))
     assert not Path("experiments").exists()
 
 
-@pytest.mark.parametrize(("tables", "complaint"), [
-    ({"split": "few-dev"}, "run: ifqa data ifqa"),
-    ({"retriever": {"name": "run", "path": "nowhere.trec"}}, "run not found: nowhere"),
-    ({"reader": toy.FILE | {"path": "nowhere.jsonl"}}, "predictions not found: nowhere"),
-    ({"reader": {"name": "outside_of_stages:Trained"}}, "trained on ifqa/few and may not be tested on ifqa/full"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tables", "complaint"),
+    [
+        ({"split": "few-dev"}, "run: ifqa data ifqa"),
+        ({"retriever": {"name": "run", "path": "nowhere.trec"}}, "run not found: nowhere"),
+        ({"reader": toy.FILE | {"path": "nowhere.jsonl"}}, "predictions not found: nowhere"),
+        (
+            {"reader": {"name": "outside_of_stages:Trained"}},
+            "trained on ifqa/few and may not be tested on ifqa/full",
+        ),
+    ],
+)
 def test_mistakes_are_found_before_a_corpus_is_built(tables, complaint):
-    trained = "class Trained(Last):\n    @classmethod\n    def training_family(cls): return 'ifqa/few'\n"
+    trained = (
+        "class Trained(Last):\n    @classmethod\n    def training_family(cls): return 'ifqa/few'\n"
+    )
     toy.outside(toy.PLUGINS, trained)
     with pytest.raises(IfqaError, match=complaint):
-        stages.run(Run(toy.experiment(**{"corpus": "few", "retriever": toy.WORDS, "reader": toy.FILE, **tables})))
+        stages.run(
+            Run(
+                toy.experiment(
+                    **{"corpus": "few", "retriever": toy.WORDS, "reader": toy.FILE, **tables}
+                )
+            )
+        )
     assert not Path("indexes/few").exists()
     assert not Path("experiments").exists()
 
@@ -60,13 +83,22 @@ def test_mistakes_are_found_before_a_corpus_is_built(tables, complaint):
 def test_scores_are_over_all_questions_when_a_prediction_is_missing():
     toy.answers({1: "captain1", 4: "nobody"})
     stages.run(Run(toy.experiment(reader=toy.FILE)))
-    assert (toy.scores()["questions"], toy.scores()["n_failed"], toy.scores()["measures"]["EM"]["value"]) == (5, 3, 20)
-    scores = [(row["failed"], row["EM"]) for row in toy.rows("experiments/mine/score/per_question.jsonl")]
+    assert (
+        toy.scores()["questions"],
+        toy.scores()["n_failed"],
+        toy.scores()["measures"]["EM"]["value"],
+    ) == (5, 3, 20)
+    scores = [
+        (row["failed"], row["EM"]) for row in toy.rows("experiments/mine/score/per_question.jsonl")
+    ]
     assert scores == [(1, 0), (0, 1), (1, 0), (1, 0), (0, 0)]
 
 
 def test_gold_read_counts_only_passages_given_to_the_reader():
-    lines = [f"ifqa/full-dev/{n} Q0 p{0 if n < 2 else n} 1 2.0 t\nifqa/full-dev/{n} Q0 p4 2 1.0 t\n" for n in range(4)]
+    lines = [
+        f"ifqa/full-dev/{n} Q0 p{0 if n < 2 else n} 1 2.0 t\nifqa/full-dev/{n} Q0 p4 2 1.0 t\n"
+        for n in range(4)
+    ]
     write("run.trec", "".join(lines))
     run = {"name": "run", "path": "run.trec", "k": 5}
     stages.run(Run(toy.experiment(corpus="few", retriever=run, reader=toy.LAST | {"passages": 1})))
@@ -104,7 +136,10 @@ def test_passages_that_no_manifest_lists_do_not_hide_those_of_the_corpus():
     mine = toy.searching()
     stages.run(Run(mine))
     before = toy.scores()
-    write("experiments/mine/retrieve/passages.jsonl", '{"id": "p1", "title": "", "contents": "nothing"}\n')
+    write(
+        "experiments/mine/retrieve/passages.jsonl",
+        '{"id": "p1", "title": "", "contents": "nothing"}\n',
+    )
     shutil.rmtree("experiments/mine/score")
     stages.run(Run(mine))
     assert toy.scores() == before
@@ -121,7 +156,9 @@ def test_a_stage_is_copied_from_any_experiment_of_the_family_with_the_same_input
     stages.run(Run(base))
     messages = capsys.readouterr().err
     assert "experiments/mine/retrieve: copied from mine+reader.passages=1" in messages
-    assert "experiments/mine/read: 5 questions answered" in messages, "no file of another experiment is looked at"
+    assert "experiments/mine/read: 5 questions answered" in messages, (
+        "no file of another experiment is looked at"
+    )
 
 
 FAILS = """
@@ -154,7 +191,8 @@ def test_a_copied_stage_is_removed_with_the_folder(failing):
     retriever = failing(base, **{"retriever.k": 1})
     with pytest.raises(IfqaError, match="no more"):
         stages.run(Run(retriever))
-    assert (retriever.folder / "retrieve/run.trec").exists()  # retrieved here, and used by the next attempt
+    # Retrieved here, and used by the next attempt
+    assert (retriever.folder / "retrieve/run.trec").exists()
 
 
 def test_a_finished_stage_and_the_users_files_stay(failing):

@@ -28,11 +28,15 @@ def test_asking_builds_the_corpus_and_leaves_no_experiment():
     answer = ask(toy.searching(reader=toy.LAST), "  If team3 had won, who would lead?\n")
     assert answer.question.text == "If team3 had won, who would lead?"
     assert answer.text == "team0 is led by captain0"
-    assert [(passage.id, passage.title) for passage in answer.evidence] == [("p0", "Team 0"), ("p3", "Team 3")]
+    assert [(passage.id, passage.title) for passage in answer.evidence] == [
+        ("p0", "Team 0"),
+        ("p3", "Team 3"),
+    ]
     assert len(PassageStore(Path("indexes/few/passages"))) == 5
     assert Path("indexes/few/words/manifest.json").exists()
     assert not Path("experiments").exists()
-    assert toy.rows("searched.jsonl") == [[3, "If team3 had won, who would lead?"]]  # not the reader's two
+    # Not the reader's two
+    assert toy.rows("searched.jsonl") == [[3, "If team3 had won, who would lead?"]]
     closed_book = ask(toy.experiment(reader={"name": toy.LAST["name"]}), "If so, who?")
     assert (closed_book.text, closed_book.evidence) == ("If so, who?", ())
 
@@ -58,7 +62,9 @@ def test_evidence_may_be_stored_or_made_by_the_retriever():
     toy.outside(toy.PLUGINS, BOTH)
     toy.corpus('retriever = "outside_of_stages:Both"')
     both = toy.WORDS | {"name": "outside_of_stages:Both"}
-    answer = ask(toy.experiment(corpus="few", retriever=both, reader=toy.LAST | {"passages": 3}), "Who?")
+    answer = ask(
+        toy.experiment(corpus="few", retriever=both, reader=toy.LAST | {"passages": 3}), "Who?"
+    )
     evidence = [(passage.id, passage.text[:5]) for passage in answer.evidence]
     assert evidence == [("p1", "team1"), ("new", "Who?"), ("p4", "team4")]
 
@@ -93,28 +99,45 @@ def test_parts_are_opened_once_and_used_by_a_thread_at_a_time():
     opened = toy.WORDS | {"name": "outside_of_stages:Opened"}
     mine = toy.experiment(corpus="few", retriever=opened, reader={"name": "outside_of_stages:Slow"})
     with open_system(Run(mine)) as system, ThreadPoolExecutor(4) as threads:
-        answers = list(threads.map(lambda n: system.ask(f"If team{n} had won, who?").text, range(5)))
+        answers = list(
+            threads.map(lambda n: system.ask(f"If team{n} had won, who?").text, range(5))
+        )
     assert Path("opened.txt").read_text().splitlines() == ["retriever", "reader"]
     assert answers == [system.ask(f"If team{n} had won, who?").text for n in range(5)]
 
 
 def test_rankings_come_with_their_passages_at_the_requested_depth():
     with open_system(Run(toy.searching(reader=toy.LAST))) as system:
-        first, second = system.retrieve(["If team3 had won, who would lead?", Question("mine", "Of team1?")], k=2)
+        first, second = system.retrieve(
+            ["If team3 had won, who would lead?", Question("mine", "Of team1?")], k=2
+        )
     assert [(passage.id, score) for passage, score in first] == [("p3", 1.0), ("p0", 0.0)]
-    assert (len(second), second.question.id, second.passages[0].text) == (2, "mine", "team0 is led by captain0")
+    assert (len(second), second.question.id, second.passages[0].text) == (
+        2,
+        "mine",
+        "team0 is led by captain0",
+    )
 
 
-@pytest.mark.parametrize(("call", "complaint"), [
-    (lambda system: system.ask(" \n\t"), "the question is empty; wanted something like: ifqa ask"),
-    (lambda system: system.retrieve([3]), "wanted a text or a Question, found"),
-    (lambda system: system.retrieve("If so, who?"), "wanted a list of questions, found"),
-    (lambda system: system.ask("If so?", -0.1), "threshold: wanted a confid"),
-    (lambda system: system.ask("If so?", 1.1), "threshold: wanted a confid"),
-    (lambda system: system.ask("If so?", True), "threshold: wanted a confid"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "complaint"),
+    [
+        (
+            lambda system: system.ask(" \n\t"),
+            "the question is empty; wanted something like: ifqa ask",
+        ),
+        (lambda system: system.retrieve([3]), "wanted a text or a Question, found"),
+        (lambda system: system.retrieve("If so, who?"), "wanted a list of questions, found"),
+        (lambda system: system.ask("If so?", -0.1), "threshold: wanted a confid"),
+        (lambda system: system.ask("If so?", 1.1), "threshold: wanted a confid"),
+        (lambda system: system.ask("If so?", True), "threshold: wanted a confid"),
+    ],
+)
 def test_a_wrong_question_and_a_wrong_threshold_are_refused(call, complaint):
-    with open_system(Run(toy.searching(reader=UNSURE))) as system, pytest.raises(IfqaError, match=complaint):
+    with (
+        open_system(Run(toy.searching(reader=UNSURE))) as system,
+        pytest.raises(IfqaError, match=complaint),
+    ):
         call(system)
 
 
@@ -122,7 +145,12 @@ def test_a_system_works_below_its_root_from_any_working_directory(tmp_path, monk
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    tables = {"benchmark": "ifqa", "split": "full-dev", "corpus": "few", "retriever": {"name": "gold", "k": 2}}
+    tables = {
+        "benchmark": "ifqa",
+        "split": "full-dev",
+        "corpus": "few",
+        "retriever": {"name": "gold", "k": 2},
+    }
     stages.run(Run(parse_experiment("mine", tables | {"reader": toy.FILE}, "mine.toml", tmp_path)))
     assert toy.scores(tmp_path / "experiments/mine/score")["measures"]["EM"]["value"] == 60.0
     assert (tmp_path / "indexes/few/passages/manifest.json").exists()
@@ -132,22 +160,32 @@ def test_a_system_works_below_its_root_from_any_working_directory(tmp_path, monk
 UNSURE = {"name": "outside_of_stages:Unsure"}
 
 
-@pytest.mark.parametrize(("threshold", "kept"), [(None, [0, 1, 2]), (0, [0, 1, 2, 3, 4]), (0.75, [0]), (1, [])])
+@pytest.mark.parametrize(
+    ("threshold", "kept"), [(None, [0, 1, 2]), (0, [0, 1, 2, 3, 4]), (0.75, [0]), (1, [])]
+)
 def test_an_opened_system_abstains_below_the_readers_or_its_own_threshold(threshold, kept):
     texts = [f"If team{n} had won, who would lead?" for n in range(5)]
     with open_system(Run(toy.experiment(reader=UNSURE))) as system:
         answers = system.answer(texts, threshold)
-        assert system.ask(texts[4], threshold) == replace(answers[4], question=Question("ask/0", texts[4]))
+        assert system.ask(texts[4], threshold) == replace(
+            answers[4], question=Question("ask/0", texts[4])
+        )
     assert [n for n, answer in enumerate(answers) if answer.text == "captain0"] == kept
-    assert [answer.candidate for answer in answers] == ["" if n in kept else "captain0" for n in range(5)]
+    assert [answer.candidate for answer in answers] == [
+        "" if n in kept else "captain0" for n in range(5)
+    ]
     assert [answer.confidence for answer in answers] == pytest.approx([0.9, 0.7, 0.5, 0.3, 0.1])
 
 
-@pytest.mark.parametrize(("threshold", "kept"), [(None, [0, 1, 2]), (0, [0, 1, 2, 3, 4]), (0.6, [])])
+@pytest.mark.parametrize(
+    ("threshold", "kept"), [(None, [0, 1, 2]), (0, [0, 1, 2, 3, 4]), (0.6, [])]
+)
 def test_by_default_a_reader_may_abstain_where_a_passage_hardly_has_the_answer(threshold, kept):
     doubtful = {"name": "outside_of_stages:Doubtful"}
     with open_system(Run(toy.experiment(reader=doubtful))) as system:
-        answers = system.answer([f"If team{n} had won, who would lead?" for n in range(5)], threshold)
+        answers = system.answer(
+            [f"If team{n} had won, who would lead?" for n in range(5)], threshold
+        )
     assert [n for n, answer in enumerate(answers) if answer.text] == kept
     assert [answer.answerable for answer in answers] == pytest.approx([0.9, 0.7, 0.5, 0.3, 0.1])
 
@@ -158,14 +196,22 @@ def test_a_scored_run_answers_all_questions_unless_its_reader_abstains():
     every = toy.scores("experiments/all/score")
     some = toy.scores("experiments/some/score")
     assert ("n_abstained" in every, some["n_abstained"], some["n_failed"]) == (False, 3, 0)
-    assert every["measures"]["EM"] == some["measures"]["EM"]  # the first answer is the only right one
+    # The first answer is the only right one
+    assert every["measures"]["EM"] == some["measures"]["EM"]
     assert every["measures"]["Brier"] == some["measures"]["Brier"]
     first, *_, last = toy.rows("experiments/some/score/per_question.jsonl")
     assert (first["answer"], first["EM"], first["confidence"]) == ("captain0", 1.0, 0.9)
-    assert (last["answer"], last["candidate"], last["abstained"], last["EM"]) == ("", "captain0", 1.0, 0.0)
+    assert (last["answer"], last["candidate"], last["abstained"], last["EM"]) == (
+        "",
+        "captain0",
+        1.0,
+        0.0,
+    )
     assert "candidate" not in first
     predictions = toy.rows("experiments/some/read/predictions.jsonl")
-    assert [prediction.get("candidate") for prediction in predictions] == [None] * 2 + ["captain0"] * 3
+    assert [prediction.get("candidate") for prediction in predictions] == [None] * 2 + [
+        "captain0"
+    ] * 3
 
 
 GERMAN, JAPANESE = (
@@ -175,12 +221,25 @@ GERMAN, JAPANESE = (
 NOTE = "The reader was trained on English; this question is in "
 
 
-@pytest.mark.parametrize(("text", "threshold", "answer", "candidate", "note"), [
-    ("If so, who?", None, "captain0", "", ""), (GERMAN, 0.6, "", "captain0", f"{NOTE}German."),
-    (GERMAN, 0.5, "captain0", "", f"{NOTE}German."), (JAPANESE, 0, "captain0", "", f"{NOTE}Japanese."),
-    (JAPANESE, None, "", "", f"{NOTE}Japanese. It is mostly wrong there, so only passages are shown"),
-])  # fmt: skip
-def test_an_answer_notes_a_language_that_the_reader_was_not_trained_on(text, threshold, answer, candidate, note):
+@pytest.mark.parametrize(
+    ("text", "threshold", "answer", "candidate", "note"),
+    [
+        ("If so, who?", None, "captain0", "", ""),
+        (GERMAN, 0.6, "", "captain0", f"{NOTE}German."),
+        (GERMAN, 0.5, "captain0", "", f"{NOTE}German."),
+        (JAPANESE, 0, "captain0", "", f"{NOTE}Japanese."),
+        (
+            JAPANESE,
+            None,
+            "",
+            "",
+            f"{NOTE}Japanese. It is mostly wrong there, so only passages are shown",
+        ),
+    ],
+)
+def test_an_answer_notes_a_language_that_the_reader_was_not_trained_on(
+    text, threshold, answer, candidate, note
+):
     with open_system(Run(toy.searching(reader={"name": "outside_of_stages:English"}))) as system:
         asked = system.ask(text, threshold)
     assert (asked.text, asked.candidate, asked.error) == (answer, candidate, "")
@@ -192,4 +251,6 @@ def test_documents_in_another_language_are_noted_too():
     experiment = toy.searching(reader={"name": "outside_of_stages:English"})
     Path("indexes/few.toml").write_text('language = "de"\n' + Path("indexes/few.toml").read_text())
     note = ask(experiment, "If so, who?").note
-    assert note.startswith("The reader was trained on English; these documents are in German. It is mostly wrong")
+    assert note.startswith(
+        "The reader was trained on English; these documents are in German. It is mostly wrong"
+    )

@@ -1,4 +1,7 @@
-"""A training that cannot succeed is refused before passages are built and searched; nothing is written."""
+"""A training that cannot succeed is refused before passages are built and searched.
+
+Nothing is written.
+"""
 
 from pathlib import Path
 
@@ -28,25 +31,46 @@ def _nothing_is_built(here, monkeypatch):
         write(path, text)
 
 
-def train(what, settings, benchmark="sample", split="train", corpus="sample", dev="", experiment=""):
+def train(
+    what, settings, benchmark="sample", split="train", corpus="sample", dev="", experiment=""
+):
     module.train(what, benchmark, split, Path("to"), settings, corpus, dev, experiment)
 
 
-@pytest.mark.parametrize(("what", "settings", "complaint"), [
-    ("extractive", {"batch": 0}, "'batch': wanted a whole number from 1, found 0"),
-    ("extractive", {"average": 2}, "wanted a common start"),
-    ("extractive", {"reading": ["none.jsonl"]}, "file not found: none.jsonl"),
-    ("extractive", {"reading": ["reading.jsonl"]}, "none of 1 reading questions has a passage"),
-    ("extractive", {"start": "none"}, "none/manifest.json does not exist"),
-    ("extractive", {"start": "other"}, "other was trained on another"),
-    ("calibration", {}, "no weights with a manifest"),
-    ("rerank", {"device": "tpu"}, "unknown device 'tpu'"),
-    ("dense", {"recipe": "small", "negatives": 9, "pool": 3}, "training setting pool: wanted 9 or more"),
-    ("fid", {"recipe": "ifqa", "batch": 7, "device_batch": 2}, "training setting batch: wanted a multiple of 2"),
-    ("fid", {"recipe": "ifqa", "model": "other"}, "other has no model.*name a T5 with --set model=DIR$"),
-    ("fid", {"recipe": "ifqa", "model": "t5"}, "t5 was trained on another and may not be trained further on"),
-    ("unifiedqa", {"model": "t5"}, "t5 was trained on another"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("what", "settings", "complaint"),
+    [
+        ("extractive", {"batch": 0}, "'batch': wanted a whole number from 1, found 0"),
+        ("extractive", {"average": 2}, "wanted a common start"),
+        ("extractive", {"reading": ["none.jsonl"]}, "file not found: none.jsonl"),
+        ("extractive", {"reading": ["reading.jsonl"]}, "none of 1 reading questions has a passage"),
+        ("extractive", {"start": "none"}, "none/manifest.json does not exist"),
+        ("extractive", {"start": "other"}, "other was trained on another"),
+        ("calibration", {}, "no weights with a manifest"),
+        ("rerank", {"device": "tpu"}, "unknown device 'tpu'"),
+        (
+            "dense",
+            {"recipe": "small", "negatives": 9, "pool": 3},
+            "training setting pool: wanted 9 or more",
+        ),
+        (
+            "fid",
+            {"recipe": "ifqa", "batch": 7, "device_batch": 2},
+            "training setting batch: wanted a multiple of 2",
+        ),
+        (
+            "fid",
+            {"recipe": "ifqa", "model": "other"},
+            "other has no model.*name a T5 with --set model=DIR$",
+        ),
+        (
+            "fid",
+            {"recipe": "ifqa", "model": "t5"},
+            "t5 was trained on another and may not be trained further on",
+        ),
+        ("unifiedqa", {"model": "t5"}, "t5 was trained on another"),
+    ],
+)
 def test_an_impossible_setting_is_refused_before_any_work(what, settings, complaint):
     with pytest.raises(IfqaError, match=complaint):
         train(what, settings)
@@ -61,7 +85,9 @@ def test_questions_without_a_gold_passage_are_refused_before_any_work(what):
 
 def test_a_corpus_without_bm25_and_a_wrong_dev_split_are_refused_before_any_work():
     Path("indexes").mkdir()
-    Path("indexes/mine.toml").write_text('[[passages.sources]]\nformat = "articles"\npath = "reading.jsonl"\n')
+    Path("indexes/mine.toml").write_text(
+        '[[passages.sources]]\nformat = "articles"\npath = "reading.jsonl"\n'
+    )
     with pytest.raises(IfqaError, match=r"corpus mine has no \[index.bm25\]; it has: none"):
         train("rerank", {}, corpus="mine")
     Path("t5/manifest.json").unlink()

@@ -1,4 +1,6 @@
-"""A stage checks its inputs against its questions: files of earlier stages and other systems, and weights of a family."""
+"""A stage checks its inputs against its questions: files of earlier stages and other systems, and
+weights of a family.
+"""
 
 import json
 from contextlib import nullcontext
@@ -13,7 +15,12 @@ from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import CorpusBuild, Run
-from ifqa.pipeline.stage_outputs import prediction_line, predictions_of, rankings_of, read_predictions
+from ifqa.pipeline.stage_outputs import (
+    prediction_line,
+    predictions_of,
+    rankings_of,
+    read_predictions,
+)
 from ifqa.pipeline.system import System, refuse_other_families
 from ifqa.plugins import open_benchmark
 from ifqa.records import Calculation, Explanation, Hit, Prediction, Question, Term
@@ -23,13 +30,18 @@ from ifqa.storage.resources import list_resources
 
 pytestmark = pytest.mark.usefixtures("here")
 
-QUESTIONS = [Question("ifqa/full-dev/1", "If?", ("a",)), Question("ifqa/full-dev/2", "If so?", ("b",))]
+QUESTIONS = [
+    Question("ifqa/full-dev/1", "If?", ("a",)),
+    Question("ifqa/full-dev/2", "If so?", ("b",)),
+]
 
 
 @pytest.fixture
 def experiment():
     plugins = {"retriever": {"name": "gold"}, "reader": {"name": "predictions", "path": "p"}}
-    return parse_experiment("mine", {"benchmark": "ifqa", "split": "full-dev", **plugins}, "mine.toml")
+    return parse_experiment(
+        "mine", {"benchmark": "ifqa", "split": "full-dev", **plugins}, "mine.toml"
+    )
 
 
 def test_a_missing_ranking_is_empty_and_a_foreign_or_disordered_question_is_refused(experiment):
@@ -41,7 +53,8 @@ def test_a_missing_ranking_is_empty_and_a_foreign_or_disordered_question_is_refu
         list(rankings_of(experiment, QUESTIONS))
     write_run(path, {question.id: [Hit("p", 1.0)] for question in reversed(QUESTIONS)}, "t")
     with pytest.raises(
-        IfqaError, match="full-dev/1 is not in the order of ifqa full-dev; run the stage 'retrieve' again"
+        IfqaError,
+        match="full-dev/1 is not in the order of ifqa full-dev; run the stage 'retrieve' again",
     ):
         list(rankings_of(experiment, QUESTIONS))
 
@@ -53,7 +66,9 @@ def test_a_missing_prediction_fails_and_a_foreign_one_is_refused(experiment):
     assert [prediction.failed for prediction in predictions] == [True, False]
     assert predictions[0].error == "no prediction"
     write_jsonl(path, [{"question_id": "ifqa/full-dev/2", "answer": "b"}] * 2)
-    with pytest.raises(IfqaError, match=r"predictions\.jsonl:2: question ifqa/full-dev/2 is answered twice"):
+    with pytest.raises(
+        IfqaError, match=r"predictions\.jsonl:2: question ifqa/full-dev/2 is answered twice"
+    ):
         list(predictions_of(experiment, QUESTIONS))
     write_jsonl(path, [{"question_id": name, "answer": "b"} for name in ("q/1", "q/2", "q/1")])
     with pytest.raises(IfqaError, match=r"predictions\.jsonl:3: question q/1 is answered twice"):
@@ -63,15 +78,21 @@ def test_a_missing_prediction_fails_and_a_foreign_one_is_refused(experiment):
         list(predictions_of(experiment, QUESTIONS))
 
 
-@pytest.mark.parametrize(("line", "complaint"), [
-    ({"answer": None}, "answer: .* found None"),
-    ({"more": 1}, "unknown key 'more'; wanted question_id, answer"),
-    ({"passage_ids": [1]}, "passage_ids.0: "),
-    ({"score": "x"}, "score: .* valid number"),
-    ({"confidence": 1.5}, "confidence: wanted 0 to 1, or none; found 1.5"),
-    ({"answerable": -0.5}, "answerable: wanted 0 to 1, or none; found -0.5"),
-    ({"how": {"passage_id": "p", "sentence": [0, 9], "span": [3], "calculation": None}}, r"how\.span"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ({"answer": None}, "answer: .* found None"),
+        ({"more": 1}, "unknown key 'more'; wanted question_id, answer"),
+        ({"passage_ids": [1]}, "passage_ids.0: "),
+        ({"score": "x"}, "score: .* valid number"),
+        ({"confidence": 1.5}, "confidence: wanted 0 to 1, or none; found 1.5"),
+        ({"answerable": -0.5}, "answerable: wanted 0 to 1, or none; found -0.5"),
+        (
+            {"how": {"passage_id": "p", "sentence": [0, 9], "span": [3], "calculation": None}},
+            r"how\.span",
+        ),
+    ],
+)
 def test_a_line_that_is_no_prediction_is_named(experiment, line, complaint):
     path = experiment.folder / "read" / "predictions.jsonl"
     first, second = ({"question_id": question.id, "answer": "b"} for question in QUESTIONS)
@@ -80,31 +101,75 @@ def test_a_line_that_is_no_prediction_is_named(experiment, line, complaint):
         list(predictions_of(experiment, QUESTIONS))
 
 
-@pytest.mark.parametrize("terms", [(), (Term("1951", "1951", "passage", 3, 7), Term("later", "1", "question", 2, 7))])
+@pytest.mark.parametrize(
+    "terms", [(), (Term("1951", "1951", "passage", 3, 7), Term("later", "1", "question", 2, 7))]
+)
 def test_a_prediction_survives_writing_and_reading(experiment, terms):
     calculation = Calculation("1952", "plus", terms) if terms else None
     how = Explanation("p", (0, 9), (3, 7), calculation)
-    whole = Prediction("ifqa/full-dev/1", "a", "So: a.", ("p", "q"), "", -0.5, (2.0, 1), "b", how=how, confidence=0.25)
+    whole = Prediction(
+        "ifqa/full-dev/1",
+        "a",
+        "So: a.",
+        ("p", "q"),
+        "",
+        -0.5,
+        (2.0, 1),
+        "b",
+        how=how,
+        confidence=0.25,
+    )
     abstention = Prediction("ifqa/full-dev/2", "", confidence=0.0, candidate="c")
     path = experiment.folder / "read" / "predictions.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(prediction_line(whole) + prediction_line(abstention))
     assert list(predictions_of(experiment, QUESTIONS)) == [whole, abstention]
     assert set(json.loads(prediction_line(Prediction("q", "a")))) == {  # none that older files lack
-        "question_id", "answer", "completion", "passage_ids", "error", "score", "passage_scores", "factual",
-    }  # fmt: skip
+        "question_id",
+        "answer",
+        "completion",
+        "passage_ids",
+        "error",
+        "score",
+        "passage_scores",
+        "factual",
+    }
 
 
-@pytest.mark.parametrize(("tables", "split", "plugin"), [
-    ({"reader": {"name": "extractive"}}, "few-dev", "reader 'extractive'"),
-    ({"reader": {"name": "extractive"}}, "full-dev", ""),
-    ({"retriever": {"name": "fusion", "parts": [{"name": "rerank", "parts": [{"name": "gold"}]}]}}, "few-test", "'rerank'"),
-    ({"reader": {"name": "llm", "demos": "ifqa/full-train", "shots": 2}, "llm": {"model": "m"}}, "few-dev", "reader 'llm'"),
-    ({"reader": {"name": "llm", "demos": "sample"}, "llm": {"model": "m"}}, "few-dev", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tables", "split", "plugin"),
+    [
+        ({"reader": {"name": "extractive"}}, "few-dev", "reader 'extractive'"),
+        ({"reader": {"name": "extractive"}}, "full-dev", ""),
+        (
+            {
+                "retriever": {
+                    "name": "fusion",
+                    "parts": [{"name": "rerank", "parts": [{"name": "gold"}]}],
+                }
+            },
+            "few-test",
+            "'rerank'",
+        ),
+        (
+            {
+                "reader": {"name": "llm", "demos": "ifqa/full-train", "shots": 2},
+                "llm": {"model": "m"},
+            },
+            "few-dev",
+            "reader 'llm'",
+        ),
+        ({"reader": {"name": "llm", "demos": "sample"}, "llm": {"model": "m"}}, "few-dev", ""),
+    ],
+)
 def test_weights_of_the_other_family_are_refused_before_any_build(tables, split, plugin):
-    experiment = parse_experiment("mine", {"benchmark": "ifqa", "split": split, **tables}, "mine.toml")
-    complaint = f"{plugin} (was trained on|shows demonstrations of) ifqa/full and may not be tested on ifqa/few"
+    experiment = parse_experiment(
+        "mine", {"benchmark": "ifqa", "split": split, **tables}, "mine.toml"
+    )
+    complaint = (
+        f"{plugin} (was trained on|shows demonstrations of) ifqa/full and "
+        "may not be tested on ifqa/few"
+    )
     with pytest.raises(IfqaError, match=complaint) if plugin else nullcontext():
         refuse_other_families(Run(experiment))
     if plugin == "reader 'extractive'":
@@ -115,8 +180,12 @@ def test_weights_of_the_other_family_are_refused_before_any_build(tables, split,
 def test_every_tracked_experiment_may_be_tested_on_its_split():
     experiments = [load_experiment(name) for name in list_resources("experiments", ".toml")]
     # Checkpoints are yet to be trained
-    here = [experiment for experiment in experiments if not (experiment.reader or {}).get("checkpoint")]
-    assert [refuse_other_families(Run(experiment)) for experiment in here] == [None] * len(here) != []
+    here = [
+        experiment for experiment in experiments if not (experiment.reader or {}).get("checkpoint")
+    ]
+    assert (
+        [refuse_other_families(Run(experiment)) for experiment in here] == [None] * len(here) != []
+    )
 
 
 def test_a_dense_model_of_the_other_family_is_refused_before_indexing():
@@ -124,16 +193,24 @@ def test_a_dense_model_of_the_other_family_is_refused_before_indexing():
     write("model/manifest.json", '{"family": "ifqa/full"}')
     gold = '[[passages.sources]]\nformat = "gold"\nbenchmark = "ifqa"\nsplits = ["few-train"]\n'
     write("indexes/few.toml", f'{gold}[index.dense]\nretriever = "dense"\nmodel = "model"\n')
-    tables = {"benchmark": "ifqa", "split": "few-dev", "corpus": "few", "retriever": {"name": "dense"}}
+    tables = {
+        "benchmark": "ifqa",
+        "split": "few-dev",
+        "corpus": "few",
+        "retriever": {"name": "dense"},
+    }
     with pytest.raises(IfqaError, match="retriever 'dense' was trained on ifqa/full and may not"):
         refuse_other_families(Run(parse_experiment("mine", tables, "mine.toml")))
 
 
-@pytest.mark.parametrize(("benchmark", "split", "complaint"), [
-    ("sampel", "dev", "unknown benchmark 'sampel'; did you mean 'sample'"),
-    ("sample", "dve", "unknown split of sample 'dve'; did you mean 'dev'"),
-    ("sample", "", r"'splits': wanted at least one split of sample \(train, dev, hard\)$"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("benchmark", "split", "complaint"),
+    [
+        ("sampel", "dev", "unknown benchmark 'sampel'; did you mean 'sample'"),
+        ("sample", "dve", "unknown split of sample 'dve'; did you mean 'dev'"),
+        ("sample", "", r"'splits': wanted at least one split of sample \(train, dev, hard\)$"),
+    ],
+)
 def test_gold_passages_of_questions_that_are_not_there_are_refused(benchmark, split, complaint):
     source = {"format": "gold", "benchmark": benchmark, "splits": [split] if split else []}
     with pytest.raises(IfqaError, match=complaint):
@@ -141,14 +218,21 @@ def test_gold_passages_of_questions_that_are_not_there_are_refused(benchmark, sp
 
 
 def write_experiment(questions, split, benchmark="file"):
-    return write_predictions("mine", {question.id: question.answers[0] for question in questions}, benchmark, split)
+    return write_predictions(
+        "mine", {question.id: question.answers[0] for question in questions}, benchmark, split
+    )
 
 
 def test_answers_to_one_file_of_questions_are_not_scored_on_another():
     for name, text in {"a": "If so, who?", "b": "If not, who?"}.items():
         write(f"{name}/q.csv", f'question,answers\n"{text}",Ada\n')
     [question] = open_benchmark("file").questions("a/q.csv")
-    assert read_scores(stages.run(Run(write_experiment([question], "a/q.csv"))))["measures"]["EM"]["value"] == 100
+    assert (
+        read_scores(stages.run(Run(write_experiment([question], "a/q.csv"))))["measures"]["EM"][
+            "value"
+        ]
+        == 100
+    )
     message = f"mine.jsonl has 1 question, of 1, that file b/q.csv does not have: {question.id};"
     with pytest.raises(IfqaError, match=message):
         stages.run(Run(write_experiment([question], "b/q.csv")))

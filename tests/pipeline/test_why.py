@@ -15,7 +15,9 @@ def test_why_reads_again_without_each_passage_and_each_sentence_of_the_source(tm
         answer = system.ask("If the mill had not been old, by whom would it have been finished?", 0)
         [ranking] = system.retrieve([answer.question], 3)
         ablations = system.why(answer, 0)
-        source = next(passage for passage in ranking.passages if passage.id == answer.how.passage_id)
+        source = next(
+            passage for passage in ranking.passages if passage.id == answer.how.passage_id
+        )
         assert [ablation.passage for ablation in ablations] == [*ranking.passages, source, source]
         assert ["finished" in ablation.sentence for ablation in ablations] == [False] * 4 + [True]
         for ablation in ablations:

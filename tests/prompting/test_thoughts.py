@@ -19,7 +19,10 @@ UNMARKED = "Okay, the user asks about a chess match. The first passage says"
         "<thinking>\nThe passage says so.\n</thinking>\nBelgrade",
         "The passage says so.\n</think>\nBelgrade",
         "[THINK]so[/THINK]Belgrade",
-        "<|channel|>analysis<|message|>We need it.<|end|><|start|>assistant<|channel|>final<|message|>Belgrade<|return|>",
+        (
+            "<|channel|>analysis<|message|>We need "
+            "it.<|end|><|start|>assistant<|channel|>final<|message|>Belgrade<|return|>"
+        ),
         "**Final Answer:** \\boxed{Belgrade}",
         "So \\boxed{\\text{Belgrade}}.",
         "ANSWER: Belgrade",
@@ -52,7 +55,9 @@ def test_a_text_that_is_cut_behind_its_answer_keeps_it():
     assert FIRST.parse("Belgrade\n\nThe match would have", cut="in text").answer == "Belgrade"
 
 
-@pytest.mark.parametrize("text", ["1900\n\nIt was built in 1900", "5\nIn total 15", "Paris\n\nIt is, of course, Paris"])
+@pytest.mark.parametrize(
+    "text", ["1900\n\nIt was built in 1900", "5\nIn total 15", "Paris\n\nIt is, of course, Paris"]
+)
 def test_an_answer_in_a_complete_line_is_kept_whatever_words_the_text_ends_with(text):
     assert FIRST.parse(text, cut="in text").answer == text.split()[0]
 

@@ -11,8 +11,13 @@ from ifqa.reading.cascade import Cascade
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Completion, Passage, Question
 
-BRIDGE = [Passage("p1", "", "The bridge of Oakham was built in 1902 by Ada Carr, who came from Leith.")]
-PLAIN_TEXT = "If the bridge of Oakham had been built three years later, in what year would it have been built?"
+BRIDGE = [
+    Passage("p1", "", "The bridge of Oakham was built in 1902 by Ada Carr, who came from Leith.")
+]
+PLAIN_TEXT = (
+    "If the bridge of Oakham had been built three years later, in what "
+    "year would it have been built?"
+)
 PLAIN = Question("t/plain", PLAIN_TEXT, ("1905",))
 FAR = Question("t/far", "If zinc had been blue, which tenor would have sung?", ("nobody",))
 
@@ -41,23 +46,32 @@ def test_only_unsure_questions_are_asked(span):
     assert sure > unsure
     llm = Scripted()
     done = []
-    first, second = Cascade(llm, sure=(sure + unsure) / 2).answer([PLAIN, FAR], [BRIDGE, BRIDGE], done.append)
+    first, second = Cascade(llm, sure=(sure + unsure) / 2).answer(
+        [PLAIN, FAR], [BRIDGE, BRIDGE], done.append
+    )
     assert first == span[0]
     assert (second.answer, second.confidence, second.passage_ids) == ("by rail", None, ("p1",))
     (request,) = llm.seen
     assert "zinc" in str(request)
     assert sum(done) == 2
     predictions = Cascade(llm, sure=0.0001).answer([PLAIN, FAR], [BRIDGE, BRIDGE])
-    assert [prediction.answer for prediction in predictions] == [prediction.answer for prediction in span]
+    assert [prediction.answer for prediction in predictions] == [
+        prediction.answer for prediction in span
+    ]
     assert len(llm.seen) == 1
-    assert [prediction.answer for prediction in Cascade(llm).answer([PLAIN], [[]])] == ["by rail"]  # nothing to read
+    # Nothing to read
+    assert [prediction.answer for prediction in Cascade(llm).answer([PLAIN], [[]])] == ["by rail"]
     assert len(Cascade(llm).requests([PLAIN, FAR], [BRIDGE, BRIDGE])) == 2
 
 
 def test_an_unparsed_completion_leaves_the_answer_and_a_failed_request_fails(span):
     reader = Cascade(Scripted("I cannot say."), sure=1.0, prompt="open-book-cot")
     (prediction,) = reader.answer([PLAIN], [BRIDGE])
-    assert (prediction.answer, prediction.confidence, prediction.error) == (span[0].answer, span[0].confidence, "")
+    assert (prediction.answer, prediction.confidence, prediction.error) == (
+        span[0].answer,
+        span[0].confidence,
+        "",
+    )
     reader = Cascade(Scripted(error="HTTP 500"), sure=1.0)
     assert (reader.answer([PLAIN], [BRIDGE])[0].error, reader.usage()["retry"]) == ("HTTP 500", 1)
 
@@ -66,13 +80,20 @@ def test_the_fingerprint_covers_the_prompt_and_two_families_are_refused(monkeypa
     assert Cascade.fingerprint(prompt="open-book") != Cascade.fingerprint(prompt="short")
     assert [*Cascade.requirements(weights=LARGE)] == [*Extractive.requirements(weights=LARGE)]
     assert Cascade.training_family() == Extractive.training_family() == Cascade(Scripted()).family
-    monkeypatch.setattr("ifqa.reading.llm.Llm.training_family", classmethod(lambda cls, **_: "ifqa/few"))
-    with refused("weights and demonstrations come from ifqa/few and ifqa/full; wanted one split family"):
+    monkeypatch.setattr(
+        "ifqa.reading.llm.Llm.training_family", classmethod(lambda cls, **_: "ifqa/few")
+    )
+    with refused(
+        "weights and demonstrations come from ifqa/few and ifqa/full; wanted one split family"
+    ):
         Cascade.training_family()
 
 
 class Weighing(Scripted):
-    """Also gives each answer its log probability, -20 if it is not in `likelihoods`; none without `likelihoods`."""
+    """Also gives each answer its log probability, -20 if it is not in `likelihoods`.
+
+    None without `likelihoods`.
+    """
 
     weighs_answers = True
 
@@ -84,7 +105,11 @@ class Weighing(Scripted):
     def log_likelihoods(self, request, texts):
         assert request in self.seen
         self.weighed += texts
-        return [self.likelihoods.get(text.removeprefix("Answer: "), -20.0) for text in texts if self.likelihoods]
+        return [
+            self.likelihoods.get(text.removeprefix("Answer: "), -20.0)
+            for text in texts
+            if self.likelihoods
+        ]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +129,10 @@ def test_a_model_that_gives_likelihoods_decides_with_the_span_reader(span, likel
     assert (prediction.confidence, prediction.candidate) == (None, "")
     assert prediction.how == (span[0].how if answer == "1905" else None)
     assert {"Answer: by rail", "Answer: 1905"} < {*llm.weighed}
-    assert (reader.usage()["unparsed"], Cascade(llm, prompt="short").answer([PLAIN], [BRIDGE])) == (0, span[:1])
+    assert (reader.usage()["unparsed"], Cascade(llm, prompt="short").answer([PLAIN], [BRIDGE])) == (
+        0,
+        span[:1],
+    )
 
 
 def test_an_answer_that_differs_in_form_alone_is_weighed_once():
@@ -122,18 +150,23 @@ def test_the_evidence_of_a_weighed_answer_has_its_passage():
     assert "p1" in prediction.passage_ids
 
 
-@pytest.mark.parametrize(("likelihoods", "answer"), [({"1902": -0.1, "1905": -30.0}, "1902"), ({}, "1905")])
+@pytest.mark.parametrize(
+    ("likelihoods", "answer"), [({"1902": -0.1, "1905": -30.0}, "1902"), ({}, "1905")]
+)
 def test_an_unparsed_completion_leaves_the_span_readers_answers_to_weigh(likelihoods, answer):
-    (prediction,) = Cascade(Weighing(likelihoods, text=""), sure=1.0, prompt="short").answer([PLAIN], [BRIDGE])
+    (prediction,) = Cascade(Weighing(likelihoods, text=""), sure=1.0, prompt="short").answer(
+        [PLAIN], [BRIDGE]
+    )
     assert (prediction.answer, prediction.error, prediction.failed) == (answer, "", False)
 
 
 def test_without_a_candidate_or_with_a_prompt_that_wants_reasoning_nothing_is_weighed():
     for prompt, passages in (("open-book-cot", BRIDGE), ("short", [])):
         llm = Weighing({"1905": -0.1})
-        assert [each.answer for each in Cascade(llm, sure=1.0, prompt=prompt).answer([PLAIN], [passages])] == [
-            "by rail"
-        ]
+        assert [
+            each.answer
+            for each in Cascade(llm, sure=1.0, prompt=prompt).answer([PLAIN], [passages])
+        ] == ["by rail"]
         assert not llm.weighed
 
 
@@ -155,7 +188,9 @@ def test_each_unsure_question_gets_its_own_answer_beside_failures():
     llm.window = 2000
     questions = [FAR, PLAIN, long, PLAIN]
     reader = Cascade(llm, sure=1.0, prompt="short")
-    failed, right, too_long, empty = reader.answer(questions, [BRIDGE, BRIDGE, BRIDGE, []], done.append)
+    failed, right, too_long, empty = reader.answer(
+        questions, [BRIDGE, BRIDGE, BRIDGE, []], done.append
+    )
     assert (failed.error, right.answer, empty.answer) == ("HTTP 500", "1905", "by rail")
     assert too_long.error.startswith("not asked")
     assert sum(done) == 4

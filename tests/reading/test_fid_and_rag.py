@@ -1,4 +1,6 @@
-"""Readers 'fid' and 'rag': their predictions, the scores of passages, and the settings they take from a checkpoint."""
+"""Readers 'fid' and 'rag': their predictions, the scores of passages, and the settings they take
+from a checkpoint.
+"""
 
 import functools
 import json
@@ -16,12 +18,22 @@ from ifqa.reading.t5.readers import Fid, Rag, passage_inputs
 from ifqa.records import Passage, Question
 
 PASSAGES = [
-    Passage("w/1", "Old Bridge", "The bridge was opened in 1895 by the mayor Anna Berg, five years late."),
-    Passage("w/2", "Harbour", "The harbour of Wick was dug from 1803 to 1811 by the engineer Thomas Telford."),
+    Passage(
+        "w/1",
+        "Old Bridge",
+        "The bridge was opened in 1895 by the mayor Anna Berg, five years late.",
+    ),
+    Passage(
+        "w/2",
+        "Harbour",
+        "The harbour of Wick was dug from 1803 to 1811 by the engineer Thomas Telford.",
+    ),
     Passage("w/3", "", ""),
 ]
 QUESTIONS = [
-    Question("q/0", "If the bridge had been built in 1890, who would have opened it?", ("Anna Berg",)),
+    Question(
+        "q/0", "If the bridge had been built in 1890, who would have opened it?", ("Anna Berg",)
+    ),
     Question("q/1", "If the harbour had not been dug, who would have been free in 1811?"),
     Question("q/2", "If the river were dry, what would the bridge carry?"),
 ]
@@ -37,11 +49,15 @@ def folder(tmp_path_factory):
 
 
 def fid(folder, **changes):
-    return Fid(str(folder), **{"device": "cpu", "precision": "float32", "max_answer_tokens": 12} | changes)
+    return Fid(
+        str(folder), **{"device": "cpu", "precision": "float32", "max_answer_tokens": 12} | changes
+    )
 
 
 def rag(folder, **changes):
-    return Rag(str(folder), **{"device": "cpu", "precision": "float32", "max_answer_tokens": 8} | changes)
+    return Rag(
+        str(folder), **{"device": "cpu", "precision": "float32", "max_answer_tokens": 8} | changes
+    )
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +68,15 @@ def reader(folder):
 def assert_same(predictions, expected):
     """Equal but for the rounding of scores."""
     for prediction, other in zip(predictions, expected, strict=True):
-        assert (prediction.question_id, prediction.completion) == (other.question_id, other.completion)
+        assert (prediction.question_id, prediction.completion) == (
+            other.question_id,
+            other.completion,
+        )
         assert prediction.score == near(other.score)
         scores = dict(zip(other.passage_ids, other.passage_scores, strict=True))
-        assert dict(zip(prediction.passage_ids, prediction.passage_scores, strict=True)) == near(scores)
+        assert dict(zip(prediction.passage_ids, prediction.passage_scores, strict=True)) == near(
+            scores
+        )
 
 
 def assert_valid(predictions):
@@ -75,11 +96,15 @@ def test_fid_orders_passages_by_score(reader):
     [reversed_order] = reader.answer(QUESTIONS[:1], [PASSAGES[::-1]])
     assert_same([reversed_order], predictions[:1])
     assert len(set(reversed_order.passage_scores)) == 3
-    assert reader.answer(QUESTIONS[:1], [[PASSAGES[0], PASSAGES[0]]])[0].passage_ids == ("w/1", "w/1")
+    assert reader.answer(QUESTIONS[:1], [[PASSAGES[0], PASSAGES[0]]])[0].passage_ids == (
+        "w/1",
+        "w/1",
+    )
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "\x00", "\u202e\U0001f600" * 30, "</s><pad></s>", "a" * 9999, "If so, who? " * 1000]
+    "text",
+    ["", " ", "\x00", "\u202e\U0001f600" * 30, "</s><pad></s>", "a" * 9999, "If so, who? " * 1000],
 )
 def test_odd_and_over_long_questions_are_answered(reader, text):
     odd, *others = reader.answer([Question("q/0", text), QUESTIONS[1]], [PASSAGES, PASSAGES])
@@ -89,16 +114,26 @@ def test_odd_and_over_long_questions_are_answered(reader, text):
 
 def test_inputs_are_fids_with_and_without_titles():
     passage = [Passage("1", "Harbour", "It was dug.")]
-    assert passage_inputs("Who?", passage, titles=True) == ["question: Who? title: Harbour context: It was dug."]
-    assert passage_inputs("Who?", passage, titles=False) == ["question: Who? title:  context: It was dug."]
+    assert passage_inputs("Who?", passage, titles=True) == [
+        "question: Who? title: Harbour context: It was dug."
+    ]
+    assert passage_inputs("Who?", passage, titles=False) == [
+        "question: Who? title:  context: It was dug."
+    ]
     assert passage_inputs("Who?", [], titles=True) == ["question: Who?"]
 
 
 @settings(max_examples=20)
-@given(st.lists(st.text("abWick harbour.", min_size=1, max_size=80), min_size=1), st.integers(16, 40), st.booleans())
+@given(
+    st.lists(st.text("abWick harbour.", min_size=1, max_size=80), min_size=1),
+    st.integers(16, 40),
+    st.booleans(),
+)
 def test_token_ids_end_as_the_conventions_say(texts, most, eos):
     features = encode_texts(words(), texts, Conventions(most, True, eos))
-    for text, ids, mask in zip(texts, features["input_ids"], features["attention_mask"], strict=True):
+    for text, ids, mask in zip(
+        texts, features["input_ids"], features["attention_mask"], strict=True
+    ):
         tokens = words()(text, add_special_tokens=False)["input_ids"]
         assert ids[mask].tolist() == ([*tokens[: most - 1], 1] if eos else tokens[:most])
         assert not ids[~mask].any()
@@ -107,7 +142,11 @@ def test_token_ids_end_as_the_conventions_say(texts, most, eos):
 def test_settings_override_a_checkpoints_conventions(folder, tmp_path):
     plain = fid(folder)
     assert plain.conventions == Conventions(250, True, True)
-    assert (plain.label, plain.family, plain.trained_on) == (f"{folder} is not trained on IfQA", "", frozenset())
+    assert (plain.label, plain.family, plain.trained_on) == (
+        f"{folder} is not trained on IfQA",
+        "",
+        frozenset(),
+    )
     trained = save(tmp_path / "trained")
     manifest = {"family": "ifqa/few", "sources": {"train": "ab"}}
     manifest["conventions"] = {"max_tokens": 40, "titles": False, "encoder_eos": False}
@@ -115,12 +154,19 @@ def test_settings_override_a_checkpoints_conventions(folder, tmp_path):
     stored = fid(trained)
     assert stored.conventions == Conventions(40, False, False)
     assert (stored.family, set(stored.trained_on), stored.label) == ("ifqa/few", {"ab"}, "")
-    assert fid(trained, max_tokens=16, titles="yes", encoder_eos="yes").conventions == Conventions(16, True, True)
+    assert fid(trained, max_tokens=16, titles="yes", encoder_eos="yes").conventions == Conventions(
+        16, True, True
+    )
 
 
 def test_titles_eos_precision_and_beams_change_scores(folder, reader):
     changes = ({}, {"titles": "no"}, {"encoder_eos": "no"}, {"precision": "bfloat16"}, {"beams": 4})
-    assert len({fid(folder, **change).answer(QUESTIONS[:1], [PASSAGES])[0].score for change in changes}) == 5
+    assert (
+        len(
+            {fid(folder, **change).answer(QUESTIONS[:1], [PASSAGES])[0].score for change in changes}
+        )
+        == 5
+    )
 
 
 def test_the_fingerprint_covers_weights_conventions_and_tokenizer(tmp_path):
@@ -161,11 +207,16 @@ def test_rag_divides_scores_by_the_temperature_and_needs_none(folder):
     halved = [[score / 2 for score in row] for row in SCORES]
     tempered = rag(folder, temperature=2.0).answer(QUESTIONS, RANKED, scores=SCORES)
     expected = rag(folder).answer(QUESTIONS, RANKED, scores=halved)
-    assert [prediction.score for prediction in tempered] == near([prediction.score for prediction in expected])
+    assert [prediction.score for prediction in tempered] == near(
+        [prediction.score for prediction in expected]
+    )
     equal = [[7.0] * len(passages) for passages in RANKED]
     plain = rag(folder)
     assert plain.answer(QUESTIONS, RANKED) == plain.answer(QUESTIONS, RANKED, scores=equal)
-    assert plain.answer(QUESTIONS, RANKED)[0].score != plain.answer(QUESTIONS, RANKED, scores=SCORES)[0].score
+    assert (
+        plain.answer(QUESTIONS, RANKED)[0].score
+        != plain.answer(QUESTIONS, RANKED, scores=SCORES)[0].score
+    )
     assert plain.answer([], [], scores=[]) == []
     with refused("question q/1: 2 passages, 1 scores; give one per passage"):
         plain.answer(QUESTIONS, RANKED, scores=[SCORES[0], [1.0], []])
@@ -190,7 +241,9 @@ def test_the_shipped_adapter_is_the_default_and_says_what_to_fetch(reader, tmp_p
     with refused("flan-t5-small is not installed; fetch it with: ifqa data flan-t5-small"):
         reader()
     [requirement] = reader.requirements(root=tmp_path)
-    assert requirement.remedy == "its base model flan-t5-small: fetch it with: ifqa data flan-t5-small"
+    assert (
+        requirement.remedy == "its base model flan-t5-small: fetch it with: ifqa data flan-t5-small"
+    )
     shutil.copytree(save(tmp_path / "t5"), tmp_path / "models/flan-t5-small")
     assert reader.requirements(root=tmp_path)[0].present
     with refused("weights/fid was trained on a different flan-t5-small"):

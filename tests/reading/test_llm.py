@@ -23,12 +23,19 @@ from ifqa.report.console import show_scores
 from ifqa.retrieval.genread import GenRead
 from ifqa.storage.files import read_json
 
-PASSAGES = [Passage(f"p{n}", "Mill", f"The mill of town {n} was built in {1800 + n} by Bo Carr.") for n in range(6)]
-QUESTIONS = [Question(f"t/{n}", f"If the mill {n} had burned, when?", (str(1900 + n),)) for n in range(3)]
+PASSAGES = [
+    Passage(f"p{n}", "Mill", f"The mill of town {n} was built in {1800 + n} by Bo Carr.")
+    for n in range(6)
+]
+QUESTIONS = [
+    Question(f"t/{n}", f"If the mill {n} had burned, when?", (str(1900 + n),)) for n in range(3)
+]
 
 
 def model(server, **settings):
-    return OpenAI(**{"model": "gpt-4o-mini", "base_url": server.url, "retries": 0, "window": 4096} | settings)
+    return OpenAI(
+        **{"model": "gpt-4o-mini", "base_url": server.url, "retries": 0, "window": 4096} | settings
+    )
 
 
 def answers(text):
@@ -39,11 +46,15 @@ def test_questions_are_asked_with_passages_and_answers_are_parsed():
     with serving(answers("Reasoning: it is so.\nAnswer: **1901**.")) as server:
         reader = Llm(model(server), prompt="open-book-cot")
         predictions = reader.answer(QUESTIONS, [PASSAGES[:2], PASSAGES[2:3], []])
-    assert [prediction.question_id for prediction in predictions] == [question.id for question in QUESTIONS]
+    assert [prediction.question_id for prediction in predictions] == [
+        question.id for question in QUESTIONS
+    ]
     assert {prediction.answer for prediction in predictions} == {"1901"}
     assert predictions[0].completion == "Reasoning: it is so.\nAnswer: **1901**."
     assert [prediction.passage_ids for prediction in predictions] == [("p0", "p1"), ("p2",), ()]
-    (first,) = (text for body in server.bodies if "the mill 0" in (text := body["messages"][-1]["content"]))
+    (first,) = (
+        text for body in server.bodies if "the mill 0" in (text := body["messages"][-1]["content"])
+    )
     assert [passage.text in first for passage in PASSAGES[:3]] == [True, True, False]
     assert first.index(PASSAGES[0].text) < first.index(PASSAGES[1].text)
     assert reader.usage()["spent"]["calls"] == 3
@@ -71,21 +82,37 @@ def test_passages_beyond_the_window_and_unparsed_completions_are_counted():
         long = Question("t/9", "If " + "so it were and " * 500 + "what?", ("1",))
         too_long, unparsed = reader.answer([long, QUESTIONS[0]], [[], []])
     assert re.match(r"not asked: the question take", too_long.error)
-    assert (unparsed.answer, unparsed.error[:10], unparsed.completion) == ("", "unparsed: ", "I cannot say.")
+    assert (unparsed.answer, unparsed.error[:10], unparsed.completion) == (
+        "",
+        "unparsed: ",
+        "I cannot say.",
+    )
     assert (server.requests, reader.usage()["unparsed"], reader.usage()["retry"]) == (1, 1, 0)
 
 
 def test_answers_are_parsed_again_when_their_prompts_rule_changes(monkeypatch):
-    before = {prompt: Llm.fingerprint(prompt=prompt) for prompt in ("open-book", "open-book-cot", "counterfactual")}
+    before = {
+        prompt: Llm.fingerprint(prompt=prompt)
+        for prompt in ("open-book", "open-book-cot", "counterfactual")
+    }
     monkeypatch.setitem(RULE_VERSIONS, "last marker", "of tomorrow")
-    changed = {prompt for prompt, fingerprint in before.items() if Llm.fingerprint(prompt=prompt) != fingerprint}
+    changed = {
+        prompt
+        for prompt, fingerprint in before.items()
+        if Llm.fingerprint(prompt=prompt) != fingerprint
+    }
     assert changed == {"open-book-cot", "counterfactual"}
 
 
 def test_an_answer_outside_the_choices_is_a_counted_failure():
-    offers = [Question(f"w/{n}", f"suppose rain happens, mill {n}?", choices=("more", "less")) for n in range(2)]
+    offers = [
+        Question(f"w/{n}", f"suppose rain happens, mill {n}?", choices=("more", "less"))
+        for n in range(2)
+    ]
     texts = {"0": "Answer: (B) less", "1": "Answer: much more"}
-    with serving(lambda prompt, time, body: Reply(text=texts[re.search(r"mill (\d)\?", prompt)[1]])) as server:
+    with serving(
+        lambda prompt, time, body: Reply(text=texts[re.search(r"mill (\d)\?", prompt)[1]])
+    ) as server:
         reader = Llm(model(server), prompt="multiple-choice")
         right, wrong = reader.answer(offers, [PASSAGES[:1], []])
     assert "(A) more\n(B) less" in server.bodies[0]["messages"][-1]["content"]
@@ -97,7 +124,9 @@ def test_an_answer_outside_the_choices_is_a_counted_failure():
 def test_the_answer_most_samples_agree_on_counts():
     texts = iter(["Answer: The Mill", "Answer: 1902", "no", "Answer: mill.", "Answer: 1902"])
     with serving(lambda prompt, time, body: Reply(text=next(texts))) as server:
-        reader = Llm(model(server, concurrency=1), prompt="open-book-cot", samples=5, temperature=0.7)
+        reader = Llm(
+            model(server, concurrency=1), prompt="open-book-cot", samples=5, temperature=0.7
+        )
         prediction = reader.answer(QUESTIONS[:1], [PASSAGES[:1]])[0]
     assert prediction.answer == "The Mill"  # as often as 1902, and first
     assert prediction.score == pytest.approx(math.log(2 / 5))
@@ -112,18 +141,26 @@ def test_demonstrations_come_from_a_file_or_are_drawn_by_seed():
     assert (roles, reader.family) == (["system", *["user", "assistant"] * 2, "user"], "sample")
     readers = [Llm(model(server), demos="sample/train", shots=3, seed=seed) for seed in (0, 1)]
     first, second = (reader.fitted(QUESTIONS[:1], [[]])[0].request.messages for reader in readers)
-    assert [role for role, _ in first].count("assistant") == [role for role, _ in second].count("assistant") == 3
+    assert (
+        [role for role, _ in first].count("assistant")
+        == [role for role, _ in second].count("assistant")
+        == 3
+    )
     assert first != second
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"prompt": "open-bok"}, "did you mean 'open-book'"), ({"demos": "sampl"}, "did you mean 'sample'"),
-        ({"shots": 3}, "shots needs demos"), ({"demos": "sample/train"}, "set shots"), ({"temperature": 3.0}, "from 0 to 2"),
-        ({"samples": 3}, "at temperature 0 are the same"), ({"samples": 0}, "'samples': wanted a whole number from 1"),
+        ({"prompt": "open-bok"}, "did you mean 'open-book'"),
+        ({"demos": "sampl"}, "did you mean 'sample'"),
+        ({"shots": 3}, "shots needs demos"),
+        ({"demos": "sample/train"}, "set shots"),
+        ({"temperature": 3.0}, "from 0 to 2"),
+        ({"samples": 3}, "at temperature 0 are the same"),
+        ({"samples": 0}, "'samples': wanted a whole number from 1"),
     ],
-)  # fmt: skip
+)
 def test_settings_out_of_range_are_refused_in_one_line(settings, message):
     with serving() as server, refused(message):
         Llm(model(server), **settings)
@@ -146,7 +183,10 @@ def test_genread_samples_k_passages_and_omits_failed_samples():
 
 
 CLOSED = '[reader]\nname = "llm"\nprompt = "closed-book"'
-GENREAD = '[retriever]\nname = "genread"\nk = 1\n[reader]\nname = "llm"\nprompt = "genread-read"\npassages = 1'
+GENREAD = (
+    '[retriever]\nname = "genread"\nk = 1\n[reader]\nname = "llm"\nprompt = '
+    '"genread-read"\npassages = 1'
+)
 
 
 def experiment(server, tables, limit):
@@ -181,7 +221,8 @@ def test_the_next_run_asks_only_failed_questions_again(capsys):
             stages.run(Run(chosen))
             assert server.requests == before + failed
         assert read_json(folder / "scores.json")["n_failed"] == 0
-        assert record(chosen)["took"] == [7 * 83, 3 * 83]  # tokens of all answers, also of those from the cache
+        # Tokens of all answers, also of those from the cache
+        assert record(chosen)["took"] == [7 * 83, 3 * 83]
 
 
 def test_genread_is_retrieved_scored_and_read():
@@ -197,7 +238,9 @@ def test_genread_is_retrieved_scored_and_read():
         assert record(chosen, stage)["spent"]["calls"] == 5
         assert record(chosen, stage)["server"] == server.url.removesuffix("/v1")
     lines = (chosen.folder / "read/predictions.jsonl").read_text().splitlines()
-    assert [json.loads(line)["passage_ids"] for line in lines] == [[f"genread/sample/dev/{n}/0"] for n in range(5)]
+    assert [json.loads(line)["passage_ids"] for line in lines] == [
+        [f"genread/sample/dev/{n}/0"] for n in range(5)
+    ]
 
 
 def test_the_key_is_in_no_file_and_in_no_output(tmp_path, capsys):
@@ -210,7 +253,9 @@ def test_the_key_is_in_no_file_and_in_no_output(tmp_path, capsys):
         chosen = experiment(server, CLOSED, 12)
         show_scores(Run(chosen), stages.run(Run(chosen)))
     files = [path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file()]
-    assert not [text for text in [*capsys.readouterr(), str(caught.value), *files] if "canary" in text]
+    assert not [
+        text for text in [*capsys.readouterr(), str(caught.value), *files] if "canary" in text
+    ]
 
 
 def test_a_model_must_be_named():

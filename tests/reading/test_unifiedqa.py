@@ -1,4 +1,6 @@
-"""Reader 'unifiedqa': its inputs, its answers against transformers' T5, and a model for each group."""
+"""Reader 'unifiedqa': its inputs, its answers against transformers' T5, and a model for each
+group.
+"""
 
 import json
 import shutil
@@ -11,11 +13,22 @@ from refusals import refused
 from tiny_t5 import model, plain, save, tokenizer
 from transformers import GenerationConfig
 
-from ifqa.reading.t5.readers import Fid, UnifiedQA, first_answer, group_folders, input_text, normalize_unifiedqa
+from ifqa.reading.t5.readers import (
+    Fid,
+    UnifiedQA,
+    first_answer,
+    group_folders,
+    input_text,
+    normalize_unifiedqa,
+)
 from ifqa.records import Passage, Question
 
-BRIDGE = Passage("w/1", "Old_Bridge", "The bridge was opened in 1895 by the mayor Anna Berg, five years late.")
-HARBOUR = Passage("w/2", "", "The harbour of Wick was dug from 1803\tto 1811\nby the engineer  Thomas Telford.")
+BRIDGE = Passage(
+    "w/1", "Old_Bridge", "The bridge was opened in 1895 by the mayor Anna Berg, five years late."
+)
+HARBOUR = Passage(
+    "w/2", "", "The harbour of Wick was dug from 1803\tto 1811\nby the engineer  Thomas Telford."
+)
 EMPTY = Passage("w/3", "", " ")
 QUESTIONS = [
     Question("q/0", "Why was the bridge opened late?", group="one"),
@@ -32,7 +45,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def groups(tmp_path_factory):
-    """Models of the groups "one" and "two", as `ifqa train unifiedqa` names them, and another model."""
+    """Models of the groups "one" and "two", as `ifqa train unifiedqa` names them, and another
+    model.
+    """
     root = tmp_path_factory.mktemp("groups")
     for seed, name in enumerate(("model-one", "model-two", "other")):
         save(root / name, seed=seed)
@@ -50,33 +65,68 @@ def copies(groups, tmp_path):
 
 
 def opened(checkpoint, **settings):
-    return UnifiedQA(str(checkpoint), device="cpu", precision="float32", **{"max_answer_tokens": 8} | settings)
+    return UnifiedQA(
+        str(checkpoint), device="cpu", precision="float32", **{"max_answer_tokens": 8} | settings
+    )
 
 
-# The forms of the examples in allenai/unifiedqa README.md, "Feeding data into UnifiedQA" and "Using the models"
+# The forms of the examples in allenai/unifiedqa README.md, "Feeding data into UnifiedQA" and "Using
+# the models"
 @pytest.mark.parametrize(
     ("question", "passages", "expected"),
     [
-        (Question("", "Which metal conducts best?", choices=("Iron", "a feather")), [],
-         r"which metal conducts best? \n (a) iron (b) a feather"),
-        (Question("", "At what speed did the Lune run?"),
-         [Passage("", "River_Lune", "In May 1906, the Lune ran at 16,000 litres (150 barrels) a minute.")],
-         r"at what speed did the lune run? \n (river_lune) in may 1906, the lune ran at 16,000 litres (150 barrels) a minute."),
-        (Question("", "What does Echo's spring do?"),
-         [Passage("", "", "A drink from Echo's spring makes them ''Grow fond of themselves.'' So she says.")],
-         r"what does echos spring do? \n a drink from echo's spring makes them ''grow fond of themselves.' so she says."),
+        (
+            Question("", "Which metal conducts best?", choices=("Iron", "a feather")),
+            [],
+            r"which metal conducts best? \n (a) iron (b) a feather",
+        ),
+        (
+            Question("", "At what speed did the Lune run?"),
+            [
+                Passage(
+                    "",
+                    "River_Lune",
+                    "In May 1906, the Lune ran at 16,000 litres (150 barrels) a minute.",
+                )
+            ],
+            (
+                r"at what speed did the lune run? \n (river_lune) in may 1906, the lune ran at "
+                r"16,000 litres (150 barrels) a minute."
+            ),
+        ),
+        (
+            Question("", "What does Echo's spring do?"),
+            [
+                Passage(
+                    "",
+                    "",
+                    "A drink from Echo's spring makes them ''Grow fond of "
+                    "themselves.'' So she says.",
+                )
+            ],
+            (
+                r"what does echos spring do? \n a drink from echo's spring makes them ''grow fond "
+                r"of themselves.' so she says."
+            ),
+        ),
         (Question("", "Why is  the sky\tblue?"), [EMPTY], "why is the sky blue?"),
-        (Question("", "Who dug it?"), [BRIDGE, HARBOUR],
-         r"who dug it? \n (old_bridge) the bridge was opened in 1895 by the mayor anna berg, five years late. the harbour "
-         "of wick was dug from 1803 to 1811 by the engineer thomas telford."),
+        (
+            Question("", "Who dug it?"),
+            [BRIDGE, HARBOUR],
+            r"who dug it? \n (old_bridge) the bridge was opened in 1895 by the mayor anna "
+            r"berg, five years late. the harbour "
+            "of wick was dug from 1803 to 1811 by the engineer thomas telford.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_inputs_have_unifiedqas_format(question, passages, expected):
     assert input_text(question, passages) == expected
 
 
 def test_titles_quotes_and_tabs_are_handled_as_in_unifiedqa_and_causalqa():
-    assert input_text(Question("", "Why?"), [BRIDGE], titles=False).startswith(r"why? \n the bridge was opened")
+    assert input_text(Question("", "Why?"), [BRIDGE], titles=False).startswith(
+        r"why? \n the bridge was opened"
+    )
     # the maintainers' example in allenai/unifiedqa issue 42
     assert normalize_unifiedqa("Abc def 'ghi' jkl 'mno' 'pqr'") == "abc def ghi' jkl 'mno' 'pqr"
     assert [first_answer(text) for text in ("a b\tc\td", " a ", "\tb")] == ["a b", "a", ""]
@@ -86,7 +136,9 @@ def test_answers_are_those_of_transformers_t5(folder):
     """Fusion-in-Decoder with a single passage a question is a plain T5."""
     reader = opened(folder)
     network = plain(model(vocabulary=len(tokenizer())))
-    greedy = GenerationConfig(max_length=8, use_cache=False, decoder_start_token_id=0, eos_token_id=1, pad_token_id=0)
+    greedy = GenerationConfig(
+        max_length=8, use_cache=False, decoder_start_token_id=0, eos_token_id=1, pad_token_id=0
+    )
     predictions = reader.answer(QUESTIONS, RANKED)
     for question, passages, prediction in zip(QUESTIONS, RANKED, predictions, strict=True):
         ids = torch.tensor([tokenizer()(input_text(question, passages))["input_ids"]])
@@ -103,7 +155,9 @@ def test_odd_texts_are_answered(folder):
     texts = ["", "\x00", "\u202e\U0001f600" * 30, "</s><pad></s>", "'" * 99, r"\n " * 999]
     questions = [Question(f"q/{n}", text, choices=(text, text)) for n, text in enumerate(texts)]
     predictions = opened(folder).answer(questions, [[Passage("", text, text)] for text in texts])
-    assert [prediction.question_id for prediction in predictions] == [question.id for question in questions]
+    assert [prediction.question_id for prediction in predictions] == [
+        question.id for question in questions
+    ]
 
 
 def test_the_defaults_are_causalqas(folder, monkeypatch):
@@ -150,7 +204,10 @@ def test_groups_are_found_by_the_names_of_folders(groups, tmp_path):
     odd = tmp_path / "a[b]*" / "x-original"
     odd.mkdir(parents=True)
     assert group_folders(str(tmp_path / "a[b]*" / "{group}-original")) == {"x": str(odd)}
-    for name, message in (("none-{group}", "no folder has such a name"), ("{group}/{group}", "wanted {group} once")):
+    for name, message in (
+        ("none-{group}", "no folder has such a name"),
+        ("{group}/{group}", "wanted {group} once"),
+    ):
         with refused(message):
             UnifiedQA.training_family(str(tmp_path / name))
 
@@ -166,10 +223,17 @@ def test_the_models_of_groups_share_a_family_and_join_their_sources(groups, fold
 
 def test_the_fingerprint_covers_all_models(groups, folder, copies):
     pattern = str(copies / "{group}")
-    prints = [UnifiedQA.fingerprint(pattern), UnifiedQA.fingerprint(str(groups / "model-{group}"), beams=2)]
+    prints = [
+        UnifiedQA.fingerprint(pattern),
+        UnifiedQA.fingerprint(str(groups / "model-{group}"), beams=2),
+    ]
     assert prints[0] == prints[1]
     (copies / "two/manifest.json").write_text("{}")
-    prints += [UnifiedQA.fingerprint(pattern), UnifiedQA.fingerprint(folder), Fid.fingerprint(folder)]
+    prints += [
+        UnifiedQA.fingerprint(pattern),
+        UnifiedQA.fingerprint(folder),
+        Fid.fingerprint(folder),
+    ]
     shutil.move(copies / "two", copies / "three")
     prints.append(UnifiedQA.fingerprint(pattern))
     assert len(set(prints)) == 5

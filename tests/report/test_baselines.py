@@ -29,7 +29,9 @@ def script(*arguments):
 
 
 def right_answers(folder):
-    return sum(json.loads(line)["EM"] for line in (folder / "per_question.jsonl").read_text().splitlines())
+    return sum(
+        json.loads(line)["EM"] for line in (folder / "per_question.jsonl").read_text().splitlines()
+    )
 
 
 def test_a_baseline_of_todays_inputs_passes(baseline):

@@ -1,4 +1,6 @@
-"""Two experiments side by side: same questions, up-to-date scores, the right sign, and no markup from an answer."""
+"""Two experiments side by side: same questions, up-to-date scores, the right sign, and no markup
+from an answer.
+"""
 
 import sys
 
@@ -21,9 +23,14 @@ from ifqa.scoring.statistics import holm_correction, paired_randomization
 
 @pytest.fixture
 def three():
-    """A answers the first 20 questions right, B the first 10 and the last 30, C the first 23; other answers are markup."""
+    """A answers the first 20 questions right, B the first 10 and the last 30, C the first 23.
+
+    Other answers are markup.
+    """
     right = {"a": range(20), "b": [*range(10), *range(53, 83)], "c": range(23)}
-    return [run_answers(name, numbers, wrong="[bold]never[/bold]") for name, numbers in right.items()]
+    return [
+        run_answers(name, numbers, wrong="[bold]never[/bold]") for name, numbers in right.items()
+    ]
 
 
 @pytest.fixture
@@ -38,12 +45,16 @@ def em_of(*experiments, **options):
 def test_the_difference_is_second_minus_first(two):
     em = em_of(*two)
     assert (em.won, em.lost, em.tied) == (30, 10, 43)
-    assert (em.first, em.second, em.delta) == pytest.approx((2000 / 83, 4000 / 83, 2000 / 83), abs=0.01)
+    assert (em.first, em.second, em.delta) == pytest.approx(
+        (2000 / 83, 4000 / 83, 2000 / 83), abs=0.01
+    )
     assert em.low < em.delta < em.high
     first = [1.0] * 20 + [0.0] * 63
     second = [1.0] * 10 + [0.0] * 43 + [1.0] * 30
     assert em.p == paired_randomization(first, second, seed=0)
-    for difference, other in zip(compare_pair(*two).differences, compare_pair(*reversed(two)).differences, strict=True):
+    for difference, other in zip(
+        compare_pair(*two).differences, compare_pair(*reversed(two)).differences, strict=True
+    ):
         assert (difference.measure, difference.p, -difference.delta) == (
             other.measure,
             other.p,
@@ -72,7 +83,9 @@ def test_the_largest_differences_come_first_and_their_answers_are_shown_as_they_
 
 
 def test_incomparable_experiments_are_refused(two, tmp_path):
-    (tmp_path / "experiments/gold.toml").write_text('benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n')
+    (tmp_path / "experiments/gold.toml").write_text(
+        'benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n'
+    )
     with pytest.raises(IfqaError, match="make it with: ifqa run gold"):
         compare_pair(two[0], load_experiment("gold"))
     stages.run(Run(load_experiment("gold")))
@@ -80,7 +93,9 @@ def test_incomparable_experiments_are_refused(two, tmp_path):
         compare_pair(two[0], load_experiment("gold"))
     few = override(two[0], {"limit": 5})
     stages.run(Run(few))
-    with pytest.raises(IfqaError, match=r"83 questions and .* has 5; they share 5\. .* the shared ones: --common"):
+    with pytest.raises(
+        IfqaError, match=r"83 questions and .* has 5; they share 5\. .* the shared ones: --common"
+    ):
         compare_pair(two[0], few)
     with pytest.raises(IfqaError, match="did you mean 'EM'"):
         compare_pair(*two, "EMM", 3)
@@ -90,7 +105,13 @@ def test_common_compares_only_shared_questions(two):
     few = override(two[1], {"limit": 15})  # A has the first 15 right, B the first 10
     stages.run(Run(few))
     em = em_of(two[0], few, common=True)
-    assert (em.first, em.second, em.won, em.lost, em.tied) == (100.0, pytest.approx(200 / 3), 0, 5, 10)
+    assert (em.first, em.second, em.won, em.lost, em.tied) == (
+        100.0,
+        pytest.approx(200 / 3),
+        0,
+        5,
+        10,
+    )
     compared = compare_pair(few, two[0], count=3, common=True)
     assert (compared.questions, compared.sizes) == (15, (15, 83))
     assert compared.to_dict()["questions"] == {"compared": 15, "a": 15, "b": 83}
@@ -99,17 +120,26 @@ def test_common_compares_only_shared_questions(two):
 
 
 def test_other_questions_under_the_same_ids_are_not_compared():
-    questions = {"a": ("If so, who?", "If so, when?"), "b": ("If so, who?", "If not, when?"), "c": ("One?", "Two?")}
+    questions = {
+        "a": ("If so, who?", "If so, when?"),
+        "b": ("If so, who?", "If not, when?"),
+        "c": ("One?", "Two?"),
+    }
     for name, texts in questions.items():
         write(f"{name}/q.csv", "question,answers\n" + "".join(f'"{text}",x\n' for text in texts))
     first = {name: open_benchmark("file").questions(f"{name}/q.csv")[0] for name in questions}
-    a, b, c = (write_predictions(name, {first[name].id: "x"}, "file", f"{name}/q.csv") for name in questions)
+    a, b, c = (
+        write_predictions(name, {first[name].id: "x"}, "file", f"{name}/q.csv")
+        for name in questions
+    )
     for experiment in (a, b, c):
         stages.run(Run(experiment))
     with pytest.raises(IfqaError, match=r"a has 2 questions and b has 2; they share 1\. "):
         compare_pair(a, b)
     assert compare_pair(a, b, common=True).questions == 1
-    with pytest.raises(IfqaError, match=r"they share 0\. Compare experiments over the same questions$"):
+    with pytest.raises(
+        IfqaError, match=r"they share 0\. Compare experiments over the same questions$"
+    ):
         compare_pair(a, c, common=True)
 
 
@@ -127,14 +157,21 @@ def test_scores_older_than_their_experiment_are_refused(two, stale, limit, tmp_p
 
 
 def test_failed_questions_are_told_of(two, monkeypatch, capsys):
-    monkeypatch.setattr(compare, "read_scores", lambda folder: {"retry": 3 * (folder.parent.name == "b")})
+    monkeypatch.setattr(
+        compare, "read_scores", lambda folder: {"retry": 3 * (folder.parent.name == "b")}
+    )
     assert compare_pair(*two).questions == 83
-    assert "b/score: 3 questions failed, which counts as wrong; a new run asks again" in capsys.readouterr().err
+    assert (
+        "b/score: 3 questions failed, which counts as wrong; a new run asks again"
+        in capsys.readouterr().err
+    )
 
 
 def test_scores_of_an_older_scorer_are_refused(two, monkeypatch):
     monkeypatch.setattr(per_question, "VERSION", per_question.VERSION + 1)
-    with pytest.raises(IfqaError, match=r"made from other inputs \(changed: version\); make it again: ifqa run a"):
+    with pytest.raises(
+        IfqaError, match=r"made from other inputs \(changed: version\); make it again: ifqa run a"
+    ):
         compare_pair(*two)
 
 
@@ -154,7 +191,10 @@ def test_comparisons_with_the_first_are_those_of_pairs_except_p(three):
     alone = {other.name: em_of(first, other) for other in others}
     differences = compare_to_first(first, others).differences["EM"]
     for name, difference in differences.items():
-        assert all(getattr(difference, key) == getattr(alone[name], key) for key in ("delta", "low", "high", "won"))
+        assert all(
+            getattr(difference, key) == getattr(alone[name], key)
+            for key in ("delta", "low", "high", "won")
+        )
     assert [difference.p for difference in differences.values()] == holm_correction(
         [difference.p for difference in alone.values()]
     )

@@ -33,10 +33,15 @@ def render(markup):
     return console.file.getvalue().rstrip("\n")
 
 
-@pytest.mark.parametrize("text", ["[bold red]not markup[/bold red]", "a [/] b", "[link=file:///etc]x[/link]", "plain"])
+@pytest.mark.parametrize(
+    "text", ["[bold red]not markup[/bold red]", "a [/] b", "[link=file:///etc]x[/link]", "plain"]
+)
 def test_markup_and_control_characters_in_passages_are_escaped(text):
     assert render(mark_parts(split_at_answer(text, "markup"))) == text
-    assert render(mark_parts(split_at_answer(f"then {text} sat", text), styled=False)) == f"then [{text}] sat"
+    assert (
+        render(mark_parts(split_at_answer(f"then {text} sat", text), styled=False))
+        == f"then [{text}] sat"
+    )
     assert mark_parts(["cut off", "", " …"], styled=False) == "cut off …"
     assert "\x1b" not in render(mark_parts(split_at_answer(f"\x1b[31m{text}\x1b[0m \x9b31m", text)))
 
@@ -61,13 +66,21 @@ def test_an_answer_has_its_confidence_and_an_abstention_its_best_candidate(capsy
     show_answer(unsure)
     assert [block.splitlines()[1] for block in capsys.readouterr().out.split("\n\n")[:2]] == [
         "Answer    Jim Lovell (confidence 71%)",
-        "Answer    no answer found in these passages; the best candidate is Jim [Lovell] (confidence 12%)",
+        (
+            "Answer    no answer found in these passages; the best candidate is Jim [Lovell] "
+            "(confidence 12%)"
+        ),
     ]
     show_answer(unsure, refusal="by [b]mine below 50%")
     show_answer(Answer(question, "Jim Lovell", (passage,)), refusal="by [b]mine below 50%")
     assert capsys.readouterr().out.count("Withheld  by [b]mine below 50%\n") == 1
     content = answer_json(unsure)
-    assert [content[key] for key in ("answer", "candidate", "confidence", "error")] == ["", "Jim [Lovell]", 0.12, ""]
+    assert [content[key] for key in ("answer", "candidate", "confidence", "error")] == [
+        "",
+        "Jim [Lovell]",
+        0.12,
+        "",
+    ]
 
 
 def test_scores_are_shown_with_few_subsets_as_columns_and_failures_counted(capsys):
@@ -79,7 +92,13 @@ def test_scores_are_shown_with_few_subsets_as_columns_and_failures_counted(capsy
     head, first, *rows = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert head == "some: sample dev"
     assert first == "measure  all (83) 95% interval numeric (28) other (55) no_overlap (74)"
-    assert [row.split()[0] for row in rows] == ["EM", "F1", "contains", "83", f"{folder}/per_question.jsonl"]
+    assert [row.split()[0] for row in rows] == [
+        "EM",
+        "F1",
+        "contains",
+        "83",
+        f"{folder}/per_question.jsonl",
+    ]
     assert rows[3] == "83 questions, 0 failed (a failure scores 0), 4 abstained (also 0)"
     scores = load_scores(Run(experiment), folder)
     assert "83 questions, 0 failed, 4 abstained" in str(scores)
@@ -93,8 +112,13 @@ def test_a_file_that_cannot_be_read_is_listed_with_the_reason(tmp_path):
         Path(folder, "broken.toml").write_text("about = ")
         Path(folder, "lost.toml").symlink_to("nowhere")
         Path(folder, "whole.toml").write_text('about = "all of it"')
-        listed = {name: row["about"] if kind == "experiments" else row for name, row in list_json()[kind].items()}
-        assert listed["broken"].startswith(f"cannot be read: {tmp_path / folder / 'broken.toml'}: not TOML")
+        listed = {
+            name: row["about"] if kind == "experiments" else row
+            for name, row in list_json()[kind].items()
+        }
+        assert listed["broken"].startswith(
+            f"cannot be read: {tmp_path / folder / 'broken.toml'}: not TOML"
+        )
         assert listed["lost"] == "cannot be read: No such file or directory"
         assert listed["whole"] == "all of it"
 
@@ -103,7 +127,14 @@ def test_names_of_subsets_and_measures_are_shown_as_they_are():
     odd = "[red]a\x1b[31m"
     mean = {"value": 50.0, "low": 40.0, "high": 60.0}
     part = {"questions": 1, "measures": {odd: mean}}
-    content = part | {"n_failed": 0, "of": 1, "retry": 0, "not_asked": 0, "subsets": {odd: part}, "groups": {odd: part}}
+    content = part | {
+        "n_failed": 0,
+        "of": 1,
+        "retry": 0,
+        "not_asked": 0,
+        "subsets": {odd: part},
+        "groups": {odd: part},
+    }
     scheme = ScoringScheme((Measure(odd, len),), (Subset(odd, bool),), groups=odd)
     printed = str(Scores(odd, scheme, content | {"macro": {"measures": {odd: mean}}}))
     assert printed.count("[red]a\N{REPLACEMENT CHARACTER}[31m") == 6
@@ -121,22 +152,45 @@ def row(number, score, **more):
 
 
 def test_examples_of_each_kind_take_turns_in_the_questions_order():
-    rows = [row(0, 0.0), row(1, 1.0), row(2, 1.0), row(3, 0.0, failed=1.0), row(4, 1.0), row(5, 0.0), row(6, 1.0)]
-    kinds = {"q/1": "right", "q/0": "wrong", "q/3": "no answer", "q/2": "right", "q/5": "wrong", "q/4": "right"}
+    rows = [
+        row(0, 0.0),
+        row(1, 1.0),
+        row(2, 1.0),
+        row(3, 0.0, failed=1.0),
+        row(4, 1.0),
+        row(5, 0.0),
+        row(6, 1.0),
+    ]
+    kinds = {
+        "q/1": "right",
+        "q/0": "wrong",
+        "q/3": "no answer",
+        "q/2": "right",
+        "q/5": "wrong",
+        "q/4": "right",
+    }
     assert list(choose_examples(rows, SCHEME, 6).items()) == list(kinds.items())
     assert list(choose_examples(rows, SCHEME, 2)) == ["q/1", "q/0"]
     assert (len(choose_examples(rows, SCHEME, 99)), choose_examples([], SCHEME, 3)) == (7, {})
     rows = [row(0, 1.0), row(1, 0.0), row(2, 1.0), row(3, 0.0, abstained=1.0), row(4, 0.0)]
     kinds = {"q/0": "right", "q/1": "wrong", "q/4": "wrong", "q/3": "abstained", "q/2": "right"}
-    assert list(choose_examples(rows, SCHEME, 5, computed=["q/0", "q/4"]).items()) == list(kinds.items())
+    assert list(choose_examples(rows, SCHEME, 5, computed=["q/0", "q/4"]).items()) == list(
+        kinds.items()
+    )
     whole = SetMeasure("whole", lambda questions, predictions: 1.0)
     assert choose_examples([row(0, 1.0), row(1, 0.0)], ScoringScheme((whole,)), 1) == {"q/0": ""}
 
 
 @pytest.mark.parametrize(
     ("best", "score", "kind"),
-    [("high", 1.0, "right"), ("low", 0.0, "right"), ("high", 0.0, "wrong"), ("low", 1.0, "wrong"), ("low", 0.4, "partly right")],
-)  # fmt: skip
+    [
+        ("high", 1.0, "right"),
+        ("low", 0.0, "right"),
+        ("high", 0.0, "wrong"),
+        ("low", 1.0, "wrong"),
+        ("low", 0.4, "partly right"),
+    ],
+)
 def test_the_headline_measure_says_which_answers_are_right(best, score, kind):
     measure = Measure("mine", lambda question, prediction: 1.0, headline=True, best=best)
     assert outcome_of(row(0, 0.5, mine=score), ScoringScheme((measure, EM))) == kind
@@ -149,33 +203,79 @@ def test_examples_are_wrapped_to_the_terminals_width(monkeypatch, capsys):
     right, wrong = capsys.readouterr().out.split("\n\n")[:2]
     questions = Sample().questions("dev")
     assert max(map(len, [*right.splitlines(), *wrong.splitlines()])) <= 60
-    assert " ".join(right.split()) == f"Question {questions[4].text} Answer {questions[4].answers[0]} (right)"
+    assert (
+        " ".join(right.split())
+        == f"Question {questions[4].text} Answer {questions[4].answers[0]} (right)"
+    )
     wanted = " / ".join(questions[0].answers)
-    assert " ".join(wrong.split()) == f"Question {questions[0].text} Answer [red]never (wrong; wanted: {wanted})"
+    assert (
+        " ".join(wrong.split())
+        == f"Question {questions[0].text} Answer [red]never (wrong; wanted: {wanted})"
+    )
     every = list(answers_of(experiment, questions))
-    assert list(answers_of(experiment, questions, {questions[3].id: "", questions[50].id: ""})) == [every[3], every[50]]
+    assert list(answers_of(experiment, questions, {questions[3].id: "", questions[50].id: ""})) == [
+        every[3],
+        every[50],
+    ]
 
 
 PASSAGE = (
-    "left there. Design. The mill was drawn by J. P. Ash of St. Ives. It cost \"nine pounds.\" In 1820 it burned down! "
+    "left there. Design. The mill was drawn by J. P. Ash of St. Ives. "
+    'It cost "nine pounds." In 1820 it burned down! '
     "Was it the miller? No. 5 of the reports blamed the U.S. consul and"
-)  # fmt: skip
-TOWN = "Ash was born in a town. He wrote four books there. Nobody read any of them. The mill burned under Ash in May. So it was lost."
+)
+TOWN = (
+    "Ash was born in a town. He wrote four books there. Nobody read any of them. "
+    "The mill burned under Ash in May. So it was lost."
+)
 
 
 @pytest.mark.parametrize(
     ("text", "answer", "question", "printed"),
     [
-        (PASSAGE, "1820", "", '… It cost "nine pounds." In 1820 it burned down! Was it the miller? …'),
-        (PASSAGE, "miller", "", "… In 1820 it burned down! Was it the miller? No. 5 of the reports blamed the U.S. consul and"),
-        (PASSAGE, "burn", "Who had drawn the mill?", 'left there. Design. The mill was drawn by J. P. Ash of St. Ives. It cost "nine pounds." …'),
-        (PASSAGE, "", "Which reports blamed him?", "… Was it the miller? No. 5 of the reports blamed the U.S. consul and"),
-        (TOWN, "Ash", "Who had the mill when it burned?", "… Nobody read any of them. The mill burned under Ash in May. So it was lost."),
+        (
+            PASSAGE,
+            "1820",
+            "",
+            '… It cost "nine pounds." In 1820 it burned down! Was it the miller? …',
+        ),
+        (
+            PASSAGE,
+            "miller",
+            "",
+            (
+                "… In 1820 it burned down! Was it the miller? No. 5 of the reports blamed the "
+                "U.S. consul and"
+            ),
+        ),
+        (
+            PASSAGE,
+            "burn",
+            "Who had drawn the mill?",
+            (
+                "left there. Design. The mill was drawn by J. P. Ash of St. Ives. "
+                'It cost "nine pounds." …'
+            ),
+        ),
+        (
+            PASSAGE,
+            "",
+            "Which reports blamed him?",
+            "… Was it the miller? No. 5 of the reports blamed the U.S. consul and",
+        ),
+        (
+            TOWN,
+            "Ash",
+            "Who had the mill when it burned?",
+            "… Nobody read any of them. The mill burned under Ash in May. So it was lost.",
+        ),
         (TOWN, "Ash", "Who?", "Ash was born in a town. He wrote four books there. …"),
         ("One sentence alone", "x", "y", "One sentence alone"),
     ],
-)  # fmt: skip
-def test_the_sentence_with_the_answer_or_the_questions_words_is_shown(text, answer, question, printed):
+)
+def test_the_sentence_with_the_answer_or_the_questions_words_is_shown(
+    text, answer, question, printed
+):
     assert "".join(excerpt(split_at_answer(text, answer), question)) == printed
 
 

@@ -1,4 +1,6 @@
-"""The regression gate: fails on a significant loss only, and refuses scores of other questions, labels or passages."""
+"""The regression gate: fails on a significant loss only, and refuses scores of other questions,
+labels or passages.
+"""
 
 import json
 import shutil
@@ -35,7 +37,9 @@ def test_a_significant_loss_fails_and_lists_the_questions_that_got_worse(good):
     worse = run_answers("worse", range(40), wrong="[bold]never[/bold]")
     gate = check_gate(good, worse)
     assert gate.failed == ["EM", "F1"]
-    assert [question.id for question, _, _ in gate.measures[0].worse] == [f"sample/dev/{n}" for n in range(40, 60)]
+    assert [question.id for question, _, _ in gate.measures[0].worse] == [
+        f"sample/dev/{n}" for n in range(40, 60)
+    ]
     result = run("good", "worse", "--show", "1")
     assert result.exit_code == 1
     assert "EM, F1 got worse on 20 questions" in result.output
@@ -49,7 +53,11 @@ def test_a_significant_loss_fails_and_lists_the_questions_that_got_worse(good):
 def test_a_loss_within_chance_passes(good):
     other = run_answers("other", [*range(57), *range(60, 62)])
     gate = check_gate(good, other, "EM")
-    assert (gate.failed, gate.measures[0].difference.lost, len(gate.measures[0].worse)) == ([], 3, 3)
+    assert (gate.failed, gate.measures[0].difference.lost, len(gate.measures[0].worse)) == (
+        [],
+        3,
+        3,
+    )
     content = json.loads(run("good", "other", "--json", "--measure", "EM").output)
     assert (content["failed"], [row["measure"] for row in content["measures"]]) == ([], ["EM"])
     assert content["measures"][0]["p"] > 0.05
@@ -64,7 +72,10 @@ def test_a_measure_is_corrected_for_the_others(good):
 
 def test_the_gate_says_which_loss_it_notices(good):
     result = run("good", "good")
-    assert "a loss of 6 answers (7.2%) fails the gate 4 times in 5; one fewer does so less often" in result.output
+    assert (
+        "a loss of 6 answers (7.2%) fails the gate 4 times in 5; one fewer does so less often"
+        in result.output
+    )
 
 
 def test_a_measure_that_the_new_system_lacks_is_refused(here):
@@ -94,7 +105,9 @@ def test_a_stored_copy_without_a_row_is_refused(good):
     facts = {"bytes": path.stat().st_size, "sha256": sha256(path)}
     manifest["record"]["files"]["per_question.jsonl"] = facts
     Path("stored/manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(IfqaError, match=r"stored has no row of sample/dev/0 \(1 question missing\)"):
+    with pytest.raises(
+        IfqaError, match=r"stored has no row of sample/dev/0 \(1 question missing\)"
+    ):
         check_gate(Path("stored"), good)
 
 
@@ -103,19 +116,26 @@ def test_a_copy_of_the_scores_is_compared_and_its_changes_are_refused(good):
     worse = run_answers("worse", range(40))
     assert check_gate(Path("stored"), worse).failed == ["EM", "F1"]
     assert run("./stored", "good").exit_code == 0
-    write("stored/per_question.jsonl", Path("stored/per_question.jsonl").read_text().replace('"EM": 1.0', '"EM": 0.5'))
+    write(
+        "stored/per_question.jsonl",
+        Path("stored/per_question.jsonl").read_text().replace('"EM": 1.0', '"EM": 0.5'),
+    )
     with pytest.raises(
-        IfqaError, match=r"stored: per_question\.jsonl is missing or was changed; copy the score folder again"
+        IfqaError,
+        match=r"stored: per_question\.jsonl is missing or was changed; copy the score folder again",
     ):
         check_gate(Path("stored"), worse)
-    with pytest.raises(IfqaError, match="empty has no scores; wanted a copy of experiments/NAME/score"):
+    with pytest.raises(
+        IfqaError, match="empty has no scores; wanted a copy of experiments/NAME/score"
+    ):
         check_gate(Path("empty"), worse)
 
 
 def questions_file(answers):
     write(
         "q.csv",
-        "question,answers\n" + "".join(f'"If so, who was {name}?",{answer}\n' for name, answer in answers.items()),
+        "question,answers\n"
+        + "".join(f'"If so, who was {name}?",{answer}\n' for name, answer in answers.items()),
     )
     ids = [question.id for question in open_benchmark("file").questions("q.csv")]
     stages.run(Run(write_predictions("mine", dict.fromkeys(ids, "x"), "file", "q.csv")))
@@ -135,7 +155,10 @@ def test_changed_labels_and_questions_are_refused_with_the_reason():
 
 @pytest.mark.parametrize(
     ("key", "reason"),
-    [("passages", "the passages of the corpus changed"), ("version", "different versions of the scorer")],
+    [
+        ("passages", "the passages of the corpus changed"),
+        ("version", "different versions of the scorer"),
+    ],
 )
 def test_another_corpus_and_another_scorer_are_refused_with_the_reason(good, key, reason):
     shutil.copytree("experiments/good/score", "stored")
@@ -147,7 +170,10 @@ def test_another_corpus_and_another_scorer_are_refused_with_the_reason(good, key
 
 
 def test_another_version_of_ones_own_measure_is_refused_and_a_further_measure_is_not():
-    a, b, c = (SimpleNamespace(name="n", inputs={"measured_by": by}) for by in ({"m": "1"}, {"m": "2"}, {"o": "1"}))
+    a, b, c = (
+        SimpleNamespace(name="n", inputs={"measured_by": by})
+        for by in ({"m": "1"}, {"m": "2"}, {"o": "1"})
+    )
     _refuse_changes(a, c)
     with pytest.raises(IfqaError, match="measured by another m; run both again"):
         _refuse_changes(a, b)

@@ -67,14 +67,19 @@ def test_a_check_passes_written_files_and_refuses_changed_ones():
     write(Path("README.md"))
     assert write(Path("README.md"), check=True) == []
     Path("README.md").write_text(README)
-    with pytest.raises(IfqaError, match=r"README.md is stale; write it again: ifqa report --into README.md"):
+    with pytest.raises(
+        IfqaError, match=r"README.md is stale; write it again: ifqa report --into README.md"
+    ):
         write(Path("README.md"), check=True)
     file = Path("experiments/mine.toml")
     file.write_text(file.read_text() + "\n[expected.EM]\nvalue = 24.1\ntolerance = 0.1\n")
     with pytest.raises(IfqaError, match=r"RESULTS.md is stale"):
         write(check=True)
     write()
-    assert "| mine | OK | 24.1 [15.7, 33.7] | 24.1 [15.7, 33.7] | EM 24.1 ± 0.1 |" in RESULTS.read_text()
+    assert (
+        "| mine | OK | 24.1 [15.7, 33.7] | 24.1 [15.7, 33.7] | EM 24.1 ± 0.1 |"
+        in RESULTS.read_text()
+    )
     write_answers("mine", range(30))  # the run is stale now
     with pytest.raises(IfqaError, match="is stale"):
         write(check=True)
@@ -106,7 +111,10 @@ def test_a_foreign_results_file_and_a_file_without_marks_are_refused_before_writ
         with pytest.raises(IfqaError, match="once; the table goes between them"):
             write(Path("README.md"))
     Path("latin.md").write_bytes(README.encode() + b"\xe9")
-    for name, message in (("none.md", "once; the table goes between them"), ("latin.md", r"latin\.md: not UTF-8")):
+    for name, message in (
+        ("none.md", "once; the table goes between them"),
+        ("latin.md", r"latin\.md: not UTF-8"),
+    ):
         with pytest.raises(IfqaError, match=message):
             write(Path(name))
     assert not RESULTS.exists()
@@ -132,7 +140,9 @@ def test_a_second_report_at_the_same_time_is_refused():
     run_answers("mine", range(20))
     first = publish(None, [], check=False)
     next(first)
-    other = subprocess.run([sys.executable, "-m", "ifqa", "report"], capture_output=True, text=True, timeout=120)
+    other = subprocess.run(
+        [sys.executable, "-m", "ifqa", "report"], capture_output=True, text=True, timeout=120
+    )
     assert other.returncode == 2
     assert "another process is working in experiments" in other.stderr
     assert len(list(first)) == 2
@@ -140,7 +150,8 @@ def test_a_second_report_at_the_same_time_is_refused():
 
 
 def test_this_repositorys_results_follow_from_its_records(monkeypatch):
-    monkeypatch.setattr(results_log, "list_resources", list_resources)  # all experiments that are shipped
+    # All experiments that are shipped
+    monkeypatch.setattr(results_log, "list_resources", list_resources)
     root = Path(__file__).parents[2]
     Path("experiments").mkdir()
     for name in ("experiments/RESULTS.md", "experiments/RESULTS.jsonl", "README.md"):
@@ -156,15 +167,22 @@ def test_a_mark_names_the_fully_measured_experiments_of_its_table():
     stages.run(Run(override(load_experiment("mine"), {"limit": 5})))
     for name in ("undone", "nowhere", "some", "mine+limit=5"):
         Path("README.md").write_text(marked("mine", name))
-        with pytest.raises(IfqaError, match=rf"experiments that have no row: {re.escape(name)}; name experiments"):
+        with pytest.raises(
+            IfqaError, match=rf"experiments that have no row: {re.escape(name)}; name experiments"
+        ):
             write(Path("README.md"))
         assert Path("README.md").read_text() == marked("mine", name)
     assert not RESULTS.exists()
     Path("README.md").write_text(marked("mine", "third"))
     write(Path("README.md"))
     text = Path("README.md").read_text()
-    assert [name for name in ("mine", "other", "third") if f"`ifqa run {name}`" in text] == ["mine", "third"]
-    assert text.startswith("# Mine\n\n<!-- written by ifqa report: mine third -->\n\n| experiment |")
+    assert [name for name in ("mine", "other", "third") if f"`ifqa run {name}`" in text] == [
+        "mine",
+        "third",
+    ]
+    assert text.startswith(
+        "# Mine\n\n<!-- written by ifqa report: mine third -->\n\n| experiment |"
+    )
     assert text.endswith(f"{END}\n\nmore\n")
     assert write(Path("README.md"), check=True) == []
     Path("README.md").write_text(text.replace("mine third", "mine"))
@@ -192,18 +210,38 @@ def test_a_finished_experiment_can_be_shown_alone_and_from_another_folder(tmp_pa
 
 
 def test_curves_are_of_the_rankings_that_tables_show():
-    tables = {"benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "bm25"}}
+    tables = {
+        "benchmark": "sample",
+        "split": "dev",
+        "corpus": "sample",
+        "retriever": {"name": "bm25"},
+    }
     keys = [f"{name}@{k}" for name in ("gold_any", "gold_all", "answer") for k in (1, 5)]
     measures = {key: {"value": 50.0, "low": 40.0, "high": 60.0} for key in keys}
-    scores = {"questions": 83, "of": 83, "retry": 0, "not_asked": 0, "subsets": {}, "measures": measures}
-    entries = [Entry(parse_experiment(name, tables, name), scores, {"passages": 426}) for name in ("one", "two")]
+    scores = {
+        "questions": 83,
+        "of": 83,
+        "retry": 0,
+        "not_asked": 0,
+        "subsets": {},
+        "measures": measures,
+    }
+    entries = [
+        Entry(parse_experiment(name, tables, name), scores, {"passages": 426})
+        for name in ("one", "two")
+    ]
     (figure,) = draw_figures(entries)
     assert "Gold recall at K, sample dev, 426 passages of sample" in figure
     assert figure.count("<polyline") == 2
 
 
 def test_confidence_has_figures_counts_and_measures():
-    benchmark(*({"question": f"If {n}, who?", "answers": ["Ann"], "context": [f"Ann {n}"]} for n in range(6)))
+    benchmark(
+        *(
+            {"question": f"If {n}, who?", "answers": ["Ann"], "context": [f"Ann {n}"]}
+            for n in range(6)
+        )
+    )
     answers = {n: "Ann" if n < 3 else "Bob" for n in range(6)}
     sure = {0: 0.9, 1: 0.8, 2: 0.2, 3: 0.7, 4: 0.1}
     experiment = scored("sure", answers=answers, confidences=sure)
@@ -211,8 +249,22 @@ def test_confidence_has_figures_counts_and_measures():
     assert "AUROC" not in scores["measures"]  # nothing was retrieved
     risks = {score["coverage"]: score["value"] for score in scores["sureness"]["risks"]}
     assert (risks[5.0], risks[50.0], risks[100.0]) == (0.0, pytest.approx(100 / 3), 50.0)
-    assert [score["confidence"] for score in scores["sureness"]["bins"]] == [0.0, 10.0, 20.0, 70.0, 80.0, 90.0]
-    assert [score["value"] for score in scores["sureness"]["bins"]] == [0.0, 0.0, 100.0, 0.0, 100.0, 100.0]
+    assert [score["confidence"] for score in scores["sureness"]["bins"]] == [
+        0.0,
+        10.0,
+        20.0,
+        70.0,
+        80.0,
+        90.0,
+    ]
+    assert [score["value"] for score in scores["sureness"]["bins"]] == [
+        0.0,
+        0.0,
+        100.0,
+        0.0,
+        100.0,
+        100.0,
+    ]
     write()
     assert "Risk at coverage, ifqa full-dev" in PAGE.read_text()
     assert "EM at confidence, ifqa full-dev" in PAGE.read_text()

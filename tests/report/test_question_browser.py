@@ -15,9 +15,20 @@ from ifqa.records import Calculation, Explanation, Term
 from ifqa.report.question_browser import browser_data, highlight
 from ifqa.storage.files import read_jsonl, write_jsonl
 
-# Letters that fold, accents composed and combining, in both orders; characters that join or separate tokens.
+# Letters that fold, accents composed and combining, in both orders; characters that join or
+# separate tokens.
 CHARACTERS = st.sampled_from(
-    [*"aAbB1.,'-$ \n", *"éΣσςİßÅ가", "e\u0301", "\u0301", "\u0323", "\u0344", "\u200b", "\x1f", "\xa0"]
+    [
+        *"aAbB1.,'-$ \n",
+        *"éΣσςİßÅ가",
+        "e\u0301",
+        "\u0301",
+        "\u0323",
+        "\u0344",
+        "\u200b",
+        "\x1f",
+        "\xa0",
+    ]
 )
 TEXTS = st.lists(CHARACTERS, max_size=14).map("".join)
 
@@ -35,10 +46,13 @@ def test_pieces_join_to_the_text(text, answers):
     ("text", "answers", "highlights"),
     [
         ("In 1998, she left. 1998 was cold; 19985 is not.", ["1998"], ["1998", "1998"]),
-        ("the U.S. Navy", ["U.S."], ["U.S."]), ("New  York City", ["New", "New York"], ["New  York"]),
-        ("aa a a", ["a a"], ["a a"]), ("nothing here", ["", "!"], []), ("", ["a"], []),
+        ("the U.S. Navy", ["U.S."], ["U.S."]),
+        ("New  York City", ["New", "New York"], ["New  York"]),
+        ("aa a a", ["a a"], ["a a"]),
+        ("nothing here", ["", "!"], []),
+        ("", ["a"], []),
     ],
-)  # fmt: skip
+)
 def test_answers_are_highlighted_as_whole_words(text, answers, highlights):
     pieces = highlight(text, answers)
     assert pieces[1::2] == highlights if highlights else pieces == text
@@ -46,8 +60,15 @@ def test_answers_are_highlighted_as_whole_words(text, answers, highlights):
 
 @pytest.fixture
 def three():
-    """Two questions; a system that retrieves and reads, a system with the gold passages, and a system that reads nothing."""
-    first, second = "If Ann Lee had left, who would have built the mill?", "Suppose it burnt, when would that be?"
+    """Two questions.
+
+    A system that retrieves and reads, a system with the gold passages, and a system that reads
+    nothing.
+    """
+    first, second = (
+        "If Ann Lee had left, who would have built the mill?",
+        "Suppose it burnt, when would that be?",
+    )
     benchmark(
         {"question": first, "answers": ["Ann Lee", "Lee"], "context": [HOUSE]},
         {"question": second, "answers": ["1850"], "context": [HOUSE, BARN]},
@@ -67,14 +88,19 @@ def three():
 def test_each_question_has_every_experiments_passages_and_answer(three):
     (split,) = browser_data(three)["splits"]
     assert split["name"] == "ifqa full-dev"
-    told = [(reading["name"], reading["read"], reading["answers"], reading["deep"]) for reading in split["experiments"]]
+    told = [
+        (reading["name"], reading["read"], reading["answers"], reading["deep"])
+        for reading in split["experiments"]
+    ]
     assert told == [("finds", 2, True, 5), ("gold", 5, False, 5), ("closed", 0, True, 0)]
     first, second = split["questions"]
     assert first["id"] == "ifqa/full-dev/0"
     assert first["q"] == ["", "If Ann Lee had left", ", who would have built the mill?"]
     assert first["a"] == ["Ann Lee", "Lee"]
     assert (first["n"], second["n"]) == ([1], [0])
-    assert first["g"] == [["The mill at Brae was built by ", "Ann Lee", HOUSE.partition("Ann Lee")[2]]]
+    assert first["g"] == [
+        ["The mill at Brae was built by ", "Ann Lee", HOUSE.partition("Ann Lee")[2]]
+    ]
     roads, brae, gold = first["p"]
     assert roads == {"i": "7-1", "t": "Roads", "x": BARN}
     assert (brae["i"], brae["t"], brae["g"], brae["x"]) == ("7-2", "Brae", 1, first["g"][0])
@@ -83,7 +109,13 @@ def test_each_question_has_every_experiments_passages_and_answer(three):
     assert finds == {"x": 0, "m": [0.0, 0.0], "a": "Bob", "p": [0, 1], "g": 2}
     assert told == {"x": 1, "p": [2], "g": 1}
     assert closed == {"x": 2, "m": [1.0, 1.0], "a": "Ann Lee"}
-    assert second["e"][0] == {"x": 0, "m": [0.0, pytest.approx(2 / 3)], "a": "in 1850", "p": [0, 1], "c": 5}
+    assert second["e"][0] == {
+        "x": 0,
+        "m": [0.0, pytest.approx(2 / 3)],
+        "a": "in 1850",
+        "p": [0, 1],
+        "c": 5,
+    }
     assert second["e"][2] == {"x": 2, "m": [0.0, 0.0], "r": "not in the file"}
 
 
@@ -91,9 +123,18 @@ def test_entries_have_the_calculation_the_sentence_and_the_factual_answer(three)
     path = three[0].folder / "read" / "predictions.jsonl"
     read = browser_data(three)["splits"][0]["questions"][1]["p"][0]
     term = Term("a", "1", "passage", 4, 5)
-    spans = [Explanation("7-2", (4, 9), (5, 7)), Explanation(read["i"], (4, 9), (4, 5), Calculation("1", "", (term,)))]
+    spans = [
+        Explanation("7-2", (4, 9), (5, 7)),
+        Explanation(read["i"], (4, 9), (4, 5), Calculation("1", "", (term,))),
+    ]
     lines = [record for _, record in read_jsonl(path)]
-    write_jsonl(path, [line | {"how": asdict(how), "factual": "Ann"} for line, how in zip(lines, spans, strict=True)])
+    write_jsonl(
+        path,
+        [
+            line | {"how": asdict(how), "factual": "Ann"}
+            for line, how in zip(lines, spans, strict=True)
+        ],
+    )
     first, second = (question["e"][0] for question in browser_data(three)["splits"][0]["questions"])
     assert (first["w"], first.get("h"), first["f"]) == (["m", "il", "l "], None, "Ann")
     text = "".join(read["x"])
@@ -104,15 +145,26 @@ def test_only_what_is_scored_is_shown_split_by_split(three):
     few = override(three[2], {"limit": 1})
     stages.run(Run(few))
     (split,) = browser_data([few, *three])["splits"]
-    assert [[entry["x"] for entry in question["e"]] for question in split["questions"]] == [[0, 1, 2, 3], [1, 2, 3]]
+    assert [[entry["x"] for entry in question["e"]] for question in split["questions"]] == [
+        [0, 1, 2, 3],
+        [1, 2, 3],
+    ]
     again = scored("again", 'name = "gold"\nk = 3', {0: "Lee"})
-    before, after = (browser_data(some)["splits"][0]["questions"] for some in (three, [*three, again]))
+    before, after = (
+        browser_data(some)["splits"][0]["questions"] for some in (three, [*three, again])
+    )
     assert [entry["p"] for entry in before] == [entry["p"] for entry in after], (
         "a passage that several read is there once"
     )
     assert after[0]["e"][3]["p"] == [2]
-    write("experiments/later.toml", 'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\nname = "gold"\n')
-    write("experiments/other.toml", 'benchmark = "sample"\nsplit = "dev"\nlimit = 3\n[retriever]\nname = "gold"\n')
+    write(
+        "experiments/later.toml",
+        'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\nname = "gold"\n',
+    )
+    write(
+        "experiments/other.toml",
+        'benchmark = "sample"\nsplit = "dev"\nlimit = 3\n[retriever]\nname = "gold"\n',
+    )
     other = load_experiment("other")
     stages.run(Run(other))
     splits = browser_data([load_experiment("later"), other, *three])["splits"]

@@ -7,17 +7,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.config.experiment import parse_experiment
-from ifqa.report.result_tables import reader_tables, readme_table, result_tables, results_markdown, summary_table
+from ifqa.report.result_tables import (
+    reader_tables,
+    readme_table,
+    result_tables,
+    results_markdown,
+    summary_table,
+)
 from ifqa.report.results_log import Entry, list_needs
 from ifqa.report.table import Table
 
 TABLES = {
-    "benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "bm25"}, "reader": {"name": "extractive"},
-}  # fmt: skip
+    "benchmark": "sample",
+    "split": "dev",
+    "corpus": "sample",
+    "retriever": {"name": "bm25"},
+    "reader": {"name": "extractive"},
+}
 FACTS = {
-    "at": "2026-11-21T08:00:00+00:00", "hardware": "2 cores", "python": "3.11.7", "commit": "abc", "passages": 1234,
+    "at": "2026-11-21T08:00:00+00:00",
+    "hardware": "2 cores",
+    "python": "3.11.7",
+    "commit": "abc",
+    "passages": 1234,
     "seconds": {"retrieve": 3.0, "read": 600.0},
-}  # fmt: skip
+}
 
 
 def mean(score, half=4.0):
@@ -33,7 +47,11 @@ def scores(em=40.0, questions=83, **others):
 
 def entry(name="mine", content=None, facts=FACTS, **sections):
     experiment = parse_experiment(name, TABLES | sections, name)
-    return Entry(experiment, content, facts) if content else Entry(experiment, needs=list_needs(experiment))
+    return (
+        Entry(experiment, content, facts)
+        if content
+        else Entry(experiment, needs=list_needs(experiment))
+    )
 
 
 def cell(tables, name, column):
@@ -45,16 +63,24 @@ def cell(tables, name, column):
 @pytest.mark.parametrize(
     ("expected", "wanted"),
     [
-        ({"EM": {"value": 40.5, "tolerance": 1}}, "OK"), ({"EM": {"value": 43, "tolerance": 1}}, "near"),
-        ({"EM": {"value": 50, "tolerance": 1}}, "off"), ({"EM": {"value": 40}, "F1": {"value": 90}}, "off"),
-        ({"EM": {"value": 40}, "F1": {"value": 51}}, "near"), ({"EM": {"value": 90, "retired": "m"}}, "model retired"),
+        ({"EM": {"value": 40.5, "tolerance": 1}}, "OK"),
+        ({"EM": {"value": 43, "tolerance": 1}}, "near"),
+        ({"EM": {"value": 50, "tolerance": 1}}, "off"),
+        ({"EM": {"value": 40}, "F1": {"value": 90}}, "off"),
+        ({"EM": {"value": 40}, "F1": {"value": 51}}, "near"),
+        ({"EM": {"value": 90, "retired": "m"}}, "model retired"),
         ({"EM": {"value": 90, "other_set": "all"}}, "another test set"),
-        ({"EM": [{"value": 90, "retired": "m"}, {"value": 40}]}, "OK"), ({"numeric.EM": {"value": 31.5}}, "OK"),
-        ({"gold_read.EM": {"value": 31.5}}, "off"), ({}, ""),
+        ({"EM": [{"value": 90, "retired": "m"}, {"value": 40}]}, "OK"),
+        ({"numeric.EM": {"value": 31.5}}, "OK"),
+        ({"gold_read.EM": {"value": 31.5}}, "off"),
+        ({}, ""),
     ],
-)  # fmt: skip
+)
 def test_the_verdict_of_a_row_is_the_worst_over_its_expected_values(expected, wanted):
-    assert cell(result_tables([entry(content=scores(), expected=expected)]), "mine", "verdict") == wanted
+    assert (
+        cell(result_tables([entry(content=scores(), expected=expected)]), "mine", "verdict")
+        == wanted
+    )
 
 
 def test_a_partial_row_is_marked_and_not_in_the_readme():
@@ -62,25 +88,42 @@ def test_a_partial_row_is_marked_and_not_in_the_readme():
     limited = entry("limited", scores(questions=8), limit=8)
     capped = entry("capped", scores(not_asked=3, retry=3))
     down = entry("down", scores(retry=79, n_failed=79))
-    entries = [whole, limited, capped, down, entry("some", scores(questions=1), questions=["sample/dev/3"])]
+    entries = [
+        whole,
+        limited,
+        capped,
+        down,
+        entry("some", scores(questions=1), questions=["sample/dev/3"]),
+    ]
     tables = result_tables(entries)
     assert [cell(tables, row.experiment.name, "verdict") for row in entries] == [
-        "", "PARTIAL: 8 of 83 questions", "PARTIAL: 3 not asked", "PARTIAL: 79 not completely answered; 79 failed",
+        "",
+        "PARTIAL: 8 of 83 questions",
+        "PARTIAL: 3 not asked",
+        "PARTIAL: 79 not completely answered; 79 failed",
         "PARTIAL: 1 of 83 questions",
-    ]  # fmt: skip
+    ]
     assert re.findall(r"`ifqa run (\w+)`", readme_table(entries)) == ["whole"]
 
 
 def test_the_provenance_has_cost_and_model_or_its_served_name_and_no_address():
-    paid = entry("paid", scores(), FACTS | {"cost": 1.234, "tokens": 5000, "label": "untrained", "model": "m-1"})
+    paid = entry(
+        "paid",
+        scores(),
+        FACTS | {"cost": 1.234, "tokens": 5000, "label": "untrained", "model": "m-1"},
+    )
     unknown = FACTS | {"cost": None, "tokens": 70, "model": "m-1", "server": "http://vm:8765"}
     named = FACTS | {"cost": 0.0, "tokens": 1, "model": "m-1", "served_as": "qwen3-8b-awq"}
     assert cell(result_tables([paid]), "paid", "verdict") == "untrained"
     tables = result_tables([paid, entry("unknown", scores(), unknown)])[-1:]
     assert [cell(tables, name, "cost") for name in ("paid", "unknown")] == [
-        "$1.23 in the last attempt, 5,000 tokens in all", "at an unknown price in the last attempt, 70 tokens in all"
-    ]  # fmt: skip
-    assert [cell(tables, name, "notes") for name in ("paid", "unknown")] == ["asked m-1", "asked m-1"]
+        "$1.23 in the last attempt, 5,000 tokens in all",
+        "at an unknown price in the last attempt, 70 tokens in all",
+    ]
+    assert [cell(tables, name, "notes") for name in ("paid", "unknown")] == [
+        "asked m-1",
+        "asked m-1",
+    ]
     tables = result_tables([entry("named", scores(), named)])[-1:]
     assert cell(tables, "named", "notes") == "asked qwen3-8b-awq"
 
@@ -88,9 +131,12 @@ def test_the_provenance_has_cost_and_model_or_its_served_name_and_no_address():
 @given(st.lists(st.text(), min_size=4, max_size=4))
 def test_no_text_breaks_out_of_a_markdown_cell_or_a_heading(texts):
     title, note, *cells = texts
-    lines = results_markdown([Table(f"T{title}", f"N{note}", ("a", "b"), (tuple(cells),))], []).split("\n")
+    lines = results_markdown(
+        [Table(f"T{title}", f"N{note}", ("a", "b"), (tuple(cells),))], []
+    ).split("\n")
     start = max(n for n, line in enumerate(lines) if line.startswith("## T"))
-    assert len(lines) - start == 8  # the heading and the note are a line each, the table is three, blank lines between
+    # The heading and the note are a line each, the table is three, blank lines between
+    assert len(lines) - start == 8
     table = [line for line in lines[start:] if line.startswith("|")]
     assert len(table) == 3
     assert len(re.split(r"(?<!\\)\|", table[2])) == 4
@@ -98,11 +144,13 @@ def test_no_text_breaks_out_of_a_markdown_cell_or_a_heading(texts):
 
 
 ESCAPED = {
-    "[x](javascript:alert(1))": "[x]\\(javascript:alert(1))", "![x](http://a/b.png)": "![x]\\(http://a/b.png)",
+    "[x](javascript:alert(1))": "[x]\\(javascript:alert(1))",
+    "![x](http://a/b.png)": "![x]\\(http://a/b.png)",
     "[x][y] [y]: javascript:a": "[x]\\[y] [y]\\: javascript:a",
-    "<javascript:a> <img src=x>": "&lt;javascript:a> &lt;img src=x>", "40.0 [36.0, 44.0] of 9": "40.0 [36.0, 44.0] of 9",
+    "<javascript:a> <img src=x>": "&lt;javascript:a> &lt;img src=x>",
+    "40.0 [36.0, 44.0] of 9": "40.0 [36.0, 44.0] of 9",
     "\x1b[31mred\n\x9b": "\ufffd[31mred \ufffd",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", ESCAPED)
@@ -114,7 +162,11 @@ def test_markdown_links_images_and_html_are_escaped(text):
 
 def causal(**sections):
     """An entry with groups: the sections of its experiment, and its scores."""
-    sections |= {"benchmark": "sample-causal", "retriever": {"name": "context", "k": 1}, "corpus": ""}
+    sections |= {
+        "benchmark": "sample-causal",
+        "retriever": {"name": "context", "k": 1},
+        "corpus": "",
+    }
     means = {name: mean(20.0, 10.0) for name in ("ROUGE-L", "EM", "F1", "answer@1")}
     part = {"questions": 14, "measures": means}
     groups = {"groups": {"cause": part, "result": part}, "macro": {"measures": means}}
@@ -122,15 +174,30 @@ def causal(**sections):
 
 
 def test_scores_by_group_are_listed_with_the_expected_ones():
-    sections, content = causal(expected={"cause.ROUGE-L": {"value": 20}, "result.ROUGE-L": {"value": 90}})
+    sections, content = causal(
+        expected={"cause.ROUGE-L": {"value": 20}, "result.ROUGE-L": {"value": 90}}
+    )
     table = result_tables([entry("mine", content, **sections)])[1]
-    assert (table.title, table.columns) == ("sample-causal dev, by class", ("experiment", "measure", "cause", "result"))
+    assert (table.title, table.columns) == (
+        "sample-causal dev, by class",
+        ("experiment", "measure", "cause", "result"),
+    )
     cells = (f"20.0 [10.0, 30.0] of 14; expected {verdict}" for verdict in ("20 OK", "90 off"))
     assert table.rows[0] == ("mine", "ROUGE-L", *cells)
-    assert ("mine", "answer recall @1 / @5 / @20 / @100", "20.0 / - / - / -", "20.0 / - / - / -") in table.rows
-    sections, _ = causal(expected={"cause.ROUGE-L": {"value": 20}, "macro.EM": {"value": 3}, "EM": {"value": 4}})
+    assert (
+        "mine",
+        "answer recall @1 / @5 / @20 / @100",
+        "20.0 / - / - / -",
+        "20.0 / - / - / -",
+    ) in table.rows
+    sections, _ = causal(
+        expected={"cause.ROUGE-L": {"value": 20}, "macro.EM": {"value": 3}, "EM": {"value": 4}}
+    )
     table = result_tables([entry("mine", **sections)])[1]  # without a run
-    assert (table.columns, table.rows) == (("experiment", "measure", "cause"), (("mine", "ROUGE-L", "expected 20"),))
+    assert (table.columns, table.rows) == (
+        ("experiment", "measure", "cause"),
+        (("mine", "ROUGE-L", "expected 20"),),
+    )
 
 
 def best_rows(*entries):
@@ -141,7 +208,11 @@ def test_the_best_row_of_the_summary_searches_a_corpus_and_covers_its_split():
     gold = entry("gold", scores(90.0), retriever={"name": "gold"}, corpus="")
     partial = entry("partial", scores(80.0, of=700))
     trained = entry("trained", scores(70.0), FACTS | {"trained_on_them": True})
-    high = entry("high", scores(45.0), expected={"EM": {"value": 45.2, "tolerance": 1, "source": "this project"}})
+    high = entry(
+        "high",
+        scores(45.0),
+        expected={"EM": {"value": 45.2, "tolerance": 1, "source": "this project"}},
+    )
     rows = best_rows(entry("low", scores(40.0)), high, gold, partial, trained)
     assert rows == [("high", "EM 45.0 [41.0, 49.0]", "OK")]
     assert best_rows(gold) == [("gold", "EM 90.0 [86.0, 94.0]", "")]
@@ -153,7 +224,9 @@ def test_a_readers_row_is_chosen_by_name_not_by_score():
     partial = entry("a", scores(80.0, of=99), **given)
     whole = [entry(name, scores(em), **given) for name, em in (("b", 70.0), ("c", 75.0))]
     assert reader_tables([*whole, partial])[0].rows[0][-1] == "b"
-    assert reader_tables([partial])[0].rows[0][-2] == "80.0 [76.0, 84.0] PARTIAL: 83 of 99 questions"
+    assert (
+        reader_tables([partial])[0].rows[0][-2] == "80.0 [76.0, 84.0] PARTIAL: 83 of 99 questions"
+    )
     trained = entry("trained", scores(60.0), FACTS | {"trained_on_them": True})
     single = entry("single", scores(60.0), questions=["sample/dev/3"])
     assert reader_tables([entry("mine+k=5", scores(60.0)), single, trained, entry("undone")]) == []

@@ -65,11 +65,16 @@ def test_a_record_of_a_finished_experiment_replaces_a_deleted_run():
     assert all(before.facts[key] == read[key] for key in ("at", "hardware", "commit"))
     assert before.facts["seconds"] == {"read": read["seconds"]}
     save_records()
-    change_manifest("experiments/mine/read/manifest.json", at="2030-01-01T00:00:00+00:00")  # as if the run was repeated
+    # As if the run was repeated
+    change_manifest("experiments/mine/read/manifest.json", at="2030-01-01T00:00:00+00:00")
     assert entry_of().run
     assert entry_of().facts == before.facts
     shutil.rmtree("experiments/mine")
-    assert (entry_of().scores, entry_of().facts, entry_of().run) == (before.scores, before.facts, None)
+    assert (entry_of().scores, entry_of().facts, entry_of().run) == (
+        before.scores,
+        before.facts,
+        None,
+    )
 
 
 def test_a_record_is_valid_while_settings_questions_and_files_are_the_same():
@@ -105,7 +110,9 @@ def test_a_run_with_other_settings_or_without_its_inputs_is_stale_despite_a_reco
 def test_a_recorded_variant_is_listed_without_its_folder_under_its_heading():
     run_answers("mine", range(20), 'table = "Mine"\nabout = "Of mine."')
     stages.read(Run(override(load_experiment("mine"), {"limit": 5})))
-    assert len([entry for entry in gather() if entry.experiment.name.startswith("mine")]) == 1, "it was not scored"
+    assert len([entry for entry in gather() if entry.experiment.name.startswith("mine")]) == 1, (
+        "it was not scored"
+    )
     run_variant()
     save_records()
     shutil.rmtree("experiments/mine+limit=5")
@@ -118,8 +125,13 @@ def test_a_record_changed_by_hand_or_with_another_shape_is_refused_by_its_line()
     content = record_alone()
     line = RECORDS.read_text()
     shapes = {
-        "version": "5", "tables": [], "inputs": 3, "made": {}, "identities": {"code": 3}, "scores": {"questions": 3},
-    }  # fmt: skip
+        "version": "5",
+        "tables": [],
+        "inputs": 3,
+        "made": {},
+        "identities": {"code": 3},
+        "scores": {"questions": 3},
+    }
     for text in (
         line.replace('"value": 24.0963855422', '"value": 99.9'),
         line[: len(line) // 2],
@@ -162,7 +174,10 @@ def test_an_unused_record_stays_in_the_file(spoil):
         MINE.unlink()
     elif spoil == "older":
         shutil.rmtree("experiments/mine")
-        older = [json_line(seal(json.loads(line) | {"version": 0})).decode() for line in before.splitlines()]
+        older = [
+            json_line(seal(json.loads(line) | {"version": 0})).decode()
+            for line in before.splitlines()
+        ]
         RECORDS.write_text(before := "".join(older))
         assert entry_of().scores is None, "it is from another scorer"
     save_records()
@@ -181,7 +196,9 @@ def test_a_record_is_valid_if_a_setting_is_new_or_only_changes_speed(sample_inde
     assert entry_of(name).scores
     content["tables"]["retriever"]["k1"] = 1.2
     write_record(content)
-    assert entry_of(name).experiment.retriever["k1"] == 1.2, "a variant has the settings of its record"
+    assert entry_of(name).experiment.retriever["k1"] == 1.2, (
+        "a variant has the settings of its record"
+    )
 
 
 def test_the_stage_of_a_removed_reader_is_ignored():
@@ -191,7 +208,11 @@ def test_the_stage_of_a_removed_reader_is_ignored():
     assert set(entry_of().facts["seconds"]) == {"retrieve"}
 
 
-WRONG = ["no toml", '[reader]\nname = "gone:Reader"\n', 'corpus = "no"\n[retriever]\nname = "bm25"\n']
+WRONG = [
+    "no toml",
+    '[reader]\nname = "gone:Reader"\n',
+    'corpus = "no"\n[retriever]\nname = "bm25"\n',
+]
 
 
 @pytest.mark.parametrize("text", WRONG)
@@ -204,9 +225,12 @@ def test_a_wrong_experiment_is_skipped_with_a_message(text, capsys):
 
 @pytest.mark.parametrize(
     ("old", "new", "same"),
-    [("[index.", "[index.unused]\nretriever = 'bm25'\n[index.", True), ("path", "words = 20\npath", False),
-     ('= "bm25"', '= "bm25"\nstemmer = "none"', False)],
-)  # fmt: skip
+    [
+        ("[index.", "[index.unused]\nretriever = 'bm25'\n[index.", True),
+        ("path", "words = 20\npath", False),
+        ('= "bm25"', '= "bm25"\nstemmer = "none"', False),
+    ],
+)
 def test_a_corpus_with_other_settings_has_another_identity(old, new, same):
     before = compute_identities(Run(load_experiment("sample")))
     text = find_resource("indexes/sample.toml").read_text()
@@ -236,16 +260,22 @@ def test_a_record_without_identities_is_valid_until_the_next_run():
     run_answers("mine", range(20))
     save_records()
     again = json.loads(RECORDS.read_text())
-    assert (set(again["identities"]), again["made"]) == ({"code", "questions", "training", "files"}, content["made"])
+    assert (set(again["identities"]), again["made"]) == (
+        {"code", "questions", "training", "files"},
+        content["made"],
+    )
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"benchmark": "evil_plugin:X"}, {"measures": ["evil_plugin:X"]}, {"reader": {"name": "evil_plugin:X"}},
-        {"llm": {"name": "evil_plugin:X"}}, {"retriever": {"name": "fusion", "parts": [{"name": "evil_plugin:X"}]}},
+        {"benchmark": "evil_plugin:X"},
+        {"measures": ["evil_plugin:X"]},
+        {"reader": {"name": "evil_plugin:X"}},
+        {"llm": {"name": "evil_plugin:X"}},
+        {"retriever": {"name": "fusion", "parts": [{"name": "evil_plugin:X"}]}},
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("name", ["mine", "mine+limit=5"])
 def test_no_record_makes_a_report_import_a_module(change, name, capsys):
     content = record_alone()
@@ -256,14 +286,17 @@ def test_no_record_makes_a_report_import_a_module(change, name, capsys):
     assert not Path("ran").exists()
     assert scores["mine"] is None
     assert "mine+limit=5" not in scores
-    assert ("skipping experiment mine+limit=5: its record in" in capsys.readouterr().err) == ("+" in name)
+    assert ("skipping experiment mine+limit=5: its record in" in capsys.readouterr().err) == (
+        "+" in name
+    )
     save_records()
     assert RECORDS.read_bytes() == before
 
 
 def test_a_recorded_variant_may_use_the_plugin_of_its_base_experiment():
     Path("my_own_reader.py").write_text(
-        "class Mine:\n    def answer(self, questions, passages):\n        from ifqa.records import Prediction\n"
+        "class Mine:\n    def answer(self, questions, passages):\n        from ifqa.records "
+        "import Prediction\n"
         "        return [Prediction(question.id, 'yes') for question in questions]\n"
     )
     MINE.parent.mkdir()
@@ -280,7 +313,10 @@ def test_an_experiment_with_a_broken_manifest_is_stale():
     stage = Path("experiments/mine/read/manifest.json")
     corpus = Path("indexes/sample/passages/manifest.json")
     broken = {"at": None, "seconds": "long", "spent": 3, "label": float("inf")}
-    for path, key, wrong in (*((stage, *pair) for pair in broken.items()), (corpus, "passages", -1)):
+    for path, key, wrong in (
+        *((stage, *pair) for pair in broken.items()),
+        (corpus, "passages", -1),
+    ):
         before = path.read_text()
         change_manifest(path, **{key: wrong})
         assert f"not as ifqa writes it (record.{key}" in entry_of().stale

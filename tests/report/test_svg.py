@@ -12,7 +12,10 @@ KS = (1, 5, 10, 20, 50, 100)
 
 
 def curve(label, start):
-    return Curve(label, tuple((k, start + 3 * n, start + 3 * n - 2, start + 3 * n + 2) for n, k in enumerate(KS)))
+    return Curve(
+        label,
+        tuple((k, start + 3 * n, start + 3 * n - 2, start + 3 * n + 2) for n, k in enumerate(KS)),
+    )
 
 
 def figure_of(*curves, title="Recall"):
@@ -42,7 +45,8 @@ def test_points_are_placed_by_their_numbers():
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "ticks"), [(2, 3, range(0, 21, 5)), (5, 97, range(0, 101, 20)), (41, 95, range(40, 101, 10))]
+    ("low", "high", "ticks"),
+    [(2, 3, range(0, 21, 5)), (5, 97, range(0, 101, 20)), (41, 95, range(40, 101, 10))],
 )
 def test_the_axis_fits_the_scores(low, high, ticks):
     figure = figure_of(Curve("x", ((1, low, low, low), (5, high, high, high))))
@@ -52,7 +56,15 @@ def test_the_axis_fits_the_scores(low, high, ticks):
 
 def test_twelve_curves_differ_in_style_and_label():
     figure = figure_of(*(curve(f"system {n}", 40 + n) for n in range(12)))
-    assert len({(line.get("stroke"), line.get("stroke-dasharray")) for line in figure.iter(f"{SVG}polyline")}) == 12
+    assert (
+        len(
+            {
+                (line.get("stroke"), line.get("stroke-dasharray"))
+                for line in figure.iter(f"{SVG}polyline")
+            }
+        )
+        == 12
+    )
     assert {f"system {n}" for n in range(12)} <= set(texts(figure))
 
 
@@ -63,11 +75,15 @@ def test_labels_are_escaped_and_long_labels_whole_over_several_lines():
     assert contents.count(hostile) >= 3  # the title, the heading, the label's own title
     assert hostile.replace(" ", "") in "".join(texts(figure)).replace(" ", "")
     assert not list(figure.iter(f"{SVG}script"))
-    assert {name for element in figure.iter() for name in element.attrib}.isdisjoint({"style", "onload", "href"})
+    assert {name for element in figure.iter() for name in element.attrib}.isdisjoint(
+        {"style", "onload", "href"}
+    )
 
 
 def test_a_figure_grows_with_its_labels():
-    few, many = (figure_of(*(curve(f"{'long-' * 20}{n}", 40) for n in range(count))) for count in (3, 20))
+    few, many = (
+        figure_of(*(curve(f"{'long-' * 20}{n}", 40) for n in range(count))) for count in (3, 20)
+    )
     assert [few.get("height"), many.get("viewBox").split()[3]] == ["400", many.get("height")]
     heights = [float(text.get("y")) for text in many.iter(f"{SVG}text")]
     assert 400 < max(heights) <= float(many.get("height"))
@@ -90,10 +106,22 @@ def test_risk_and_a_well_calibrated_curve_are_straight_on_even_axes():
         steps = [b[axis] - a[axis] for a, b in pairwise(line)]
         assert steps == pytest.approx(steps[:1] * 19, abs=0.2)
     ticks = [text.text for text in figure.iter(f"{SVG}text") if text.get("text-anchor") == "middle"]
-    assert ticks == ["0", "20", "40", "60", "80", "100", "coverage, % of the questions, the surest first"]
+    assert ticks == [
+        "0",
+        "20",
+        "40",
+        "60",
+        "80",
+        "100",
+        "coverage, % of the questions, the surest first",
+    ]
     bins = tuple((n, n, n - 5, n + 5) for n in (10.0, 50.0, 90.0))
     figure = ElementTree.fromstring(curves_svg("EM", [Curve("span", bins)], RELIABILITY))
-    (path,) = [element.get("d") for element in figure.iter(f"{SVG}path") if element.get("stroke-dasharray") == "4 4"]
+    (path,) = [
+        element.get("d")
+        for element in figure.iter(f"{SVG}path")
+        if element.get("stroke-dasharray") == "4 4"
+    ]
     (x, y), (to_x, to_y) = (map(float, end.split()) for end in path[1:].split("L"))
     for at, height in lines(figure)[0]:
         assert height == pytest.approx(y + (at - x) / (to_x - x) * (to_y - y), abs=0.2)

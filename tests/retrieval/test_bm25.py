@@ -22,7 +22,10 @@ from ifqa.retrieval.bm25 import BM25
 # neither the stemmer nor the stop list changes these words
 VOCABULARY = "red blue green cat dog bird sun moon tree rock fish ship gold iron salt wolf".split()
 random.seed(7)
-TEXTS = {f"{n // 3}-{n % 3}": " ".join(random.choices(VOCABULARY, k=random.randint(3, 30))) for n in range(120)}
+TEXTS = {
+    f"{n // 3}-{n % 3}": " ".join(random.choices(VOCABULARY, k=random.randint(3, 30)))
+    for n in range(120)
+}
 TEXTS |= {f"equal-{n:03d}": "tied" for n in range(150)}  # write_passages writes them last to first
 TITLES = {"0-0": "Zanzibar"}
 TEXTS["other"] = "Runners running to a café in Łódź 東京 😀 title"
@@ -31,7 +34,10 @@ TEXTS["other"] = "Runners running to a café in Łódź 東京 😀 title"
 def write_passages(folder, texts, files=3):
     """A folder of passages and other files."""
     folder.mkdir(parents=True)
-    rows = [{"id": key, "title": TITLES.get(key, ""), "contents": text} for key, text in reversed(texts.items())]
+    rows = [
+        {"id": key, "title": TITLES.get(key, ""), "contents": text}
+        for key, text in reversed(texts.items())
+    ]
     for n in range(files):
         lines = [json.dumps(row, ensure_ascii=n == 0) + "\n" for row in rows[n::files]]
         (folder / f"passages-{n:05d}.jsonl").write_text("\n".join(lines), encoding="utf-8")
@@ -62,7 +68,9 @@ def ask(searcher, text, k=1000):
 
 
 def bm25(words, k1=0.9, b=0.4):
-    """Scores by passage after Robertson & Zaragoza (2009), without the constant factor k1 + 1, as in Lucene."""
+    """Scores by passage after Robertson & Zaragoza (2009), without the constant factor k1 + 1, as
+    in Lucene.
+    """
     texts = {key: text.split() for key, text in TEXTS.items()}
     # in the passage "other", "to", "a" and "in" are stop words and each ideograph is a token
     lengths = {key: len(text) for key, text in texts.items()} | {"other": 8}
@@ -94,7 +102,8 @@ def test_k1_and_b_are_the_formulas(index):
 def test_ties_are_ordered_by_id_and_survive_a_trec_run(searcher, tmp_path):
     rankings = {"q/1": ask(searcher, "tied"), "q/2": ask(searcher, "red " * 200 + "wolf " * 300)}
     assert [hit.passage_id for hit in rankings["q/1"]] == [f"equal-{n:03d}" for n in range(150)]
-    assert rankings["q/2"][0].score > 64  # above 64, 32-bit floats are too coarse for Anserini's steps of 1e-6
+    # Above 64, 32-bit floats are too coarse for Anserini's steps of 1e-6
+    assert rankings["q/2"][0].score > 64
     write_run(tmp_path / "run.trec", rankings, "bm25")
     assert read_run(tmp_path / "run.trec") == rankings
 
@@ -111,14 +120,23 @@ def test_rankings_follow_the_questions_for_any_number_of_threads(index, searcher
 
 UNMATCHED = ["", "  ", "the of and", "unheardof", "\ud800", "\x00", 'AND "OR NOT: ((']
 MATCHED = [
-    '"cafe" cafés (café', "title: café^2 AND {x", "Łódź~ +*", "東", "\U0001f600", "x\ud800 café", "a\x00 café", "RUNNER",
-]  # fmt: skip
+    '"cafe" cafés (café',
+    "title: café^2 AND {x",
+    "Łódź~ +*",
+    "東",
+    "\U0001f600",
+    "x\ud800 café",
+    "a\x00 café",
+    "RUNNER",
+]
 MANY = " ".join(f"unknown{n}" for n in range(5000)) + " café"  # more than Lucene's limit on clauses
 
 
 @pytest.mark.parametrize(("expected", "texts"), [([], UNMATCHED), (["other"], [*MATCHED, MANY])])
 def test_text_is_no_query_language(searcher, expected, texts):
-    assert [[hit.passage_id for hit in ask(searcher, text)] for text in texts] == [expected] * len(texts)
+    assert [[hit.passage_id for hit in ask(searcher, text)] for text in texts] == [expected] * len(
+        texts
+    )
 
 
 @given(st.text())
@@ -139,7 +157,13 @@ def test_titles_and_stems_count_only_if_configured(tmp_path, passages, index, se
 
 
 def test_wrong_settings_and_missing_or_damaged_indexes_are_refused(searcher, index, tmp_path):
-    for setting in ({"k1": -0.1}, {"b": 1.01}, {"b": math.nan}, {"threads": -1}, {"title_weight": math.inf}):
+    for setting in (
+        {"k1": -0.1},
+        {"b": 1.01},
+        {"b": math.nan},
+        {"threads": -1},
+        {"title_weight": math.inf},
+    ):
         with refused(f"'{next(iter(setting))}': wanted a (whole )?number from 0"):
             BM25(index, **setting)
     with refused("BM25 index not found"):
@@ -161,7 +185,9 @@ def test_wrong_settings_and_missing_or_damaged_indexes_are_refused(searcher, ind
             BM25(tmp_path)
 
 
-def test_passages_that_cannot_be_indexed_are_refused_by_file_and_line(passages, tmp_path, monkeypatch):
+def test_passages_that_cannot_be_indexed_are_refused_by_file_and_line(
+    passages, tmp_path, monkeypatch
+):
     folder = write_passages(tmp_path / "in", dict(list(TEXTS.items())[:9]))
     for line, message in (("{", "not JSON"), ('{"id": "x", "contents": " "}', "'contents'")):
         (folder / "passages-00001.jsonl").write_text(f"\n{line}\n")
@@ -214,18 +240,29 @@ def test_it_prints_nothing_and_ignores_other_javas(tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").write_text("#!/bin/sh\necho old java\nexit 1\n")
     (tmp_path / "bin" / "java").chmod(0o755)
-    wrong = {"PATH": str(tmp_path / "bin"), "JAVA_HOME": "/nowhere", "JVM_PATH": "/nowhere/libjvm.so", "LC_ALL": "C"}
+    wrong = {
+        "PATH": str(tmp_path / "bin"),
+        "JAVA_HOME": "/nowhere",
+        "JVM_PATH": "/nowhere/libjvm.so",
+        "LC_ALL": "C",
+    }
     options = {"JAVA_TOOL_OPTIONS": "-Dx=1", "CLASSPATH": "/nowhere.jar"}
     process = python(HOSTILE, cwd=tmp_path, env=os.environ | wrong | options)
     assert process.stdout == "interrupted\n['other'] []\n"
-    assert all("BM25 index" in line for line in process.stderr.splitlines())  # a slow machine shows the bar
+    # A slow machine shows the bar
+    assert all("BM25 index" in line for line in process.stderr.splitlines())
 
 
 def python(code, **options):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False, **options)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False, **options
+    )
 
 
-BLOCKED = "from ifqa.retrieval.jvm import run_java; run_java('io.anserini.index.IndexCollection', {}, print)"
+BLOCKED = (
+    "from ifqa.retrieval.jvm import run_java; "
+    "run_java('io.anserini.index.IndexCollection', {}, print)"
+)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a named pipe as an endless file")
@@ -234,7 +271,9 @@ def test_indexing_ends_with_its_parent_process(tmp_path, ending):
     path = tmp_path / "in" / "passages-00000.jsonl"
     path.parent.mkdir()
     os.mkfifo(path)
-    options = "-collection JsonCollection -generator DefaultLuceneDocumentGenerator -threads 1".split()
+    options = (
+        "-collection JsonCollection -generator DefaultLuceneDocumentGenerator -threads 1".split()
+    )
     options += ["-input", str(path.parent), "-index", str(tmp_path / "index")]
     parent = subprocess.Popen([sys.executable, "-c", BLOCKED.format(options)], stdout=-3, stderr=-3)
     with open(path, "wb", buffering=0) as pipe:  # opens once Java reads it
@@ -255,7 +294,9 @@ load_jnius()
 
 
 def test_a_jvm_that_lacks_the_jar_is_refused():
-    message = "IfqaError: this process already runs a JVM that is older than 21 or lacks pyserini's jar"
+    message = (
+        "IfqaError: this process already runs a JVM that is older than 21 or lacks pyserini's jar"
+    )
     assert message in python(OTHER_JVM).stderr
 
 
@@ -272,12 +313,20 @@ def test_java_leaves_the_main_thread_its_stack():
     assert "RecursionError" in python(DEEP).stderr
 
 
-@pytest.mark.parametrize(("language", "text", "question"), [
-    ("no", "Kvernene malte rug", "kvern"), ("de", "Die Mühlen mahlten Roggen", "Mühle"), ("ja", "水門を閉めました", "閉める"),
-    ("zh", "磨坊主关上水闸", "水闸"), ("ru", "Мельницы мололи рожь", "мельница"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("language", "text", "question"),
+    [
+        ("no", "Kvernene malte rug", "kvern"),
+        ("de", "Die Mühlen mahlten Roggen", "Mühle"),
+        ("ja", "水門を閉めました", "閉める"),
+        ("zh", "磨坊主关上水闸", "水闸"),
+        ("ru", "Мельницы мололи рожь", "мельница"),
+    ],
+)
 def test_another_language_is_searched_with_its_own_analyzer(tmp_path, language, text, question):
-    passages = write_passages(tmp_path / "passages", {"found": text, "other": "Tom Ferris 1998"}, files=1)
+    passages = write_passages(
+        tmp_path / "passages", {"found": text, "other": "Tom Ferris 1998"}, files=1
+    )
     BM25.build(passages, tmp_path / "index", language=language)
     assert [hit.passage_id for hit in ask(BM25(tmp_path / "index"), question)] == ["found"]
     assert json.loads((tmp_path / "index/bm25.json").read_text())["language"] == language

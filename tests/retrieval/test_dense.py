@@ -23,8 +23,14 @@ from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import sha256
 
-TEXTS = [f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]} {'moon ' * (n % 5)}" for n in range(40)]
-RECORDS = [{"idx": n, "question": f"{WORDS[n]} cat ?", "answers": ["x"], "context": TEXTS[n::10]} for n in range(10)]
+TEXTS = [
+    f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]} {'moon ' * (n % 5)}"
+    for n in range(40)
+]
+RECORDS = [
+    {"idx": n, "question": f"{WORDS[n]} cat ?", "answers": ["x"], "context": TEXTS[n::10]}
+    for n in range(10)
+]
 
 
 @pytest.fixture(scope="session")
@@ -47,8 +53,16 @@ def _files(here, monkeypatch, models):
 
 
 def build(**settings):
-    lines = ['[[passages.sources]]\nformat = "gold"\nbenchmark = "ifqa"\nsplits = ["full-dev"]', "[index.dense]"]
-    settings = {"retriever": "dense", "model": "model", "precision": "float32", "device": "cpu"} | settings
+    lines = [
+        '[[passages.sources]]\nformat = "gold"\nbenchmark = "ifqa"\nsplits = ["full-dev"]',
+        "[index.dense]",
+    ]
+    settings = {
+        "retriever": "dense",
+        "model": "model",
+        "precision": "float32",
+        "device": "cpu",
+    } | settings
     lines += [f"{key} = {json.dumps(setting)}" for key, setting in settings.items()]
     Path("indexes/mine.toml").write_text("\n".join(lines))
     corpus = load_corpus("mine")
@@ -57,7 +71,11 @@ def build(**settings):
 
 
 def experiment(split="full-dev", **retriever):
-    section = retriever if "parts" in retriever else {"name": "dense", "k": 7, "device": "cpu"} | retriever
+    section = (
+        retriever
+        if "parts" in retriever
+        else {"name": "dense", "k": 7, "device": "cpu"} | retriever
+    )
     sections = {"benchmark": "ifqa", "split": split, "corpus": "mine", "retriever": section}
     return parse_experiment("mine", sections, "mine.toml")
 
@@ -70,10 +88,19 @@ def exact_rankings(model="model", **settings):
     """Each question's (score, passage id), by the inner product with vectors in half precision."""
     encoder = open_encoder(EncoderSettings(model, precision="float32", device="cpu", **settings))
     texts = list(dict.fromkeys(text for record in RECORDS for text in record["context"]))
-    vectors = encoder.encode_passages([Passage("", "", text) for text in texts]).astype(np.float16).astype(np.float64)
-    scores = encoder.encode_queries([record["question"] for record in RECORDS]).astype(np.float64) @ vectors.T
+    vectors = (
+        encoder.encode_passages([Passage("", "", text) for text in texts])
+        .astype(np.float16)
+        .astype(np.float64)
+    )
+    scores = (
+        encoder.encode_queries([record["question"] for record in RECORDS]).astype(np.float64)
+        @ vectors.T
+    )
     return {
-        f"ifqa/full-dev/{n}": sorted(((s, gold_id(t)) for s, t in zip(row, texts, strict=True)), reverse=True)
+        f"ifqa/full-dev/{n}": sorted(
+            ((s, gold_id(t)) for s, t in zip(row, texts, strict=True)), reverse=True
+        )
         for n, row in enumerate(scores)
     }
 
@@ -84,11 +111,20 @@ def assert_close(rankings, expected):
     for question, hits in rankings.items():
         scores = [hit.score for hit in hits]
         exact = {passage: score for score, passage in expected[question]}
-        np.testing.assert_allclose(scores, [score for score, _ in expected[question][:7]], atol=1e-4)
+        np.testing.assert_allclose(
+            scores, [score for score, _ in expected[question][:7]], atol=1e-4
+        )
         np.testing.assert_allclose(scores, [exact[hit.passage_id] for hit in hits], atol=1e-4)
 
 
-@pytest.mark.parametrize("settings", [{}, {"model": "dpr/ctx_encoder"}, {"query_prefix": "other: ", "passage_prefix": "", "max_tokens": 6}])  # fmt: skip
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"model": "dpr/ctx_encoder"},
+        {"query_prefix": "other: ", "passage_prefix": "", "max_tokens": 6},
+    ],
+)
 def test_rankings_are_those_of_all_inner_products(settings):
     folder = build(**settings)
     assert_close(retrieve(), exact_rankings(**settings))
@@ -111,7 +147,11 @@ def test_a_flat_faiss_index_ranks_alike_with_and_without_vectors():
 
 @pytest.mark.parametrize(
     ("model", "changed"),
-    [("model", "model"), ("dpr/ctx_encoder", "dpr/ctx_encoder"), ("dpr/ctx_encoder", "dpr/question_encoder")],
+    [
+        ("model", "model"),
+        ("dpr/ctx_encoder", "dpr/ctx_encoder"),
+        ("dpr/ctx_encoder", "dpr/question_encoder"),
+    ],
 )
 def test_an_index_is_reused_until_its_weights_change(model, changed, capsys):
     for count in (0, 3):
@@ -120,7 +160,9 @@ def test_an_index_is_reused_until_its_weights_change(model, changed, capsys):
         assert capsys.readouterr().err.count("up to date") == count
     before = read_manifest(folder)
     path = f"{changed}/model.safetensors"
-    save_file({name: weight.flip(0) for name, weight in load_file(path).items()}, path, {"format": "pt"})
+    save_file(
+        {name: weight.flip(0) for name, weight in load_file(path).items()}, path, {"format": "pt"}
+    )
     with refused(r"was built with a different .*; build it again: ifqa index"):
         Dense(folder, device="cpu")
     with refused(r"made from other inputs .*; make it again: ifqa index mine"):
@@ -130,7 +172,9 @@ def test_an_index_is_reused_until_its_weights_change(model, changed, capsys):
     assert_close(retrieve(), exact_rankings(model))
 
 
-@pytest.mark.parametrize("path", ["model/manifest.json", "dpr/manifest.json", "dpr/question_encoder/manifest.json"])
+@pytest.mark.parametrize(
+    "path", ["model/manifest.json", "dpr/manifest.json", "dpr/question_encoder/manifest.json"]
+)
 def test_a_model_of_a_family_is_refused_on_the_other_family(path):
     Path(path).write_text(json.dumps({"family": "ifqa/few", "sources": {}}))
     build(model="model" if path.startswith("model") else "dpr/ctx_encoder")
@@ -140,7 +184,10 @@ def test_a_model_of_a_family_is_refused_on_the_other_family(path):
 
 
 def test_a_model_trained_on_the_same_questions_is_recorded():
-    manifest = {"family": "ifqa/full", "sources": {"train": sha256(Path("data/ifqa/full_split/dev.json"))}}
+    manifest = {
+        "family": "ifqa/full",
+        "sources": {"train": sha256(Path("data/ifqa/full_split/dev.json"))},
+    }
     Path("model/manifest.json").write_text(json.dumps(manifest))
     build()
     parts = {"name": "fusion", "parts": [{"name": "dense", "device": "cpu"}, {"name": "gold"}]}

@@ -1,4 +1,6 @@
-"""Fusion follows its formulas, ranks ties deterministically, and takes its parts from an experiment file."""
+"""Fusion follows its formulas, ranks ties deterministically, and takes its parts from an experiment
+file.
+"""
 
 import pytest
 from hypothesis import given
@@ -27,7 +29,9 @@ class Scripted(Retriever):
 
     def search(self, questions, k):
         SEARCHES.extend((question.text, k) for question in questions)
-        hits = [Hit(passage_id, 1 / rank) for rank, passage_id in enumerate(self.ranks[:k], start=1)]
+        hits = [
+            Hit(passage_id, 1 / rank) for rank, passage_id in enumerate(self.ranks[:k], start=1)
+        ]
         return [SearchResult(hits) for _ in questions]
 
 
@@ -40,7 +44,9 @@ id_lists = st.builds(lambda ids, size: ids[:size], st.permutations("abcdefgh"), 
 weights = st.lists(st.floats(0, 4), min_size=4, max_size=4)
 
 
-@given(id_lists=st.lists(id_lists, min_size=2, max_size=4), weights=weights, rrf_k=st.integers(0, 100))
+@given(
+    id_lists=st.lists(id_lists, min_size=2, max_size=4), weights=weights, rrf_k=st.integers(0, 100)
+)
 def test_rrf_is_the_sum_of_cormack_et_al(id_lists, weights, rrf_k):
     weights = weights[: len(id_lists)]
     expected = dict.fromkeys((passage_id for ids in id_lists for passage_id in ids), 0.0)
@@ -61,12 +67,16 @@ def test_a_passage_gets_the_last_score_of_a_ranking_that_lacks_it_or_zero_if_it_
     many = [Hit("b", 0.8), Hit("a", 0.6)]
     assert fuse_by_score([few, many], [1.0, 1.0], [5, 2]) == pytest.approx({"a": 1.75, "b": 1.0})
     assert fuse_by_score([few, many], [1.0, 1.0], [1, 2]) == pytest.approx({"a": 1.75, "b": 2.0})
-    assert fuse_by_score([[Hit("c", 0.0)], many], [1.0, 1.0]) == pytest.approx({"b": 1.0, "a": 0.75, "c": 0.75})
+    assert fuse_by_score([[Hit("c", 0.0)], many], [1.0, 1.0]) == pytest.approx(
+        {"b": 1.0, "a": 0.75, "c": 0.75}
+    )
     with refused('best score is at least 0, found -1; set method = "rrf"'):
         fuse_by_score([[Hit("a", -1.0)], [Hit("b", 1.0)]], [1.0, 1.0])
 
 
-@given(fused=st.dictionaries(st.text(max_size=3), st.integers(0, 3).map(float)), k=st.integers(1, 9))
+@given(
+    fused=st.dictionaries(st.text(max_size=3), st.integers(0, 3).map(float)), k=st.integers(1, 9)
+)
 def test_equal_scores_keep_the_order_of_insertion(fused, k):
     order = list(fused)
     expected = sorted(fused, key=lambda passage: (-fused[passage], order.index(passage)))
@@ -74,14 +84,24 @@ def test_equal_scores_keep_the_order_of_insertion(fused, k):
 
 
 def sections(**retriever):
-    return {"benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "fusion"} | retriever}
+    return {
+        "benchmark": "sample",
+        "split": "dev",
+        "corpus": "sample",
+        "retriever": {"name": "fusion"} | retriever,
+    }
 
 
 def part(**settings):
     return {"name": f"{__name__}:Scripted"} | settings
 
 
-INNER = {"name": "fusion", "weight": 0.5, "method": "rrf", "parts": [part(ranks="x y", k=1), part(query="main")]}
+INNER = {
+    "name": "fusion",
+    "weight": 0.5,
+    "method": "rrf",
+    "parts": [part(ranks="x y", k=1), part(query="main")],
+}
 OUTER = [part(ranks="a b c d", k=2, weight=2.0, query="presupposition"), INNER]
 NESTED = sections(k=9, method="rrf", parts=OUTER)
 
@@ -90,8 +110,13 @@ def test_each_part_gets_its_depth_and_query_in_order():
     retriever = System(Run(parse_experiment("x", NESTED, "x.toml"))).retriever
     [hits] = retriever.search([Question("q", "If it rained, who would come?")], 3)
     searches = [(text.rstrip("?., ").lower(), k) for text, k in SEARCHES]
-    assert searches == [("it rained", 2), ("if it rained, who would come", 1), ("who would come", 9)]
-    assert [hit.passage_id for hit in hits] == ["a", "b", "x"]  # a: 2/61 + .5/62, b: 2/62 + .5/63, x: .5/61
+    assert searches == [
+        ("it rained", 2),
+        ("if it rained, who would come", 1),
+        ("who would come", 9),
+    ]
+    # a: 2/61 + .5/62, b: 2/62 + .5/63, x: .5/61
+    assert [hit.passage_id for hit in hits] == ["a", "b", "x"]
     assert hits[0].score == pytest.approx(2 / 61 + 0.5 / 62)
 
 
@@ -99,7 +124,11 @@ def test_a_nested_experiment_gets_defaults_and_its_variant_loads_again():
     experiment = parse_experiment("x", NESTED, "x.toml")
     first, second = experiment.retriever["parts"]
     assert (first["k"], first["weight"], first["query"]) == (2, 2.0, "presupposition")
-    assert (second["k"], second["weight"], [part["k"] for part in second["parts"]]) == (9, 0.5, [1, 9])
+    assert (second["k"], second["weight"], [part["k"] for part in second["parts"]]) == (
+        9,
+        0.5,
+        [1, 9],
+    )
     assert len(list(retriever_sections(experiment.retriever))) == 5
     variant = override(experiment, {"k": 3})
     assert [part["k"] for part in variant.retriever["parts"]] == [2, 9]
@@ -111,11 +140,18 @@ def test_a_nested_experiment_gets_defaults_and_its_variant_loads_again():
 
 
 def test_generated_passages_are_returned_once():
-    questions = [Question("q1", "If?", gold_passages=("one", "two")), Question("q2", "If?", gold_passages=("two",))]
+    questions = [
+        Question("q1", "If?", gold_passages=("one", "two")),
+        Question("q2", "If?", gold_passages=("two",)),
+    ]
     fused = Fusion(parts=[Part(Gold(), 5), Part(Scripted(), 5), Part(Gold(), 5)])
     first, second = fused.search(questions, 9)
     assert [passage.text for passage in first.generated] == ["one", "two"]
-    assert {passage.id for passage in first.generated} == {hit.passage_id for hit in first} - {"a", "b", "c"}
+    assert {passage.id for passage in first.generated} == {hit.passage_id for hit in first} - {
+        "a",
+        "b",
+        "c",
+    }
     assert [passage.text for passage in second.generated] == ["two"]
     assert Fusion(parts=[Part(Scripted(), 5)] * 2).search(questions, 9)[0].generated is None
     for method in ("rrf", "weighted"):
@@ -140,8 +176,10 @@ def test_the_usage_has_the_highest_count_of_any_part_and_questions_not_asked():
     [ranking] = fused.search([Question("q", "If so, who?")], 3)
     assert [passage.text for passage in ranking.generated] == ["A mill."]
     assert {key: fused.usage()[key] for key in ("retry", "not_asked", "too_long")} == {
-        "retry": 1, "not_asked": 1, "too_long": 0,
-    }  # fmt: skip
+        "retry": 1,
+        "not_asked": 1,
+        "too_long": 0,
+    }
 
 
 @pytest.mark.parametrize(

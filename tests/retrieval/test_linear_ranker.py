@@ -15,7 +15,14 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import refuse_other_families
 from ifqa.records import Question
 from ifqa.retrieval.composition import Part
-from ifqa.retrieval.linear_ranker import FEATURES, Ranker, compute_features, load_word_weights, read_ranker, split_words
+from ifqa.retrieval.linear_ranker import (
+    FEATURES,
+    Ranker,
+    compute_features,
+    load_word_weights,
+    read_ranker,
+    split_words,
+)
 
 TEXT = "If Ada Lind had not won the cup at Brill in 1931, which band would have played?"
 
@@ -28,14 +35,17 @@ def row(text, passage, others=()):
 
 def write_model(path, **weights):
     weights = dict.fromkeys(FEATURES, 0.0) | {"words": 1.0} | weights
-    path.write_text(json.dumps({"family": "ifqa/full", "sources": {"train.json": "f9"}, "weights": weights}))
+    path.write_text(
+        json.dumps({"family": "ifqa/full", "sources": {"train.json": "f9"}, "weights": weights})
+    )
     return str(path)
 
 
 def test_names_numbers_and_pairs_of_the_question_count():
     features = row(TEXT, PASSAGES["a"])
     assert features["names"] == features["numbers"] == 1.0
-    assert features["pairs"] == 4 / 10  # "ada lind", "at brill", "brill in", "in 1931", of those with a long word
+    # "ada lind", "at brill", "brill in", "in 1931", of those with a long word
+    assert features["pairs"] == 4 / 10
     assert features["triples"] == 3 / 11  # "cup at brill", "at brill in", "brill in 1931"
     assert features["words"] > features["asked words"]
     features = row(TEXT, PASSAGES["b"])
@@ -44,8 +54,13 @@ def test_names_numbers_and_pairs_of_the_question_count():
 
 
 def test_words_count_by_rarity_and_nearness_and_plurals_match():
-    assert split_words("Bands, the class of '31's glass is HIS") == "band the class of 31 s glass is his".split()
-    together, apart = (row("If Lind sang?", text) for text in ("Lind sang", f"Lind {'and so on ' * 10}sang"))
+    assert (
+        split_words("Bands, the class of '31's glass is HIS")
+        == "band the class of 31 s glass is his".split()
+    )
+    together, apart = (
+        row("If Lind sang?", text) for text in ("Lind sang", f"Lind {'and so on ' * 10}sang")
+    )
     assert together["words"] == apart["words"] == pytest.approx(2 / 2.1)
     assert apart["near words"] < together["near words"] == together["words"]
     assert row("If Lind sang?", "Lind", ["sang", "sang", "sang"])["rare words"] > 0.5
@@ -69,7 +84,9 @@ def test_words_that_the_question_lacks_change_nothing(question, passages, other)
 
 def test_passages_are_ranked_by_the_models_weights(tmp_path):
     questions = [Question("q/0", TEXT), Question("q/1", "If so?")]
-    ranker = Ranker(parts=[Part(Scripted(), 3)], passages=fetch, model=write_model(tmp_path / "words.json"))
+    ranker = Ranker(
+        parts=[Part(Scripted(), 3)], passages=fetch, model=write_model(tmp_path / "words.json")
+    )
     first, second = ranker.search(questions, 2)
     assert [hit.passage_id for hit in first] == ["a", "b"]
     assert first[0].score > first[1].score
@@ -90,6 +107,11 @@ def test_missing_models_other_features_and_other_families_are_refused(tmp_path):
     with refused("train it again"):
         read_ranker(str(path))
     assert Ranker.training_family() == read_ranker("ifqa").family == "ifqa/full"
-    tables = {"benchmark": "ifqa", "split": "few-dev", "corpus": "sample", "retriever": {"name": "ranker"}}
+    tables = {
+        "benchmark": "ifqa",
+        "split": "few-dev",
+        "corpus": "sample",
+        "retriever": {"name": "ranker"},
+    }
     with refused("was trained on ifqa/full"):
         refuse_other_families(Run(parse_experiment("mine", tables, "mine.toml")))

@@ -1,4 +1,6 @@
-"""Milvus, as a file and behind a server of its own: what is found, resumed builds, changed corpora, and refusals."""
+"""Milvus, as a file and behind a server of its own: what is found, resumed builds, changed corpora,
+and refusals.
+"""
 
 import signal
 import subprocess
@@ -21,8 +23,14 @@ from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.fusion import fuse_by_rank
 from ifqa.retrieval.milvus import Milvus
 
-TEXTS = [f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5) for n in range(60)]
-QUESTIONS = [Question(f"q/{n}", text) for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])]
+TEXTS = [
+    f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5)
+    for n in range(60)
+]
+QUESTIONS = [
+    Question(f"q/{n}", text)
+    for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])
+]
 CPU = {"precision": "float32", "device": "cpu"}
 
 
@@ -58,26 +66,41 @@ def test_each_field_finds_what_its_own_index_finds_and_fields_are_fused_by_rank(
     folder = build(tmp_path, **models)
     passages = next(tmp_path.glob("passages*"))
     Dense.build(passages, tmp_path / "dense", model=models["model"], **CPU)
-    alone = {field: Milvus(folder, fields=[field]).search(QUESTIONS, 60) for field in ("dense", "sparse")}
-    for ranking, expected in zip(alone["dense"], Dense(tmp_path / "dense").search(QUESTIONS, 60), strict=True):
-        assert [hit.score for hit in ranking] == pytest.approx([hit.score for hit in expected], rel=2e-3)
+    alone = {
+        field: Milvus(folder, fields=[field]).search(QUESTIONS, 60) for field in ("dense", "sparse")
+    }
+    for ranking, expected in zip(
+        alone["dense"], Dense(tmp_path / "dense").search(QUESTIONS, 60), strict=True
+    ):
+        assert [hit.score for hit in ranking] == pytest.approx(
+            [hit.score for hit in expected], rel=2e-3
+        )
     reference = SparseEncoder(models["sparse_model"], device="cpu")
     texts = [question.text.encode("utf-8", "replace").decode() for question in QUESTIONS]
-    scores = reference.similarity(reference.encode_query(texts), reference.encode_document(TEXTS)).numpy()
+    scores = reference.similarity(
+        reference.encode_query(texts), reference.encode_document(TEXTS)
+    ).numpy()
     for ranking, expected in zip(alone["sparse"], scores, strict=True):
-        assert [hit.score for hit in ranking] == pytest.approx(sorted(expected[expected > 0], reverse=True), rel=1e-4)
+        assert [hit.score for hit in ranking] == pytest.approx(
+            sorted(expected[expected > 0], reverse=True), rel=1e-4
+        )
         assert [expected[int(hit.passage_id[1:])] for hit in ranking] == pytest.approx(
             [hit.score for hit in ranking], rel=1e-4
         )
     fused = Milvus(folder, fields=["dense", "sparse"]).search(QUESTIONS, 10)
     for number, ranking in enumerate(fused):
         scores = fuse_by_rank([alone["dense"][number][:10], alone["sparse"][number][:10]], [1, 1])
-        assert [hit.score for hit in ranking] == pytest.approx(sorted(scores.values(), reverse=True)[:10], abs=1e-6)
+        assert [hit.score for hit in ranking] == pytest.approx(
+            sorted(scores.values(), reverse=True)[:10], abs=1e-6
+        )
 
 
 def test_an_index_is_known_by_the_files_of_all_its_encoders(models, tmp_path):
     context = tiny_dpr(tmp_path)
-    fingerprints = [Milvus.build_fingerprint(**settings) for settings in ({}, models, models | {"model": context})]
+    fingerprints = [
+        Milvus.build_fingerprint(**settings)
+        for settings in ({}, models, models | {"model": context})
+    ]
     assert fingerprints[0] == ""
     assert len(set(fingerprints)) == 3
     fingerprints.append(Milvus.build_fingerprint(model=context))
@@ -85,7 +108,9 @@ def test_an_index_is_known_by_the_files_of_all_its_encoders(models, tmp_path):
 
 
 def test_bm25_ranks_passages_with_more_of_the_words_first(tmp_path):
-    index = Milvus(build(tmp_path, ["red moon", "red red moon moon", "a tree", "the moon and a tree"]))
+    index = Milvus(
+        build(tmp_path, ["red moon", "red red moon moon", "a tree", "the moon and a tree"])
+    )
     assert ids(index.search([Question("q", "Red moon")], 9)) == [["p1", "p0", "p3"]]
     assert all(hit.score > 0 for hit in index.search([Question("q", "moon")], 9)[0])
     assert index.search([], 9) == []
@@ -95,7 +120,8 @@ def test_a_killed_build_keeps_its_passages_and_ends_with_the_same_index(tmp_path
     whole = Milvus(build(tmp_path, name="whole")).search(QUESTIONS, 60)
     passages = next(tmp_path.glob("passages*"))
     code = (
-        "import os, signal, sys; from pathlib import Path; from ifqa.retrieval import milvus; milvus._INSERT_PASSAGES = 10\n"
+        "import os, signal, sys; from pathlib import Path; from ifqa.retrieval import "
+        "milvus; milvus._INSERT_PASSAGES = 10\n"
         "from pymilvus import MilvusClient; upsert, calls = MilvusClient.upsert, []\n"
         "def stop(*args, **options):\n"
         "    calls.append(upsert(*args, **options))\n"
@@ -122,7 +148,9 @@ def test_those_who_search_see_the_old_corpus_or_the_new_one_while_the_alias_move
 
     def search():
         while not done.is_set():
-            answers = index._client.search("moved", data=["moon"], anns_field="bm25", limit=40, output_fields=["text"])
+            answers = index._client.search(
+                "moved", data=["moon"], anns_field="bm25", limit=40, output_fields=["text"]
+            )
             seen.append({hit["entity"]["text"].split()[1][:3] for hit in answers[0]})
 
     with futures.ThreadPoolExecutor(8) as pool:
@@ -212,8 +240,13 @@ def test_a_build_that_did_not_end_is_named_and_kept(tmp_path, server, caplog):
 def test_a_file_serves_one_process_and_a_lost_collection_is_refused(tmp_path, server):
     folder = build(tmp_path)
     Milvus(folder)
-    code = "import sys; from pathlib import Path; from ifqa.retrieval.milvus import Milvus; Milvus(Path(sys.argv[1]))"
-    other = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True)
+    code = (
+        "import sys; from pathlib import Path; from ifqa.retrieval.milvus import Milvus; "
+        "Milvus(Path(sys.argv[1]))"
+    )
+    other = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True
+    )
     assert "ServiceError: cannot open" in other.stderr
     assert "another process has it open" in other.stderr.splitlines()[-1]
     with refused("has no field 'dense'; known: bm25"):
@@ -229,7 +262,10 @@ def test_a_file_serves_one_process_and_a_lost_collection_is_refused(tmp_path, se
 
 
 class _Refusing(grpc.GenericRpcHandler):
-    """A server that refuses the token, as Milvus does with authentication; or that never answers."""
+    """A server that refuses the token, as Milvus does with authentication.
+
+    Or that never answers.
+    """
 
     def __init__(self, silent):
         self.silent = silent
@@ -238,13 +274,20 @@ class _Refusing(grpc.GenericRpcHandler):
         def refuse(_request, context):
             if self.silent:
                 time.sleep(5)
-            context.abort(grpc.StatusCode.UNAUTHENTICATED, "auth check failure, please check api key root:hidden-key")
+            context.abort(
+                grpc.StatusCode.UNAUTHENTICATED,
+                "auth check failure, please check api key root:hidden-key",
+            )
 
         return grpc.unary_unary_rpc_method_handler(refuse)
 
 
-@pytest.mark.parametrize(("silent", "message"), [(False, "auth check failure"), (True, "milvus http.*")])
-def test_a_refused_token_and_a_silent_server_are_one_line_without_the_token(silent, message, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("silent", "message"), [(False, "auth check failure"), (True, "milvus http.*")]
+)
+def test_a_refused_token_and_a_silent_server_are_one_line_without_the_token(
+    silent, message, tmp_path, monkeypatch
+):
     monkeypatch.setenv(milvus.KEY_VARIABLE, "root:hidden-key")
     monkeypatch.setattr(milvus, "_SECONDS", 0.5)
     server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[_Refusing(silent)])
@@ -281,5 +324,8 @@ def test_addresses_that_do_not_answer_or_may_not_get_the_token_are_refused(tmp_p
     with refused("milvus: uri must begin with"):
         milvus.connect("cluster", tmp_path)
     monkeypatch.setenv(milvus.KEY_VARIABLE, "root:hidden-key")
-    with refused("MILVUS_TOKEN is not sent to http://cluster:19530; if you trust that server: export MILVUS_URI="):
+    with refused(
+        "MILVUS_TOKEN is not sent to http://cluster:19530; if you trust that server: "
+        "export MILVUS_URI="
+    ):
         milvus.connect("http://cluster:19530", tmp_path)

@@ -21,9 +21,18 @@ def words(text):
     [
         ("If Ada Brook had met J. K. Stone in Troy", ["Ada Brook", "J. K. Stone", "Troy"]),
         ("If it had opened on July 14, 1969, or 5 June 1970", ["July 14, 1969", "5 June 1970"]),
-        ("If the 10,000 had paid $2.50, or 3%, for a 1950s F.8", ["10,000", "$2.50", "3%", "1950s", "F.8"]),
-        ("If the University of Troy had left the U.S. Senate", ["University of Troy", "U.S. Senate"]),
-        ("If Ada's song “The Wheel of Time,” had beaten Bob's", ["Ada", "The Wheel of Time", "Bob"]),
+        (
+            "If the 10,000 had paid $2.50, or 3%, for a 1950s F.8",
+            ["10,000", "$2.50", "3%", "1950s", "F.8"],
+        ),
+        (
+            "If the University of Troy had left the U.S. Senate",
+            ["University of Troy", "U.S. Senate"],
+        ),
+        (
+            "If Ada's song “The Wheel of Time,” had beaten Bob's",
+            ["Ada", "The Wheel of Time", "Bob"],
+        ),
         ("If Ada had met Ada", ["Ada"]),
         ("If Émile had seen Åland", ["Émile", "Åland"]),
         ("Which mill would The Hague and Will Stone have built?", ["The Hague", "Will Stone"]),
@@ -70,13 +79,22 @@ EXAMPLES = {
 }
 # Questions that state both sides, name a title, or ask for something else
 OTHERS = (
-    "Why?", "What is the cause?", "Who sang Tell Me Why?", "Does gout cause pain?", "What happens in May?", "",
-    "What was Lincoln's cause of death?", "When did the tariffs go into effect?", "Who would lead if Ann had left?",
+    "Why?",
+    "What is the cause?",
+    "Who sang Tell Me Why?",
+    "Does gout cause pain?",
+    "What happens in May?",
+    "",
+    "What was Lincoln's cause of death?",
+    "When did the tariffs go into effect?",
+    "Who would lead if Ann had left?",
     "What name was given to the scandal of the seventies that led to an indictment?",
-)  # fmt: skip
+)
 ASKING = frozenset(
-    "why how come did do does is was are it that what which because of if when to cause causes caused by for on effect effects "
-    "affect affected led lead leads have happens will would might happen be should done the most main side".split()
+    "why how come did do does is was are it that what which because of if when to cause "
+    "causes caused by for on effect effects "
+    "affect affected led lead leads have happens will would might happen "
+    "be should done the most main side".split()
 )
 WORDS = [*sorted(ASKING), "Rome", "fell,", "Ann", "ice", "and", "trade", "1836.", "?"]
 
@@ -116,11 +134,26 @@ CAUSAL = "Why did Sam Houston leave?"
 NAMED = f"{LINCOLN} Abraham Lincoln 1865 Union Army"
 REWRITTEN = {
     "question": (LINCOLN, LAST, PLAIN, CAUSAL),
-    "presupposition": ("Abraham Lincoln had not been shot in 1865", "Istanbul had been chosen", PLAIN, CAUSAL),
-    "main": ("who would have led the Union Army?", "What would be the capital of Turkey", PLAIN, CAUSAL),
+    "presupposition": (
+        "Abraham Lincoln had not been shot in 1865",
+        "Istanbul had been chosen",
+        PLAIN,
+        CAUSAL,
+    ),
+    "main": (
+        "who would have led the Union Army?",
+        "What would be the capital of Turkey",
+        PLAIN,
+        CAUSAL,
+    ),
     "names": (NAMED, f"{LAST} Turkey Istanbul", PLAIN, f"{CAUSAL} Sam Houston"),
     "causal": (LINCOLN, LAST, PLAIN, "Sam Houston leave"),
-    "causal-connectives": (LINCOLN, LAST, PLAIN, "Sam Houston leave because due to caused by led to"),
+    "causal-connectives": (
+        LINCOLN,
+        LAST,
+        PLAIN,
+        "Sam Houston leave because due to caused by led to",
+    ),
     "causal-names": (NAMED, f"{LAST} Turkey Istanbul", PLAIN, "Sam Houston leave Sam Houston"),
 }
 
@@ -128,7 +161,9 @@ REWRITTEN = {
 @pytest.mark.parametrize("query", sorted(QUERIES | REWRITTEN))
 def test_every_query_rewrites_as_expected(query):
     rewritten = rewrite([Question("q", text) for text in (LINCOLN, LAST, PLAIN, CAUSAL)], query)
-    assert [words(question.text) for question in rewritten] == [words(text) for text in REWRITTEN[query]]
+    assert [words(question.text) for question in rewritten] == [
+        words(text) for text in REWRITTEN[query]
+    ]
     for unknown in (query[:-1], 5, [query]):
         with refused("query"):
             rewrite([Question("q", PLAIN)], unknown)

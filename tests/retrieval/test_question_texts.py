@@ -31,8 +31,20 @@ FIRST, SECOND = "The Thai baht was pegged to the dollar.", "Soros shorted it in 
 
 def test_each_question_gets_its_gold_passages_once_in_the_annotators_order():
     gold = [("a", (SECOND, FIRST, FIRST)), ("b", ()), ("c", ("  ",)), ("d", (FIRST,))]
-    rankings = Gold().search([Question(question_id, "?", gold_passages=texts) for question_id, texts in gold], 5)
-    first, second = ("gold/" + hashlib.sha1(text.encode()).hexdigest()[:12] for text in (FIRST, SECOND))
-    assert [[hit.passage_id for hit in ranking] for ranking in rankings] == [[second, first], [], [], [first]]
+    rankings = Gold().search(
+        [Question(question_id, "?", gold_passages=texts) for question_id, texts in gold], 5
+    )
+    first, second = (
+        "gold/" + hashlib.sha1(text.encode()).hexdigest()[:12] for text in (FIRST, SECOND)
+    )
+    assert [[hit.passage_id for hit in ranking] for ranking in rankings] == [
+        [second, first],
+        [],
+        [],
+        [first],
+    ]
     assert rankings[0].hits[0].score > rankings[0].hits[1].score
-    assert [(passage.title, passage.text) for passage in rankings[0].generated] == [("", SECOND), ("", FIRST)]
+    assert [(passage.title, passage.text) for passage in rankings[0].generated] == [
+        ("", SECOND),
+        ("", FIRST),
+    ]

@@ -17,21 +17,28 @@ from ifqa.retrieval.composition import Part
 from ifqa.retrieval.question_texts import Gold
 from ifqa.retrieval.rerank import Rerank, reorder_hits
 
-QUESTIONS = [Question("q/0", "If Ada Lind had not won the cup, who would have?"), Question("q/1", "If so, where?")]
+QUESTIONS = [
+    Question("q/0", "If Ada Lind had not won the cup, who would have?"),
+    Question("q/1", "If so, where?"),
+]
 # (score, the model's score) of each passage
 score_pairs = st.lists(st.tuples(st.integers(-50, 50), st.integers(-9, 9)), min_size=1, max_size=9)
 
 
 def ranking_and_scores(pairs):
     scores, model_scores = (list(map(float, column)) for column in zip(*pairs, strict=True))
-    return [Hit(f"p{place}", score) for place, score in enumerate(sorted(scores, reverse=True))], model_scores
+    return [
+        Hit(f"p{place}", score) for place, score in enumerate(sorted(scores, reverse=True))
+    ], model_scores
 
 
 @given(score_pairs)
 def test_with_weight_1_the_model_decides_and_ties_keep_their_order(pairs):
     ranking, scores = ranking_and_scores(pairs)
     order = [hit.passage_id for hit in reorder_hits(ranking, scores, 1.0)]
-    assert order == [f"p{place}" for place in sorted(range(len(scores)), key=lambda place: -scores[place])]
+    assert order == [
+        f"p{place}" for place in sorted(range(len(scores)), key=lambda place: -scores[place])
+    ]
 
 
 @given(score_pairs, st.floats(0.1, 10), st.floats(-5, 5))
@@ -77,8 +84,16 @@ def test_generated_passages_are_read_and_returned():
 
 
 def test_the_span_reader_raises_the_passage_with_an_answer():
-    rerank = Rerank(parts=[Part(Scripted(), 3)], passages=fetch, model="extractive", device="cpu", model_weight=1.0)
-    question = Question("q/0", "If Ada Lind had won the cup a year later, in what year would she have won it?")
+    rerank = Rerank(
+        parts=[Part(Scripted(), 3)],
+        passages=fetch,
+        model="extractive",
+        device="cpu",
+        model_weight=1.0,
+    )
+    question = Question(
+        "q/0", "If Ada Lind had won the cup a year later, in what year would she have won it?"
+    )
     assert rerank.search([question], 3)[0][0].passage_id == "a"
     assert rerank.family == Rerank.training_family("extractive") == "ifqa/full"
     assert rerank.trained_on[-1] == "abc"
@@ -117,9 +132,13 @@ def test_a_pair_scores_the_same_alone_and_in_a_batch():
 def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
     from transformers import BertConfig, BertForSequenceClassification
 
-    config = BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
+    config = BertConfig(
+        vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8
+    )
     BertForSequenceClassification(config).save_pretrained(tmp_path / "two")
-    (tmp_path / "two" / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]))
+    (tmp_path / "two" / "vocab.txt").write_text(
+        "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"])
+    )
     with refused("has 2 labels"):
         module.CrossEncoder(str(tmp_path / "two"), "cpu")
     bundled = module.adapter_folder(module.BUNDLED_MODEL)
@@ -133,7 +152,11 @@ def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
         ),
         ("adapter_config.json", b"[]", "does not load as an adapter"),
         ("adapter_config.json", b'{"r": "x", "lora_alpha": 1}', "does not load as an adapter"),
-        ("manifest.json", b"{}", "manifest.json: not as ifqa writes it .*train it again: ifqa train rerank"),
+        (
+            "manifest.json",
+            b"{}",
+            "manifest.json: not as ifqa writes it .*train it again: ifqa train rerank",
+        ),
     ):
         (tmp_path / name).write_bytes(content)
         with refused(message):

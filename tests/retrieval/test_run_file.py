@@ -13,11 +13,19 @@ from ifqa.pipeline.stage_outputs import passages_of, rankings_of
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.run_file import RunFile
 
-QUESTIONS = [Question("b/dev/1", "If  John’s cat barked,\nwho?"), Question("b/dev/2", "If so, what?")]
+QUESTIONS = [
+    Question("b/dev/1", "If  John’s cat barked,\nwho?"),
+    Question("b/dev/2", "If so, what?"),
+]
 
 
 def ctx(n, text=None, **fields):
-    return {"id": f"wiki:{n}", "title": f"T{n}", "text": text or f"text {n}", "score": str(100 - n)} | fields
+    return {
+        "id": f"wiki:{n}",
+        "title": f"T{n}",
+        "text": text or f"text {n}",
+        "score": str(100 - n),
+    } | fields
 
 
 def ctxs_file(path, *entries):
@@ -35,7 +43,9 @@ def test_a_trec_run_has_no_passages_and_may_leave_questions_out(tmp_path):
 
 def test_entries_are_matched_by_text_as_dpr_writes_it(tmp_path):
     entries = {"If so, what?": (1, 2), " If John's cat barked, who?": (3, 1), "Another?": (4,)}
-    ctxs = [{"question": text, "ctxs": [ctx(n) for n in numbers]} for text, numbers in entries.items()]
+    ctxs = [
+        {"question": text, "ctxs": [ctx(n) for n in numbers]} for text, numbers in entries.items()
+    ]
     run = RunFile(ctxs_file(tmp_path / "x.json", *ctxs))
     first, second = run.search(QUESTIONS, 1)
     assert [*first, *second] == [Hit("wiki:1", 99.0)] * 2
@@ -46,8 +56,16 @@ def test_entries_are_matched_by_text_as_dpr_writes_it(tmp_path):
 
 
 def test_a_matching_id_counts_before_the_text(tmp_path):
-    entries = [("b/dev/2", QUESTIONS[0].text), (7, "Other?"), (7, QUESTIONS[0].text + " "), (7, "If what?")]
-    ctxs = [{"id": key, "question": text, "ctxs": [ctx(n)]} for n, (key, text) in enumerate(entries, start=1)]
+    entries = [
+        ("b/dev/2", QUESTIONS[0].text),
+        (7, "Other?"),
+        (7, QUESTIONS[0].text + " "),
+        (7, "If what?"),
+    ]
+    ctxs = [
+        {"id": key, "question": text, "ctxs": [ctx(n)]}
+        for n, (key, text) in enumerate(entries, start=1)
+    ]
     run = RunFile(ctxs_file(tmp_path / "x.json", *ctxs))
     rankings = run.search([*QUESTIONS, Question("b/dev/3", "If what?")], 1)
     assert [ranking[0].passage_id for ranking in rankings] == ["wiki:1", "wiki:1", "wiki:4"]
@@ -64,7 +82,11 @@ def test_ctxs_of_other_questions_and_pickles_are_refused(tmp_path):
 
 
 def experiment(path, split="dev", k=2):
-    tables = {"benchmark": "sample", "split": split, "retriever": {"name": "run", "path": str(path), "k": k}}
+    tables = {
+        "benchmark": "sample",
+        "split": split,
+        "retriever": {"name": "run", "path": str(path), "k": k},
+    }
     return parse_experiment("mine", tables, "mine.toml")
 
 
@@ -73,7 +95,11 @@ def test_ctxs_are_retrieved_and_scored_without_a_corpus(tmp_path, monkeypatch):
     questions = Run(experiment("x.json")).questions
     entries = []
     for n, question in enumerate(questions, start=1):
-        ctxs = [ctx(0, "nothing at all"), ctx(n, question.gold_passages[0]), ctx(-1, "low", score="1")]
+        ctxs = [
+            ctx(0, "nothing at all"),
+            ctx(n, question.gold_passages[0]),
+            ctx(-1, "low", score="1"),
+        ]
         entries.append({"question": question.text, "ctxs": ctxs})
     ctxs_file(tmp_path / "x.json", *entries)
     mine = experiment("x.json", k=5)

@@ -13,17 +13,25 @@ MISSED = {"gold_read": False, "answer_read": False}
 @pytest.mark.parametrize(
     ("changes", "factual", "outcome"),
     [
-        ({"EM": 1.0} | READ, "", "right"), ({"EM": 1.0} | MISSED, "Wick", "right"),  # by luck, or both worlds agree
-        ({"failed": 1.0, "answer": "Wick"} | READ, "Wick", "no answer"), ({"abstained": 1.0, "answer": ""} | READ, "", "no answer"),
-        ({"factual": "the Wick."} | MISSED, "", "answered the real world"), (READ, "wick", "answered the real world"),
+        # By luck, or both worlds agree
+        ({"EM": 1.0} | READ, "", "right"),
+        ({"EM": 1.0} | MISSED, "Wick", "right"),
+        ({"failed": 1.0, "answer": "Wick"} | READ, "Wick", "no answer"),
+        ({"abstained": 1.0, "answer": ""} | READ, "", "no answer"),
+        ({"factual": "the Wick."} | MISSED, "", "answered the real world"),
+        (READ, "wick", "answered the real world"),
         ({"factual": "Lybster"} | READ, "Wick", "answered the real world"),  # either tells
         ({"answer": "the", "factual": "a"} | READ, "", "reading miss"),  # nothing is left of either
-        (MISSED, "", "retrieval miss"), (MISSED | {"subsets": ["numeric"]}, "", "retrieval miss"),
+        (MISSED, "", "retrieval miss"),
+        (MISSED | {"subsets": ["numeric"]}, "", "retrieval miss"),
         ({"subsets": ["numeric"], "gold_read": True, "answer_read": False}, "", "arithmetic miss"),
-        ({"subsets": ["numeric"]} | READ, "", "reading miss"), ({"subsets": ["numeric"]}, "", "reading miss"),  # a closed book
-        ({"subsets": ["numeric"], "answer_read": False}, "", "reading miss"),  # no gold passage is annotated
+        # A closed book
+        ({"subsets": ["numeric"]} | READ, "", "reading miss"),
+        ({"subsets": ["numeric"]}, "", "reading miss"),
+        # No gold passage is annotated
+        ({"subsets": ["numeric"], "answer_read": False}, "", "reading miss"),
     ],
-)  # fmt: skip
+)
 def test_the_first_outcome_that_applies_counts(changes, factual, outcome):
     assert classify_outcome(WRONG | changes, "EM", "numeric", factual) == outcome
 

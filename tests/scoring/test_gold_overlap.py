@@ -30,7 +30,9 @@ def test_forty_percent_of_the_grams_are_enough(kept):
 
 
 def test_spelling_of_entities_case_and_punctuation_is_overlooked_but_not_order():
-    assert covers("texas a&m (founded in 1871) — is old", "Texas A&amp;M founded, in 1871 is “old”.")
+    assert covers(
+        "texas a&m (founded in 1871) — is old", "Texas A&amp;M founded, in 1871 is “old”."
+    )
     assert covers("one two&nbsp;three four five", "one two three four five")
     assert not covers("five four three two one", "one two three four five")
     wrapped = " ".join(words(1, 20))
@@ -39,5 +41,10 @@ def test_spelling_of_entities_case_and_punctuation_is_overlooked_but_not_order()
 
 def test_a_short_gold_must_stand_whole():
     covered = ("he was born in Paris, France.", "Paris, France")
-    others = [("France, not Paris", covered[1]), ("Paris", covered[1]), ("any words", ""), ("", " — ")]
+    others = [
+        ("France, not Paris", covered[1]),
+        ("Paris", covered[1]),
+        ("any words", ""),
+        ("", " — "),
+    ]
     assert [pair for pair in [covered, *others] if covers(*pair)] == [covered]

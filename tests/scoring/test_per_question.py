@@ -28,7 +28,10 @@ def summarise(rows, questions, scheme, k, seed, predictions=()):
 
 def rows(*scores):
     scored = [per_question.score_question(question, SCHEME) for question in QUESTIONS]
-    return [row | {"EM": em, "failed": 0.0, "answer": "x"} for row, em in zip(scored, scores, strict=True)]
+    return [
+        row | {"EM": em, "failed": 0.0, "answer": "x"}
+        for row, em in zip(scored, scores, strict=True)
+    ]
 
 
 def test_means_are_over_all_questions_and_by_subset():
@@ -36,7 +39,9 @@ def test_means_are_over_all_questions_and_by_subset():
     assert scores["questions"] == 3
     assert scores["measures"]["EM"]["value"] == pytest.approx(100 / 3)
     assert "questions" not in scores["measures"]["EM"]
-    all_right, all_wrong = ({"EM": {"value": value, "low": value, "high": value}} for value in (100.0, 0.0))
+    all_right, all_wrong = (
+        {"EM": {"value": value, "low": value, "high": value}} for value in (100.0, 0.0)
+    )
     numeric = {"questions": 1, "measures": all_right}
     other = {"questions": 2, "measures": all_wrong}
     assert scores["subsets"] == {"numeric": numeric, "other": other}
@@ -44,7 +49,9 @@ def test_means_are_over_all_questions_and_by_subset():
 
 
 def test_a_subset_is_left_out_if_unknown_but_not_if_empty():
-    scheme = replace(SCHEME, subsets=(Subset("untold", lambda _: None), Subset("empty", lambda _: False)))
+    scheme = replace(
+        SCHEME, subsets=(Subset("untold", lambda _: None), Subset("empty", lambda _: False))
+    )
     subsets = summarise(rows(1.0, 0.0, 0.0), QUESTIONS, scheme, None, seed=0)["subsets"]
     assert subsets == {"empty": {"questions": 0, "measures": {}}}
 
@@ -60,20 +67,34 @@ def test_a_failure_is_counted_and_stays_in_the_denominator():
 
 def test_a_failure_scores_worst_without_a_call():
     calls = []
-    low = Measure("distance", lambda _, prediction: calls.append(prediction.answer) or 0.25, best="low")
+    low = Measure(
+        "distance", lambda _, prediction: calls.append(prediction.answer) or 0.25, best="low"
+    )
     scheme = ScoringScheme((*SCHEME.measures, low))
-    failed = per_question.score_prediction(QUESTIONS[0], Prediction("q/1", "5", error="cut"), scheme)
+    failed = per_question.score_prediction(
+        QUESTIONS[0], Prediction("q/1", "5", error="cut"), scheme
+    )
     assert {name: failed[name] for name in ("EM", "F1", "contains", "distance", "failed")} == {
-        "EM": 0.0, "F1": 0.0, "contains": 0.0, "distance": 1.0, "failed": 1.0,
-    }  # fmt: skip
+        "EM": 0.0,
+        "F1": 0.0,
+        "contains": 0.0,
+        "distance": 1.0,
+        "failed": 1.0,
+    }
     assert calls == []
-    assert per_question.score_prediction(QUESTIONS[0], Prediction("q/1", "5"), scheme)["distance"] == 0.25
+    assert (
+        per_question.score_prediction(QUESTIONS[0], Prediction("q/1", "5"), scheme)["distance"]
+        == 0.25
+    )
 
 
 def test_a_row_lacks_measures_that_are_not_defined_for_its_question():
-    scheme = ScoringScheme((Measure("odd", lambda question, _: None if question.id == "q/2" else 1.0),))
+    scheme = ScoringScheme(
+        (Measure("odd", lambda question, _: None if question.id == "q/2" else 1.0),)
+    )
     scored = [
-        per_question.score_question(question, scheme, prediction=Prediction(question.id, "x")) for question in QUESTIONS
+        per_question.score_question(question, scheme, prediction=Prediction(question.id, "x"))
+        for question in QUESTIONS
     ]
     assert ["odd" in row for row in scored] == [True, False, True]
     assert summarise(scored, QUESTIONS, scheme, None, 0)["measures"]["odd"]["questions"] == 2
@@ -91,13 +112,19 @@ def test_a_score_outside_0_to_1_is_refused(score):
 
 
 def test_scores_of_a_run_have_its_ceiling_and_chance():
-    scored = [per_question.score_question(question, SCHEME, question.gold_passages, k=5) for question in QUESTIONS]
+    scored = [
+        per_question.score_question(question, SCHEME, question.gold_passages, k=5)
+        for question in QUESTIONS
+    ]
     scores = summarise(scored, QUESTIONS, SCHEME, 5, seed=0)
     assert scores["ceiling"] == pytest.approx(200 / 3)
     assert set(scores["chance"]) == {"answer@1", "answer@5"}
     assert scores["measures"]["gold_any@1"]["value"] == 100.0
     assert scores["measures"]["answer@5"]["value"] == pytest.approx(200 / 3)
-    assert [name for name in scored[0] if name.startswith("gold_any")] == ["gold_any@1", "gold_any@5"]
+    assert [name for name in scored[0] if name.startswith("gold_any")] == [
+        "gold_any@1",
+        "gold_any@5",
+    ]
     without = replace(SCHEME, measures=SCHEME.measures[:5])  # no answer recall
     assert "chance" not in summarise(scored, QUESTIONS, without, 5, seed=0)
 
@@ -113,7 +140,9 @@ def test_whether_gold_was_read_is_known_and_a_subset():
 
 
 def grouped(*groups):
-    return [replace(question, group=group) for question, group in zip(QUESTIONS, groups, strict=True)]
+    return [
+        replace(question, group=group) for question, group in zip(QUESTIONS, groups, strict=True)
+    ]
 
 
 def test_each_group_has_scores_and_equal_weight_in_the_macro_average():
@@ -133,19 +162,25 @@ def test_the_mean_over_questions_resamples_within_groups_and_the_macro_average_g
     questions = grouped("a", "b", "b")
     scored = rows(1.0, 0.0, 0.0)
     pooled = summarise(scored, questions, SCHEME, None, seed=0)["measures"]["EM"]
-    within = summarise(scored, questions, replace(SCHEME, groups="dataset"), None, seed=0)["measures"]["EM"]
+    within = summarise(scored, questions, replace(SCHEME, groups="dataset"), None, seed=0)[
+        "measures"
+    ]["EM"]
     assert (pooled["low"], pooled["high"]) == (0.0, 100.0)
     assert (within["value"], within["low"], within["high"]) == pytest.approx((100 / 3,) * 3)
     scheme = ScoringScheme((Measure("right", lambda *_: 1.0, unit="group"),), groups="dataset")
     scored = [row | {"right": value} for row, value in zip(scored, (1.0, 0.0, 1.0), strict=True)]
     macro = summarise(scored, questions, scheme, None, seed=0)["macro"]["measures"]["right"]
-    assert (macro["value"], macro["low"], macro["high"]) == tuple(100 * end for end in mean_interval([1.0, 0.5]))
+    assert (macro["value"], macro["low"], macro["high"]) == tuple(
+        100 * end for end in mean_interval([1.0, 0.5])
+    )
 
 
 def test_a_question_without_its_group_or_unit_is_named():
     scheme = ScoringScheme((Measure("right", lambda *_: 1.0, unit="paragraph"),))
     scored = [row | {"right": 1.0} for row in rows(0, 0, 0)]
-    with pytest.raises(IfqaError, match="'right' resamples by paragraph, but q/1 has no label 'paragraph'"):
+    with pytest.raises(
+        IfqaError, match="'right' resamples by paragraph, but q/1 has no label 'paragraph'"
+    ):
         summarise(scored, QUESTIONS, scheme, None, 0)
     with pytest.raises(IfqaError, match="question q/2 has no dataset"):
         summarise(rows(0, 0, 0), grouped("a", "", "b"), replace(SCHEME, groups="dataset"), None, 0)

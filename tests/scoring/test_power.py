@@ -1,4 +1,6 @@
-"""The loss that a gate notices 4 times in 5, against the gate's own test and against an exact count."""
+"""The loss that a gate notices 4 times in 5, against the gate's own test and against an exact
+count.
+"""
 
 from math import comb
 
@@ -47,7 +49,9 @@ def test_the_noticed_loss_has_the_power_that_it_claims(differing):
 
 
 def exact_power(differing, both_right, lost):
-    """The chance that a sign test at LEVEL notices a loss, counted over all swaps and all choices of lost answers."""
+    """The chance that a sign test at LEVEL notices a loss, counted over all swaps and all choices
+    of lost answers.
+    """
     total = 0.0
     for won in range(differing + 1):
         right = both_right + won
@@ -73,7 +77,9 @@ def test_one_measure_of_right_and_wrong_has_its_exact_power():
 
 def test_further_tests_cost_power():
     first, second = systems(20)
-    needed = [fewest_noticed(first, second, [1, 1], LEVEL, tests, trials=300) for tests in (2, 3, 8)]
+    needed = [
+        fewest_noticed(first, second, [1, 1], LEVEL, tests, trials=300) for tests in (2, 3, 8)
+    ]
     assert needed == sorted(needed)
     assert needed[0] < needed[2]
 
@@ -93,7 +99,9 @@ def test_systems_that_answer_too_little_have_no_noticed_loss():
 def test_units_are_swapped_as_wholes():
     column = np.ones((40, 1))
     alone = fewest_noticed(column, column, [1], LEVEL, trials=100)
-    in_pairs = fewest_noticed(column, column, [1], LEVEL, units=[str(n // 2) for n in range(40)], trials=100)
+    in_pairs = fewest_noticed(
+        column, column, [1], LEVEL, units=[str(n // 2) for n in range(40)], trials=100
+    )
     assert alone == 5  # 1/32 is the first power of 1/2 below the level
     assert in_pairs >= alone
 

@@ -1,4 +1,6 @@
-"""Statistics of a sample: a measure of sets against plain loops, a measure of columns against a measure of sets."""
+"""Statistics of a sample: a measure of sets against plain loops, a measure of columns against a
+measure of sets.
+"""
 
 import random
 from itertools import product
@@ -11,7 +13,13 @@ from ifqa.protocols import ColumnMeasure, Measure, SetMeasure
 from ifqa.records import Prediction, Question
 from ifqa.scoring import statistics
 from ifqa.scoring.measures.confidence import AURC
-from ifqa.scoring.statistics import ColumnStatistic, MeanStatistic, SetStatistic, mean_interval, paired_randomization
+from ifqa.scoring.statistics import (
+    ColumnStatistic,
+    MeanStatistic,
+    SetStatistic,
+    mean_interval,
+    paired_randomization,
+)
 
 
 def consistent(questions, predictions):
@@ -19,12 +27,16 @@ def consistent(questions, predictions):
     right = {}
     for question, prediction in zip(questions, predictions, strict=True):
         assert prediction.question_id == question.id
-        right.setdefault(question.label("paragraph"), []).append(prediction.answer in question.answers)
+        right.setdefault(question.label("paragraph"), []).append(
+            prediction.answer in question.answers
+        )
     return sum(map(all, right.values())) / len(right)
 
 
 def mean(questions, predictions):
-    return sum(p.answer in q.answers for q, p in zip(questions, predictions, strict=True)) / len(questions)
+    return sum(p.answer in q.answers for q, p in zip(questions, predictions, strict=True)) / len(
+        questions
+    )
 
 
 CONSISTENT = SetMeasure("consistent", consistent, unit="paragraph")
@@ -40,7 +52,9 @@ def pairs_of(paragraphs, seed, share=0.7):
         labels = (("paragraph", f"{number}"),)
         for n in range(sizes.randint(1, 3)):
             question = Question(f"{number}/{n}", "Why?", ("yes",), group=group, labels=labels)
-            pairs.append((question, Prediction(question.id, "yes" if answers.random() < share else "no")))
+            pairs.append(
+                (question, Prediction(question.id, "yes" if answers.random() < share else "no"))
+            )
     return pairs
 
 
@@ -61,8 +75,12 @@ def test_repeated_questions_and_groups_get_new_names_in_a_resample(unit):
     seen = []
 
     def look(questions, predictions):
-        seen.append({question.id if unit == "question" else question.group for question in questions})
-        assert [prediction.question_id for prediction in predictions] == [question.id for question in questions]
+        seen.append(
+            {question.id if unit == "question" else question.group for question in questions}
+        )
+        assert [prediction.question_id for prediction in predictions] == [
+            question.id for question in questions
+        ]
         return 1.0
 
     pairs = pairs_of(12, 1)
@@ -75,8 +93,13 @@ def test_repeated_questions_and_groups_get_new_names_in_a_resample(unit):
 def test_the_macro_value_is_the_mean_over_groups():
     pairs = pairs_of(40, 2)
     parts = [[pair for pair in pairs if pair[0].group == group] for group in "ab"]
-    (mean, low, high), groups = over_paragraphs(pairs).macro([question.group for question, _ in pairs], 0)
-    assert (mean, groups) == (pytest.approx(sum(score_pairs(consistent, part) for part in parts) / 2), 2)
+    (mean, low, high), groups = over_paragraphs(pairs).macro(
+        [question.group for question, _ in pairs], 0
+    )
+    assert (mean, groups) == (
+        pytest.approx(sum(score_pairs(consistent, part) for part in parts) / 2),
+        2,
+    )
     assert low < mean < high
 
 
@@ -85,11 +108,19 @@ def test_an_undefined_measure_has_no_interval():
     no_column = ColumnStatistic(AURC, np.full((3, 2), np.nan))
     empty = MeanStatistic(RIGHT, [])
     for statistic, groups in ((no_set, ["a"] * 3), (no_column, ["a"] * 3), (empty, [])):
-        assert statistic.interval(0) is statistic.macro(groups, 0) is statistic.difference(statistic, 0) is None
+        assert (
+            statistic.interval(0)
+            is statistic.macro(groups, 0)
+            is statistic.difference(statistic, 0)
+            is None
+        )
 
 
 def test_a_system_does_not_differ_from_itself():
-    for statistic in (over_paragraphs(pairs_of(20, 1)), ColumnStatistic(AURC, columns_of(answered(1)))):
+    for statistic in (
+        over_paragraphs(pairs_of(20, 1)),
+        ColumnStatistic(AURC, columns_of(answered(1))),
+    ):
         paired = statistic.difference(statistic, 0)
         assert (paired.delta, paired.low, paired.high, paired.p) == (0.0, 0.0, 0.0, 1.0)
 
@@ -101,9 +132,14 @@ def test_p_agrees_with_counting_all_swaps_of_paragraphs():
     deltas = []
     for swaps in product((False, True), repeat=len(paragraphs)):
         swap = dict(zip(paragraphs, swaps, strict=True))
-        both = [(b, a) if swap[a[0].label("paragraph")] else (a, b) for a, b in zip(first, second, strict=True)]
+        both = [
+            (b, a) if swap[a[0].label("paragraph")] else (a, b)
+            for a, b in zip(first, second, strict=True)
+        ]
         sides = zip(*both, strict=True)
-        deltas.append(abs(score_pairs(consistent, next(sides)) - score_pairs(consistent, next(sides))))
+        deltas.append(
+            abs(score_pairs(consistent, next(sides)) - score_pairs(consistent, next(sides)))
+        )
     exact = sum(delta >= deltas[0] - 1e-9 for delta in deltas) / len(deltas)
     paired = over_paragraphs(first).difference(over_paragraphs(second), 0)
     assert paired.p == pytest.approx(exact, abs=0.05)
@@ -115,7 +151,9 @@ def test_a_mean_as_a_set_measure_has_the_interval_of_a_mean():
     first = pairs_of(50, 1)
     second = pairs_of(50, 5, 0.5)
     units = paragraphs_of(first)
-    scores, others = ([float(prediction.answer == "yes") for _, prediction in side] for side in (first, second))
+    scores, others = (
+        [float(prediction.answer == "yes") for _, prediction in side] for side in (first, second)
+    )
     measure = SetMeasure("mean", mean, unit="paragraph")
     over_sets = over_paragraphs(first, measure)
     assert over_sets.interval(0) == pytest.approx(mean_interval(scores, units=units), abs=0.02)
@@ -132,7 +170,12 @@ def test_the_difference_of_means_counts_the_questions_on_which_the_second_is_bet
     first = MeanStatistic(measure, [0.0, 0.5, 1.0, 1.0])
     second = MeanStatistic(measure, [1.0, 1.0, 0.0, 1.0])
     paired = first.difference(second, 0)
-    assert (paired.first, paired.second, paired.delta, paired.counts) == (0.625, 0.75, 0.125, counts)
+    assert (paired.first, paired.second, paired.delta, paired.counts) == (
+        0.625,
+        0.75,
+        0.125,
+        counts,
+    )
     assert paired.p == paired_randomization([0.0, 0.5, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0])
 
 
@@ -150,12 +193,17 @@ GROUPS = [question.group for question in QUESTIONS]
 def answered(seed):
     """The questions with random answers and confidences."""
     rng = random.Random(seed)
-    predictions = (Prediction(q.id, rng.choice(["yes", "no"]), confidence=rng.random()) for q in QUESTIONS)
+    predictions = (
+        Prediction(q.id, rng.choice(["yes", "no"]), confidence=rng.random()) for q in QUESTIONS
+    )
     return [*zip(QUESTIONS, predictions, strict=True)]
 
 
 def columns_of(pairs):
-    return np.array([[prediction.confidence, prediction.answer == "yes"] for _, prediction in pairs], dtype=float)
+    return np.array(
+        [[prediction.confidence, prediction.answer == "yes"] for _, prediction in pairs],
+        dtype=float,
+    )
 
 
 @pytest.mark.parametrize("unit", ["question", "group"])
@@ -174,9 +222,14 @@ def test_a_measure_of_columns_has_the_interval_p_and_macro_mean_of_a_measure_of_
 
 
 @pytest.mark.parametrize(
-    ("score", "message"), [(lambda _, times: times[:, 0] - 2, "-1"), (lambda _, times: times, "the shape")]
+    ("score", "message"),
+    [(lambda _, times: times[:, 0] - 2, "-1"), (lambda _, times: times, "the shape")],
 )
 def test_a_score_outside_0_to_1_is_refused(score, message):
-    odd = ColumnStatistic(ColumnMeasure("odd", score, ("confidence", "EM")), columns_of(answered(1)))
-    with pytest.raises(IfqaError, match=f"measure 'odd': wanted a number from 0 to 1.*found .*{message}"):
+    odd = ColumnStatistic(
+        ColumnMeasure("odd", score, ("confidence", "EM")), columns_of(answered(1))
+    )
+    with pytest.raises(
+        IfqaError, match=f"measure 'odd': wanted a number from 0 to 1.*found .*{message}"
+    ):
         odd.interval(0)

@@ -35,11 +35,18 @@ def test_a_benchmark_without_measures_has_the_default_scheme(plain):
     default = default_scheme()
     ifqa = load_scheme("ifqa")
     assert load_scheme(plain()) == default
-    assert (ifqa.measures, ifqa.subsets[:-1]) == (default.measures, default.subsets)  # the last one needs its files
+    # The last one needs its files
+    assert (ifqa.measures, ifqa.subsets[:-1]) == (default.measures, default.subsets)
     subset_alone = load_scheme(plain(subsets="[Subset('hard', bool)]"))
-    assert (subset_alone.measures, [subset.name for subset in subset_alone.subsets]) == (default.measures, ["hard"])
+    assert (subset_alone.measures, [subset.name for subset in subset_alone.subsets]) == (
+        default.measures,
+        ["hard"],
+    )
     measure_alone = load_scheme(plain(measures="[Measure('mine', float)]"))
-    assert ([measure.name for measure in measure_alone.measures], measure_alone.subsets) == (["mine"], ())
+    assert ([measure.name for measure in measure_alone.measures], measure_alone.subsets) == (
+        ["mine"],
+        (),
+    )
 
 
 def test_an_experiment_adds_measures_and_merging_takes_all():
@@ -49,7 +56,8 @@ def test_an_experiment_adds_measures_and_merging_takes_all():
     assert a.headline(["accuracy", "EM"]) == "EM"
     assert merge_schemes([a, b]) == a
     assert merge_schemes([b, a]).measures == a.measures
-    lists = ScoringScheme((RankingMeasure("hits", lambda *_: {}, depths=[1, 5]),))  # as a user may write it
+    # As a user may write it
+    lists = ScoringScheme((RankingMeasure("hits", lambda *_: {}, depths=[1, 5]),))
     assert merge_schemes([lists, lists]) == lists
 
 
@@ -87,7 +95,9 @@ def test_the_headline_is_declared_else_in_tables_else_the_first_measure():
     assert SCHEME.headline(["plain", "hits@1", "hits@5"]) == "hits@5"
     assert SCHEME.headline(["set", "plain"]) == "plain"
     assert SCHEME.headline([]) == ""
-    led = replace(SCHEME, measures=(*SCHEME.measures, SetMeasure("first", lambda *_: 0, headline=True)))
+    led = replace(
+        SCHEME, measures=(*SCHEME.measures, SetMeasure("first", lambda *_: 0, headline=True))
+    )
     assert led.headline([*keys, "first"]) == "first"
     assert led.table_keys(["plain", "shown", "first"]) == ["first", "shown"]
 

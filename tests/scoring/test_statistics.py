@@ -1,4 +1,7 @@
-"""Intervals and paired tests, against scipy; Krippendorff's alpha, against published worked examples and Scott's pi."""
+"""Intervals and paired tests, against scipy.
+
+Krippendorff's alpha, against published worked examples and Scott's pi.
+"""
 
 import random
 from itertools import chain, product
@@ -24,10 +27,11 @@ def scores(seed, count: int, values: tuple[float, ...] = (0.0, 1.0)) -> list[flo
 
 
 BOOTSTRAPPED = {  # scores, and the step between neighbouring means of resamples if it is wide
-    "exact match": (scores(1, 700), 1 / 700), "rare and few": (scores(2, 60, (0.0, 0.0, 0.0, 0.0, 1.0)), 1 / 60),
+    "exact match": (scores(1, 700), 1 / 700),
+    "rare and few": (scores(2, 60, (0.0, 0.0, 0.0, 0.0, 1.0)), 1 / 60),
     "f1": (scores(3, 300, (0.0, 0.0, 1.0, 0.4, 2 / 3, 0.8)), 0),
     "continuous": ([random.Random(seed).random() ** 3 for seed in range(200)], 0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BOOTSTRAPPED)
@@ -38,7 +42,8 @@ def test_interval_agrees_with_scipy(case):
     values, step = BOOTSTRAPPED[case]
     rng = np.random.default_rng(5)
     expected = bootstrap((values,), np.mean, n_resamples=10_000, method="percentile", rng=rng)
-    tolerance = 0.12 * expected.standard_error + step  # three sigma of the difference of two such quantiles, and a step
+    # Three sigma of the difference of two such quantiles, and a step
+    tolerance = 0.12 * expected.standard_error + step
     mean, *ends = mean_interval(values)
     assert mean == pytest.approx(np.mean(values))
     assert ends == pytest.approx([*expected.confidence_interval], abs=tolerance)
@@ -65,7 +70,9 @@ def test_seeds_batches_and_draws_of_single_values_hardly_change_the_interval(mon
     values, units = clustered(9, 60, 4)
     whole = mean_interval(values), mean_interval(values, units=units)
     monkeypatch.setattr(statistics, "_MANY", 0)
-    for before, after in zip(whole, (mean_interval(values), mean_interval(values, units=units)), strict=True):
+    for before, after in zip(
+        whole, (mean_interval(values), mean_interval(values, units=units)), strict=True
+    ):
         assert (before, before[0]) == (pytest.approx(after, abs=0.012), after[0])
 
 
@@ -77,21 +84,26 @@ def scipy_p(a, b, resamples):
         return np.mean(x, axis=axis) - np.mean(y, axis=axis)
 
     options = {"permutation_type": "samples", "vectorized": True, "rng": np.random.default_rng(7)}
-    return permutation_test((np.array(a), np.array(b)), mean_difference, n_resamples=resamples, **options).pvalue
+    return permutation_test(
+        (np.array(a), np.array(b)), mean_difference, n_resamples=resamples, **options
+    ).pvalue
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_p_agrees_with_counting_all_sign_flips(seed):
     a = scores(seed, 10, (0.0, 1.0, 0.4, 2 / 3))
     b = scores(seed + 50, 10, (0.0, 1.0, 0.5))
-    assert paired_randomization(a, b, rounds=50_000) == pytest.approx(scipy_p(a, b, float("inf")), abs=0.01)
+    assert paired_randomization(a, b, rounds=50_000) == pytest.approx(
+        scipy_p(a, b, float("inf")), abs=0.01
+    )
 
 
 def test_p_is_never_0_and_at_most_1():
     assert paired_randomization([1.0, 0.5], [1.0, 0.5]) == 1.0
     assert paired_randomization([1.0] * 100, [0.0] * 100, rounds=999) == 1 / 1000  # never 0
     assert paired_randomization([1.0], [0.0]) == 1.0  # one question shows nothing
-    # .1 + .2 - .3 is not 0 in floating point; every flip of these signs must count as at least as large.
+    # .1 + .2 - .3 is not 0 in floating point; every flip of these signs must count as at least as
+    # large.
     assert paired_randomization([0.1, 0.2, 0.0], [0.0, 0.0, 0.3]) == 1.0
 
 
@@ -111,11 +123,16 @@ def test_missing_or_unequal_scores_are_refused():
 
 
 def clustered(seed, paragraphs, largest):
-    """Scores of questions on paragraphs of 1 to `largest` questions, similar within a paragraph; and their paragraphs."""
+    """Scores of questions on paragraphs of 1 to `largest` questions, similar within a paragraph.
+
+    And their paragraphs.
+    """
     rng = random.Random(seed)
     hard = [rng.random() for _ in range(paragraphs)]
     numbers = [number for number in range(paragraphs) for _ in range(rng.randint(1, largest))]
-    return [float(rng.random() > hard[number]) for number in numbers], [f"paragraph {number}" for number in numbers]
+    return [float(rng.random() > hard[number]) for number in numbers], [
+        f"paragraph {number}" for number in numbers
+    ]
 
 
 @pytest.mark.parametrize(("paragraphs", "largest"), [(80, 6), (12, 30)])
@@ -123,14 +140,18 @@ def test_interval_over_units_agrees_with_brute_force(paragraphs, largest):
     values, units = clustered(paragraphs, paragraphs, largest)
     mean, low, high = mean_interval(values, units=units)
     rng = random.Random(5)
-    by_unit = [[v for v, u in zip(values, units, strict=True) if u == unit] for unit in dict.fromkeys(units)]
+    by_unit = [
+        [v for v, u in zip(values, units, strict=True) if u == unit]
+        for unit in dict.fromkeys(units)
+    ]
     draws = ([*chain(*rng.choices(by_unit, k=paragraphs))] for _ in range(8_000))
     means = sorted(sum(draw) / len(draw) for draw in draws)
     spread = (sum((drawn - mean) ** 2 for drawn in means) / len(means)) ** 0.5
     assert mean == pytest.approx(sum(values) / len(values))
     assert [low, high] == pytest.approx([means[200], means[7_800]], abs=0.15 * spread)
     _, low_alone, high_alone = mean_interval(values)
-    assert high - low > 1.2 * (high_alone - low_alone)  # questions on one paragraph tell less than as many on several
+    # Questions on one paragraph tell less than as many on several
+    assert high - low > 1.2 * (high_alone - low_alone)
 
 
 def test_the_macro_average_agrees_with_numpy():
@@ -152,8 +173,14 @@ def test_p_by_unit_agrees_with_counting_all_flips_of_units(seed):
     units = [rng.choice("abcdefgh") for _ in range(24)]
     a = scores(seed, 24, (0.0, 1.0, 0.5))
     b = scores(seed + 9, 24)
-    sums = [sum(x - y for x, y, u in zip(a, b, units, strict=True) if u == unit) for unit in sorted(set(units))]
-    flips = [abs(sum(s * d for s, d in zip(signs, sums, strict=True))) for signs in product((1, -1), repeat=len(sums))]
+    sums = [
+        sum(x - y for x, y, u in zip(a, b, units, strict=True) if u == unit)
+        for unit in sorted(set(units))
+    ]
+    flips = [
+        abs(sum(s * d for s, d in zip(signs, sums, strict=True)))
+        for signs in product((1, -1), repeat=len(sums))
+    ]
     exact = sum(flip >= abs(sum(sums)) - 1e-9 for flip in flips) / len(flips)
     assert paired_randomization(a, b, rounds=50_000, units=units) == pytest.approx(exact, abs=0.01)
 
@@ -179,7 +206,9 @@ def test_units_of_one_question_and_a_single_stratum_change_nothing():
     for macro in (False, True):
         assert mean_interval(values, strata=["a"] * 50, macro=macro) == mean_interval(values)
     assert mean_interval(values, seed=3, units=units) == mean_interval(values, seed=3)
-    assert paired_randomization(values, other, 3, units=units) == paired_randomization(values, other, 3)
+    assert paired_randomization(values, other, 3, units=units) == paired_randomization(
+        values, other, 3
+    )
     assert mean_interval([1.0, 0.0], units=["a", "a"]) == (0.5, 0.5, 0.5)
     assert mean_interval([1.0] * 5) == (1.0, 1.0, 1.0)
 

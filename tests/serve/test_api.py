@@ -1,4 +1,6 @@
-"""The JSON API: answers equal those in process, events, problems, and no request that ends in a 5xx."""
+"""The JSON API: answers equal those in process, events, problems, and no request that ends in a
+5xx.
+"""
 
 import json
 import re
@@ -36,21 +38,44 @@ def test_the_answers_are_those_of_the_opened_system(experiment, web):
     bodies = [*QUESTIONS, {"text": known.text, "id": known.id, "choices": list(known.choices)}]
 
     def compared(replies):
-        return [reply | {"id": ""} | ({"seconds": 0} if "seconds" in reply else {}) for reply in replies]
+        return [
+            reply | {"id": ""} | ({"seconds": 0} if "seconds" in reply else {}) for reply in replies
+        ]
 
     with open_system(Run(experiment)) as system:
-        answers = [AnswerForm.of(answer, 0).model_dump(mode="json") for answer in system.answer([*QUESTIONS, known])]
-        rankings = [RankingForm.of(ranking).model_dump(mode="json") for ranking in system.retrieve(QUESTIONS[:2], k=2)]
+        answers = [
+            AnswerForm.of(answer, 0).model_dump(mode="json")
+            for answer in system.answer([*QUESTIONS, known])
+        ]
+        rankings = [
+            RankingForm.of(ranking).model_dump(mode="json")
+            for ranking in system.retrieve(QUESTIONS[:2], k=2)
+        ]
         passage = system.passage("p/3")
     replies = ask(web, questions=bodies).json()["answers"]
     assert compared(replies) == compared(answers)
-    assert [answer["answer"] for answer in replies] == ["Ada Stone", "1859", "", "", "Ada Stone", "two"]
-    assert (replies[1]["how"]["calculation"]["result"], replies[2]["candidate"]) == ("1859", "Ada Stone")
+    assert [answer["answer"] for answer in replies] == [
+        "Ada Stone",
+        "1859",
+        "",
+        "",
+        "Ada Stone",
+        "two",
+    ]
+    assert (replies[1]["how"]["calculation"]["result"], replies[2]["candidate"]) == (
+        "1859",
+        "Ada Stone",
+    )
     assert (replies[3]["error"], replies[5]["id"]) == ("cut off", "mine/7")
     assert ask(web, question=UNSURE, threshold=0).json()["answers"][0]["answer"] == "Ada Stone"
-    retrieved = web.post("/v1/retrieve", json={"questions": QUESTIONS[:2], "k": 2}).json()["rankings"]
+    retrieved = web.post("/v1/retrieve", json={"questions": QUESTIONS[:2], "k": 2}).json()[
+        "rankings"
+    ]
     assert compared(retrieved) == compared(rankings)
-    assert len(web.post("/v1/retrieve", json={"question": PLAIN}).json()["rankings"][0]["passages"]) == 3
+    assert (
+        len(web.post("/v1/retrieve", json={"question": PLAIN}).json()["rankings"][0]["passages"])
+        == 3
+    )
     assert web.get("/v1/passages/p%2F3").json() == asdict(passage) | {"source": None}
 
 
@@ -58,7 +83,11 @@ def test_why_tells_what_the_answer_becomes_without_each_passage_and_sentence(web
     [plain, unsure] = web.post("/v1/why", json={"questions": [PLAIN, UNSURE]}).json()["answers"]
     assert (plain["answer"], unsure["answer"], unsure["ablations"]) == ("Ada Stone", "", [])
     first, second, _, fact = plain["ablations"]
-    assert [first["passage"]["id"], second["passage"]["id"], fact["passage"]["id"]] == ["p/0", "p/1", "p/0"]
+    assert [first["passage"]["id"], second["passage"]["id"], fact["passage"]["id"]] == [
+        "p/0",
+        "p/1",
+        "p/0",
+    ]
     assert (first["sentence"], fact["sentence"][:11]) == ("", "It was fini")
     assert [each["answer"] for each in plain["ablations"]] == ["Ada Stone"] * 3 + [""]
     assert [each["same"] for each in plain["ablations"]] == [True, True, True, False]
@@ -85,13 +114,37 @@ WRONG = {
     "no question": (b"{}", 422, 'wanted either "question" or "questions"'),
     "both": (b'{"question": "a?", "questions": ["b?"]}', 422, "wanted either"),
     "blank": (b'{"question": "  \\n"}', 422, "the question is empty"),
-    "too long": (json.dumps({"question": "x" * 2001}).encode(), 422, "question: String should have at most 2000"),
-    "too many": (json.dumps({"questions": ["a?"] * 65}).encode(), 422, "questions: List should have at most 64"),
-    "long context": (json.dumps({"question": {"text": "a?", "context": "x" * 20_001}}).encode(), 422, "20000 char"),
-    "many choices": (json.dumps({"question": {"text": "a?", "choices": ["b"] * 33}}).encode(), 422, "at most 32"),
-    "long id": (json.dumps({"question": {"text": "a?", "id": "x" * 201}}).encode(), 422, "question.id"),
+    "too long": (
+        json.dumps({"question": "x" * 2001}).encode(),
+        422,
+        "question: String should have at most 2000",
+    ),
+    "too many": (
+        json.dumps({"questions": ["a?"] * 65}).encode(),
+        422,
+        "questions: List should have at most 64",
+    ),
+    "long context": (
+        json.dumps({"question": {"text": "a?", "context": "x" * 20_001}}).encode(),
+        422,
+        "20000 char",
+    ),
+    "many choices": (
+        json.dumps({"question": {"text": "a?", "choices": ["b"] * 33}}).encode(),
+        422,
+        "at most 32",
+    ),
+    "long id": (
+        json.dumps({"question": {"text": "a?", "id": "x" * 201}}).encode(),
+        422,
+        "question.id",
+    ),
     "a number": (b'{"question": 7}', 422, "question"),
-    "unknown key": (b'{"question": "a?", "thresold": 1}', 422, "thresold: Extra inputs are not permitted"),
+    "unknown key": (
+        b'{"question": "a?", "thresold": 1}',
+        422,
+        "thresold: Extra inputs are not permitted",
+    ),
     "threshold": (b'{"question": "a?", "threshold": 1.5}', 422, "threshold"),
     "NaN": (b'{"question": "a?", "threshold": NaN}', 422, "threshold"),
     "blank in an id": (b'{"question": {"text": "a?", "id": "a b"}}', 422, "question.id"),
@@ -101,29 +154,55 @@ WRONG = {
 
 
 def test_the_documented_limits_are_the_real_limits():
-    text = (Path(__file__).parents[2] / "docs/serve.md").read_text().partition("## Limits")[2].partition("\n## ")[0]
+    text = (
+        (Path(__file__).parents[2] / "docs/serve.md")
+        .read_text()
+        .partition("## Limits")[2]
+        .partition("\n## ")[0]
+    )
     documented = dict(re.findall(r"^\| ([^|]+?) +\| ([^|]+?) +\|", text, re.MULTILINE))
     sizes = {
-        "connections at a time": limits.MAX_CONNECTIONS, "questions of a request": limits.MAX_QUESTIONS, "keys of an object": limits.MAX_KEYS,
-        "its choices": limits.MAX_CHOICES, "passages of a ranking": limits.MAX_K, "an id": f"{limits.MAX_ID} characters",
-        "a question": f"{limits.MAX_QUESTION:,} characters", "its context": f"{limits.MAX_CONTEXT:,} characters",
+        "connections at a time": limits.MAX_CONNECTIONS,
+        "questions of a request": limits.MAX_QUESTIONS,
+        "keys of an object": limits.MAX_KEYS,
+        "its choices": limits.MAX_CHOICES,
+        "passages of a ranking": limits.MAX_K,
+        "an id": f"{limits.MAX_ID} characters",
+        "a question": f"{limits.MAX_QUESTION:,} characters",
+        "its context": f"{limits.MAX_CONTEXT:,} characters",
         "a connection's first head, and every other from its first byte": f"{limits.REQUEST_TIMEOUT:g} s",
-        "from the head to the whole body": f"{limits.REQUEST_TIMEOUT:g} s", "the next request after an answer": f"{limits.KEEP_ALIVE} s",
-        "an answer that is not read": f"{limits.WRITE_TIMEOUT:g} s", "the head of a request": f"{limits.MAX_HEADERS >> 10} KiB",
-        "the body": f"{limits.MAX_BODY >> 20} MiB", "the body of `POST /v1/session`": f"{limits.MAX_SESSION_BODY >> 10} KiB",
+        "from the head to the whole body": f"{limits.REQUEST_TIMEOUT:g} s",
+        "the next request after an answer": f"{limits.KEEP_ALIVE} s",
+        "an answer that is not read": f"{limits.WRITE_TIMEOUT:g} s",
+        "the head of a request": f"{limits.MAX_HEADERS >> 10} KiB",
+        "the body": f"{limits.MAX_BODY >> 20} MiB",
+        "the body of `POST /v1/session`": f"{limits.MAX_SESSION_BODY >> 10} KiB",
         "questions that wait": f"`--queue`, {limits.Limits.waiting}",
         "from a question to its answer": f"`--timeout`, {limits.Limits.seconds:g} s",
-    }  # fmt: skip
-    assert {name: documented.get(name) for name in sizes} == {name: f"{size}" for name, size in sizes.items()}
+    }
+    assert {name: documented.get(name) for name in sizes} == {
+        name: f"{size}" for name, size in sizes.items()
+    }
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_request_is_a_problem_in_one_line(name, web):
     body, status, words = WRONG[name]
-    refused = web.post("/v1/ask", content=body, headers={"content-type": "application/json", "x-request-id": "mine-1"})
+    refused = web.post(
+        "/v1/ask",
+        content=body,
+        headers={"content-type": "application/json", "x-request-id": "mine-1"},
+    )
     problem = refused.json()
-    assert (refused.status_code, refused.headers["content-type"]) == (status, "application/problem+json")
-    assert (problem["status"], problem["request_id"], words in problem["detail"]) == (status, "mine-1", True)
+    assert (refused.status_code, refused.headers["content-type"]) == (
+        status,
+        "application/problem+json",
+    )
+    assert (problem["status"], problem["request_id"], words in problem["detail"]) == (
+        status,
+        "mine-1",
+        True,
+    )
     assert "\n" not in problem["detail"]
     assert blocking_reader.BATCHES == []
 
@@ -133,7 +212,10 @@ def test_too_many_keys_are_refused_together(web):
     keys = {f"k{n}": 1 for n in range(40_000)}
     for form in (keys, {"question": keys}, {"questions": [keys]}):
         refused = web.post("/v1/ask", json=form)
-        assert (refused.status_code, "40,000 keys; wanted at most 20" in refused.json()["detail"]) == (422, True)
+        assert (
+            refused.status_code,
+            "40,000 keys; wanted at most 20" in refused.json()["detail"],
+        ) == (422, True)
 
 
 def test_the_page_and_what_it_links_to_are_served(web):
@@ -148,10 +230,15 @@ def test_the_page_and_what_it_links_to_are_served(web):
 def test_results_are_written_again_only_after_a_change(web, tmp_path, monkeypatch):
     written = []
     monkeypatch.setattr(
-        html_page, "render_results", lambda *_, **how: written.append(how) or f"<p>results {len(written)}"
+        html_page,
+        "render_results",
+        lambda *_, **how: written.append(how) or f"<p>results {len(written)}",
     )
     first = web.get("/results")
-    assert (first.text, first.headers["content-security-policy"]) == ("<p>results 1", "frame-ancestors 'none'")
+    assert (first.text, first.headers["content-security-policy"]) == (
+        "<p>results 1",
+        "frame-ancestors 'none'",
+    )
     assert web.get("/results").text == first.text
     (tmp_path / "experiments/mine/score").mkdir(parents=True)
     for number, path in enumerate(("mine/score/manifest.json", "RESULTS.jsonl"), start=2):
@@ -165,11 +252,23 @@ def test_other_refusals_are_problems_too(web):
         return answer.status_code, answer.json()["title"]
 
     assert status_and_title(web.get("/v1/ask")) == (405, "Method Not Allowed")
-    for path in ("nothing", "v1/passages/p%2F99", "v1/passages/" + "..%2F" * 100, "static/..%2F__init__.py"):
+    for path in (
+        "nothing",
+        "v1/passages/p%2F99",
+        "v1/passages/" + "..%2F" * 100,
+        "static/..%2F__init__.py",
+    ):
         assert status_and_title(web.get(f"/{path}")) == (404, "Not Found")
-    assert status_and_title(web.post("/v1/ask", content=b"question=a")) == (415, "Unsupported Media Type")
+    assert status_and_title(web.post("/v1/ask", content=b"question=a")) == (
+        415,
+        "Unsupported Media Type",
+    )
     assert (
-        status_and_title(web.post("/v1/ask", content="x" * 1_050_000, headers={"content-type": "application/json"}))[0]
+        status_and_title(
+            web.post(
+                "/v1/ask", content="x" * 1_050_000, headers={"content-type": "application/json"}
+            )
+        )[0]
         == 413
     )
     assert status_and_title(ask(web, question="refused?")) == (503, "Service Unavailable")
@@ -199,7 +298,9 @@ def events(answer):
     return [
         (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
         for name, data in (
-            event.split("\n") for event in answer.text.split("\n\n") if event and not event.startswith(":")
+            event.split("\n")
+            for event in answer.text.split("\n\n")
+            if event and not event.startswith(":")
         )
     ]
 
@@ -220,17 +321,22 @@ def test_a_language_models_text_is_streamed(tmp_path, monkeypatch):
     reply = Reply(text="Answer: the stationary {passages} engines", pace=0.05)
     with language_model(lambda *_: reply) as server:
         llm = {"name": "openai", "model": "m", "base_url": server.url, "window": 4096}
-        with client(small(tmp_path, reader={"name": "llm", "prompt": "closed-book"}, llm=llm)) as web:
+        with client(
+            small(tmp_path, reader={"name": "llm", "prompt": "closed-book"}, llm=llm)
+        ) as web:
             about = web.get("/v1/about").json()["reader"]
             assert (about["streams"], about["model"][:1]) == (True, "m")
             body = {"question": "If {question} {passages}, what?"}
-            stream_events = events(web.post("/v1/ask", json=body, headers={"accept": "text/event-stream"}))
+            stream_events = events(
+                web.post("/v1/ask", json=body, headers={"accept": "text/event-stream"})
+            )
     pieces = [piece for name, piece in stream_events if name == "text"]
     text = ""
     for piece in pieces:
         text = text[: piece["at"]] + piece["text"]
     assert text
-    assert "Answer: the stationary {passages} engines".startswith(text)  # the newest state alone is sent
+    # The newest state alone is sent
+    assert "Answer: the stationary {passages} engines".startswith(text)
     assert stream_events[-1][1]["answer"] == "the stationary {passages} engines"
     assert server.bodies[0]["messages"][-1]["content"].endswith("If {question} {passages}, what?")
 
@@ -246,7 +352,11 @@ def test_the_schema_describes_the_responses(web):
     assert Rankings.model_validate(web.post("/v1/retrieve", json={"question": PLAIN}).json())
     about = web.get("/v1/about").json()
     assert about["corpus"] == {"name": "few", "passages": 5}
-    assert (about["passages_read"], about["reader"]["abstains_below"], len(about["examples"])) == (2, 0.5, 3)
+    assert (about["passages_read"], about["reader"]["abstains_below"], len(about["examples"])) == (
+        2,
+        0.5,
+        3,
+    )
 
 
 def test_counts_are_kept_by_route_and_outcome(web):
@@ -266,23 +376,38 @@ def test_a_system_without_a_reader_retrieves_and_says_so(tmp_path):
     with client(small(tmp_path, reader=None)) as web:
         assert ask(web, question=PLAIN).status_code == 404
         assert web.get("/v1/about").json()["reader"] is None
-        assert len(web.post("/v1/retrieve", json={"question": PLAIN}).json()["rankings"][0]["passages"]) == 3
+        assert (
+            len(
+                web.post("/v1/retrieve", json={"question": PLAIN}).json()["rankings"][0]["passages"]
+            )
+            == 3
+        )
 
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["question", "questions", "text", "id", "choices", "k", "threshold"]), inner)
+        | st.dictionaries(
+            st.sampled_from(["question", "questions", "text", "id", "choices", "k", "threshold"]),
+            inner,
+        )
     ),
     max_leaves=8,
 )
 
 
 def test_no_request_ends_in_a_5xx(web):
-    routes = [("POST", "/v1/ask"), ("POST", "/v1/retrieve"), ("POST", "/v1/session"), ("POST", "/mcp")]
+    routes = [
+        ("POST", "/v1/ask"),
+        ("POST", "/v1/retrieve"),
+        ("POST", "/v1/session"),
+        ("POST", "/mcp"),
+    ]
     routes += [
-        (method, f"/v1/passages/{n}") for method in ("GET", "PUT") for n in ("p%2F1", "%00", "%ff%fe", "..%2F..", "🜚")
+        (method, f"/v1/passages/{n}")
+        for method in ("GET", "PUT")
+        for n in ("p%2F1", "%00", "%ff%fe", "..%2F..", "🜚")
     ]
 
     @settings(max_examples=60)

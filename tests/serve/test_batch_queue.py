@@ -34,7 +34,10 @@ class Work:
 
 
 def with_queue(scenario, **settings):
-    """Run a scenario while the queue's thread is busy with a first question; returns the batches after it."""
+    """Run a scenario while the queue's thread is busy with a first question.
+
+    Returns the batches after it.
+    """
 
     async def run():
         work = Work()
@@ -55,12 +58,17 @@ def with_queue(scenario, **settings):
 
 
 async def answers(*tickets):
-    return await asyncio.gather(*(pending.result for ticket in tickets for pending in ticket), return_exceptions=True)
+    return await asyncio.gather(
+        *(pending.result for ticket in tickets for pending in ticket), return_exceptions=True
+    )
 
 
 def test_a_batch_has_waiting_questions_of_one_key_up_to_its_size_and_no_id_twice():
     async def scenario(queue, work):
-        tickets = [queue.put(questions_of(*names), key) for names, key in (("aa", None), ("b", 0.5), ("cde", None))]
+        tickets = [
+            queue.put(questions_of(*names), key)
+            for names, key in (("aa", None), ("b", 0.5), ("cde", None))
+        ]
         work.may.set()
         assert await answers(*tickets) == ["A", "A", "B", "C", "D", "E"]
 
@@ -68,7 +76,8 @@ def test_a_batch_has_waiting_questions_of_one_key_up_to_its_size_and_no_id_twice
 
 
 def test_clients_that_ask_again_at_once_share_the_next_batch(monkeypatch):
-    monkeypatch.setattr(batch_queue, "_WAIT_SHARE", 1e9)  # so that no clock decides what comes in time
+    # So that no clock decides what comes in time
+    monkeypatch.setattr(batch_queue, "_WAIT_SHARE", 1e9)
 
     async def scenario(queue, work):
         both = queue.put(questions_of("a0", "b0"), None)

@@ -1,4 +1,7 @@
-"""Clients that leave, are slow or send invalid requests over a real connection; and a server that is stopped."""
+"""Clients that leave, are slow or send invalid requests over a real connection.
+
+And a server that is stopped.
+"""
 
 import json
 import signal
@@ -18,14 +21,20 @@ from ifqa.serve import limits
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 CHUNKED = (
-    b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+    b"application/json\r\nConnection: close\r\n"
     b"Transfer-Encoding: chunked\r\n\r\n"
 )
 
 
 def request(question="If so, who?", **headers):
     body = json.dumps({"question": question}).encode()
-    lines = {"Host": "localhost", "Content-Type": "application/json", "Content-Length": len(body), **headers}
+    lines = {
+        "Host": "localhost",
+        "Content-Type": "application/json",
+        "Content-Length": len(body),
+        **headers,
+    }
     head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in lines.items())
     return f"POST /v1/ask HTTP/1.1\r\n{head}\r\n".encode() + body
 
@@ -54,7 +63,9 @@ def reply(connection):
     return int(head.split()[1]) if head else 0, body
 
 
-@pytest.mark.parametrize(("limit", "sent"), [({"REQUEST_TIMEOUT": 0.1}, b""), ({"KEEP_ALIVE": 0.1}, GET)])
+@pytest.mark.parametrize(
+    ("limit", "sent"), [({"REQUEST_TIMEOUT": 0.1}, b""), ({"KEEP_ALIVE": 0.1}, GET)]
+)
 def test_a_connection_that_sends_nothing_is_closed(limit, sent, experiment, monkeypatch):
     monkeypatch.setattr(limits, *limit.popitem())
     with on_loopback(experiment) as (_, url), connected(url) as silent:
@@ -65,12 +76,16 @@ def test_a_connection_that_sends_nothing_is_closed(limit, sent, experiment, monk
 @pytest.mark.parametrize(
     ("limit", "sent"),
     [
-        ({"REQUEST_TIMEOUT": 0.2}, GET[:-2]), ({"REQUEST_TIMEOUT": 0.2}, GET + GET[:-2]), ({"REQUEST_TIMEOUT": 0.2}, get_with(b"Content-Length: 100000")),
+        ({"REQUEST_TIMEOUT": 0.2}, GET[:-2]),
+        ({"REQUEST_TIMEOUT": 0.2}, GET + GET[:-2]),
+        ({"REQUEST_TIMEOUT": 0.2}, get_with(b"Content-Length: 100000")),
         ({"WRITE_TIMEOUT": 0.1}, GET.replace(b"healthz", b"openapi.json") * 1000),
     ],
     ids=["head", "second head", "body", "unread answer"],
-)  # fmt: skip
-def test_a_client_that_sends_without_end_or_reads_no_answer_is_disconnected(limit, sent, experiment, monkeypatch):
+)
+def test_a_client_that_sends_without_end_or_reads_no_answer_is_disconnected(
+    limit, sent, experiment, monkeypatch
+):
     monkeypatch.setattr(limits, *limit.popitem())
     with on_loopback(experiment) as (_, url), connected(url) as slow:
         slow.sendall(sent)
@@ -81,7 +96,9 @@ def test_a_client_that_sends_without_end_or_reads_no_answer_is_disconnected(limi
 def test_an_error_after_the_answer_ends_the_connection_alone(experiment, caplog):
     with on_loopback(experiment) as (_, url), connected(url) as connection:
         head = get_with(b"Transfer-Encoding: chunked")
-        connection.sendall(head.replace(b"localhost", b"elsewhere").replace(b"healthz", b"v1/about"))
+        connection.sendall(
+            head.replace(b"localhost", b"elsewhere").replace(b"healthz", b"v1/about")
+        )
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 421")
         connection.sendall(b"not a chunk\r\n")
         until_closed(connection)
@@ -89,7 +106,9 @@ def test_an_error_after_the_answer_ends_the_connection_alone(experiment, caplog)
     assert not [record for record in caplog.records if record.exc_info]
 
 
-def test_beyond_the_number_of_connections_requests_are_refused_until_silent_ones_are_closed(experiment, monkeypatch):
+def test_beyond_the_number_of_connections_requests_are_refused_until_silent_ones_are_closed(
+    experiment, monkeypatch
+):
     monkeypatch.setattr(limits, "MAX_CONNECTIONS", 3)
     monkeypatch.setattr(limits, "REQUEST_TIMEOUT", 0.5)
     with on_loopback(experiment) as (_, url), connected(url), connected(url):
@@ -115,7 +134,11 @@ def test_questions_of_disconnected_clients_are_not_computed(accept, experiment):
 
 
 def test_a_slow_sender_times_out_and_a_slow_reader_blocks_nobody(experiment):
-    with on_loopback(experiment, seconds=0.2) as (_, url), connected(url) as slow, connected(url) as deaf:
+    with (
+        on_loopback(experiment, seconds=0.2) as (_, url),
+        connected(url) as slow,
+        connected(url) as deaf,
+    ):
         slow.sendall(request()[:-5])
         status, body = reply(slow)
         deaf.sendall(request() * 40)  # and reads nothing
@@ -127,12 +150,18 @@ RUBBISH = {
     "20 MB": (lambda: request("x" * 20_000_000, Connection="close"), 413),
     "100,000 headers": (lambda: get_with(b"X-A: b\r\n" * 100_000), 0),
     "a long header": (lambda: get_with(b"X: %s" % (b"a" * limits.MAX_HEADERS)), 400),
-    "a length and chunks": (lambda: get_with(b"Content-Length: 2\r\nTransfer-Encoding: chunked") + b"0\r\n\r\n", 400),
+    "a length and chunks": (
+        lambda: get_with(b"Content-Length: 2\r\nTransfer-Encoding: chunked") + b"0\r\n\r\n",
+        400,
+    ),
     "invalid UTF-8": (lambda: request("?", Connection="close").replace(b"?", b"\xff"), 400),
     "no HTTP": (lambda: b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400),
     "two lengths": (lambda: request(Content_Length="3\r\nContent-Length: 9"), 400),
     "no host": (lambda: b"GET / HTTP/1.0\r\n\r\n", 421),
-    "a large body in chunks": (lambda: CHUNKED + (b"10000\r\n" + b"x" * 65536 + b"\r\n") * 21 + b"0\r\n\r\n", 413),
+    "a large body in chunks": (
+        lambda: CHUNKED + (b"10000\r\n" + b"x" * 65536 + b"\r\n") * 21 + b"0\r\n\r\n",
+        413,
+    ),
 }
 
 
@@ -172,13 +201,20 @@ reader = { name = "blocking_reader:BlockingReader", passages = 2 }
 
 @contextmanager
 def held(folder):
-    """`ifqa serve` with a reader that waits until the file "open" is there; yields the process and its address."""
+    """`ifqa serve` with a reader that waits until the file "open" is there.
+
+    Yields the process and its address.
+    """
     small(folder)
     (folder / "experiments").mkdir()
     (folder / "experiments/few.toml").write_text(EXPERIMENT)
     script = SLOW.format(stand_ins=str(Path(blocking_reader.__file__).parent))
     with subprocess.Popen(
-        [sys.executable, "-c", script], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", script],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as server:
         url = server.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:"), server.stderr.read()
@@ -191,7 +227,11 @@ def held(folder):
 def test_a_stop_finishes_twenty_questions_in_flight(tmp_path):
     def in_flight():
         lines = urlopen(f"{url}/metrics").read().decode().splitlines()
-        return sum(float(line.split()[1]) for line in lines if line.startswith(("ifqa_waiting{", "ifqa_working{")))
+        return sum(
+            float(line.split()[1])
+            for line in lines
+            if line.startswith(("ifqa_waiting{", "ifqa_working{"))
+        )
 
     with held(tmp_path) as (server, url), ThreadPoolExecutor(20) as threads:
         twenty = [threads.submit(asked, url, f"If {n}, who?") for n in range(20)]

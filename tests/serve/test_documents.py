@@ -1,4 +1,6 @@
-"""A folder of documents behind the server: sources in words with links, their text, their files, and those left out."""
+"""A folder of documents behind the server: sources in words with links, their text, their files,
+and those left out.
+"""
 
 import io
 import os
@@ -30,7 +32,10 @@ trailer<</Root 1 0 R>>
 """
 UNCHANGED = {"updating": False, "changed": 0, "updated": "", "problem": ""}
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" onload="window.hacked=1"><text>A mill</text></svg>'
-LINES = [f"Wheel number {number} is greased by the crew in the first week of the year." for number in range(9)]
+LINES = [
+    f"Wheel number {number} is greased by the crew in the first week of the year."
+    for number in range(9)
+]
 
 
 @pytest.fixture
@@ -39,7 +44,9 @@ def docs(tmp_path):
     folder = tmp_path / "my documents"
     (folder / "b c").mkdir(parents=True)
     (folder / "a & b.pdf").write_bytes(pdf([["The mill.", *LINES[:2]], [FACT, "The end."]]))
-    (folder / "b c/notes #1.md").write_text("# Rye\n\nRye is ground on Monday.\n" + "\n# Oats\n\nOats are next.\n" * 30)
+    (folder / "b c/notes #1.md").write_text(
+        "# Rye\n\nRye is ground on Monday.\n" + "\n# Oats\n\nOats are next.\n" * 30
+    )
     (folder / "c.html").write_text(
         f"<h1>Oats</h1><p>{HOSTILE.replace('<', '&lt;')}</p><script>window.hacked=1</script>"
     )
@@ -53,7 +60,9 @@ def docs(tmp_path):
 def system(tmp_path, docs):
     """An experiment over the folder."""
     experiment = small(tmp_path)
-    Path(tmp_path, "indexes/few.toml").write_text(f'[[passages.sources]]\nformat = "documents"\npath = "{docs}"\n')
+    Path(tmp_path, "indexes/few.toml").write_text(
+        f'[[passages.sources]]\nformat = "documents"\npath = "{docs}"\n'
+    )
     return experiment
 
 
@@ -68,7 +77,9 @@ def test_sources_are_told_in_words_with_links(web):
     source = answer["evidence"][0]["source"]
     url = "/documents/a%2520%26%2520b.pdf%230%3Apage%3D1%2C2%40148"
     assert source == {"text": "a & b.pdf, p. 2", "url": url, "original": f"{url}/original#page=2"}
-    ranking = web.post("/v1/retrieve", json={"question": "x", "k": 5}).json()["rankings"][0]["passages"]
+    ranking = web.post("/v1/retrieve", json={"question": "x", "k": 5}).json()["rankings"][0][
+        "passages"
+    ]
     assert [passage["source"]["text"] for passage in ranking] == [
         "a & b.pdf, pp. 1-2",
         "c.html, line 1",
@@ -76,13 +87,21 @@ def test_sources_are_told_in_words_with_links(web):
         "e.svg.html, line 1",
         "b c/notes #1.md, lines 1-3",
     ]
-    assert ranking[4]["source"]["original"].endswith("/documents/b%2520c/notes%2520%25231.md%230%3Aline%3D1-3/original")
+    assert ranking[4]["source"]["original"].endswith(
+        "/documents/b%2520c/notes%2520%25231.md%230%3Aline%3D1-3/original"
+    )
 
 
 def test_the_folder_is_named_instead_of_the_experiments_collection(web):
     about = web.get("/v1/about").json()
     assert (about["about"], about["examples"]) == ("The documents of my documents.", [])
-    assert about["documents"] == {"name": "my documents", "files": 5, "passages": 35, "left_out": 1, "updating": False}
+    assert about["documents"] == {
+        "name": "my documents",
+        "files": 5,
+        "passages": 35,
+        "left_out": 1,
+        "updating": False,
+    }
 
 
 @pytest.fixture
@@ -96,7 +115,9 @@ def served(system):
 def fetch(address, headers=None, method="GET"):
     """Status, headers and text or bytes."""
     try:
-        with urllib.request.urlopen(urllib.request.Request(address, headers=headers or {}, method=method)) as reply:
+        with urllib.request.urlopen(
+            urllib.request.Request(address, headers=headers or {}, method=method)
+        ) as reply:
             return reply.status, reply.headers, reply.read()
     except urllib.error.HTTPError as error:
         return error.code, error.headers, error.read()
@@ -121,7 +142,11 @@ def test_a_pdf_opens_sandboxed_and_any_other_file_is_downloaded(served, docs):
         ("c.html", "application/octet-stream", "attachment; filename*=UTF-8''c.html"),
     ):
         status, headers, body = fetch(f"{address}/documents/{quote(ids[name])}/original")
-        assert (status, headers["Content-Type"], headers["Content-Disposition"]) == (200, kind, disposition)
+        assert (status, headers["Content-Type"], headers["Content-Disposition"]) == (
+            200,
+            kind,
+            disposition,
+        )
         assert headers["Content-Security-Policy"] == "sandbox; default-src 'none'"
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert body == (docs / name.replace("%20", " ")).read_bytes()
@@ -129,7 +154,12 @@ def test_a_pdf_opens_sandboxed_and_any_other_file_is_downloaded(served, docs):
 
 def test_a_head_request_has_the_headers_and_no_body(served):
     address, ids = served
-    for path in (f"documents/{quote(ids['c.html'])}/original", f"documents/{quote(ids['c.html'])}", "v1/about", ""):
+    for path in (
+        f"documents/{quote(ids['c.html'])}/original",
+        f"documents/{quote(ids['c.html'])}",
+        "v1/about",
+        "",
+    ):
         replies = [fetch(f"{address}/{path}", method=method) for method in ("GET", "HEAD")]
         lengths = [headers["Content-Length"] for _, headers, _ in replies]
         assert [status for status, _, _ in replies] == [200, 200], path
@@ -148,9 +178,16 @@ def test_a_name_with_hostile_bytes_is_utf_8_in_the_headers_and_plain_on_the_page
     (docs / "\udcff\n\x1b\N{RIGHT-TO-LEFT OVERRIDE}fdp.txt").write_text("Millet is sown.")
     with on_loopback(system) as (service, address):
         ids = [passage.id for passage in service.system.retrieve(["x"], 99)[0].passages]
-        [url] = [f"{address}/documents/{quote(passage_id)}" for passage_id in ids if passage_id.startswith("%FF")]
+        [url] = [
+            f"{address}/documents/{quote(passage_id)}"
+            for passage_id in ids
+            if passage_id.startswith("%FF")
+        ]
         _, headers, _ = fetch(f"{url}/original")
-        assert headers["Content-Disposition"] == "attachment; filename*=UTF-8''%EF%BF%BD%20%EF%BF%BD%EF%BF%BDfdp.txt"
+        assert (
+            headers["Content-Disposition"]
+            == "attachment; filename*=UTF-8''%EF%BF%BD%20%EF%BF%BD%EF%BF%BDfdp.txt"
+        )
         _, _, page = fetch(url)
         assert "<h1>\ufffd \ufffd\ufffdfdp.txt</h1>" in page.decode()
 
@@ -168,7 +205,11 @@ def test_only_files_of_the_index_are_given_and_only_as_they_were(served, docs, t
         "x" * 6000,
     ]
     for passage_id in unknown:
-        for path in (quote(passage_id), quote(passage_id, safe=""), quote(f"{passage_id}/original")):
+        for path in (
+            quote(passage_id),
+            quote(passage_id, safe=""),
+            quote(f"{passage_id}/original"),
+        ):
             assert fetch(f"{address}/documents/{path}")[0] == 404, path
     original = f"{address}/documents/{quote(ids['c.html'])}/original"
     page = docs / "c.html"
@@ -196,7 +237,9 @@ def test_only_files_of_the_index_are_given_and_only_as_they_were(served, docs, t
 def test_files_left_out_are_listed_with_what_would_help(web, docs):
     listed = web.get("/v1/documents").json()
     reason = "no kind of document that is read (.doc)"
-    assert listed.pop("left_out") == [{"file": "old.doc", "reason": reason, "hint": "save it as .docx"}]
+    assert listed.pop("left_out") == [
+        {"file": "old.doc", "reason": reason, "hint": "save it as .docx"}
+    ]
     assert listed == {"name": "my documents", "files": 5, "passages": 35, **UNCHANGED}
 
 
@@ -208,7 +251,11 @@ def test_another_corpus_has_no_documents(tmp_path):
 
 def test_documents_want_the_token_and_a_browser_is_sent_to_the_page(system):
     with client(system, Guard(token=TOKEN)) as web:
-        for path in ("/v1/documents", "/documents/c.html%230:line=1", "/documents/c.html%230:line=1/original"):
+        for path in (
+            "/v1/documents",
+            "/documents/c.html%230:line=1",
+            "/documents/c.html%230:line=1/original",
+        ):
             assert web.get(path).status_code == 401
             sent = web.get(path, headers={"accept": "text/html,*/*"}, follow_redirects=False)
             assert (sent.status_code, sent.headers["location"], sent.content) == (303, "/", b"")
@@ -222,12 +269,18 @@ def test_in_a_browser_nothing_of_a_document_runs_and_the_passage_is_in_view(serv
     assert chromium.value("getComputedStyle(document.body).backgroundColor") == "rgb(19, 20, 24)"
     assert chromium.complaints == []
     chromium.open(f"{address}/documents/{quote(ids['b%20c/notes%20%231.md'])}", height=300)
-    until(lambda: chromium.value("scrollY > 1000"))  # the browser scrolls some time after it loaded the page
-    until(lambda: 0 <= chromium.value("document.getElementById('here').getBoundingClientRect().top") < 300)
+    # The browser scrolls some time after it loaded the page
+    until(lambda: chromium.value("scrollY > 1000"))
+    until(
+        lambda: (
+            0 <= chromium.value("document.getElementById('here').getBoundingClientRect().top") < 300
+        )
+    )
     for name in ("a%20&%20b.pdf", "d.pdf"):
         address_of_file = f"{address}/documents/{quote(ids[name])}/original"
         chromium.open(address_of_file, "#page=2")
-        until(lambda: chromium.value("1") and "chrome-extension:" in str(chromium.requests))  # the viewer
+        # The viewer
+        until(lambda: chromium.value("1") and "chrome-extension:" in str(chromium.requests))
         assert chromium.value("document.contentType") == "application/pdf"
         assert chromium.value("location.href") == f"{address_of_file}#page=2"
         assert not [url for url in chromium.requests if "127.0.0.1:9/" in url]
@@ -241,7 +294,10 @@ def test_a_new_file_left_out_is_listed_after_the_update(web, docs):
     until(lambda: (folder := web.get("/v1/documents").json())["updated"] and not folder["updating"])
     folder = web.get("/v1/documents").json()
     assert (folder["changed"], folder["left_out"][0]["file"]) == (1, "scan.pdf")
-    assert folder["left_out"][0]["hint"] == "a scan without text: ocrmypdf IN OUT adds it, or start with --ocr"
+    assert (
+        folder["left_out"][0]["hint"]
+        == "a scan without text: ocrmypdf IN OUT adds it, or start with --ocr"
+    )
 
 
 def test_of_a_long_document_the_part_around_the_passage_is_shown(served, monkeypatch):
@@ -250,4 +306,7 @@ def test_of_a_long_document_the_part_around_the_passage_is_shown(served, monkeyp
     assert fetch(notes)[2].count(b"<section") == 31
     monkeypatch.setattr(html, "_AROUND", 3)
     body = fetch(notes)[2]
-    assert (body.count(b"<section"), b"Only a part of this long document is shown." in body) == (4, True)
+    assert (body.count(b"<section"), b"Only a part of this long document is shown." in body) == (
+        4,
+        True,
+    )

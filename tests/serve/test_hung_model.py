@@ -33,7 +33,10 @@ def hanging_model():
 @contextmanager
 def asks_a_model(folder, **limits):
     """A server whose reader uses that model; yields its service and address."""
-    with hanging_model() as sections, on_loopback(small(folder, **sections), **limits) as (service, url):
+    with (
+        hanging_model() as sections,
+        on_loopback(small(folder, **sections), **limits) as (service, url),
+    ):
         yield service, url
 
 
@@ -44,7 +47,10 @@ def ask(url, question):
 def hang(url):
     """The status of each of eight questions that hang, sent in parallel."""
     with ThreadPoolExecutor(8) as threads:
-        return [response.status_code for response in threads.map(lambda n: ask(url, f"Does {n} hang?"), range(8))]
+        return [
+            response.status_code
+            for response in threads.map(lambda n: ask(url, f"Does {n} hang?"), range(8))
+        ]
 
 
 def test_a_question_that_took_too_long_frees_its_slot(tmp_path):
@@ -55,16 +61,22 @@ def test_a_question_that_took_too_long_frees_its_slot(tmp_path):
 
 
 ASKED = {"question": "Does it hang?"}
-CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask", "arguments": ASKED}}
+CALL = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {"name": "ask", "arguments": ASKED},
+}
 
 
 @pytest.mark.parametrize(
     ("path", "body", "accept"),
     [
-        ("v1/ask", ASKED, "*/*"), ("v1/ask", ASKED, "text/event-stream"),
+        ("v1/ask", ASKED, "*/*"),
+        ("v1/ask", ASKED, "text/event-stream"),
         ("mcp", CALL, "application/json, text/event-stream"),
     ],
-)  # fmt: skip
+)
 def test_a_client_that_leaves_frees_its_slot(path, body, accept, tmp_path):
     with asks_a_model(tmp_path) as (service, url):
         with pytest.raises(httpx2.ReadTimeout):
@@ -74,7 +86,10 @@ def test_a_client_that_leaves_frees_its_slot(path, body, accept, tmp_path):
 
 @contextmanager
 def process(folder, *flags):
-    """`ifqa serve` beside a model that hangs, which has eight questions; yields the process and the questions' statuses."""
+    """`ifqa serve` beside a model that hangs, which has eight questions.
+
+    Yields the process and the questions' statuses.
+    """
     (folder / "experiments").mkdir()
     with hanging_model() as sections, ThreadPoolExecutor(1) as thread:
         lines = [
@@ -82,9 +97,13 @@ def process(folder, *flags):
             for name, section in sections.items()
             for key, value in section.items()
         ]
-        (folder / "experiments/hung.toml").write_text('benchmark = "sample"\nsplit = "dev"\n' + "".join(lines))
+        (folder / "experiments/hung.toml").write_text(
+            'benchmark = "sample"\nsplit = "dev"\n' + "".join(lines)
+        )
         command = [sys.executable, "-m", "ifqa", "serve", "hung", "--port", "0", "--quiet", *flags]
-        with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        with subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as server:
             url = server.stdout.readline().strip()
             statuses = thread.submit(hang, url)
             until(lambda: b'ifqa_working{queue="ask"} 8.0' in urlopen(f"{url}/metrics").read())

@@ -1,4 +1,6 @@
-"""The MCP tools, used by the official client: in process, and over streamable HTTP with and without a token."""
+"""The MCP tools, used by the official client: in process, and over streamable HTTP with and without
+a token.
+"""
 
 import asyncio
 
@@ -34,7 +36,11 @@ async def use_tools(client):
     passage = await client.call_tool("get_passage", {"passage_id": "p/3"})
     assert not any(reply.is_error for reply in (answer, ranking, passage))
     content = answer.structured_content
-    assert (content["outcome"], content["answer"], content["evidence"][0]["id"]) == ("answered", "Ada Stone", "p/0")
+    assert (content["outcome"], content["answer"], content["evidence"][0]["id"]) == (
+        "answered",
+        "Ada Stone",
+        "p/0",
+    )
     assert [passage["id"] for passage in ranking.structured_content["passages"]] == ["p/0", "p/1"]
     assert passage.structured_content["title"].startswith("Mill 3")
 
@@ -54,7 +60,9 @@ def test_errors_that_the_caller_can_fix_are_tool_errors(experiment):
 
     for words, reply in zip(wrong, session(experiment, call_wrongly), strict=True):
         message = reply.content[0].text
-        assert (reply.is_error, words in message, "Traceback" in message) == (True, True, False), message
+        assert (reply.is_error, words in message, "Traceback" in message) == (True, True, False), (
+            message
+        )
 
 
 def test_a_system_without_a_reader_offers_no_answers(tmp_path):
@@ -76,5 +84,8 @@ def test_the_server_has_the_tools_over_http(token, experiment):
             await use_tools(client)
 
     with on_loopback(experiment, Guard(token=token)) as (_, url):
-        assert httpx2.get(f"{url}/mcp", headers=headers, trust_env=False, verify=False).status_code == 405
+        assert (
+            httpx2.get(f"{url}/mcp", headers=headers, trust_env=False, verify=False).status_code
+            == 405
+        )
         asyncio.run(over_http(url))

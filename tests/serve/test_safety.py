@@ -1,4 +1,7 @@
-"""Access: foreign hosts, foreign pages, a missing and a wrong token are refused; no secret is logged."""
+"""Access: foreign hosts, foreign pages, a missing and a wrong token are refused.
+
+No secret is logged.
+"""
 
 import json
 import logging
@@ -45,9 +48,19 @@ def test_a_foreign_host_is_refused_and_loopback_known_by_its_names(web):
 
 
 def test_a_foreign_page_is_refused_and_the_servers_own_admitted(web):
-    for origin in ("https://evil.example", "null", "http://localhost:9999", "http://localhost.evil", "http://[", "x"):
+    for origin in (
+        "https://evil.example",
+        "null",
+        "http://localhost:9999",
+        "http://localhost.evil",
+        "http://[",
+        "x",
+    ):
         refused = web.post("/v1/ask", json=QUESTION, headers={"origin": origin})
-        assert (refused.status_code, "access-control-allow-origin" in refused.headers) == (403, False)
+        assert (refused.status_code, "access-control-allow-origin" in refused.headers) == (
+            403,
+            False,
+        )
         assert web.post("/mcp", json={}, headers={"origin": origin}).status_code == 403
     assert BATCHES == []
     for origin in ("http://localhost", "https://localhost"):  # a proxy may speak https
@@ -57,13 +70,24 @@ def test_a_foreign_page_is_refused_and_the_servers_own_admitted(web):
 @pytest.mark.parametrize("token", [None, "", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "\xff" * 9])
 def test_no_token_and_a_wrong_token_are_refused(token, guarded):
     headers = {} if token is None else {"authorization": f"Bearer {token}".encode("latin-1")}
-    for path in ("v1/ask", "v1/retrieve", "mcp", "v1/passages/p%2F1", "v1/about", "metrics", "openapi.json", "nothing"):
+    for path in (
+        "v1/ask",
+        "v1/retrieve",
+        "mcp",
+        "v1/passages/p%2F1",
+        "v1/about",
+        "metrics",
+        "openapi.json",
+        "nothing",
+    ):
         posted = path in ("v1/ask", "v1/retrieve", "mcp")
         send, body = (guarded.post, {"json": QUESTION}) if posted else (guarded.get, {})
         refused = send(f"/{path}", headers=headers, **body)
         assert refused.status_code == 401, path
         assert refused.headers["www-authenticate"].startswith("Bearer")
-    assert guarded.get("/results", headers=headers, follow_redirects=False).headers["location"] == "/"
+    assert (
+        guarded.get("/results", headers=headers, follow_redirects=False).headers["location"] == "/"
+    )
     assert guarded.get("/").status_code == guarded.get("/healthz").status_code == 200
     assert BATCHES == []
 
@@ -71,14 +95,18 @@ def test_no_token_and_a_wrong_token_are_refused(token, guarded):
 def test_the_page_shows_the_token_once_and_has_a_cookie_then(guarded):
     for wrong, status in ((TOKEN[:-1], 401), ("x" * 1000, 401), ("x" * 9000, 413)):
         assert guarded.post("/v1/session", json={"token": wrong}).status_code == status
-    shown = guarded.post("/v1/session", json={"token": TOKEN}, headers={"origin": "https://mill.example.org"})
+    shown = guarded.post(
+        "/v1/session", json={"token": TOKEN}, headers={"origin": "https://mill.example.org"}
+    )
     cookie = shown.headers["set-cookie"].lower()
     assert shown.status_code == 204
     assert all(flag in cookie for flag in ("httponly", "samesite=strict", "secure"))
     assert TOKEN not in cookie
     value = shown.headers["set-cookie"].partition(";")[0]
     assert guarded.post("/v1/ask", json=QUESTION, headers={"cookie": value}).status_code == 200
-    assert guarded.post("/v1/ask", json=QUESTION, headers={"cookie": value + "x"}).status_code == 401
+    assert (
+        guarded.post("/v1/ask", json=QUESTION, headers={"cookie": value + "x"}).status_code == 401
+    )
 
 
 def sign_in(web, token):
@@ -96,7 +124,9 @@ def test_a_cookie_ends_after_twelve_hours(guarded, monkeypatch):
     assert guarded.get("/v1/about", headers=cookie).status_code == 401
 
 
-@pytest.mark.parametrize("forged", ["", "9999999999", "9999999999.", "x.y", "-1.x", "9" * 40 + ".x"])
+@pytest.mark.parametrize(
+    "forged", ["", "9999999999", "9999999999.", "x.y", "-1.x", "9" * 40 + ".x"]
+)
 def test_a_forged_cookie_is_refused(guarded, forged):
     assert guarded.get("/v1/about", headers={"cookie": f"ifqa-session={forged}"}).status_code == 401
 
@@ -111,7 +141,9 @@ def test_after_ten_wrong_tokens_even_the_right_one_is_not_looked_at(guarded):
 
 
 def test_wrong_tokens_in_a_header_count_too(guarded):
-    statuses = [guarded.get("/v1/about", headers=bearer(f"wrong-{n}")).status_code for n in range(11)]
+    statuses = [
+        guarded.get("/v1/about", headers=bearer(f"wrong-{n}")).status_code for n in range(11)
+    ]
     assert statuses == [401] * 10 + [429]
 
 
@@ -144,8 +176,14 @@ def test_addresses_of_one_ipv6_network_count_together():
 
 
 def test_every_response_has_the_headers_of_safety(guarded):
-    for response in (guarded.get("/"), guarded.get("/v1/about"), guarded.get("/x", headers={"host": "evil.example"})):
-        headers = [response.headers[name] for name in ("content-security-policy", "x-content-type-options")]
+    for response in (
+        guarded.get("/"),
+        guarded.get("/v1/about"),
+        guarded.get("/x", headers={"host": "evil.example"}),
+    ):
+        headers = [
+            response.headers[name] for name in ("content-security-policy", "x-content-type-options")
+        ]
         assert (headers, bool(response.headers["x-request-id"])) == ([POLICY, "nosniff"], True)
     assert "no-store" in guarded.get("/v1/about", headers=bearer(TOKEN)).headers["cache-control"]
 
@@ -155,13 +193,21 @@ def test_the_log_has_no_question_no_token_and_nothing_raw(guarded, caplog):
     question = {"question": f"If the canary had sung, who? {HOSTILE}"}
     guarded.post("/v1/ask", json=question, headers=bearer(TOKEN) | {"x-request-id": "mine\x1b[31m"})
     guarded.post("/v1/session", json={"token": TOKEN})
-    guarded.get("/v1/passages/%1b%5b31m%0a%7f%c2%9b", headers=bearer(TOKEN), params={"q": "the canary"})
-    lines = [JsonFormatter().format(record) for record in caplog.records if record.name == "ifqa.serve"]
+    guarded.get(
+        "/v1/passages/%1b%5b31m%0a%7f%c2%9b", headers=bearer(TOKEN), params={"q": "the canary"}
+    )
+    lines = [
+        JsonFormatter().format(record) for record in caplog.records if record.name == "ifqa.serve"
+    ]
     assert len(lines) == 3
     assert not [line for line in lines if "canary" in line]
     assert all(line.isascii() and line.isprintable() for line in lines)
     entries = [json.loads(line) for line in lines]
-    assert [(entry["method"], entry["status"]) for entry in entries] == [("POST", 200), ("POST", 204), ("GET", 404)]
+    assert [(entry["method"], entry["status"]) for entry in entries] == [
+        ("POST", 200),
+        ("POST", 204),
+        ("GET", 404),
+    ]
     assert TOKEN not in repr(Guard(token=TOKEN))
 
 
@@ -170,7 +216,9 @@ def test_another_address_than_loopback_wants_a_token(monkeypatch, tmp_path):
     for host in ("localhost", "127.0.0.1", "127.8.8.8", "::1"):
         assert make_guard(host).token == ""
     for host in ("192.168.1.5", "0.0.0.0", "::", "localhost.evil", "mill.example.org"):
-        with pytest.raises(IfqaError, match="can be reached from other machines, so requests need a token"):
+        with pytest.raises(
+            IfqaError, match="can be reached from other machines, so requests need a token"
+        ):
             make_guard(host)
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     guard = make_guard("192.168.1.5", token_file=tmp_path / "token")
@@ -181,7 +229,8 @@ def test_another_address_than_loopback_wants_a_token(monkeypatch, tmp_path):
     assert make_guard("0.0.0.0", allow_hosts=["Mill.example.org"]).hosts == {"mill.example.org"}
     with pytest.raises(IfqaError, match="host name 'http://mill': wanted only a name"):
         make_guard("127.0.0.1", allow_hosts=["http://mill"])
-    with pytest.raises(IfqaError, match=r"^host name 'a/b': wanted only a name"):  # it came from --host
+    # It came from --host
+    with pytest.raises(IfqaError, match=r"^host name 'a/b': wanted only a name"):
         make_guard("a/b")
 
 
@@ -194,7 +243,8 @@ def test_an_invalid_token_is_refused_without_quoting_it(token):
 
 def test_a_taken_address_is_refused_in_one_line():
     with listen("127.0.0.1", 0) as taken:
-        assert taken.proto == socket.IPPROTO_TCP  # asyncio sends at once only where a socket names TCP
+        # Asyncio sends at once only where a socket names TCP
+        assert taken.proto == socket.IPPROTO_TCP
         taken.listen()
         with pytest.raises(IfqaError, match="cannot listen on"):
             listen("127.0.0.1", taken.getsockname()[1])
@@ -205,7 +255,12 @@ def test_a_paid_model_has_a_default_cap(tmp_path, capsys):
         llm = {"name": "openai", "model": "m", **settings}
         return cap_cost(small(tmp_path, reader={"name": "llm"}, llm=llm), flags).llm["max_cost"]
 
-    assert (cap(), cap(max_cost=5.0), cap(max_total_tokens=9), cap(["llm.max_cost"])) == (1.0, 5.0, 0.0, 0.0)
+    assert (cap(), cap(max_cost=5.0), cap(max_total_tokens=9), cap(["llm.max_cost"])) == (
+        1.0,
+        5.0,
+        0.0,
+        0.0,
+    )
     assert "this server may spend $1 on the language model" in capsys.readouterr().err
     assert cap_cost(small(tmp_path)).llm is None
 
@@ -213,6 +268,12 @@ def test_a_paid_model_has_a_default_cap(tmp_path, capsys):
 def test_the_flags_need_no_web_framework():
     """So `ifqa serve` refuses a wrong flag at once."""
     code = (
-        "import sys, ifqa.serve.limits, ifqa.serve.security; print({'fastapi', 'starlette', 'mcp'} & set(sys.modules))"
+        "import sys, ifqa.serve.limits, ifqa.serve.security; print({'fastapi', 'starlette', "
+        "'mcp'} & set(sys.modules))"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "set()\n"
+    )

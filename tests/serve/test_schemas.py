@@ -1,4 +1,6 @@
-"""Answers as JSON objects: they have what the record has, and a text that UTF-8 cannot hold keeps its places."""
+"""Answers as JSON objects: they have what the record has, and a text that UTF-8 cannot hold keeps
+its places.
+"""
 
 from ifqa.records import Answer, Calculation, Explanation, Hit, Passage, Question, Ranking, Term
 from ifqa.serve.schemas import AnswerForm, RankingForm
@@ -17,28 +19,54 @@ def test_an_answer_has_all_of_its_record():
     pieces = ["It was finished in ", "1849", "."]
     clause = "If it had been ten years later"
     assert AnswerForm.of(ANSWER, 0.1).model_dump(mode="json") == {
-        "id": "mine/1", "question": QUESTION.text, "supposed": {"text": clause, "pieces": ["", clause, ", in what year?"]},
-        "outcome": "answered", "answer": "1859", "confidence": 0.5, "answerable": None, "candidate": "", "factual": "1849", "error": "",
+        "id": "mine/1",
+        "question": QUESTION.text,
+        "supposed": {"text": clause, "pieces": ["", clause, ", in what year?"]},
+        "outcome": "answered",
+        "answer": "1859",
+        "confidence": 0.5,
+        "answerable": None,
+        "candidate": "",
+        "factual": "1849",
+        "error": "",
         "how": {
-            "passage_id": "p/1", "sentence": [0, 24], "span": [19, 23], "pieces": pieces,
+            "passage_id": "p/1",
+            "sentence": [0, 24],
+            "span": [19, 23],
+            "pieces": pieces,
             "calculation": {"result": "1859", "rule": "plus", "terms": [term, ten], "line": line},
         },
-        "evidence": [{"id": "p/1", "title": "Mill", "text": PASSAGE.text, "source": None, "pieces": pieces}],
-        "note": "", "seconds": 0.1,
-    }  # fmt: skip
+        "evidence": [
+            {"id": "p/1", "title": "Mill", "text": PASSAGE.text, "source": None, "pieces": pieces}
+        ],
+        "note": "",
+        "seconds": 0.1,
+    }
 
 
 def test_a_ranking_has_its_passages_with_ranks_and_scores():
     ranking = Ranking(QUESTION, (Hit("p/1", 2.5),), (PASSAGE,))
     assert RankingForm.of(ranking).model_dump() == {
-        "id": "mine/1", "question": QUESTION.text,
-        "passages": [{"id": "p/1", "title": "Mill", "text": PASSAGE.text, "source": None, "rank": 1, "score": 2.5}],
-    }  # fmt: skip
+        "id": "mine/1",
+        "question": QUESTION.text,
+        "passages": [
+            {
+                "id": "p/1",
+                "title": "Mill",
+                "text": PASSAGE.text,
+                "source": None,
+                "rank": 1,
+                "score": 2.5,
+            }
+        ],
+    }
 
 
 def test_half_a_character_becomes_a_question_mark_in_its_place():
     passage = Passage("p/1", "\ud83d", "\ud83d Ada \udca9 Stone.")
-    answer = Answer(Question("a", "If \ud800, who?"), "Ada", (passage,), candidate="\udfff", error="\ud800")
+    answer = Answer(
+        Question("a", "If \ud800, who?"), "Ada", (passage,), candidate="\udfff", error="\ud800"
+    )
     form = AnswerForm.of(answer, 0)
     assert (form.question, form.supposed.pieces) == ("If ?, who?", ["", "If ?", ", who?"])
     assert (form.evidence[0].title, form.evidence[0].pieces) == ("?", ["? ", "Ada", " ? Stone."])

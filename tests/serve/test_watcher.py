@@ -1,4 +1,6 @@
-"""A served folder of documents whose files change: answers stay those of a complete index, and then the new one's."""
+"""A served folder of documents whose files change: answers stay those of a complete index, and then
+the new one's.
+"""
 
 import gc
 import logging
@@ -24,7 +26,8 @@ SOURCE = '[[passages.sources]]\nformat = "documents"\npath = "docs"\n'
 @pytest.fixture
 def docs(tmp_path, monkeypatch):
     monkeypatch.setattr(watcher, "_PAUSE", 0.0)
-    monkeypatch.setattr(watcher, "_PATIENCE", 60.0)  # a slow scan must not see what the test writes after an answer
+    # A slow scan must not see what the test writes after an answer
+    monkeypatch.setattr(watcher, "_PATIENCE", 60.0)
     folder = tmp_path / "docs"
     folder.mkdir()
     write(folder / "mill.md", "The first mill is old")
@@ -51,7 +54,9 @@ def write(file, sentence):
 
 
 def evidence(web):
-    [answer] = web.post("/v1/ask", json={"question": "If not, who built the mill?"}).json()["answers"]
+    [answer] = web.post("/v1/ask", json={"question": "If not, who built the mill?"}).json()[
+        "answers"
+    ]
     return sorted(passage["text"].partition(".")[0] for passage in answer["evidence"])
 
 
@@ -87,7 +92,9 @@ def test_answers_come_from_the_old_index_until_the_new_one_is_complete(web, docs
     built = threading.Event()
     go = threading.Event()
     replies = []
-    monkeypatch.setattr(watcher, "build_corpus", lambda run: (build_corpus(run), built.set(), go.wait(60)))
+    monkeypatch.setattr(
+        watcher, "build_corpus", lambda run: (build_corpus(run), built.set(), go.wait(60))
+    )
     before = evidence(web)
     write(docs / "mill.md", "The second mill is new")
     look_until(web, lambda _: built.is_set())  # the old files are replaced
@@ -105,14 +112,18 @@ def test_answers_come_from_the_old_index_until_the_new_one_is_complete(web, docs
     assert evidence(web) == ["The inn burned down", "The second mill is new"]
 
 
-@pytest.mark.parametrize("step", [(html, "document_page"), (served, "read_bad_pages")], ids=lambda step: step[1])
+@pytest.mark.parametrize(
+    "step", [(html, "document_page"), (served, "read_bad_pages")], ids=lambda step: step[1]
+)
 def test_a_page_is_whole_although_its_index_is_replaced_meanwhile(web, docs, monkeypatch, step):
     other = web.service.system
     run = getattr(*step)
     write(docs / "mill.md", "The second mill is new")
     (docs / "old.doc").write_bytes(b"\xd0")
     update(web)
-    [answer] = web.post("/v1/ask", json={"question": "If not, who built the mill?"}).json()["answers"]
+    [answer] = web.post("/v1/ask", json={"question": "If not, who built the mill?"}).json()[
+        "answers"
+    ]
     page = quote(answer["evidence"][0]["source"]["url"])
     paths = {
         "document_page": (page, answer["evidence"][0]["text"][:20]),
@@ -132,7 +143,9 @@ def test_a_page_is_whole_although_its_index_is_replaced_meanwhile(web, docs, mon
     assert replaced
 
 
-def test_a_vanished_or_emptied_folder_is_told_once_and_the_old_index_answers(web, docs, caplog, monkeypatch):
+def test_a_vanished_or_emptied_folder_is_told_once_and_the_old_index_answers(
+    web, docs, caplog, monkeypatch
+):
     monkeypatch.setattr(logging.getLogger("ifqa.serve"), "propagate", True)
     before = evidence(web)
     away = docs.with_name("away")
@@ -202,7 +215,11 @@ def test_the_open_page_tells_a_change_and_answers_from_it(tmp_path, docs, chromi
     with on_loopback(experiment) as (_, url):
 
         def shows(place, text):
-            until(lambda: text in (chromium.value(f"document.querySelector('{place}')?.innerText") or ""))
+            until(
+                lambda: (
+                    text in (chromium.value(f"document.querySelector('{place}')?.innerText") or "")
+                )
+            )
 
         chromium.open(url, width=400)
         shows("#about", "Answers come from 2 files in docs.")
@@ -214,7 +231,9 @@ def test_the_open_page_tells_a_change_and_answers_from_it(tmp_path, docs, chromi
         shows(".big", "Ada Stone")
         shows("#updates", "updated at")
         shows("#about", "3 files")
-        assert chromium.value("document.querySelector('.cite a').getAttribute('href')").startswith("/documents/")
+        assert chromium.value("document.querySelector('.cite a').getAttribute('href')").startswith(
+            "/documents/"
+        )
         for _ in range(20):  # by keyboard alone: to "Ask again"
             chromium.press("Tab")
             if chromium.value("document.activeElement.innerText") == "Ask again":

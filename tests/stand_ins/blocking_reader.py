@@ -1,4 +1,7 @@
-"""A retriever and a reader whose answers depend only on words of the question; the reader can be blocked."""
+"""A retriever and a reader whose answers depend only on words of the question.
+
+The reader can be blocked.
+"""
 
 import threading
 
@@ -51,9 +54,16 @@ class BlockingReader:
             return Prediction(question.id, question.choices[-1], passage_ids=ids)
         if "later" in question.text:
             start = question.text.index("ten")
-            terms = Term("1849", "1849", "passage", year, year + 4), Term("ten", "10", "question", start, start + 3)
-            how = Explanation(first.id, sentence, (year, year + 4), Calculation("1859", "plus", terms))
+            terms = (
+                Term("1849", "1849", "passage", year, year + 4),
+                Term("ten", "10", "question", start, start + 3),
+            )
+            how = Explanation(
+                first.id, sentence, (year, year + 4), Calculation("1859", "plus", terms)
+            )
             return Prediction(question.id, "1859", passage_ids=ids, how=how, confidence=0.75)
         how = Explanation(first.id, sentence, (name, name + len("Ada Stone")))
         sure = 0.1 if "unsure" in question.text else 0.9
-        return Prediction(question.id, "Ada Stone", passage_ids=ids, how=how, confidence=sure, factual="Bo")
+        return Prediction(
+            question.id, "Ada Stone", passage_ids=ids, how=how, confidence=sure, factual="Bo"
+        )

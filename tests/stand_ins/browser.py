@@ -1,6 +1,8 @@
-"""A headless Chromium for tests, driven by its DevTools protocol over a pipe, without package, port or network.
+"""A headless Chromium for tests, driven by its DevTools protocol over a pipe, without package, port
+or network.
 
-Messages are JSON, each ended by a zero byte; Chromium reads them from its file descriptor 3 and answers on 4.
+Messages are JSON, each ended by a zero byte; Chromium reads them from its file descriptor 3 and
+answers on 4.
 """
 
 import fcntl
@@ -16,20 +18,27 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 _FLAGS = (
-    "--headless=new --remote-debugging-pipe --disable-gpu --disable-dev-shm-usage --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync --disable-extensions --mute-audio "
+    "--headless=new --remote-debugging-pipe --disable-gpu --disable-dev-shm-usage "
+    "--disable-quic --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync "
+    "--disable-extensions --mute-audio "
     "--password-store=basic --hide-scrollbars about:blank"
 ).split()
 _PLACE = (
-    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
+    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); "
+    "os.execv(sys.argv[3], sys.argv[3:])"
 )
 _PATIENCE = 60  # seconds for one answer, on a busy machine
 
 
 class Browser:
-    """Shows one page at a time: `open` loads a file, `value` evaluates JavaScript, `complaints` are the console's messages."""
+    """Shows one page at a time: `open` loads a file, `value` evaluates JavaScript, `complaints` are
+    the console's messages.
+    """
 
     def __init__(self, write_end, read_end):
         self._to = write_end
@@ -41,7 +50,9 @@ class Browser:
         self._asked = {}
         self._loaded = set()
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
         self.send("Page.setLifecycleEventsEnabled", enabled=True)
@@ -79,9 +90,17 @@ class Browser:
         method = message.get("method")
         params = message.get("params", {})
         if method == "Runtime.exceptionThrown":
-            self.complaints.append(params["exceptionDetails"].get("exception", {}).get("description", "exception"))
-        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
-            self.complaints.append(" ".join(str(param.get("value", param)) for param in params["args"]))
+            self.complaints.append(
+                params["exceptionDetails"].get("exception", {}).get("description", "exception")
+            )
+        elif method == "Runtime.consoleAPICalled" and params["type"] in (
+            "error",
+            "warning",
+            "assert",
+        ):
+            self.complaints.append(
+                " ".join(str(param.get("value", param)) for param in params["args"])
+            )
         elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
             self.complaints.append(params["entry"]["text"])
         elif method == "Network.requestWillBeSent":
@@ -101,7 +120,9 @@ class Browser:
         self._go("about:blank")  # or another fragment would not load the page anew
         self.complaints = []
         self._asked = {}
-        self._go((path if str(path).startswith("http") else Path(path).resolve().as_uri()) + fragment)
+        self._go(
+            (path if str(path).startswith("http") else Path(path).resolve().as_uri()) + fragment
+        )
 
     def _go(self, url):
         loader = self.send("Page.navigate", url=url)["loaderId"]
@@ -110,7 +131,9 @@ class Browser:
 
     def value(self, expression):
         """The value of a JavaScript expression in the page; a promise is awaited."""
-        done = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        done = self.send(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in done, done["exceptionDetails"]
         return done["result"].get("value")
 
@@ -118,7 +141,9 @@ class Browser:
         """Press and release the key of a character, Enter, Tab or an arrow."""
         typed = {"text": "\r" if key == "Enter" else key} if key == "Enter" or len(key) == 1 else {}
         code = {"Tab": 9, "ArrowUp": 38, "ArrowDown": 40}.get(key, 0)
-        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **typed)
+        self.send(
+            "Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **typed
+        )
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def type(self, text):
@@ -135,7 +160,8 @@ def browser():
     profile = tempfile.mkdtemp(prefix="chromium-")
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     command = [CHROMIUM, *sandbox, f"--user-data-dir={profile}", *_FLAGS]
-    ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (its_read, its_write)]  # clear of 3 and 4
+    # Clear of 3 and 4
+    ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (its_read, its_write)]
     silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     process = subprocess.Popen(
         [sys.executable, "-IS", "-c", _PLACE, *map(str, ends), *command],

@@ -6,17 +6,30 @@ import zipfile
 
 
 def write_eli5(folder, kilt=False, **changed):
-    """Write ten questions in one of ELI5's layouts; `changed` are values of number 3. Number 9 has no answer."""
+    """Write ten questions in one of ELI5's layouts; `changed` are values of number 3.
+
+    Number 9 has no answer.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     records = []
     for n in range(10):
         texts = [f"heat {n}", "it\tburns"] if n != 9 else []
         if kilt:
-            output = [*({"answer": text, "meta": {"score": 2}} for text in texts), {"provenance": []}]
+            output = [
+                *({"answer": text, "meta": {"score": 2}} for text in texts),
+                {"provenance": []},
+            ]
             records.append({"id": f"q{n}", "input": f"why does lamp {n} glow", "output": output})
         else:
             answers = {"a_id": ["a", "b"], "text": texts, "score": [7, 2]}
-            records.append({"q_id": f"q{n}", "title": f"why does lamp {n} glow", "selftext": "", "answers": answers})
+            records.append(
+                {
+                    "q_id": f"q{n}",
+                    "title": f"why does lamp {n} glow",
+                    "selftext": "",
+                    "answers": answers,
+                }
+            )
     records[3] |= changed
     content = "".join(json.dumps(record) + "\n" for record in records).encode()
     if kilt:
@@ -26,18 +39,25 @@ def write_eli5(folder, kilt=False, **changed):
 
 
 def write_release(folder, packed=False):
-    """Write the release of three datasets: four questions of each part of `squad2` and `paq`, and of `eli5` the ids."""
+    """Write the release of three datasets: four questions of each part of `squad2` and `paq`, and
+    of `eli5` the ids.
+    """
     files = {}
     for family in ("original", "random"):
         for part in ("train", "valid"):
             name = f"input/{family}-splits/{{}}_{part}_{family}_split.csv"
             head = "id,question,question_processed,context,context_processed,answer\n"
             rows = [
-                f'{n},"Why, {part} {n}?","why, {part} {n}?","A ""lamp"",\nhot.","a ""lamp"", hot.","hot\thot {n}"\n'
+                (
+                    f'{n},"Why, {part} {n}?","why, {part} {n}?","A ""lamp"",\nhot.","a ""lamp"", '
+                    f'hot.","hot\thot {n}"\n'
+                )
                 for n in range(3)
             ]
             files[name.format("squad2")] = head + "".join(rows) + "3,Why none?,why none?,c,c,\n"
-            files[name.format("paq")] = head + "".join(f"{n // 2},why {part} {n},why,c,c,hot {n}\n" for n in range(4))
+            files[name.format("paq")] = head + "".join(
+                f"{n // 2},why {part} {n},why,c,c,hot {n}\n" for n in range(4)
+            )
             files[name.format("eli5")] = {"train": "id\nq0\nq3\n", "valid": "id\nq6\nq9\n"}[part]
     folder.mkdir(parents=True, exist_ok=True)
     if packed:

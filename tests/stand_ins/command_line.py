@@ -16,9 +16,17 @@ def ifqa(*arguments, folder, **environment):
     """Run the command line in a folder; the finished process."""
     return subprocess.run(
         [sys.executable, "-m", "ifqa", *arguments],
-        cwd=folder, capture_output=True, text=True, timeout=120,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(Path(__file__).parents[2]), **environment},
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={
+            **os.environ,
+            "HF_HUB_OFFLINE": "1",
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            **environment,
+        },
+    )
 
 
 @contextmanager
@@ -39,10 +47,15 @@ def ifqa_here(*arguments, folder, **environment):
     """Run it in this process, and restore modules, path, signals and environment."""
     from ifqa.cli.app import main
 
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    out, err = (
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)
+    )
     known = set(sys.modules)
     path = list(sys.path)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    handlers = {
+        number: signal.getsignal(number)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.chdir(folder)
         patch.setattr(sys, "argv", ["ifqa", *arguments])

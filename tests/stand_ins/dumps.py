@@ -12,13 +12,18 @@ TAIL = "</mediawiki>\n"
 def page(number, title, text, ns=0, redirect="", revision=0):
     editor = "<contributor><username>U</username><id>77</id></contributor>"
     return (
-        f"  <page>\n    <title>{escape(title)}</title>\n    <ns>{ns}</ns>\n    <id>{number}</id>\n{redirect}"
-        f"    <revision><id>{revision or number + 10**6}</id>{editor}<text>{escape(text)}</text></revision>\n  </page>\n"
+        f"  <page>\n    <title>{escape(title)}</title>\n    <ns>{ns}</ns>\n    "
+        f"<id>{number}</id>\n{redirect}"
+        "    "
+        f"<revision><id>{revision or number + 10**6}</id>{editor}<text>{escape(text)}</text></revision>\n "
+        " </page>\n"
     )
 
 
 def multistream(path, pages, each):
-    """A multistream dump: a stream with the head, streams of a number of pages, and a stream with the tail."""
+    """A multistream dump: a stream with the head, streams of a number of pages, and a stream with
+    the tail.
+    """
     parts = [HEAD, *("".join(pages[at : at + each]) for at in range(0, len(pages), each)), TAIL]
     path.write_bytes(b"".join(bz2.compress(part.encode()) for part in parts))
     return path

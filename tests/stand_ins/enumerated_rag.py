@@ -1,4 +1,6 @@
-"""RAG by enumeration: every passage with every answer, each read by transformers' T5 alone, without a cache and padding."""
+"""RAG by enumeration: every passage with every answer, each read by transformers' T5 alone, without
+a cache and padding.
+"""
 
 import copy
 import itertools
@@ -30,14 +32,21 @@ def posterior(tables, priors):
 
 
 def all_answers(vocabulary, most):
-    """Every answer of up to `most` tokens that ends with `</s>`, and every one of `most` tokens that does not."""
+    """Every answer of up to `most` tokens that ends with `</s>`, and every one of `most` tokens
+    that does not.
+    """
     inner = [token for token in range(vocabulary) if token != EOS]
-    ended = [(*some, EOS) for length in range(most) for some in itertools.product(inner, repeat=length)]
+    ended = [
+        (*some, EOS) for length in range(most) for some in itertools.product(inner, repeat=length)
+    ]
     return [*ended, *itertools.product(inner, repeat=most)]
 
 
 def tables_of_all(t5, question, answers):
-    """Answer -> the log-probabilities of its tokens, a list for each passage; answers of a length are read at once."""
+    """Answer -> the log-probabilities of its tokens, a list for each passage.
+
+    Answers of a length are read at once.
+    """
     tables = {answer: [] for answer in answers}
     for passage in question:
         states = t5.encoder(input_ids=torch.tensor([passage])).last_hidden_state
@@ -46,7 +55,9 @@ def tables_of_all(t5, question, answers):
             ids = torch.tensor(some)
             begun = torch.cat([torch.zeros(len(some), 1, dtype=torch.long), ids[:, :-1]], 1)
             encoded = BaseModelOutput(last_hidden_state=states.expand(len(some), -1, -1))
-            logs_of_batch = t5(encoder_outputs=encoded, decoder_input_ids=begun, use_cache=False).logits.log_softmax(-1)
+            logs_of_batch = t5(
+                encoder_outputs=encoded, decoder_input_ids=begun, use_cache=False
+            ).logits.log_softmax(-1)
             batch = logs_of_batch.gather(2, ids[..., None])[..., 0].tolist()
             for answer, table in zip(some, batch, strict=True):
                 tables[answer].append(table)
@@ -54,8 +65,12 @@ def tables_of_all(t5, question, answers):
 
 
 def transformers_rag(network, passages):
-    """transformers' RAG with the same generator, which is given the passages of each question and their scores."""
-    encoder = DPRConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+    """transformers' RAG with the same generator, which is given the passages of each question and
+    their scores.
+    """
+    encoder = DPRConfig(
+        vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+    )
     t5 = plain(network)
     config = RagConfig.from_question_encoder_generator_configs(encoder, t5.config, n_docs=passages)
     config.generator.bos_token_id = None  # T5 has none, and RAG asks for it

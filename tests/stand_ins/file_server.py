@@ -17,11 +17,13 @@ class Files:
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
-    etags: dict[str, str] = field(default_factory=dict)  # of a path; else a strong one made from its content
+    # Of a path; else a strong one made from its content
+    etags: dict[str, str] = field(default_factory=dict)
     cut: int | None = None  # bytes of a body after which the connection breaks
     ranges: str = "kept"  # or "ignored"; or a Content-Range to send, whatever was requested
     slowly: float = 0.0  # seconds before each KB of a body
-    statuses: dict[str, int] = field(default_factory=dict)  # path -> the status to answer with, without a body
+    # Path -> the status to answer with, without a body
+    statuses: dict[str, int] = field(default_factory=dict)
     moved: dict[str, str] = field(default_factory=dict)  # path -> where it redirects to
     asked: list[tuple[str, str | None]] = field(default_factory=list)
     agents: set[str] = field(default_factory=set)

@@ -13,7 +13,16 @@ def milvus_server(folder):
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(folder), "--host", "127.0.0.1"]
+    command = [
+        sys.executable,
+        "-m",
+        "milvus_lite",
+        "server",
+        "--data-dir",
+        str(folder),
+        "--host",
+        "127.0.0.1",
+    ]
     process = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.DEVNULL)
     try:
         for _ in range(1200):

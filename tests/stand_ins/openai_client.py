@@ -1,4 +1,6 @@
-"""Shared by the tests of llms/openai.py: requests, a model on a scripted server, a folder and a key."""
+"""Shared by the tests of llms/openai.py: requests, a model on a scripted server, a folder and a
+key.
+"""
 
 import sqlite3
 from contextlib import closing
@@ -27,7 +29,9 @@ def ask(*prompts, **more):
 
 
 def model(server, **settings):
-    return OpenAI(**{"model": "m", "base_url": server.url, "window": 4096, "retries": 3, **settings})
+    return OpenAI(
+        **{"model": "m", "base_url": server.url, "window": 4096, "retries": 3, **settings}
+    )
 
 
 def texts(completions):
@@ -35,7 +39,10 @@ def texts(completions):
 
 
 def first(*replies, then=Reply):
-    """A plan: the n-th request of a prompt gets the n-th reply; after the last, the default reply."""
+    """A plan: the n-th request of a prompt gets the n-th reply.
+
+    After the last, the default reply.
+    """
     return lambda prompt, time, body: replies[time - 1]() if time <= len(replies) else then()
 
 

@@ -1,4 +1,5 @@
-"""A scripted server that speaks OpenAI's API over loopback, and keeps its own count of requests and tokens.
+"""A scripted server that speaks OpenAI's API over loopback, and keeps its own count of requests and
+tokens.
 
 `serving` runs it in a thread; a plan gives its reply to the n-th request of a prompt.
 """
@@ -32,7 +33,9 @@ class Reply:
 
 
 def error(status, message, code=None, headers=None, **more):
-    body = {"error": {"message": message, "type": "an_error", "param": more.get("param"), "code": code}}
+    body = {
+        "error": {"message": message, "type": "an_error", "param": more.get("param"), "code": code}
+    }
     return Reply(status, body, headers or {}, usage=None)
 
 
@@ -64,13 +67,18 @@ class Server:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 first, *lines = head.decode().split("\r\n")
-                headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines if line)}
+                headers = {
+                    name.lower(): value
+                    for name, _, value in (line.partition(": ") for line in lines if line)
+                }
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
                 self.headers = headers
                 self.keys.add(headers.get("authorization", ""))
                 method, path, _ = first.split()
                 reply = await self.respond(method, path, headers, body)
-                content = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+                content = (
+                    reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+                )
                 lines = {"content-type": "application/json", **reply.headers}
                 if reply.pieces is not None:
                     lines |= {"content-type": "text/event-stream"}
@@ -80,7 +88,10 @@ class Server:
                 if reply.cut == "before":
                     return
                 writer.write(f"HTTP/1.1 {reply.status} X\r\n".encode())
-                writer.write("".join(f"{name}: {value}\r\n" for name, value in lines.items()).encode() + b"\r\n")
+                writer.write(
+                    "".join(f"{name}: {value}\r\n" for name, value in lines.items()).encode()
+                    + b"\r\n"
+                )
                 for piece in [] if reply.cut else reply.pieces or []:
                     writer.write(piece)
                     await writer.drain()
@@ -115,7 +126,9 @@ class Server:
         try:
             reply = self.plan(prompt, self.asked[prompt], body)
             if reply.usage:
-                self.tokens = [token + more for token, more in zip(self.tokens, reply.usage, strict=True)]
+                self.tokens = [
+                    token + more for token, more in zip(self.tokens, reply.usage, strict=True)
+                ]
             await asyncio.sleep(reply.latency or self.latency)
         finally:
             self.now -= 1
@@ -142,15 +155,26 @@ def streamed(reply, chat):
     """A completion as OpenAI's API streams it, a word a piece."""
 
     def event(**more):
-        return b"data: " + json.dumps({"id": "1", "model": "m", "usage": None, **more}).encode() + b"\n\n"
+        return (
+            b"data: "
+            + json.dumps({"id": "1", "model": "m", "usage": None, **more}).encode()
+            + b"\n\n"
+        )
 
     for word in re.findall(r"\S+\s*|\s+", reply.text or ""):
         piece = {"delta": {"content": word}} if chat else {"text": word}
         yield event(choices=[{"index": 0, "finish_reason": None, **piece}])
-    yield event(choices=[{"index": 0, "finish_reason": reply.finish, **({"delta": {}} if chat else {"text": ""})}])
+    yield event(
+        choices=[
+            {"index": 0, "finish_reason": reply.finish, **({"delta": {}} if chat else {"text": ""})}
+        ]
+    )
     if reply.usage:
         prompt_tokens, completion_tokens = reply.usage
-        yield event(choices=[], usage={"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens})
+        yield event(
+            choices=[],
+            usage={"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens},
+        )
     yield b"data: [DONE]\n\n"
 
 

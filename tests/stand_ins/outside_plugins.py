@@ -1,4 +1,6 @@
-"""An experiment of five questions whose passages, retriever and readers come from outside, made in a working directory."""
+"""An experiment of five questions whose passages, retriever and readers come from outside, made in
+a working directory.
+"""
 
 import json
 from pathlib import Path
@@ -145,17 +147,25 @@ def question(n):
 
 
 def answers(texts, path="answers.jsonl"):
-    lines = [json.dumps({"question_id": f"ifqa/full-dev/{n}", "answer": text}) for n, text in texts.items()]
+    lines = [
+        json.dumps({"question_id": f"ifqa/full-dev/{n}", "answer": text})
+        for n, text in texts.items()
+    ]
     write(path, "\n".join(lines))
 
 
 def passages(numbers, path="few.jsonl"):
-    lines = [{"id": f"p{n}", "title": f"Team {n}", "contents": f"team{n} is led by captain{n}"} for n in numbers]
+    lines = [
+        {"id": f"p{n}", "title": f"Team {n}", "contents": f"team{n} is led by captain{n}"}
+        for n in numbers
+    ]
     write(path, "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def corpus(build='retriever = "outside_of_stages:Words"', sources=(("passages", "few.jsonl"),)):
-    tables = [f'[[passages.sources]]\nformat = "{kind}"\npath = "{path}"\n' for kind, path in sources]
+    tables = [
+        f'[[passages.sources]]\nformat = "{kind}"\npath = "{path}"\n' for kind, path in sources
+    ]
     write("indexes/few.toml", "".join(tables) + f"[index.words]\n{build}\n")
 
 
@@ -164,7 +174,9 @@ def outside(*classes):
 
 
 def experiment(name="mine", **tables):
-    return parse_experiment(name, {"benchmark": "ifqa", "split": "full-dev", **tables}, f"{name}.toml")
+    return parse_experiment(
+        name, {"benchmark": "ifqa", "split": "full-dev", **tables}, f"{name}.toml"
+    )
 
 
 def searching(**tables):
@@ -199,7 +211,9 @@ def interrupted(**settings):
 
 
 def five_questions():
-    """Five questions, a file that answers three of them right, five passages, and plugins from outside."""
+    """Five questions, a file that answers three of them right, five passages, and plugins from
+    outside.
+    """
     benchmark(*map(question, range(5)))
     answers({n: f"captain{n}" if n < 3 else "nobody" for n in range(5)})
     passages(range(5))

@@ -10,7 +10,10 @@ from ifqa.pipeline.run import Run
 
 def benchmark(*records):
     """Write the records as the questions of ifqa full-dev, below the working directory."""
-    write("data/ifqa/full_split/dev.json", json.dumps([{"idx": n, **record} for n, record in enumerate(records)]))
+    write(
+        "data/ifqa/full_split/dev.json",
+        json.dumps([{"idx": n, **record} for n, record in enumerate(records)]),
+    )
 
 
 def write(path, text):
@@ -19,7 +22,8 @@ def write(path, text):
 
 
 def scored(name, retriever="", answers=None, **more):
-    """Run an experiment over `benchmark`: `retriever` is its table, `answers` are its reader's answers by index.
+    """Run an experiment over `benchmark`: `retriever` is its table, `answers` are its reader's
+    answers by index.
 
     `confidences` are its reader's confidences by index.
     """
@@ -30,7 +34,8 @@ def scored(name, retriever="", answers=None, **more):
         sure = more.get("confidences", {})
         lines = [
             json.dumps(
-                {"question_id": f"ifqa/full-dev/{n}", "answer": answer} | ({"confidence": sure[n]} if n in sure else {})
+                {"question_id": f"ifqa/full-dev/{n}", "answer": answer}
+                | ({"confidence": sure[n]} if n in sure else {})
             )
             for n, answer in answers.items()
         ]
@@ -48,7 +53,10 @@ def ctxs(path, *rankings):
         {
             "question": question,
             "answers": ["x"],
-            "ctxs": [{"id": i, "title": t, "text": x, "score": str(9 - n)} for n, (i, t, x) in enumerate(passages)],
+            "ctxs": [
+                {"id": i, "title": t, "text": x, "score": str(9 - n)}
+                for n, (i, t, x) in enumerate(passages)
+            ],
         }
         for question, passages in rankings
     ]

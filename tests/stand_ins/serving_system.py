@@ -1,4 +1,6 @@
-"""A small system behind the server's application: in a thread on loopback, or called without a network."""
+"""A small system behind the server's application: in a thread on loopback, or called without a
+network.
+"""
 
 import asyncio
 import json
@@ -22,7 +24,9 @@ from ifqa.serve.service import Service
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m"
 TEXT = f"{HOSTILE} Mill {{}} is old. {blocking_reader.FACT} \U0001f600"
-PASSAGES = [{"id": f"p/{n}", "title": f"Mill {n} {HOSTILE}", "contents": TEXT.format(n)} for n in range(5)]
+PASSAGES = [
+    {"id": f"p/{n}", "title": f"Mill {n} {HOSTILE}", "contents": TEXT.format(n)} for n in range(5)
+]
 TOKEN = "canary-token-5c1f77e09b"
 HELD = {"name": "blocking_reader:BlockingReader", "passages": 2}
 FOUND = {"name": "blocking_reader:FixedRetriever", "k": 3}
@@ -35,9 +39,20 @@ def small(folder, **tables):
     blocking_reader.SEARCHED.clear()
     (folder / "indexes").mkdir(exist_ok=True)
     (folder / "few.jsonl").write_text("".join(json.dumps(passage) + "\n" for passage in PASSAGES))
-    (folder / "indexes/few.toml").write_text('[[passages.sources]]\nformat = "passages"\npath = "few.jsonl"\n')
-    table = {"benchmark": "sample", "split": "dev", "corpus": "few", "retriever": FOUND, "reader": HELD, **tables}
-    return parse_experiment("small", {key: value for key, value in table.items() if value}, "small.toml", folder)
+    (folder / "indexes/few.toml").write_text(
+        '[[passages.sources]]\nformat = "passages"\npath = "few.jsonl"\n'
+    )
+    table = {
+        "benchmark": "sample",
+        "split": "dev",
+        "corpus": "few",
+        "retriever": FOUND,
+        "reader": HELD,
+        **tables,
+    }
+    return parse_experiment(
+        "small", {key: value for key, value in table.items() if value}, "small.toml", folder
+    )
 
 
 @contextmanager
@@ -52,7 +67,9 @@ def client(experiment, guard=None, host="localhost", **limits):
     """A client of the experiment's application without a network."""
     with (
         service(experiment, **limits) as opened,
-        TestClient(make_app(opened, guard or Guard()), f"http://{host}", raise_server_exceptions=False) as web,
+        TestClient(
+            make_app(opened, guard or Guard()), f"http://{host}", raise_server_exceptions=False
+        ) as web,
     ):
         web.service = opened
         yield web
@@ -93,14 +110,19 @@ def serving(app, limits=None):
 @contextmanager
 def on_loopback(experiment, guard=None, **limits):
     """The service of an experiment on loopback; gives the service and the server's address."""
-    with service(experiment, **limits) as opened, serving(make_app(opened, guard or Guard()), opened.limits) as port:
+    with (
+        service(experiment, **limits) as opened,
+        serving(make_app(opened, guard or Guard()), opened.limits) as port,
+    ):
         yield opened, f"http://127.0.0.1:{port}"
 
 
 @contextmanager
 def connected(url):
     """A connection to a server on loopback."""
-    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=60) as connection:
+    with socket.create_connection(
+        ("127.0.0.1", int(url.rpartition(":")[2])), timeout=60
+    ) as connection:
         yield connection
 
 

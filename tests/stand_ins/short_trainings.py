@@ -11,16 +11,28 @@ from ifqa.records import Passage, Question
 from ifqa.training import checkpoints
 
 TOWNS = "Bath Wick Lund Rye Hove Deal".split()
-TEXTS = [f"{name} was born in {town} and left it for good." for name, town in zip("Ada Bo Cy Di Ed Flo".split(), TOWNS, strict=True)]  # fmt: skip
+TEXTS = [
+    f"{name} was born in {town} and left it for good."
+    for name, town in zip("Ada Bo Cy Di Ed Flo".split(), TOWNS, strict=True)
+]
 QUESTIONS = [
     Question(f"t/{n}", f"If {text.split()[0]} had stayed, where?", (town, f"in {town}"), (text,))
     for n, (text, town) in enumerate(zip(TEXTS, TOWNS, strict=True))
 ]
-RANKINGS = [[Passage(f"p{m}", "", TEXTS[m]) for m in (n, (n + 1) % 6, (n + 3) % 6)][: 3 - n % 2] for n in range(6)]
+RANKINGS = [
+    [Passage(f"p{m}", "", TEXTS[m]) for m in (n, (n + 1) % 6, (n + 3) % 6)][: 3 - n % 2]
+    for n in range(6)
+]
 SETTINGS = {
-    "passages": 3, "steps": 4, "batch": 4, "device_batch": 2, "max_tokens": 40, "evaluate_every": 2, "learning_rate": 1e-2,
+    "passages": 3,
+    "steps": 4,
+    "batch": 4,
+    "device_batch": 2,
+    "max_tokens": 40,
+    "evaluate_every": 2,
+    "learning_rate": 1e-2,
     "device": "cpu",
-}  # fmt: skip
+}
 
 
 class Killed(BaseException):
@@ -62,12 +74,16 @@ def kill(call, train):
 
 
 def torn_copies(killed, folder):
-    """Copies of a killed training, each with a file of its newest checkpoint cut in half or missing, and the file's name.
+    """Copies of a killed training, each with a file of its newest checkpoint cut in half or
+    missing, and the file's name.
 
-    Two files are tried. With TORN_FILES=every in the environment it is each file both ways, which takes minutes.
+    Two files are tried. With TORN_FILES=every in the environment it is each file both ways, which
+    takes minutes.
     """
     newest = max((killed / "checkpoints").iterdir(), key=checkpoints.checkpoint_step)
-    names = sorted(path.relative_to(newest).as_posix() for path in newest.rglob("*") if path.is_file())
+    names = sorted(
+        path.relative_to(newest).as_posix() for path in newest.rglob("*") if path.is_file()
+    )
     damages = [("optimizer.pt", "cut"), ("scheduler.pt", "missing")]
     if os.environ.get("TORN_FILES") == "every":
         damages = [(name, damage) for name in names for damage in ("cut", "missing")]

@@ -1,4 +1,6 @@
-"""A Llama of a few thousand random weights, and the same model as a GGUF file, written with the package gguf."""
+"""A Llama of a few thousand random weights, and the same model as a GGUF file, written with the
+package gguf.
+"""
 
 import json
 
@@ -12,32 +14,54 @@ KEYS = 2
 SIZE = 64
 INNER = 96
 _NAMES = {
-    "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
-    "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
-}  # fmt: skip
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
 
 
 def llama(words, seed=0):
     torch.manual_seed(seed)
     end = words.convert_tokens_to_ids(tiny_chat.END)
     settings = {
-        "vocab_size": len(words), "hidden_size": SIZE, "intermediate_size": INNER, "num_hidden_layers": 2,
-        "num_attention_heads": HEADS, "num_key_value_heads": KEYS, "max_position_embeddings": 512,
-        "tie_word_embeddings": True, "eos_token_id": end, "bos_token_id": end, "pad_token_id": 0, "initializer_range": 0.2,
+        "vocab_size": len(words),
+        "hidden_size": SIZE,
+        "intermediate_size": INNER,
+        "num_hidden_layers": 2,
+        "num_attention_heads": HEADS,
+        "num_key_value_heads": KEYS,
+        "max_position_embeddings": 512,
+        "tie_word_embeddings": True,
+        "eos_token_id": end,
+        "bos_token_id": end,
+        "pad_token_id": 0,
+        "initializer_range": 0.2,
         "rms_norm_eps": 1e-5,
-    }  # fmt: skip
+    }
     return LlamaForCausalLM(LlamaConfig(**settings)).eval()
 
 
 def _paired(weight, heads):
-    """Rows of queries or keys in llama.cpp's order: it rotates neighbours, transformers the two halves of a head."""
+    """Rows of queries or keys in llama.cpp's order: it rotates neighbours, transformers the two
+    halves of a head.
+    """
     rows, columns = weight.shape
-    return weight.reshape(heads, 2, rows // heads // 2, columns).swapaxes(1, 2).reshape(rows, columns)
+    return (
+        weight.reshape(heads, 2, rows // heads // 2, columns).swapaxes(1, 2).reshape(rows, columns)
+    )
 
 
 def write(file, words, model, kind=None):
-    """Write a Llama as GGUF; matrices in `kind`, such as `gguf.GGMLQuantizationType.Q8_0`, or in float32."""
+    """Write a Llama as GGUF.
+
+    Matrices in `kind`, such as `gguf.GGMLQuantizationType.Q8_0`, or in float32.
+    """
     out = gguf.GGUFWriter(file, "llama")
     config = model.config
     backend = words.backend_tokenizer
@@ -68,7 +92,10 @@ def write(file, words, model, kind=None):
         if name == "lm_head.weight":  # shared with the embeddings
             continue
         weight = tensor.numpy()
-        short = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight"}.get(name)
+        short = {
+            "model.embed_tokens.weight": "token_embd.weight",
+            "model.norm.weight": "output_norm.weight",
+        }.get(name)
         if short is None:
             _, _, layer, rest = name.split(".", 3)
             part = rest.removesuffix(".weight")

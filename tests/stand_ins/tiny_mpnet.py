@@ -14,24 +14,41 @@ INNER = 48
 
 
 def tiny_mpnet(folder, *texts, seed=0, **changed):
-    """Write `config.json`, `model.safetensors` and `tokenizer.json`; returns the folder. `changed` replaces keys of the config."""
+    """Write `config.json`, `model.safetensors` and `tokenizer.json`; returns the folder.
+
+    `changed` replaces keys of the config.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     pieces = pre_tokenizers.BertPreTokenizer()
     lower = normalizers.Lowercase()
-    words = dict.fromkeys(word for text in texts for word, _ in pieces.pre_tokenize_str(lower.normalize_str(text)))
+    words = dict.fromkeys(
+        word for text in texts for word, _ in pieces.pre_tokenize_str(lower.normalize_str(text))
+    )
     vocabulary = {word: number for number, word in enumerate([*MARKS, *words])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, "[UNK]"))
     tokenizer.normalizer = lower
     tokenizer.pre_tokenizer = pieces
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+        single="<s> $A </s>",
+        pair="<s> $A </s> </s> $B </s>",
+        special_tokens=[("<s>", 0), ("</s>", 2)],
     )
     tokenizer.save(str(folder / "tokenizer.json"))
     config = {
-        "model_type": "mpnet", "vocab_size": len(vocabulary), "hidden_size": SIZE, "num_hidden_layers": LAYERS,
-        "num_attention_heads": HEADS, "intermediate_size": INNER, "max_position_embeddings": 260, "layer_norm_eps": 1e-5,
-        "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "relative_attention_num_buckets": 32, "hidden_act": "gelu",
-    } | changed  # fmt: skip
+        "model_type": "mpnet",
+        "vocab_size": len(vocabulary),
+        "hidden_size": SIZE,
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": HEADS,
+        "intermediate_size": INNER,
+        "max_position_embeddings": 260,
+        "layer_norm_eps": 1e-5,
+        "pad_token_id": 1,
+        "bos_token_id": 0,
+        "eos_token_id": 2,
+        "relative_attention_num_buckets": 32,
+        "hidden_act": "gelu",
+    } | changed
     (folder / "config.json").write_text(json.dumps(config))
     generator = torch.Generator().manual_seed(seed)
     shapes = {
@@ -44,9 +61,15 @@ def tiny_mpnet(folder, *texts, seed=0, **changed):
         for name in "qkvo":
             shapes |= _linear(f"{layer}.attention.attn.{name}", SIZE, SIZE)
         shapes |= _norm(f"{layer}.attention.LayerNorm") | _norm(f"{layer}.output.LayerNorm")
-        shapes |= _linear(f"{layer}.intermediate.dense", INNER, SIZE) | _linear(f"{layer}.output.dense", SIZE, INNER)
-    weights = {name: torch.randn(shape, generator=generator) * SIZE**-0.5 for name, shape in shapes.items()}
-    weights |= {name: weight + 1 for name, weight in weights.items() if name.endswith("LayerNorm.weight")}
+        shapes |= _linear(f"{layer}.intermediate.dense", INNER, SIZE) | _linear(
+            f"{layer}.output.dense", SIZE, INNER
+        )
+    weights = {
+        name: torch.randn(shape, generator=generator) * SIZE**-0.5 for name, shape in shapes.items()
+    }
+    weights |= {
+        name: weight + 1 for name, weight in weights.items() if name.endswith("LayerNorm.weight")
+    }
     weights["encoder.relative_attention_bias.weight"] *= SIZE**0.5  # so that it matters
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     return folder

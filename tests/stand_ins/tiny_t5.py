@@ -1,4 +1,6 @@
-"""A T5 of a few thousand weights, with a tokenizer of its own, for the tests of Fusion-in-Decoder."""
+"""A T5 of a few thousand weights, with a tokenizer of its own, for the tests of
+Fusion-in-Decoder.
+"""
 
 import copy
 import functools
@@ -14,9 +16,18 @@ from transformers.modeling_outputs import BaseModelOutput
 from ifqa.reading.t5.fusion_in_decoder import FusionInDecoder
 
 TEXTS = [
-    "question: If the bridge had been built in 1890, who would have opened it? title: Old Bridge context: The bridge",
-    "was opened in 1895 by the mayor Anna Berg, five years late, and carries two lanes across the river Lune.",
-    "title: Harbour context: The harbour of Wick was dug from 1803 to 1811 by the engineer Thomas Telford.",
+    (
+        "question: If the bridge had been built in 1890, who would have opened it? title: "
+        "Old Bridge context: The bridge"
+    ),
+    (
+        "was opened in 1895 by the mayor Anna Berg, five years late, and carries two lanes "
+        "across the river Lune."
+    ),
+    (
+        "title: Harbour context: The harbour of Wick was dug from 1803 to 1811 by the engineer "
+        "Thomas Telford."
+    ),
 ]
 
 
@@ -26,25 +37,42 @@ def tokenizer(texts=TEXTS, size=300):
     unigram.pre_tokenizer = pre_tokenizers.Metaspace()
     special = ["<pad>", "</s>", "<unk>"]
     unigram.train_from_iterator(
-        texts, trainers.UnigramTrainer(vocab_size=size, special_tokens=special, unk_token="<unk>", show_progress=False)
+        texts,
+        trainers.UnigramTrainer(
+            vocab_size=size, special_tokens=special, unk_token="<unk>", show_progress=False
+        ),
     )
-    pieces = [*special, *sorted({*unigram.get_vocab()} - {*special})]  # in another order each time it is trained
-    return T5Tokenizer(vocab=[(piece, 0.0 if n < 3 else -10.0) for n, piece in enumerate(pieces)], extra_ids=0)
+    # In another order each time it is trained
+    pieces = [*special, *sorted({*unigram.get_vocab()} - {*special})]
+    return T5Tokenizer(
+        vocab=[(piece, 0.0 if n < 3 else -10.0) for n, piece in enumerate(pieces)], extra_ids=0
+    )
 
 
 def config(vocabulary=320, gated=False, **changes):
     return T5Config(
         **{
-            "vocab_size": vocabulary, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_decoder_layers": 3,
-            "num_heads": 4, "dropout_rate": 0.0, "decoder_start_token_id": 0,
-            "feed_forward_proj": "gated-gelu" if gated else "relu", "tie_word_embeddings": not gated,
+            "vocab_size": vocabulary,
+            "d_model": 32,
+            "d_kv": 8,
+            "d_ff": 64,
+            "num_layers": 2,
+            "num_decoder_layers": 3,
+            "num_heads": 4,
+            "dropout_rate": 0.0,
+            "decoder_start_token_id": 0,
+            "feed_forward_proj": "gated-gelu" if gated else "relu",
+            "tie_word_embeddings": not gated,
         }
         | changes
-    )  # fmt: skip
+    )
 
 
 def model(seed=0, gain=3.0, **changes):
-    """A random network. Its outputs differ between inputs; the larger `gain`, the more they differ."""
+    """A random network.
+
+    Its outputs differ between inputs; the larger `gain`, the more they differ.
+    """
     torch.manual_seed(seed)
     network = FusionInDecoder(config(**changes)).eval()
     with torch.no_grad():
@@ -82,7 +110,9 @@ SHAPES = {
 }
 #: Questions of passages of token ids.
 questions_of_ids = st.lists(
-    st.lists(st.lists(st.integers(3, 39), min_size=1, max_size=9), min_size=1, max_size=3), min_size=1, max_size=3
+    st.lists(st.lists(st.integers(3, 39), min_size=1, max_size=9), min_size=1, max_size=3),
+    min_size=1,
+    max_size=3,
 )
 
 
@@ -103,16 +133,24 @@ def plain(network):
 
 
 def flat(questions, width=0):
-    """Token ids and mask of all passages of all questions, in order; padding holds arbitrary ids."""
+    """Token ids and mask of all passages of all questions, in order.
+
+    Padding holds arbitrary ids.
+    """
     passages = [passage for question in questions for passage in question]
     width = max([width, *map(len, passages)])
     ids = torch.tensor([[*passage, *[7] * (width - len(passage))] for passage in passages])
-    mask = torch.tensor([[True] * len(passage) + [False] * (width - len(passage)) for passage in passages])
+    mask = torch.tensor(
+        [[True] * len(passage) + [False] * (width - len(passage)) for passage in passages]
+    )
     return ids, mask
 
 
 def padded_states(t5, questions, width=0):
-    """As the original FiD does: pad passages and questions, encode all at once; [questions, passages * width]."""
+    """As the original FiD does: pad passages and questions, encode all at once.
+
+    [questions, passages * width].
+    """
     most = max(map(len, questions))
     width = max([width, *(len(passage) for question in questions for passage in question)])
     ids = torch.full((len(questions), most, width), 7)
@@ -121,11 +159,18 @@ def padded_states(t5, questions, width=0):
         for j, passage in enumerate(question):
             ids[i, j, : len(passage)] = torch.tensor(passage)
             mask[i, j, : len(passage)] = 1
-    states = t5.encoder(input_ids=ids.view(-1, width), attention_mask=mask.view(-1, width)).last_hidden_state
+    states = t5.encoder(
+        input_ids=ids.view(-1, width), attention_mask=mask.view(-1, width)
+    ).last_hidden_state
     return states.reshape(len(questions), most * width, -1), mask.view(len(questions), -1), width
 
 
 def padded_forward(t5, questions, width=0, **inputs):
     """The original FiD's outputs: its decoder reads the padded states with a mask."""
     states, mask, _ = padded_states(t5, questions, width)
-    return t5(encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, use_cache=False, **inputs)
+    return t5(
+        encoder_outputs=BaseModelOutput(last_hidden_state=states),
+        attention_mask=mask,
+        use_cache=False,
+        **inputs,
+    )

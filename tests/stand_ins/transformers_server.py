@@ -13,21 +13,41 @@ from contextlib import contextmanager
 import pytest
 
 needs_serving = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("fastapi", "uvicorn")), reason="transformers[serving]"
+    any(importlib.util.find_spec(name) is None for name in ("fastapi", "uvicorn")),
+    reason="transformers[serving]",
 )
 
 
 @contextmanager
 def serve(folder, home):
-    """The URL of a server. A request names the model by `folder`; other names are refused. `home` holds the server's files."""
+    """The URL of a server.
+
+    A request names the model by `folder`; other names are refused. `home` holds the server's files.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "transformers.cli.transformers", "serve", folder, "--device", "cpu"]
-    offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(home), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    command = [
+        sys.executable,
+        "-m",
+        "transformers.cli.transformers",
+        "serve",
+        folder,
+        "--device",
+        "cpu",
+    ]
+    offline = {
+        "HF_HUB_OFFLINE": "1",
+        "HF_HOME": str(home),
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
     with open(home / "log", "wb") as log:
         process = subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--port", str(port)], env=os.environ | offline, stdout=log, stderr=log
+            [*command, "--host", "127.0.0.1", "--port", str(port)],
+            env=os.environ | offline,
+            stdout=log,
+            stderr=log,
         )
     try:
         _wait(process, f"http://127.0.0.1:{port}/health", home / "log")

@@ -13,7 +13,12 @@ def folder_of(folder, *shards):
     folder.mkdir(parents=True, exist_ok=True)
     for number, shard in enumerate(shards):
         keys[number] = "key"
-        filling.add(number, "key", [f"{number}-{row}" for row in range(len(shard))], np.asarray(shard, np.float16))
+        filling.add(
+            number,
+            "key",
+            [f"{number}-{row}" for row in range(len(shard))],
+            np.asarray(shard, np.float16),
+        )
     filling.finish(keys)
     return Shards(folder)
 
@@ -26,6 +31,12 @@ def write_passages(folder, texts):
     """Write passages "p0", "p1", ... of the title "gold" into two files, in turn."""
     folder.mkdir()
     for shard in range(2):
-        lines = [{"id": f"p{n}", "title": "gold", "contents": text} for n, text in enumerate(texts) if n % 2 == shard]
-        (folder / f"passages-0000{shard}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        lines = [
+            {"id": f"p{n}", "title": "gold", "contents": text}
+            for n, text in enumerate(texts)
+            if n % 2 == shard
+        ]
+        (folder / f"passages-0000{shard}.jsonl").write_text(
+            "".join(json.dumps(line) + "\n" for line in lines)
+        )
     return folder

@@ -54,11 +54,15 @@ def test_a_bad_chunk_and_the_later_chunks_are_removed(tmp_path, fault):
         log.add({"a": b"x", "b": b"y" * number}, {"number": number})
     if fault == "damaged":
         (tmp_path / "b").write_bytes(b"zyy")
-    assert open_log(tmp_path, lambda facts: fault == "damaged" or facts["number"] != 1).kept == [{"number": 0}]
+    assert open_log(tmp_path, lambda facts: fault == "damaged" or facts["number"] != 1).kept == [
+        {"number": 0}
+    ]
     assert content(tmp_path) == {"a": b"x", "b": b""}
 
 
-@pytest.mark.parametrize("parts", [None, {"a": 3}, {"a": [1]}, {"a": [-1, ""]}, {"a": ["1", ""]}, {"c": [0, ""]}])
+@pytest.mark.parametrize(
+    "parts", [None, {"a": 3}, {"a": [1]}, {"a": [-1, ""]}, {"a": ["1", ""]}, {"c": [0, ""]}]
+)
 def test_a_malformed_log_keeps_nothing(tmp_path, parts):
     (tmp_path / "a").write_bytes(b"x")
     (tmp_path / LOG).write_text(json.dumps({"parts": parts}) + "\n")

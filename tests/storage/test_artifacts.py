@@ -45,7 +45,9 @@ def test_a_failure_or_a_full_disk_leaves_the_old_artifact(finished, error):
     assert Artifact(finished).is_current_for(INPUTS)
 
 
-@pytest.mark.parametrize(("resume", "inputs", "kept"), [("same", INPUTS, 1), ("same", OTHER, 0), ("", INPUTS, 0)])
+@pytest.mark.parametrize(
+    ("resume", "inputs", "kept"), [("same", INPUTS, 1), ("same", OTHER, 0), ("", INPUTS, 0)]
+)
 def test_only_a_build_with_the_same_inputs_is_resumed(tmp_path, resume, inputs, kept):
     artifact = Artifact(tmp_path / "a")
     with pytest.raises(KeyboardInterrupt), artifact.make(lambda: INPUTS, resume=resume) as draft:
@@ -91,13 +93,22 @@ def test_a_process_may_lock_twice_and_another_process_may_wait(tmp_path):
             with lock(tmp_path):
                 pass
             process = processes.enter_context(locking_process(tmp_path, code="pass"))
-            assert "another process is working in" in process.communicate()[1], "the inner lock released the outer lock"
-            process = processes.enter_context(locking_process(tmp_path, options=", wait=True", code="print('in')"))
-            assert process.stderr.readline() == f"another process is working in {tmp_path}; waiting until it ends\n"
+            assert "another process is working in" in process.communicate()[1], (
+                "the inner lock released the outer lock"
+            )
+            process = processes.enter_context(
+                locking_process(tmp_path, options=", wait=True", code="print('in')")
+            )
+            assert (
+                process.stderr.readline()
+                == f"another process is working in {tmp_path}; waiting until it ends\n"
+            )
         assert process.communicate() == ("in\n", "")
 
 
-def test_an_artifact_with_the_same_inputs_is_copied_without_foreign_files(finished, tmp_path, capsys):
+def test_an_artifact_with_the_same_inputs_is_copied_without_foreign_files(
+    finished, tmp_path, capsys
+):
     folder = tmp_path / "variant/a"
     broken = make(tmp_path / "broken/a")
     (finished / "notes.txt").write_text("mine")
@@ -131,7 +142,10 @@ def test_an_artifact_replaced_during_the_copy_is_not_used(finished, tmp_path, mo
 def test_an_input_that_changes_during_the_build_is_refused(tmp_path):
     inputs = iter([INPUTS, OTHER])
     artifact = Artifact(tmp_path / "a")
-    with pytest.raises(IfqaError, match="changed while it was being made"), artifact.make(lambda: next(inputs)):
+    with (
+        pytest.raises(IfqaError, match="changed while it was being made"),
+        artifact.make(lambda: next(inputs)),
+    ):
         pass
     assert not (tmp_path / "a").exists()
 
@@ -153,7 +167,10 @@ def test_only_a_damaged_artifact_is_built_again(finished, tmp_path, monkeypatch,
         assert Artifact(finished).damage == ""
         assert not Artifact(tmp_path / "variant/a").copy(INPUTS, [finished])
     make(finished)
-    assert "rows.jsonl is missing or was changed; building the artifact again" in capsys.readouterr().err
+    assert (
+        "rows.jsonl is missing or was changed; building the artifact again"
+        in capsys.readouterr().err
+    )
     assert Artifact(finished).is_current_for(INPUTS)
     (finished / "rows.jsonl").write_text("cut\n")
     assert not Artifact(finished).is_current_for(INPUTS)
@@ -169,7 +186,9 @@ def elsewhere(tmp_path):
     assert {path.name: path.read_text() for path in folder.iterdir()} == {"mine.txt": "mine"}
 
 
-@pytest.mark.parametrize(("name", "resume"), [("a", ""), (".a.partial", ""), (".a.old", ""), (".a.partial/b/c", "any")])
+@pytest.mark.parametrize(
+    ("name", "resume"), [("a", ""), (".a.partial", ""), (".a.old", ""), (".a.partial/b/c", "any")]
+)
 def test_a_link_that_would_be_followed_is_refused(tmp_path, elsewhere, name, resume):
     link = tmp_path / "work" / name
     link.parent.mkdir(parents=True)
@@ -217,7 +236,9 @@ def test_a_manifest_with_a_missing_or_wrong_key_is_refused(tmp_path, stage, chan
     else:
         manifest["record"] |= changes
     path.write_text(json.dumps(manifest))
-    with refused(rf"manifest\.json: not as ifqa writes it \(record\.{re.escape(key)}: .*; remove the folder"):
+    with refused(
+        rf"manifest\.json: not as ifqa writes it \(record\.{re.escape(key)}: .*; remove the folder"
+    ):
         Artifact(tmp_path / "a").is_current_for(INPUTS)
 
 
@@ -227,7 +248,10 @@ def test_a_folder_with_a_foreign_file_is_not_replaced(finished, tmp_path, inputs
     notes = finished / name
     notes.parent.mkdir(exist_ok=True)
     notes.write_text("mine")
-    with pytest.raises(IfqaError, match=f"{name} was not written by ifqa, and would be removed .*; move it elsewhere"):
+    with pytest.raises(
+        IfqaError,
+        match=f"{name} was not written by ifqa, and would be removed .*; move it elsewhere",
+    ):
         make(finished, inputs)
     assert notes.read_text() == "mine"
     assert not (tmp_path / ".a.partial").exists(), "the build started"
@@ -240,7 +264,10 @@ def test_a_folder_with_a_foreign_file_is_not_replaced(finished, tmp_path, inputs
 
 
 def test_a_foreign_file_put_there_during_the_build_is_kept(finished, tmp_path):
-    with refused(r"late\.txt was not written by ifqa"), Artifact(finished).make(lambda: OTHER) as draft:
+    with (
+        refused(r"late\.txt was not written by ifqa"),
+        Artifact(finished).make(lambda: OTHER) as draft,
+    ):
         write_jsonl(draft.folder / "rows.jsonl", [{"row": 1}])
         (finished / "late.txt").write_text("mine")
     (finished / "late.txt").rename(tmp_path / "late.txt")

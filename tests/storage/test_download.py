@@ -1,4 +1,6 @@
-"""Downloads from a server that breaks off, stalls, changes the file or lies about ranges, and without room on the disk."""
+"""Downloads from a server that breaks off, stalls, changes the file or lies about ranges, and
+without room on the disk.
+"""
 
 import hashlib
 import os
@@ -30,7 +32,9 @@ def server(monkeypatch):
 
 def fetch(server, folder, **published):
     """The downloaded bytes of a.zip."""
-    download.download_all([RemoteFile(f"{server.url}/a.zip", folder / "a.zip", **published)], folder)
+    download.download_all(
+        [RemoteFile(f"{server.url}/a.zip", folder / "a.zip", **published)], folder
+    )
     return (folder / "a.zip").read_bytes()
 
 
@@ -51,7 +55,9 @@ def begin(folder, content=CONTENT[:3000], tag=None):
 
 def test_a_download_resumes_after_a_broken_connection(server, tmp_path):
     server.cut = 3000
-    download.download_all([RemoteFile(f"{server.url}/a.zip", tmp_path / "new/a.zip")], tmp_path / "new")
+    download.download_all(
+        [RemoteFile(f"{server.url}/a.zip", tmp_path / "new/a.zip")], tmp_path / "new"
+    )
     assert (tmp_path / "new/a.zip").read_bytes() == CONTENT
     assert ranges(server) == [None, "bytes=3000-", "bytes=6000-", "bytes=9000-"]
     assert names(tmp_path / "new") == {"a.zip"}
@@ -91,14 +97,21 @@ def test_a_download_killed_before_its_rename_is_not_fetched_again(more, server, 
 
 
 @pytest.mark.parametrize(("tag", "kind"), [('"old"', "kept"), (None, "ignored")])
-def test_a_file_sent_from_the_start_replaces_the_partial_download(tag, kind, server, tmp_path, capsys):
+def test_a_file_sent_from_the_start_replaces_the_partial_download(
+    tag, kind, server, tmp_path, capsys
+):
     begin(tmp_path, tag=tag)
     server.ranges = kind
     assert fetch(server, tmp_path, algorithm="sha1", checksum=SHA1) == CONTENT
-    assert "the server sends the file from the start; it has changed, or cannot be resumed" in capsys.readouterr().err
+    assert (
+        "the server sends the file from the start; it has changed, or cannot be resumed"
+        in capsys.readouterr().err
+    )
 
 
-def test_a_file_that_changes_during_the_download_is_never_mixed_and_no_link_is_followed(server, tmp_path, monkeypatch):
+def test_a_file_that_changes_during_the_download_is_never_mixed_and_no_link_is_followed(
+    server, tmp_path, monkeypatch
+):
     (tmp_path / "mine").write_text("mine")
     (tmp_path / ".a.zip.part").symlink_to(tmp_path / "mine")
 
@@ -139,7 +152,9 @@ def test_a_file_with_a_wrong_checksum_is_removed_and_finished_files_stay(server,
     assert names(tmp_path) == set()
     fetch(server, tmp_path, algorithm="sha1", checksum=SHA1)
     assert ranges(server) == [None, None]
-    files = [RemoteFile(f"{server.url}/{name}", tmp_path / name) for name in ("a.zip", "absent", "last")]
+    files = [
+        RemoteFile(f"{server.url}/{name}", tmp_path / name) for name in ("a.zip", "absent", "last")
+    ]
     with refused(r"absent .HTTP Error 404: Not Found"):
         download.download_all(files, tmp_path)
     assert names(tmp_path) == {"a.zip"}
@@ -164,7 +179,9 @@ def test_the_contact_is_sent_and_a_refusal_is_one_line(server, tmp_path, monkeyp
     [agent] = server.agents
     assert re.match(r"ifqa/.*\(me@example\.org\)", agent)
     with refused(r"^cannot fetch http://127.0.0.1:9/a.zip \("):
-        download.download_all([RemoteFile("http://127.0.0.1:9/a.zip", tmp_path / "a.zip")], tmp_path)
+        download.download_all(
+            [RemoteFile("http://127.0.0.1:9/a.zip", tmp_path / "a.zip")], tmp_path
+        )
 
 
 def test_a_redirect_is_followed_with_the_range_but_not_in_a_circle(server, tmp_path):
@@ -185,7 +202,9 @@ def test_a_disk_without_room_is_reported_before_the_download(server, tmp_path, m
         fetch(server, tmp_path)
     assert len(server.asked) == 1
     begin(tmp_path)
-    both = [RemoteFile(f"{server.url}/{name}", tmp_path / name, 10_240) for name in ("a.zip", "b.zip")]
+    both = [
+        RemoteFile(f"{server.url}/{name}", tmp_path / name, 10_240) for name in ("a.zip", "b.zip")
+    ]
     with refused(r"the download of 2 files needs 17,480 bytes more"):
         download.download_all(both, tmp_path)
     assert len(server.asked) == 1
@@ -206,8 +225,13 @@ def test_a_disk_that_fills_up_is_reported_and_the_part_is_kept(server, tmp_path,
 def test_a_killed_download_resumes(server, tmp_path):
     server.files["/a.zip"] = bytes(300_000)
     server.slowly = 0.001
-    code = f"from pathlib import Path; from ifqa.storage.download import RemoteFile, download_all; download_all([RemoteFile('{server.url}/a.zip', Path('a.zip'))], Path())"
-    child = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.getcwd()})
+    code = (
+        "from pathlib import Path; from ifqa.storage.download import RemoteFile, download_all; "
+        f"download_all([RemoteFile('{server.url}/a.zip', Path('a.zip'))], Path())"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.getcwd()}
+    )
     part = tmp_path / ".a.zip.part"
     while not (part.exists() and part.stat().st_size > 100_000):
         assert child.poll() is None

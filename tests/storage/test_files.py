@@ -43,7 +43,11 @@ TRUNCATED = lzma.compress(b"".join(b'{"line": %d}\n' % n for n in range(1000)))[
         ("x.jsonl", b"{}\n\xff\xfe\n", r"x\.jsonl:2: not UTF-8"),
         ("x.jsonl.xz", TRUNCATED, "the compressed data is truncated or damaged"),
         ("x.jsonl.bz2", bz2.compress(b"{}\n")[:-9], "the compressed data is truncated or damaged"),
-        ("x.jsonl", b'{"a": {"idx": 1, "b": 2, "idx": 1}}', r"x\.jsonl:1: not JSON .*the key 'idx' appears twice"),
+        (
+            "x.jsonl",
+            b'{"a": {"idx": 1, "b": 2, "idx": 1}}',
+            r"x\.jsonl:1: not JSON .*the key 'idx' appears twice",
+        ),
         ("x.json", b'{"idx": 1, "idx": 2}', r"x\.json: not JSON .*the key 'idx' appears twice"),
     ],
 )
@@ -62,9 +66,13 @@ def test_an_endless_line_is_refused_before_it_fills_the_memory(tmp_path, compres
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
         "for number, record in read_jsonl(pathlib.Path(sys.argv[1])): print(number, record)"
     )
-    process = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
+    process = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, check=False
+    )
     assert process.stdout == "1 {'a': 1}\n"
-    assert process.stderr.endswith("x.jsonl:2: a line of more than 16,777,216 bytes; wanted shorter lines\n")
+    assert process.stderr.endswith(
+        "x.jsonl:2: a line of more than 16,777,216 bytes; wanted shorter lines\n"
+    )
 
 
 def test_a_line_may_be_as_long_as_the_limit(tmp_path, monkeypatch):
@@ -79,8 +87,10 @@ def test_a_line_may_be_as_long_as_the_limit(tmp_path, monkeypatch):
 
 def test_fields_are_checked_by_name():
     for record, message in (
-        ({"id": 1}, "key 'text' is missing; found 'id'"), ({"text": 1}, "'text' must be str, found int"), ({"text": " "}, "'text' is empty")
-    ):  # fmt: skip
+        ({"id": 1}, "key 'text' is missing; found 'id'"),
+        ({"text": 1}, "'text' must be str, found int"),
+        ({"text": " "}, "'text' is empty"),
+    ):
         with refused(f"here: {message}"):
             files.text_field(record, "text", "here")
     with refused("here: 'answers' must be str, found int"):
@@ -141,5 +151,9 @@ def test_a_local_resource_precedes_the_bundled_one(tmp_path, monkeypatch):
     local = tmp_path / "experiments" / "sample.toml"
     local.parent.mkdir()
     local.write_text("")
-    assert find_resource("experiments/sample.toml") == list_resources("experiments", ".toml")["sample"] == local
+    assert (
+        find_resource("experiments/sample.toml")
+        == list_resources("experiments", ".toml")["sample"]
+        == local
+    )
     assert find_resource("experiments/nothing.toml") is None

@@ -18,7 +18,13 @@ CONTENT = bytes(range(256)) * 20_000  # five reads
 def store(here):
     store = fsspec.filesystem("memory")
     store.store.clear()
-    store.pipe({"/bucket/wiki/b.xml": CONTENT, "/bucket/wiki/old/a.xml": b"old", "/bucket/wiki/index.txt": b"no dump"})
+    store.pipe(
+        {
+            "/bucket/wiki/b.xml": CONTENT,
+            "/bucket/wiki/old/a.xml": b"old",
+            "/bucket/wiki/index.txt": b"no dump",
+        }
+    )
     return store
 
 
@@ -31,7 +37,9 @@ def begin(folder, store, content):
     """Write the files of a killed download of b.xml."""
     folder.mkdir(exist_ok=True)
     (folder / ".b.xml.part").write_bytes(content)
-    (folder / ".b.xml.tag").write_text(object_store.ObjectResponse("memory://bucket/wiki/b.xml", {}).headers["ETag"])
+    (folder / ".b.xml.tag").write_text(
+        object_store.ObjectResponse("memory://bucket/wiki/b.xml", {}).headers["ETag"]
+    )
 
 
 def test_a_folder_a_pattern_and_a_file_are_copied(store, here):
@@ -86,7 +94,10 @@ def test_a_file_cut_off_by_the_store_is_refused(store, here, monkeypatch):
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("moon://bucket/a", "Protocol not known: moon; wanted an address such as s3://bucket/folder"),
+        (
+            "moon://bucket/a",
+            "Protocol not known: moon; wanted an address such as s3://bucket/folder",
+        ),
         ("s3://key:secret@bucket/a", "bucket/a: a key or a chain of stores in an address; wanted"),
         ("zip://a.xml::file://a.zip", "a chain of stores"),
         ("memory://bucket/up", "rename it in the store"),

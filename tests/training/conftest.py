@@ -18,4 +18,8 @@ def exact():
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
     folder = tmp_path_factory.mktemp("start")
-    return str(tiny_t5.save(folder, texts=[*TEXTS, *(question.text for question in QUESTIONS)], dropout_rate=0.1))
+    return str(
+        tiny_t5.save(
+            folder, texts=[*TEXTS, *(question.text for question in QUESTIONS)], dropout_rate=0.1
+        )
+    )

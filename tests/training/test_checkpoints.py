@@ -13,7 +13,9 @@ INPUTS = {"family": "ifqa/full", "settings": {"epochs": 1}}
 
 @pytest.fixture
 def finished(tmp_path):
-    """A folder with a finished training of `INPUTS`, whose weights are two files, and a file of the user's."""
+    """A folder with a finished training of `INPUTS`, whose weights are two files, and a file of the
+    user's.
+    """
     assert checkpoints.begin_training(tmp_path, INPUTS)
     (tmp_path / checkpoints.CHECKPOINTS).mkdir()
     (tmp_path / "encoder").mkdir()
@@ -27,7 +29,10 @@ def test_a_finished_training_is_not_repeated(finished):
     (finished / "mine.safetensors").unlink()
     assert not checkpoints.begin_training(finished, INPUTS)
     record = json.loads((finished / checkpoints.MANIFEST).read_text())["record"]
-    assert (record["steps"], sorted(record["files"])) == (3, ["encoder/model.safetensors", "model.safetensors"])
+    assert (record["steps"], sorted(record["files"])) == (
+        3,
+        ["encoder/model.safetensors", "model.safetensors"],
+    )
     assert not (finished / checkpoints.INPUTS).exists()
     assert not (finished / checkpoints.CHECKPOINTS).exists()
 
@@ -46,8 +51,9 @@ def test_missing_or_altered_weights_are_trained_again(finished, name, altered, c
 
 
 FOREIGN = (
-    "checkpoints/checkpoint-5/weights.bin model.safetensors pytorch_model.bin ctx_encoder/model.safetensors".split()
-)
+    "checkpoints/checkpoint-5/weights.bin model.safetensors pytorch_model.bin "
+    "ctx_encoder/model.safetensors"
+).split()
 
 
 @pytest.mark.parametrize("name", [*FOREIGN, checkpoints.MANIFEST, checkpoints.INPUTS])
@@ -92,9 +98,13 @@ def test_without_a_checkpoint_a_training_begins_anew(tmp_path):
     assert checkpoints.newest_checkpoint(tmp_path) is None
 
 
-@pytest.mark.parametrize("name", ["encoder/model.safetensors", "trainer_state.json", "manifest.json"])
+@pytest.mark.parametrize(
+    "name", ["encoder/model.safetensors", "trainer_state.json", "manifest.json"]
+)
 @pytest.mark.parametrize("damage", [remove, empty, cut, overwrite])
-def test_a_damaged_checkpoint_is_named_in_one_line_and_the_one_before_is_used(tmp_path, name, damage, capsys):
+def test_a_damaged_checkpoint_is_named_in_one_line_and_the_one_before_is_used(
+    tmp_path, name, damage, capsys
+):
     before, damaged, incomplete = (checkpoint(tmp_path, step) for step in (9, 10, 11))
     remove(incomplete / "manifest.json")
     damage(damaged / name)
@@ -125,7 +135,10 @@ def test_a_checkpoint_whose_best_weights_are_damaged_is_not_used(tmp_path, damag
     damage(best / "encoder/model.safetensors")
     checkpoints.remove_damaged_checkpoints(tmp_path)
     assert checkpoints.newest_checkpoint(tmp_path) is None
-    assert f"{newest}: the best weights are in checkpoint-5, where encoder/model.safetensors" in capsys.readouterr().err
+    assert (
+        f"{newest}: the best weights are in checkpoint-5, where encoder/model.safetensors"
+        in capsys.readouterr().err
+    )
 
 
 FULL_DISK = [
@@ -156,12 +169,21 @@ def test_a_resumed_training_continues_its_log_and_a_new_one_begins_it_again(tmp_
     log.add(20, dev_EM=40.0)
     log.add(30, loss=0.1)
     assert [line["step"] for line in lines()] == [10, 20, 20, 30]
-    assert (lines()[0]["loss"], lines()[0]["steps"], lines()[0]["learning_rate"]) == (0.123457, 40, 5e-5)
+    assert (lines()[0]["loss"], lines()[0]["steps"], lines()[0]["learning_rate"]) == (
+        0.123457,
+        40,
+        5e-5,
+    )
     assert lines()[0]["steps_per_second"] > 0
     assert lines()[2] == {"step": 20, "steps": 40, "dev_EM": 40.0}
     with open(tmp_path / checkpoints.LOG, "ab") as handle:
         handle.write(b'{"step": 31, "lo')  # killed as it wrote
     checkpoints.TrainingLog(tmp_path, 20, 40).add(30, loss=0.2)
-    assert [(line["step"], line.get("loss")) for line in lines()] == [(10, 0.123457), (20, None), (20, None), (30, 0.2)]
+    assert [(line["step"], line.get("loss")) for line in lines()] == [
+        (10, 0.123457),
+        (20, None),
+        (20, None),
+        (30, 0.2),
+    ]
     checkpoints.TrainingLog(tmp_path, 0, 40)
     assert lines() == []

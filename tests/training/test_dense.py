@@ -1,4 +1,6 @@
-"""Training of a dense retriever on a handful of our own questions, with tiny networks of random weights."""
+"""Training of a dense retriever on a handful of our own questions, with tiny networks of random
+weights.
+"""
 
 import json
 from dataclasses import asdict, replace
@@ -22,7 +24,10 @@ from ifqa.training.dense import Dense
 from ifqa.training.trainer import configure_trainer
 
 NAMES = "ada bo cy di ed flo gus hal ida jo kim lee mo nan oz pat ray sue tom una".split()
-THINGS = "cups mills ships books roads songs bees farms clocks maps kites drums lamps boats coins bells hats wells rings jars".split()
+THINGS = (
+    "cups mills ships books roads songs bees farms clocks maps kites drums lamps boats coins "
+    "bells hats wells rings jars"
+).split()
 WORDS = [*NAMES, *THINGS, *"if had not won what would they have many of in a and left ?".split()]
 
 GOLDS = [f"many {noun} of {noun} in a {noun} and {noun} left" for noun in THINGS]
@@ -41,7 +46,12 @@ def bert(tmp_path_factory):
     (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
     BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
     torch.manual_seed(0)
-    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    shape = {
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+    }
     BertModel(BertConfig(vocab_size=len(vocabulary), **shape)).save_pretrained(folder)
     return str(folder)
 
@@ -50,7 +60,9 @@ def bert(tmp_path_factory):
 def unit(bert, tmp_path_factory):
     """The same, as a sentence-transformers model with vectors of length 1."""
     folder = tmp_path_factory.mktemp("unit")
-    SentenceTransformer(modules=[Transformer(bert), Pooling(32), Normalize()], device="cpu").save(str(folder))
+    SentenceTransformer(modules=[Transformer(bert), Pooling(32), Normalize()], device="cpu").save(
+        str(folder)
+    )
     return str(folder)
 
 
@@ -63,7 +75,9 @@ def train(dataset, folder, **settings):
 
 def checksums(folder):
     varying = ("manifest.json", "log.jsonl")  # which have times
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in varying]
+    paths = [
+        path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in varying
+    ]
     return {str(path.relative_to(folder)): sha256(path) for path in paths}
 
 
@@ -92,7 +106,9 @@ def test_an_encoder_learns_to_find_gold_passages(unit, tmp_path):
 
 
 def test_the_loss_and_its_gradient_are_those_of_dpr(bert):
-    """Softmax over all passages of a batch, positives and hard negatives (dpr/models/biencoder.py:254-290)."""
+    """Softmax over all passages of a batch, positives and hard negatives
+    (dpr/models/biencoder.py:254-290).
+    """
     trainer = configure_trainer(Dense, recipe="dpr", model=bert, batch=8, epochs=1)
     (rows, *_) = trainer._batches(DATASET)
     model = trainer._model(Path(bert)).eval()  # no dropout
@@ -105,15 +121,26 @@ def test_the_loss_and_its_gradient_are_those_of_dpr(bert):
     question = replace(QUESTIONS[1], text="what if ada’s ?")
     (((row,),)) = batches([question], [RANKINGS[1]], two_encoders=True, epochs=1)
     assert (row["question"], row["positive"]) == ("what if ada's ?", ["bo", GOLDS[1]])
-    published = {"batch": 128, "warmup": 1237, "clip": 2.0, "learning_rate": 2e-5, "max_tokens": 256, "negatives": 1,
-                 "seed": 12345, "scale": 1.0, "epochs": 3}  # fmt: skip
+    published = {
+        "batch": 128,
+        "warmup": 1237,
+        "clip": 2.0,
+        "learning_rate": 2e-5,
+        "max_tokens": 256,
+        "negatives": 1,
+        "seed": 12345,
+        "scale": 1.0,
+        "epochs": 3,
+    }
     assert published.items() <= asdict(configure_trainer(Dense, recipe="dpr", epochs=3)).items()
     towers = {task: BertModel.from_pretrained(bert).eval() for task in ("query", "document")}
     tokenizer = BertTokenizerFast.from_pretrained(bert)
 
     def vectors(task, *texts):
         tokens = tokenizer(*texts, padding=True, return_tensors="pt", return_token_type_ids=False)
-        return towers[task](**tokens, token_type_ids=torch.zeros_like(tokens.input_ids)).last_hidden_state[:, 0]
+        return towers[task](
+            **tokens, token_type_ids=torch.zeros_like(tokens.input_ids)
+        ).last_hidden_state[:, 0]
 
     pairs = [row[name] for name in ("positive", "negative_1") for row in rows]
     passages = vectors("document", [title for title, _ in pairs], [text for _, text in pairs])
@@ -155,14 +182,20 @@ def test_two_encoders_are_saved_as_dpr_and_encode_as_trained(whole):
     folder, model = whole["dpr"]
     encoders = ["ctx_encoder/model.safetensors", "question_encoder/model.safetensors"]
     assert sorted(name for name in checksums(folder) if not name.endswith(".json")) == encoders
-    encoder = open_encoder(EncoderSettings(str(folder / "ctx_encoder"), precision="float32", device="cpu"))
+    encoder = open_encoder(
+        EncoderSettings(str(folder / "ctx_encoder"), precision="float32", device="cpu")
+    )
     model.eval()
     texts = [question.text for question in QUESTIONS]
     np.testing.assert_allclose(encoder.encode_queries(texts), model.encode_query(texts), atol=1e-5)
-    documents = [(passage.title, passage.text) if passage.title else passage.text for passage in PASSAGES]
+    documents = [
+        (passage.title, passage.text) if passage.title else passage.text for passage in PASSAGES
+    ]
     expected = np.concatenate([model.encode_document([document]) for document in documents])
     np.testing.assert_allclose(encoder.encode_passages(PASSAGES), expected, atol=1e-5)
-    assert not np.allclose(encoder.encode_queries([GOLDS[0]]), model.encode_document([GOLDS[0]]), atol=1e-3)
+    assert not np.allclose(
+        encoder.encode_queries([GOLDS[0]]), model.encode_document([GOLDS[0]]), atol=1e-3
+    )
     assert [*json.loads((folder / "manifest.json").read_text())["record"]["files"]] == encoders
 
 
@@ -180,7 +213,11 @@ def test_a_killed_training_goes_on_to_the_same_weights(recipe, bert, unit, whole
 
 @pytest.mark.parametrize("recipe", ["small", "dpr"])
 def test_a_torn_checkpoint_gives_way_to_the_one_before(recipe, bert, unit, tmp_path):
-    chosen = SETTINGS | {"recipe": recipe, "model": bert if recipe == "dpr" else unit, "checkpoint_every": 1}
+    chosen = SETTINGS | {
+        "recipe": recipe,
+        "model": bert if recipe == "dpr" else unit,
+        "checkpoint_every": 1,
+    }
     train(CUT, tmp_path / "whole", **chosen)
     with ended_at(4), pytest.raises(Killed):
         train(CUT, tmp_path / "cut", **chosen)
@@ -190,8 +227,12 @@ def test_a_torn_checkpoint_gives_way_to_the_one_before(recipe, bert, unit, tmp_p
 
 
 def test_no_batch_holds_a_passage_that_is_gold_for_two_questions():
-    """Four questions of each gold passage, one of them with the other's gold passage among its hard negatives."""
-    questions = [replace(question, id=f"{question.id}/{n}") for n in range(4) for question in QUESTIONS]
+    """Four questions of each gold passage, one of them with the other's gold passage among its hard
+    negatives.
+    """
+    questions = [
+        replace(question, id=f"{question.id}/{n}") for n in range(4) for question in QUESTIONS
+    ]
     rankings = RANKINGS * 4
     batched = batches(questions, rankings, epochs=3, batch=8, negatives=2)
     texts = sorted(row["question"] for rows in batched for row in rows)
@@ -200,7 +241,13 @@ def test_no_batch_holds_a_passage_that_is_gold_for_two_questions():
     gold = {question.text: question.gold_passages[0] for question in questions}
     for rows in batched:
         for n, row in enumerate(rows):
-            others = {text for m, row in enumerate(rows) if m != n for name, text in row.items() if name != "question"}
+            others = {
+                text
+                for m, row in enumerate(rows)
+                if m != n
+                for name, text in row.items()
+                if name != "question"
+            }
             assert gold[row["question"]] not in others
     shared = [Question(f"t/{n}", text, ("unsaid",), (GOLDS[0],)) for n, text in enumerate("abc")]
     assert [len(rows) for rows in batches(shared, RANKINGS[:3], epochs=1)] == [1, 1, 1]
@@ -208,15 +255,25 @@ def test_no_batch_holds_a_passage_that_is_gold_for_two_questions():
 
 def test_negatives_hold_no_answer_and_differ_between_epochs():
     questions = [replace(QUESTIONS[0], answers=("ships", "roads"))]
-    rows = [row for batch in batches(questions, RANKINGS[:1], epochs=12, batch=1, pool=6) for row in batch]
+    rows = [
+        row
+        for batch in batches(questions, RANKINGS[:1], epochs=12, batch=1, pool=6)
+        for row in batch
+    ]
     drawn = {row["negative_1"] for row in rows}
     assert {row["positive"] for row in rows} == {GOLDS[0]}
     assert 2 < len(drawn) <= 6
     assert not [text for text in drawn if text == GOLDS[0] or "ships" in text or "roads" in text]
-    assert rows == [row for batch in batches(questions, RANKINGS[:1], epochs=12, batch=1, pool=6) for row in batch]
+    assert rows == [
+        row
+        for batch in batches(questions, RANKINGS[:1], epochs=12, batch=1, pool=6)
+        for row in batch
+    ]
 
 
-def test_questions_without_gold_or_negatives_and_other_networks_are_refused(unit, tmp_path, monkeypatch):
+def test_questions_without_gold_or_negatives_and_other_networks_are_refused(
+    unit, tmp_path, monkeypatch
+):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     for change, message in (
         ({"recipe": "drp"}, "unknown recipe 'drp'; did you mean 'dpr'"),
@@ -224,7 +281,9 @@ def test_questions_without_gold_or_negatives_and_other_networks_are_refused(unit
     ):
         with refused(message):
             train(DATASET, tmp_path / "encoder", **change)
-    bare = TrainingData([replace(question, gold_passages=()) for question in QUESTIONS], RANKINGS, "ifqa/full")
+    bare = TrainingData(
+        [replace(question, gold_passages=()) for question in QUESTIONS], RANKINGS, "ifqa/full"
+    )
     with refused("none of 20 training questions has a gold passage; wanted annotated questions"):
         train(bare, tmp_path / "encoder", model=unit)
     with refused("none of 20 training questions has a gold passage and 1 hard negatives"):

@@ -1,4 +1,6 @@
-"""Training of Fusion-in-Decoder on a few questions of our own, with tiny networks of random weights."""
+"""Training of Fusion-in-Decoder on a few questions of our own, with tiny networks of random
+weights.
+"""
 
 import json
 import os
@@ -36,9 +38,18 @@ def distance(first, second):
 
 def test_the_published_recipe_is_fid_larges():
     published = {  # reproduction of README:110-126 and src/options.py:20-31 of facebookresearch/FiD
-        "passages": 100, "steps": 15_000, "batch": 64, "learning_rate": 5e-5, "warmup": 1000, "weight_decay": 0.01,
-        "clip": 1.0, "max_tokens": 250, "evaluate_every": 500, "model": "google-t5/t5-large", "gold": "retrieved",
-    }  # fmt: skip
+        "passages": 100,
+        "steps": 15_000,
+        "batch": 64,
+        "learning_rate": 5e-5,
+        "warmup": 1000,
+        "weight_decay": 0.01,
+        "clip": 1.0,
+        "max_tokens": 250,
+        "evaluate_every": 500,
+        "model": "google-t5/t5-large",
+        "gold": "retrieved",
+    }
     assert published.items() <= asdict(configure_trainer(Trainer, recipe="published")).items()
 
 
@@ -91,24 +102,42 @@ def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path, start):
 
 def test_an_adapter_is_trained_alone_resumed_after_a_kill_and_trained_further(tmp_path):
     base = str(
-        tiny_t5.save(tmp_path / "base", texts=[*TEXTS, *(q.text for q in QUESTIONS)], gated=True, dropout_rate=0.1)
+        tiny_t5.save(
+            tmp_path / "base",
+            texts=[*TEXTS, *(q.text for q in QUESTIONS)],
+            gated=True,
+            dropout_rate=0.1,
+        )
     )
     file = tmp_path / "base/model.safetensors"
     tensors = load_file(file)
-    save_file(tensors | {"lm_head.weight": torch.randn_like(tensors["shared.weight"])}, file, metadata={"format": "pt"})
+    save_file(
+        tensors | {"lm_head.weight": torch.randn_like(tensors["shared.weight"])},
+        file,
+        metadata={"format": "pt"},
+    )
     before = open_checkpoint(base).model.state_dict()
     whole = train(tmp_path / "whole", base, rank=2, dev=DATASET.select([0, 1]))
     changed = {name for name, weight in whole.items() if not torch.equal(weight, before[name])}
     assert changed == {
-        name for name, weight in before.items() if weight.dim() == 2 and ".layer." in name and "bias" not in name
+        name
+        for name, weight in before.items()
+        if weight.dim() == 2 and ".layer." in name and "bias" not in name
     }
-    assert sorted(path.name for path in (tmp_path / "whole").glob("*.safetensors")) == ["adapter_model.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "whole").glob("*.safetensors")) == [
+        "adapter_model.safetensors"
+    ]
     with ended_at(8), pytest.raises(Killed):
         train(tmp_path / "cut", base, rank=2, dev=DATASET.select([0, 1]))
     assert distance(train(tmp_path / "cut", base, rank=2, dev=DATASET.select([0, 1])), whole) == 0
     further = train(tmp_path / "further", str(tmp_path / "whole"), rank=2)
     assert distance(further, whole) > 0
-    assert json.loads((tmp_path / "further/adapter_config.json").read_text())["base_model_name_or_path"] == base
+    assert (
+        json.loads((tmp_path / "further/adapter_config.json").read_text())[
+            "base_model_name_or_path"
+        ]
+        == base
+    )
     every = train(tmp_path / "every", str(tmp_path / "whole"), steps=1, learning_rate=0.0)
     assert distance(every, whole) < 1e-6 * distance(whole, before)
     assert (tmp_path / "every/model.safetensors").exists()
@@ -130,40 +159,58 @@ def test_a_finished_training_is_kept_if_only_its_speed_is_set_anew(tmp_path, sta
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"gold": "first"}, "'gold': unknown value 'first'; known: included, retrieved"), ({"step": 3}, "did you mean 'steps'"),
-        ({"max_tokens": 4}, "max_tokens: wanted 16 or more"), ({"model": "nowhere/at-all"}, "nowhere/at-all"),
+        ({"gold": "first"}, "'gold': unknown value 'first'; known: included, retrieved"),
+        ({"step": 3}, "did you mean 'steps'"),
+        ({"max_tokens": 4}, "max_tokens: wanted 16 or more"),
+        ({"model": "nowhere/at-all"}, "nowhere/at-all"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path, start, changes, message):
     with refused(message):
         train(tmp_path / "fid", start, **changes)
     assert not (tmp_path / "fid").exists()
     unanswered = TrainingData([Question("t", "If?", (" ",))], [[]], "ifqa/full")
     with refused("none of 1 training questions has an answer"):
-        configure_trainer(Trainer, **{"model": start, **SETTINGS}).train(unanswered, tmp_path / "fid")
+        configure_trainer(Trainer, **{"model": start, **SETTINGS}).train(
+            unanswered, tmp_path / "fid"
+        )
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_two_processes_train_as_one_does(tmp_path, start, capfd):
-    """The processes have the environment that torchrun gives them, and are forks, so that nothing is imported again."""
-    plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS)), "dev": DATASET.select([0, 1, 2])}
+    """The processes have the environment that torchrun gives them, and are forks, so that nothing
+    is imported again.
+    """
+    plain = {
+        "model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS)),
+        "dev": DATASET.select([0, 1, 2]),
+    }
     single = train(tmp_path / "single", start, device_batch=1, **plain)
     port = str(random.Random(str(tmp_path)).randint(20_000, 30_000))
     children = [os.fork() or _train_as(rank, port, tmp_path / "both", plain) for rank in "01"]
     ended = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     assert ended == [0, 0], capfd.readouterr().err[-3000:]
     both = open_checkpoint(str(tmp_path / "both")).model.state_dict()
-    assert distance(single, both) < 0.01 * distance(single, open_checkpoint(str(plain["model"])).model.state_dict())
+    assert distance(single, both) < 0.01 * distance(
+        single, open_checkpoint(str(plain["model"])).model.state_dict()
+    )
 
 
 def _train_as(rank, port, folder, changes):
     """In a fork: train as one of two processes, and end it."""
     os.environ |= {
-        "OMP_NUM_THREADS": "1", "RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": port,
-    }  # fmt: skip
+        "OMP_NUM_THREADS": "1",
+        "RANK": rank,
+        "LOCAL_RANK": rank,
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": port,
+    }
     try:
         dev = changes.pop("dev")
-        configure_trainer(Trainer, **{**SETTINGS, "device_batch": 1, **changes}).train(DATASET, folder, dev)
+        configure_trainer(Trainer, **{**SETTINGS, "device_batch": 1, **changes}).train(
+            DATASET, folder, dev
+        )
         os._exit(0)
     finally:
         traceback.print_exc()

@@ -1,4 +1,6 @@
-"""Training of the reranker, and the cross-encoder that reads what it leaves, on a handful of our own passages."""
+"""Training of the reranker, and the cross-encoder that reads what it leaves, on a handful of our
+own passages.
+"""
 
 import numpy as np
 import pytest
@@ -23,14 +25,27 @@ TEXTS = [
     "Di Ward wrote plays, travelled by rail, and never married; her letters are kept in Bath.",
 ]
 QUESTIONS = [
-    Question("t/0", "If Ada Lind had not turned to coaching, what would she be?", ("rower",), (TEXTS[0],)),
-    Question("t/1", "If the Old Mill had not burned down, where would it stand?", ("Bow",), (TEXTS[1],)),
+    Question(
+        "t/0", "If Ada Lind had not turned to coaching, what would she be?", ("rower",), (TEXTS[0],)
+    ),
+    Question(
+        "t/1", "If the Old Mill had not burned down, where would it stand?", ("Bow",), (TEXTS[1],)
+    ),
     Question("t/2", "If Cy Dunn had stayed, where would he be painting?", ("Oslo",), (TEXTS[2],)),
-    Question("t/3", "If Di Ward had married, what would she have written?", ("plays",), (TEXTS[3],)),
+    Question(
+        "t/3", "If Di Ward had married, what would she have written?", ("plays",), (TEXTS[3],)
+    ),
 ]
 RANKINGS = [[Passage(f"p{n}", "", text) for n, text in enumerate(TEXTS)]] * len(QUESTIONS)
 DATASET = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
-SETTINGS = {"epochs": 2, "batch": 2, "rank": 2, "negatives": 2, "checkpoint_every": 2, "learning_rate": 1e-2}
+SETTINGS = {
+    "epochs": 2,
+    "batch": 2,
+    "rank": 2,
+    "negatives": 2,
+    "checkpoint_every": 2,
+    "learning_rate": 1e-2,
+}
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # peft's
@@ -45,7 +60,9 @@ def test_the_adapter_merged_scores_as_peft_does(tmp_path, monkeypatch):
     base = AutoModelForSequenceClassification.from_pretrained(minilm_folder(), num_labels=1)
     network = PeftModel.from_pretrained(base, tmp_path).eval()
     texts = map(list, zip(*pairs, strict=True))
-    tokens = AutoTokenizer.from_pretrained(minilm_folder())(*texts, padding=True, return_tensors="pt")
+    tokens = AutoTokenizer.from_pretrained(minilm_folder())(
+        *texts, padding=True, return_tensors="pt"
+    )
     with torch.inference_mode():
         expected = network(**tokens).logits.squeeze(-1).float().numpy()
     assert expected.std() > 0.02

@@ -1,4 +1,6 @@
-"""Training UnifiedQA: the published settings and loss, a benchmark learnt by heart, and the command line."""
+"""Training UnifiedQA: the published settings and loss, a benchmark learnt by heart, and the command
+line.
+"""
 
 import json
 from dataclasses import asdict, replace
@@ -19,28 +21,56 @@ from ifqa.training.t5 import UnifiedQA as Trainer
 from ifqa.training.t5 import published_steps
 from ifqa.training.trainer import configure_trainer, fingerprint_questions
 
-CAUSES = "rain frost wind heat rust sand dust salt mud smoke snow hail fog ice fire flood storm waves lightning drought".split()
-TOWNS = "Bath Wick Lund Rye Hove Deal Ely Ayr Ulm Bonn Lyon Metz Brno Graz Linz Pisa Bari Oslo Turku Riga".split()
-TEXTS = [f"The mill of {town} was closed by {cause}." for cause, town in zip(CAUSES, TOWNS, strict=True)]
+CAUSES = (
+    "rain frost wind heat rust sand dust salt mud smoke snow hail fog ice fire flood storm waves "
+    "lightning drought"
+).split()
+TOWNS = (
+    "Bath Wick Lund Rye Hove Deal Ely Ayr Ulm Bonn Lyon Metz Brno Graz "
+    "Linz Pisa Bari Oslo Turku Riga"
+).split()
+TEXTS = [
+    f"The mill of {town} was closed by {cause}." for cause, town in zip(CAUSES, TOWNS, strict=True)
+]
 QUESTIONS = [
-    Question(f"causal/{n}", f"Why was the mill of {town} closed?", (cause, f"by {cause}"), context=text, group="mills")
+    Question(
+        f"causal/{n}",
+        f"Why was the mill of {town} closed?",
+        (cause, f"by {cause}"),
+        context=text,
+        group="mills",
+    )
     for n, (cause, town, text) in enumerate(zip(CAUSES, TOWNS, TEXTS, strict=True))
 ]
 CONTEXTS = [[Passage("", "", question.context)] for question in QUESTIONS]
 DATASET = TrainingData(QUESTIONS, CONTEXTS, "causal/original", {"train.jsonl": "abc"})
-FIRST_ANSWERS = replace(DATASET, questions=[replace(question, answers=question.answers[:1]) for question in QUESTIONS])
-LEARN = {"steps": 48, "batch": 20, "device_batch": 20, "learning_rate": 1e-2, "evaluate_every": 16, "device": "cpu"}
+FIRST_ANSWERS = replace(
+    DATASET, questions=[replace(question, answers=question.answers[:1]) for question in QUESTIONS]
+)
+LEARN = {
+    "steps": 48,
+    "batch": 20,
+    "device_batch": 20,
+    "learning_rate": 1e-2,
+    "evaluate_every": 16,
+    "device": "cpu",
+}
 
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
     """A T5 of one layer, whose tokenizer has each cause as a token."""
     folder = tmp_path_factory.mktemp("start")
-    inputs = [input_text(question, passages) for question, passages in zip(QUESTIONS, CONTEXTS, strict=True)]
+    inputs = [
+        input_text(question, passages)
+        for question, passages in zip(QUESTIONS, CONTEXTS, strict=True)
+    ]
     answers = [f"{answer} {answer}" for question in QUESTIONS for answer in question.answers]
     words = tiny_t5.tokenizer([*inputs, *answers], 1000)
     torch.manual_seed(0)
-    shape = tiny_t5.config(len(words), d_model=64, num_layers=1, num_decoder_layers=1, dropout_rate=0.03)
+    shape = tiny_t5.config(
+        len(words), d_model=64, num_layers=1, num_decoder_layers=1, dropout_rate=0.03
+    )
     tiny_t5.FusionInDecoder(shape).save_pretrained(folder)
     words.save_pretrained(folder)
     return str(folder)
@@ -54,19 +84,38 @@ def trained(start, tmp_path_factory):
 
 
 def test_the_settings_are_the_published_ones():
-    published = {  # train_unifiedqa.py:9-27, 68-76 and the defaults of TrainingArguments in transformers 4.30
-        "model": "allenai/unifiedqa-v2-t5-base-1363200", "batch": 2, "learning_rate": 5e-5, "warmup": 0.0,
-        "weight_decay": 0.0, "clip": 1.0, "max_tokens": 2048, "max_target": 100, "seed": 42, "device_batch": 2,
-    }  # fmt: skip
+    # train_unifiedqa.py:9-27, 68-76 and the defaults of TrainingArguments in transformers 4.30
+    published = {
+        "model": "allenai/unifiedqa-v2-t5-base-1363200",
+        "batch": 2,
+        "learning_rate": 5e-5,
+        "warmup": 0.0,
+        "weight_decay": 0.0,
+        "clip": 1.0,
+        "max_tokens": 2048,
+        "max_target": 100,
+        "seed": 42,
+        "device_batch": 2,
+    }
     assert published.items() <= asdict(Trainer()).items()
-    assert [published_steps(n) for n in (1, 25_569, 49_999, 50_000, 769_606)] == [6000, 6000, 6000, 60_000, 60_000]
+    assert [published_steps(n) for n in (1, 25_569, 49_999, 50_000, 769_606)] == [
+        6000,
+        6000,
+        6000,
+        60_000,
+        60_000,
+    ]
 
 
 def test_the_number_of_steps_is_taken_from_the_number_of_questions(tmp_path, start, monkeypatch):
     monkeypatch.setattr(t5, "SHORT", 3)
     configure_trainer(Trainer, model=start, device="cpu").train(DATASET, tmp_path / "weights")
     manifest = json.loads((tmp_path / "weights/manifest.json").read_text())
-    assert (manifest["settings"]["steps"], manifest["record"]["steps"], manifest["recipe"]) == (3, 3, "published")
+    assert (manifest["settings"]["steps"], manifest["record"]["steps"], manifest["recipe"]) == (
+        3,
+        3,
+        "published",
+    )
     assert (manifest["family"], manifest["sources"]) == ("causal/original", {"train.jsonl": "abc"})
     assert manifest["conventions"] == {"max_tokens": 2048, "titles": True, "encoder_eos": True}
 
@@ -89,8 +138,13 @@ def test_the_loss_is_that_of_transformers_t5(start):
     model = checkpoint.model.eval()
     other = tiny_t5.plain(checkpoint.model).eval()
     trainer = configure_trainer(Trainer, steps=3, batch=6, device="cpu")
-    uneven = [replace(question, answers=question.answers * (1 + n % 3)) for n, question in enumerate(QUESTIONS)]
-    rows = t5.TrainingRows(trainer, TrainingData(uneven, CONTEXTS), checkpoint.tokenizer, Conventions(40))
+    uneven = [
+        replace(question, answers=question.answers * (1 + n % 3))
+        for n, question in enumerate(QUESTIONS)
+    ]
+    rows = t5.TrainingRows(
+        trainer, TrainingData(uneven, CONTEXTS), checkpoint.tokenizer, Conventions(40)
+    )
     step = [rows[n] for n in range(6, 12)]
     batch = t5.collate(step)
     with torch.no_grad():
@@ -110,32 +164,58 @@ def test_twenty_questions_are_learnt_by_heart(trained, start):
 
     def em(passages):
         predictions = reader.answer(questions, passages)
-        return 5 * sum(exact_match(p.answer, q.answers) for p, q in zip(predictions, questions, strict=True))
+        return 5 * sum(
+            exact_match(p.answer, q.answers) for p, q in zip(predictions, questions, strict=True)
+        )
 
     assert em(CONTEXTS) == 100
     assert (reader.family, reader.trained_on, reader.label) == ("causal/original", {"abc"}, "")
     untrained = UnifiedQA(start, device="cpu", max_answer_tokens=20).answer(questions, CONTEXTS)
-    assert not any(exact_match(p.answer, q.answers) for p, q in zip(untrained, questions, strict=True))
+    assert not any(
+        exact_match(p.answer, q.answers) for p, q in zip(untrained, questions, strict=True)
+    )
 
 
 def test_each_dataset_gets_a_model(tmp_path, start):
-    train = ["train", "unifiedqa", "--set", f"model={start}", "--set", "steps=1", "--set", "device=cpu"]
+    train = [
+        "train",
+        "unifiedqa",
+        "--set",
+        f"model={start}",
+        "--set",
+        "steps=1",
+        "--set",
+        "device=cpu",
+    ]
     for dataset, questions in (("paq", QUESTIONS[:3]), ("squad2", QUESTIONS[3:5])):
         rows = [
-            {"id": f"{n}", "question": each.text, "context": each.context, "answers": each.answers, "rules": []}
+            {
+                "id": f"{n}",
+                "question": each.text,
+                "context": each.context,
+                "answers": each.answers,
+                "rules": [],
+            }
             for n, each in enumerate(questions)
         ]
         file = tmp_path / f"data/causalqa/original-train/{dataset}.jsonl"
         write_jsonl(file, rows)
         done = ifqa_here(*train, "--dataset", dataset, folder=tmp_path)
-        assert (done.returncode, done.stdout.strip()) == (0, f"models/unifiedqa-{dataset}"), done.stderr
+        assert (done.returncode, done.stdout.strip()) == (0, f"models/unifiedqa-{dataset}"), (
+            done.stderr
+        )
         manifest = json.loads((tmp_path / f"models/unifiedqa-{dataset}/manifest.json").read_text())
-        assert ([*manifest["sources"].values()], manifest["family"]) == ([sha256(file)], "causalqa/original")
+        assert ([*manifest["sources"].values()], manifest["family"]) == (
+            [sha256(file)],
+            "causalqa/original",
+        )
     both = ["--split", "original-train/paq+squad2"]
     assert ifqa_here(*train, *both, folder=tmp_path).stdout.strip() == "models/unifiedqa"
 
 
 def test_choices_are_part_of_a_trainings_identity():
     question = Question("q", "Why?", ("a",))
-    datasets = [TrainingData([each], [[]]) for each in (question, replace(question, choices=("a", "b")))]
+    datasets = [
+        TrainingData([each], [[]]) for each in (question, replace(question, choices=("a", "b")))
+    ]
     assert len(set(map(fingerprint_questions, datasets))) == 2

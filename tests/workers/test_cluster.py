@@ -19,7 +19,9 @@ def nodes(monkeypatch):
     """A cluster, and its second node."""
     paths = [str(Path(__file__).parents[2]), str(Path(tasks.__file__).parent)]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
     second = cluster.add_node(num_cpus=1)
     monkeypatch.setenv("RAY_ADDRESS", cluster.address)
     yield cluster, second
@@ -37,11 +39,21 @@ def test_a_node_that_dies_takes_no_result_with_it(nodes):
 
 
 def test_check_says_what_each_node_lacks(nodes, monkeypatch, tmp_path):
-    monkeypatch.setattr("ifqa.pipeline.check.describe_environment", lambda _: dict.fromkeys(VERSIONS, "other"))
+    monkeypatch.setattr(
+        "ifqa.pipeline.check.describe_environment", lambda _: dict.fromkeys(VERSIONS, "other")
+    )
     lines = [str(line) for line in check("sample", engine="ray")]
-    here = [line for line in lines if line.startswith("  here     node ") and line.endswith(": sample dev")]
+    here = [
+        line
+        for line in lines
+        if line.startswith("  here     node ") and line.endswith(": sample dev")
+    ]
     assert len(set(here)) == 2
-    differing = [line for line in lines if "the same versions as here: ifqa 0." in line and ", here other; " in line]
+    differing = [
+        line
+        for line in lines
+        if "the same versions as here: ifqa 0." in line and ", here other; " in line
+    ]
     assert len(differing) == 2
     (missing,), _ = _inspect(("sample", {}, tmp_path / "elsewhere"))
     assert str(missing).startswith(f"  missing  {tmp_path}/elsewhere: ")

@@ -22,7 +22,14 @@ def test_cores_are_those_that_this_process_may_use(monkeypatch):
 
 
 def test_gpus_are_the_visible_gpus_or_else_the_devices(monkeypatch, tmp_path):
-    for visible, names in (("0,2", "0 2"), ("MIG-1", "MIG-1"), ("", ""), (" ", ""), ("-1", ""), ("0,-1,2", "0")):
+    for visible, names in (
+        ("0,2", "0 2"),
+        ("MIG-1", "MIG-1"),
+        ("", ""),
+        (" ", ""),
+        ("-1", ""),
+        ("0,-1,2", "0"),
+    ):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         assert hardware.gpu_names() == names.split()
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")

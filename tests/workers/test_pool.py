@@ -28,7 +28,9 @@ def results_until(message, results):
 
 def test_results_come_with_their_tasks_for_any_number_of_workers():
     for workers in (1, 2, 3):
-        assert sorted(map_tasks(tasks.square, range(20), workers=workers)) == [(n, n * n) for n in range(20)]
+        assert sorted(map_tasks(tasks.square, range(20), workers=workers)) == [
+            (n, n * n) for n in range(20)
+        ]
     processes = {process for _, process in map_tasks(tasks.process, range(8), workers=2)}
     assert (len(processes), os.getpid() in processes) == (2, False)
     assert list(map_tasks(tasks.process, [], workers=2)) == []
@@ -39,7 +41,11 @@ def test_reports_of_running_tasks_reach_this_process_with_their_worker(monkeypat
     reports = []
     monkeypatch.setattr(progress, "_reports", [lambda *report: reports.append(report)])
     assert {result for _, result in map_tasks(tasks.report, [1, 2, 3], workers=2)} == {1, 2, 3}
-    assert sorted(report[:2] for report in reports) == [("file 1", 0.5), ("file 2", 0.5), ("file 3", 0.5)]
+    assert sorted(report[:2] for report in reports) == [
+        ("file 1", 0.5),
+        ("file 2", 0.5),
+        ("file 3", 0.5),
+    ]
     assert None not in {worker for _, _, worker in reports}
 
 
@@ -106,9 +112,16 @@ def test_workers_do_not_run_the_script_that_started_them(tmp_path):
         "import tasks\nfrom ifqa.workers.pool import map_tasks\n"
         "print(sorted(map_tasks(tasks.square, range(3), workers=2)), __file__)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(STAND_INS), str(Path(__file__).parents[2])])}
-    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=120)
-    assert (done.stdout, done.returncode) == (f"[(0, 0), (1, 1), (2, 4)] {script}\n", 0), done.stderr
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(STAND_INS), str(Path(__file__).parents[2])]),
+    }
+    done = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert (done.stdout, done.returncode) == (f"[(0, 0), (1, 1), (2, 4)] {script}\n", 0), (
+        done.stderr
+    )
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])

@@ -1,21 +1,26 @@
-"""The authors' release of Webis-CausalQA-22: its address, its layout, its questions, and the paper's counts.
+"""The authors' release of Webis-CausalQA-22: its address, its layout, its questions, and the
+paper's counts.
 
-The archive (zenodo.org/record/7186761) holds inputs and trained models. It has a file for each dataset, part and split
-(finetuning/README.md, finetuning/reproduce_evaluation.sh and finetuning/train_unifiedqa.py in
+The archive (zenodo.org/record/7186761) holds inputs and trained models. It has a file for each
+dataset, part and split (finetuning/README.md, finetuning/reproduce_evaluation.sh and
+finetuning/train_unifiedqa.py in
 github.com/webis-de/coling22-benchmark-for-causal-question-answering at fc72cfd8743d):
 
     Webis-CausalQA-22-v-1.0/input/original-splits/squad2_train_original_split.csv
     Webis-CausalQA-22-v-1.0/input/random-splits/squad2_valid_random_split.csv
 
-The columns are `id`, `question`, `question_processed`, `context`, `context_processed` and `answer`; tabs separate the gold
-answers in a cell. ELI5 (Fan et al., ACL 2019), whose texts may not be hosted, has only ids. The authors used Hugging Face's copy
-of it (a line of `train_eli5.jsonl`, saved with `to_json`), which is now hard to get; KILT has the same questions (a line of
+The columns are `id`, `question`, `question_processed`, `context`, `context_processed` and `answer`;
+tabs separate the gold answers in a cell. ELI5 (Fan et al., ACL 2019), whose texts may not be
+hosted, has only ids. The authors used Hugging Face's copy of it (a line of `train_eli5.jsonl`,
+saved with `to_json`), which is now hard to get; KILT has the same questions (a line of
 `eli5-train-kilt.jsonl`, github.com/facebookresearch/KILT):
 
     {"q_id": "5lchat", "title": "...", "selftext": "", "answers": {"text": ["..."], ...}, ...}
-    {"id": "5lchat", "input": "...", "output": [{"answer": "...", "meta": {"score": 7}}, {"provenance": [...]}]}
+    {"id": "5lchat", "input": "...", "output": [{"answer": "...", "meta": {"score": 7}},
+    {"provenance": [...]}]}
 
-Zenodo's MD5 of the archive was not accessible, so it is not checked; the manifest keeps the SHA-256.
+Zenodo's MD5 of the archive was not accessible, so it is not checked; the manifest keeps the
+SHA-256.
 """
 
 import csv
@@ -36,7 +41,8 @@ URL = "https://zenodo.org/record/7186761/files/Webis-CausalQA-22-v-1.0.zip"
 NAME = "Webis-CausalQA-22"
 ELI5 = "eli5"
 _FILE = re.compile(
-    r"(?:.*/)?input/(original|random)-splits/(?P<dataset>\w+?)_(?P<part>train|valid)_(?P<family>\1)_split\.csv"
+    r"(?:.*/)?input/(original|random)-splits/(?P<dataset>\w+?)_(?P<part>train"
+    r"|valid)_(?P<family>\1)_split\.csv"
 )
 
 
@@ -64,7 +70,8 @@ PUBLISHED = {
     "hotpotqa": PublishedCounts(112_662, 390, 0.4, 21.8, 3.8, 35, 39),
     "triviaqa": PublishedCounts(109_767, 703, 0.6, 19.4, 3.1, 66, 71),
 }
-ALL = PublishedCounts(72_205_274, 1_079_436, 1.5, 12.0, 22.5, 0, 0)  # the paper does not sum the validation parts
+# The paper does not sum the validation parts
+ALL = PublishedCounts(72_205_274, 1_079_436, 1.5, 12.0, 22.5, 0, 0)
 
 
 class ReleaseFile(NamedTuple):
@@ -78,7 +85,10 @@ class ReleaseFile(NamedTuple):
 
     @contextmanager
     def rows(self) -> Iterator["csv.DictReader[str]"]:
-        """The file's rows. Raises FormatError if the file is no CSV, or the archive is damaged or cannot be unpacked."""
+        """The file's rows.
+
+        Raises FormatError if the file is no CSV, or the archive is damaged or cannot be unpacked.
+        """
         csv.field_size_limit(LONGEST_LINE)
         try:
             with ExitStack() as stack:
@@ -88,7 +98,9 @@ class ReleaseFile(NamedTuple):
         except csv.Error as error:
             raise FormatError(f"{self}:{rows.line_num}: invalid CSV ({error})") from error
         except zipfile.BadZipFile as error:
-            raise FormatError(f"{self}: the archive is damaged ({error}); fetch it again") from error
+            raise FormatError(
+                f"{self}: the archive is damaged ({error}); fetch it again"
+            ) from error
 
     def _open(self, stack: ExitStack) -> BufferedReader:
         if not self.name:
@@ -97,7 +109,9 @@ class ReleaseFile(NamedTuple):
         try:
             return BufferedReader(stack.enter_context(archive.open(self.name)))  # type: ignore[arg-type]
         except (RuntimeError, NotImplementedError) as error:  # encrypted, or an unknown compression
-            raise FormatError(f"{self}: cannot be read ({error}); extract the archive and remove it") from error
+            raise FormatError(
+                f"{self}: cannot be read ({error}); extract the archive and remove it"
+            ) from error
 
 
 class CausalQuestion(NamedTuple):
@@ -110,7 +124,9 @@ class CausalQuestion(NamedTuple):
 
 
 def find_release(folder: Path) -> dict[str, dict[str, ReleaseFile]]:
-    """Dataset -> split -> file of the release in a folder: the folder itself, the unpacked release, or else the archive."""
+    """Dataset -> split -> file of the release in a folder: the folder itself, the unpacked release,
+    or else the archive.
+    """
     places = [folder, *sorted(folder.glob(f"{NAME}*"))]
     unpacked = next((place for place in places if (place / "input").is_dir()), None)
     archive = next((place for place in places if place.suffix == ".zip" and place.is_file()), None)
@@ -122,7 +138,9 @@ def find_release(folder: Path) -> dict[str, dict[str, ReleaseFile]]:
             with zipfile.ZipFile(archive) as opened:
                 files = [ReleaseFile(archive, name) for name in opened.namelist()]
         except (zipfile.BadZipFile, OSError) as error:
-            raise FormatError(f"{archive}: not a readable zip archive ({error}); fetch it again") from error
+            raise FormatError(
+                f"{archive}: not a readable zip archive ({error}); fetch it again"
+            ) from error
     datasets: dict[str, dict[str, ReleaseFile]] = {}
     for file in files:
         match = _FILE.fullmatch(file.name or file.path.as_posix())
@@ -132,25 +150,38 @@ def find_release(folder: Path) -> dict[str, dict[str, ReleaseFile]]:
 
 
 def read_questions(dataset: str, file: ReleaseFile) -> Iterator[CausalQuestion]:
-    """The questions of a file. An id that is repeated within the file gets its row's number as a suffix."""
+    """The questions of a file.
+
+    An id that is repeated within the file gets its row's number as a suffix.
+    """
     with file.rows() as rows:
-        columns = [_find_column(rows.fieldnames or (), name, file) for name in ("question", "context", "answer")]
+        columns = [
+            _find_column(rows.fieldnames or (), name, file)
+            for name in ("question", "context", "answer")
+        ]
         seen: set[str] = set()
         for number, row in enumerate(rows):
             name = row.get("id") or str(number)
-            if dataset == "paq" or name in seen:  # PAQ's ids are passage ids, and a passage has several questions
+            # PAQ's ids are passage ids, and a passage has several questions
+            if dataset == "paq" or name in seen:
                 name = f"{name}.{number}"
             else:
                 seen.add(name)
             question, context, answer = (row.get(column) for column in columns)
             if None in row or question is None or answer is None:
                 count = "more" if None in row else "fewer"
-                raise FormatError(f"{file}:{rows.line_num}: found {count} cells than columns; wanted a cell for each")
+                raise FormatError(
+                    f"{file}:{rows.line_num}: found {count} cells than "
+                    "columns; wanted a cell for each"
+                )
             yield CausalQuestion(name, question, context or "", answer.split("\t"))
 
 
 def _find_column(columns: Sequence[str], name: str, file: ReleaseFile) -> str:
-    """The column `name`, else NAME_processed, its lower-case version; empty for a context that has neither."""
+    """The column `name`, else NAME_processed, its lower-case version.
+
+    Empty for a context that has neither.
+    """
     column = next((column for column in (name, f"{name}_processed") if column in columns), "")
     if not column and name != "context":
         raise FormatError(f"{file}:1: column {name!r} is missing; found {', '.join(columns)[:80]}")
@@ -175,30 +206,45 @@ def find_eli5(folder: Path) -> Path | None:
     files = sorted(folder.glob("*.jsonl*"))
     if len(files) != 1:
         names = ", ".join(path.name for path in files[:5]) or "none"
-        raise FormatError(f"{folder}: wanted one file, train_eli5.jsonl or eli5-train-kilt.jsonl; found {names}")
+        raise FormatError(
+            f"{folder}: wanted one file, train_eli5.jsonl or eli5-train-kilt.jsonl; found {names}"
+        )
     return files[0]
 
 
 def read_eli5(path: Path, ids: dict[str, list[str]]) -> Iterator[tuple[list[str], CausalQuestion]]:
-    """The questions of ELI5's file that are in `ids`, with their splits; removes them from `ids`, so the missing ones stay."""
+    """The questions of ELI5's file that are in `ids`, with their splits.
+
+    Removes them from `ids`, so the missing ones stay.
+    """
     for number, record in read_jsonl(path):
         where = f"{path}:{number}"
         name = typed_field(record, "id" if "input" in record else "q_id", str, where)
         if (splits := ids.pop(name, None)) is not None:
-            yield splits, CausalQuestion(name, _eli5_question(record, where), "", _eli5_answers(record, where))
+            yield (
+                splits,
+                CausalQuestion(
+                    name, _eli5_question(record, where), "", _eli5_answers(record, where)
+                ),
+            )
 
 
 def _eli5_question(record: Mapping[str, object], where: str) -> str:
     """The title with the text below it: titles alone are shorter than the paper's 32.5 words."""
     if "input" in record:
         return typed_field(record, "input", str, where)
-    texts = (typed_field({"selftext": "", **record}, key, str, where).strip() for key in ("title", "selftext"))
+    texts = (
+        typed_field({"selftext": "", **record}, key, str, where).strip()
+        for key in ("title", "selftext")
+    )
     return " ".join(filter(None, texts))
 
 
 def _eli5_answers(record: Mapping[str, object], where: str) -> list[str]:
     if "input" in record:
         outputs = objects_field(record, "output", where)
-        return [typed_field(output, "answer", str, where) for output in outputs if "answer" in output]
+        return [
+            typed_field(output, "answer", str, where) for output in outputs if "answer" in output
+        ]
     texts = typed_field(typed_field(record, "answers", dict, where), "text", list, where)
     return [typed_field({"text": text}, "text", str, where) for text in texts]

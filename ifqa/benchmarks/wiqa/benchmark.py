@@ -1,8 +1,10 @@
-"""The benchmark `wiqa` (Tandon et al., EMNLP 2019), read from data/wiqa/SPLIT.jsonl in the released layout (`release.py`).
+"""The benchmark `wiqa` (Tandon et al., EMNLP 2019), read from data/wiqa/SPLIT.jsonl in the released
+layout (`release.py`).
 
-The splits are train, dev and test. Your own file data/wiqa/NAME.jsonl is the split NAME; `ifqa data wiqa --questions-from` writes
-the splits made-train, made-dev and made-test. Optional files are `topics.tsv`, with each paragraph's topic, and `graphs.jsonl`
-(`made-graphs.jsonl` for generated questions), with the graphs, in which a question's nodes are found.
+The splits are train, dev and test. Your own file data/wiqa/NAME.jsonl is the split NAME; `ifqa data
+wiqa --questions-from` writes the splits made-train, made-dev and made-test. Optional files are
+`topics.tsv`, with each paragraph's topic, and `graphs.jsonl` (`made-graphs.jsonl` for generated
+questions), with the graphs, in which a question's nodes are found.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,11 +33,23 @@ from ifqa.storage.resources import BUNDLED
 _GRAPHS = ("graphs", "made-graphs")  # files without questions
 #: The topics of the test split, in the order of the paper's Table 3.
 TOPICS = (
-    "igneous rock", "plant crops", "solar eclipse", "frog", "DNA replication", "water cycle", "fish", "pumpkin", "pollination",
-    "blood", "mountain", "evaporation",
-)  # fmt: skip
+    "igneous rock",
+    "plant crops",
+    "solar eclipse",
+    "frog",
+    "DNA replication",
+    "water cycle",
+    "fish",
+    "pumpkin",
+    "pollination",
+    "blood",
+    "mountain",
+    "evaporation",
+)
 MEASURES = (
-    replace(ACCURACY, unit="group", about="how often the answer is the right one of the three choices"),
+    replace(
+        ACCURACY, unit="group", about="how often the answer is the right one of the three choices"
+    ),
     TRANSITIVITY,
     DISJUNCTIVE,
     SYMMETRY,
@@ -62,16 +76,25 @@ HOPS = {
     "3_hops": "the questions whose effect is three steps from the change",
 }
 SUBSETS = (
-    *(Subset(name, _has_label("type", name), in_tables=True, about=about) for name, about in KINDS.items()),
-    *(Subset(name, _has_label("hops", name[0]), in_tables=True, about=about) for name, about in HOPS.items()),
+    *(
+        Subset(name, _has_label("type", name), in_tables=True, about=about)
+        for name, about in KINDS.items()
+    ),
+    *(
+        Subset(name, _has_label("hops", name[0]), in_tables=True, about=about)
+        for name, about in HOPS.items()
+    ),
 )
 
 
 class Wiqa(Benchmark):
-    """Questions with three choices, scored by accuracy and by the answers' consistency; intervals are over paragraphs.
+    """Questions with three choices, scored by accuracy and by the answers' consistency.
 
-    A question's group is its paragraph's id; the paragraph is its context and gold passage. Its labels are "type", "hops" (empty
-    for "no effect"), "topic", "graph", "source" and "target" (nodes of the graph); an unknown label is empty.
+    Intervals are over paragraphs.
+
+    A question's group is its paragraph's id; the paragraph is its context and gold passage. Its
+    labels are "type", "hops" (empty for "no effect"), "topic", "graph", "source" and "target"
+    (nodes of the graph); an unknown label is empty.
     """
 
     name = "wiqa"
@@ -92,8 +115,16 @@ class Wiqa(Benchmark):
     @property
     def subsets(self) -> list[Subset]:  # type: ignore[override]  # the topics are known only from the folder
         """Subsets by type, hops, and topic: the test split's topics and those of `topics.tsv`."""
-        topics = {topic.casefold(): topic for topic in (*TOPICS, *sorted(self.topics().values()))}.values()
-        return [*SUBSETS, *(Subset(topic, _has_topic(topic), about=f"the questions on {topic}") for topic in topics)]
+        topics = {
+            topic.casefold(): topic for topic in (*TOPICS, *sorted(self.topics().values()))
+        }.values()
+        return [
+            *SUBSETS,
+            *(
+                Subset(topic, _has_topic(topic), about=f"the questions on {topic}")
+                for topic in topics
+            ),
+        ]
 
     def files(self, split: str) -> list[Path]:
         """The file of a split, as a list."""
@@ -115,38 +146,60 @@ class Wiqa(Benchmark):
         ]
 
     def family(self, split: str) -> str:
-        """The benchmark's name for its own splits, which share no topic; empty for a user's file."""
+        """The benchmark's name for its own splits, which share no topic.
+
+        Empty for a user's file.
+        """
         return self.name if split in SPLITS else ""
 
     def topics(self) -> dict[str, str]:
         """Paragraph -> topic; empty without `topics.tsv`."""
         path = self.folder / "topics.tsv"
-        return {name: topic.topic for name, topic in read_topics(path).items()} if path.is_file() else {}
+        return (
+            {name: topic.topic for name, topic in read_topics(path).items()}
+            if path.is_file()
+            else {}
+        )
 
     def graphs(self, split: str) -> Mapping[str, Graph]:
         """Graph id -> graph, for a split's questions; empty without the file of graphs."""
         path = self.folder / ("made-graphs.jsonl" if split.startswith("made-") else "graphs.jsonl")
         return _read_graphs(path) if path.is_file() else {}
 
-    def _convert(self, released: WiqaQuestion, split: str, topics: Mapping[str, str], graph: Graph | None) -> Question:
+    def _convert(
+        self, released: WiqaQuestion, split: str, topics: Mapping[str, str], graph: Graph | None
+    ) -> Question:
         question = released.question
         metadata = released.metadata
         change, effect = split_stem(question.stem)
-        source, target = locate_nodes(graph, change, effect, metadata.path_len) if graph else ("", "")
-        context = " ".join(step for step in question.para_steps if step.strip())  # joined as in AllenAI's code for BERT
+        source, target = (
+            locate_nodes(graph, change, effect, metadata.path_len) if graph else ("", "")
+        )
+        # Joined as in AllenAI's code for BERT
+        context = " ".join(step for step in question.para_steps if step.strip())
         labels = {
-            "type": released.kind, "hops": str(released.hops or ""), "topic": topics.get(metadata.para_id, ""),
-            "graph": metadata.graph_id, "source": source, "target": target,
-        }  # fmt: skip
+            "type": released.kind,
+            "hops": str(released.hops or ""),
+            "topic": topics.get(metadata.para_id, ""),
+            "graph": metadata.graph_id,
+            "source": source,
+            "target": target,
+        }
         return Question(
-            f"{self.name}/{split}/{metadata.ques_id}", question.stem, (CHOICES[question.answer_label][1],), (context,),
-            choices=tuple(text for _, text in CHOICES.values()), context=context, group=metadata.para_id,
+            f"{self.name}/{split}/{metadata.ques_id}",
+            question.stem,
+            (CHOICES[question.answer_label][1],),
+            (context,),
+            choices=tuple(text for _, text in CHOICES.values()),
+            context=context,
+            group=metadata.para_id,
             labels=tuple(labels.items()),
-        )  # fmt: skip
+        )
 
 
 class SampleWiqa(Wiqa):
-    """Questions from the bundled influence graphs of twelve processes, which a language model wrote for this project.
+    """Questions from the bundled influence graphs of twelve processes, which a language model wrote
+    for this project.
 
     Seven processes are in train, two in dev and three in test; each process is a topic.
     """
@@ -166,15 +219,22 @@ class SampleWiqa(Wiqa):
 
     def topics(self) -> dict[str, str]:
         """Paragraph -> topic."""
-        return {record["para_id"]: record["topic"] for _, record in read_jsonl(self.folder / "processes.jsonl")}
+        return {
+            record["para_id"]: record["topic"]
+            for _, record in read_jsonl(self.folder / "processes.jsonl")
+        }
 
 
 @cached_by_file(4)
 def _read_questions(path: Path) -> tuple[WiqaQuestion, ...]:
     questions = tuple(read_wiqa_questions(path))
-    if name := next((name for question in questions if (name := question.metadata.ques_id).split() != [name]), ""):
+    if name := next(
+        (name for question in questions if (name := question.metadata.ques_id).split() != [name]),
+        "",
+    ):
         raise FormatError(
-            f"{path}: ques_id {name!r} holds white space, which separates fields in rankings; wanted none"
+            f"{path}: ques_id {name!r} holds white space, which separates fields in rankings; "
+            "wanted none"
         )
     return questions
 

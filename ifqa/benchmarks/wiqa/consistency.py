@@ -1,17 +1,21 @@
-"""Consistency of a system's answers to an influence graph's questions, whether the answers are right or wrong.
+"""Consistency of a system's answers to an influence graph's questions, whether the answers are
+right or wrong.
 
-Answers are signs: more is 1, less -1, no effect 0. A missing or invalid answer is never consistent. Cases are found by the
-questions' words and gold answers, so no file of graphs is needed:
+Answers are signs: more is 1, less -1, no effect 0. A missing or invalid answer is never consistent.
+Cases are found by the questions' words and gold answers, so no file of graphs is needed:
 
-- Transitivity (Tandon et al. 2019, section 6): a question over two or more hops, and a chain of one-hop questions from its change
-  to its effect. The question's answer must be the product of the chain's. Chains whose gold answers break this rule do not count.
-- Disjunctive consistency (same source): two one-hop questions with the same change or the same effect, and opposite gold answers.
-  One answer must be "more", the other "less".
-- Symmetry (Asai and Hajishirzi 2020): two questions that differ by swapping "more" and "less" in the change, the effect or both.
-  One swap must reverse the answer, two must keep it. Pairs whose gold answers break this rule do not count.
+- Transitivity (Tandon et al. 2019, section 6): a question over two or more hops, and a chain of
+  one-hop questions from its change to its effect. The question's answer must be the product of the
+  chain's. Chains whose gold answers break this rule do not count.
+- Disjunctive consistency (same source): two one-hop questions with the same change or the same
+  effect, and opposite gold answers. One answer must be "more", the other "less".
+- Symmetry (Asai and Hajishirzi 2020): two questions that differ by swapping "more" and "less" in
+  the change, the effect or both. One swap must reverse the answer, two must keep it. Pairs whose
+  gold answers break this rule do not count.
 
-A perfect reader scores 100% in each. A reader that picks one of three answers at random scores 1/3, 2/9 and 1/3: whatever the
-other answers, one of three equals their product, and two of nine pairs are a "more" and a "less".
+A perfect reader scores 100% in each. A reader that picks one of three answers at random scores 1/3,
+2/9 and 1/3: whatever the other answers, one of three equals their product, and two of nine pairs
+are a "more" and a "less".
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +37,9 @@ CHANCE = {"transitivity": 1 / 3, "disjunctive": 2 / 9, "symmetry": 1 / 3}
 
 
 class GraphAnswer(NamedTuple):
-    """A question of a graph, its hops, and the signs of its gold answer and of the system's answer (None if it has none)."""
+    """A question of a graph, its hops, and the signs of its gold answer and of the system's answer
+    (None if it has none).
+    """
 
     stem: str
     hops: int
@@ -79,21 +85,37 @@ def count_disjunctive(graph: Sequence[GraphAnswer]) -> FitCount:
 
 
 def count_symmetric(graph: Sequence[GraphAnswer]) -> FitCount:
-    """Count the pairs of questions with "more" and "less" swapped whose answers are reversed, or equal, as required."""
+    """Count the pairs of questions with "more" and "less" swapped whose answers are reversed, or
+    equal, as required.
+    """
     ends = [_ends(question.stem) for question in graph]
     places: dict[tuple[str, str], list[int]] = {}
     for place, change_effect in enumerate(ends):
         places.setdefault(change_effect, []).append(place)
     pairs: dict[tuple[int, int], int] = {}
     for place, (change, effect) in enumerate(ends):
-        swapped_change, swapped_effect = (letters(opposite(part)) for part in split_stem(graph[place].stem))
-        swaps = ((swapped_change, effect, -1), (change, swapped_effect, -1), (swapped_change, swapped_effect, 1))
+        swapped_change, swapped_effect = (
+            letters(opposite(part)) for part in split_stem(graph[place].stem)
+        )
+        swaps = (
+            (swapped_change, effect, -1),
+            (change, swapped_effect, -1),
+            (swapped_change, swapped_effect, 1),
+        )
         for other_change, other_effect, sign in swaps:
-            for other in places.get((other_change, other_effect), ()) if other_change and other_effect else ():
+            for other in (
+                places.get((other_change, other_effect), ())
+                if other_change and other_effect
+                else ()
+            ):
                 if graph[place].gold == sign * graph[other].gold:
                     pairs[min(place, other), max(place, other)] = sign
-    signs = [(graph[first].sign, graph[second].sign, sign) for (first, second), sign in pairs.items()]
-    return sum(a is not None and b is not None and a == sign * b for a, b, sign in signs), len(signs)
+    signs = [
+        (graph[first].sign, graph[second].sign, sign) for (first, second), sign in pairs.items()
+    ]
+    return sum(a is not None and b is not None and a == sign * b for a, b, sign in signs), len(
+        signs
+    )
 
 
 def _multiply(first: int | None, second: int | None) -> int | None:
@@ -106,11 +128,16 @@ def _ends(stem: str) -> tuple[str, str]:
 
 
 def _make_measure(name: str, rule: Rule, about: str) -> SetMeasure:
-    """A measure: the share of consistent cases in all graphs, which `rule` counts for each graph; None without cases."""
-    count = lru_cache(maxsize=1 << 14)(rule)  # the bootstrap repeats each graph about a thousand times
+    """A measure: the share of consistent cases in all graphs, which `rule` counts for each graph.
+
+    None without cases.
+    """
+    # The bootstrap repeats each graph about a thousand times
+    count = lru_cache(maxsize=1 << 14)(rule)
 
     def share(questions: Sequence[Question], predictions: Sequence[Prediction]) -> float | None:
-        graphs: dict[tuple[str, str], list[GraphAnswer]] = {}  # a paragraph that is drawn twice has its graphs twice
+        # A paragraph that is drawn twice has its graphs twice
+        graphs: dict[tuple[str, str], list[GraphAnswer]] = {}
         for question, prediction in zip(questions, predictions, strict=True):
             hops = int(question.label("hops") or 0)
             gold = SIGNS[normalize(question.answers[0])]
@@ -127,11 +154,17 @@ def _make_measure(name: str, rule: Rule, about: str) -> SetMeasure:
 
 
 TRANSITIVITY = _make_measure(
-    "transitivity", count_transitive, "an answer over several hops is the product of the answers to its hops"
+    "transitivity",
+    count_transitive,
+    "an answer over several hops is the product of the answers to its hops",
 )
 DISJUNCTIVE = _make_measure(
-    "disjunctive", count_disjunctive, "two influences known to be opposite are answered with a more and a less"
+    "disjunctive",
+    count_disjunctive,
+    "two influences known to be opposite are answered with a more and a less",
 )
 SYMMETRY = _make_measure(
-    "symmetry", count_symmetric, 'the answer is reversed when "more" and "less" are swapped in the change or the effect'
+    "symmetry",
+    count_symmetric,
+    'the answer is reversed when "more" and "less" are swapped in the change or the effect',
 )

@@ -2,14 +2,16 @@
 
 An invented line of a file of questions (`train.jsonl`, `dev.jsonl`, `test.jsonl`):
 
-    {"question": {"stem": "suppose the wind stops happens, how will it affect more seeds are carried off.",
+    {"question": {"stem": "suppose the wind stops happens, how will it affect more seeds ...",
                   "para_steps": ["Trees make seeds", "Wind carries them."], "answer_label": "less",
-                  "answer_label_as_choice": "B", "choices": [{"label": "A", "text": "more"}, {"label": "B", "text": "less"},
-                                                             {"label": "C", "text": "no effect"}]},
-     "metadata": {"ques_id": "influence_graph:3:7:U-Y#0", "graph_id": "7", "para_id": "3", "question_type": "INPARA_EFFECT",
-                  "path_len": 2}}
+                  "answer_label_as_choice": "B",
+                  "choices": [{"label": "A", "text": "more"}, {"label": "B", "text": "less"},
+                              {"label": "C", "text": "no effect"}]},
+     "metadata": {"ques_id": "influence_graph:3:7:U-Y#0", "graph_id": "7", "para_id": "3",
+                  "question_type": "INPARA_EFFECT", "path_len": 2}}
 
-`path_len` is the number of nodes on the path; 0 for a distractor. An "explanation", as in AllenAI's `WIQADataPoint`, is not read.
+`path_len` is the number of nodes on the path; 0 for a distractor. An "explanation", as in AllenAI's
+`WIQADataPoint`, is not read.
 """
 
 import re
@@ -24,10 +26,14 @@ from ifqa.storage.files import read_lines
 
 _BUCKET = "https://public-aristo-processes.s3-us-west-2.amazonaws.com"
 SPLITS = ("train", "dev", "test")
-#: File in data/wiqa -> (URL, SHA-256). The addresses are in AllenAI's code (github.com/allenai/wiqa-dataset,
-#: src/helpers/dataset_info.py) and in the Hugging Face loader "wiqa". The publisher gives no checksums.
+#: File in data/wiqa -> (URL, SHA-256). The addresses are in AllenAI's code
+#: (github.com/allenai/wiqa-dataset, src/helpers/dataset_info.py) and in the Hugging Face loader
+#: "wiqa". The publisher gives no checksums.
 DOWNLOADS: dict[str, tuple[str, str | None]] = {
-    **{f"{split}.jsonl": (f"{_BUCKET}/wiqa_dataset_no_explanation_v2/{split}.jsonl", None) for split in SPLITS},
+    **{
+        f"{split}.jsonl": (f"{_BUCKET}/wiqa_dataset_no_explanation_v2/{split}.jsonl", None)
+        for split in SPLITS
+    },
     "graphs.jsonl": (f"{_BUCKET}/metadata/shard123.para.ifthenBlocks.outcomes.json", None),
     "topics.tsv": (f"{_BUCKET}/metadata/para_id.prompt.topic.partition.tsv", None),
 }
@@ -58,7 +64,9 @@ class MetadataRecord(StrictModel):
     ques_id: Text
     graph_id: Text
     para_id: Text
-    question_type: Literal["INPARA_EFFECT", "EXOGENOUS_EFFECT", "OUTOFPARA_DISTRACTOR", "INPARA_DISTRACTOR"]
+    question_type: Literal[
+        "INPARA_EFFECT", "EXOGENOUS_EFFECT", "OUTOFPARA_DISTRACTOR", "INPARA_DISTRACTOR"
+    ]
     path_len: Natural
 
 
@@ -91,16 +99,23 @@ def split_stem(stem: str) -> tuple[str, str]:
     """Change and effect of WIQA's question "suppose CHANGE happens, how will it affect EFFECT."."""
     match = _STEM.fullmatch(stem)
     if not match:
-        raise FormatError(f"the question {stem!r} is not: suppose CHANGE happens, how will it affect EFFECT.")
+        raise FormatError(
+            f"the question {stem!r} is not: suppose CHANGE happens, how will it affect EFFECT."
+        )
     return match[1], match[2]
 
 
-def new_wiqa_question(graph: Graph, name: str, stem: str, label: str, kind: str, length: int) -> WiqaQuestion:
+def new_wiqa_question(
+    graph: Graph, name: str, stem: str, label: str, kind: str, length: int
+) -> WiqaQuestion:
     """A question about a graph, on a path of `length` nodes; `kind` is a key of TYPES."""
     question = {
-        "stem": stem, "para_steps": graph.steps, "answer_label": label, "answer_label_as_choice": CHOICES[label][0],
+        "stem": stem,
+        "para_steps": graph.steps,
+        "answer_label": label,
+        "answer_label_as_choice": CHOICES[label][0],
         "choices": _CHOICE_RECORDS,
-    }  # fmt: skip
+    }
     ids = {"ques_id": name, "graph_id": graph.id, "para_id": graph.paragraph_id}
     metadata = {**ids, "question_type": kind, "path_len": length}
     return WiqaQuestion.model_validate({"question": question, "metadata": metadata})
@@ -108,7 +123,11 @@ def new_wiqa_question(graph: Graph, name: str, stem: str, label: str, kind: str,
 
 def read_wiqa_questions(path: Path) -> list[WiqaQuestion]:
     """The questions of a file, in its order."""
-    return [*read_records(path, "question", parse_wiqa_question, lambda question: question.metadata.ques_id).values()]
+    return [
+        *read_records(
+            path, "question", parse_wiqa_question, lambda question: question.metadata.ques_id
+        ).values()
+    ]
 
 
 def parse_wiqa_question(record: Mapping[str, object], where: str) -> WiqaQuestion:
@@ -129,27 +148,37 @@ def parse_wiqa_question(record: Mapping[str, object], where: str) -> WiqaQuestio
     if question.choices != _CHOICE_RECORDS:
         raise FormatError(f"{where}: 'choices' is not A more, B less, C no effect, in this order")
     if letter != CHOICES[label][0]:
-        raise FormatError(f"{where}: 'answer_label_as_choice' is {letter!r}; {label} is choice {CHOICES[label][0]}")
+        raise FormatError(
+            f"{where}: 'answer_label_as_choice' is {letter!r}; {label} is choice "
+            f"{CHOICES[label][0]}"
+        )
     no_effect = TYPES[metadata.question_type] == "no_effect"
     if (label == "no_effect") != no_effect or (length != 0 if no_effect else length < 2):
         wanted = "no_effect and 0" if no_effect else "more or less, and at least 2 nodes"
         raise FormatError(
-            f"{where}: {metadata.question_type} has the label {label!r} and path_len {length}; wanted {wanted}"
+            f"{where}: {metadata.question_type} has the label {label!r} and path_len "
+            f"{length}; wanted {wanted}"
         )
     return line
 
 
 def check_label(question: WiqaQuestion, graphs: Mapping[str, Graph], where: str) -> bool:
-    """Check a question's label against its graph (else FormatError); returns whether `locate_nodes` finds its nodes."""
+    """Check a question's label against its graph (else FormatError).
+
+    Returns whether `locate_nodes` finds its nodes.
+    """
     name = question.metadata.graph_id
     label = question.question.answer_label
     if name not in graphs:
         raise ConfigError(f"{where}: {unknown_name('graph', name, graphs)}")
     graph = graphs[name]
-    source, target = locate_nodes(graph, *split_stem(question.question.stem), question.metadata.path_len)
+    source, target = locate_nodes(
+        graph, *split_stem(question.question.stem), question.metadata.path_len
+    )
     if source and label != (chain := graph.chains[source, target]).answer:
         raise FormatError(
-            f"{where}: the label is {label}, but the path {' -> '.join(chain.nodes)} gives {chain.answer}"
+            f"{where}: the label is {label}, but the path "
+            f"{' -> '.join(chain.nodes)} gives {chain.answer}"
         )
     return bool(target)
 
@@ -162,7 +191,8 @@ class Topic(NamedTuple):
 
 
 def read_topics(path: Path) -> dict[str, Topic]:
-    """Paragraph -> topic, from the publisher's `topics.tsv`, with columns para_id, prompt, topic and partition.
+    """Paragraph -> topic, from the publisher's `topics.tsv`, with columns para_id, prompt, topic
+    and partition.
 
     The prefix "propara_" of some ids is removed, as in AllenAI's `WhatifMetadata`.
     """
@@ -173,7 +203,8 @@ def read_topics(path: Path) -> dict[str, Topic]:
         row = dict(zip(names, line.split("\t"), strict=False))
         if line.strip() and not all(row.get(key) for key in ("para_id", "topic", "partition")):
             raise FormatError(
-                f"{path}:{number}: wanted columns para_id, prompt, topic and partition, separated by tabs"
+                f"{path}:{number}: wanted columns para_id, prompt, topic and partition, "
+                "separated by tabs"
             )
         if line.strip():
             topics[row["para_id"].removeprefix("propara_")] = Topic(row["topic"], row["partition"])

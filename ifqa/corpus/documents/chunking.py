@@ -1,9 +1,10 @@
-"""Splits a document into passages of about 100 words that end at a sentence and do not cross a heading.
+"""Splits a document into passages of about 100 words that end at a sentence and do not cross a
+heading.
 
-A passage's id is its locator. `handbook.pdf#31:page=12,13@412` is passage 31 of handbook.pdf: it begins on page 12, and page 13
-begins at its character 412. `notes.md#0:line=1-9` covers lines 1 to 9, and
-`costs.xlsx#0:sheet=May,row=2-9` rows of the sheet May. White space, `#` and `%` in the names of file and sheet are
-percent-encoded, because an id of a TREC run has no white space.
+A passage's id is its locator. `handbook.pdf#31:page=12,13@412` is passage 31 of handbook.pdf: it
+begins on page 12, and page 13 begins at its character 412. `notes.md#0:line=1-9` covers lines 1 to
+9, and `costs.xlsx#0:sheet=May,row=2-9` rows of the sheet May. White space, `#` and `%` in the names
+of file and sheet are percent-encoded, because an id of a TREC run has no white space.
 """
 
 import os
@@ -27,7 +28,8 @@ _LONGEST_HEADING = 100  # characters of a heading in a title
 _DEEPEST = 3  # headings in a title
 ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
 
-_Piece = tuple[str, int, bool]  # a run's text, its page or line number, and whether it starts a paragraph
+# A run's text, its page or line number, and whether it starts a paragraph
+_Piece = tuple[str, int, bool]
 
 
 def chunk_document(
@@ -35,16 +37,19 @@ def chunk_document(
 ) -> Iterator[Passage]:
     """Split a document into passages, in order.
 
-    A passage's title is the file's name and the headings above it; a section's text begins with its own heading. At most
-    1.2 times `words` words are one passage; a longer section is split into equal passages that end at the nearest sentence end.
-    Each repeats whole sentences of up to `overlap` words from the previous passage. `unit` is the unit of the runs' places.
+    A passage's title is the file's name and the headings above it; a section's text begins with its
+    own heading. At most 1.2 times `words` words are one passage; a longer section is split into
+    equal passages that end at the nearest sentence end. Each repeats whole sentences of up to
+    `overlap` words from the previous passage. `unit` is the unit of the runs' places.
     """
     number = 0
     for headings, pieces, sheet in _sections(runs):
         title = " › ".join([clean_text(name), *headings])
         text = " ".join(piece for piece, _, _ in pieces)
         starts = list(accumulate((len(piece) + 1 for piece, _, _ in pieces[:-1]), initial=0))
-        paragraphs = [start for start, (_, _, opens) in zip(starts, pieces, strict=True) if opens or not start]
+        paragraphs = [
+            start for start, (_, _, opens) in zip(starts, pieces, strict=True) if opens or not start
+        ]
         for start, end in _spans(text, _sentences(text, paragraphs, words), words, overlap):
             places: list[tuple[int, int]] = []
             for n in range(bisect_right(starts, start) - 1, bisect_left(starts, end)):
@@ -55,7 +60,10 @@ def chunk_document(
 
 
 def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_Piece], str]]:
-    """Headings above, pieces, with its own heading, and sheet of each section; headings without text join the next section."""
+    """Headings above, pieces, with its own heading, and sheet of each section.
+
+    Headings without text join the next section.
+    """
     above = list[tuple[int, str]]()
     pieces = list[_Piece]()
     headings = tuple[str, ...]()
@@ -84,7 +92,10 @@ def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_
 
 
 def _sentences(text: str, paragraphs: Sequence[int], longest: int) -> list[tuple[int, int]]:
-    """Start and end of each sentence; none crosses a paragraph, and one of more than `longest` words is split."""
+    """Start and end of each sentence.
+
+    None crosses a paragraph, and one of more than `longest` words is split.
+    """
     spans: list[tuple[int, int]] = []
     for start, end in pairwise([*paragraphs, len(text)]):
         for sentence in split_sentences(text[start:end]):
@@ -99,7 +110,9 @@ def _sentences(text: str, paragraphs: Sequence[int], longest: int) -> list[tuple
     return spans
 
 
-def _spans(text: str, within: Sequence[tuple[int, int]], words: int, overlap: int) -> Iterator[tuple[int, int]]:
+def _spans(
+    text: str, within: Sequence[tuple[int, int]], words: int, overlap: int
+) -> Iterator[tuple[int, int]]:
     """Start and end of each passage of a section, from the spans of its sentences."""
     counts = [len(text[start:end].split()) for start, end in within]
     behind = list(accumulate(counts, initial=0))  # words before each sentence, strictly increasing
@@ -124,7 +137,9 @@ def _spans(text: str, within: Sequence[tuple[int, int]], words: int, overlap: in
 
 @dataclass(frozen=True, slots=True)
 class Locator:
-    """A location in a document: the file's path relative to its folder, and its pages, lines or the like."""
+    """A location in a document: the file's path relative to its folder, and its pages, lines or the
+    like.
+    """
 
     file: str
     unit: str
@@ -133,18 +148,28 @@ class Locator:
     sheet: str = ""  # of a workbook
 
     def __str__(self) -> str:
-        return f"{printable_line(self.file)}, {self.place}"  # a name with a line break must not forge a line
+        # A name with a line break must not forge a line
+        return f"{printable_line(self.file)}, {self.place}"
 
     @property
     def place(self) -> str:
         """The sheet, and the pages, lines or the like, in words."""
         unit, units = ("p.", "pp.") if self.unit == "page" else (self.unit, f"{self.unit}s")
-        where = f"{unit} {self.first}" if self.first == self.last else f"{units} {self.first}-{self.last}"
+        where = (
+            f"{unit} {self.first}"
+            if self.first == self.last
+            else f"{units} {self.first}-{self.last}"
+        )
         return f"sheet {printable_line(self.sheet)}, {where}" if self.sheet else where
 
 
-def passage_id(file: str, number: int, unit: str, places: Sequence[tuple[int, int]], sheet: str = "") -> str:
-    """The id of passage `number` of a file; `places`: pages or lines, and the offset in the passage at which each begins."""
+def passage_id(
+    file: str, number: int, unit: str, places: Sequence[tuple[int, int]], sheet: str = ""
+) -> str:
+    """The id of passage `number` of a file.
+
+    `places`: pages or lines, and the offset in the passage at which each begins.
+    """
     first = places[0][0]
     last = places[-1][0]
     where = f"{first}" if first == last else f"{first}-{last}"
@@ -169,7 +194,10 @@ def encoded_name(passage_id: str) -> str:
 
 
 def parse_locator(passage_id: str, at: int | None = None) -> Locator | None:
-    """The locator in a passage's id, or of the page of its character `at`; None if the passage is not from a document."""
+    """The locator in a passage's id, or of the page of its character `at`.
+
+    None if the passage is not from a document.
+    """
     match = _ID.fullmatch(passage_id)
     if match is None:
         return None
@@ -177,6 +205,9 @@ def parse_locator(passage_id: str, at: int | None = None) -> Locator | None:
     name = _decode_name(file)
     if unit != "page":
         return Locator(name, unit, int(first), int(last or first), _decode_name(sheet or ""))
-    pages = [(int(first), 0), *((int(page), int(start)) for page, start in re.findall(r"(\d+)@(\d+)", starts))]
+    pages = [
+        (int(first), 0),
+        *((int(page), int(start)) for page, start in re.findall(r"(\d+)@(\d+)", starts)),
+    ]
     reached = [page for page, start in pages if at is None or start <= at]
     return Locator(name, unit, reached[0 if at is None else -1], reached[-1])

@@ -9,16 +9,27 @@ from ifqa.formatting import CONTROLS
 
 _MULTIBYTE = 0.12  # share of bytes above 127 from which a text is unlikely to be in a Latin script
 #: Candidates for a statistical guess.
-_OTHER_ENCODINGS = "cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 koi8_r cp932 euc_jp gb18030 big5 euc_kr".split()
-_BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"}
-_BYTE_ORDER_MARKS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # after UTF-32, which starts alike
+_OTHER_ENCODINGS = (
+    "cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 koi8_r cp932 euc_jp gb18030 big5 euc_kr".split()
+)
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+}
+# After UTF-32, which starts alike
+_BYTE_ORDER_MARKS |= {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _BINARY = re.compile(rb"[\0-\x08\x0e-\x1f\x7f]")
 _SAMPLE = 1 << 16  # bytes from which an encoding is guessed
-_LETTERS = {0xAD: ""} | dict(enumerate("ff fi fl ffi ffl ft st".split(), start=0xFB00))  # soft hyphen, ligatures
+# Soft hyphen, ligatures
+_LETTERS = {0xAD: ""} | dict(enumerate("ff fi fl ffi ffl ft st".split(), start=0xFB00))
 
 
 class UnreadableFile(IfqaError):
-    """A file cannot be read, for the short reason of the message; the build lists it and goes on."""
+    """A file cannot be read, for the short reason of the message.
+
+    The build lists it and goes on.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +47,9 @@ def clean_text(text: str) -> str:
     """Collapse white space, replace ligatures, and remove soft hyphens and control characters."""
     if text.isascii() and text.isprintable():  # the common case
         return " ".join(text.split())
-    text = CONTROLS.sub(lambda match: " " if match[0] < "\xa0" or match[0] in "\u2028\u2029" else "", text)
+    text = CONTROLS.sub(
+        lambda match: " " if match[0] < "\xa0" or match[0] in "\u2028\u2029" else "", text
+    )
     return " ".join(text.translate(_LETTERS).split())
 
 
@@ -51,7 +64,9 @@ def split_lines(text: str) -> list[str]:
 
 
 def decode_text(content: bytes, declared: str = "") -> str:
-    """Decode a text: by its byte order mark, as UTF-8, in the declared encoding, or in a guessed one."""
+    """Decode a text: by its byte order mark, as UTF-8, in the declared encoding, or in a guessed
+    one.
+    """
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if content.startswith(mark):
             return content.decode(encoding, "replace")
@@ -62,9 +77,14 @@ def decode_text(content: bytes, declared: str = "") -> str:
         return content.decode()
     except UnicodeDecodeError:
         text = content.decode(errors="replace")
-    if sum(char > "\x7f" for char in text) > 10 * text.count("\ufffd"):  # UTF-8 with a few damaged characters
+    # UTF-8 with a few damaged characters
+    if sum(char > "\x7f" for char in text) > 10 * text.count("\ufffd"):
         return text
-    return decode_as(content, declared) or decode_as(content, _guess_encoding(sample)) or content.decode("latin-1")
+    return (
+        decode_as(content, declared)
+        or decode_as(content, _guess_encoding(sample))
+        or content.decode("latin-1")
+    )
 
 
 def _guess_encoding(sample: bytes) -> str:
@@ -78,8 +98,13 @@ def _guess_encoding(sample: bytes) -> str:
 
 
 def decode_as(content: bytes, encoding: str) -> str:
-    """The text in an encoding that extends ASCII, so not UTF-16; empty if the encoding is unknown or does not fit."""
+    """The text in an encoding that extends ASCII, so not UTF-16.
+
+    Empty if the encoding is unknown or does not fit.
+    """
     try:
-        return content.decode(encoding or "ascii") if b"<".decode(encoding or "ascii") == "<" else ""
+        return (
+            content.decode(encoding or "ascii") if b"<".decode(encoding or "ascii") == "<" else ""
+        )
     except (LookupError, ValueError):  # a UnicodeDecodeError is a ValueError
         return ""

@@ -1,4 +1,6 @@
-"""Lists the files of a folder of documents, and those to skip. It writes nothing into the folder and follows no links."""
+"""Lists the files of a folder of documents, and those to skip. It writes nothing into the folder
+and follows no links.
+"""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -27,7 +29,9 @@ class FolderFile:
     name: str  # its path relative to the folder, with slashes
     size: int = 0
     modified: int = 0  # time of change (ns), also of one that kept the modification time
-    kind: str = ""  # "hidden", "link", "large", "other" (type), "closed" (no permission), "special" (a pipe, a device) or "ifqa"
+    # "hidden", "link", "large", "other" (type), "closed" (no permission), "special" (a pipe, a
+    # device) or "ifqa"
+    kind: str = ""
     reason: str = ""
 
 
@@ -35,19 +39,28 @@ def require_documents(docs: str | Path, root: Path = Path()) -> Path:
     """The folder or file of `--docs`, relative to `root`."""
     path = root / os.path.expanduser(docs)  # noqa: PTH111 - Path's own raises an error for an unknown user
     if not path.exists():
-        raise MissingInput(f"--docs {docs}: there is no {path.absolute()}; name a folder of documents, or a file")
+        raise MissingInput(
+            f"--docs {docs}: there is no {path.absolute()}; name a folder of documents, or a file"
+        )
     try:
         str(path.resolve()).encode()
     except UnicodeEncodeError as error:
-        message = f"--docs {docs}: its path is not UTF-8, so a settings file cannot contain it; rename it"
+        message = (
+            f"--docs {docs}: its path is not UTF-8, so a settings file cannot contain it; rename it"
+        )
         raise ConfigError(message) from error
     return path
 
 
-def scan_folder(top: Path, include: Sequence[str], exclude: Sequence[str], max_mb: float) -> Iterator[FolderFile]:
-    """The files of a folder (or the single file `top`) in path order, with those to skip; a skipped folder is not entered.
+def scan_folder(
+    top: Path, include: Sequence[str], exclude: Sequence[str], max_mb: float
+) -> Iterator[FolderFile]:
+    """The files of a folder (or the single file `top`) in path order, with those to skip.
 
-    Only files that match `include` (empty for all) are read; files and folders that match `exclude` are not listed.
+    A skipped folder is not entered.
+
+    Only files that match `include` (empty for all) are read; files and folders that match `exclude`
+    are not listed.
     """
     resolved = top.resolve()
     if any(_is_artifact(folder) for folder in (resolved, *resolved.parents)):
@@ -76,7 +89,9 @@ def scan_folder(top: Path, include: Sequence[str], exclude: Sequence[str], max_m
                     yield file
     for error in errors:
         name = Path(error.filename).relative_to(top).as_posix()
-        yield FolderFile(str(error.filename), name, kind="closed", reason=f"cannot be read ({error.strerror})")
+        yield FolderFile(
+            str(error.filename), name, kind="closed", reason=f"cannot be read ({error.strerror})"
+        )
 
 
 def _folder_exclusion(path: str, name: str) -> tuple[str, str] | None:
@@ -97,7 +112,9 @@ def _is_artifact(folder: Path) -> bool:
         manifest = read_json(path)
     except (IfqaError, OSError):  # another program's manifest, or an unreadable one
         return False
-    return isinstance(manifest, dict) and all(isinstance(manifest.get(key), dict) for key in ("inputs", "record"))
+    return isinstance(manifest, dict) and all(
+        isinstance(manifest.get(key), dict) for key in ("inputs", "record")
+    )
 
 
 def _classify_file(path: str, name: str, max_mb: float, named: bool = False) -> FolderFile:
@@ -126,11 +143,16 @@ def _classify_file(path: str, name: str, max_mb: float, named: bool = False) -> 
         kind, reason = "closed", "no permission to read it"
     elif not suffix and is_binary(_first_bytes(path)):
         kind, reason = "other", "no kind of document that is read (no ending)"
-    return FolderFile(path, name, stat.st_size, max(stat.st_mtime_ns, stat.st_ctime_ns), kind, reason)
+    return FolderFile(
+        path, name, stat.st_size, max(stat.st_mtime_ns, stat.st_ctime_ns), kind, reason
+    )
 
 
 def _first_bytes(path: str) -> bytes:
-    """The first bytes of a file; none if it cannot be read, for the reason that its reader reports."""
+    """The first bytes of a file.
+
+    None if it cannot be read, for the reason that its reader reports.
+    """
     try:
         with open(path, "rb") as handle:
             return handle.read(_SNIFFED)
@@ -139,7 +161,10 @@ def _first_bytes(path: str) -> bytes:
 
 
 def _matches_any(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a relative path matches a pattern, in any case; one without a slash is matched against the path's last part."""
+    """Whether a relative path matches a pattern, in any case.
+
+    One without a slash is matched against the path's last part.
+    """
     stripped = [pattern.rstrip("/").lower() for pattern in patterns]
     name = name.lower()
     last = name.rpartition("/")[2]

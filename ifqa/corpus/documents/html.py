@@ -1,4 +1,6 @@
-"""Extracts the text of an HTML page without menus, headers, footers, forms and scripts, in linear time."""
+"""Extracts the text of an HTML page without menus, headers, footers, forms and scripts, in linear
+time.
+"""
 
 import re
 from collections.abc import Iterator, Set
@@ -7,13 +9,22 @@ from html import unescape
 
 from ifqa.corpus.documents.decoding import TextRun, decode_text
 
-_SKIPPED = set("nav header footer aside form button select template svg iframe object script style noscript".split())
+_SKIPPED = set(
+    (
+        "nav header footer aside form button select template svg iframe "
+        "object script style noscript"
+    ).split()
+)
 _MENUS = frozenset("navigation banner contentinfo search menu menubar".split())
 _UNSEEN = frozenset(("script", "style", "template"))  # elements without a box, within a word
-_RAW = {name: re.compile(rf"</{name}\b", re.I) for name in ("script", "style", "textarea", "title", "template")}
+_RAW = {
+    name: re.compile(rf"</{name}\b", re.I)
+    for name in ("script", "style", "textarea", "title", "template")
+}
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 INLINE = frozenset(
-    "a abbr b bdi bdo cite code data del dfn em font i img ins kbd label mark q s samp small span strong sub sup time tt u var"
+    "a abbr b bdi bdo cite code data del dfn em font i img ins kbd label mark q s samp small "
+    "span strong sub sup time tt u var"
     " wbr".split()
 )
 #: A tag must end before the next "<", so each character is scanned once.
@@ -32,7 +43,9 @@ def read_html(content: bytes) -> list[TextRun]:
 
 
 def html_runs(text: str) -> list[TextRun]:
-    """The text of HTML, with headings and lines: of its `main` element if it has one, else without the menus."""
+    """The text of HTML, with headings and lines: of its `main` element if it has one, else without
+    the menus.
+    """
     runs, unclosed = _parse(text, _SKIPPED, True)
     if unclosed:  # its end tag is missing, so it contains the rest of the page
         runs, _ = _parse(text, _SKIPPED - {unclosed}, False)
@@ -41,7 +54,10 @@ def html_runs(text: str) -> list[TextRun]:
 
 
 def _parse(text: str, skipped: Set[str], roles: bool) -> tuple[list[tuple[TextRun, bool]], str]:
-    """The runs, each with whether it is in `main`; and the name of a skipped element without an end tag, or empty."""
+    """The runs, each with whether it is in `main`.
+
+    And the name of a skipped element without an end tag, or empty.
+    """
     # the runs, and the text of each
     runs = list[tuple[TextRun, bool]]()
     pieces = list[list[str]]()
@@ -74,7 +90,11 @@ def _parse(text: str, skipped: Set[str], roles: bool) -> tuple[list[tuple[TextRu
             glued = glued and (content in INLINE or content in _UNSEEN)
         elif kind != "raw":
             step = 1 if kind == "start" else -1
-            main = max(0, main + step * (content == "main" or (kind == "start" and _role(attributes) == "main")))
+            main = max(
+                0,
+                main
+                + step * (content == "main" or (kind == "start" and _role(attributes) == "main")),
+            )
             article = max(0, article + step * (content in ("main", "article", "section")))
             if heading := _HEADING.fullmatch(content):
                 level = int(heading[1]) if kind == "start" else 0
@@ -82,16 +102,25 @@ def _parse(text: str, skipped: Set[str], roles: bool) -> tuple[list[tuple[TextRu
                 glued = False
                 opens = opens or content not in ("td", "th", "br")
         line += attributes.count("\n") + (content.count("\n") if kind in ("text", "raw") else 0)
-    joined = [(replace(run, text="".join(parts)), within) for (run, within), parts in zip(runs, pieces, strict=True)]
+    joined = [
+        (replace(run, text="".join(parts)), within)
+        for (run, within), parts in zip(runs, pieces, strict=True)
+    ]
     return joined, next(iter(skipping), "")
 
 
 def _is_skipped(name: str, attributes: str, skipped: Set[str], roles: bool, article: int) -> bool:
-    if name in _VOID or attributes.rstrip().endswith("/") or (name == "aside" and _NOTE.search(attributes)):
+    if (
+        name in _VOID
+        or attributes.rstrip().endswith("/")
+        or (name == "aside" and _NOTE.search(attributes))
+    ):
         return False
     if article and name in ("header", "footer", "aside"):  # an article's own heading or box
         return False
-    return name in skipped or (roles and (_role(attributes) in _MENUS or bool(_HIDDEN.search(attributes))))
+    return name in skipped or (
+        roles and (_role(attributes) in _MENUS or bool(_HIDDEN.search(attributes)))
+    )
 
 
 def _role(attributes: str) -> str:
@@ -100,7 +129,9 @@ def _role(attributes: str) -> str:
 
 
 def _tokenize(text: str) -> Iterator[tuple[str, str, str]]:
-    """("text", text, ""), ("start" or "end", name, attributes), or ("raw", text, "") for comments, scripts and the like."""
+    """("text", text, ""), ("start" or "end", name, attributes), or ("raw", text, "") for comments,
+    scripts and the like.
+    """
     position, comments = 0, True
     while tag := _TAG.search(text, position):
         if tag.start() > position:
@@ -117,7 +148,8 @@ def _tokenize(text: str) -> Iterator[tuple[str, str, str]]:
         else:
             name = tag[3].lower()
             yield "end" if tag[2] else "start", name, tag[4]
-            if not tag[2] and name in _RAW and not tag[4].rstrip().endswith("/"):  # <script/> is an element of XHTML
+            # <script/> is an element of XHTML
+            if not tag[2] and name in _RAW and not tag[4].rstrip().endswith("/"):
                 end_tag = _RAW[name].search(text, position)
                 end = end_tag.start() if end_tag else len(text)
                 yield "raw", text[position:end], ""

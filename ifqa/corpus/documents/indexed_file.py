@@ -30,7 +30,9 @@ _MENDS = {
     **dict.fromkeys((".xls", ".ods", ".numbers"), "save it as .xlsx"),
     **dict.fromkeys((".ppt", ".key"), "save it as .pptx"),
     ".msg": "save it as .eml",
-    **dict.fromkeys((".png", ".jpg", ".tif"), "a picture: ocrmypdf IN OUT.pdf makes a PDF with its text"),
+    **dict.fromkeys(
+        (".png", ".jpg", ".tif"), "a picture: ocrmypdf IN OUT.pdf makes a PDF with its text"
+    ),
 }
 
 
@@ -48,7 +50,11 @@ class IndexedFile:
         return [parse_passage(line, f"{self.record.shard}: {self.name}") for line in lines]
 
     def open(self) -> BinaryIO:
-        """Open the file; MissingInput unless its bytes are those that were indexed, and no link below `top` leads to it."""
+        """Open the file.
+
+        MissingInput unless its bytes are those that were indexed, and no link below `top` leads to
+        it.
+        """
         path = self.top / self.name
         with suppress(OSError):
             linked = path.resolve(strict=True) != self.top.resolve() / self.name
@@ -81,6 +87,12 @@ def indexed_files(sources: Sequence[Source], records: FileRecords) -> Mapping[st
 
 
 def mend(file: Mapping[str, str]) -> str:
-    """What would help to read a file that was left out, from its line of bad_pages.jsonl; often empty."""
+    """What would help to read a file that was left out, from its line of bad_pages.jsonl.
+
+    Often empty.
+    """
     marks = (file["kind"], suffix_of(file["id"]) if file["kind"] == "other" else "")
-    return next((hint for mark, hint in _MENDS.items() if mark in marks or file["reason"].startswith(mark)), "")
+    return next(
+        (hint for mark, hint in _MENDS.items() if mark in marks or file["reason"].startswith(mark)),
+        "",
+    )

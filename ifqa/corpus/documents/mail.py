@@ -1,4 +1,6 @@
-"""Reads mails (.eml) and mailboxes (.mbox): who wrote to whom and when as a sentence, then the text of each message."""
+"""Reads mails (.eml) and mailboxes (.mbox): who wrote to whom and when as a sentence, then the text
+of each message.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,7 +11,14 @@ from email.header import decode_header, make_header
 from email.message import Message
 from email.utils import getaddresses, parsedate_to_datetime
 
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, clean_text, decode_as, decode_text, split_lines
+from ifqa.corpus.documents.decoding import (
+    TextRun,
+    UnreadableFile,
+    clean_text,
+    decode_as,
+    decode_text,
+    split_lines,
+)
 from ifqa.corpus.documents.html import html_runs
 from ifqa.corpus.documents.text_files import read_text
 
@@ -20,36 +29,53 @@ _NAMED = 5  # receivers, attachments
 _QUOTED = re.compile(r"\s?>[>\s]*")
 _PACKED = re.compile(r"[A-Za-z0-9+/=]{60,}|M[\x20-\x60]{60}")  # a line of base64 or uuencode
 #: The headers that Outlook writes above the message replied to, in several languages.
-_REPLIED = re.compile(r"(?m)^(?:-{3,}.*\n\s*)?\*?(?:From|Von|Fra|Från|De|Da):(.*)\n((?:\*?\w[\w /]{1,20}:.*\n){1,6})")
-_SENT = re.compile(r"(?m)^\W*(?:Sent|Date|Gesendet|Datum|Sendt|Dato|Skickat|Envoyé|Enviado|Inviato|Data)\b\W*(.*)")
-_SIGNATURE = re.compile(r"(?ms)^-----BEGIN PGP SIGNATURE-----$.*?(?:^-----END PGP SIGNATURE-----$|\Z)")
+_REPLIED = re.compile(
+    r"(?m)^(?:-{3,}.*\n\s*)?\*?(?:From|Von|Fra|Från|De|Da):(.*)\n((?:\*?\w[\w /]{1,20}:.*\n){1,6})"
+)
+_SENT = re.compile(
+    r"(?m)^\W*(?:Sent|Date|Gesendet|Datum|Sendt|Dato|Skickat|Envoyé|Enviado|Inviato|Data)\b\W*(.*)"
+)
+_SIGNATURE = re.compile(
+    r"(?ms)^-----BEGIN PGP SIGNATURE-----$.*?(?:^-----END PGP SIGNATURE-----$|\Z)"
+)
 
 
 def read_mbox(content: bytes) -> Iterator[TextRun]:
     """The messages of a mailbox, counted from 1."""
     starts = [match.start() for match in _POSTMARK.finditer(content)] or [0]
     known = set[str]()
-    for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(content)], strict=True), start=1):
-        yield from read_message(re.sub(rb"(?m)^>(?=>*From )", b"", content[start:end]), number, known)
+    for number, (start, end) in enumerate(
+        zip(starts, [*starts[1:], len(content)], strict=True), start=1
+    ):
+        yield from read_message(
+            re.sub(rb"(?m)^>(?=>*From )", b"", content[start:end]), number, known
+        )
 
 
 def read_message(content: bytes, number: int, known: set[str]) -> Iterator[TextRun]:
-    """A message and those that it forwards; lines in `known`, those of earlier messages, are not quoted again."""
+    """A message and those that it forwards.
+
+    Lines in `known`, those of earlier messages, are not quoted again.
+    """
     try:
-        message = message_from_bytes(content)  # by the policy `compat32`, which leaves headers unparsed
+        # By the policy `compat32`, which leaves headers unparsed
+        message = message_from_bytes(content)
     except RecursionError as error:
         raise UnreadableFile(f"the parts of message {number} are nested too deeply") from error
     waiting = [(message, 1)]
     attached = list[str]()
     lines = list[str]()
     while waiting:
-        part, level = waiting.pop()  # the level of its subject as a heading; 0 for a part that is no message
+        # The level of its subject as a heading; 0 for a part that is no message
+        part, level = waiting.pop()
         kind = part.get_content_type()
         name = _decode_header(part.get_filename() or "")
         if level:
             yield from _introduce(part, number, level)
         if part.is_multipart():
-            waiting += [(inner, 2 * (kind == "message/rfc822")) for inner in reversed(_alternatives(part))]
+            waiting += [
+                (inner, 2 * (kind == "message/rfc822")) for inner in reversed(_alternatives(part))
+            ]
         elif name:
             attached.append(name)
         elif kind in ("text/plain", "text/html"):
@@ -66,12 +92,24 @@ def read_message(content: bytes, number: int, known: set[str]) -> Iterator[TextR
 
 
 def _alternatives(part: Message) -> Sequence[Message]:
-    """The parts of a part; of the same text in several formats only the plain one, or the last that can be read."""
+    """The parts of a part.
+
+    Of the same text in several formats only the plain one, or the last that can be read.
+    """
     inner = [each for each in part.get_payload() if isinstance(each, Message)]
     if part.get_content_type() != "multipart/alternative":
         return inner
-    plain = [each for each in inner if each.get_content_type() == "text/plain" and _decode_body(each).strip()]
-    return plain[:1] or [each for each in inner if each.is_multipart() or each.get_content_type() == "text/html"][-1:]
+    plain = [
+        each
+        for each in inner
+        if each.get_content_type() == "text/plain" and _decode_body(each).strip()
+    ]
+    return (
+        plain[:1]
+        or [
+            each for each in inner if each.is_multipart() or each.get_content_type() == "text/html"
+        ][-1:]
+    )
 
 
 def _introduce(message: Message, number: int, level: int) -> Iterator[TextRun]:
@@ -93,7 +131,9 @@ def _introduce(message: Message, number: int, level: int) -> Iterator[TextRun]:
 
 def _introduce_quoted(headers: re.Match[str]) -> str:
     sent = _SENT.search(headers[2])
-    return f"\n{_people(headers[1].strip(' *'))} wrote{f' on {sent[1].strip()}' if sent else ''}:\n\n"
+    return (
+        f"\n{_people(headers[1].strip(' *'))} wrote{f' on {sent[1].strip()}' if sent else ''}:\n\n"
+    )
 
 
 def _decode_header(raw: str) -> str:
@@ -110,7 +150,11 @@ def _people(raw: str) -> str:
         pairs = getaddresses([raw[:_LONGEST]])
     except (RecursionError, IndexError, ValueError):
         pairs = []
-    names = [f"{_decode_header(name)} ({address})" if name else address for name, address in pairs if address]
+    names = [
+        f"{_decode_header(name)} ({address})" if name else address
+        for name, address in pairs
+        if address
+    ]
     return _enumerate(names) if names else _decode_header(raw)
 
 
@@ -129,7 +173,10 @@ def _decode_body(part: Message) -> str:
 
 
 def _unquote(lines: Iterable[str], known: set[str]) -> Iterator[str]:
-    """The lines without marks of quotation, packed attachments and known quotations; each quotation is a paragraph."""
+    """The lines without marks of quotation, packed attachments and known quotations.
+
+    Each quotation is a paragraph.
+    """
     before = 0  # depth of the quotation
     for line in lines:
         mark = _QUOTED.match(line)
@@ -137,5 +184,9 @@ def _unquote(lines: Iterable[str], known: set[str]) -> Iterator[str]:
         if depth != before or text.strip() == "--":
             yield ""
         before = depth
-        if text.strip() != "--" and not (mark and text.strip() in known) and not _PACKED.fullmatch(text.strip()):
+        if (
+            text.strip() != "--"
+            and not (mark and text.strip() in known)
+            and not _PACKED.fullmatch(text.strip())
+        ):
             yield text

@@ -1,4 +1,6 @@
-"""Reads documents of Word, PowerPoint and OpenDocument, and e-books: zip archives of XML, unpacked up to a size limit."""
+"""Reads documents of Word, PowerPoint and OpenDocument, and e-books: zip archives of XML, unpacked
+up to a size limit.
+"""
 
 import posixpath
 import zlib
@@ -17,7 +19,8 @@ from ifqa.corpus.documents.chunking import ENDED
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text
 from ifqa.corpus.documents.html import html_runs
 
-LARGEST_PART = 1 << 25  # bytes of an unpacked file of an archive; its tree takes ten times the memory
+# Bytes of an unpacked file of an archive; its tree takes ten times the memory
+LARGEST_PART = 1 << 25
 LARGEST = 1 << 28  # bytes of all unpacked files
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -25,26 +28,39 @@ _SHOW = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _OPEN = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
 _OPEN_START = "{urn:oasis:names:tc:opendocument:"
-_TEXT, _TABLE, _DRAW, _PRESENTATION = (_OPEN % name for name in ("text", "table", "drawing", "presentation"))
+_TEXT, _TABLE, _DRAW, _PRESENTATION = (
+    _OPEN % name for name in ("text", "table", "drawing", "presentation")
+)
 _PARAGRAPHS = (f"{_TEXT}p", f"{_TEXT}h", f"{_TABLE}table-row")
 _SHOWN = {f"{_WORD}t", f"{_DRAWING}t"}  # the elements with text, except in OpenDocument
-_APART = {f"{_WORD}{name}" for name in ("p", "tab", "ptab", "br", "cr")} | {f"{_DRAWING}p", f"{_DRAWING}br"}
+_APART = {f"{_WORD}{name}" for name in ("p", "tab", "ptab", "br", "cr")} | {
+    f"{_DRAWING}p",
+    f"{_DRAWING}br",
+}
 _APART |= {f"{_TEXT}{name}" for name in ("p", "h", "s", "tab", "line-break")}
 _HIDDEN = {
-    "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback",  # repeats the element before it
+    # Repeats the element before it
+    "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback",
     *(f"{_TEXT}{name}" for name in ("note", "tracked-changes", "table-of-content", "page-number")),
-    _OPEN % "office" + "annotation", _OPEN % "svg-compatible" + "title", _OPEN % "svg-compatible" + "desc",
-}  # fmt: skip
-_EDGES = {"sldNum", "ftr", "dt", "hdr", "footer", "header", "date-time", "page-number"}  # boxes at a slide's edge
+    _OPEN % "office" + "annotation",
+    _OPEN % "svg-compatible" + "title",
+    _OPEN % "svg-compatible" + "desc",
+}
+# Boxes at a slide's edge
+_EDGES = {"sldNum", "ftr", "dt", "hdr", "footer", "header", "date-time", "page-number"}
 BROKEN = (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, zlib.error)
 _PAGES = ("application/xhtml+xml", "text/html")
 
 
 class Archive:
-    """A zip archive in memory; raises UnreadableFile if it is damaged, or a file is missing or too large."""
+    """A zip archive in memory.
+
+    Raises UnreadableFile if it is damaged, or a file is missing or too large.
+    """
 
     def __init__(self, content: bytes) -> None:
-        if content.startswith(b"\xd0\xcf\x11\xe0"):  # how Office packs an encrypted document, and its older kinds
+        # How Office packs an encrypted document, and its older kinds
+        if content.startswith(b"\xd0\xcf\x11\xe0"):
             raise UnreadableFile("it needs a password, or is of a version of Office before 2007")
         try:
             self._zip = ZipFile(BytesIO(content))
@@ -58,9 +74,12 @@ class Archive:
         limit = min(LARGEST_PART, self._remaining)
         try:
             with self._zip.open(name) as handle:
-                # the output of bzip2 and LZMA cannot be bounded; neither document format allows them
+                # the output of bzip2 and LZMA cannot be bounded; neither document format allows
+                # them
                 if self._zip.getinfo(name).compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-                    raise UnreadableFile(f"{name} in it is packed by another method than a document's")
+                    raise UnreadableFile(
+                        f"{name} in it is packed by another method than a document's"
+                    )
                 content = handle.read(limit + 1)
         except KeyError as error:
             raise UnreadableFile(f"there is no {name} in it") from error
@@ -72,7 +91,10 @@ class Archive:
         return content
 
     def check(self) -> None:
-        """Refuse an archive that another library could not unpack within the limit; it stops at the declared sizes."""
+        """Refuse an archive that another library could not unpack within the limit.
+
+        It stops at the declared sizes.
+        """
         entries = self._zip.infolist()
         if any(entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED) for entry in entries):
             raise UnreadableFile("a part of it is packed by another method than a document's")
@@ -86,12 +108,17 @@ class Archive:
         except ParseError as error:
             raise UnreadableFile(f"{name} in it is not XML ({error})") from error
         except DefusedXmlException as error:
-            raise UnreadableFile(f"{name} in it declares a document type; wanted plain XML") from error
+            raise UnreadableFile(
+                f"{name} in it declares a document type; wanted plain XML"
+            ) from error
         return tree
 
 
 def read_docx(content: bytes) -> Iterator[TextRun]:
-    """The paragraphs and table rows of a Word document, without deleted text. Notes follow the paragraph that refers to them."""
+    """The paragraphs and table rows of a Word document, without deleted text.
+
+    Notes follow the paragraph that refers to them.
+    """
     archive = Archive(content)
     tree = archive.tree("word/document.xml")
     styles = _heading_styles(archive) if "word/styles.xml" in archive.names else {}
@@ -101,7 +128,9 @@ def read_docx(content: bytes) -> Iterator[TextRun]:
             yield TextRun(_row_text(element, f"{_WORD}tc"), number)
         else:
             style = _value(element.find(f"{_WORD}pPr/{_WORD}pStyle"))
-            yield TextRun(_text(element), number, True, _outline_level(element) or styles.get(style, 0))
+            yield TextRun(
+                _text(element), number, True, _outline_level(element) or styles.get(style, 0)
+            )
         for kind, texts in notes.items():
             for reference in element.iter(f"{_WORD}{kind}Reference"):
                 yield TextRun(texts.pop(reference.get(f"{_WORD}id"), ""), number)
@@ -112,7 +141,9 @@ def _read_notes(archive: Archive, kind: str) -> dict[str | None, str]:
     part = f"word/{kind}s.xml"
     if part not in archive.names:
         return {}
-    return {note.get(f"{_WORD}id"): _text(note) for note in archive.tree(part).iter(f"{_WORD}{kind}")}
+    return {
+        note.get(f"{_WORD}id"): _text(note) for note in archive.tree(part).iter(f"{_WORD}{kind}")
+    }
 
 
 def _outermost(element: Element, *tags: str) -> Iterator[Element]:
@@ -137,7 +168,11 @@ def _text(element: Element) -> str:
         elif inner is element or inner.tag not in _HIDDEN:
             mixed = inner.tag.startswith(_OPEN_START)
             edge = " " * (inner.tag in _APART)
-            shown = inner.text if mixed or inner.tag in _SHOWN else "-" * (inner.tag == f"{_WORD}noBreakHyphen")
+            shown = (
+                inner.text
+                if mixed or inner.tag in _SHOWN
+                else "-" * (inner.tag == f"{_WORD}noBreakHyphen")
+            )
             pieces: list[Element | str] = [edge, shown or ""]
             for child in inner:
                 pieces += [child, (child.tail or "") if mixed else ""]
@@ -150,11 +185,18 @@ def _row_text(row: Element, cell: str) -> str:
 
 
 def _heading_styles(archive: Archive) -> dict[str, int]:
-    """Id -> level of the heading styles. Their names are English in every language of Word; their ids are not."""
+    """Id -> level of the heading styles.
+
+    Their names are English in every language of Word; their ids are not.
+    """
     levels = {}
     for style in archive.tree("word/styles.xml").iter(f"{_WORD}style"):
         name = _value(style.find(f"{_WORD}name")).lower()
-        heading = int(name[8:]) if name[:8] == "heading " and name[8:].isdecimal() else int(name == "title")
+        heading = (
+            int(name[8:])
+            if name[:8] == "heading " and name[8:].isdecimal()
+            else int(name == "title")
+        )
         if level := _outline_level(style) or heading:
             levels[style.get(f"{_WORD}styleId") or ""] = level
     return levels
@@ -171,23 +213,38 @@ def _value(element: Element | None) -> str:
 
 
 def read_pptx(content: bytes) -> Iterator[TextRun]:
-    """The slides of a PowerPoint presentation, each with its title as the heading, and with its notes and diagrams."""
+    """The slides of a PowerPoint presentation, each with its title as the heading, and with its
+    notes and diagrams.
+    """
     archive = Archive(content)
     targets = _relations(archive, "ppt/presentation.xml")
-    slides = (slide.get(f"{_RELATION}id") for slide in archive.tree("ppt/presentation.xml").iter(f"{_SHOW}sldId"))
+    slides = (
+        slide.get(f"{_RELATION}id")
+        for slide in archive.tree("ppt/presentation.xml").iter(f"{_SHOW}sldId")
+    )
     for number, key in enumerate(slides, start=1):
         if key not in targets:
             raise UnreadableFile(f"slide {number} is missing in it")
         more = _relations(archive, targets[key][1]).values()
-        parts = [targets[key][1], *(name for kind, name in more if kind in ("diagramData", "notesSlide"))]
-        yield from _with_title(run for part in parts for run in _slide_runs(archive.tree(part), number))
+        parts = [
+            targets[key][1],
+            *(name for kind, name in more if kind in ("diagramData", "notesSlide")),
+        ]
+        yield from _with_title(
+            run for part in parts for run in _slide_runs(archive.tree(part), number)
+        )
 
 
 def _with_title(runs: Iterator[TextRun]) -> Iterator[TextRun]:
-    """The runs of a slide, each as a sentence; without a title, its first paragraph is the heading."""
+    """The runs of a slide, each as a sentence.
+
+    Without a title, its first paragraph is the heading.
+    """
     filled = (replace(run, text=run.text.strip()) for run in runs if run.text.strip())
     yield from (replace(run, level=1) for run in islice(filled, 1))
-    yield from (run if ENDED.search(run.text) else replace(run, text=f"{run.text}.") for run in filled)
+    yield from (
+        run if ENDED.search(run.text) else replace(run, text=f"{run.text}.") for run in filled
+    )
 
 
 def _relations(archive: Archive, name: str) -> dict[str | None, tuple[str, str]]:
@@ -198,7 +255,9 @@ def _relations(archive: Archive, name: str) -> dict[str | None, tuple[str, str]]
     return {
         relation.get("Id"): (
             (relation.get("Type") or "").rpartition("/")[2],
-            posixpath.normpath(posixpath.join("/", folder, relation.get("Target") or "")).lstrip("/"),
+            posixpath.normpath(posixpath.join("/", folder, relation.get("Target") or "")).lstrip(
+                "/"
+            ),
         )
         for relation in archive.tree(part)
     }
@@ -220,8 +279,12 @@ def _slide_runs(slide: Element, number: int) -> Iterator[TextRun]:
 
 
 def read_odt(content: bytes) -> Iterator[TextRun]:
-    """The paragraphs and table rows of an OpenDocument text, without deleted text and the table of contents."""
-    for number, element in enumerate(_outermost(Archive(content).tree("content.xml"), *_PARAGRAPHS), start=1):
+    """The paragraphs and table rows of an OpenDocument text, without deleted text and the table of
+    contents.
+    """
+    for number, element in enumerate(
+        _outermost(Archive(content).tree("content.xml"), *_PARAGRAPHS), start=1
+    ):
         yield from _open_runs(element, number)
 
 
@@ -238,17 +301,31 @@ def _open_runs(element: Element, number: int) -> Iterator[TextRun]:
 
 
 def read_odp(content: bytes) -> Iterator[TextRun]:
-    """The slides of an OpenDocument presentation, each with its title as the heading, and with its notes."""
-    for number, page in enumerate(Archive(content).tree("content.xml").iter(f"{_DRAW}page"), start=1):
+    """The slides of an OpenDocument presentation, each with its title as the heading, and with its
+    notes.
+    """
+    for number, page in enumerate(
+        Archive(content).tree("content.xml").iter(f"{_DRAW}page"), start=1
+    ):
         kinds = {frame: frame.get(f"{_PRESENTATION}class") for frame in page.iter(f"{_DRAW}frame")}
         titles = (TextRun(_text(frame), number) for frame, kind in kinds.items() if kind == "title")
-        done = {part for frame, kind in kinds.items() if kind in {"title", *_EDGES} for part in frame.iter()}
+        done = {
+            part
+            for frame, kind in kinds.items()
+            if kind in {"title", *_EDGES}
+            for part in frame.iter()
+        }
         shown = (element for element in _outermost(page, *_PARAGRAPHS) if element not in done)
-        yield from _with_title(chain(titles, (run for element in shown for run in _open_runs(element, number))))
+        yield from _with_title(
+            chain(titles, (run for element in shown for run in _open_runs(element, number)))
+        )
 
 
 def read_epub(content: bytes) -> Iterator[TextRun]:
-    """The text of a book in the order of its spine, without the table of contents; its documents are the parts, from 1."""
+    """The text of a book in the order of its spine, without the table of contents.
+
+    Its documents are the parts, from 1.
+    """
     archive = Archive(content)
     root = archive.tree("META-INF/container.xml").find(".//{*}rootfile")
     package = (root.get("full-path") or "") if root is not None else ""
@@ -259,7 +336,11 @@ def read_epub(content: bytes) -> Iterator[TextRun]:
     entries = {entry.get("id"): entry for entry in book.findall(".//{*}item")}
     for number, reference in enumerate(book.findall(".//{*}itemref"), start=1):
         entry = entries.get(reference.get("idref"))
-        if entry is None or entry.get("media-type") not in _PAGES or "nav" in (entry.get("properties") or "").split():
+        if (
+            entry is None
+            or entry.get("media-type") not in _PAGES
+            or "nav" in (entry.get("properties") or "").split()
+        ):
             continue
         href = unquote((entry.get("href") or "").partition("#")[0])
         name = posixpath.normpath(posixpath.join(posixpath.dirname(package), href))

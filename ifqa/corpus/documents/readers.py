@@ -34,7 +34,9 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
     **dict.fromkeys((".txt", ".text", ".log"), ("line", _of_text(text_files.read_text))),
     **dict.fromkeys((".md", ".markdown"), ("line", _of_text(text_files.read_markdown))),
     ".rst": ("line", _of_text(text_files.read_rst)),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), ("line", lambda content, _: html.read_html(content))),
+    **dict.fromkeys(
+        (".html", ".htm", ".xhtml"), ("line", lambda content, _: html.read_html(content))
+    ),
     ".pdf": ("page", lambda content, _: pdf.read_pdf(content)),
     ".docx": ("paragraph", lambda content, _: office.read_docx(content)),
     ".odt": ("paragraph", lambda content, _: office.read_odt(content)),
@@ -42,9 +44,18 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
     ".odp": ("slide", lambda content, _: office.read_odp(content)),
     ".epub": ("part", lambda content, _: office.read_epub(content)),
     ".csv": ("line", lambda content, columns: table_files.read_csv(decode_text(content), columns)),
-    ".tsv": ("line", lambda content, columns: table_files.read_csv(decode_text(content), columns, "\t")),
-    ".jsonl": ("line", lambda content, columns: table_files.read_jsonl(decode_text(content), columns)),
-    ".json": ("line", lambda content, columns: table_files.read_json(decode_text(content), columns)),
+    ".tsv": (
+        "line",
+        lambda content, columns: table_files.read_csv(decode_text(content), columns, "\t"),
+    ),
+    ".jsonl": (
+        "line",
+        lambda content, columns: table_files.read_jsonl(decode_text(content), columns),
+    ),
+    ".json": (
+        "line",
+        lambda content, columns: table_files.read_json(decode_text(content), columns),
+    ),
     ".xlsx": ("row", lambda content, columns: table_files.read_xlsx(content, columns)),
     ".ipynb": ("cell", _of_text(text_files.read_notebook)),
     ".eml": ("message", lambda content, _: mail.read_message(content, 1, set())),
@@ -69,12 +80,16 @@ class Chunking:
 
 
 def read_passages(
-    path: Path, name: str, expected: str, chunking: Chunking, advance: ProgressCallback = no_progress
+    path: Path,
+    name: str,
+    expected: str,
+    chunking: Chunking,
+    advance: ProgressCallback = no_progress,
 ) -> tuple[bytes, int, int]:
     """The passages of a file as lines of a shard, their number and their words.
 
-    `name` is the file's path relative to its folder, `expected` its SHA-256. `advance` gets the share that is read so far.
-    Raises UnreadableFile with the reason.
+    `name` is the file's path relative to its folder, `expected` its SHA-256. `advance` gets the
+    share that is read so far. Raises UnreadableFile with the reason.
     """
     try:
         content = path.read_bytes()
@@ -101,12 +116,17 @@ def suffix_of(name: str) -> str:
 
 
 def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, int], bytes]:
-    """Read the passages of a document, in the process of `WORKER`; a request has a name, a suffix and a `Chunking`'s fields."""
+    """Read the passages of a document, in the process of `WORKER`.
+
+    A request has a name, a suffix and a `Chunking`'s fields.
+    """
     unit, reader = READERS[request["suffix"]]
     lines = list[bytes]()
     words = 0
     runs = _tell_shares(reader(content, tuple(request["columns"])), len(content))
-    for passage in chunk_document(request["name"], runs, unit, request["words"], request["overlap"]):
+    for passage in chunk_document(
+        request["name"], runs, unit, request["words"], request["overlap"]
+    ):
         lines.append(passage_line(passage.id, passage.title, passage.text))
         words += len(passage.text.split())
     if not lines:
@@ -115,7 +135,10 @@ def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, 
 
 
 def _tell_shares(runs: Iterable[TextRun], size: int) -> Iterator[TextRun]:
-    """The runs of a file of `size` bytes, telling the share that is read; a section without a passage yet may be long."""
+    """The runs of a file of `size` bytes, telling the share that is read.
+
+    A section without a passage yet may be long.
+    """
     read = 0
     for run in runs:
         yield run

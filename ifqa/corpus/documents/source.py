@@ -1,4 +1,6 @@
-"""A folder of documents as a source of passages: its units of work, and a build's messages about its files."""
+"""A folder of documents as a source of passages: its units of work, and a build's messages about
+its files.
+"""
 
 import hashlib
 import json
@@ -15,7 +17,15 @@ from ifqa.corpus.documents import ocr
 from ifqa.corpus.documents.decoding import UnreadableFile
 from ifqa.corpus.documents.folder import FolderFile, scan_folder
 from ifqa.corpus.documents.readers import VERSION, Chunking, read_passages
-from ifqa.corpus.work_units import BuildReport, FileRecord, KnownFiles, Shard, SkippedPages, Source, WorkUnit
+from ifqa.corpus.work_units import (
+    BuildReport,
+    FileRecord,
+    KnownFiles,
+    Shard,
+    SkippedPages,
+    Source,
+    WorkUnit,
+)
 from ifqa.errors import ConfigError, MissingInput
 from ifqa.formatting import pluralize
 from ifqa.progress import bar, report
@@ -26,7 +36,12 @@ _FILES, _SIZE = 256, 8_000_000  # files in a unit, and their bytes
 _LISTED = 200  # skipped files in a unit; its line in the log has a length limit
 _NAMED = 8  # files to name in a message
 #: Kind of skipped files that are only counted -> the noun.
-_KINDS = {"hidden": "hidden", "link": "linked", "other": "of other file types", "special": "pipe or device"}
+_KINDS = {
+    "hidden": "hidden",
+    "link": "linked",
+    "other": "of other file types",
+    "special": "pipe or device",
+}
 _KINDS |= {"ifqa": "written by ifqa"}
 
 
@@ -40,7 +55,10 @@ class Document:
     earlier: FileRecord | None = None  # of an earlier build from the same bytes and settings
 
     def read(self, chunking: Chunking, before: int) -> tuple[FileRecord, bytes]:
-        """Its record and its passages, from an earlier build or read now; `before`: bytes of its task's documents before it."""
+        """Its record and its passages, from an earlier build or read now.
+
+        `before`: bytes of its task's documents before it.
+        """
         file = self.file
         if self.earlier:
             return replace(self.earlier, modified=file.modified), read_lines(self.earlier)
@@ -54,10 +72,14 @@ class Document:
             report(file.name, before + share * file.size)
 
         try:
-            lines, passages, words = read_passages(Path(file.path), file.name, self.sha256, chunking, advance)
+            lines, passages, words = read_passages(
+                Path(file.path), file.name, self.sha256, chunking, advance
+            )
         except UnreadableFile as error:
             reason = str(error)
-        return FileRecord(self.key, file.size, file.modified, self.sha256, len(lines), passages, words, reason), lines
+        return FileRecord(
+            self.key, file.size, file.modified, self.sha256, len(lines), passages, words, reason
+        ), lines
 
 
 def read_lines(record: FileRecord) -> bytes:
@@ -106,15 +128,16 @@ class DocumentsUnit(WorkUnit):
 class Documents(Source):
     """A user's own documents.
 
-    Read are .txt, .log, .md, .rst, .html, .pdf, .docx, .odt, .pptx, .odp, .epub, .eml, .mbox, .xlsx, .csv, .tsv, .json, .jsonl,
-    .ipynb, and text without an ending such as README.
+    Read are .txt, .log, .md, .rst, .html, .pdf, .docx, .odt, .pptx, .odp, .epub, .eml, .mbox,
+    .xlsx, .csv, .tsv, .json, .jsonl, .ipynb, and text without an ending such as README.
 
     Args:
         path: a folder with its subfolders, or a file.
         include: patterns of files to read, such as "*.pdf" or "reports/*"; empty for all.
         exclude: patterns of files and folders to skip.
         words: approximate words of a passage; it ends at the end of a sentence.
-        overlap: words of whole sentences that a passage repeats from the previous passage; less than `words`.
+        overlap: words of whole sentences that a passage repeats from the previous passage; less
+            than `words`.
         columns: the columns of tables to read; empty for all.
         max_mb: megabytes of the largest file to read.
         ocr: whether ocrmypdf reads PDF files without text.
@@ -137,9 +160,13 @@ class Documents(Source):
     def check(self) -> None:
         path = Path(self.path)
         if not path.exists():
-            raise MissingInput(f"documents not found: there is no {path.absolute()}; name a folder, or a file")
+            raise MissingInput(
+                f"documents not found: there is no {path.absolute()}; name a folder, or a file"
+            )
         if self.overlap >= self.words:
-            raise ConfigError(f"overlap = {self.overlap}: wanted fewer words than a passage has, {self.words}")
+            raise ConfigError(
+                f"overlap = {self.overlap}: wanted fewer words than a passage has, {self.words}"
+            )
         if self.ocr:
             ocr.require_program()
 
@@ -155,7 +182,9 @@ class Documents(Source):
     @cached_property
     def key_prefix(self) -> str:
         """The start of its files' keys: a hash of the folder and the settings."""
-        settings = json.dumps([VERSION, str(Path(self.path).absolute()), self.chunking.identity], sort_keys=True)
+        settings = json.dumps(
+            [VERSION, str(Path(self.path).absolute()), self.chunking.identity], sort_keys=True
+        )
         return hashlib.sha256(settings.encode("utf-8", "surrogatepass")).hexdigest()[:16] + "/"
 
     def settings(self) -> dict[str, object]:
@@ -163,7 +192,10 @@ class Documents(Source):
         return settings if self.ocr else {key: settings[key] for key in settings if key != "ocr"}
 
     def documents(self, known: KnownFiles) -> Iterator[Document]:
-        """The files to read, with their hashes; a file with its known size and time of change is not hashed again."""
+        """The files to read, with their hashes.
+
+        A file with its known size and time of change is not hashed again.
+        """
         files = [file for file in self.scanned if not file.kind]
         for file in files:
             key = self.key_prefix + file.name
@@ -194,15 +226,21 @@ class Documents(Source):
             yield DocumentsUnit(chunking=self.chunking, where=self.path, read=0, tally=tally)
 
     def _unit(self, documents: Sequence[Document]) -> DocumentsUnit:
-        where = documents[0].file.path + (f" and {len(documents) - 1} more" if len(documents) > 1 else "")
+        where = documents[0].file.path + (
+            f" and {len(documents) - 1} more" if len(documents) > 1 else ""
+        )
         read = sum(document.file.size for document in documents)
-        return DocumentsUnit(documents=tuple(documents), chunking=self.chunking, where=where, read=read)
+        return DocumentsUnit(
+            documents=tuple(documents), chunking=self.chunking, where=where, read=read
+        )
 
     def fingerprint(self, known: KnownFiles) -> dict[str, object]:
         digest = hashlib.sha256()
         with bar(f"checking {Path(self.path).name}", self.size(), unit="bytes") as advance:
             for document in self.documents(known):
-                digest.update(f"{document.sha256} {document.file.name}\n".encode("utf-8", "surrogatepass"))
+                digest.update(
+                    f"{document.sha256} {document.file.name}\n".encode("utf-8", "surrogatepass")
+                )
                 advance(document.file.size)
         return self.settings() | {"files": [digest.hexdigest()]}
 
@@ -224,7 +262,10 @@ class Documents(Source):
 
 
 def _hash_file(file: FolderFile, before: Sequence[int | str]) -> str:
-    """The SHA-256 of a file: that of `before` if size and time are the same; empty if unreadable, as its reader reports why."""
+    """The SHA-256 of a file: that of `before` if size and time are the same.
+
+    Empty if unreadable, as its reader reports why.
+    """
     if (file.size, file.modified) == tuple(before[:2]) and before[2]:
         return str(before[2])
     try:
@@ -236,11 +277,18 @@ def _hash_file(file: FolderFile, before: Sequence[int | str]) -> str:
 def _describe_changes(before: Mapping[str, FileRecord], after: Mapping[str, FileRecord]) -> str:
     """Describe which files are new, changed or removed since the previous build."""
     if not {key.partition("/")[0] for key in before} & {key.partition("/")[0] for key in after}:
-        return f"{pluralize(len(after), 'file')} read"  # there is no previous build with these settings
+        # There is no previous build with these settings
+        return f"{pluralize(len(after), 'file')} read"
     new = after.keys() - before.keys()
     removed = before.keys() - after.keys()
-    changed = {key for key in after.keys() & before.keys() if after[key].sha256 != before[key].sha256}
-    parts = [_name_files("changed", changed), _name_files("new", new), _name_files("removed", removed)]
+    changed = {
+        key for key in after.keys() & before.keys() if after[key].sha256 != before[key].sha256
+    }
+    parts = [
+        _name_files("changed", changed),
+        _name_files("new", new),
+        _name_files("removed", removed),
+    ]
     read = pluralize(len(changed) + len(new), "file")
     same = len(after) - len(changed) - len(new)
     return f"{read} read again, {same:,} unchanged{''.join(parts)}"

@@ -1,4 +1,6 @@
-"""Reads the rows of .csv, .tsv and .xlsx files, and the objects of .jsonl and .json files, with their names."""
+"""Reads the rows of .csv, .tsv and .xlsx files, and the objects of .jsonl and .json files, with
+their names.
+"""
 
 import csv
 import json
@@ -25,7 +27,8 @@ _FIELD = 1 << 26  # characters of a field, more than a file has; Python's defaul
 def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator[TextRun]:
     """The rows of a table below its header; rows above the header are kept as text.
 
-    The second column of the same name is "name (2)"; a cell beyond the last column name is in "column 7", by its position.
+    The second column of the same name is "name (2)"; a cell beyond the last column name is in
+    "column 7", by its position.
     """
     lines = StringIO(text, newline="").readlines()
     separator = separator or max(",;\t|", key=lambda mark: _score_separator(lines, mark))
@@ -57,7 +60,10 @@ def _read_rows(lines: Sequence[str], separator: str) -> Iterator[tuple[int, list
 
 
 def _score_separator(lines: Sequence[str], separator: str) -> tuple[int, int]:
-    """Number of the first rows that have the most common number of cells, and that number; (0, 0) if it is 1."""
+    """Number of the first rows that have the most common number of cells, and that number.
+
+    (0, 0) if it is 1.
+    """
     width, count = _common_width([row for _, row in _read_rows(lines[:_TOP], separator)])
     return (count, width) if width > 1 else (0, 0)
 
@@ -71,16 +77,24 @@ def _common_width(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
 def _find_header(rows: Sequence[Sequence[str]]) -> int:
     """The index of the header row: the first row, or the one below a preamble.
 
-    The rows of a preamble have one cell where the table has several, or less than half of the table's cells and an empty line
-    below them. R and pandas leave the name of the index column empty, so the header of a table of two columns may have one name.
+    The rows of a preamble have one cell where the table has several, or less than half of the
+    table's cells and an empty line below them. R and pandas leave the name of the index column
+    empty, so the header of a table of two columns may have one name.
     """
     cells = [sum(map(bool, map(str.strip, row))) for row in rows]
     width, _ = _common_width(rows)
     empty = [n for n, count in enumerate(cells[:_PREAMBLE]) if not count]
-    header = empty[-1] + 1 if empty and all(count * 2 < width for count in cells[: empty[-1]]) else 0
-    while header + 1 < len(rows) and width > 1 and cells[header] <= (0 if len(rows[header]) == 2 else 1):
+    header = (
+        empty[-1] + 1 if empty and all(count * 2 < width for count in cells[: empty[-1]]) else 0
+    )
+    while (
+        header + 1 < len(rows)
+        and width > 1
+        and cells[header] <= (0 if len(rows[header]) == 2 else 1)
+    ):
         header += 1
-    if header + 1 < len(rows) and 2 * cells[header] < cells[header + 1]:  # a row over groups of columns
+    # A row over groups of columns
+    if header + 1 < len(rows) and 2 * cells[header] < cells[header + 1]:
         header += 1
     return min(header, len(rows) - 1)
 
@@ -106,7 +120,11 @@ def read_xlsx(content: bytes, columns: Sequence[str]) -> Iterator[TextRun]:
         for sheet in book.worksheets:
             sheet.reset_dimensions()  # a sheet may declare a million columns
             cells = enumerate(islice(sheet.iter_rows(values_only=True), _LAST_ROW), start=1)
-            rows = ((number, list(map(_value_text, row))) for number, row in cells if row or number <= _TOP)
+            rows = (
+                (number, list(map(_value_text, row)))
+                for number, row in cells
+                if row or number <= _TOP
+            )
             filled = dropwhile(lambda numbered: not any(numbered[1]), rows)
             for n, run in enumerate(_table_runs(filled, columns)):
                 if not n:
@@ -123,11 +141,16 @@ def _value_text(value: object) -> str:
 
 
 def read_json(text: str, columns: Sequence[str]) -> Iterator[TextRun]:
-    """An array of objects as rows, whose keys are the columns; any other JSON as a paragraph "key: value" for each value."""
+    """An array of objects as rows, whose keys are the columns.
+
+    Any other JSON as a paragraph "key: value" for each value.
+    """
     try:
         content = json.loads(text)
     except RecursionError as error:
-        raise UnreadableFile("not JSON that can be read: its values are nested too deeply") from error
+        raise UnreadableFile(
+            "not JSON that can be read: its values are nested too deeply"
+        ) from error
     except ValueError as error:
         raise UnreadableFile(f"not JSON ({error})") from error
     if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
@@ -164,7 +187,9 @@ def _json_values(text: str) -> Iterator[TextRun]:
             if held[0] not in ("", "null", '""'):
                 names = " › ".join(list(filter(None, keys))[-_KEYS:])
                 shown = json.loads(held[0]) if held[0][0] == '"' else held[0]
-                yield TextRun(f"{names}: {_as_sentence(shown)}" if names else _as_sentence(shown), held[1])
+                yield TextRun(
+                    f"{names}: {_as_sentence(shown)}" if names else _as_sentence(shown), held[1]
+                )
             held = "", 0
             if piece != ",":
                 keys.pop()
@@ -189,7 +214,9 @@ def read_jsonl(text: str, columns: Sequence[str]) -> Iterator[TextRun]:
 
 def _require_columns(columns: Sequence[str], names: Sequence[str], where: str = "") -> None:
     if missing := [column for column in columns if column not in names]:
-        raise UnreadableFile(f"{where}no column {missing[0]!r}; found {', '.join(map(repr, names)) or 'none'}")
+        raise UnreadableFile(
+            f"{where}no column {missing[0]!r}; found {', '.join(map(repr, names)) or 'none'}"
+        )
 
 
 def _row_runs(row: Mapping[str, object], columns: Sequence[str], line: int) -> Iterator[TextRun]:

@@ -1,4 +1,5 @@
-"""Reads plain text, reStructuredText and Markdown (CommonMark with tables and strikethrough) as lines, without markup.
+"""Reads plain text, reStructuredText and Markdown (CommonMark with tables and strikethrough) as
+lines, without markup.
 
 It also reads Jupyter notebooks, whose cells are Markdown or code.
 """
@@ -21,13 +22,19 @@ _RULE = re.compile(r"\s*([=\-~^\"'`#*+.:_<>])\1{2,}\s*")
 _LINE = {"txt": "=-~", "rst": "=-~^\"'`#*+.:_<>"}
 _LONGEST_HEADING = 200  # characters
 _TAG_NAME = re.compile(r"</?([a-zA-Z][\w-]*)")
-_OUTPUT_LINES, _OUTPUT_LINE = 20, 300  # limits on a notebook's output: its lines, and the characters of a line
+# Limits on a notebook's output: its lines, and the characters of a line
+_OUTPUT_LINES, _OUTPUT_LINE = 20, 300
 
 _TABLE_RULE = re.compile(r"(?=[^|]*\|)[\s|:+=-]*|\s*\+[-=+]+\+\s*")
 _DIRECTIVE = re.compile(r"\s*\.\.\s+([\w:-]+)::\s*(.*)")
 _REPLACE = re.compile(r"\.\. \|([^|]{1,100})\| replace:: (.*)")
 _SUBSTITUTED = re.compile(r"\|([^|]{1,100})\|")
-_NOTES = set("note warning tip hint important caution attention danger error admonition topic rubric glossary".split())
+_NOTES = set(
+    (
+        "note warning tip hint important caution attention danger error "
+        "admonition topic rubric glossary"
+    ).split()
+)
 _RST = [
     (re.compile(r":[a-zA-Z:+-]{1,40}:`([^`<>]{1,500}?)\s*(?:<[^`<>]{1,500}>)?`"), r"\1"),
     (re.compile(r"`([^`<>]{1,500}?)\s*<[^`<>]{1,2000}>`__?"), r"\1"),
@@ -43,10 +50,16 @@ def read_text(text: str) -> Iterator[TextRun]:
 
 
 def read_rst(text: str) -> Iterator[TextRun]:
-    """The lines of reStructuredText. Notes and similar directives keep their text; roles keep the text they show."""
+    """The lines of reStructuredText.
+
+    Notes and similar directives keep their text; roles keep the text they show.
+    """
     lines = split_lines(text)
     if substitutions := {match[1]: match[2] for line in lines if (match := _REPLACE.match(line))}:
-        lines = [_SUBSTITUTED.sub(lambda match: substitutions.get(match[1], match[0]), line) for line in lines]
+        lines = [
+            _SUBSTITUTED.sub(lambda match: substitutions.get(match[1], match[0]), line)
+            for line in lines
+        ]
     yield from _runs(lines, "rst")
 
 
@@ -83,11 +96,19 @@ def _runs(lines: Sequence[str], kind: str) -> Iterator[TextRun]:
 
 
 def _rule_below(lines: Sequence[str], number: int, kind: str) -> str:
-    """The character of the rule below line `number` (from 1) if the line is a heading; else empty."""
+    """The character of the rule below line `number` (from 1) if the line is a heading.
+
+    Else empty.
+    """
     line = lines[number - 1]
     below = lines[number] if number < len(lines) else ""
     rule = _RULE.fullmatch(below)
-    if rule is None or rule[1] not in _LINE[kind] or len(line) > _LONGEST_HEADING or _RULE.fullmatch(line):
+    if (
+        rule is None
+        or rule[1] not in _LINE[kind]
+        or len(line) > _LONGEST_HEADING
+        or _RULE.fullmatch(line)
+    ):
         return ""
     is_alone = number < 2 or not lines[number - 2].strip() or _RULE.fullmatch(lines[number - 2])
     fits = len(below.strip()) >= len(line.strip()) - 1
@@ -111,7 +132,9 @@ def read_markdown(text: str) -> Iterator[TextRun]:
 
     lines = split_lines(text)
     if lines and lines[0].strip() == "---":  # front matter, whose last rule must not make a heading
-        end = next((n for n, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "...")), 0)
+        end = next(
+            (n for n, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "...")), 0
+        )
         lines[: end + 1] = [""] * (end + 1)
     parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable(["table", "strikethrough"])
     yield from _token_runs(parser.parse("\n".join(lines)))
@@ -163,7 +186,9 @@ def _token_lines(tokens: Sequence["Token"]) -> list[str]:
 
 
 def read_notebook(text: str) -> Iterator[TextRun]:
-    """The cells of a Jupyter notebook, counted from 1: Markdown, code, and the first lines of outputs that are text."""
+    """The cells of a Jupyter notebook, counted from 1: Markdown, code, and the first lines of
+    outputs that are text.
+    """
     try:
         notebook = json.loads(text)
         # worksheets: notebook format 3 and earlier
@@ -177,7 +202,9 @@ def read_notebook(text: str) -> Iterator[TextRun]:
             pieces = [split_lines(source)]
             for output in cell.get("outputs", ()):
                 shown = output.get("text") or output.get("data", {}).get("text/plain", "")
-                pieces.append([line[:_OUTPUT_LINE] for line in split_lines(_joined(shown))[:_OUTPUT_LINES]])
+                pieces.append(
+                    [line[:_OUTPUT_LINE] for line in split_lines(_joined(shown))[:_OUTPUT_LINES]]
+                )
             for lines in pieces:
                 yield from (TextRun(line, number, not n, level) for n, line in enumerate(lines))
     except (ValueError, RecursionError, AttributeError, IndexError, KeyError, TypeError) as error:

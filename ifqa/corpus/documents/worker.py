@@ -1,7 +1,9 @@
-"""Reads documents in a separate process, so that a file that crashes, hangs or exhausts memory ends only that process.
+"""Reads documents in a separate process, so that a file that crashes, hangs or exhausts memory ends
+only that process.
 
-A request is a line of JSON with the number of `bytes` that follow, then the bytes; responses have the same form. An error ends
-the process, and its last line on stderr is the reason. The next file starts a new process.
+A request is a line of JSON with the number of `bytes` that follow, then the bytes; responses have
+the same form. An error ends the process, and its last line on stderr is the reason. The next file
+starts a new process.
 """
 
 import atexit
@@ -36,18 +38,26 @@ _Message = tuple[dict[str, Any], bytes]
 
 
 class Worker:
-    """A process that reads documents with the function `target` ("module:function"); the first document starts it."""
+    """A process that reads documents with the function `target` ("module:function").
+
+    The first document starts it.
+    """
 
     def __init__(self, target: str, seconds: float = SECONDS, memory: int = MEMORY) -> None:
         self._target = target
         self._seconds = seconds
         self._memory = memory
-        self._running: tuple[subprocess.Popen[bytes], IO[bytes]] | None = None  # the process and the file of its stderr
+        # The process and the file of its stderr
+        self._running: tuple[subprocess.Popen[bytes], IO[bytes]] | None = None
         self._lock = threading.Lock()
         atexit.register(self.close)
 
-    def read(self, request: Mapping[str, object], content: bytes, advance: ProgressCallback = no_progress) -> _Message:
-        """Call `target` with a request and the bytes of a file; raises UnreadableFile if it does, or if the process ends.
+    def read(
+        self, request: Mapping[str, object], content: bytes, advance: ProgressCallback = no_progress
+    ) -> _Message:
+        """Call `target` with a request and the bytes of a file.
+
+        Raises UnreadableFile if it does, or if the process ends.
 
         `advance` gets the share of the file that is read so far.
         """
@@ -80,10 +90,20 @@ class Worker:
             path = os.pathsep.join([str(PACKAGE.parent), *filter(None, sys.path)])
             with block_interrupts():  # the parent decides; the process ends with its input
                 process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", code, self._target, str(self._seconds), str(self._memory)],
+                    [
+                        sys.executable,
+                        "-P",
+                        "-c",
+                        code,
+                        self._target,
+                        str(self._seconds),
+                        str(self._memory),
+                    ],
                     env=os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr,
-                )  # fmt: skip
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                )
             self._running = process, stderr
         return self._running
 
@@ -94,10 +114,20 @@ class Worker:
         if any(line.startswith("Timeout (") for line in lines):  # faulthandler's
             return f"it takes more than {self._seconds:g} seconds to read"
         message = next((line.strip() for line in reversed(lines) if line.strip()), "")
-        if message.startswith("MemoryError") or "bad_alloc" in message or "out of memory" in message.lower():
+        if (
+            message.startswith("MemoryError")
+            or "bad_alloc" in message
+            or "out of memory" in message.lower()
+        ):
             return f"it takes more than {self._memory / 1e9:.1f} GB of memory to read"
-        damage = f"signal {-code}: it is damaged, or takes more than {self._memory / 1e9:.1f} GB of memory"
-        return f"its reader ended ({message[:_REASON] or (damage if code < 0 else f'exit code {code}')})"
+        damage = (
+            f"signal {-code}: it is damaged, or takes more than "
+            f"{self._memory / 1e9:.1f} GB of memory"
+        )
+        return (
+            "its reader ended "
+            f"({message[:_REASON] or (damage if code < 0 else f'exit code {code}')})"
+        )
 
     def close(self) -> None:
         """End the process if it is running."""
@@ -125,7 +155,10 @@ def _receive(handle: IO[bytes]) -> _Message | None:
 
 
 def tell_share(share: float) -> None:
-    """Tell the calling process, at most twice a second, the share of the file that is read so far; elsewhere do nothing."""
+    """Tell the calling process, at most twice a second, the share of the file that is read so far.
+
+    Elsewhere do nothing.
+    """
     global _next_share
     if _responses and time.monotonic() >= _next_share:
         _next_share = time.monotonic() + 0.5
@@ -138,7 +171,8 @@ def main() -> None:
     seconds = float(sys.argv[2])
     memory = int(sys.argv[3])
     read: Callable[[Mapping[str, Any], bytes], _Message] = pkgutil.resolve_name(target)
-    gc.set_threshold(100_000)  # a document is a million small live objects: the default of 700 takes 40% longer
+    # A document is a million small live objects: the default of 700 takes 40% longer
+    gc.set_threshold(100_000)
     global _responses
     requests = sys.stdin.buffer
     responses = os.fdopen(os.dup(1), "wb")
@@ -161,7 +195,10 @@ def main() -> None:
 
 
 def _end_with_parent(ends: bool) -> None:
-    """Set whether a signal ends this process as soon as its input is closed, even within a file. Not on Windows."""
+    """Set whether a signal ends this process as soon as its input is closed, even within a file.
+
+    Not on Windows.
+    """
     with suppress(ImportError, AttributeError, OSError):
         import fcntl
 

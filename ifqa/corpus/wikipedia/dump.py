@@ -1,10 +1,12 @@
-"""Reads the pages of a MediaWiki dump (`enwiki-…-pages-articles.xml`), and splits a multistream dump for parallel work.
+"""Reads the pages of a MediaWiki dump (`enwiki-…-pages-articles.xml`), and splits a multistream
+dump for parallel work.
 
-The XML is fed to expat in blocks, so memory holds one page and one block. Any version of the export schema with `<ns>` works: XML
-namespaces are ignored.
+The XML is fed to expat in blocks, so memory holds one page and one block. Any version of the export
+schema with `<ns>` works: XML namespaces are ignored.
 
-Wikimedia's `…-multistream.xml.bz2` consist of bz2 streams of 100 pages, which can be decompressed in parallel. Each stream starts
-with ten fixed bytes, which occur by chance once in 10^24 bytes; so we search for them, and do not need the published index file.
+Wikimedia's `…-multistream.xml.bz2` consist of bz2 streams of 100 pages, which can be decompressed
+in parallel. Each stream starts with ten fixed bytes, which occur by chance once in 10^24 bytes; so
+we search for them, and do not need the published index file.
 """
 
 import bz2
@@ -26,7 +28,8 @@ LONGEST = 1 << 24  # characters of a page; MediaWiki's limit is 2 MB
 # Limits against files built to exhaust memory
 _UNTAGGED = 1 << 25  # bytes of XML without the end of a tag; a page of 2 MB of "&quot;" has 12 MB
 _DEEPEST = 100  # nested tags; real dumps have five
-# (depth, name) of the elements whose text is kept: a page's <id> is at 3, its revision's at 4, a contributor's deeper.
+# (depth, name) of the elements whose text is kept: a page's <id> is at 3, its revision's at 4, a
+# contributor's deeper.
 _COLLECTED = {(3, "title"), (3, "ns"), (3, "id"), (4, "text"), (4, "namespace"), (4, "id")}
 _REDIRECT = re.compile(r"\s*#\s*redirect\b", re.IGNORECASE)
 
@@ -34,9 +37,11 @@ _STREAM = re.compile(rb"BZh[1-9]1AY&SY")
 _MAGIC = 10  # bytes
 _PAGE = re.compile(rb"<(?:\w+:)?page[\s>]")
 _CHUNK = 1 << 20
-_PIECE = 1 << 20  # bytes of XML unpacked at a time: about one bzip2 block, so its tables stay in the cache
+# Bytes of XML unpacked at a time: about one bzip2 block, so its tables stay in the cache
+_PIECE = 1 << 20
 _LONGEST_STREAM = 1 << 24  # bytes of a stream; published dumps have about a tenth of that
-_UNPACKED = 1 << 28  # bytes of XML in a block of streams; 4 MB of a published dump unpack to about 20 MB
+# Bytes of XML in a block of streams; 4 MB of a published dump unpack to about 20 MB
+_UNPACKED = 1 << 28
 _FROM_THE_FRONT = "unpack the file and name it without .bz2"
 
 
@@ -46,21 +51,28 @@ class Page:
 
     id: str
     title: str
-    text: str  # plain text, or wikitext in which the prefixes that only the dump's siteinfo knows are translated to English
-    revision: int | None = None  # the number of a dump's revision; None for an article of plain text
+    # Plain text, or wikitext in which the prefixes that only the dump's siteinfo knows are
+    # translated to English
+    text: str
+    # The number of a dump's revision; None for an article of plain text
+    revision: int | None = None
 
 
-def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, complete: bool = True) -> Iterator[Page]:
+def parse_pages(
+    blocks: Iterable[bytes], where: str, tally: SkippedPages, *, complete: bool = True
+) -> Iterator[Page]:
     """The articles of a dump in order: pages of the main namespace that are not redirects.
 
-    Disambiguation pages are kept: without them, the dump of 2022-05-01 does not reach the 6,394,490 pages of the IfQA paper.
+    Disambiguation pages are kept: without them, the dump of 2022-05-01 does not reach the 6,394,490
+    pages of the IfQA paper.
 
     Args:
         blocks: bytes of XML that together are one `<mediawiki>` document.
         where: the file and offset; opens error messages.
-        tally: counts the skipped pages as "redirect", "namespace" and "bad", and lists the bad ones: pages without title or id,
-            or with over 16 million characters.
-        complete: whether the document must be complete; if not, it may end between two pages, as bz2 streams do.
+        tally: counts the skipped pages as "redirect", "namespace" and "bad", and lists the bad
+            ones: pages without title or id, or with over 16 million characters.
+        complete: whether the document must be complete; if not, it may end between two pages, as
+            bz2 streams do.
     """
     reader = _PageParser(where, tally)
     source = iter(blocks)
@@ -69,7 +81,8 @@ def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, com
         try:
             block = next(source, b"")
         except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-            if isinstance(error, OSError) and error.errno is not None:  # from the system, not the decompressor
+            # From the system, not the decompressor
+            if isinstance(error, OSError) and error.errno is not None:
                 raise
             reason = f"the compressed data is truncated or damaged ({error}); fetch the file again"
             raise reader.failure(reason) from error
@@ -83,8 +96,13 @@ def parse_pages(blocks: Iterable[bytes], where: str, tally: SkippedPages, *, com
         except expat.ExpatError as error:
             yield from reader.pages
             reason = expat.errors.messages[error.code]
-            broken = f"the XML is truncated or damaged at line {error.lineno} ({reason}); fetch the file again"
-            raise reader.failure(broken if reader.is_dump else f"not a MediaWiki XML dump ({reason})") from error
+            broken = (
+                f"the XML is truncated or damaged at line {error.lineno} ({reason}); "
+                "fetch the file again"
+            )
+            raise reader.failure(
+                broken if reader.is_dump else f"not a MediaWiki XML dump ({reason})"
+            ) from error
         yield from reader.pages
         reader.pages.clear()
 
@@ -107,7 +125,8 @@ class _PageParser:
         self._number = 0
         self._last_title = ""
         self._namespaces: dict[str, str] = {}  # name -> number
-        self._local_prefixes: dict[str, str] = {}  # the dump's own link prefixes -> the English ones
+        # The dump's own link prefixes -> the English ones
+        self._local_prefixes: dict[str, str] = {}
         self._fields: dict[str, str] = {}  # of the current page
         self._pieces: list[str] = []
         self._length = self._untagged = 0
@@ -118,7 +137,9 @@ class _PageParser:
         self.parser.Parse(block, not block)
         if self._untagged > _UNTAGGED:  # expat scans an unfinished tag again with each block
             where = f"{_UNTAGGED >> 20} MB from line {self.parser.CurrentLineNumber} on"
-            raise self.failure(f"no tag ends in {where}, more than any page of a MediaWiki dump has; refused")
+            raise self.failure(
+                f"no tag ends in {where}, more than any page of a MediaWiki dump has; refused"
+            )
 
     def failure(self, message: str) -> FormatError:
         """An error that names the last complete page."""
@@ -133,11 +154,15 @@ class _PageParser:
         self.depth += 1
         self._untagged = 0
         if self.depth > _DEEPEST:
-            raise self.failure(f"over {_DEEPEST} nested tags at line {self.parser.CurrentLineNumber}; refused")
+            raise self.failure(
+                f"over {_DEEPEST} nested tags at line {self.parser.CurrentLineNumber}; refused"
+            )
         if self.depth == 1:
             self.is_dump = name == "mediawiki"
             if not self.is_dump:
-                raise self.failure(f"not a MediaWiki XML dump: the root element is <{name}>, wanted <mediawiki>")
+                raise self.failure(
+                    f"not a MediaWiki XML dump: the root element is <{name}>, wanted <mediawiki>"
+                )
         elif self.depth == 2:
             self._fields = {}
         elif self.depth == 3 and name == "redirect":
@@ -170,7 +195,9 @@ class _PageParser:
             self._pieces.append(text)
 
     def _is_other(self) -> bool:
-        """Whether the page is a redirect or in another namespace, so that its text is not needed."""
+        """Whether the page is a redirect or in another namespace, so that its text is not
+        needed.
+        """
         return self._fields.get("ns", "0").strip() != "0" or "redirect" in self._fields
 
     def _end_page(self) -> None:
@@ -192,7 +219,8 @@ class _PageParser:
         else:
             text = translate_prefixes(text, self._local_prefixes) if self._local_prefixes else text
             revision = page.get("revision", "").strip()
-            is_number = revision.isascii() and revision.isdecimal() and len(revision) < 19  # fits 64 bits
+            # Fits 64 bits
+            is_number = revision.isascii() and revision.isdecimal() and len(revision) < 19
             self.pages.append(Page(page_id, title, text, int(revision) if is_number else 0))
 
 
@@ -207,7 +235,9 @@ class Streams:
     where: str
 
     def xml(self) -> Iterator[bytes]:
-        """The header and the pages as blocks of XML; only the last streams of a dump end the document.
+        """The header and the pages as blocks of XML.
+
+        Only the last streams of a dump end the document.
 
         Raises OSError or EOFError if a stream is damaged or truncated.
         """
@@ -217,13 +247,17 @@ class Streams:
         for xml in _unpack(self.packed):
             size += len(xml)
             if size > _UNPACKED:
-                problem = f"{self.where}: {len(self.packed):,} bytes unpack to over {_UNPACKED >> 20} MB"
+                problem = (
+                    f"{self.where}: {len(self.packed):,} bytes unpack to over {_UNPACKED >> 20} MB"
+                )
                 raise FormatError(f"{problem}, more than in any published dump; {_FROM_THE_FRONT}")
             yield xml
 
 
 def stream_header(path: Path) -> bytes | None:
-    """The XML before the first page of a multistream dump, whose second stream begins with a page; None for any other file.
+    """The XML before the first page of a multistream dump, whose second stream begins with a page.
+
+    None for any other file.
 
     Parallel compressors also write many streams, but split the XML anywhere.
     """
@@ -253,7 +287,13 @@ def split_streams(path: Path, header: bytes, size: int) -> Iterator[Streams]:
             chunk = handle.read(_CHUNK)
             buffer += chunk
             while (match := _STREAM.search(buffer, max(size, searched - _MAGIC))) is not None:
-                yield Streams(header, buffer[: match.start()], position == 0, False, f"{path}, from byte {position:,}")
+                yield Streams(
+                    header,
+                    buffer[: match.start()],
+                    position == 0,
+                    False,
+                    f"{path}, from byte {position:,}",
+                )
                 position += match.start()
                 buffer = buffer[match.start() :]
                 searched = 0
@@ -261,7 +301,9 @@ def split_streams(path: Path, header: bytes, size: int) -> Iterator[Streams]:
             if not chunk:
                 break
             if len(buffer) > size + _LONGEST_STREAM:
-                problem = f"{path}, from byte {position:,}: a stream of over {_LONGEST_STREAM >> 20} MB"
+                problem = (
+                    f"{path}, from byte {position:,}: a stream of over {_LONGEST_STREAM >> 20} MB"
+                )
                 raise FormatError(f"{problem}, which no published dump has; {_FROM_THE_FRONT}")
     yield Streams(header, buffer, position == 0, True, f"{path}, from byte {position:,}")
 

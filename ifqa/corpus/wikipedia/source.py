@@ -11,13 +11,36 @@ from pydantic import Field
 from ifqa.corpus.passage_store import hash_id, id_bytes, passage_line
 from ifqa.corpus.repeated_pages import page_revisions
 from ifqa.corpus.wikipedia import wikitext
-from ifqa.corpus.wikipedia.dump import BLOCK, LONGEST, Page, Streams, parse_pages, split_streams, stream_header
+from ifqa.corpus.wikipedia.dump import (
+    BLOCK,
+    LONGEST,
+    Page,
+    Streams,
+    parse_pages,
+    split_streams,
+    stream_header,
+)
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
-from ifqa.corpus.work_units import FileSource, Shard, SkippedPages, WorkUnit, sort_files, text_to_hash, walk_files
+from ifqa.corpus.work_units import (
+    FileSource,
+    Shard,
+    SkippedPages,
+    WorkUnit,
+    sort_files,
+    text_to_hash,
+    walk_files,
+)
 from ifqa.errors import FormatError, IfqaError
 from ifqa.formats.tables import read_parquet
 from ifqa.settings import Positive
-from ifqa.storage.files import read_jsonl, require_file, text_field, typed_field, unicode_text, unpack
+from ifqa.storage.files import (
+    read_jsonl,
+    require_file,
+    text_field,
+    typed_field,
+    unicode_text,
+    unpack,
+)
 
 PACKED = 1 << 22  # bytes of bz2 streams in a unit: about 5,000 passages of enwiki
 TEXT = 1 << 23  # characters of pages in a unit
@@ -28,9 +51,9 @@ _COLUMNS = ["id", "title", "text"]
 def split_article(text: str, words: int = 100, wrap: bool = True) -> list[str]:
     """Split an article into disjoint passages of `words` words, separated by white space.
 
-    With `wrap`, the last passage is filled up with the article's first words, each repeated at most once: of 130 words, the
-    second passage has the last 30 and the first 70; 19 words become a passage of 38. IfQA's gold passages are split this way:
-    4,202 of 4,223 have exactly 100 words.
+    With `wrap`, the last passage is filled up with the article's first words, each repeated at most
+    once: of 130 words, the second passage has the last 30 and the first 70; 19 words become a
+    passage of 38. IfQA's gold passages are split this way: 4,202 of 4,223 have exactly 100 words.
     """
     article = text.split()
     passages = [article[start : start + words] for start in range(0, len(article), words)]
@@ -41,7 +64,10 @@ def split_article(text: str, words: int = 100, wrap: bool = True) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class _PagesUnit(WorkUnit):
-    """Complete pages, or streams of a dump that the worker decompresses; `settings` has a "profile" for wikitext."""
+    """Complete pages, or streams of a dump that the worker decompresses.
+
+    `settings` has a "profile" for wikitext.
+    """
 
     content: Sequence[Page] | Streams
 
@@ -65,22 +91,34 @@ class _PagesUnit(WorkUnit):
         revisions: list[tuple[str, int]] = []
         for page in pages:
             number += 1
-            text = to_text(page.text, self.settings["profile"]) if "profile" in self.settings else page.text
+            text = (
+                to_text(page.text, self.settings["profile"])
+                if "profile" in self.settings
+                else page.text
+            )
             passages = split_article(text, words, self.settings["wrap"])
-            lines += [passage_line(f"{page.id}-{n}", page.title, passage) for n, passage in enumerate(passages)]
+            lines += [
+                passage_line(f"{page.id}-{n}", page.title, passage)
+                for n, passage in enumerate(passages)
+            ]
             if passages:
                 count += (len(passages) - 1) * words + passages[-1].count(" ") + 1
                 if page.revision is not None:
                     revisions.append((page.id, page.revision))
             else:
                 tally.left_out["empty"] += 1
-        return Shard(b"".join(lines), number, len(lines), count, tally, revisions=page_revisions(revisions))
+        return Shard(
+            b"".join(lines), number, len(lines), count, tally, revisions=page_revisions(revisions)
+        )
 
 
 def _page_units(
     pages: Iterable[tuple[Page, int]], where: str, settings: dict[str, object], tally: SkippedPages
 ) -> Iterator[_PagesUnit]:
-    """Units of 8 million characters, from pages with the bytes read so far; a unit takes the counts of `tally` over."""
+    """Units of 8 million characters, from pages with the bytes read so far.
+
+    A unit takes the counts of `tally` over.
+    """
     content: list[Page] = []
     size = start = position = 0
 
@@ -89,7 +127,9 @@ def _page_units(
         left_out = tally.copy()
         tally.left_out.clear()
         tally.bad.clear()
-        return _PagesUnit(content=content, where=at, read=position - start, settings=settings, tally=left_out)
+        return _PagesUnit(
+            content=content, where=at, read=position - start, settings=settings, tally=left_out
+        )
 
     for page, position in pages:
         content.append(page)
@@ -105,11 +145,14 @@ def _page_units(
 
 @dataclass
 class Dump(FileSource):
-    """MediaWiki pages-articles dumps: .xml, plain or compressed with bzip2 (one stream or many), gzip or xz.
+    """MediaWiki pages-articles dumps: .xml, plain or compressed with bzip2 (one stream or many),
+    gzip or xz.
 
     Args:
-        path: a file, or a folder or pattern (`enwiki-*.xml-p*.bz2`), read in the order of the numbers in the names.
-        profile: "ifqa" yields text like that of the IfQA release; "release" also reproduces the release's losses.
+        path: a file, or a folder or pattern (`enwiki-*.xml-p*.bz2`), read in the order of the
+            numbers in the names.
+        profile: "ifqa" yields text like that of the IfQA release; "release" also reproduces the
+            release's losses.
         words: words of a passage, split at white space.
         wrap: fill an article's last passage up to `words` with the article's first words.
     """
@@ -135,10 +178,13 @@ class Dump(FileSource):
             return
         with open(file, "rb") as handle, unpack(handle) as xml:
             pages = parse_pages(iter(lambda: xml.read(BLOCK), b""), str(file), tally)
-            yield from _page_units(((page, handle.tell()) for page in pages), str(file), settings, tally)
+            yield from _page_units(
+                ((page, handle.tell()) for page in pages), str(file), settings, tally
+            )
 
     def settings(self) -> dict[str, object]:
-        former = {"profile": self.profile, "disambiguation": "keep"}  # a former setting, which fingerprints contain
+        # A former setting, which fingerprints contain
+        former = {"profile": self.profile, "disambiguation": "keep"}
         return former | super().settings() | {"text": wikitext.VERSION}
 
     def list_folder(self, folder: Path) -> list[Path]:
@@ -152,7 +198,8 @@ class Articles(FileSource):
     Args:
         path: a file, a folder with its subfolders, or a pattern.
         words, wrap: as for `Dump`.
-        share: fraction of the articles to keep, chosen by the hash of their ids: a larger share contains every smaller one.
+        share: fraction of the articles to keep, chosen by the hash of their ids: a larger share
+            contains every smaller one.
     """
 
     format = "articles"
@@ -167,7 +214,11 @@ class Articles(FileSource):
     def read_units(self, file: Path) -> Iterator[WorkUnit]:
         tally = SkippedPages()
         bound = self.share * 2**64
-        pages = ((page, at) for page, at in read_articles(file, tally) if hash_id(id_bytes(page.id)) < bound)
+        pages = (
+            (page, at)
+            for page, at in read_articles(file, tally)
+            if hash_id(id_bytes(page.id)) < bound
+        )
         return _page_units(pages, str(file), {"words": self.words, "wrap": self.wrap}, tally)
 
     def list_folder(self, folder: Path) -> list[Path]:
@@ -177,8 +228,9 @@ class Articles(FileSource):
 def read_articles(file: Path, tally: SkippedPages) -> Iterator[tuple[Page, int]]:
     """The articles of a file, each with the number of bytes read so far.
 
-    Each article has an `id` (text or a number), a `title` and a `text`, which may be empty. An article with an unusable value, or
-    with more than 16 million characters, is skipped; `tally` counts it and lists its line.
+    Each article has an `id` (text or a number), a `title` and a `text`, which may be empty. An
+    article with an unusable value, or with more than 16 million characters, is skipped; `tally`
+    counts it and lists its line.
     """
     if not require_file(file, "articles").stat().st_size:
         raise FormatError(f"{file} is empty; fetch it again, or remove it")
@@ -186,7 +238,9 @@ def read_articles(file: Path, tally: SkippedPages) -> Iterator[tuple[Page, int]]
         if file.suffix == ".parquet":
             records = read_parquet(file, handle, _COLUMNS)
         else:
-            records = ((number, record, handle.tell()) for number, record in read_jsonl(file, handle))
+            records = (
+                (number, record, handle.tell()) for number, record in read_jsonl(file, handle)
+            )
         for number, record, position in records:
             where = f"{file}:{number}"
             if missing := [key for key in _COLUMNS if key not in record]:

@@ -1,16 +1,19 @@
 """Turns wikitext into plain text, in two profiles.
 
-"release" gives text like the passages of the IfQA release. The rules are inferred from its 3,242 public gold passages, which look
-like output of WikiExtractor 3.0. A heading becomes a sentence ("History."), kept only if text follows it. Templates, tables,
-references, images and list lines (`*`, `#`, `;`, `:`) are dropped. Italics become double quotes, a formula becomes `formula_1`.
-Gaps of dropped templates stay ("(; born", "more than ."). Where the release loses or garbles visible text, we keep it: entities
-and tags are resolved, and the words of links with a colon, <small> and <code> stay.
+"release" gives text like the passages of the IfQA release. The rules are inferred from its 3,242
+public gold passages, which look like output of WikiExtractor 3.0. A heading becomes a sentence
+("History."), kept only if text follows it. Templates, tables, references, images and list lines
+(`*`, `#`, `;`, `:`) are dropped. Italics become double quotes, a formula becomes `formula_1`. Gaps
+of dropped templates stay ("(; born", "more than ."). Where the release loses or garbles visible
+text, we keep it: entities and tags are resolved, and the words of links with a colon, <small> and
+<code> stay.
 
-"ifqa", the default, also keeps indented prose, such as quotations, removes the brackets and separators around dropped templates,
-and writes exponents as 10^6.
+"ifqa", the default, also keeps indented prose, such as quotations, removes the brackets and
+separators around dropped templates, and writes exponents as 10^6.
 
-Every step takes linear time for any input, and none raises: patterns use possessive quantifiers (`*+`) and stop at the mark they
-start with, and deep nesting is resolved with a stack. Marks without a partner are deleted.
+Every step takes linear time for any input, and none raises: patterns use possessive quantifiers
+(`*+`) and stop at the mark they start with, and deep nesting is resolved with a stack. Marks
+without a partner are deleted.
 """
 
 import html
@@ -20,19 +23,28 @@ from typing import Literal
 
 Profile = Literal["ifqa", "release"]
 
-VERSION = 2  # raise it when a page yields other text, so that passages of an earlier version are not reused
+# Raise it when a page yields other text, so that passages of an earlier version are not reused
+VERSION = 2
 
-# Comments and plain references: most of a page's markup. One pattern for both, as neither starts inside the other.
+# Comments and plain references: most of a page's markup. One pattern for both, as neither starts
+# inside the other.
 _ASIDE = re.compile(r"<!--.*?(?:-->|\Z)|<ref\b[^<>]*+(?:(?<=/)>|>[^<]*+</ref\s*+>)", re.S)
 # "<(?!<)": a look-ahead that skips the long alternatives on a page full of "<".
 _HTML_LIST = re.compile(r"<(?!<)(?:((?:table|ul|ol|dl)\b[^<>]*+>)|/(?:table|ul|ol|dl)\s*+>)", re.I)
-_RAISED = re.compile(r"<sup>(?:(?<=[0-9]<sup>)|(?<=[0-9]</sub><sup>))(?=(?:[-+−–]|&minus;|&ndash;)?[0-9]|'')")
-_FRACTION = re.compile(r"<sup>(?<=[0-9]<sup>)(?=[0-9]++</sup>(?:/|⁄|&frasl;)<sub>)")  # of a mixed number: 1 1/2
-_BREAK = re.compile(r"<(?!<)/?(?:br|hr|p|div|center|blockquote|poem|caption|t[rdh]|li|d[dt]|h[1-6])\b[^<>]*+>", re.I)
+_RAISED = re.compile(
+    r"<sup>(?:(?<=[0-9]<sup>)|(?<=[0-9]</sub><sup>))(?=(?:[-+−–]|&minus;|&ndash;)?[0-9]|'')"
+)
+# Of a mixed number: 1 1/2
+_FRACTION = re.compile(r"<sup>(?<=[0-9]<sup>)(?=[0-9]++</sup>(?:/|⁄|&frasl;)<sub>)")
+_BREAK = re.compile(
+    r"<(?!<)/?(?:br|hr|p|div|center|blockquote|poem|caption|t[rdh]|li|d[dt]|h[1-6])\b[^<>]*+>", re.I
+)
 _TAG = re.compile(
-    r"<(?!<)/?(?:abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|indicator|ins|kbd|mark|noinclude|onlyinclude|q|rb|rp|rt"
+    r"<(?!<)/?(?:abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|indicator|ins|kbd|mark"
+    r"|noinclude|onlyinclude|q|rb|rp|rt"
     r"|rtc|ruby|s|samp|small|span|strike|strong|sub|sup|tbody|tfoot|thead|time|tt|u|var|wbr"
-    r"|chem|ce|dl|gallery|hiero|imagemap|includeonly|math|nowiki|ol|pre|references|score|section|source|syntaxhighlight"
+    r"|chem|ce|dl|gallery|hiero|imagemap|includeonly|math|nowiki|ol|pre|references|score"
+    r"|section|source|syntaxhighlight"
     r"|table|templatestyles|timeline|ul)\b[^<>]*+>|</?ref\b[^<>\n]*+>?",  # tags without a partner
     re.I,
 )
@@ -40,8 +52,10 @@ _TEMPLATE = re.compile(r"\{\{\{[^{}]*+\}\}\}|\{\{[^{}]*+\}\}")
 _BRACES = re.compile(r"(\{\{)|\}\}")
 _LABEL = r"[^\[\]]*+(?:\[[^\[\]]*+\][^\[\]]*+)*+"
 
-_UNSEEN = r"\s*+(?:(?i:file|image|category)\s*+:|[a-z]{2,3}(?:-[a-z]+)*+:)"  # files, categories, other languages
-_LINK = re.compile(rf"\[\[(?!{_UNSEEN}):?+(?:[^\[\]|]*+\|)?+({_LABEL})\]\]")  # [[target|label with [brackets]]]
+# files, categories, other languages
+_UNSEEN = r"\s*+(?:(?i:file|image|category)\s*+:|[a-z]{2,3}(?:-[a-z]+)*+:)"
+# [[target|label with [brackets]]]
+_LINK = re.compile(rf"\[\[(?!{_UNSEEN}):?+(?:[^\[\]|]*+\|)?+({_LABEL})\]\]")
 _NESTED_LINK = re.compile(rf"(\[\[{_UNSEEN})|(\[\[)|\]\]")  # the ends of links nested in files
 _UNSEEN_LINK = re.compile(rf"\[\[{_LABEL}\]\]")
 _EXTERNAL_LINK = re.compile(
@@ -100,7 +114,10 @@ def _drop_templates(text: str, gap: str) -> str:
 
 
 def _drop_nested(text: str, mark: re.Pattern[str]) -> str:
-    """Remove the spans from an opening mark (group 1) to its closing mark; group 2 opens a span to keep."""
+    """Remove the spans from an opening mark (group 1) to its closing mark.
+
+    Group 2 opens a span to keep.
+    """
     opened = list[tuple[int, bool]]()
     spans = list[tuple[int, int]]()
     for match in mark.finditer(text):
@@ -156,16 +173,25 @@ def _resolve_quotes(text: str) -> str:
 
 
 def _mark_possessives(text: str) -> str:
-    """If neither bold nor italics are closed in a line, read one ''' as an apostrophe and italics: ''Emma'''s, L'''Emma''."""
+    """If neither bold nor italics are closed in a line, read one ''' as an apostrophe and italics:
+    ''Emma'''s, L'''Emma''.
+    """
     return "\n".join(_mark_possessive(line) if "'''" in line else line for line in text.split("\n"))
 
 
 def _mark_possessive(line: str) -> str:
-    """Choose the first ''' that ends italics at a word; else, like MediaWiki, the first after one letter; else after a word."""
+    """Choose the first ''' that ends italics at a word.
+
+    Else, like MediaWiki, the first after one letter; else after a word.
+    """
     runs = [match.span() for match in _QUOTES.finditer(line)]
     italic = [end - start == 2 or end - start > 4 for start, end in runs]  # two, or five or more
     bold = [end - start > 2 for start, end in runs]
-    if not sum(italic) % 2 or not sum(bold) % 2 or any(end - start in (4, 6) for start, end in runs):
+    if (
+        not sum(italic) % 2
+        or not sum(bold) % 2
+        or any(end - start in (4, 6) for start, end in runs)
+    ):
         return line  # four or six: quotes around a dropped template
     words = []
     letters = []
@@ -206,8 +232,10 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 # Tags whose content is not wikitext
 _OPAQUE = re.compile(
-    r"<!--|<(nowiki|math|chem|ce|pre|references|ref|gallery|timeline|score|imagemap|syntaxhighlight|source|hiero|graph"
-    r"|mapframe|maplink|templatedata|includeonly|inputbox|categorytree|section|templatestyles)\b[^<>]*+>",
+    r"<!--|<(nowiki|math|chem|ce|pre|references|ref|gallery|timeline|score|imagemap"
+    r"|syntaxhighlight|source|hiero|graph"
+    r"|mapframe|maplink|templatedata|includeonly|inputbox|categorytree|section"
+    r"|templatestyles)\b[^<>]*+>",
     re.I,
 )
 _FORMULAS = {"math", "chem", "ce"}
@@ -216,10 +244,13 @@ _LITERAL = {ord(char): f"&#{ord(char)};" for char in "<>[]{}|'=*#:;!_"}
 
 
 def resolve_opaque_tags(text: str) -> str:
-    """Remove the content of tags without prose, number the formulas, and protect <nowiki> from later steps."""
+    """Remove the content of tags without prose, number the formulas, and protect <nowiki> from
+    later steps.
+    """
     pieces = list[str]()
     formulas = dict[str, int]()
-    unclosed: set[str] = set()  # tags without an end from here on: searched once, to keep the time linear
+    # Tags without an end from here on: searched once, to keep the time linear
+    unclosed: set[str] = set()
     position = count = 0
     while (opening := _OPAQUE.search(text, position)) is not None:
         pieces.append(text[position : opening.start()])
@@ -246,14 +277,16 @@ def resolve_opaque_tags(text: str) -> str:
     return "".join(pieces)
 
 
-# Prefixes of links, from MediaWiki's languages/messages/Messages*.php: NS_FILE and NS_CATEGORY of $namespaceNames, and their
-# $namespaceAliases; the English names work in every language
-_FILE = """image|datei|bild|fichier|archivo|imagen|immagine|ficheiro|arquivo|imagem|bestand|afbeelding|plik|grafika|fil|tiedosto
-|kuva|billede|bilde|soubor|súbor|obrázok|fájl|kép|fișier|imagine|fitxer|imatge|dosya|resim|berkas|gambar|tập tin|hình|slika
-|datoteka|файл|изображение|зображення|картинка|датотека|слика|αρχείο|εικόνα|ملف|صورة|پرونده|تصویر|קובץ|תמונה|चित्र|ไฟล์|ภาพ
-|ファイル|画像|파일|그림|文件|档案|檔案|图像|圖像"""
-_CATEGORY = """kategorie|catégorie|categoría|categoria|categorie|kategoria|kategori|luokka|kategória|kategorija
-|thể loại|категория|категорія|категорија|κατηγορία|تصنيف|رده|קטגוריה|श्रेणी|หมวดหมู่|カテゴリ|분류|分类|分類"""
+# Prefixes of links, from MediaWiki's languages/messages/Messages*.php: NS_FILE and NS_CATEGORY of
+# $namespaceNames, and their $namespaceAliases; the English names work in every language
+_FILE = """image|datei|bild|fichier|archivo|imagen|immagine|ficheiro|arquivo|imagem
+|bestand|afbeelding|plik|grafika|fil|tiedosto|kuva|billede|bilde|soubor|súbor|obrázok
+|fájl|kép|fișier|imagine|fitxer|imatge|dosya|resim|berkas|gambar|tập tin|hình|slika
+|datoteka|файл|изображение|зображення|картинка|датотека|слика|αρχείο|εικόνα|ملف|صورة
+|پرونده|تصویر|קובץ|תמונה|चित्र|ไฟล์|ภาพ|ファイル|画像|파일|그림|文件|档案|檔案|图像|圖像"""
+_CATEGORY = """kategorie|catégorie|categoría|categoria|categorie|kategoria|kategori
+|luokka|kategória|kategorija|thể loại|категория|категорія|категорија|κατηγορία|تصنيف|رده
+|קטגוריה|श्रेणी|หมวดหมู่|カテゴリ|분류|分类|分類"""
 _KNOWN = dict.fromkeys(_FILE.replace("\n", "").split("|"), "File")
 _KNOWN |= dict.fromkeys(_CATEGORY.replace("\n", "").split("|"), "Category")
 _ENGLISH = {"6": "File", "14": "Category"}  # by namespace number
@@ -261,7 +294,10 @@ _PREFIX = re.compile(r"\[\[\s*+([^\[\]|:\n]{2,30}+):")
 
 
 def translate_prefixes(text: str, names: Mapping[str, str] = _KNOWN) -> str:
-    """Translate file and category prefixes of links to English; `names` maps a prefix to "File" or "Category"."""
+    """Translate file and category prefixes of links to English.
+
+    `names` maps a prefix to "File" or "Category".
+    """
 
     def translate(link: re.Match[str]) -> str:
         english = names.get(_normalize_prefix(link[1]))
@@ -271,9 +307,13 @@ def translate_prefixes(text: str, names: Mapping[str, str] = _KNOWN) -> str:
 
 
 def find_local_prefixes(siteinfo: Mapping[str, str]) -> dict[str, str]:
-    """English name of each prefix in a dump's siteinfo (name -> namespace number) that `translate_prefixes` does not know."""
+    """English name of each prefix in a dump's siteinfo (name -> namespace number) that
+    `translate_prefixes` does not know.
+    """
     known = _KNOWN | {english.lower(): english for english in _ENGLISH.values()}
-    prefixes = {_normalize_prefix(name): _ENGLISH[key] for name, key in siteinfo.items() if key in _ENGLISH}
+    prefixes = {
+        _normalize_prefix(name): _ENGLISH[key] for name, key in siteinfo.items() if key in _ENGLISH
+    }
     return {name: english for name, english in prefixes.items() if known.get(name) != english}
 
 
@@ -284,18 +324,25 @@ def _normalize_prefix(name: str) -> str:
 # Gaps of dropped templates
 _LINK_OF_GAP = re.compile(rf"\[\[[^\[\]|{GAP}]*+\|{GAP}\]\]")
 # Most gaps can simply be removed: those alone on a line, or between words
-_ALONE = re.compile(rf"{GAP}(?:(?:(?<![^\n]{GAP})|(?<=[\w.] {GAP}))(?=[\w\n]|\Z)|(?<=[\w.]{GAP})(?= ?[\w\n]|\Z))")
+_ALONE = re.compile(
+    rf"{GAP}(?:(?:(?<![^\n]{GAP})|(?<=[\w.] {GAP}))(?=[\w\n]|\Z)|(?<=[\w.]{GAP})(?= ?[\w\n]|\Z))"
+)
 # "gap, gap and gap" with no word before it; group 1 matches if no word follows
-_ENUMERATION = re.compile(rf"{GAP}(?<![^\s(]{GAP})(?: *+[,;]?+ *+(?:(?:and|or|&) *+)?+{GAP})++( *+(?=[.,;:)\n]|\Z))?+")
+_ENUMERATION = re.compile(
+    rf"{GAP}(?<![^\s(]{GAP})(?: *+[,;]?+ *+(?:(?:and|or|&) *+)?+{GAP})++( *+(?=[.,;:)\n]|\Z))?+"
+)
 # A sign before its amount, not after it (5€)
-_CURRENCY = re.compile(r"(?<![0-9A-Z])(?<![0-9] )(?:(?:US|CA|AU|NZ|HK|NT|[ACRS])?[$£€¥₹]|&(?:pound|euro|yen);)\Z")
+_CURRENCY = re.compile(
+    r"(?<![0-9A-Z])(?<![0-9] )(?:(?:US|CA|AU|NZ|HK|NT|[ACRS])?[$£€¥₹]|&(?:pound|euro|yen);)\Z"
+)
 _CURRENCY_ENDS = set("$£€¥₹;")
 
 
 def remove_gaps(text: str) -> str:
     """Remove the gaps, and the brackets, spaces and separators around dropped templates.
 
-    A space between a word and a mark after a gap stays ("a depth of ."): it shows that a value is missing.
+    A space between a word and a mark after a gap stays ("a depth of ."): it shows that a value is
+    missing.
     """
     if GAP not in text:
         return text
@@ -324,7 +371,8 @@ def _join_at_gap(left: str, right: str) -> tuple[str, str]:
     before = left.rstrip(" ")
     after = right.lstrip(" ")
     if before.endswith("("):  # "(gap; born" and "(gap)"
-        after = after.lstrip(" ,;:") if after.strip(" –—") else ""  # nothing but a dash up to the next gap
+        # Nothing but a dash up to the next gap
+        after = after.lstrip(" ,;:") if after.strip(" –—") else ""
         return (before[:-1].rstrip(" "), after[1:]) if after.startswith(")") else (before, after)
     if after.startswith(")"):
         return before.rstrip(" ,;:"), after
@@ -335,19 +383,26 @@ def _join_at_gap(left: str, right: str) -> tuple[str, str]:
     if after[0] == ".":
         before = before.rstrip(" ,;:") or before
     pair = before[-1] + after[0]
-    doubled = pair[0] in "*#" or pair[0] == pair[1] or pair in (",;", ";,", ":,") or (pair == ".," and before != left)
+    doubled = (
+        pair[0] in "*#"
+        or pair[0] == pair[1]
+        or pair in (",;", ";,", ":,")
+        or (pair == ".," and before != left)
+    )
     if doubled or len(before) < len(left.rstrip(" ")):
         return before, after[doubled:]
     return left, right
 
 
-# Writers indent quotations, enumerations and definitions with `:` and label them with `;`, but also notes ("See also"), formulas,
-# trees of headings and continued list items, which are not prose.
+# Writers indent quotations, enumerations and definitions with `:` and label them with `;`, but also
+# notes ("See also"), formulas, trees of headings and continued list items, which are not prose.
 _MARKS = "*#:;"
 _LIST_LINE = re.compile(r"\n[*#:;][^\n]*+")
 _NOTE = re.compile(
-    r"['\"(]*+(?:see (?:also\b|main|\[\[|the (?:main )?article)|(?:main|full|detailed) (?:articles?|page)\b"
-    r"|further (?:information|reading)\b|for [^.]{1,200}?,? see\b|this (?:article|section|list|page)\b"
+    r"['\"(]*+(?:see (?:also\b|main|\[\[|the (?:main )?article)"
+    r"|(?:main|full|detailed) (?:articles?|page)\b"
+    r"|further (?:information|reading)\b|for [^.]{1,200}?,? see\b"
+    r"|this (?:article|section|list|page)\b"
     r"|not to be confused\b|[^.]{1,100}? redirects? here\b)",
     re.I,
 )
@@ -356,14 +411,18 @@ _SIGNED = re.compile(r"\[\[\s*user(?:[ _]talk)?\s*:|\(UTC\)\s*\Z", re.I)
 _BOLD = re.compile(r"'''[^']++'''")
 _PROSE_WORD = re.compile(r"(?<![\w(&])[^\W\d_]{2,}+(?![\w(])")  # no CO2, HA(aq), &nbsp;
 _EQUATION = re.compile(r"[=→⇌↔]|formula_[0-9]")
-_ITEM = re.compile(r"\(?(?:[a-z]|[ivx]{1,5}|[0-9]{1,2})[.)]\s", re.I)  # of an enumeration: (b), iv., 3)
+# Of an enumeration: (b), iv., 3)
+_ITEM = re.compile(r"\(?(?:[a-z]|[ivx]{1,5}|[0-9]{1,2})[.)]\s", re.I)
 _END = "'\"”’)] "  # characters that may follow the mark at the end of a sentence
 _NEAR = 100  # characters kept of the text before a line, to keep the time linear
 _TERM = "======="  # a heading one level below MediaWiki's: kept only if text follows it
 
 
 def remove_lists(text: str, prose: bool) -> str:
-    """Remove list lines; with `prose`, indented prose is kept, and a `;` line above text becomes a heading."""
+    """Remove list lines.
+
+    With `prose`, indented prose is kept, and a `;` line above text becomes a heading.
+    """
     if not prose or ("\n:" not in text and "\n;" not in text):
         return _LIST_LINE.sub("", text)
     lines = list[str]()
@@ -377,11 +436,13 @@ def remove_lists(text: str, prose: bool) -> str:
         if not mark:
             lines.append(line)
             in_list = in_list and bool(words)  # an empty line ends a list
-            if words and not words.startswith("[["):  # not a file or category, which may stand between paragraphs
+            # Not a file or category, which may stand between paragraphs
+            if words and not words.startswith("[["):
                 before = "" if words[0] == "=" else words[-_NEAR:]
                 label = -1
                 in_list = False
-        elif mark.strip(":;") or (in_list and mark[0] == ":"):  # a list item, or the continuation of an item
+        elif mark.strip(":;") or (in_list and mark[0] == ":"):
+            # a list item, or the continuation of an item
             in_list = True
             label = _drop_label(lines, label)
         elif (mark[0] == ";" and not _is_sentence(words.rstrip(": "))) or _BOLD.fullmatch(words):
@@ -408,7 +469,9 @@ def _drop_label(lines: list[str], label: int) -> int:
 
 def _is_sentence(words: str) -> bool:
     quoted = words[:1] in ('"', "“") and words[-1:] in ('"', "”")
-    return " " in words and (quoted or words.rstrip(_END)[-1:] in (".", "!", "?", ";", ",", ":", "…"))
+    return " " in words and (
+        quoted or words.rstrip(_END)[-1:] in (".", "!", "?", ";", ",", ":", "…")
+    )
 
 
 def _is_prose(words: str, before: str) -> bool:
@@ -418,4 +481,8 @@ def _is_prose(words: str, before: str) -> bool:
         return False
     if _SIGNED.search(words) or _NOTE.match(words) or (not before and _ITALIC.fullmatch(words)):
         return False
-    return bool(_ITEM.match(words)) or _is_sentence(words) or before.rstrip(_END)[-1:] not in ("", ".", "!", "?")
+    return (
+        bool(_ITEM.match(words))
+        or _is_sentence(words)
+        or before.rstrip(_END)[-1:] not in ("", ".", "!", "?")
+    )

@@ -1,4 +1,6 @@
-"""Baselines of WIQA's paper (Tandon et al. 2019, section 5), without passages: majority, a lexicon, boosted trees, attention."""
+"""Baselines of WIQA's paper (Tandon et al. 2019, section 5), without passages: majority, a lexicon,
+boosted trees, attention.
+"""
 
 import hashlib
 import math
@@ -35,10 +37,13 @@ _WORD = re.compile(r"\w+")
 
 
 class Majority(OptionReader):
-    """Gives the same answer to all questions; where a question does not offer it, the prediction fails.
+    """Gives the same answer to all questions.
+
+    Where a question does not offer it, the prediction fails.
 
     Args:
-        split: the training questions, as benchmark/split; their most frequent answer is given, on a tie the first.
+        split: the training questions, as benchmark/split; their most frequent answer is given, on a
+            tie the first.
         answer: the answer to give, instead of `split`.
         root: the folder to which the benchmark's files are relative.
     """
@@ -57,9 +62,14 @@ class Majority(OptionReader):
             benchmark, _, part = split.partition("/")
             source = open_benchmark(benchmark, root)
             self.trained_on = frozenset(map(sha256, source.files(part)))
-            counts = Counter(question.answers[0] for question in source.questions(part) if question.answers)
+            counts = Counter(
+                question.answers[0] for question in source.questions(part) if question.answers
+            )
             if not counts:
-                raise ConfigError(f"reader 'majority': no question of {split} has an answer; name training questions")
+                raise ConfigError(
+                    f"reader 'majority': no question of {split} has an "
+                    "answer; name training questions"
+                )
             self._answer = counts.most_common(1)[0][0]
 
     def _choose(self, questions: Sequence[Question], passages: RankedPassages) -> list[Prediction]:
@@ -86,11 +96,14 @@ class Majority(OptionReader):
 
 
 class Polarity(OptionReader):
-    """Answers "more" if change and effect have the same polarity, "less" if opposite; chooses at random if undecided.
+    """Answers "more" if change and effect have the same polarity, "less" if opposite.
 
-    The paper (Tandon et al. 2019, section 5) calls these "correct" and "opposite". Its polarity baseline almost never answers "no
-    effect" (it gets 0.27% of those questions right), so the random choice, seeded by the question's id, is between the other two.
-    The words of the choices tell which says more and which less.
+    Chooses at random if undecided.
+
+    The paper (Tandon et al. 2019, section 5) calls these "correct" and "opposite". Its polarity
+    baseline almost never answers "no effect" (it gets 0.27% of those questions right), so the
+    random choice, seeded by the question's id, is between the other two. The words of the choices
+    tell which says more and which less.
     """
 
     name = "polarity"
@@ -105,7 +118,9 @@ class Polarity(OptionReader):
         for question in questions:
             directed = {direction(choice): choice for choice in reversed(question.choices)}
             if not {1, -1} <= directed.keys():
-                predictions.append(Prediction(question.id, "", error="the choices do not offer both more and less"))
+                predictions.append(
+                    Prediction(question.id, "", error="the choices do not offer both more and less")
+                )
                 continue
             change, effect = split_stem(question.text)
             same = polarity(change) * polarity(effect) or random.Random(question.id).choice((1, -1))
@@ -114,7 +129,10 @@ class Polarity(OptionReader):
 
 
 class ClassifierReader(OptionReader):
-    """Scores the classes of its training questions from the question's text; a question that offers none of them fails."""
+    """Scores the classes of its training questions from the question's text.
+
+    A question that offers none of them fails.
+    """
 
     weights: ClassVar[str]  # the file of the weights
     model_settings: ClassVar = {"checkpoint": ""}
@@ -122,16 +140,24 @@ class ClassifierReader(OptionReader):
 
     def _read_manifest(self, checkpoint: str) -> None:
         self.manifest = load_choice_manifest(checkpoint, self.name)
-        self.family, self.trained_on = self.manifest.family, frozenset(self.manifest.sources.values())
+        self.family, self.trained_on = (
+            self.manifest.family,
+            frozenset(self.manifest.sources.values()),
+        )
 
     def _choose(self, questions: Sequence[Question], passages: RankedPassages) -> list[Prediction]:
         predictions = []
         rows = self._scores([question.text for question in questions])
         for question, row in zip(questions, rows, strict=True):
             class_scores = dict(zip(self.manifest.classes, row, strict=True))
-            scores = [class_scores.get(normalize_choice(choice), -math.inf) for choice in question.choices]
+            scores = [
+                class_scores.get(normalize_choice(choice), -math.inf) for choice in question.choices
+            ]
             if max(scores) == -math.inf:
-                error = f"the reader learnt {', '.join(class_scores)}, but the question offers none of these"
+                error = (
+                    f"the reader learnt {', '.join(class_scores)}, but the "
+                    "question offers none of these"
+                )
                 predictions.append(Prediction(question.id, "", error=error))
             else:
                 predictions.append(choose_option(question, scores))
@@ -148,8 +174,12 @@ class ClassifierReader(OptionReader):
     @classmethod
     def fingerprint(cls, checkpoint: str, **_: object) -> str:
         manifest = load_choice_manifest(checkpoint, cls.name)
-        weights = sha256(require_file(Path(checkpoint) / cls.weights, f"weights of reader {cls.name!r}"))
-        return hashlib.sha256(f"{weights} {manifest.settings} {manifest.classes}".encode()).hexdigest()
+        weights = sha256(
+            require_file(Path(checkpoint) / cls.weights, f"weights of reader {cls.name!r}")
+        )
+        return hashlib.sha256(
+            f"{weights} {manifest.settings} {manifest.classes}".encode()
+        ).hexdigest()
 
 
 class Tree(StoredModel):
@@ -165,11 +195,15 @@ class Tree(StoredModel):
     def is_valid(self, words: int, classes: int) -> bool:
         """Whether every node refers only to later nodes, and to a word and a class that exist."""
         nodes = len(self.feature)
-        if not nodes or any(len(row) != nodes for row in (self.threshold, self.left, self.right, self.vote)):
+        if not nodes or any(
+            len(row) != nodes for row in (self.threshold, self.left, self.right, self.vote)
+        ):
             return False
         return all(0 <= vote < classes for vote in self.vote) and all(
             left == right == -1 or (n < left < nodes and n < right < nodes and 0 <= word < words)
-            for n, (left, right, word) in enumerate(zip(self.left, self.right, self.feature, strict=True))
+            for n, (left, right, word) in enumerate(
+                zip(self.left, self.right, self.feature, strict=True)
+            )
         )
 
 
@@ -181,7 +215,8 @@ class TreeEnsemble(StoredModel):
 
 
 class AdaBoost(ClassifierReader):
-    """Boosted decision trees (Freund and Schapire 1997; SAMME) over the words of change and of effect, the paper's features.
+    """Boosted decision trees (Freund and Schapire 1997; SAMME) over the words of change and of
+    effect, the paper's features.
 
     Args:
         checkpoint: a folder that `ifqa train adaboost` made.
@@ -200,12 +235,17 @@ class AdaBoost(ClassifierReader):
         words = len(self._ensemble.words)
         classes = len(self.manifest.classes)
         if not all(tree.is_valid(words, classes) for tree in self._ensemble.trees):
-            raise DamagedArtifact(f"{path}: a tree points to a node, word or class that does not exist; {mend}")
+            raise DamagedArtifact(
+                f"{path}: a tree points to a node, word or class that does not exist; {mend}"
+            )
 
     def _scores(self, texts: Sequence[str]) -> list[list[float]]:
         classes = len(self.manifest.classes)
-        decisions = decision_function(self._ensemble.trees, count_words(texts, self._ensemble.words), classes)
-        # scikit-learn's `predict_proba` is the softmax of these (its AdaBoostClassifier._compute_proba_from_decision)
+        decisions = decision_function(
+            self._ensemble.trees, count_words(texts, self._ensemble.words), classes
+        )
+        # scikit-learn's `predict_proba` is the softmax of these (its
+        # AdaBoostClassifier._compute_proba_from_decision)
         scores: list[list[float]] = (decisions / max(classes - 1, 1)).tolist()
         return scores
 
@@ -221,14 +261,19 @@ def count_words(stems: Sequence[str], words: Sequence[str]) -> "NDArray[np.float
     import numpy as np
 
     rows = [Counter(tagged_words(stem)) for stem in stems]
-    return np.array([[row[word] for word in words] for row in rows], np.float32).reshape(len(stems), len(words))
+    return np.array([[row[word] for word in words] for row in rows], np.float32).reshape(
+        len(stems), len(words)
+    )
 
 
-def decision_function(trees: Sequence[Tree], counts: "NDArray[np.float32]", classes: int) -> "NDArray[np.float64]":
+def decision_function(
+    trees: Sequence[Tree], counts: "NDArray[np.float32]", classes: int
+) -> "NDArray[np.float64]":
     """SAMME's decision function (Zhu et al. 2009), [questions, classes].
 
-    A tree adds its weight to the class it votes for, and takes weight / (classes - 1) from each other class; the sum is divided
-    by the sum of the weights. With two classes scikit-learn gives a single column, the second minus the first.
+    A tree adds its weight to the class it votes for, and takes weight / (classes - 1) from each
+    other class; the sum is divided by the sum of the weights. With two classes scikit-learn gives a
+    single column, the second minus the first.
     """
     import numpy as np
 
@@ -251,7 +296,8 @@ def decision_function(trees: Sequence[Tree], counts: "NDArray[np.float32]", clas
 
 
 class DecompAttn(ClassifierReader):
-    """Decomposable attention with the change as premise and the effect as hypothesis, on MiniLM's embeddings, not GloVe's.
+    """Decomposable attention with the change as premise and the effect as hypothesis, on MiniLM's
+    embeddings, not GloVe's.
 
     Args:
         checkpoint: a folder that `ifqa train decomp-attn` made.
@@ -290,6 +336,8 @@ class DecompAttn(ClassifierReader):
 
         changes, effects = zip(*map(encode_stem, texts), strict=True)
         with torch.inference_mode():
-            logits = self._model(pad_ids(changes).to(self._device), pad_ids(effects).to(self._device))
+            logits = self._model(
+                pad_ids(changes).to(self._device), pad_ids(effects).to(self._device)
+            )
         scores: list[list[float]] = logits.tolist()
         return scores

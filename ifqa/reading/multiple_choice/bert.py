@@ -1,4 +1,6 @@
-"""Reader 'choice': an encoder reads paragraph, question and one option at a time, and scores the option (BERT's scheme)."""
+"""Reader 'choice': an encoder reads paragraph, question and one option at a time, and scores the
+option (BERT's scheme).
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,9 +10,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ifqa.errors import ConfigError
 from ifqa.models import hub
-from ifqa.models.devices import BATCH_TOKENS, resolve_device, resolve_precision, split_batches, to_device
+from ifqa.models.devices import (
+    BATCH_TOKENS,
+    resolve_device,
+    resolve_precision,
+    split_batches,
+    to_device,
+)
 from ifqa.protocols import PathSetting, RankedPassages
-from ifqa.reading.multiple_choice.options import ChoiceManifest, OptionReader, choose_option, load_choice_manifest
+from ifqa.reading.multiple_choice.options import (
+    ChoiceManifest,
+    OptionReader,
+    choose_option,
+    load_choice_manifest,
+)
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, Precision, YesNo, check_arguments
 
@@ -25,19 +38,26 @@ _HEAD = re.compile("classifier|pooler|sequence_summary|logits_proj")
 
 @dataclass(frozen=True)
 class InputFormat:
-    """What is read with question and option. If the input is too long, the paragraph is cut first, then the question."""
+    """What is read with question and option.
+
+    If the input is too long, the paragraph is cut first, then the question.
+    """
 
     paragraph: bool = True  # the passages
     max_tokens: int = _MOST  # most tokens of a sequence, special tokens included
 
 
 class Choice(OptionReader):
-    """Scores `[CLS] paragraph [SEP] question [SEP] option [SEP]` for each option; the softmax over the options decides.
+    """Scores `[CLS] paragraph [SEP] question [SEP] option [SEP]` for each option.
 
-    The paragraph is the passages' text: with the retriever 'context', the text that comes with the question.
+    The softmax over the options decides.
+
+    The paragraph is the passages' text: with the retriever 'context', the text that comes with the
+    question.
 
     Args:
-        checkpoint: a folder that `ifqa train choice` made, or any transformers model with a multiple-choice head.
+        checkpoint: a folder that `ifqa train choice` made, or any transformers model with a
+            multiple-choice head.
         paragraph: whether the passages are read; "auto" as in training.
         device, precision, batch_tokens: as in `ifqa.reading.t5.readers.Fid`.
     """
@@ -49,9 +69,13 @@ class Choice(OptionReader):
 
     @check_arguments("setting of reader 'choice'")
     def __init__(
-        self, checkpoint: PathSetting, paragraph: YesNo = "auto", device: str = "auto", precision: Precision = "float32",
+        self,
+        checkpoint: PathSetting,
+        paragraph: YesNo = "auto",
+        device: str = "auto",
+        precision: Precision = "float32",
         batch_tokens: Natural = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         manifest = _manifest(checkpoint)
         self._device = resolve_device(device)
         self._encoder = open_choice_encoder(checkpoint)
@@ -69,7 +93,9 @@ class Choice(OptionReader):
 
         encoder = self._encoder
         rows = list(zip(questions, passages, strict=True))
-        pairs = [pair for row in rows for pair in encode_options(encoder.tokenizer, *row, self._format)]
+        pairs = [
+            pair for row in rows for pair in encode_options(encoder.tokenizer, *row, self._format)
+        ]
         features = encoder.pad(pairs)
         logits = torch.empty(len(pairs))
         with torch.inference_mode():
@@ -77,7 +103,11 @@ class Choice(OptionReader):
                 logits[places] = encoder.logits(to_device(batch, self._device)).float().cpu()
         scores = iter(logits.tolist())
         return [
-            choose_option(question, [next(scores) for _ in question.choices], ranking if self._format.paragraph else ())
+            choose_option(
+                question,
+                [next(scores) for _ in question.choices],
+                ranking if self._format.paragraph else (),
+            )
             for question, ranking in rows
         ]
 
@@ -99,20 +129,30 @@ def _manifest(checkpoint: str) -> ChoiceManifest | None:
 
 
 def input_format(settings: Mapping[str, Any], longest: int) -> InputFormat:
-    """The format of a training's settings; without settings, the format for a model that ifqa did not train."""
-    return InputFormat(settings.get("paragraph") != "no", min(settings.get("max_tokens", longest), longest))
+    """The format of a training's settings.
+
+    Without settings, the format for a model that ifqa did not train.
+    """
+    return InputFormat(
+        settings.get("paragraph") != "no", min(settings.get("max_tokens", longest), longest)
+    )
 
 
 @dataclass
 class ChoiceEncoder:
-    """A network with transformers' multiple-choice head, in float32 on the CPU, and its tokenizer."""
+    """A network with transformers' multiple-choice head, in float32 on the CPU, and its
+    tokenizer.
+    """
 
     model: "PreTrainedModel"
     tokenizer: "PreTrainedTokenizerBase"
 
     @property
     def longest(self) -> int:
-        """The most tokens in a sequence. RoBERTa's positions begin after the padding id, so its table offers fewer."""
+        """The most tokens in a sequence.
+
+        RoBERTa's positions begin after the padding id, so its table offers fewer.
+        """
         config = self.model.config
         positions = hub.config_number(config, "max_position_embeddings") or _MOST
         if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer"):
@@ -120,30 +160,41 @@ class ChoiceEncoder:
         return min(positions, _MOST)
 
     def pad(self, pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, "Tensor"]:
-        """The pairs of `encode_options` as the network's inputs, each tensor [sequences, tokens]."""
+        """The pairs of `encode_options` as the network's inputs, each tensor [sequences,
+        tokens].
+        """
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
         ids, types = zip(*pairs, strict=True)
         rows = {"input_ids": ids, "attention_mask": [[1] * len(row) for row in ids]}
-        if (hub.config_number(self.model.config, "type_vocab_size") or 0) > 1:  # RoBERTa has a single token type
+        # RoBERTa has a single token type
+        if (hub.config_number(self.model.config, "type_vocab_size") or 0) > 1:
             rows["token_type_ids"] = types
         padding = {"input_ids": self.tokenizer.pad_token_id or 0}
         return {
-            name: pad_sequence(list(map(torch.tensor, row)), batch_first=True, padding_value=padding.get(name, 0))
+            name: pad_sequence(
+                list(map(torch.tensor, row)), batch_first=True, padding_value=padding.get(name, 0)
+            )
             for name, row in rows.items()
         }
 
     def logits(self, features: Mapping[str, "Tensor"]) -> "Tensor":
-        """A logit for each sequence, [sequences]; to the head, each is a question with a single option."""
-        logits: Tensor = self.model(**{name: tensor[:, None] for name, tensor in features.items()}).logits
+        """A logit for each sequence, [sequences].
+
+        To the head, each is a question with a single option.
+        """
+        logits: Tensor = self.model(
+            **{name: tensor[:, None] for name, tensor in features.items()}
+        ).logits
         return logits.squeeze(-1)
 
 
 def open_choice_encoder(name: str, *, untrained: bool = False) -> ChoiceEncoder:
     """Load an encoder from a folder or the hub, without running any code from it.
 
-    If `untrained`, a missing head and the pooler before it are initialised at random, from torch's seed.
+    If `untrained`, a missing head and the pooler before it are initialised at random, from torch's
+    seed.
     """
     from transformers import AutoModelForMultipleChoice
 
@@ -154,34 +205,52 @@ def open_choice_encoder(name: str, *, untrained: bool = False) -> ChoiceEncoder:
             str(folder), local_files_only=True, trust_remote_code=False, output_loading_info=True
         )
     if untrained:
-        report = {kind: [key for key in keys if not _HEAD.search(str(key))] for kind, keys in report.items()}
+        report = {
+            kind: [key for key in keys if not _HEAD.search(str(key))]
+            for kind, keys in report.items()
+        }
     hub.refuse_missing(name, report)
     tokenizer = hub.open_tokenizer(Path(folder))
     if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None:
-        raise ConfigError(f"{name} has no tokens [CLS] and [SEP]; take an encoder such as BERT, RoBERTa or MiniLM")
+        raise ConfigError(
+            f"{name} has no tokens [CLS] and [SEP]; take an encoder such as BERT, RoBERTa or MiniLM"
+        )
     return ChoiceEncoder(model.float().eval(), tokenizer)
 
 
 def encode_options(
-    tokenizer: "PreTrainedTokenizerBase", question: Question, passages: Sequence[Passage], form: InputFormat
+    tokenizer: "PreTrainedTokenizerBase",
+    question: Question,
+    passages: Sequence[Passage],
+    form: InputFormat,
 ) -> list[tuple[list[int], list[int]]]:
     """Token ids and token types for each option of a question.
 
-    Types are 0 up to the first [SEP] and 1 after it, as in BERT's pairs. A paragraph that is empty or not read is left
-    out, with its [SEP]. Text that looks like a special token is read as text.
+    Types are 0 up to the first [SEP] and 1 after it, as in BERT's pairs. A paragraph that is empty
+    or not read is left out, with its [SEP]. Text that looks like a special token is read as text.
     """
-    paragraph = " ".join(text for passage in passages if form.paragraph and (text := passage.text.strip()))
+    paragraph = " ".join(
+        text for passage in passages if form.paragraph and (text := passage.text.strip())
+    )
     before, stem, *options = tokenizer(
-        [paragraph, question.text, *question.choices], add_special_tokens=False, split_special_tokens=True,
-        return_attention_mask=False, return_token_type_ids=False, verbose=False,
-    )["input_ids"]  # fmt: skip
+        [paragraph, question.text, *question.choices],
+        add_special_tokens=False,
+        split_special_tokens=True,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+        verbose=False,
+    )["input_ids"]
     cls = tokenizer.cls_token_id
     sep = tokenizer.sep_token_id
     pairs = []
     for option in options:
         room = form.max_tokens - 4 - len(option)  # for paragraph and question
         cut = before[: max(0, room - len(stem))]
-        segments = [cut, stem[: max(0, room)], option] if cut else [stem[: max(0, room + 1)], option]
-        ids = [cls, *(token for segment in segments for token in (*segment, sep))][: form.max_tokens]
+        segments = (
+            [cut, stem[: max(0, room)], option] if cut else [stem[: max(0, room + 1)], option]
+        )
+        ids = [cls, *(token for segment in segments for token in (*segment, sep))][
+            : form.max_tokens
+        ]
         pairs.append((ids, [int(n > len(segments[0]) + 1) for n in range(len(ids))]))
     return pairs

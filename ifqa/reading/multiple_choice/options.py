@@ -19,10 +19,15 @@ class OptionReader(Reader):
     batch: ClassVar[int] = 256  # questions answered at a time
 
     def answer(
-        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
+        self,
+        questions: Sequence[Question],
+        passages: RankedPassages,
+        advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
         """One prediction per question, in order; `score` is the log of the choice's probability."""
-        if open_question := next((question for question in questions if not question.choices), None):
+        if open_question := next(
+            (question for question in questions if not question.choices), None
+        ):
             name = open_question.id or open_question.text[:60]
             problem = f"question {name!r} offers no choices, which reader {self.name!r} needs"
             raise ConfigError(f"{problem}; take a reader for open questions, such as 'extractive'")
@@ -53,8 +58,13 @@ def normalize_choice(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def choose_option(question: Question, scores: Sequence[float], passages: Sequence[Passage] = ()) -> Prediction:
-    """The choice with the highest logit, on a tie the first; `score` is the log of its softmax. `passages` are those read."""
+def choose_option(
+    question: Question, scores: Sequence[float], passages: Sequence[Passage] = ()
+) -> Prediction:
+    """The choice with the highest logit, on a tie the first; `score` is the log of its softmax.
+
+    `passages` are those read.
+    """
     best = max(range(len(scores)), key=lambda n: scores[n])
     total = sum(math.exp(score - scores[best]) for score in scores)
     ids = tuple(passage.id for passage in passages)
@@ -66,7 +76,9 @@ def load_choice_manifest(checkpoint: str, reader: str) -> ChoiceManifest:
     mend = f"name a folder that `ifqa train {reader}` made"
     path = Path(checkpoint) / "manifest.json"
     if not path.exists() and (Path(checkpoint) / "inputs.json").exists():
-        raise MissingInput(f"{checkpoint} holds an unfinished training; run the same `ifqa train {reader}` again")
+        raise MissingInput(
+            f"{checkpoint} holds an unfinished training; run the same `ifqa train {reader}` again"
+        )
     if not path.exists():
         raise MissingInput(f"weights of reader {reader!r} not found: {path} does not exist; {mend}")
     manifest = parse_stored(ChoiceManifest, read_json(path), str(path), mend)

@@ -1,1 +1,3 @@
-"""Reader 'extractive', the default: spans and computed answers of all passages under one softmax."""
+"""Reader 'extractive', the default: spans and computed answers of all passages under one
+softmax.
+"""

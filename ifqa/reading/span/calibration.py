@@ -1,6 +1,8 @@
-"""The extractive reader's confidence: features of a question's candidates, and a logistic regression that calibrates them.
+"""The extractive reader's confidence: features of a question's candidates, and a logistic
+regression that calibrates them.
 
-`ifqa train calibration` fits it on questions that the reader was not trained on, into `calibration.json` next to the weights.
+`ifqa train calibration` fits it on questions that the reader was not trained on, into
+`calibration.json` next to the weights.
 """
 
 import math
@@ -20,14 +22,29 @@ VERSION = 3  # raise it when the file has other keys, or a feature is computed d
 _WORD = re.compile(r"[^\W_][\w'’.-]*")
 _FARTHEST = 10.0  # log probabilities are at least minus this
 _COMMON = frozenset(
-    """a about after also an and are as at be been before but by can could did do does for from had has have he her his how if
-    in instead into is it its many might more most much no not of on one only or other she should some than that the their them
-    then there they this to was were what when where which while who whom whose why will with without would""".split()
+    """
+    a about after also an and are as at be been before but by can could did do does for from had has
+    have he her his how if in instead into is it its many might more most much no not of on one only
+    or other she should some than that the their them then there they this to was were what when
+    where which while who whom whose why will with without would
+    """.split()
 )
 
-Feature = Literal["log_probability", "margin", "score", "agreement", "passages", "known", "known_anywhere", "names",
-                  "words", "repeated", "number"]  # fmt: skip
-CandidateScore = tuple[float, str, int]  # a candidate's score, normalised text, and its passage's place
+Feature = Literal[
+    "log_probability",
+    "margin",
+    "score",
+    "agreement",
+    "passages",
+    "known",
+    "known_anywhere",
+    "names",
+    "words",
+    "repeated",
+    "number",
+]
+# A candidate's score, normalised text, and its passage's place
+CandidateScore = tuple[float, str, int]
 
 
 def confidence_features(
@@ -35,8 +52,9 @@ def confidence_features(
 ) -> dict[str, float]:
     """Features that tell right answers from wrong ones.
 
-    `texts` are the passages' texts, best first; `scored` the best candidates of every passage, with scores comparable across
-    passages; `chosen` the answer's normalised text, which is among the candidates and not empty.
+    `texts` are the passages' texts, best first; `scored` the best candidates of every passage, with
+    scores comparable across passages; `chosen` the answer's normalised text, which is among the
+    candidates and not empty.
     """
     best = max(score for score, _, _ in scored)
     weights: dict[str, float] = defaultdict(float)
@@ -47,22 +65,29 @@ def confidence_features(
     weights.pop("", None)
     second = max((weight for text, weight in weights.items() if text != chosen), default=0.0)
     score, place = max((score, -place) for score, text, place in scored if text == chosen)
-    capitalised = [word for word in _WORD.findall(question)[1:] if word[0].isupper() or word[0].isdigit()]
+    capitalised = [
+        word for word in _WORD.findall(question)[1:] if word[0].isupper() or word[0].isdigit()
+    ]
     query_words = _content_words(question)
     names = _content_words(" ".join(capitalised))
     overlaps = [query_words & _content_words(text) for text in texts]
     anywhere = set[str]().union(*overlaps)
     return {
-        "log_probability": _log(weights[chosen] / sum(weights.values())),  # among all candidates of all passages
-        "margin": -_log(second / weights[chosen]),  # log of how many times as probable as the second answer
+        # Among all candidates of all passages
+        "log_probability": _log(weights[chosen] / sum(weights.values())),
+        # Log of how many times as probable as the second answer
+        "margin": -_log(second / weights[chosen]),
         "score": score,  # the score of its best candidate, before the softmax
         "agreement": sum(text == chosen for _, text in passage_best.values()) / len(texts),
         "passages": math.log(len(texts)),
-        "known": len(overlaps[-place]) / max(1, len(query_words)),  # the question's words in its passage
+        # The question's words in its passage
+        "known": len(overlaps[-place]) / max(1, len(query_words)),
         "known_anywhere": len(anywhere) / max(1, len(query_words)),
-        "names": len(names & anywhere) / len(names) if names else 1.0,  # the question's names in any passage
+        # The question's names in any passage
+        "names": len(names & anywhere) / len(names) if names else 1.0,
         "words": math.log(len(chosen.split())),
-        "repeated": float(f" {chosen} " in f" {normalize(question)} "),  # the question contains the answer
+        # The question contains the answer
+        "repeated": float(f" {chosen} " in f" {normalize(question)} "),
         "number": float(bool(re.search(r"\d", chosen))),
     }
 
@@ -72,12 +97,20 @@ def _log(share: float) -> float:
 
 
 def _content_words(text: str) -> set[str]:
-    """A text's content words, normalised and cut to six letters, so that "direct" and "directed" match."""
-    return {word[:6] for word in normalize(text.replace("'s", " ").replace("’s", " ")).split() if word not in _COMMON}
+    """A text's content words, normalised and cut to six letters, so that "direct" and "directed"
+    match.
+    """
+    return {
+        word[:6]
+        for word in normalize(text.replace("'s", " ").replace("’s", " ")).split()
+        if word not in _COMMON
+    }
 
 
 class Calibration(StoredModel):
-    """A logistic regression over features, and the `answerable` below which an opened system abstains."""
+    """A logistic regression over features, and the `answerable` below which an opened system
+    abstains.
+    """
 
     intercept: float
     coefficients: dict[Feature, float]
@@ -87,7 +120,9 @@ class Calibration(StoredModel):
 
     def confidence(self, features: Mapping[str, float]) -> float:
         """The probability that an answer with these features is right."""
-        odds = self.intercept + math.fsum(weight * features[name] for name, weight in self.coefficients.items())
+        odds = self.intercept + math.fsum(
+            weight * features[name] for name, weight in self.coefficients.items()
+        )
         return logistic(odds)
 
 
@@ -104,7 +139,11 @@ def load_calibration(folder: Path, weights: str) -> Calibration | None:
     mend = f"fit it again: ifqa train calibration --to {folder}"
     calibration = parse_stored(Calibration, read_json(path), str(path), mend)
     if calibration.version != VERSION:
-        raise DamagedArtifact(f"{path}: version {calibration.version}, wanted {VERSION}; {mend}, or remove the file")
+        raise DamagedArtifact(
+            f"{path}: version {calibration.version}, wanted {VERSION}; {mend}, or remove the file"
+        )
     if calibration.weights != weights:
-        raise DamagedArtifact(f"{path} was not fitted for the weights next to it; {mend}, or remove the file")
+        raise DamagedArtifact(
+            f"{path} was not fitted for the weights next to it; {mend}, or remove the file"
+        )
     return calibration

@@ -1,10 +1,11 @@
 """The extractive reader's network: scores the candidate answers of a question and a passage.
 
-Candidates are (1) the spans of the passage, as in DPR's reader (Karpukhin et al. 2020, section 6.1), (2) answers computed from a
-number in the passage plus or minus a number in the question (or multiplied by "twice", "half" ...), and (3) if the question asks
-for it, answers computed from two numbers or a list in the passage, such as the years between two dates. One softmax runs over all
-candidates of all passages of a question. Titles are not read: IfQA's gold passages have none and articles do, so titles would
-give gold passages away.
+Candidates are (1) the spans of the passage, as in DPR's reader (Karpukhin et al. 2020, section
+6.1), (2) answers computed from a number in the passage plus or minus a number in the question (or
+multiplied by "twice", "half" ...), and (3) if the question asks for it, answers computed from two
+numbers or a list in the passage, such as the years between two dates. One softmax runs over all
+candidates of all passages of a question. Titles are not read: IfQA's gold passages have none and
+articles do, so titles would give gold passages away.
 """
 
 from collections.abc import Sequence
@@ -19,8 +20,22 @@ from torch import Tensor, nn
 from ifqa.errors import ConfigError
 from ifqa.models.span_encoder import special_token_ids
 from ifqa.models.transformer import Encoder, load_tokenizer
-from ifqa.reading.span.arithmetic import StepResults, compute_answers, compute_list, compute_two, has_supposition
-from ifqa.reading.span.numbers import DATED, IMPLICIT_ONE, Number, find_lists, find_numbers, format_answer, is_whole
+from ifqa.reading.span.arithmetic import (
+    StepResults,
+    compute_answers,
+    compute_list,
+    compute_two,
+    has_supposition,
+)
+from ifqa.reading.span.numbers import (
+    DATED,
+    IMPLICIT_ONE,
+    Number,
+    find_lists,
+    find_numbers,
+    format_answer,
+    is_whole,
+)
 
 MAX_SPAN = 24  # tokens in an answer
 MAX_QUESTION = 80  # tokens of the question that are read
@@ -31,26 +46,39 @@ _CUT = 4  # spans ranked per span kept, because most begin or end within a word
 
 @dataclass(frozen=True, slots=True)
 class EncodedPair:
-    """A question and a passage as input of the network; token positions count from the start of the pair."""
+    """A question and a passage as input of the network.
+
+    Token positions count from the start of the pair.
+    """
 
     question: str
     text: str
     ids: list[int]
     start: int  # position of the passage's first token
     offsets: list[tuple[int, int]]  # character positions of the passage's tokens
-    numbers: list[tuple[Number, ...]]  # for each row of `computed`: a number, two numbers, or a list
+    # For each row of `computed`: a number, two numbers, or a list
+    numbers: list[tuple[Number, ...]]
     question_numbers: list[Number]  # IMPLICIT_ONE first
     passage_anchors: list[int]  # the first token of each single number
-    double_anchors: list[tuple[int, int]]  # the first tokens of two numbers, or the first and last token of a list
-    question_anchors: list[int]  # the first token of each of the question's numbers, 0 for IMPLICIT_ONE
-    computed: list[list[StepResults]]  # [passage numbers, then pairs and lists][question numbers][2 operations]
+    # The first tokens of two numbers, or the first and last token of a list
+    double_anchors: list[tuple[int, int]]
+    # The first token of each of the question's numbers, 0 for IMPLICIT_ONE
+    question_anchors: list[int]
+    # [passage numbers, then pairs and lists][question numbers][2 operations]
+    computed: list[list[StepResults]]
     as_written: bool = False
 
     def span_text(self, first: int, last: int) -> str:
-        """The text of tokens `first` to `last`, inclusive, as the passage has it (`as_written`) or as IfQA writes answers."""
+        """The text of tokens `first` to `last`, inclusive, as the passage has it (`as_written`) or
+        as IfQA writes answers.
+        """
         start = self.offsets[first - self.start][0]
         end = self.offsets[last - self.start][1]
-        return self.text[start:end] if self.as_written else format_answer(self.text, start, end, self.question)
+        return (
+            self.text[start:end]
+            if self.as_written
+            else format_answer(self.text, start, end, self.question)
+        )
 
     def is_whole(self, first: int, last: int) -> bool:
         """Whether tokens `first` to `last`, inclusive, are whole words and amounts."""
@@ -60,9 +88,11 @@ class EncodedPair:
 
 
 def encode_pair(folder: Path, question: str, text: str, as_written: bool = False) -> EncodedPair:
-    """Encode `[CLS] question [SEP] passage [SEP]`, with the special tokens of the encoder in `folder`, and find the numbers.
+    """Encode `[CLS] question [SEP] passage [SEP]`, with the special tokens of the encoder in
+    `folder`, and find the numbers.
 
-    Long texts are truncated. With `as_written`, dates in answers keep the passage's form; else they take that of IfQA's answers.
+    Long texts are truncated. With `as_written`, dates in answers keep the passage's form; else they
+    take that of IfQA's answers.
     """
     before, between, after = special_token_ids(folder)
     query = load_tokenizer(folder).encode(question, add_special_tokens=False)
@@ -72,9 +102,13 @@ def encode_pair(folder: Path, question: str, text: str, as_written: bool = False
     passage_ids = passage.ids[: MAX_TOKENS - start - len(after)]
     offsets = passage.offsets[: len(passage_ids)]
     read_text = text[: offsets[-1][1]] if offsets else ""
-    numbers = _anchored(find_numbers(read_text, question=question, as_written=as_written), offsets, start)
+    numbers = _anchored(
+        find_numbers(read_text, question=question, as_written=as_written), offsets, start
+    )
     places = [(IMPLICIT_ONE, 0, 0)]
-    places += _anchored(find_numbers(question, in_question=True), query.offsets[: len(question_ids)], len(before))
+    places += _anchored(
+        find_numbers(question, in_question=True), query.offsets[: len(question_ids)], len(before)
+    )
     steps = [number for number, *_ in places]
     doubles: list[tuple[tuple[Number, ...], tuple[int, int], list[StepResults]]] = [
         ((number, other), (first, second), compute_two(number, other, steps, question))
@@ -88,30 +122,52 @@ def encode_pair(folder: Path, question: str, text: str, as_written: bool = False
     if not has_supposition(question):  # nothing is supposed to be more or less than it was
         nothing: StepResults = [None, None]
         singles = [
-            [answers if step.unit in DATED else nothing for step, answers in zip(steps, row, strict=True)]
+            [
+                answers if step.unit in DATED else nothing
+                for step, answers in zip(steps, row, strict=True)
+            ]
             for row in singles
         ]
         doubles = [
-            (operands, anchors, [rows[0] if len(operands) == 2 else [rows[0][0], None], *(nothing for _ in steps[1:])])
+            (
+                operands,
+                anchors,
+                [
+                    rows[0] if len(operands) == 2 else [rows[0][0], None],
+                    *(nothing for _ in steps[1:]),
+                ],
+            )
             for operands, anchors, rows in doubles
         ]
     doubles = [double for double in doubles if any(map(any, double[2]))]
     return EncodedPair(
-        question, text, [*before, *question_ids, *between, *passage_ids, *after], start, offsets,
-        [*((number,) for number, *_ in numbers), *(operands for operands, *_ in doubles)], steps,
-        [anchor for _, anchor, _ in numbers], [anchors for _, anchors, _ in doubles], [anchor for _, anchor, _ in places],
+        question,
+        text,
+        [*before, *question_ids, *between, *passage_ids, *after],
+        start,
+        offsets,
+        [*((number,) for number, *_ in numbers), *(operands for operands, *_ in doubles)],
+        steps,
+        [anchor for _, anchor, _ in numbers],
+        [anchors for _, anchors, _ in doubles],
+        [anchor for _, anchor, _ in places],
         [*singles, *(rows for *_, rows in doubles)],
         as_written,
-    )  # fmt: skip
+    )
 
 
 def token_span(offsets: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:
-    """First and last token of the characters `start` to `end`, exclusive; None if truncation removed them."""
+    """First and last token of the characters `start` to `end`, exclusive.
+
+    None if truncation removed them.
+    """
     inside = [index for index, (left, right) in enumerate(offsets) if right > start and left < end]
     return (inside[0], inside[-1]) if inside and offsets[inside[-1]][1] >= end else None
 
 
-def _anchored(numbers: list[Number], offsets: Sequence[tuple[int, int]], base: int) -> list[tuple[Number, int, int]]:
+def _anchored(
+    numbers: list[Number], offsets: Sequence[tuple[int, int]], base: int
+) -> list[tuple[Number, int, int]]:
     """The numbers with their first and last tokens, without those that truncation removed."""
     spans = [(number, token_span(offsets, number.start, number.end)) for number in numbers]
     return [(number, base + span[0], base + span[1]) for number, span in spans if span]
@@ -120,9 +176,10 @@ def _anchored(numbers: list[Number], offsets: Sequence[tuple[int, int]], base: i
 class SpanModel(nn.Module):
     """An encoder, and heads that give eight scores per token.
 
-    They are: start of an answer; end of an answer; number to compute with; at a question's number, adding it and subtracting it;
-    one of two numbers to compute with, or an end of a list; at a question's number, the two operations on these. A span's score
-    is start + end + its length's score; a computed answer's is the passage's number, or both numbers, + the operation.
+    They are: start of an answer; end of an answer; number to compute with; at a question's number,
+    adding it and subtracting it; one of two numbers to compute with, or an end of a list; at a
+    question's number, the two operations on these. A span's score is start + end + its length's
+    score; a computed answer's is the passage's number, or both numbers, + the operation.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -142,11 +199,12 @@ class SpanModel(nn.Module):
     def forward(
         self, pairs: Sequence[EncodedPair], generator: torch.Generator | None = None
     ) -> tuple[Tensor, list[Tensor]]:
-        """Float32 scores of all candidates of the pairs, on the CPU, whatever the encoder's precision and device.
+        """Float32 scores of all candidates of the pairs, on the CPU, whatever the encoder's
+        precision and device.
 
-        Spans are [pairs, tokens, MAX_SPAN]: entry (p, i, n) is the span of pair p with n + 1 tokens from token i, very low
-        outside the passage. Each pair's computed answers are [rows, question numbers, 2] as in `EncodedPair.computed`, very low
-        where that is None.
+        Spans are [pairs, tokens, MAX_SPAN]: entry (p, i, n) is the span of pair p with n + 1 tokens
+        from token i, very low outside the passage. Each pair's computed answers are [rows, question
+        numbers, 2] as in `EncodedPair.computed`, very low where that is None.
         """
         longest = max(len(pair.ids) for pair in pairs)
         # rounded up, because kernels are built once per shape
@@ -162,7 +220,8 @@ class SpanModel(nn.Module):
             inside[row, pair.start : pair.start + len(pair.offsets)] = True
         device = self.length.device
         hidden = self.encoder(ids.to(device), types.to(device), mask.to(device), generator)
-        scores = self.heads(hidden.float()).cpu()  # each of the small steps below would start a GPU's kernel
+        # Each of the small steps below would start a GPU's kernel
+        scores = self.heads(hidden.float()).cpu()
         starts = scores[..., 0].masked_fill(~inside, -1e4)
         ends = F.pad(scores[..., 1].masked_fill(~inside, -1e4), (0, MAX_SPAN - 1), value=-1e4)
         spans = starts[:, :, None] + ends.unfold(1, MAX_SPAN, 1) + self.length.cpu()
@@ -172,17 +231,25 @@ class SpanModel(nn.Module):
         operations = scores[pair.question_anchors]
         computed = scores[pair.passage_anchors, 2][:, None, None] + operations[:, 3:5]
         if pair.double_anchors:
-            doubles = scores[torch.tensor(pair.double_anchors), 5].sum(1)[:, None, None] + operations[:, 6:8]
+            doubles = (
+                scores[torch.tensor(pair.double_anchors), 5].sum(1)[:, None, None]
+                + operations[:, 6:8]
+            )
             computed = torch.cat([computed, doubles])
-        none = torch.tensor([[[text is None for text in steps] for steps in row] for row in pair.computed]).bool()
+        none = torch.tensor(
+            [[[text is None for text in steps] for steps in row] for row in pair.computed]
+        ).bool()
         return computed.masked_fill(none.view(computed.shape), -1e4)
 
 
-#: Score, text, and origin: a span's first and last token, or the row, question number and operation in `EncodedPair.computed`.
+#: Score, text, and origin: a span's first and last token, or the row, question number and operation
+#: in `EncodedPair.computed`.
 AnswerCandidate = tuple[float, str, tuple[int, ...]]
 
 
-def rank_candidates(pair: EncodedPair, spans: Tensor, computed: Tensor, count: int) -> list[AnswerCandidate]:
+def rank_candidates(
+    pair: EncodedPair, spans: Tensor, computed: Tensor, count: int
+) -> list[AnswerCandidate]:
     """The `count` best candidates of a pair, best first; spans of whole words only."""
     top = spans.flatten().topk(min(_CUT * count, spans.numel()))
     best: list[AnswerCandidate] = []
@@ -190,7 +257,9 @@ def rank_candidates(pair: EncodedPair, spans: Tensor, computed: Tensor, count: i
         first, more = divmod(place, MAX_SPAN)
         if score > -1e3 and pair.is_whole(first, first + more):
             best.append((score, pair.span_text(first, first + more), (first, first + more)))
-    for row, (row_scores, row_texts) in enumerate(zip(computed.tolist(), pair.computed, strict=True)):
+    for row, (row_scores, row_texts) in enumerate(
+        zip(computed.tolist(), pair.computed, strict=True)
+    ):
         for number, (scores, texts) in enumerate(zip(row_scores, row_texts, strict=True)):
             steps = enumerate(zip(scores, texts, strict=True))
             best += [(score, text, (row, number, step)) for step, (score, text) in steps if text]

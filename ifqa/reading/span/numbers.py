@@ -1,7 +1,9 @@
-"""Finds numbers, dates, months and lists in text: their values, what they count, and which are of the same kind.
+"""Finds numbers, dates, months and lists in text: their values, what they count, and which are of
+the same kind.
 
-A number counts money in a currency; a length, mass, volume or area in a unit; a span of time; or things that a noun names. A
-label ("room 14") counts nothing. Answers are computed only from numbers of the same kind.
+A number counts money in a currency; a length, mass, volume or area in a unit; a span of time; or
+things that a noun names. A label ("room 14") counts nothing. Answers are computed only from numbers
+of the same kind.
 """
 
 import re
@@ -11,47 +13,108 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 _UNSPACED = frozenset("CJK HIRAGANA KATAKANA THAI LAO KHMER MYANMAR".split())
-#: Unit -> dimension and size. Sizes are exact by definition (the international foot, the avoirdupois pound, the US gallon).
+#: Unit -> dimension and size. Sizes are exact by definition (the international foot, the
+#: avoirdupois pound, the US gallon).
 UNITS: dict[str, tuple[str, float]] = {
-    "millimetre": ("length", 0.001), "centimetre": ("length", 0.01), "metre": ("length", 1), "kilometre": ("length", 1000),
-    "inch": ("length", 0.0254), "foot": ("length", 0.3048), "yard": ("length", 0.9144), "mile": ("length", 1609.344),
-    "gram": ("mass", 0.001), "kilogram": ("mass", 1), "tonne": ("mass", 1000), "ounce": ("mass", 0.028349523125),
-    "pound": ("mass", 0.45359237), "millilitre": ("volume", 0.001), "litre": ("volume", 1), "pint": ("volume", 0.473176473),
-    "gallon": ("volume", 3.785411784), "acre": ("area", 4046.8564224), "hectare": ("area", 10_000),
-    "kilobyte": ("memory", 10**3), "megabyte": ("memory", 10**6), "gigabyte": ("memory", 10**9), "terabyte": ("memory", 10**12),
-    "watt": ("power", 1), "kilowatt": ("power", 1000), "megawatt": ("power", 10**6), "volt": ("voltage", 1),
-    "hertz": ("frequency", 1), "kilohertz": ("frequency", 1000), "megahertz": ("frequency", 10**6),
-}  # fmt: skip
+    "millimetre": ("length", 0.001),
+    "centimetre": ("length", 0.01),
+    "metre": ("length", 1),
+    "kilometre": ("length", 1000),
+    "inch": ("length", 0.0254),
+    "foot": ("length", 0.3048),
+    "yard": ("length", 0.9144),
+    "mile": ("length", 1609.344),
+    "gram": ("mass", 0.001),
+    "kilogram": ("mass", 1),
+    "tonne": ("mass", 1000),
+    "ounce": ("mass", 0.028349523125),
+    "pound": ("mass", 0.45359237),
+    "millilitre": ("volume", 0.001),
+    "litre": ("volume", 1),
+    "pint": ("volume", 0.473176473),
+    "gallon": ("volume", 3.785411784),
+    "acre": ("area", 4046.8564224),
+    "hectare": ("area", 10_000),
+    "kilobyte": ("memory", 10**3),
+    "megabyte": ("memory", 10**6),
+    "gigabyte": ("memory", 10**9),
+    "terabyte": ("memory", 10**12),
+    "watt": ("power", 1),
+    "kilowatt": ("power", 1000),
+    "megawatt": ("power", 10**6),
+    "volt": ("voltage", 1),
+    "hertz": ("frequency", 1),
+    "kilohertz": ("frequency", 1000),
+    "megahertz": ("frequency", 10**6),
+}
 _SPELLED = {
-    "mm": "millimetre", "cm": "centimetre", "m": "metre", "km": "kilometre", "kilometer": "kilometre", "meter": "metre",
-    "centimeter": "centimetre", "millimeter": "millimetre", "feet": "foot", "ft": "foot", "inches": "inch", "mi": "mile",
-    "yd": "yard", "g": "gram", "kg": "kilogram", "kilo": "kilogram", "ton": "tonne", "lb": "pound", "lbs": "pound", "oz": "ounce",
-    "kb": "kilobyte", "mb": "megabyte", "gb": "gigabyte", "tb": "terabyte", "kw": "kilowatt", "mw": "megawatt",
-    "hz": "hertz", "khz": "kilohertz", "mhz": "megahertz",
-    "l": "litre", "liter": "litre", "ml": "millilitre", "milliliter": "millilitre", "ha": "hectare",
-}  # fmt: skip
+    "mm": "millimetre",
+    "cm": "centimetre",
+    "m": "metre",
+    "km": "kilometre",
+    "kilometer": "kilometre",
+    "meter": "metre",
+    "centimeter": "centimetre",
+    "millimeter": "millimetre",
+    "feet": "foot",
+    "ft": "foot",
+    "inches": "inch",
+    "mi": "mile",
+    "yd": "yard",
+    "g": "gram",
+    "kg": "kilogram",
+    "kilo": "kilogram",
+    "ton": "tonne",
+    "lb": "pound",
+    "lbs": "pound",
+    "oz": "ounce",
+    "kb": "kilobyte",
+    "mb": "megabyte",
+    "gb": "gigabyte",
+    "tb": "terabyte",
+    "kw": "kilowatt",
+    "mw": "megawatt",
+    "hz": "hertz",
+    "khz": "kilohertz",
+    "mhz": "megahertz",
+    "l": "litre",
+    "liter": "litre",
+    "ml": "millilitre",
+    "milliliter": "millilitre",
+    "ha": "hectare",
+}
 _CURRENCIES = {"dollar": "$", "euro": "€", "rupee": "₹", "yen": "¥", "yuan": "¥", "franc": "CHF",
                **dict.fromkeys(("kr", "krone", "kroner", "krona", "kronor"), "kr")}  # fmt: skip
 _CODES = {"USD": "$", "EUR": "€", "GBP": "£", "INR": "₹", "JPY": "¥", "CNY": "¥", "CHF": "CHF",
           **dict.fromkeys(("NOK", "SEK", "DKK", "kr", "kr."), "kr")}  # fmt: skip
-CURRENCY = re.compile(rf"(?:(?:US|A|C|NZ|HK)?[$£€¥₹₩₽]|\b(?:{'|'.join(map(re.escape, _CODES))})(?=\s))\s?$")
+CURRENCY = re.compile(
+    rf"(?:(?:US|A|C|NZ|HK)?[$£€¥₹₩₽]|\b(?:{'|'.join(map(re.escape, _CODES))})(?=\s))\s?$"
+)
 #: Words between a number and what it counts.
 _MODIFIERS = frozenset(
-    """more fewer less additional extra other further different new older younger longer shorter larger smaller higher lower
-    earlier later sooner taller deeper wider heavier lighter greater bigger better worse total consecutive such""".split()
+    """
+    more fewer less additional extra other further different new older younger longer shorter larger
+    smaller higher lower earlier later sooner taller deeper wider heavier lighter greater bigger
+    better worse total consecutive such
+    """.split()
 )
 _STOPS = frozenset(
-    """a about after against ahead all along also an and another any are as at away be because been before between both but
-    by can could did do does during each either even ever every far first for from had has have he her here his how i
-    if in instead into is it its just last long high tall deep wide old late least like many may might much must near
-    never next no nor not now of off on once one only or out over per prior she should since so some still than that
-    the their them then there these they this those through to together too under until up was we well were what when
-    where which while who whole whom whose will with within without would yet you""".split()
+    """
+    a about after against ahead all along also an and another any are as at away be because been
+    before between both but by can could did do does during each either even ever every far first
+    for from had has have he her here his how i if in instead into is it its just last long high
+    tall deep wide old late least like many may might much must near never next no nor not now of
+    off on once one only or out over per prior she should since so some still than that the their
+    them then there these they this those through to together too under until up was we well were
+    what when where which while who whole whom whose will with within without would yet you
+    """.split()
 )
 _WORD = re.compile(r"[ \xa0\u202f-]([^\W\d_]+(?:'s)?)")
 _LABEL = re.compile(
-    r"\b(?:room|page|pages|chapter|section|no\.?|number|nr\.?|flight|route|highway|road|gate|platform|apartment|volume|figure|table"
-    r"|line|track|channel|pp?\.|act|scene|bus|building|house|box|cell|ward|lot|plate|verse|psalm|class|type|model|mark|unit|grade)"
+    r"\b(?:room|page|pages|chapter|section|no\.?|number|nr\.?|flight|route|highway|road|gate"
+    r"|platform|apartment|volume|figure|table"
+    r"|line|track|channel|pp?\.|act|scene|bus|building|house|box|cell|ward|lot|plate|verse"
+    r"|psalm|class|type|model|mark|unit|grade)"
     r"\s*#?\s*$",
     re.IGNORECASE,
 )
@@ -59,12 +122,25 @@ _NUMBER_OF = re.compile(r"\bnumber of\s*$", re.IGNORECASE)
 _AGE = re.compile(r"\b(?:aged?|age of|at age|ages of)\s*$", re.IGNORECASE)
 #: Nouns that count the same things -> their common stem.
 _SAME = {
-    **dict.fromkeys("individual participant man woman other life guest passenger driver player".split(), "person"),
+    **dict.fromkeys(
+        "individual participant man woman other life guest passenger driver player".split(),
+        "person",
+    ),
     **dict.fromkeys("member figure victim".split(), "person"),
     **dict.fromkeys("championship victory win".split(), "title"),
-    "track": "song", "movie": "film", "defeat": "loss", "cannon": "gun",
-}  # fmt: skip
-_PLURALS = {"people": "person", "men": "man", "women": "woman", "children": "child", "lives": "life", "wives": "wife"}
+    "track": "song",
+    "movie": "film",
+    "defeat": "loss",
+    "cannon": "gun",
+}
+_PLURALS = {
+    "people": "person",
+    "men": "man",
+    "women": "woman",
+    "children": "child",
+    "lives": "life",
+    "wives": "wife",
+}
 
 
 def noun_stem(noun: str) -> str:
@@ -84,23 +160,34 @@ def _singular(noun: str) -> str:
 
 
 def is_whole(text: str, start: int, end: int) -> bool:
-    """Whether the characters `start` to `end`, exclusive, begin and end with whole words and amounts.
+    """Whether the characters `start` to `end`, exclusive, begin and end with whole words and
+    amounts.
 
     A span does not begin with the "million" of "18.4 million".
     """
-    return not _BARE_SCALE.match(text, start) and is_boundary(text, start) and is_boundary(text, end)
+    return (
+        not _BARE_SCALE.match(text, start) and is_boundary(text, start) and is_boundary(text, end)
+    )
 
 
 def is_boundary(text: str, at: int) -> bool:
-    """Whether an answer may begin or end at position `at`: not inside a word or an amount such as "€1,250.50"."""
+    """Whether an answer may begin or end at position `at`: not inside a word or an amount such as
+    "€1,250.50".
+    """
     if not 0 < at < len(text):
         return True
     before = text[at - 1]
     after = text[at]
-    if before.isalnum() and after.isalnum():  # scripts without spaces between words may be cut anywhere
-        return any(c >= "\u0e00" and unicodedata.name(c, "").split(" ")[0] in _UNSPACED for c in (before, after))
+    # Scripts without spaces between words may be cut anywhere
+    if before.isalnum() and after.isalnum():
+        return any(
+            c >= "\u0e00" and unicodedata.name(c, "").split(" ")[0] in _UNSPACED
+            for c in (before, after)
+        )
     if after.isdigit():
-        return unicodedata.category(before) != "Sc" and not (before in ".," and text[max(at - 2, 0)].isdigit())
+        return unicodedata.category(before) != "Sc" and not (
+            before in ".," and text[max(at - 2, 0)].isdigit()
+        )
     if before.isdigit() and after in ".,":
         return not text[at + 1 : at + 2].isdigit()
     return not unicodedata.combining(after)
@@ -115,7 +202,11 @@ def unit_of(word: str) -> str:
 
 def is_measure(counts: str) -> bool:
     """Whether a number that counts this is an amount of money or in a unit of `UNITS`."""
-    return counts in UNITS or counts in _CODES.values() or (len(counts) == 1 and bool(CURRENCY.match(counts)))
+    return (
+        counts in UNITS
+        or counts in _CODES.values()
+        or (len(counts) == 1 and bool(CURRENCY.match(counts)))
+    )
 
 
 def counted_kind(text: str, start: int, end: int) -> str:
@@ -144,27 +235,40 @@ def counted_kind(text: str, start: int, end: int) -> str:
         if match[0][0] == "-" and len(words) == 1:  # a ten-album contract
             break
     plural = next((word for word in words if len(word) > 3 and _singular(word) != word.lower()), "")
-    noun = plural or (words[-1] if words and not words[-1].lower().endswith(("ed", "ing", "ly")) else "")
+    noun = plural or (
+        words[-1] if words and not words[-1].lower().endswith(("ed", "ing", "ly")) else ""
+    )
     return noun_stem(noun)
 
 
 _AS = re.compile(r"\s+as\s+(\w+)")
 _DIMENSIONS = {
-    **dict.fromkeys("long far high tall deep wide short low thick".split(), "extent"), **dict.fromkeys(("old", "young"), "age"),
-    **dict.fromkeys("fast quick slow quickly slowly often good strong".split(), "label"), "heavy": "kilogram",
-}  # fmt: skip
+    **dict.fromkeys("long far high tall deep wide short low thick".split(), "extent"),
+    **dict.fromkeys(("old", "young"), "age"),
+    **dict.fromkeys("fast quick slow quickly slowly often good strong".split(), "label"),
+    "heavy": "kilogram",
+}
 
 
 def factor_kind(text: str, end: int) -> str:
-    """What a factor that ends at `end` multiplies ("twice as many goals", "half as long"): see `counted_kind`, or "extent"."""
+    """What a factor that ends at `end` multiplies ("twice as many goals", "half as long"): see
+    `counted_kind`, or "extent".
+    """
     match = _AS.match(text, end)
     if match is None:
         return ""
-    return counted_kind(text, end, match.end()) if match[1].lower() == "many" else _DIMENSIONS.get(match[1].lower(), "")
+    return (
+        counted_kind(text, end, match.end())
+        if match[1].lower() == "many"
+        else _DIMENSIONS.get(match[1].lower(), "")
+    )
 
 
 def unit_ratio(counts: str, other: str) -> float | None:
-    """How many units `counts` are in one `other`; 1 if unknown; None if they are not of the same kind."""
+    """How many units `counts` are in one `other`; 1 if unknown.
+
+    None if they are not of the same kind.
+    """
     if "label" in (counts, other):
         return None
     if counts == other or not other:
@@ -176,19 +280,48 @@ def unit_ratio(counts: str, other: str) -> float | None:
     return None if counts else 1.0
 
 
-_UNITS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-          "eighteen nineteen twenty").split()  # fmt: skip
-_NTHS = ("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
-         "sixteenth seventeenth eighteenth nineteenth twentieth").split()  # fmt: skip
-_TENS = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
+_UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+).split()
+_NTHS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
+    "thirteenth fourteenth fifteenth "
+    "sixteenth seventeenth eighteenth nineteenth twentieth"
+).split()
+_TENS = {
+    "thirty": 30,
+    "forty": 40,
+    "fifty": 50,
+    "sixty": 60,
+    "seventy": 70,
+    "eighty": 80,
+    "ninety": 90,
+}
 _VALUES = {word: n for n, word in enumerate(_UNITS)} | _TENS
 _VALUES |= {"single": 1, "once": 1, "dozen": 12, "hundred": 100}
 _QUESTION_VALUES = _VALUES | {"another": 1, "additional": 1, "decade": 10, "century": 100}
-_FACTORS: dict[str, float] = {"twice": 2, "double": 2, "doubled": 2, "doubling": 2, "thrice": 3, "triple": 3, "tripled": 3,
-                              "quadruple": 4, "quadrupled": 4, "half": 0.5, "halved": 0.5, "halving": 0.5}  # fmt: skip
-MONTH_NAMES = "January February March April May June July August September October November December".split()
+_FACTORS: dict[str, float] = {
+    "twice": 2,
+    "double": 2,
+    "doubled": 2,
+    "doubling": 2,
+    "thrice": 3,
+    "triple": 3,
+    "tripled": 3,
+    "quadruple": 4,
+    "quadrupled": 4,
+    "half": 0.5,
+    "halved": 0.5,
+    "halving": 0.5,
+}
+MONTH_NAMES = (
+    "January February March April May June July August September October November December".split()
+)
 SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_BARE_SCALE = re.compile(rf"(?<=\d[\s-])(?:{'|'.join(SCALES)})\b(?!-)")  # not the "Billion" of a title
+# Not the "Billion" of a title
+_BARE_SCALE = re.compile(rf"(?<=\d[\s-])(?:{'|'.join(SCALES)})\b(?!-)")
 NUMBER_WORDS = (*_VALUES, *SCALES)
 _EXACT = 1e15  # a float holds smaller integers exactly; longer digit strings are not amounts
 #: Ordinals of 1 to 20 in words, and small number words with their digits; IfQA's answers use both.
@@ -196,13 +329,26 @@ ORDINALS = dict(enumerate(_NTHS, start=1))
 _NTH_VALUES = {word: n for n, word in ORDINALS.items()}
 DIGITS = {word: str(n) for n, word in enumerate(_UNITS)}
 
-_NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:st|nd|rd|th)\b|\d+(?:\.\d+)?|[A-Za-z]+(?:-[a-z]+)?")
+_NUMBER = re.compile(
+    r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:st|nd|rd|th)\b|\d+(?:\.\d+)?|[A-Za-z]+(?:-[a-z]+)?"
+)
 _HUNDRED = re.compile(r"[ -](?:hundred|(dozen))\b", re.IGNORECASE)
-_OF = re.compile(r"[ -][^\W\d_]+(?: (?:more|less|extra|additional))? of (?:the )?([^\W\d_]+)", re.IGNORECASE)
+_OF = re.compile(
+    r"[ -][^\W\d_]+(?: (?:more|less|extra|additional))? of (?:the )?([^\W\d_]+)", re.IGNORECASE
+)
 _JOINED = re.compile(r",? (?:and )?")
-SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800, "fortnight": 1_209_600}
+SECONDS = {
+    "second": 1,
+    "minute": 60,
+    "hour": 3600,
+    "day": 86_400,
+    "week": 604_800,
+    "fortnight": 1_209_600,
+}
 _UNIT = re.compile(
-    r"[ -](?:(thousand|million|billion|trillion|minute|hour|day|week|fortnight|month|year|decade|century)s?|(second)s)\b"
+    r"[ "
+    r"-](?:(thousand|million|billion|trillion|minute|hour|day|week|fortnight|month|year|decade|century)s?"
+    r"|(second)s)\b"
     r"|(%)| (per ?cent)\b",
     re.IGNORECASE,
 )
@@ -216,7 +362,8 @@ _MONTH = "|".join(MONTH_NAMES)
 _NTH = "(?:st|nd|rd|th)?"
 _YEAR = re.compile(r"(?<![\d.,])(?:1\d|20)\d\d(?![.,]?\d)")
 _DATE = re.compile(
-    rf"\b(?:(?P<d1>\d{{1,2}}){_NTH} (?P<m1>{_MONTH})|(?P<m2>{_MONTH}) (?P<d2>\d{{1,2}}){_NTH})\b(?:,? (?P<y>\d{{4}})\b)?"
+    rf"\b(?:(?P<d1>\d{{1,2}}){_NTH} (?P<m1>{_MONTH})"
+    rf"|(?P<m2>{_MONTH}) (?P<d2>\d{{1,2}}){_NTH})\b(?:,? (?P<y>\d{{4}})\b)?"
 )
 _IN_MONTH = re.compile(rf"\b(?P<m>{_MONTH})\b(?! \d{{1,2}}\b)(?:,? (?:of )?(?P<y>\d{{4}})\b)?")
 #: Possessive quantifiers, so that matching makes at most one pass from each word of a text.
@@ -229,9 +376,10 @@ _LIST = re.compile(rf"(?<![\w\"]){_NAME}(?:(?:, {_NAME})++,?)?+ and {_NAME}")
 class Number:
     """A number, date or list in a text.
 
-    `value` counts a date's days from the year 1, a month's months from the year 0, or a list's items. `unit` is "million" or
-    another scale; "second" to "century" for a span of time; "%"; "ordinal"; "nth"; "calendar year"; "date" and "month of year",
-    each with "?" if the text names no year; "list".
+    `value` counts a date's days from the year 1, a month's months from the year 0, or a list's
+    items. `unit` is "million" or another scale; "second" to "century" for a span of time; "%";
+    "ordinal"; "nth"; "calendar year"; "date" and "month of year", each with "?" if the text names
+    no year; "list".
     """
 
     start: int  # position in characters
@@ -242,7 +390,8 @@ class Number:
     counts: str = ""  # as `counted_kind` returns it
     before: str = ""  # the currency before an amount: "€"
     behind: str = ""  # the unit after an amount: " km"
-    day_first: bool = False  # dates moved from this one are written "7 July 2000"; else as in IfQA, "July 7, 2000"
+    # Dates moved from this one are written "7 July 2000"; else as in IfQA, "July 7, 2000"
+    day_first: bool = False
     of: str = ""  # the substance of an amount in a unit: "sugar" in "200 g of sugar"
 
 
@@ -251,18 +400,28 @@ DATED = {"calendar year", "date", "month of year"}  # units of moments with a ye
 IMPLICIT_ONE = Number(0, 0, 1.0)
 
 
-def find_numbers(text: str, in_question: bool = False, question: str = "", as_written: bool = False) -> list[Number]:
-    """Digits, number words, ordinals, dates and months; with `in_question`, also "twice" and the "a" of "a year".
+def find_numbers(
+    text: str, in_question: bool = False, question: str = "", as_written: bool = False
+) -> list[Number]:
+    """Digits, number words, ordinals, dates and months.
 
-    A date without a year takes the question's year if it has exactly one, else the nearest year in the text. With `as_written`,
-    moved dates keep the text's order of day and month.
+    With `in_question`, also "twice" and the "a" of "a year".
+
+    A date without a year takes the question's year if it has exactly one, else the nearest year in
+    the text. With `as_written`, moved dates keep the text's order of day and month.
     """
     dates = list(_dates(text, question, as_written))
     numbers = [*dates, *_months(text, question)]
     for match in _ARTICLE.finditer(text) if in_question else ():
-        numbers.append(_with_unit(text, *match.span(), 0.5 if match.group().lower().startswith("half") else 1.0))
+        numbers.append(
+            _with_unit(
+                text, *match.span(), 0.5 if match.group().lower().startswith("half") else 1.0
+            )
+        )
     for number in _whole_times(text, list(_plain(text, in_question))):
-        if number.unit == "calendar year" or not any(day.start <= number.start < day.end for day in dates):
+        if number.unit == "calendar year" or not any(
+            day.start <= number.start < day.end for day in dates
+        ):
             numbers.append(number)
     return numbers
 
@@ -279,13 +438,16 @@ def find_lists(text: str) -> list[Number]:
 def format_answer(text: str, start: int, end: int, question: str = "") -> str:
     """The characters `start` to `end`, exclusive, of a text in the style of IfQA's answers.
 
-    "15 April 2003" becomes "April 15, 2003"; a date without a year gets one as in `find_numbers`. Other text is unchanged.
+    "15 April 2003" becomes "April 15, 2003"; a date without a year gets one as in `find_numbers`.
+    Other text is unchanged.
     """
     match = _DATE.fullmatch(text[start:end].strip(" .,"))
     if match is None:
         return text[start:end]
     year: str = match["y"] or _year_near(text, start, end, question)
-    return f"{match['m1'] or match['m2']} {match['d1'] or match['d2']}" + (f", {year}" if year else "")
+    return f"{match['m1'] or match['m2']} {match['d1'] or match['d2']}" + (
+        f", {year}" if year else ""
+    )
 
 
 def _year_near(text: str, start: int, end: int, question: str) -> str:
@@ -293,8 +455,13 @@ def _year_near(text: str, start: int, end: int, question: str) -> str:
     if len(question_years) == 1:
         return question_years.pop()
     years = _YEAR.finditer(text)
-    distances = [(start - year.end() if year.end() <= start else year.start() - end, year.group()) for year in years]
-    return min((near for near in distances if near[0] >= 0), key=lambda near: near[0], default=(0, ""))[1]
+    distances = [
+        (start - year.end() if year.end() <= start else year.start() - end, year.group())
+        for year in years
+    ]
+    return min(
+        (near for near in distances if near[0] >= 0), key=lambda near: near[0], default=(0, "")
+    )[1]
 
 
 def _plain(text: str, in_question: bool) -> Iterator[Number]:
@@ -307,7 +474,11 @@ def _plain(text: str, in_question: bool) -> Iterator[Number]:
         elif word[0].isdigit():
             number = _with_unit(text, start, end, float(word.replace(",", "")))
             if number.value < _EXACT:
-                year = not number.unit and _YEAR.fullmatch(word) and not CURRENCY.search(text, max(start - 6, 0), start)
+                year = (
+                    not number.unit
+                    and _YEAR.fullmatch(word)
+                    and not CURRENCY.search(text, max(start - 6, 0), start)
+                )
                 yield replace(number, unit="calendar year") if year else number
         elif word in _NTH_VALUES:
             yield _nth(text, start, end, float(_NTH_VALUES[word]), "ordinal")
@@ -317,7 +488,9 @@ def _plain(text: str, in_question: bool) -> Iterator[Number]:
             continue  # "three dozen" was read with its "three"
         elif word in values:
             if values[word] < 100 and (hundred := _HUNDRED.match(text, end)):
-                yield _with_unit(text, start, hundred.end(), values[word] * (12.0 if hundred[1] else 100.0))
+                yield _with_unit(
+                    text, start, hundred.end(), values[word] * (12.0 if hundred[1] else 100.0)
+                )
             else:
                 yield _with_unit(text, start, end, float(values[word]))
         elif first in values and second in values and 20 <= values[first] < 100:
@@ -380,13 +553,18 @@ def _dates(text: str, question: str, as_written: bool) -> Iterator[Number]:
         except ValueError:  # "February 30"
             continue
         day_first = as_written and bool(match["d1"])
-        yield Number(*match.span(), float(days), unit="date" if year else "date?", day_first=day_first)
+        yield Number(
+            *match.span(), float(days), unit="date" if year else "date?", day_first=day_first
+        )
 
 
 def _months(text: str, question: str) -> Iterator[Number]:
     for match in _IN_MONTH.finditer(text):
-        if re.search(r"\d(?:st|nd|rd|th)? $", text[max(match.start() - 6, 0) : match.start()]):  # part of a date
+        # Part of a date
+        if re.search(r"\d(?:st|nd|rd|th)? $", text[max(match.start() - 6, 0) : match.start()]):
             continue
         year = match["y"] or _year_near(text, *match.span(), question)
         months = int(year or 2001) * 12 + MONTH_NAMES.index(match["m"])
-        yield Number(*match.span(), float(months), unit="month of year" if year else "month of year?")
+        yield Number(
+            *match.span(), float(months), unit="month of year" if year else "month of year?"
+        )

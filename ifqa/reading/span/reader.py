@@ -1,4 +1,7 @@
-"""Reader 'extractive', the default: a small span reader over all-MiniLM-L6-v2, trained on IfQA; it needs no GPU and no key."""
+"""Reader 'extractive', the default: a small span reader over all-MiniLM-L6-v2, trained on IfQA.
+
+It needs no GPU and no key.
+"""
 
 import hashlib
 import math
@@ -15,11 +18,28 @@ from ifqa.corpus.sentences import sentence_span
 from ifqa.errors import IfqaError, MissingInput
 from ifqa.models.devices import resolve_device, resolve_precision
 from ifqa.models.hub import is_packaged, local_path, model_requirement
-from ifqa.protocols import PathSetting, ProgressCallback, RankedPassages, Reader, Requirement, no_progress
+from ifqa.protocols import (
+    PathSetting,
+    ProgressCallback,
+    RankedPassages,
+    Reader,
+    Requirement,
+    no_progress,
+)
 from ifqa.reading.span.arithmetic import in_one_unit
-from ifqa.reading.span.calibration import CALIBRATION_FILE, confidence_features, load_calibration, logistic
+from ifqa.reading.span.calibration import (
+    CALIBRATION_FILE,
+    confidence_features,
+    load_calibration,
+    logistic,
+)
 from ifqa.reading.span.numbers import MONTH_NAMES, SCALES, SECONDS, Number, format_answer
-from ifqa.reading.span.weights import fingerprint_weights, load_span_manifest, load_weights, resolve_encoder
+from ifqa.reading.span.weights import (
+    fingerprint_weights,
+    load_span_manifest,
+    load_weights,
+    resolve_encoder,
+)
 from ifqa.records import Calculation, Explanation, Passage, Prediction, Question, Term
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import Positive, Precision, Share, check_arguments
@@ -34,40 +54,51 @@ if TYPE_CHECKING:
 BUNDLED_WEIGHTS = BUNDLED / "weights" / "extractive"
 PASSAGE_CANDIDATES = 20  # candidates kept per passage
 EMPTY_RELEVANCE = -50.0  # the relevance of a passage without text: below any other
-#: An answer that leads by more than this in log probability also leads in float32: bfloat16 changed the lead by at most 0.18 on
-#: 300 training questions with five passages each.
+#: An answer that leads by more than this in log probability also leads in float32: bfloat16 changed
+#: the lead by at most 0.18 on 300 training questions with five passages each.
 CLOSE_MARGIN = 0.5
 _PERIODS = (*SECONDS, "month", "decade")  # units shown after a step's number; "years" is not shown
 _SCALE = re.compile(r"[ -](?:thousand|million|billion|trillion)\b|%", re.IGNORECASE)
 #: Words that belong to a step's number: "three years later", "2 more".
 _STEP = re.compile(
-    r"(?:[ -](?:(?:thousand|million|billion|trillion|seconds?|minutes?|hours?|days?|weeks?|fortnights?|months?|years?"
-    r"|decades?|per ?cent|more|fewer|less|additional|extra|other|earlier|later|sooner|longer|shorter|older|younger|prior"
+    r"(?:[ "
+    r"-](?:(?:thousand|million|billion|trillion|seconds?|minutes?|hours?|days?|weeks?|fortnights?|months?|years?"
+    r"|decades?|per ?cent|more|fewer|less|additional|extra|other|earlier|later|sooner|longer"
+    r"|shorter|older|younger|prior"
     r"|before|after|ahead)\b)|%)*",
     re.IGNORECASE,
 )
 
 
 class Extractive(Reader):
-    """Takes a span of a passage, or computes an answer from a number in a passage and a number in the question.
+    """Takes a span of a passage, or computes an answer from a number in a passage and a number in
+    the question.
 
-    The candidates of all passages of a question share one softmax; probabilities of candidates with the same text, after SQuAD's
-    normalisation, are summed. Spans are whole words and amounts; answers are computed from numbers of the same kind. Dates have
-    the form of IfQA's answers; those from a user's own documents keep their form. Titles are not read (see
-    `ifqa.reading.span.network`). Question and passage are cut to 256 tokens together, about 170 words.
+    The candidates of all passages of a question share one softmax; probabilities of candidates with
+    the same text, after SQuAD's normalisation, are summed. Spans are whole words and amounts;
+    answers are computed from numbers of the same kind. Dates have the form of IfQA's answers; those
+    from a user's own documents keep their form. Titles are not read (see
+    `ifqa.reading.span.network`). Question and passage are cut to 256 tokens together, about 170
+    words.
 
     Args:
-        weights: a folder that `ifqa train extractive` made, or "extractive-large": more right answers, with an encoder five times
-            as large, to be fetched. Both it and the default, empty, ship with ifqa.
-        rank_weight: a passage's place in the ranking lowers its candidates' scores by `rank_weight * log(place)`.
+        weights: a folder that `ifqa train extractive` made, or "extractive-large": more right
+            answers, with an encoder five times as large, to be fetched. Both it and the default,
+            empty, ship with ifqa.
+        rank_weight: a passage's place in the ranking lowers its candidates' scores by `rank_weight
+            * log(place)`.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
-        threshold: the reader abstains below this confidence (needs a calibration); with 0, it answers every question, but a
-            system opened with `ifqa.open` abstains where `answerable` is below the calibration's threshold.
-        precision: "float32"; "bfloat16", which changes about 3 answers in 100 (MiniLM); or "auto": bfloat16 where the processor
-            supports it, then float32 for questions whose best two answers are close.
-        batch_tokens: tokens read at a time, padding included; limits memory and never changes an answer.
-        encoder: the encoder that the weights were trained on: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder; empty for the
-            name in their manifest. Any other encoder is refused.
+        threshold: the reader abstains below this confidence (needs a calibration); with 0, it
+            answers every question, but a system opened with `ifqa.open` abstains where `answerable`
+            is below the calibration's threshold.
+        precision: "float32"; "bfloat16", which changes about 3 answers in 100 (MiniLM); or "auto":
+            bfloat16 where the processor supports it, then float32 for questions whose best two
+            answers are close.
+        batch_tokens: tokens read at a time, padding included; limits memory and never changes an
+            answer.
+        encoder: the encoder that the weights were trained on: "all-MiniLM-L6-v2",
+            "all-mpnet-base-v2", or a folder; empty for the name in their manifest. Any other
+            encoder is refused.
     """
 
     version = 6
@@ -76,9 +107,16 @@ class Extractive(Reader):
 
     @check_arguments("setting of reader 'extractive'")
     def __init__(
-        self, weights: PathSetting = "", rank_weight: float = 1.0, threshold: Share = 0.0, device: str = "auto",
-        precision: Precision = "auto", batch_tokens: Positive = 8192, encoder: PathSetting = "", root: Path = Path(),
-    ) -> None:  # fmt: skip
+        self,
+        weights: PathSetting = "",
+        rank_weight: float = 1.0,
+        threshold: Share = 0.0,
+        device: str = "auto",
+        precision: Precision = "auto",
+        batch_tokens: Positive = 8192,
+        encoder: PathSetting = "",
+        root: Path = Path(),
+    ) -> None:
         import torch
 
         from ifqa.models.span_encoder import open_encoder
@@ -103,13 +141,21 @@ class Extractive(Reader):
         self.threshold = self.abstain_threshold = threshold
         if threshold and self.calibration is None:
             mend = f"fit it: ifqa train calibration --to {self.folder}"
-            raise MissingInput(f"{self.folder} has no {CALIBRATION_FILE} for threshold = {threshold:g}; {mend}")
-        self.answerable_threshold = self.calibration.answerable_threshold if self.calibration and not threshold else 0.0
-        # what ships was trained on English; the default has EM 15 in Norwegian, 10 in German, 0 in Japanese: bench/languages.py
+            raise MissingInput(
+                f"{self.folder} has no {CALIBRATION_FILE} for threshold = {threshold:g}; {mend}"
+            )
+        self.answerable_threshold = (
+            self.calibration.answerable_threshold if self.calibration and not threshold else 0.0
+        )
+        # what ships was trained on English; the default has EM 15 in Norwegian, 10 in German, 0 in
+        # Japanese: bench/languages.py
         self.language = "en" if self.folder.parent == BUNDLED_WEIGHTS.parent else ""
 
     def read(
-        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
+        self,
+        questions: Sequence[Question],
+        passages: RankedPassages,
+        advance: ProgressCallback = no_progress,
     ) -> list["ReadAnswer"]:
         """Predictions before confidence and abstention."""
         from ifqa.reading.span.network import encode_pair
@@ -119,29 +165,48 @@ class Extractive(Reader):
         encode = cache(partial(encode_pair, self._encoder))
         for question, ranking in zip(questions, passages, strict=True):
             # dates from a user's own documents, whose ids are locators, keep their form
-            pairs = [encode(question.text, passage.text, parse_locator(passage.id) is not None) for passage in ranking]
+            pairs = [
+                encode(question.text, passage.text, parse_locator(passage.id) is not None)
+                for passage in ranking
+            ]
             encoded.append((question, ranking, pairs))
         answers = self._read(encoded, self._precision)
         if self._precision != self._close_precision:
-            close = [n for n, answer in enumerate(answers) if answer.features.get("margin", 0.0) < CLOSE_MARGIN]
-            for n, answer in zip(close, self._read([encoded[n] for n in close], self._close_precision), strict=True):
+            close = [
+                n
+                for n, answer in enumerate(answers)
+                if answer.features.get("margin", 0.0) < CLOSE_MARGIN
+            ]
+            for n, answer in zip(
+                close, self._read([encoded[n] for n in close], self._close_precision), strict=True
+            ):
                 answers[n] = answer
         advance(len(questions))
         return answers
 
     def _read(
-        self, encoded: Sequence[tuple[Question, Sequence[Passage], Sequence["EncodedPair"]]], dtype: "torch.dtype"
+        self,
+        encoded: Sequence[tuple[Question, Sequence[Passage], Sequence["EncodedPair"]]],
+        dtype: "torch.dtype",
     ) -> list["ReadAnswer"]:
         """`read` in `dtype`, for questions with their passages and encoded pairs."""
         unique = {id(pair): pair for *_, pairs in encoded for pair in pairs}
         candidates = dict(zip(unique, self._candidates([*unique.values()], dtype), strict=True))
         return [
-            _choose(question, ranking, [(pair, candidates[id(pair)]) for pair in pairs], self.rank_weight)
+            _choose(
+                question,
+                ranking,
+                [(pair, candidates[id(pair)]) for pair in pairs],
+                self.rank_weight,
+            )
             for question, ranking, pairs in encoded
         ]
 
     def _candidates(
-        self, pairs: Sequence["EncodedPair"], dtype: "torch.dtype", advance: ProgressCallback = no_progress
+        self,
+        pairs: Sequence["EncodedPair"],
+        dtype: "torch.dtype",
+        advance: ProgressCallback = no_progress,
     ) -> list[list["AnswerCandidate"]]:
         """The best candidates of each pair, best first."""
         import torch
@@ -154,31 +219,52 @@ class Extractive(Reader):
             for batch in _batches([len(pair.ids) for pair in pairs], self.batch_tokens):
                 spans, computed = self._model([pairs[index] for index in batch])
                 for row, index in enumerate(batch):
-                    best[index] = rank_candidates(pairs[index], spans[row], computed[row], PASSAGE_CANDIDATES)
+                    best[index] = rank_candidates(
+                        pairs[index], spans[row], computed[row], PASSAGE_CANDIDATES
+                    )
                 advance(len(batch))
         return best
 
-    def relevance(self, pairs: Sequence[tuple[str, str]], advance: ProgressCallback = no_progress) -> list[float]:
-        """A score for each (question, passage text) of how likely the passage is to hold the answer, for the retriever 'rerank'.
+    def relevance(
+        self, pairs: Sequence[tuple[str, str]], advance: ProgressCallback = no_progress
+    ) -> list[float]:
+        """A score for each (question, passage text) of how likely the passage is to hold the
+        answer, for the retriever 'rerank'.
 
-        It is the log of the sum of the candidates' exponentiated scores, to which the passage's softmax share is proportional.
+        It is the log of the sum of the candidates' exponentiated scores, to which the passage's
+        softmax share is proportional.
         """
         from ifqa.reading.span.network import encode_pair
 
-        candidates = self._candidates([encode_pair(self._encoder, *pair) for pair in pairs], self._precision, advance)
+        candidates = self._candidates(
+            [encode_pair(self._encoder, *pair) for pair in pairs], self._precision, advance
+        )
         return [_log_sum([score for score, *_ in ranked]) for ranked in candidates]
 
     def answer(
-        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
+        self,
+        questions: Sequence[Question],
+        passages: RankedPassages,
+        advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
-        """Predictions. The passage that contributes most to the answer comes first; the rest follow by their best candidates."""
+        """Predictions.
+
+        The passage that contributes most to the answer comes first; the rest follow by their best
+        candidates.
+        """
         return [self.rate(answer) for answer in self.read(questions, passages, advance)]
 
     def rate(self, answer: "ReadAnswer") -> Prediction:
         """The prediction with its confidence, or an abstention below the threshold."""
-        confidence = self.calibration.confidence(answer.features) if self.calibration and answer.features else None
+        confidence = (
+            self.calibration.confidence(answer.features)
+            if self.calibration and answer.features
+            else None
+        )
         answerable = answer.prediction.answerable if self._has_null else None
-        return replace(answer.prediction, confidence=confidence, answerable=answerable).abstain_below(self.threshold)
+        return replace(
+            answer.prediction, confidence=confidence, answerable=answerable
+        ).abstain_below(self.threshold)
 
     @classmethod
     def requirements(
@@ -205,7 +291,11 @@ class Extractive(Reader):
         folder = weights_folder(weights)
         digest = fingerprint_weights(folder)
         file = folder / CALIBRATION_FILE
-        return hashlib.sha256(f"{digest} {sha256(file)}".encode()).hexdigest() if file.exists() else digest
+        return (
+            hashlib.sha256(f"{digest} {sha256(file)}".encode()).hexdigest()
+            if file.exists()
+            else digest
+        )
 
 
 def weights_folder(weights: str, root: Path = Path()) -> Path:
@@ -218,17 +308,23 @@ class ReadAnswer(NamedTuple):
 
     prediction: Prediction
     features: Mapping[str, float]  # of the confidence
-    shares: Mapping[str, float]  # the text and the probability of each candidate answer, the likeliest first
+    # The text and the probability of each candidate answer, the likeliest first
+    shares: Mapping[str, float]
 
 
 class Sentence(Extractive):
-    """Answers with the sentence that 'extractive' takes its answer from, for questions that ask for a clause, such as why.
+    """Answers with the sentence that 'extractive' takes its answer from, for questions that ask for
+    a clause, such as why.
 
-    The settings are those of 'extractive'. Confidence and threshold hold for the short answer: they are fitted on those.
+    The settings are those of 'extractive'. Confidence and threshold hold for the short answer: they
+    are fitted on those.
     """
 
     def read(
-        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
+        self,
+        questions: Sequence[Question],
+        passages: RankedPassages,
+        advance: ProgressCallback = no_progress,
     ) -> list[ReadAnswer]:
         answers = super().read(questions, passages, advance)
         for n, (answer, ranking) in enumerate(zip(answers, passages, strict=True)):
@@ -236,15 +332,19 @@ class Sentence(Extractive):
                 text = next(passage.text for passage in ranking if passage.id == how.passage_id)
                 sentence = text[slice(*how.sentence)]
                 how = replace(how, calculation=None)
-                prediction = replace(answer.prediction, answer=sentence, completion=sentence, how=how)
+                prediction = replace(
+                    answer.prediction, answer=sentence, completion=sentence, how=how
+                )
                 answers[n] = answer._replace(prediction=prediction)
         return answers
 
 
 def _choose(
-    question: Question, passages: Sequence[Passage], candidates: Sequence[tuple["EncodedPair", Sequence["AnswerCandidate"]]],
+    question: Question,
+    passages: Sequence[Passage],
+    candidates: Sequence[tuple["EncodedPair", Sequence["AnswerCandidate"]]],
     rank_weight: float,
-) -> ReadAnswer:  # fmt: skip
+) -> ReadAnswer:
     """The answer from the candidates of each passage."""
     if not passages:
         return ReadAnswer(Prediction(question.id, "", error="no passages"), {}, {})
@@ -257,7 +357,8 @@ def _choose(
     weights: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     forms: dict[str, str] = {}  # normalised text -> text of its best candidate
     order: dict[int, float] = {}  # passage -> its best score
-    sources: dict[tuple[str, int], tuple[int, ...]] = {}  # normalised text, passage -> source of the best candidate
+    # Normalised text, passage -> source of the best candidate
+    sources: dict[tuple[str, int], tuple[int, ...]] = {}
     for score, key, text, place, source in sorted(scored, key=lambda candidate: -candidate[0]):
         weights[key][place] += math.exp(score - best)
         forms.setdefault(key, text)
@@ -266,21 +367,37 @@ def _choose(
     weights.pop("", None)
     if not weights:
         ids = tuple(passage.id for passage in passages)
-        return ReadAnswer(Prediction(question.id, "", passage_ids=ids, error="no text in the passages"), {}, {})
+        return ReadAnswer(
+            Prediction(question.id, "", passage_ids=ids, error="no text in the passages"), {}, {}
+        )
     totals = {key: sum(weights[key].values()) for key in weights}
     chosen, *_ = likeliest = sorted(totals, key=lambda key: -totals[key])
     evidence = max(weights[chosen], key=lambda place: weights[chosen][place])
-    places = sorted(range(len(passages)), key=lambda place: (place != evidence, -order.get(place, -math.inf)))
+    places = sorted(
+        range(len(passages)), key=lambda place: (place != evidence, -order.get(place, -math.inf))
+    )
     ids = tuple(passages[place].id for place in places)
-    how = explain(candidates[evidence][0], passages[evidence].id, forms[chosen], sources[chosen, evidence])
+    how = explain(
+        candidates[evidence][0], passages[evidence].id, forms[chosen], sources[chosen, evidence]
+    )
     compared = [(score, key, place) for score, key, _, place, _ in scored]
-    features = confidence_features(question.text, [passage.text for passage in passages], compared, chosen)
-    answerable = logistic(_log_sum([score for score, *_ in scored]))  # against the null candidate's score of 0
+    features = confidence_features(
+        question.text, [passage.text for passage in passages], compared, chosen
+    )
+    # Against the null candidate's score of 0
+    answerable = logistic(_log_sum([score for score, *_ in scored]))
     prediction = Prediction(
-        question.id, forms[chosen], completion=forms[chosen], passage_ids=ids, how=how, answerable=answerable
+        question.id,
+        forms[chosen],
+        completion=forms[chosen],
+        passage_ids=ids,
+        how=how,
+        answerable=answerable,
     )
     everything = sum(totals.values())
-    return ReadAnswer(prediction, features, {forms[key]: totals[key] / everything for key in likeliest})
+    return ReadAnswer(
+        prediction, features, {forms[key]: totals[key] / everything for key in likeliest}
+    )
 
 
 def _log_sum(scores: Sequence[float]) -> float:
@@ -289,21 +406,33 @@ def _log_sum(scores: Sequence[float]) -> float:
     return best + math.log(sum(math.exp(score - best) for score in scores) or 1.0)
 
 
-def explain(pair: "EncodedPair", passage_id: str, answer: str, source: tuple[int, ...]) -> Explanation:
-    """The sentence, span and calculation of a candidate with the text `answer` and the `source` of `rank_candidates`."""
+def explain(
+    pair: "EncodedPair", passage_id: str, answer: str, source: tuple[int, ...]
+) -> Explanation:
+    """The sentence, span and calculation of a candidate with the text `answer` and the `source` of
+    `rank_candidates`.
+    """
     if len(source) == 2:
         span = pair.offsets[source[0] - pair.start][0], pair.offsets[source[1] - pair.start][1]
         return Explanation(passage_id, sentence_span(pair.text, *span), span)
     row, number, step = source
     first = pair.numbers[row][0]
     span = first.start, first.end
-    return Explanation(passage_id, sentence_span(pair.text, *span), span, _calculation(pair, answer, row, number, step))
+    return Explanation(
+        passage_id,
+        sentence_span(pair.text, *span),
+        span,
+        _calculation(pair, answer, row, number, step),
+    )
 
 
 def _calculation(pair: "EncodedPair", answer: str, row: int, number: int, step: int) -> Calculation:
     numbers = pair.numbers[row]
-    if number == 0 and len(numbers) == 1 and numbers[0].unit != "list":  # prefer a stated "a year": it explains more
-        number = next((n for n, steps in enumerate(pair.computed[row]) if n and steps[step] == answer), 0)
+    # Prefer a stated "a year": it explains more
+    if number == 0 and len(numbers) == 1 and numbers[0].unit != "list":
+        number = next(
+            (n for n, steps in enumerate(pair.computed[row]) if n and steps[step] == answer), 0
+        )
     operand = pair.question_numbers[number]
     rule = "times" if operand.factor else ("plus", "minus")[step]
     terms = [_in_passage(pair, passage_number) for passage_number in numbers]
@@ -322,7 +451,9 @@ def _calculation(pair: "EncodedPair", answer: str, row: int, number: int, step: 
 
 def _is_less(passage: Number, question: Number) -> bool:
     """Whether the passage's number is smaller, so that it was subtracted from the question's."""
-    if question.unit == "%" or (passage.unit != question.unit and passage.unit.startswith(("date", "month of"))):
+    if question.unit == "%" or (
+        passage.unit != question.unit and passage.unit.startswith(("date", "month of"))
+    ):
         return False
     both = in_one_unit(passage, question)
     return both is not None and both[0].value < both[1]
@@ -336,7 +467,9 @@ def _in_passage(pair: "EncodedPair", number: Number) -> Term:
     if number.unit.startswith("date"):
         shown = format_answer(pair.text, number.start, end, pair.question)
     else:
-        shown = text if text[0].isdigit() and number.unit not in _PERIODS else _format_number(number)
+        shown = (
+            text if text[0].isdigit() and number.unit not in _PERIODS else _format_number(number)
+        )
     return Term(text, shown, "passage", number.start, end)
 
 
@@ -344,7 +477,11 @@ def _in_question(pair: "EncodedPair", number: Number) -> Term:
     step = _STEP.match(pair.question, number.end)
     end = step.end() if step and number.end else number.end
     is_date = number.unit.startswith("date")
-    shown = format_answer(pair.question, number.start, number.end) if is_date else _format_number(number)
+    shown = (
+        format_answer(pair.question, number.start, number.end)
+        if is_date
+        else _format_number(number)
+    )
     return Term(pair.question[number.start : end], shown, "question", number.start, end)
 
 
@@ -361,10 +498,14 @@ def _format_number(number: Number) -> str:
 
 
 def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Indexes of pairs of similar length; a batch has at most `budget` tokens with padding, or a single pair."""
+    """Indexes of pairs of similar length.
+
+    A batch has at most `budget` tokens with padding, or a single pair.
+    """
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * (lengths[index] + 15) > budget:  # lengths are rounded up to a multiple of 16
+        # Lengths are rounded up to a multiple of 16
+        if batch and (len(batch) + 1) * (lengths[index] + 15) > budget:
             yield batch
             batch = []
         batch.append(index)

@@ -1,7 +1,9 @@
-"""The span reader's weights in a folder: `adapter.safetensors`, `heads.safetensors` and `manifest.json`.
+"""The span reader's weights in a folder: `adapter.safetensors`, `heads.safetensors` and
+`manifest.json`.
 
-The adapter is what training changed in the encoder's layers, in half precision. A linear layer's change is stored as the factors
-of `B @ A`, its best low-rank approximation (by singular values). Biases and layer norms are stored whole.
+The adapter is what training changed in the encoder's layers, in half precision. A linear layer's
+change is stored as the factors of `B @ A`, its best low-rank approximation (by singular values).
+Biases and layer norms are stored whole.
 """
 
 import hashlib
@@ -26,23 +28,31 @@ def load_span_manifest(folder: Path) -> dict[str, Any]:
     path = require_file(folder / "manifest.json", "the weights of reader 'extractive'")
     manifest = read_json(path)
     if not isinstance(manifest, dict) or not isinstance(manifest.get("family"), str):
-        raise DamagedArtifact(f"{path}: no 'family' in it; wanted a folder that `ifqa train extractive` made")
+        raise DamagedArtifact(
+            f"{path}: no 'family' in it; wanted a folder that `ifqa train extractive` made"
+        )
     encoder = manifest.get("encoder")
-    if not isinstance(encoder, dict) or not all(isinstance(encoder.get(key), str) for key in ("name", "sha256")):
-        raise DamagedArtifact(f"{path}: no encoder with name and sha256 in it; train the weights again")
+    if not isinstance(encoder, dict) or not all(
+        isinstance(encoder.get(key), str) for key in ("name", "sha256")
+    ):
+        raise DamagedArtifact(
+            f"{path}: no encoder with name and sha256 in it; train the weights again"
+        )
     return manifest
 
 
 def resolve_encoder(folder: Path, encoder: str = "", root: Path = Path()) -> EncoderFiles:
     """The encoder that a folder's weights were trained on, checked by SHA-256.
 
-    `encoder` is a name or folder as `ifqa.models.span_encoder.find_encoder` takes it; empty for the name in the manifest.
+    `encoder` is a name or folder as `ifqa.models.span_encoder.find_encoder` takes it; empty for the
+    name in the manifest.
     """
     trained = load_span_manifest(folder)["encoder"]
     files = find_encoder(encoder or trained["name"], root)
     if files.sha256 != trained["sha256"]:
         raise ConfigError(
-            f"{folder} was trained on the encoder {trained['name']} (SHA-256 {trained['sha256'][:8]}...), and {files.folder} "
+            f"{folder} was trained on the encoder {trained['name']} (SHA-256 "
+            f"{trained['sha256'][:8]}...), and {files.folder} "
             f"holds another ({files.sha256[:8]}...); set encoder to the folder of that encoder"
         )
     return files
@@ -50,7 +60,10 @@ def resolve_encoder(folder: Path, encoder: str = "", root: Path = Path()) -> Enc
 
 def fingerprint_weights(folder: Path) -> str:
     """SHA-256 over the weights' files."""
-    hashes = [sha256(require_file(folder / name, "weights of reader 'extractive'")) for name in (ADAPTER, HEADS)]
+    hashes = [
+        sha256(require_file(folder / name, "weights of reader 'extractive'"))
+        for name in (ADAPTER, HEADS)
+    ]
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
@@ -58,7 +71,11 @@ def save_weights(model: "SpanModel", folder: Path, rank: int) -> None:
     """Write a network's adapter, of at most this rank, and its heads."""
     from safetensors.torch import save
 
-    heads = {name: tensor.detach() for name, tensor in model.named_parameters() if not name.startswith("encoder.")}
+    heads = {
+        name: tensor.detach()
+        for name, tensor in model.named_parameters()
+        if not name.startswith("encoder.")
+    }
     for name, tensors in ((ADAPTER, _adapter(model.encoder, rank)), (HEADS, heads)):
         halves = {key: tensor.half().cpu().contiguous() for key, tensor in tensors.items()}
         with atomic_write(folder / name) as handle:
@@ -77,18 +94,30 @@ def load_weights(model: "SpanModel", *folders: Path) -> None:
     folder = folders[0]
     try:
         for folder in folders:
-            adapter, head = (load_file(require_file(folder / file, "weights")) for file in (ADAPTER, HEADS))
+            adapter, head = (
+                load_file(require_file(folder / file, "weights")) for file in (ADAPTER, HEADS)
+            )
             adapter = {name: tensor.float() for name, tensor in adapter.items()}
             heads.append({name: tensor.float() for name, tensor in head.items()})
             layers.append(
-                {name: adapter[name] if name in adapter else tensor + adapter[f"{name}.B"] @ adapter[f"{name}.A"]
-                 for name, tensor in encoder.items()}
-            )  # fmt: skip
-        model.encoder.load_layers({name: torch.stack([each[name] for each in layers]).mean(0) for name in encoder})
-        model.load_state_dict({name: torch.stack([each[name] for each in heads]).mean(0) for name in heads[0]})
+                {
+                    name: adapter[name]
+                    if name in adapter
+                    else tensor + adapter[f"{name}.B"] @ adapter[f"{name}.A"]
+                    for name, tensor in encoder.items()
+                }
+            )
+        model.encoder.load_layers(
+            {name: torch.stack([each[name] for each in layers]).mean(0) for name in encoder}
+        )
+        model.load_state_dict(
+            {name: torch.stack([each[name] for each in heads]).mean(0) for name in heads[0]}
+        )
     except (SafetensorError, KeyError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
-        raise DamagedArtifact(f"{folder}: damaged weights ({reason}); train or install them again") from error
+        raise DamagedArtifact(
+            f"{folder}: damaged weights ({reason}); train or install them again"
+        ) from error
 
 
 def _adapter(encoder: "Encoder", rank: int) -> dict[str, "Tensor"]:

@@ -1,6 +1,8 @@
-"""Readers 'fid', 'rag' and 'unifiedqa': Fusion-in-Decoder, RAG and UnifiedQA with any checkpoint of T5's family.
+"""Readers 'fid', 'rag' and 'unifiedqa': Fusion-in-Decoder, RAG and UnifiedQA with any checkpoint of
+T5's family.
 
-Batching changes no answer, except by bfloat16's rounding. A question without passages is answered from its text alone.
+Batching changes no answer, except by bfloat16's rounding. A question without passages is answered
+from its text alone.
 """
 
 import glob
@@ -20,7 +22,14 @@ from pydantic import Field
 from ifqa.errors import ConfigError, IfqaError, MissingInput, PluginError
 from ifqa.models.causal_lm import base_model, download_hint, is_adapter
 from ifqa.models.devices import resolve_device, resolve_precision
-from ifqa.protocols import PathSetting, ProgressCallback, RankedPassages, Reader, Requirement, no_progress
+from ifqa.protocols import (
+    PathSetting,
+    ProgressCallback,
+    RankedPassages,
+    Reader,
+    Requirement,
+    no_progress,
+)
 from ifqa.reading.t5 import checkpoint as checkpoints
 from ifqa.reading.t5.checkpoint import DEFAULT_CHECKPOINTS, checkpoint_folder, load_t5_manifest
 from ifqa.records import Passage, Prediction, Question
@@ -31,7 +40,8 @@ if TYPE_CHECKING:
 
 GROUP = "{group}"
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-_Answer = Annotated[int, Field(ge=2)]  # most tokens of an answer, including the token that starts decoding
+# Most tokens of an answer, including the token that starts decoding
+_Answer = Annotated[int, Field(ge=2)]
 _Decoder = Callable[
     ..., list["GeneratedAnswer"]
 ]  # takes the arguments of `ifqa.reading.t5.fusion_in_decoder.generate_answers`
@@ -41,9 +51,20 @@ class T5Generator:
     """A checkpoint on its device; a reader's settings replace the checkpoint's conventions."""
 
     def __init__(
-        self, reader: str, checkpoint: str, tokenizer: str, *, max_tokens: int, titles: YesNo, max_answer_tokens: int,
-        beams: int, device: str, precision: str, batch_tokens: int, encoder_eos: YesNo = "auto",
-    ) -> None:  # fmt: skip
+        self,
+        reader: str,
+        checkpoint: str,
+        tokenizer: str,
+        *,
+        max_tokens: int,
+        titles: YesNo,
+        max_answer_tokens: int,
+        beams: int,
+        device: str,
+        precision: str,
+        batch_tokens: int,
+        encoder_eos: YesNo = "auto",
+    ) -> None:
         from ifqa.reading.t5.fusion_in_decoder import batch_limits
 
         device = resolve_device(device)
@@ -62,69 +83,119 @@ class T5Generator:
     def answer(
         self, texts: Sequence[Sequence[str]], decode: _Decoder | None = None
     ) -> list[tuple["GeneratedAnswer", str]]:
-        """The decoder's output for each question, and its text; `texts` has one or more inputs for each question."""
+        """The decoder's output for each question, and its text.
+
+        `texts` has one or more inputs for each question.
+        """
         from ifqa.reading.t5.fusion_in_decoder import generate_answers
 
         if not texts:  # batch_decode gives one text for an empty batch
             return []
-        features = checkpoints.encode_texts(self._tokenizer, list(chain.from_iterable(texts)), self.conventions)
+        features = checkpoints.encode_texts(
+            self._tokenizer, list(chain.from_iterable(texts)), self.conventions
+        )
         generated = (decode or generate_answers)(
-            self.model, features, list(map(len, texts)), max_answer_tokens=self.max_answer_tokens, beams=self.beams,
+            self.model,
+            features,
+            list(map(len, texts)),
+            max_answer_tokens=self.max_answer_tokens,
+            beams=self.beams,
             limits=self.limits,
-        )  # fmt: skip
-        answers = self._tokenizer.batch_decode([answer.tokens for answer in generated], skip_special_tokens=True)
+        )
+        answers = self._tokenizer.batch_decode(
+            [answer.tokens for answer in generated], skip_special_tokens=True
+        )
         return list(zip(generated, answers, strict=True))
 
 
 class T5Reader(Reader):
-    """Reads with a checkpoint of T5's family, or with one for each group of questions (see `group_folders`)."""
+    """Reads with a checkpoint of T5's family, or with one for each group of questions (see
+    `group_folders`).
+    """
 
     name: ClassVar[str]  # in settings and messages
     trainer: ClassVar[str]  # the reader whose checkpoints it reads, which `ifqa train` makes
     runtime_only = ("device", "batch_tokens")
 
     @classmethod
-    def requirements(cls, *, checkpoint: str = "", root: Path = Path(), **_: object) -> list[Requirement]:
+    def requirements(
+        cls, *, checkpoint: str = "", root: Path = Path(), **_: object
+    ) -> list[Requirement]:
         name = checkpoint or DEFAULT_CHECKPOINTS[cls.trainer]
         try:
-            missing = [folder for folder in group_folders(name, root).values() if download_hint(folder, root)]
+            missing = [
+                folder
+                for folder in group_folders(name, root).values()
+                if download_hint(folder, root)
+            ]
             remedy = checkpoints.suggest_checkpoint(cls.trainer) if missing else ""
             if missing and is_adapter(root / missing[0]):
-                remedy = f"its base model {base_model(root / missing[0])}: {download_hint(missing[0], root)}"
+                remedy = (
+                    f"its base model {base_model(root / missing[0])}: "
+                    f"{download_hint(missing[0], root)}"
+                )
             return [Requirement(f"the checkpoint {name}", remedy)]
         except IfqaError as error:
-            return [Requirement(f"the checkpoint {name}", str(error).removeprefix(f"checkpoint {name}: "))]
+            return [
+                Requirement(
+                    f"the checkpoint {name}", str(error).removeprefix(f"checkpoint {name}: ")
+                )
+            ]
 
     @classmethod
     def training_family(cls, checkpoint: str = "", root: Path = Path(), **_: object) -> str:
-        """The split family of a checkpoint's training questions, from its manifest; empty if unknown."""
-        folders = [checkpoint_folder(name, cls.trainer) for name in group_folders(checkpoint, root).values()]
-        families = sorted({load_t5_manifest(folder, cls.trainer).family for folder in folders} - {""})
+        """The split family of a checkpoint's training questions, from its manifest.
+
+        Empty if unknown.
+        """
+        folders = [
+            checkpoint_folder(name, cls.trainer)
+            for name in group_folders(checkpoint, root).values()
+        ]
+        families = sorted(
+            {load_t5_manifest(folder, cls.trainer).family for folder in folders} - {""}
+        )
         if len(families) > 1:
-            problem = f"its models were trained on {' and '.join(families)}, which may share questions"
-            raise ConfigError(f"{checkpoint}: {problem}; keep the models of one split family under one name")
+            problem = (
+                f"its models were trained on {' and '.join(families)}, which may share questions"
+            )
+            raise ConfigError(
+                f"{checkpoint}: {problem}; keep the models of one split family under one name"
+            )
         return "".join(families)
 
     @classmethod
-    def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object) -> str:
-        return checkpoints.fingerprint_checkpoint(checkpoint_folder(checkpoint, cls.trainer), cls.trainer, tokenizer)
+    def fingerprint(
+        cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object
+    ) -> str:
+        return checkpoints.fingerprint_checkpoint(
+            checkpoint_folder(checkpoint, cls.trainer), cls.trainer, tokenizer
+        )
 
 
 class Fid(T5Reader):
-    """Fusion-in-Decoder (Izacard & Grave 2021): encodes each passage alone, and attends to all of them in decoding.
+    """Fusion-in-Decoder (Izacard & Grave 2021): encodes each passage alone, and attends to all of
+    them in decoding.
 
     Args:
-        checkpoint: a folder that `ifqa train fid` made, one of facebookresearch/FiD's (`nq_reader_base`), or a T5 of the hub;
-            empty for the adapter in this package, on flan-t5-small.
-        tokenizer: a folder or a model of the hub; empty for the checkpoint's own, or T5's if it has none.
-        max_tokens: most tokens of question and passage together; 0 for the checkpoint's own limit (by default 250, as published).
-        titles, encoder_eos: whether passages' titles are read, and whether inputs end in `</s>`: "yes", "no", or "auto" for the
-            checkpoint's own convention (by default yes; facebookresearch/FiD's were trained without `</s>`).
-        max_answer_tokens: most tokens of an answer, including the token that starts decoding (FiD test_reader.py:42-46).
+        checkpoint: a folder that `ifqa train fid` made, one of facebookresearch/FiD's
+            (`nq_reader_base`), or a T5 of the hub; empty for the adapter in this package, on
+            flan-t5-small.
+        tokenizer: a folder or a model of the hub; empty for the checkpoint's own, or T5's if it has
+            none.
+        max_tokens: most tokens of question and passage together; 0 for the checkpoint's own limit
+            (by default 250, as published).
+        titles, encoder_eos: whether passages' titles are read, and whether inputs end in `</s>`:
+            "yes", "no", or "auto" for the checkpoint's own convention (by default yes;
+            facebookresearch/FiD's were trained without `</s>`).
+        max_answer_tokens: most tokens of an answer, including the token that starts decoding (FiD
+            test_reader.py:42-46).
         beams: 1 for greedy decoding; more beams need that many times the memory, and more time.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
-        precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware supports bfloat16 multiplication.
-        batch_tokens: tokens encoded at a time, padding included; 0 for the device's default. Halved if memory runs out.
+        precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware supports bfloat16
+            multiplication.
+        batch_tokens: tokens encoded at a time, padding included; 0 for the device's default. Halved
+            if memory runs out.
     """
 
     name = "fid"
@@ -134,67 +205,115 @@ class Fid(T5Reader):
 
     @check_arguments("setting of reader 'fid'")
     def __init__(
-        self, checkpoint: PathSetting = "", tokenizer: PathSetting = "", max_tokens: Natural = 0, titles: YesNo = "auto",
-        encoder_eos: YesNo = "auto", max_answer_tokens: _Answer = 50, beams: Positive = 1, device: str = "auto",
-        precision: Precision = "auto", batch_tokens: Natural = 0,
-    ) -> None:  # fmt: skip
+        self,
+        checkpoint: PathSetting = "",
+        tokenizer: PathSetting = "",
+        max_tokens: Natural = 0,
+        titles: YesNo = "auto",
+        encoder_eos: YesNo = "auto",
+        max_answer_tokens: _Answer = 50,
+        beams: Positive = 1,
+        device: str = "auto",
+        precision: Precision = "auto",
+        batch_tokens: Natural = 0,
+    ) -> None:
         self._t5 = T5Generator(
-            self.trainer, checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
-            max_answer_tokens=max_answer_tokens, beams=beams, device=device, precision=precision,
+            self.trainer,
+            checkpoint,
+            tokenizer,
+            max_tokens=max_tokens,
+            titles=titles,
+            encoder_eos=encoder_eos,
+            max_answer_tokens=max_answer_tokens,
+            beams=beams,
+            device=device,
+            precision=precision,
             batch_tokens=batch_tokens,
-        )  # fmt: skip
+        )
         self.conventions = self._t5.conventions
-        self.family, self.trained_on = self._t5.manifest.family, frozenset(self._t5.manifest.sources.values())
-        self.label = "" if self.family else f"{checkpoint or DEFAULT_CHECKPOINTS[self.trainer]} is not trained on IfQA"
+        self.family, self.trained_on = (
+            self._t5.manifest.family,
+            frozenset(self._t5.manifest.sources.values()),
+        )
+        self.label = (
+            ""
+            if self.family
+            else f"{checkpoint or DEFAULT_CHECKPOINTS[self.trainer]} is not trained on IfQA"
+        )
 
     def answer(
-        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress,
+        self,
+        questions: Sequence[Question],
+        passages: RankedPassages,
+        advance: ProgressCallback = no_progress,
         scores: Sequence[Sequence[float]] | None = None,
-    ) -> list[Prediction]:  # fmt: skip
-        """Predictions whose passages are ordered by `passage_scores`: the decoder's attention, or RAG's posteriors."""
+    ) -> list[Prediction]:
+        """Predictions whose passages are ordered by `passage_scores`: the decoder's attention, or
+        RAG's posteriors.
+        """
         rows = zip(questions, passages, strict=True)
-        texts = [passage_inputs(question.text, ranking, self.conventions.titles) for question, ranking in rows]
+        texts = [
+            passage_inputs(question.text, ranking, self.conventions.titles)
+            for question, ranking in rows
+        ]
         answers = self._t5.answer(texts, self._decoder(questions, passages, scores))
         advance(len(questions))
         predictions = []
         for question, ranking, (generated, text) in zip(questions, passages, answers, strict=True):
             # without passages there is still one score, for the question read alone
-            scored = sorted(zip(generated.passage_scores, ranking, strict=False), key=lambda pair: -pair[0])
+            scored = sorted(
+                zip(generated.passage_scores, ranking, strict=False), key=lambda pair: -pair[0]
+            )
             shares = tuple(score for score, _ in scored)
             ids = tuple(passage.id for _, passage in scored)
-            prediction = Prediction(question.id, text.strip(), completion=text, passage_ids=ids, score=generated.score)
+            prediction = Prediction(
+                question.id, text.strip(), completion=text, passage_ids=ids, score=generated.score
+            )
             predictions.append(replace(prediction, passage_scores=shares))
         return predictions
 
     def _decoder(
-        self, questions: Sequence[Question], passages: RankedPassages, scores: Sequence[Sequence[float]] | None
+        self,
+        questions: Sequence[Question],
+        passages: RankedPassages,
+        scores: Sequence[Sequence[float]] | None,
     ) -> _Decoder | None:
         return None
 
 
 def passage_inputs(question: str, passages: Sequence[Passage], titles: bool) -> list[str]:
-    """The inputs `question: {q} title: {t} context: {x}` (FiD src/data.py:16-18, 40, 44-46, 114); without passages, the question.
+    """The inputs `question: {q} title: {t} context: {x}` (FiD src/data.py:16-18, 40, 44-46, 114).
 
-    FiD's code for questions without passages, which reads the question alone, is never reached (src/data.py:46-51).
+    Without passages, the question.
+
+    FiD's code for questions without passages, which reads the question alone, is never reached
+    (src/data.py:46-51).
     """
     start = f"question: {question}"
     if not passages:
         return [start]
-    return [f"{start} title: {passage.title if titles else ''} context: {passage.text}" for passage in passages]
+    return [
+        f"{start} title: {passage.title if titles else ''} context: {passage.text}"
+        for passage in passages
+    ]
 
 
 class Rag(Fid):
-    """RAG (Lewis et al. 2020) with any retriever: answers from each passage alone, and averages the probabilities p(y|x,z).
+    """RAG (Lewis et al. 2020) with any retriever: answers from each passage alone, and averages the
+    probabilities p(y|x,z).
 
-    A passage's weight p(z|x) is the softmax, over the passages read, of the retrieval scores divided by the temperature. A
-    prediction's `score` is log p(y|x). Its `passage_scores`, whose sum is 1, are p(z|x,y). This is RAG-Sequence: the whole answer
-    comes from one passage.
+    A passage's weight p(z|x) is the softmax, over the passages read, of the retrieval scores
+    divided by the temperature. A prediction's `score` is log p(y|x). Its `passage_scores`, whose
+    sum is 1, are p(z|x,y). This is RAG-Sequence: the whole answer comes from one passage.
 
     Args:
-        checkpoint: a folder that `ifqa train fid` made, or a T5 of the hub; empty for the adapter of `fid`.
+        checkpoint: a folder that `ifqa train fid` made, or a T5 of the hub; empty for the adapter
+            of `fid`.
         temperature: divides the scores; 0 for 1.
-        beams: hypotheses kept per passage; 1 for greedy decoding, as in the paper for question answering (its appendix A).
-        tokenizer, max_tokens, titles, encoder_eos, max_answer_tokens, device, precision, batch_tokens: as in `Fid`.
+        beams: hypotheses kept per passage; 1 for greedy decoding, as in the paper for question
+            answering (its appendix A).
+        tokenizer, max_tokens, titles, encoder_eos, max_answer_tokens, device, precision,
+            batch_tokens: as in `Fid`.
     """
 
     name = "rag"
@@ -203,20 +322,38 @@ class Rag(Fid):
 
     @check_arguments("setting of reader 'rag'")
     def __init__(
-        self, checkpoint: PathSetting = "", tokenizer: PathSetting = "",
-        temperature: NotNegative = 0.0, max_tokens: Natural = 0, titles: YesNo = "auto", encoder_eos: YesNo = "auto",
-        max_answer_tokens: _Answer = 50, beams: Positive = 1, device: str = "auto", precision: Precision = "auto",
+        self,
+        checkpoint: PathSetting = "",
+        tokenizer: PathSetting = "",
+        temperature: NotNegative = 0.0,
+        max_tokens: Natural = 0,
+        titles: YesNo = "auto",
+        encoder_eos: YesNo = "auto",
+        max_answer_tokens: _Answer = 50,
+        beams: Positive = 1,
+        device: str = "auto",
+        precision: Precision = "auto",
         batch_tokens: Natural = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.temperature = temperature or 1.0
         super().__init__(
-            checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
-            max_answer_tokens=max_answer_tokens, beams=beams, device=device, precision=precision,
+            checkpoint,
+            tokenizer,
+            max_tokens=max_tokens,
+            titles=titles,
+            encoder_eos=encoder_eos,
+            max_answer_tokens=max_answer_tokens,
+            beams=beams,
+            device=device,
+            precision=precision,
             batch_tokens=batch_tokens,
-        )  # fmt: skip
+        )
 
     def _decoder(
-        self, questions: Sequence[Question], passages: RankedPassages, scores: Sequence[Sequence[float]] | None
+        self,
+        questions: Sequence[Question],
+        passages: RankedPassages,
+        scores: Sequence[Sequence[float]] | None,
     ) -> _Decoder:
         """A decoder for the mixture; without scores, all passages are equally probable."""
         from ifqa.reading.t5.rag_model import generate_rag_answers
@@ -232,17 +369,21 @@ class Rag(Fid):
 
 
 class UnifiedQA(T5Reader):
-    """UnifiedQA-v2 (Khashabi et al. 2022): reads the question and all its passages as one text, as CausalQA's baseline does.
+    """UnifiedQA-v2 (Khashabi et al. 2022): reads the question and all its passages as one text, as
+    CausalQA's baseline does.
 
-    The passages are joined in their order and cut off at `max_tokens`. The answer is the output up to the first tab, because
-    CausalQA trains on all answers of a question, joined by tabs. T5's tokenizers read a tab as a space, so with them the answer
-    is the whole output, as CausalQA scores it (evaluate_unifiedqa.py:61-71).
+    The passages are joined in their order and cut off at `max_tokens`. The answer is the output up
+    to the first tab, because CausalQA trains on all answers of a question, joined by tabs. T5's
+    tokenizers read a tab as a space, so with them the answer is the whole output, as CausalQA
+    scores it (evaluate_unifiedqa.py:61-71).
 
     Args:
-        checkpoint: a folder that `ifqa train unifiedqa` made, one of CausalQA's published folders, or a T5 of the hub; empty for
-            allenai/unifiedqa-v2-t5-base-1363200. With `{group}` in its name, each group of questions (CausalQA's datasets) has
-            its own folder, such as `models/unifiedqa-{group}`; one of these models is in memory at a time.
-        max_tokens: most tokens of question and passages together; 0 for the checkpoint's own (2048 by default).
+        checkpoint: a folder that `ifqa train unifiedqa` made, one of CausalQA's published folders,
+            or a T5 of the hub; empty for allenai/unifiedqa-v2-t5-base-1363200. With `{group}` in
+            its name, each group of questions (CausalQA's datasets) has its own folder, such as
+            `models/unifiedqa-{group}`; one of these models is in memory at a time.
+        max_tokens: most tokens of question and passages together; 0 for the checkpoint's own (2048
+            by default).
         max_answer_tokens: as in `Fid`; CausalQA's is 500 (evaluate_unifiedqa.py:47).
         tokenizer, titles, beams, device, precision, batch_tokens: as in `Fid`.
         root: the folder to which a checkpoint with `{group}` is relative.
@@ -256,10 +397,18 @@ class UnifiedQA(T5Reader):
 
     @check_arguments("setting of reader 'unifiedqa'")
     def __init__(
-        self, checkpoint: PathSetting = "", tokenizer: PathSetting = "", max_tokens: Natural = 0, titles: YesNo = "auto",
-        max_answer_tokens: _Answer = 500, beams: Positive = 1, device: str = "auto", precision: Precision = "auto",
-        batch_tokens: Natural = 0, root: Path = Path(),
-    ) -> None:  # fmt: skip
+        self,
+        checkpoint: PathSetting = "",
+        tokenizer: PathSetting = "",
+        max_tokens: Natural = 0,
+        titles: YesNo = "auto",
+        max_answer_tokens: _Answer = 500,
+        beams: Positive = 1,
+        device: str = "auto",
+        precision: Precision = "auto",
+        batch_tokens: Natural = 0,
+        root: Path = Path(),
+    ) -> None:
         self.family = self.training_family(checkpoint, root)
         self._checkpoint = checkpoint
         self._folders = group_folders(checkpoint, root)
@@ -267,14 +416,25 @@ class UnifiedQA(T5Reader):
         sources = [load_t5_manifest(folder, self.trainer).sources.values() for folder in folders]
         self.trained_on = frozenset(chain.from_iterable(sources))
         self._open = partial(
-            T5Generator, "unifiedqa", tokenizer=tokenizer, max_tokens=max_tokens, titles=titles, beams=beams,
-            max_answer_tokens=max_answer_tokens, device=device, precision=precision, batch_tokens=batch_tokens,
-        )  # fmt: skip
+            T5Generator,
+            "unifiedqa",
+            tokenizer=tokenizer,
+            max_tokens=max_tokens,
+            titles=titles,
+            beams=beams,
+            max_answer_tokens=max_answer_tokens,
+            device=device,
+            precision=precision,
+            batch_tokens=batch_tokens,
+        )
         self._group = next(iter(self._folders))
         self._t5: T5Generator | None = self._open(self._folders[self._group])
 
     def answer(
-        self, questions: Sequence[Question], passages: RankedPassages, advance: ProgressCallback = no_progress
+        self,
+        questions: Sequence[Question],
+        passages: RankedPassages,
+        advance: ProgressCallback = no_progress,
     ) -> list[Prediction]:
         groups: dict[str, list[int]] = defaultdict(list)
         for number, question in enumerate(questions):
@@ -282,19 +442,26 @@ class UnifiedQA(T5Reader):
             if group not in self._folders:
                 there = f"{self._checkpoint} exists only for {', '.join(self._folders)}"
                 mend = f"train one with: ifqa train unifiedqa --dataset {group or 'NAME'}"
-                raise MissingInput(f"question {question.id} is of group {group!r}, but {there}; {mend}")
+                raise MissingInput(
+                    f"question {question.id} is of group {group!r}, but {there}; {mend}"
+                )
             groups[group].append(number)
         predictions: dict[int, Prediction] = {}
-        for group in sorted(groups, key=lambda group: group != self._group):  # the group in memory first
+        # The group in memory first
+        for group in sorted(groups, key=lambda group: group != self._group):
             numbers = groups[group]
             t5 = self._generator(group)
-            texts = [[input_text(questions[n], passages[n], t5.conventions.titles)] for n in numbers]
+            texts = [
+                [input_text(questions[n], passages[n], t5.conventions.titles)] for n in numbers
+            ]
             for number, (generated, text) in zip(numbers, t5.answer(texts), strict=True):
                 id_ = questions[number].id
                 ids = tuple(passage.id for passage in passages[number])
                 answer = first_answer(text)
                 score = generated.score
-                predictions[number] = Prediction(id_, answer, completion=text, passage_ids=ids, score=score)
+                predictions[number] = Prediction(
+                    id_, answer, completion=text, passage_ids=ids, score=score
+                )
             advance(len(numbers))
         return [predictions[number] for number in range(len(questions))]
 
@@ -308,7 +475,9 @@ class UnifiedQA(T5Reader):
         return self._t5
 
     @classmethod
-    def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object) -> str:
+    def fingerprint(
+        cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object
+    ) -> str:
         digest = hashlib.sha256()
         for group, name in group_folders(checkpoint, root).items():
             digest.update(f"{group} {super().fingerprint(name, tokenizer)}\n".encode())
@@ -316,14 +485,21 @@ class UnifiedQA(T5Reader):
 
 
 def group_folders(checkpoint: str, root: Path = Path()) -> Mapping[str, str]:
-    """Group -> the checkpoint that answers its questions; for a checkpoint without `{group}`, "" -> the checkpoint."""
+    """Group -> the checkpoint that answers its questions.
+
+    For a checkpoint without `{group}`, "" -> the checkpoint.
+    """
     if GROUP not in checkpoint:
         return {"": checkpoint}
     before, *after = str(root / checkpoint).split(GROUP)
     if len(after) > 1:
-        raise ConfigError(f"checkpoint {checkpoint}: wanted {GROUP} once, found it {len(after)} times")
+        raise ConfigError(
+            f"checkpoint {checkpoint}: wanted {GROUP} once, found it {len(after)} times"
+        )
     paths = sorted(glob.glob(f"{glob.escape(before)}*{glob.escape(after[0])}"))  # noqa: PTH207 - of an escaped, whole path
-    folders = {path[len(before) : len(path) - len(after[0])]: path for path in paths if Path(path).is_dir()}
+    folders = {
+        path[len(before) : len(path) - len(after[0])]: path for path in paths if Path(path).is_dir()
+    }
     if not folders:
         mend = "train one with: ifqa train unifiedqa --dataset NAME"
         raise MissingInput(f"checkpoint {checkpoint}: no folder has such a name; {mend}")
@@ -331,19 +507,25 @@ def group_folders(checkpoint: str, root: Path = Path()) -> Mapping[str, str]:
 
 
 def input_text(question: Question, passages: Sequence[Passage], titles: bool = True) -> str:
-    r"""A question and its passages as one text in UnifiedQA's format, normalised: `question \n (a) .. (b) .. \n (Title) text`.
+    r"""A question and its passages as one text in UnifiedQA's format, normalised: `question \n (a)
+    .. (b) .. \n (Title) text`.
 
-    The separator is a space, a backslash, an n and a space (allenai/unifiedqa README.md, "Feeding data into UnifiedQA"). Missing
-    parts are left out with their separator. Passages, each after its title, are joined by spaces. Each run of white space becomes
-    one space. Both are as in `read_and_parse_multiqa` (encode_datasets.py).
+    The separator is a space, a backslash, an n and a space (allenai/unifiedqa README.md, "Feeding
+    data into UnifiedQA"). Missing parts are left out with their separator. Passages, each after its
+    title, are joined by spaces. Each run of white space becomes one space. Both are as in
+    `read_and_parse_multiqa` (encode_datasets.py).
     """
 
     def line(text: str) -> str:
         return " ".join(text.split())
 
-    options = " ".join(f"({chr(ord('A') + n)}) {line(choice)}" for n, choice in enumerate(question.choices))
+    options = " ".join(
+        f"({chr(ord('A') + n)}) {line(choice)}" for n, choice in enumerate(question.choices)
+    )
     texts = [
-        f"({title}) {line(passage.text)}" if titles and (title := line(passage.title)) else line(passage.text)
+        f"({title}) {line(passage.text)}"
+        if titles and (title := line(passage.title))
+        else line(passage.text)
         for passage in passages
     ]
     parts = [line(question.text), options, " ".join(text.strip() for text in texts if text)]
@@ -351,7 +533,9 @@ def input_text(question: Question, passages: Sequence[Passage], titles: bool = T
 
 
 def normalize_unifiedqa(text: str) -> str:
-    """Lower-case only ASCII letters, as `tf.strings.lower` does; remove the first and last single quote if there are two or more.
+    """Lower-case only ASCII letters, as `tf.strings.lower` does.
+
+    Remove the first and last single quote if there are two or more.
 
     allenai/unifiedqa tasks_v2.py:14-18 does the same.
     """

@@ -1,4 +1,7 @@
-"""The counts of `ifqa stats`. Each module has `measure`, which counts, and `tables`, which lays them out for the terminal."""
+"""The counts of `ifqa stats`.
+
+Each module has `measure`, which counts, and `tables`, which lays them out for the terminal.
+"""
 
 from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,7 +59,9 @@ def select_splits(benchmark: Benchmark, named: Sequence[str] = ()) -> Sequence[s
     if not splits:
         name = benchmark.name
         folder = benchmark.folder
-        raise MissingInput(f"{name}: no split in {folder}; run: ifqa data {name}, or name a split: {name}:SPLIT")
+        raise MissingInput(
+            f"{name}: no split in {folder}; run: ifqa data {name}, or name a split: {name}:SPLIT"
+        )
     return splits
 
 

@@ -1,4 +1,5 @@
-"""Causal questions by the rules of Webis-CausalQA, and the corpus selected with them: counts, shares, precision and recall.
+"""Causal questions by the rules of Webis-CausalQA, and the corpus selected with them: counts,
+shares, precision and recall.
 
 The paper's values are shown beside ours. Memory use does not grow with the number of questions.
 """
@@ -26,11 +27,20 @@ from ifqa.scoring.statistics import Interval, wilson_interval
 ANY = "any"
 _TITLES = {ANY: "any rule"} | {rule.name: f"{rule.name} {rule.short}" for rule in TABLE}
 
-#: Bondarenko et al., COLING 2022, section 3: the questions that each rule matches, for single rules in whole thousands.
+#: Bondarenko et al., COLING 2022, section 3: the questions that each rule matches, for single rules
+#: in whole thousands.
 PAPER_RULES = {
-    ANY: 1_079_436, "R1": 505_000, "R2": 313_000, "R3": 132_000, "R4": 131_000, "R5": 10_000, "R6": 15_000, "R7": 4_000
-}  # fmt: skip
-#: Precision of each rule, and recall of all, on 1,000 labelled questions (R6 and R7: on 50 sampled ones).
+    ANY: 1_079_436,
+    "R1": 505_000,
+    "R2": 313_000,
+    "R3": 132_000,
+    "R4": 131_000,
+    "R5": 10_000,
+    "R6": 15_000,
+    "R7": 4_000,
+}
+#: Precision of each rule, and recall of all, on 1,000 labelled questions (R6 and R7: on 50 sampled
+#: ones).
 PAPER_PRECISION, PAPER_RECALL = 1.0, 0.8
 
 _CORPUS_COLUMNS = {
@@ -68,10 +78,12 @@ class QuestionCounts:
 
 
 def measure(source: str, readings: Sequence[str] = (), dataset: str = "") -> QuestionCounts:
-    """Count the causal questions of a file or a benchmark, by some `readings` of the rules (empty for all).
+    """Count the causal questions of a file or a benchmark, by some `readings` of the rules (empty
+    for all).
 
-    `source` is a file that `ifqa.formats.tables` reads, or BENCHMARK or BENCHMARK:SPLIT. Without a split, the distinct questions
-    of all splits whose files exist are counted. `dataset`: the paper's dataset of all questions; if empty, each has its own.
+    `source` is a file that `ifqa.formats.tables` reads, or BENCHMARK or BENCHMARK:SPLIT. Without a
+    split, the distinct questions of all splits whose files exist are counted. `dataset`: the
+    paper's dataset of all questions; if empty, each has its own.
     """
     if wrong := [reading for reading in readings if reading not in RULES]:
         raise unknown_name("rules", wrong[0], RULES)
@@ -97,7 +109,11 @@ def measure(source: str, readings: Sequence[str] = (), dataset: str = "") -> Que
 
 def _questions(source: str) -> Iterator[Question]:
     path = Path(source)
-    if (path.exists() and not path.is_dir()) or unpacked_suffix(path) or "/" in source.partition(":")[0]:
+    if (
+        (path.exists() and not path.is_dir())
+        or unpacked_suffix(path)
+        or "/" in source.partition(":")[0]
+    ):
         yield from iter_questions(path)
         return
     parts = source.split(":")
@@ -112,57 +128,88 @@ def _questions(source: str) -> Iterator[Question]:
                 yield question
 
 
-def _rule_scores(counts: QuestionCounts, rules: RuleCounts) -> dict[str, dict[str, Interval | None]]:
-    """Rule or "any" -> precision and recall on the labelled questions, as (share, low, high); None if undefined."""
+def _rule_scores(
+    counts: QuestionCounts, rules: RuleCounts
+) -> dict[str, dict[str, Interval | None]]:
+    """Rule or "any" -> precision and recall on the labelled questions, as (share, low, high).
+
+    None if undefined.
+    """
     scores = {}
     for name in _TITLES:
         right = rules.right[name]
-        precision, recall = (wilson_interval(right, of) for of in (rules.judged[name], counts.positive))
+        precision, recall = (
+            wilson_interval(right, of) for of in (rules.judged[name], counts.positive)
+        )
         scores[name] = {"precision": precision, "recall": recall}
     return scores
 
 
 def stats_json(counts: QuestionCounts) -> dict[str, object]:
-    """The counts as JSON data: shares from 0 to 1, precision and recall with their 95% intervals, and the paper's values."""
+    """The counts as JSON data: shares from 0 to 1, precision and recall with their 95% intervals,
+    and the paper's values.
+    """
     total = counts.questions.total()
     readings = dict[str, dict[str, object]]()
     for reading, rules in counts.readings.items():
         matched = {name: rules.matched[name] for name in _TITLES}
-        readings[reading] = {"matched": matched, "share": {name: matched[name] / total for name in matched}}
+        readings[reading] = {
+            "matched": matched,
+            "share": {name: matched[name] / total for name in matched},
+        }
         readings[reading] |= {"judged": _rule_scores(counts, rules)} if counts.labelled else {}
     content: dict[str, object] = {"source": counts.source, "questions": total, "rules": readings}
     if any(counts.questions):
         datasets = content["datasets"] = dict[str, object]()
         for dataset, number in counts.questions.items():
-            causal = {reading: rules.datasets[dataset] for reading, rules in counts.readings.items()}
+            causal = {
+                reading: rules.datasets[dataset] for reading, rules in counts.readings.items()
+            }
             datasets[dataset] = {"questions": number, "causal": causal}
     if counts.labelled:
         content["labels"] = {"labelled": counts.labelled, "causal": counts.positive}
     if counts.in_paper:
         published = {}
         for name in counts.questions:
-            published[name] = {"questions": PUBLISHED[name].questions, "percent": PUBLISHED[name].share}
-        content["paper"] = {"questions": ALL.questions, "matched": PAPER_RULES, "datasets": published}
+            published[name] = {
+                "questions": PUBLISHED[name].questions,
+                "percent": PUBLISHED[name].share,
+            }
+        content["paper"] = {
+            "questions": ALL.questions,
+            "matched": PAPER_RULES,
+            "datasets": published,
+        }
     return content
 
 
 def tables(counts: QuestionCounts) -> Iterator[Table]:
-    """The number of questions that each rule matches, by dataset too, and its precision and recall, beside the paper's values."""
+    """The number of questions that each rule matches, by dataset too, and its precision and recall,
+    beside the paper's values.
+    """
     total = counts.questions.total()
     readings = counts.readings
     paper = ["the paper"] if counts.in_paper else []
     rows: list[tuple[str, ...]] = []
     for name, title in _TITLES.items():
         cells = [_share_cell(rules.matched[name], total) for rules in readings.values()]
-        rows.append((title, *cells, *(_share_cell(PAPER_RULES[name], ALL.questions) for _ in paper)))
+        rows.append(
+            (title, *cells, *(_share_cell(PAPER_RULES[name], ALL.questions) for _ in paper))
+        )
     title = f"{counts.source}: {pluralize(total, 'question')}, matched by each rule"
     yield Table(title, "", ("", *readings, *paper), tuple(rows))
     if any(counts.questions):
         rows = []
         for dataset, number in counts.questions.items():
-            shares = [f"{100 * rules.datasets[dataset] / number:.2f}" for rules in readings.values()]
+            shares = [
+                f"{100 * rules.datasets[dataset] / number:.2f}" for rules in readings.values()
+            ]
             published = PUBLISHED.get(dataset)
-            cells = [f"{published.questions:,}", one_decimal(published.share)] if published else ["-", "-"]
+            cells = (
+                [f"{published.questions:,}", one_decimal(published.share)]
+                if published
+                else ["-", "-"]
+            )
             rows.append((dataset or "(none named)", f"{number:,}", *shares, *cells))
         columns = ("", "questions", *readings, "the paper's", "percent")
         yield Table("By dataset: causal questions, in %", "", columns, tuple(rows))
@@ -171,7 +218,9 @@ def tables(counts: QuestionCounts) -> Iterator[Table]:
         for reading, rules in readings.items():
             for name, scores in _rule_scores(counts, rules).items():
                 title = f"{reading}, any rule" if name == ANY else f"  {_TITLES[name]}"
-                rows.append((title, f"{rules.judged[name]:,}", *map(interval_cell, scores.values())))
+                rows.append(
+                    (title, f"{rules.judged[name]:,}", *map(interval_cell, scores.values()))
+                )
         title = f"Of {counts.labelled:,} labelled questions, {counts.positive:,} of them causal"
         shown = f"{PAPER_PRECISION:.2f} and {PAPER_RECALL:.2f}"
         note = f"In brackets: 95% intervals. The paper, on 1,000 questions: {shown}."
@@ -183,7 +232,9 @@ def _share_cell(number: int, of: int) -> str:
 
 
 def measure_corpus(folder: Path) -> dict[str, DatasetFacts]:
-    """Dataset -> counts of a finished corpus of causal questions, from its manifest, in the paper's order."""
+    """Dataset -> counts of a finished corpus of causal questions, from its manifest, in the paper's
+    order.
+    """
     facts = read_facts(folder)
     if not facts:
         raise MissingInput(f"no corpus in {folder}; run: ifqa data causalqa")
@@ -191,7 +242,10 @@ def measure_corpus(folder: Path) -> dict[str, DatasetFacts]:
 
 
 def corpus_json(facts: Mapping[str, DatasetFacts]) -> dict[str, object]:
-    return {name: _corpus_counts(counts) | {"paper": PUBLISHED[name]._asdict()} for name, counts in facts.items()}
+    return {
+        name: _corpus_counts(counts) | {"paper": PUBLISHED[name]._asdict()}
+        for name, counts in facts.items()
+    }
 
 
 def _corpus_counts(*facts: DatasetFacts) -> dict[str, object]:
@@ -201,8 +255,13 @@ def _corpus_counts(*facts: DatasetFacts) -> dict[str, object]:
     """
     splits: dict[str, list[int]] = {}
     for split in SPLITS:
-        splits[split] = [sum(column) for column in zip(*(counts["splits"][split] for counts in facts), strict=True)]
-    causal, words, answer_words = (sum(splits[f"random-{part}"][n] for part in ("train", "valid")) for n in range(3))
+        splits[split] = [
+            sum(column)
+            for column in zip(*(counts["splits"][split] for counts in facts), strict=True)
+        ]
+    causal, words, answer_words = (
+        sum(splits[f"random-{part}"][n] for part in ("train", "valid")) for n in range(3)
+    )
     keys = ("questions", "question_words", "answer_words")
     return {
         "causal": causal,
@@ -214,7 +273,9 @@ def _corpus_counts(*facts: DatasetFacts) -> dict[str, object]:
 
 
 def corpus_tables(facts: Mapping[str, DatasetFacts]) -> Iterator[Table]:
-    """The counts by dataset and by split, with the paper's values in the line below each dataset's."""
+    """The counts by dataset and by split, with the paper's values in the line below each
+    dataset's.
+    """
     groups = [((counts,), PUBLISHED[name], name) for name, counts in facts.items()]
     whole = [(tuple(facts.values()), ALL, "all")] if len(facts) == len(DATASETS) else []
     rows: list[tuple[str, ...]] = []
@@ -240,4 +301,10 @@ def corpus_tables(facts: Mapping[str, DatasetFacts]) -> Iterator[Table]:
 def _corpus_cell(key: str, count: object) -> str:
     if not isinstance(count, int | float):
         return "-"
-    return f"{one_decimal(count)}%" if key == "share" else one_decimal(count) if key.endswith("words") else f"{count:,}"
+    return (
+        f"{one_decimal(count)}%"
+        if key == "share"
+        else one_decimal(count)
+        if key.endswith("words")
+        else f"{count:,}"
+    )

@@ -14,14 +14,18 @@ from ifqa.report.stats import interval_cell
 from ifqa.report.table import Table
 from ifqa.scoring.statistics import wilson_interval
 
-Aspects = dict[str, dict[QuestionKey, str]]  # aspect -> question -> class; "" for the labeller's abstention
+# Aspect -> question -> class; "" for the labeller's abstention
+Aspects = dict[str, dict[QuestionKey, str]]
 
 
 @dataclass
 class AnnotationCounts:
-    """How many questions the annotator and the labeller put in each class, and how well they agree."""
+    """How many questions the annotator and the labeller put in each class, and how well they
+    agree.
+    """
 
-    classes: dict[str, dict[str, dict[str, int]]]  # "annotator" or "labeller" -> aspect -> class -> questions
+    # "annotator" or "labeller" -> aspect -> class -> questions
+    classes: dict[str, dict[str, dict[str, int]]]
     labeller: dict[str, dict[str, LabellerScore]] = field(
         default_factory=dict
     )  # aspect -> class (or "all") -> the labeller's counts
@@ -30,8 +34,8 @@ class AnnotationCounts:
 def measure(annotated: Path | None, questions: Path | None = None) -> AnnotationCounts:
     """Count the annotations in a file, and judge the labeller by them.
 
-    The labeller reads the texts in the file `questions`; if that is None, the labeller is left out. Without annotations, only the
-    labeller's classes are counted.
+    The labeller reads the texts in the file `questions`; if that is None, the labeller is left out.
+    Without annotations, only the labeller's classes are counted.
     """
     if not (annotated or questions):
         raise ConfigError("wanted a file of annotations, or --questions FILE; found neither")
@@ -58,12 +62,17 @@ def _count_classes(labels: Aspects) -> dict[str, dict[str, int]]:
 
 
 def _label_questions(path: Path, keys: set[QuestionKey]) -> Aspects:
-    """The labeller's classes for the questions with these keys; for all questions if `keys` is empty."""
+    """The labeller's classes for the questions with these keys.
+
+    For all questions if `keys` is empty.
+    """
     labels: Aspects = {aspect: {} for aspect in ASPECTS}
     for question in iter_questions(path):
         key = (question.group, question.id)
         if not keys or key in keys:
-            for aspect, name in zip(ASPECTS, typology.classify_question(question.text), strict=True):
+            for aspect, name in zip(
+                ASPECTS, typology.classify_question(question.text), strict=True
+            ):
                 labels[aspect][key] = name or ""
     if missing := keys - labels["semantic"].keys():
         number = pluralize(len(missing), "annotation")
@@ -105,5 +114,8 @@ def tables(counts: AnnotationCounts) -> Iterator[Table]:
             rows.append((title, *cells, interval_cell(coverage), interval_cell(precision)))
     if rows:
         columns = ("", "annotated", "given", "right", "coverage", "precision")
-        note = "coverage: the share of questions to which the labeller gives a class. In brackets: 95% intervals."
+        note = (
+            "coverage: the share of questions to which the labeller gives a class. In brackets: "
+            "95% intervals."
+        )
         yield Table("The labeller, judged by the annotations", note, columns, tuple(rows))

@@ -1,4 +1,7 @@
-"""Counts of WIQA's questions by split, beside the paper's Table 1; and labels checked against the graphs."""
+"""Counts of WIQA's questions by split, beside the paper's Table 1.
+
+And labels checked against the graphs.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +17,8 @@ from ifqa.storage.files import read_jsonl
 
 KINDS = ("in_para", "out_of_para", "no_effect")
 _SPLITS = ("train", "dev", "test")
-#: Table 1 of the paper (Tandon et al., EMNLP 2019): train, dev, test. The test split of the release has 3,003 questions.
+#: Table 1 of the paper (Tandon et al., EMNLP 2019): train, dev, test. The test split of the release
+#: has 3,003 questions.
 PUBLISHED: dict[str, tuple[int, int, int]] = {
     "topics": (87, 23, 12),
     "paragraphs": (261, 77, 41),
@@ -34,14 +38,17 @@ Counts = dict[str, dict[str, int]]  # split or file name -> category -> count
 def measure(sources: Sequence[str], graphs: Path | None = None) -> Counts:
     """Count topics (if known), paragraphs, graphs, and questions by type, hops and label.
 
-    `sources` are files of questions, folders of released and generated splits (train.jsonl, made-train.jsonl), or "sample-wiqa".
-    With a file of `graphs`, labels are checked, and "located" counts the questions whose nodes are in their graph.
+    `sources` are files of questions, folders of released and generated splits (train.jsonl,
+    made-train.jsonl), or "sample-wiqa". With a file of `graphs`, labels are checked, and "located"
+    counts the questions whose nodes are in their graph.
     """
     graphs_by_id = read_graphs(graphs) if graphs else None
     counts: Counts = {}
     for path in (path for source in sources for path in _question_files(source)):
         if path.stem in counts:
-            raise ConfigError(f"{path}: another file is also named {path.stem}; count them in separate commands")
+            raise ConfigError(
+                f"{path}: another file is also named {path.stem}; count them in separate commands"
+            )
         counts[path.stem] = _count_file(path, graphs_by_id)
     return counts
 
@@ -53,7 +60,9 @@ def _question_files(source: str) -> list[Path]:
     names = [f"{kind}{split}.jsonl" for kind in ("", "made-") for split in _SPLITS]
     files = [folder / name for name in names if (folder / name).exists()]
     if not files:
-        raise MissingInput(f"no train.jsonl, dev.jsonl or test.jsonl in {folder}; run: ifqa data wiqa")
+        raise MissingInput(
+            f"no train.jsonl, dev.jsonl or test.jsonl in {folder}; run: ifqa data wiqa"
+        )
     return files
 
 
@@ -63,7 +72,9 @@ def _count_file(path: Path, graphs: Mapping[str, Graph] | None) -> dict[str, int
     labels = Counter[str](question.question.answer_label for question in questions)
     hops = Counter(question.hops for question in questions if question.hops)
     paragraphs = {question.metadata.para_id for question in questions}
-    topics = {topic for paragraph, topic in _read_topics(path.parent).items() if paragraph in paragraphs}
+    topics = {
+        topic for paragraph, topic in _read_topics(path.parent).items() if paragraph in paragraphs
+    }
     ids = {question.metadata.graph_id for question in questions}
     counts = {"topics": len(topics)} if topics else {}
     counts |= {"paragraphs": len(paragraphs), "graphs": len(ids), "questions": len(questions)}
@@ -71,7 +82,10 @@ def _count_file(path: Path, graphs: Mapping[str, Graph] | None) -> dict[str, int
     counts |= {pluralize(n, "hop"): hops[n] for n in range(1, max([3, *hops]) + 1)}
     counts |= {f"answer {label}": labels[label] for label in CHOICES}
     if graphs is not None:
-        located = (check_label(question, graphs, f"{path}: {question.metadata.ques_id}") for question in questions)
+        located = (
+            check_label(question, graphs, f"{path}: {question.metadata.ques_id}")
+            for question in questions
+        )
         counts["located"] = sum(located)
     return counts
 
@@ -81,7 +95,10 @@ def _read_topics(folder: Path) -> dict[str, str]:
     if (path := folder / "topics.tsv").exists():
         return {paragraph: topic.topic for paragraph, topic in read_topics(path).items()}
     if folder == FOLDER:
-        return {record["para_id"]: record["topic"] for _, record in read_jsonl(folder / "processes.jsonl")}
+        return {
+            record["para_id"]: record["topic"]
+            for _, record in read_jsonl(folder / "processes.jsonl")
+        }
     return {}
 
 
@@ -92,11 +109,17 @@ def tables(counts: Counts, published: bool) -> Iterator[Table]:
     if published:
         for n, split in enumerate(_SPLITS):
             columns[f"paper {split}"] = {name: row[n] for name, row in PUBLISHED.items()}
-        notes.append("paper: Table 1 of Tandon et al., 2019. The released test split has 3,003 questions.")
+        notes.append(
+            "paper: Table 1 of Tandon et al., 2019. The released test split has 3,003 questions."
+        )
     if any("located" in column for column in columns.values()):
         notes.append(
-            "located: questions whose nodes are in their graph; each label agrees with the path between the nodes."
+            "located: questions whose nodes are in their graph; each label agrees with the "
+            "path between the nodes."
         )
     names = dict.fromkeys(name for column in columns.values() for name in ("topics", *column))
-    rows = [(name, *(f"{column[name]:,}" if name in column else "-" for column in columns.values())) for name in names]
+    rows = [
+        (name, *(f"{column[name]:,}" if name in column else "-" for column in columns.values()))
+        for name in names
+    ]
     yield Table("", "\n".join(notes), ("", *columns), tuple(rows))

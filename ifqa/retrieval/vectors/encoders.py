@@ -1,7 +1,8 @@
-"""Dense encoders, which turn texts into vectors: any sentence-transformers model, or DPR's two encoders.
+"""Dense encoders, which turn texts into vectors: any sentence-transformers model, or DPR's two
+encoders.
 
-A model's files define pooling, prefixes and normalisation. `Encoder.facts` reports them, because a wrong query prefix costs
-recall without an error.
+A model's files define pooling, prefixes and normalisation. `Encoder.facts` reports them, because a
+wrong query prefix costs recall without an error.
 """
 
 import logging
@@ -54,13 +55,18 @@ class EncoderSettings:
     """The settings of an encoder.
 
     Attributes:
-        model: a sentence-transformers model or DPR's context encoder: a folder, or a name on the hub.
-        query_model: DPR's question encoder; empty for the encoder whose name matches the context encoder's.
-        titles: whether to put a passage's title before its text: "yes", "no", or "auto" (yes for DPR, else no).
-        max_tokens: texts are truncated to this number of tokens; 0 for the model's limit (256 for DPR).
+        model: a sentence-transformers model or DPR's context encoder: a folder, or a name on the
+            hub.
+        query_model: DPR's question encoder; empty for the encoder whose name matches the context
+            encoder's.
+        titles: whether to put a passage's title before its text: "yes", "no", or "auto" (yes for
+            DPR, else no).
+        max_tokens: texts are truncated to this number of tokens; 0 for the model's limit (256 for
+            DPR).
         precision: "float32", "bfloat16", or "auto" for bfloat16 if the hardware supports it.
         device: "cpu", "cuda", "mps", or "auto" (CUDA if there is a GPU, else the CPU).
-        query_prefix, passage_prefix: put before each text; None for the prefix in the model's files.
+        query_prefix, passage_prefix: put before each text; None for the prefix in the model's
+            files.
     """
 
     model: str = hub.MINILM
@@ -74,7 +80,9 @@ class EncoderSettings:
 
 
 class Tower(NamedTuple):
-    """One side of a bi-encoder: turns (text, title) pairs into padded token ids, and these into vectors."""
+    """One side of a bi-encoder: turns (text, title) pairs into padded token ids, and these into
+    vectors.
+    """
 
     tokenise: Callable[[Sequence[tuple[str, str]]], Features]
     forward: Callable[[Features], "Tensor"]
@@ -90,10 +98,15 @@ class Encoder:
     passages: Tower
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of questions, float32 [texts, dimension]. Raises FormatError if a vector holds NaN or infinity."""
+        """Vectors of questions, float32 [texts, dimension].
+
+        Raises FormatError if a vector holds NaN or infinity.
+        """
         vectors = _encode(self.queries, [(text, "") for text in texts], self.device)
         if not np.isfinite(vectors).all():
-            raise FormatError(f"{self.facts['model']} returns a vector with NaN or infinity; the model is damaged")
+            raise FormatError(
+                f"{self.facts['model']} returns a vector with NaN or infinity; the model is damaged"
+            )
         return vectors
 
     def encode_passages(self, passages: Sequence[Passage]) -> NDArray[np.float32]:
@@ -109,7 +122,8 @@ def cached_encoder(settings: EncoderSettings) -> Encoder:
     return _open_cached(settings, hub.model_fingerprint(settings.model, question_model))
 
 
-@lru_cache(maxsize=1)  # for a worker's many tasks; keyed by `weights` too: a model may be trained again
+# For a worker's many tasks; keyed by `weights` too: a model may be trained again
+@lru_cache(maxsize=1)
 def _open_cached(settings: EncoderSettings, weights: str) -> Encoder:
     return open_encoder(settings)
 
@@ -121,7 +135,10 @@ def encode_stored(settings: EncoderSettings, passages: Sequence[Passage]) -> NDA
 
 
 def open_encoder(settings: EncoderSettings) -> Encoder:
-    """Load an encoder. Raises IfqaError if the model is missing or cannot be loaded, or a setting does not apply to it."""
+    """Load an encoder.
+
+    Raises IfqaError if the model is missing or cannot be loaded, or a setting does not apply to it.
+    """
     hub.silence_transformers()
     device = devices.resolve_device(settings.device)
     folder = hub.model_folder(settings.model)
@@ -146,7 +163,10 @@ def refuse_other_weights(index: Path, model: str, built_with: str, weights: str)
     """Refuse an index if the model's files changed since its build; both hashes are SHA-256."""
     if weights != built_with:
         change = f"the SHA-256 of its files was {built_with[:8]}..., now it is {weights[:8]}..."
-        raise IfqaError(f"{index} was built with a different {model} ({change}); build it again: ifqa index CORPUS")
+        raise IfqaError(
+            f"{index} was built with a different {model} ({change}); build it again: "
+            "ifqa index CORPUS"
+        )
 
 
 def replace_surrogates(text: str) -> str:
@@ -158,11 +178,16 @@ def _check_positions(max_tokens: int, config: "PretrainedConfig") -> None:
     """Refuse more tokens than the network has positions."""
     limit = config.max_position_embeddings
     if not 3 <= max_tokens <= limit:
-        raise ConfigError(f"max_tokens: wanted 3 to {limit}, the model's number of positions; found {max_tokens}")
+        raise ConfigError(
+            f"max_tokens: wanted 3 to {limit}, the model's number of positions; found {max_tokens}"
+        )
 
 
 def _encode(tower: Tower, pairs: Sequence[tuple[str, str]], device: str) -> NDArray[np.float32]:
-    """Vectors of texts, in batches of similar length up to a token budget; a thread tokenises the next chunk."""
+    """Vectors of texts, in batches of similar length up to a token budget.
+
+    A thread tokenises the next chunk.
+    """
     import torch
 
     if not pairs:
@@ -174,10 +199,13 @@ def _encode(tower: Tower, pairs: Sequence[tuple[str, str]], device: str) -> NDAr
         for chunk, features in zip(chunks, ahead.map(tower.tokenise, chunks), strict=True):
             vectors: list[Tensor] = []
             order: list[int] = []
-            for positions, batch in devices.split_batches(features, len(chunk), devices.BATCH_TOKENS[device]):
+            for positions, batch in devices.split_batches(
+                features, len(chunk), devices.BATCH_TOKENS[device]
+            ):
                 vectors.append(tower.forward(devices.to_device(batch, device)).float())
                 order += positions
-            encoded.append(torch.cat(vectors).cpu().numpy()[np.argsort(order)])  # synchronise once per chunk
+            # Synchronise once per chunk
+            encoded.append(torch.cat(vectors).cpu().numpy()[np.argsort(order)])
     return np.concatenate(encoded)
 
 
@@ -187,7 +215,9 @@ def _open_dpr(settings: EncoderSettings, folder: Path, questions: str, device: s
     from transformers import AutoTokenizer, DPRContextEncoder, DPRQuestionEncoder
 
     if questions == settings.model:
-        raise ConfigError(f"{settings.model} is a DPR encoder; set query_model to its question encoder")
+        raise ConfigError(
+            f"{settings.model} is a DPR encoder; set query_model to its question encoder"
+        )
     max_tokens = settings.max_tokens or _DPR_TOKENS
     dtype = devices.resolve_precision(settings.precision, device)
 
@@ -200,13 +230,18 @@ def _open_dpr(settings: EncoderSettings, folder: Path, questions: str, device: s
         _check_positions(max_tokens, model.config)
 
         def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
-            # DPR straightens curly apostrophes in questions (dpr/utils/data_utils.py:63-65). It reads title and text as a pair,
-            # or the text alone without a title (dpr/models/hf_models.py:281-317)
-            texts = [(text.replace("’", "'") if kind is DPRQuestionEncoder else text, title) for text, title in pairs]
+            # DPR straightens curly apostrophes in questions (dpr/utils/data_utils.py:63-65). It
+            # reads title and text as a pair, or the text alone without a title
+            # (dpr/models/hf_models.py:281-317)
+            texts = [
+                (text.replace("’", "'") if kind is DPRQuestionEncoder else text, title)
+                for text, title in pairs
+            ]
             inputs = [(title, text) if title else text for text, title in texts]
             ids = tokenizer(inputs, truncation=True, max_length=max_tokens)["input_ids"]
             features = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
-            features["token_type_ids"] = torch.zeros_like(features["input_ids"])  # all 0 in DPR, in pairs too
+            # All 0 in DPR, in pairs too
+            features["token_type_ids"] = torch.zeros_like(features["input_ids"])
             return dict(features)
 
         return Tower(tokenise, lambda features: model(**features).pooler_output)
@@ -216,10 +251,17 @@ def _open_dpr(settings: EncoderSettings, folder: Path, questions: str, device: s
     precision = precision_name(settings.precision, device)
     dimension = int(_encode(queries, [("dimension", "")], device).shape[1])
     facts: EncoderFacts = {
-        "model": settings.model, "query_model": questions, "pooling": "cls", "normalised": False, "query_prefix": "",
-        "passage_prefix": "", "titles": settings.titles != "no", "max_tokens": max_tokens, "precision": precision,
+        "model": settings.model,
+        "query_model": questions,
+        "pooling": "cls",
+        "normalised": False,
+        "query_prefix": "",
+        "passage_prefix": "",
+        "titles": settings.titles != "no",
+        "max_tokens": max_tokens,
+        "precision": precision,
         "dimension": dimension,
-    }  # fmt: skip
+    }
     return Encoder(facts, device, queries, passages)
 
 
@@ -231,9 +273,13 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
     name = settings.model
     max_tokens = settings.max_tokens
     with hub.report_load_errors(name, "a sentence-transformers model"):
-        model = SentenceTransformer(str(folder), device=device, trust_remote_code=False, local_files_only=True)
+        model = SentenceTransformer(
+            str(folder), device=device, trust_remote_code=False, local_files_only=True
+        )
         modules = folder / "modules.json"
-        report = load_report(folder / read_json(modules)[0]["path"] if modules.exists() else folder, model[0])
+        report = load_report(
+            folder / read_json(modules)[0]["path"] if modules.exists() else folder, model[0]
+        )
     hub.refuse_missing(name, report, unused="pooler.")  # this code pools token vectors
     if max_tokens and max_tokens != model.max_seq_length:
         network: Any = model[0]
@@ -242,9 +288,14 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
     prompts = {"query": settings.query_prefix, "document": settings.passage_prefix}
     for task, names in (("query", ("query",)), ("document", ("document", "passage", "corpus"))):
         if prompts[task] is None:
-            prompts[task] = next((model.prompts[key] for key in names if model.prompts.get(key)), "")
+            prompts[task] = next(
+                (model.prompts[key] for key in names if model.prompts.get(key)), ""
+            )
     if not any(prompts.values()) and _NEEDS_PREFIX.search(name):
-        logger.info(f"{name}: its files have no prefix, but its family is trained with prefixes; see query_prefix")
+        logger.info(
+            f"{name}: its files have no prefix, but its family is trained with prefixes; "
+            "see query_prefix"
+        )
 
     def make_tower(task: str) -> Tower:
         def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
@@ -252,24 +303,38 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
             features: Features = model.preprocess(texts, prompt=prompts[task] or None, task=task)
             return features
 
-        return Tower(tokenise, lambda features: model.forward(features, task=task)["sentence_embedding"])
+        return Tower(
+            tokenise, lambda features: model.forward(features, task=task)["sentence_embedding"]
+        )
 
     precision = precision_name(settings.precision, device)
     if precision == "bfloat16":
         model[0].to(torch.bfloat16)
         model[0].register_forward_hook(to_float32)
-    pooling = next((str(part.pooling_mode) for part in model if hasattr(part, "pooling_mode")), "the model's own")
+    pooling = next(
+        (str(part.pooling_mode) for part in model if hasattr(part, "pooling_mode")),
+        "the model's own",
+    )
     normalised = any(type(part).__name__ == "Normalize" for part in model)
     facts: EncoderFacts = {
-        "model": name, "pooling": pooling, "normalised": normalised, "query_prefix": prompts["query"],
-        "passage_prefix": prompts["document"], "titles": settings.titles == "yes", "max_tokens": model.max_seq_length,
-        "precision": precision, "dimension": model.get_embedding_dimension(),
-    }  # fmt: skip
+        "model": name,
+        "pooling": pooling,
+        "normalised": normalised,
+        "query_prefix": prompts["query"],
+        "passage_prefix": prompts["document"],
+        "titles": settings.titles == "yes",
+        "max_tokens": model.max_seq_length,
+        "precision": precision,
+        "dimension": model.get_embedding_dimension(),
+    }
     return Encoder(facts, device, make_tower("query"), make_tower("document"))
 
 
 def load_report(folder: Path, transformer: "nn.Module") -> Mapping[str, Sequence[object]]:
-    """The loading report of transformers, which sentence-transformers discards; a load on the meta device costs nothing."""
+    """The loading report of transformers, which sentence-transformers discards.
+
+    A load on the meta device costs nothing.
+    """
     network: Any = getattr(transformer, "model", None)
     if not hasattr(network, "from_pretrained"):  # word vectors load completely or fail
         return {"missing_keys": (), "mismatched_keys": ()}
@@ -279,17 +344,30 @@ def load_report(folder: Path, transformer: "nn.Module") -> Mapping[str, Sequence
 
 
 def to_float32(_module: object, _inputs: object, features: Features) -> Features:
-    """A forward hook that converts features to float32; normalisation in bfloat16 gives vectors of length 0.996."""
+    """A forward hook that converts features to float32.
+
+    Normalisation in bfloat16 gives vectors of length 0.996.
+    """
     import torch
 
-    floats = {name for name, feature in features.items() if torch.is_tensor(feature) and feature.is_floating_point()}
-    return {name: feature.float() if name in floats else feature for name, feature in features.items()}
+    floats = {
+        name
+        for name, feature in features.items()
+        if torch.is_tensor(feature) and feature.is_floating_point()
+    }
+    return {
+        name: feature.float() if name in floats else feature for name, feature in features.items()
+    }
 
 
 def read_training(*models: str) -> tuple[str, list[str]]:
-    """The split family that `ifqa train dense` trained a model on, and the SHA-256 of its question files; empty for others."""
+    """The split family that `ifqa train dense` trained a model on, and the SHA-256 of its question
+    files; empty for others.
+    """
     folders = [hub.model_folder(model) for model in models if model]
-    for path in (parent / "manifest.json" for folder in folders for parent in (folder, folder.parent)):
+    for path in (
+        parent / "manifest.json" for folder in folders for parent in (folder, folder.parent)
+    ):
         if path.exists() and isinstance(manifest := read_json(path), dict) and "family" in manifest:
             return manifest["family"], list(manifest.get("sources", {}).values())
     return "", []

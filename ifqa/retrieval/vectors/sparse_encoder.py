@@ -1,7 +1,8 @@
-"""Learned sparse encoders (SPLADE; Formal et al., SIGIR 2021): a model weighs the words of its vocabulary for each text.
+"""Learned sparse encoders (SPLADE; Formal et al., SIGIR 2021): a model weighs the words of its
+vocabulary for each text.
 
-A passage's score is the inner product of its weights and the question's. The model is a sentence-transformers `SparseEncoder`,
-which may encode questions by table look-up alone.
+A passage's score is the inner product of its weights and the question's. The model is a
+sentence-transformers `SparseEncoder`, which may encode questions by table look-up alone.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,18 +35,31 @@ def query_weights(model: "SparseEncoder", texts: Sequence[str]) -> list[Weights]
     return _encode_sparse(model.encode_query, texts, model) if texts else []
 
 
-def passage_weights(model: "SparseEncoder", titles: bool, passages: Sequence[Passage]) -> list[Weights]:
+def passage_weights(
+    model: "SparseEncoder", titles: bool, passages: Sequence[Passage]
+) -> list[Weights]:
     """The weights of each passage; with `titles`, of its title and text."""
-    texts = [f"{passage.title} {passage.text}" if titles and passage.title else passage.text for passage in passages]
+    texts = [
+        f"{passage.title} {passage.text}" if titles and passage.title else passage.text
+        for passage in passages
+    ]
     return _encode_sparse(model.encode_document, texts, model)
 
 
-def _encode_sparse(encode: "Callable[..., Tensor]", texts: Sequence[str], model: "SparseEncoder") -> list[Weights]:
+def _encode_sparse(
+    encode: "Callable[..., Tensor]", texts: Sequence[str], model: "SparseEncoder"
+) -> list[Weights]:
     readable = [encoders.replace_surrogates(text) for text in texts]
-    options = {"batch_size": _BATCH[model.device.type], "save_to_cpu": True, "show_progress_bar": False}
+    options = {
+        "batch_size": _BATCH[model.device.type],
+        "save_to_cpu": True,
+        "show_progress_bar": False,
+    }
     encoded = encode(readable, **options).coalesce()
     weights: list[Weights] = [{} for _ in texts]
-    for row, word, weight in zip(*encoded.indices().tolist(), encoded.values().float().tolist(), strict=True):
+    for row, word, weight in zip(
+        *encoded.indices().tolist(), encoded.values().float().tolist(), strict=True
+    ):
         weights[row][word] = weight
     return weights
 
@@ -53,8 +67,9 @@ def _encode_sparse(encode: "Callable[..., Tensor]", texts: Sequence[str], model:
 def open_sparse_encoder(name: str, precision: str, device: str) -> "SparseEncoder":
     """Load a `SparseEncoder` of sentence-transformers.
 
-    The model is a folder or a name on the hub; precision and device are as in `ifqa.retrieval.vectors.encoders.EncoderSettings`.
-    Raises IfqaError if the model is missing, cannot be loaded, is of another kind, or lacks weights.
+    The model is a folder or a name on the hub; precision and device are as in
+    `ifqa.retrieval.vectors.encoders.EncoderSettings`. Raises IfqaError if the model is missing,
+    cannot be loaded, is of another kind, or lacks weights.
     """
     import torch
     from sentence_transformers import SparseEncoder
@@ -64,13 +79,19 @@ def open_sparse_encoder(name: str, precision: str, device: str) -> "SparseEncode
     folder = hub.model_folder(name)
     with hub.report_load_errors(name, "a learned sparse encoder"):
         _refuse_untrained(name, folder)
-        model = SparseEncoder(str(folder), device=device, trust_remote_code=False, local_files_only=True)
-        reports = [encoders.load_report(path, module) for module, path in _list_networks(model, folder)]
+        model = SparseEncoder(
+            str(folder), device=device, trust_remote_code=False, local_files_only=True
+        )
+        reports = [
+            encoders.load_report(path, module) for module, path in _list_networks(model, folder)
+        ]
     for report in reports:
         hub.refuse_missing(name, report, unused="pooler.")
     if model.similarity_fn_name != "dot":
         similarity = model.similarity_fn_name
-        raise ConfigError(f"{name} has the similarity {similarity!r}; wanted a model for inner product ('dot')")
+        raise ConfigError(
+            f"{name} has the similarity {similarity!r}; wanted a model for inner product ('dot')"
+        )
     if encoders.precision_name(precision, device) == "bfloat16":
         model[0].to(torch.bfloat16)
         model[0].register_forward_hook(encoders.to_float32)
@@ -78,7 +99,9 @@ def open_sparse_encoder(name: str, precision: str, device: str) -> "SparseEncode
 
 
 def _refuse_untrained(name: str, folder: Path) -> None:
-    """Refuse models of another kind: sentence-transformers opens any encoder, and initialises missing weights at random."""
+    """Refuse models of another kind: sentence-transformers opens any encoder, and initialises
+    missing weights at random.
+    """
     paths = (folder / "config_sentence_transformers.json", folder / "config.json")
     settings, config = (read_json(path) if path.exists() else {} for path in paths)
     saved = str(settings.get("model_type", ""))
@@ -94,10 +117,16 @@ def _refuse_untrained(name: str, folder: Path) -> None:
 def _list_networks(model: "SparseEncoder", folder: Path) -> Iterator[tuple["nn.Module", Path]]:
     """The modules with a network of transformers, each with the folder of its files."""
     modules = folder / "modules.json"
-    folders = [folder / module["path"] for module in read_json(modules)] if modules.exists() else [folder]
-    for module, path in zip(model, folders, strict=False):  # for other libraries' layouts, modules are added at the end
+    folders = (
+        [folder / module["path"] for module in read_json(modules)] if modules.exists() else [folder]
+    )
+    # For other libraries' layouts, modules are added at the end
+    for module, path in zip(model, folders, strict=False):
         if (routes := getattr(module, "sub_modules", None)) is None:
             yield module, path
             continue
         for route, names in read_json(path / "router_config.json")["structure"].items():
-            yield from ((submodule, path / name) for submodule, name in zip(routes[route], names, strict=True))
+            yield from (
+                (submodule, path / name)
+                for submodule, name in zip(routes[route], names, strict=True)
+            )

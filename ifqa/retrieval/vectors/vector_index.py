@@ -1,7 +1,7 @@
 """Nearest-neighbour search by inner product: exactly, or with FAISS.
 
-A FAISS index may be larger than memory, so it is split: each part, `faiss-00000.index` and so on, holds the vectors of
-consecutive shards, and `faiss.json` lists the parts.
+A FAISS index may be larger than memory, so it is split: each part, `faiss-00000.index` and so on,
+holds the vectors of consecutive shards, and `faiss.json` lists the parts.
 """
 
 import logging
@@ -29,10 +29,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BLOCK_BYTES = 64 << 20  # bytes: 21,845 vectors of 768 numbers, and the scores of 768 questions with them
+# bytes: 21,845 vectors of 768 numbers, and the scores of 768 questions with them
+BLOCK_BYTES = 64 << 20
 PARTS_FILE = "faiss.json"
 PART_VECTORS = 500_000  # vectors in a part: 1.5 GB for "Flat" at 768 dimensions
-_EF_SEARCH, _EF_CONSTRUCTION = 128, 200  # HNSW's settings, as in DPR (dpr/indexer/faiss_indexers.py)
+# HNSW's settings, as in DPR (dpr/indexer/faiss_indexers.py)
+_EF_SEARCH, _EF_CONSTRUCTION = 128, 200
 _NPROBE = 64  # search at least 64 lists and 1/64 of all: 64 for IVF4096, 1,024 for IVF65536
 _PER_CENTROID = 64  # training vectors per centroid: FAISS warns below 39 and ignores more than 256
 _MEMORY_SHARE = 0.7  # share of the free memory that an index may take
@@ -42,18 +44,24 @@ _MIN_SAMPLE = 10_000  # training vectors for an index without centroids (the ran
 class FlatIndex:
     """Exact search: compares every query with every vector, block by block.
 
-    Scores are float32. Ties are ranked by row, even at rank k. The scores of two equal vectors may differ in the last bit,
-    because a matrix product may add up in a different order at its edges.
+    Scores are float32. Ties are ranked by row, even at rank k. The scores of two equal vectors may
+    differ in the last bit, because a matrix product may add up in a different order at its edges.
     """
 
     def __init__(self, shards: Shards, block: int = BLOCK_BYTES) -> None:
         """Check the memory-mapped vectors, which are searched in blocks of `block` bytes."""
         self._shards = shards
         self._length = max(1, block // (4 * shards.dimension()))  # vectors per block
-        self._batch = max(1, block // 4 // self._length)  # queries whose scores take as much memory as a block
+        # Queries whose scores take as much memory as a block
+        self._batch = max(1, block // 4 // self._length)
 
-    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Scores and rows, both [questions, min(k, vectors)], best first; `queries` are [questions, dimension]."""
+    def search(
+        self, queries: NDArray[np.float32], k: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Scores and rows, both [questions, min(k, vectors)], best first.
+
+        `queries` are [questions, dimension].
+        """
         size = min(k, len(self._shards))
         scores = np.full((len(queries), size), -np.inf, np.float32)
         rows = np.full((len(queries), size), -1, np.int64)
@@ -66,8 +74,11 @@ class FlatIndex:
         return scores, rows
 
 
-def keep_best(scores: NDArray[np.float32], rows: NDArray[np.int64], new: NDArray[np.float32], first: int) -> None:
-    """Merge a block's scores, `new` [queries, vectors], into the best so far, `scores` and `rows` [queries, k], in place.
+def keep_best(
+    scores: NDArray[np.float32], rows: NDArray[np.int64], new: NDArray[np.float32], first: int
+) -> None:
+    """Merge a block's scores, `new` [queries, vectors], into the best so far, `scores` and `rows`
+    [queries, k], in place.
 
     `first` is the row of the block's first vector; blocks must come in row order.
     """
@@ -76,7 +87,9 @@ def keep_best(scores: NDArray[np.float32], rows: NDArray[np.int64], new: NDArray
     for query in np.flatnonzero(better.any(axis=1)):
         columns = np.flatnonzero(better[query])
         if len(columns) > size:
-            columns = columns[new[query, columns] >= np.partition(new[query, columns], -size)[-size]]
+            columns = columns[
+                new[query, columns] >= np.partition(new[query, columns], -size)[-size]
+            ]
         merged = np.concatenate([scores[query], new[query, columns]])
         merged_rows = np.concatenate([rows[query], columns + first])
         order = np.lexsort((merged_rows, -merged))[:size]
@@ -96,16 +109,26 @@ class _PartList(StoredModel):
 
 
 def build_index(
-    shards: Shards, folder: Path, factory: str, *, train_sample: int = 0, part_size: int = PART_VECTORS, seed: int = 0
+    shards: Shards,
+    folder: Path,
+    factory: str,
+    *,
+    train_sample: int = 0,
+    part_size: int = PART_VECTORS,
+    seed: int = 0,
 ) -> dict[str, object]:
-    """Build an index of the vectors of `shards` in `folder`, and remove the files of earlier builds.
+    """Build an index of the vectors of `shards` in `folder`, and remove the files of earlier
+    builds.
 
-    Returns the `factory`, the number of training vectors (`trained_on`), the number of `parts`, and their `bytes`. Raises
-    IfqaError if FAISS is missing, does not know the factory, or needs more vectors for training.
+    Returns the `factory`, the number of training vectors (`trained_on`), the number of `parts`, and
+    their `bytes`. Raises IfqaError if FAISS is missing, does not know the factory, or needs more
+    vectors for training.
 
     Args:
-        factory: a FAISS index_factory string, such as "Flat", "SQ8", "OPQ48,IVF4096,PQ48", "HNSW32".
-        train_sample: number of vectors to train on, sampled evenly from all shards; 0 for 64 per centroid.
+        factory: a FAISS index_factory string, such as "Flat", "SQ8", "OPQ48,IVF4096,PQ48",
+            "HNSW32".
+        train_sample: number of vectors to train on, sampled evenly from all shards; 0 for 64 per
+            centroid.
         part_size: maximum number of vectors in a part; only a larger shard makes a larger part.
         seed: chooses the sample.
     """
@@ -119,7 +142,9 @@ def build_index(
     if not index.is_trained:  # enough vectors for each centroid and for a transform's dimensions
         lists = re.search(r"IVF(\d+)", factory)
         transformed = bool(re.match("OPQ|PCA|ITQ", factory))
-        centroids = max(int(lists[1]) if lists else 0, 256 * ("PQ" in factory), dimension * transformed)
+        centroids = max(
+            int(lists[1]) if lists else 0, 256 * ("PQ" in factory), dimension * transformed
+        )
         sample = min(len(shards), train_sample or max(_PER_CENTROID * centroids, _MIN_SAMPLE))
         logger.info(f"index {factory}: training on {sample:,} of {len(shards):,} vectors")
         with _report_factory_errors(factory):
@@ -135,7 +160,11 @@ def build_index(
                     advance(len(vectors))
             with atomic_write(path) as handle:
                 faiss.write_index(index, faiss.PyCallbackIOWriter(partial(write_bytes, handle)))
-            parts.append(_IndexPart(file=path.name, first=first, passages=last - first, bytes=path.stat().st_size))
+            parts.append(
+                _IndexPart(
+                    file=path.name, first=first, passages=last - first, bytes=path.stat().st_size
+                )
+            )
     write_json(folder / PARTS_FILE, _PartList(parts=parts).model_dump())
     total = sum(part.bytes for part in parts)
     return {"factory": factory, "trained_on": sample, "parts": len(parts), "bytes": total}
@@ -145,13 +174,18 @@ class FaissIndex:
     """Searches a FAISS index."""
 
     def __init__(
-        self, folder: Path, shape: tuple[int, int], nprobe: int = 0, ef_search: int = 0, device: str = "cpu",
+        self,
+        folder: Path,
+        shape: tuple[int, int],
+        nprobe: int = 0,
+        ef_search: int = 0,
+        device: str = "cpu",
         memory_gb: float = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Open an index from `build_index`.
 
-        Raises IfqaError if FAISS or the GPU is missing, the index is damaged or was built from other vectors, or a setting does
-        not apply.
+        Raises IfqaError if FAISS or the GPU is missing, the index is damaged or was built from
+        other vectors, or a setting does not apply.
 
         Args:
             shape: number and dimension of the indexed vectors.
@@ -167,20 +201,32 @@ class FaissIndex:
         self._ef_search = ef_search
         faiss = load_faiss()
         if device == "cuda" and not faiss.get_num_gpus():
-            raise ConfigError("faiss finds no GPU; set device = \"cpu\", or, on Linux: pip install 'ifqa[gpu]'")
+            raise ConfigError(
+                "faiss finds no GPU; set device = \"cpu\", or, on Linux: pip install 'ifqa[gpu]'"
+            )
         path = require_file(folder / PARTS_FILE, "FAISS index")
-        self._parts = parse_stored(_PartList, read_json(path), str(path), "build the index again").parts
+        self._parts = parse_stored(
+            _PartList, read_json(path), str(path), "build the index again"
+        ).parts
         if sum(part.passages for part in self._parts) != shape[0]:
-            raise DamagedArtifact(f"{folder / PARTS_FILE}: not an index of {shape[0]:,} vectors; build the index again")
+            raise DamagedArtifact(
+                f"{folder / PARTS_FILE}: not an index of {shape[0]:,} vectors; "
+                "build the index again"
+            )
         budget = memory_gb * 1e9 or _MEMORY_SHARE * _free_memory(device)
-        fits = sum(part.bytes for part in self._parts) <= budget  # else parts are read in each search
+        # Else parts are read in each search
+        fits = sum(part.bytes for part in self._parts) <= budget
         self._loaded = [self._open(part) for part in self._parts] if fits else []
 
-    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Scores and rows, both [questions, min(k, vectors)], best first; missing hits have row -1 and score -inf.
+    def search(
+        self, queries: NDArray[np.float32], k: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Scores and rows, both [questions, min(k, vectors)], best first.
 
-        Scores are those of the compressed vectors. Ties are in row order. Search all questions in one call, because an index that
-        does not fit in memory is read again in every call.
+        Missing hits have row -1 and score -inf.
+
+        Scores are those of the compressed vectors. Ties are in row order. Search all questions in
+        one call, because an index that does not fit in memory is read again in every call.
         """
         scores = np.empty((len(queries), 0), np.float32)
         rows = np.empty((len(queries), 0), np.int64)
@@ -188,7 +234,9 @@ class FaissIndex:
             index = self._loaded[number] if self._loaded else self._open(part)
             new_scores, positions = index.search(queries, min(k, part.passages))
             del index  # frees its memory before the next part is read
-            scores = np.concatenate([scores, np.where(positions < 0, np.float32(-np.inf), new_scores)], 1)
+            scores = np.concatenate(
+                [scores, np.where(positions < 0, np.float32(-np.inf), new_scores)], 1
+            )
             rows = np.concatenate([rows, np.where(positions < 0, -1, positions + part.first)], 1)
             order = np.lexsort((rows, -scores), axis=-1)[:, :k]
             scores = np.take_along_axis(scores, order, 1)
@@ -205,7 +253,9 @@ class FaissIndex:
         shape = (index.ntotal, index.d)
         expected = (part.passages, self._shape[1])
         if shape != expected:
-            raise DamagedArtifact(f"{path}: found vectors of shape {shape}, wanted {expected}; build the index again")
+            raise DamagedArtifact(
+                f"{path}: found vectors of shape {shape}, wanted {expected}; build the index again"
+            )
         self._tune(index)
         try:
             if self._device != "cpu":
@@ -220,9 +270,15 @@ class FaissIndex:
         if lists := load_faiss().try_extract_index_ivf(index):
             lists.nprobe = min(lists.nlist, self._nprobe or max(_NPROBE, lists.nlist // _NPROBE))
         graph = not lists and _set_parameter(index, "efSearch", self._ef_search or _EF_SEARCH)
-        for name, setting, applies in (("nprobe", self._nprobe, lists), ("ef_search", self._ef_search, graph)):
+        for name, setting, applies in (
+            ("nprobe", self._nprobe, lists),
+            ("ef_search", self._ef_search, graph),
+        ):
             if setting and not applies:
-                raise ConfigError(f"{name} = {setting}: the index in {self._folder} has no such setting; set it to 0")
+                raise ConfigError(
+                    f"{name} = {setting}: the index in {self._folder} has no such setting; "
+                    "set it to 0"
+                )
 
 
 def _free_memory(device: str) -> float:
@@ -241,7 +297,10 @@ def load_faiss() -> Any:
     try:
         import faiss
     except ImportError as error:
-        mend = "pip install 'ifqa[cpu]' (or 'ifqa[gpu]' on Linux with a GPU); or search exactly: factory = \"\""
+        mend = (
+            "pip install 'ifqa[cpu]' (or 'ifqa[gpu]' on Linux with a GPU); or search exactly: "
+            'factory = ""'
+        )
         raise MissingInput(f"approximate search needs faiss: {mend} ({error})") from error
     if sys.platform == "darwin":
         faiss.omp_set_num_threads(1)  # two libomps in a process crash with threads
@@ -249,7 +308,10 @@ def load_faiss() -> Any:
 
 
 def estimate_bytes(factory: str, passages: int, dimension: int) -> int:
-    """An upper estimate of the bytes of an index, on disk and in memory; raises as `build_index` does."""
+    """An upper estimate of the bytes of an index, on disk and in memory.
+
+    Raises as `build_index` does.
+    """
     index = _create_index(factory, dimension)
     try:
         code = int(index.sa_code_size())
@@ -260,7 +322,10 @@ def estimate_bytes(factory: str, passages: int, dimension: int) -> int:
 
 
 def _split_parts(shards: Shards, size: int) -> list[tuple[int, int]]:
-    """(first row, end row) of parts of whole shards; only a part of a single shard may exceed `size`."""
+    """(first row, end row) of parts of whole shards.
+
+    Only a part of a single shard may exceed `size`.
+    """
     parts: list[tuple[int, int]] = []
     for first, last in shards.bounds():
         if parts and last - parts[-1][0] <= size:
@@ -309,8 +374,14 @@ def _report_factory_errors(factory: str) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        fault = f'factory = "{factory}": faiss cannot build it for inner product ({_error_reason(error)})'
-        mend = 'use a factory such as "Flat", "SQ8", "IVF4096,PQ48x8", "HNSW32"; or search exactly: factory = ""'
+        fault = (
+            f'factory = "{factory}": faiss cannot build it for inner product '
+            f"({_error_reason(error)})"
+        )
+        mend = (
+            'use a factory such as "Flat", "SQ8", "IVF4096,PQ48x8", "HNSW32"; or search exactly: '
+            'factory = ""'
+        )
         raise ConfigError(f"{fault}; {mend}") from error
 
 

@@ -1,8 +1,8 @@
 """Passage vectors on disk, in shards, which searchers map into memory.
 
-`vectors-00000.npy` is a float16 array [passages, dimension]. `ids-00000.npy` has the passage ids as bytes, in the same order.
-`vectors.jsonl` has a line for each finished shard: a hash of its passages and of the encoder, and the SHA-256 of its files. An
-interrupted build reuses finished shards.
+`vectors-00000.npy` is a float16 array [passages, dimension]. `ids-00000.npy` has the passage ids as
+bytes, in the same order. `vectors.jsonl` has a line for each finished shard: a hash of its passages
+and of the encoder, and the SHA-256 of its files. An interrupted build reuses finished shards.
 """
 
 import hashlib
@@ -26,7 +26,15 @@ from ifqa.progress import bar
 from ifqa.records import BuildCost, Hit, Passage, SearchResult
 from ifqa.settings import StoredModel, parse_stored
 from ifqa.storage.append_log import truncate_log
-from ifqa.storage.files import atomic_write, json_line, read_jsonl, require_file, sha256, write_bytes, write_jsonl
+from ifqa.storage.files import (
+    atomic_write,
+    json_line,
+    read_jsonl,
+    require_file,
+    sha256,
+    write_bytes,
+    write_jsonl,
+)
 from ifqa.workers.pool import Engine, map_tasks
 
 logger = logging.getLogger(__name__)
@@ -40,7 +48,8 @@ _KINDS = ("vectors", "ids")  # the arrays of a shard
 _SAMPLE_PASSAGES = 96  # passages encoded to measure the speed
 _LINE_BYTES = 2000  # bytes of a passage in memory: line, text and tokens
 _SENTENCE = (
-    "the old bridge across the river was built in 1874 by an engineer who had come north from Leeds to find work"
+    "the old bridge across the river was built in 1874 by an engineer who had come north from "
+    "Leeds to find work"
 )
 
 Encode = Callable[[Sequence[Passage]], NDArray[np.float16]]
@@ -64,10 +73,16 @@ class Shards:
     """The shards of a finished folder. Rows are numbered across all shards, in order."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the list of shards; their files are opened on demand. Raises IfqaError if the list is missing or damaged."""
+        """Read the list of shards; their files are opened on demand.
+
+        Raises IfqaError if the list is missing or damaged.
+        """
         self.folder = folder
         path = require_file(folder / SHARDS_FILE, "list of vector shards")
-        lines = [parse_stored(_ShardRecord, line, f"{path}:{number}", _MEND) for number, line in read_jsonl(path)]
+        lines = [
+            parse_stored(_ShardRecord, line, f"{path}:{number}", _MEND)
+            for number, line in read_jsonl(path)
+        ]
         if not lines:
             raise DamagedArtifact(f"{folder} holds no vectors; {_MEND}")
         self.numbers = [line.shard for line in lines]
@@ -81,7 +96,10 @@ class Shards:
         return list(pairwise(self.starts.tolist()))
 
     def array(self, kind: str, position: int) -> NDArray[Any]:
-        """An array of the shard at a position in the list, memory-mapped. Raises IfqaError if it is missing or damaged."""
+        """An array of the shard at a position in the list, memory-mapped.
+
+        Raises IfqaError if it is missing or damaged.
+        """
         path = require_file(array_path(self.folder, kind, self.numbers[position]), "vectors")
         try:
             array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -98,14 +116,22 @@ class Shards:
             ids[mask] = self.array("ids", position)[rows[mask] - self.starts[position]].tolist()
         return [passage_id.decode("utf-8", "surrogatepass") for passage_id in ids]
 
-    def to_rankings(self, scores: NDArray[np.float32], rows: NDArray[np.int64]) -> list[SearchResult]:
-        """The rankings of scores and rows, both [questions, k], best first; row -1 means no passage."""
+    def to_rankings(
+        self, scores: NDArray[np.float32], rows: NDArray[np.int64]
+    ) -> list[SearchResult]:
+        """The rankings of scores and rows, both [questions, k], best first.
+
+        Row -1 means no passage.
+        """
         valid = rows >= 0
         hits = map(Hit, self.ids(rows[valid]), scores[valid].tolist())
         return [SearchResult(list(islice(hits, int(count)))) for count in valid.sum(1)]
 
     def dimension(self) -> int:
-        """The dimension of the vectors. Raises IfqaError if a file is missing, damaged or of another shape."""
+        """The dimension of the vectors.
+
+        Raises IfqaError if a file is missing, damaged or of another shape.
+        """
         dimension = self.array("vectors", 0).shape[-1]
         for position, (first, last) in enumerate(self.bounds()):
             vectors = self.array("vectors", position)
@@ -116,15 +142,22 @@ class Shards:
                 raise DamagedArtifact(f"{path}: wanted float16 {shape}, {actual}; {_MEND}")
         return int(dimension)
 
-    def vectors(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, NDArray[np.float16]]]:
-        """(first row, float16 vectors [passages, dimension]) of the shards between two rows, memory-mapped."""
+    def vectors(
+        self, start: int = 0, stop: int | None = None
+    ) -> Iterator[tuple[int, NDArray[np.float16]]]:
+        """(first row, float16 vectors [passages, dimension]) of the shards between two rows,
+        memory-mapped.
+        """
         for position, (first, last) in enumerate(self.bounds()):
             if first >= start and (stop is None or last <= stop):
                 yield first, self.array("vectors", position)
 
 
 class ShardWriter:
-    """Writes a folder's shards, each with an array of vectors and one of ids; reuses those of an interrupted build."""
+    """Writes a folder's shards, each with an array of vectors and one of ids.
+
+    Reuses those of an interrupted build.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -152,14 +185,18 @@ class ShardWriter:
             with atomic_write(path) as handle:
                 np.save(handle, array, allow_pickle=False)
         hashes = [sha256(path) for path in self._paths(number)]
-        self._records[number] = _ShardRecord(shard=number, key=key, passages=len(ids), sha256=hashes)
+        self._records[number] = _ShardRecord(
+            shard=number, key=key, passages=len(ids), sha256=hashes
+        )
         with open(self.folder / SHARDS_FILE, "ab") as handle:
             write_bytes(handle, json_line(self._records[number].model_dump()))
             handle.flush()
             os.fsync(handle.fileno())
 
     def finish(self, keys: dict[int, str]) -> int:
-        """Sort the list, remove the files of shards outside `keys`, and return the number of passages."""
+        """Sort the list, remove the files of shards outside `keys`, and return the number of
+        passages.
+        """
         self._records = {number: self._records[number] for number in sorted(keys)}
         kept = {path for number in keys for path in self._paths(number)}
         for path in {path for kind in _KINDS for path in self.folder.glob(f"{kind}-*.npy")} - kept:
@@ -168,18 +205,30 @@ class ShardWriter:
         return sum(record.passages for record in self._records.values())
 
     def _write_list(self) -> None:
-        write_jsonl(self.folder / SHARDS_FILE, [record.model_dump() for record in self._records.values()])
+        write_jsonl(
+            self.folder / SHARDS_FILE, [record.model_dump() for record in self._records.values()]
+        )
 
     def _paths(self, number: int) -> list[Path]:
         return [array_path(self.folder, kind, number) for kind in _KINDS]
 
 
-def to_float16(numbers: NDArray[np.float32], ids: Sequence[str] | NDArray[np.str_]) -> NDArray[np.float16]:
-    """Numbers in half precision. Raises FormatError, with the passage's id, for NaN, infinity and overflow."""
+def to_float16(
+    numbers: NDArray[np.float32], ids: Sequence[str] | NDArray[np.str_]
+) -> NDArray[np.float16]:
+    """Numbers in half precision.
+
+    Raises FormatError, with the passage's id, for NaN, infinity and overflow.
+    """
     with np.errstate(over="ignore"):
         halves = numbers.astype(np.float16)
-    if bad_rows := np.flatnonzero(~np.isfinite(halves).reshape(len(halves), -1).all(axis=1)).tolist():
-        fault = f"the vector of passage {ids[bad_rows[0]]} holds NaN or infinity (one of {len(bad_rows):,})"
+    if bad_rows := np.flatnonzero(
+        ~np.isfinite(halves).reshape(len(halves), -1).all(axis=1)
+    ).tolist():
+        fault = (
+            f"the vector of passage {ids[bad_rows[0]]} holds NaN or infinity (one of "
+            f"{len(bad_rows):,})"
+        )
         cause = "the model is damaged, or its numbers are too large for half precision"
         raise FormatError(f'{fault}: {cause}; try precision = "float32"')
     return halves
@@ -187,7 +236,10 @@ def to_float16(numbers: NDArray[np.float32], ids: Sequence[str] | NDArray[np.str
 
 @dataclass(frozen=True)
 class EncodingTask:
-    """Lines of passages to encode into a shard, and the function that encodes them; `where` is the first line's "file:line"."""
+    """Lines of passages to encode into a shard, and the function that encodes them.
+
+    `where` is the first line's "file:line".
+    """
 
     number: int
     lines: bytes
@@ -207,16 +259,23 @@ def encode_task(task: EncodingTask) -> tuple[list[str], NDArray[np.float16]]:
 
 
 def encode_corpus(
-    passages: Path, folder: Path, fingerprint: str, encode: Encode, *, engine: Engine = "local", workers: int = 1,
+    passages: Path,
+    folder: Path,
+    fingerprint: str,
+    encode: Encode,
+    *,
+    engine: Engine = "local",
+    workers: int = 1,
     gpus: int = 0,
-) -> int:  # fmt: skip
+) -> int:
     """Encode `passages-*.jsonl` into a folder of shards, and return the number of passages.
 
     Raises IfqaError if there are no passages, or a vector holds NaN or infinity.
 
     Args:
         passages, folder: the folders of the passages and of the shards.
-        fingerprint: the model's and the settings'; shards with a different fingerprint are encoded again.
+        fingerprint: the model's and the settings'; shards with a different fingerprint are encoded
+            again.
         encode: returns the vectors of passages; it must be picklable for several workers.
         engine, workers, gpus: see `ifqa.workers.pool.map_tasks`.
     """
@@ -238,7 +297,9 @@ def encode_corpus(
                     advance(finished)
 
         tasks = unfinished_tasks()
-        for task, (ids, vectors) in map_tasks(encode_task, tasks, workers=workers, engine=engine, gpus=gpus):
+        for task, (ids, vectors) in map_tasks(
+            encode_task, tasks, workers=workers, engine=engine, gpus=gpus
+        ):
             writer.add(task.number, keys[task.number], ids, vectors)
             advance(len(ids))
     if reused:
@@ -252,13 +313,17 @@ def _iter_tasks(shards: dict[int, Path], encode: Encode) -> Iterator[EncodingTas
     for path in shards.values():
         with open(path, "rb") as handle:
             lines = enumerate(handle, start=1)
-            while batch := list(islice(dropwhile(lambda line: not line[1].strip(), lines), SHARD_PASSAGES)):
+            while batch := list(
+                islice(dropwhile(lambda line: not line[1].strip(), lines), SHARD_PASSAGES)
+            ):
                 text = b"".join(line for _, line in batch)
                 yield EncodingTask(next(numbers), text, f"{path}:{batch[0][0]}", encode)
 
 
 def estimate_encoding(passages: int, encode: Encode, device: str, *, gpus: int = 1) -> BuildCost:
-    """The cost of encoding passages on `gpus` GPUs in parallel, estimated by encoding a sample on a device."""
+    """The cost of encoding passages on `gpus` GPUs in parallel, estimated by encoding a sample on a
+    device.
+    """
     sample = sample_passages(device)
     encode(sample[:8])  # warm-up
     started = time.perf_counter()

@@ -1,4 +1,6 @@
-"""Measures by name: objects of the types `Measure`, `RankingMeasure`, `SetMeasure` and `ColumnMeasure`."""
+"""Measures by name: objects of the types `Measure`, `RankingMeasure`, `SetMeasure` and
+`ColumnMeasure`.
+"""
 
 PLUGINS = {
     "accuracy": "ifqa.scoring.measures.exact_match:ACCURACY",

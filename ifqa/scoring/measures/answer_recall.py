@@ -1,6 +1,7 @@
 """Answer recall: whether a passage holds an answer.
 
-Gold passages of counterfactual questions often hold no answer (`ceiling`), and others hold it by chance (`chance_floor`).
+Gold passages of counterfactual questions often hold no answer (`ceiling`), and others hold it by
+chance (`chance_floor`).
 """
 
 import math
@@ -14,7 +15,9 @@ from ifqa.records import Question
 
 
 class _Spacing(dict[int, str]):
-    """A table for `str.translate`: letters, numbers and marks stay, separators become a space, others get spaces around them."""
+    """A table for `str.translate`: letters, numbers and marks stay, separators become a space,
+    others get spaces around them.
+    """
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -27,13 +30,18 @@ _SPACING = _Spacing()
 
 
 def has_answer(text: str, answers: Collection[str]) -> bool:
-    r"""Whether the text holds an answer's tokens in a row, as in DPR (dpr/data/qa_validation.py:119-201).
+    r"""Whether the text holds an answer's tokens in a row, as in DPR
+    (dpr/data/qa_validation.py:119-201).
 
-    Both are put into NFD; a token is a run of letters, numbers and marks, or another visible character
-    (`[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]`); case is ignored. An answer without tokens is found in no text; in DPR, in every text.
+    Both are put into NFD; a token is a run of letters, numbers and marks, or another visible
+    character (`[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]`); case is ignored. An answer without tokens is
+    found in no text; in DPR, in every text.
     """
     if isinstance(answers, str):
-        raise TypeError("answers must be a collection of strings, not a string: its letters would be searched for")
+        raise TypeError(
+            "answers must be a collection of strings, not a string: its "
+            "letters would be searched for"
+        )
     line = token_line(text)
     return any(answer != " " and answer in line for answer in map(token_line, answers))
 
@@ -45,8 +53,13 @@ def token_line(text: str) -> str:
     return f" {' '.join(tokens)} " if tokens else " "
 
 
-def answer_recall(question: Question, texts: Sequence[str], depths: Sequence[int]) -> Mapping[int, float]:
-    """1.0 for each depth K if one of the first K texts holds an answer, else 0.0; empty for a question without answers."""
+def answer_recall(
+    question: Question, texts: Sequence[str], depths: Sequence[int]
+) -> Mapping[int, float]:
+    """1.0 for each depth K if one of the first K texts holds an answer, else 0.0.
+
+    Empty for a question without answers.
+    """
     if not question.answers:
         return {}
     ranked = enumerate(texts[: max(depths, default=0)], start=1)
@@ -58,17 +71,22 @@ ANSWER = RankingMeasure("answer", answer_recall)
 
 
 def ceiling(question: Question) -> float:
-    """1.0 if a gold passage holds an answer, else 0.0: the mean is the answer recall of a perfect retriever.
+    """1.0 if a gold passage holds an answer, else 0.0: the mean is the answer recall of a perfect
+    retriever.
 
     On IfQA it is .713 on full-dev and .647 on full-train; the other answers must be inferred.
     """
     return float(any(has_answer(text, question.answers) for text in question.gold_passages))
 
 
-def chance_floor(questions: Sequence[Question], depths: Sequence[int] = ANSWER.depths) -> dict[str, float]:
-    """The exact expected answer recall of K random gold passages of other questions, as "answer@K", 0..1.
+def chance_floor(
+    questions: Sequence[Question], depths: Sequence[int] = ANSWER.depths
+) -> dict[str, float]:
+    """The exact expected answer recall of K random gold passages of other questions, as "answer@K",
+    0..1.
 
-    They are drawn without replacement from the distinct gold passages of all other `questions`; if fewer than K, all are taken.
+    They are drawn without replacement from the distinct gold passages of all other `questions`; if
+    fewer than K, all are taken.
     """
     pool = {text: token_line(text) for question in questions for text in question.gold_passages}
     numbers = {text: number for number, text in enumerate(pool)}

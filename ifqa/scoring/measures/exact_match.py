@@ -1,8 +1,10 @@
-"""Exact match, containment and token F1: SQuAD's normalisation of answers, and the best score over the gold answers.
+"""Exact match, containment and token F1: SQuAD's normalisation of answers, and the best score over
+the gold answers.
 
-The official evaluations of IfQA, FiD and DPR use this normalisation; their exact match agrees with ours. It has no Unicode
-step: an en dash stays, and a letter with a combining accent differs from the composed letter. Dropped punctuation leaves no
-space, so "3.5" equals "35": a known false match, kept so that scores stay comparable.
+The official evaluations of IfQA, FiD and DPR use this normalisation; their exact match agrees with
+ours. It has no Unicode step: an en dash stays, and a letter with a combining accent differs from
+the composed letter. Dropped punctuation leaves no space, so "3.5" equals "35": a known false match,
+kept so that scores stay comparable.
 """
 
 import re
@@ -21,19 +23,26 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 @lru_cache(maxsize=1_024)  # all measures normalise the same few answers
 def normalize(text: str) -> str:
-    """Lower-case, drop ASCII punctuation, replace the words a, an and the by a space, squeeze white space; in this order.
+    """Lower-case, drop ASCII punctuation, replace the words a, an and the by a space, squeeze white
+    space; in this order.
 
-    "The U.S." -> "us", "2018-19" -> "201819", "10,000" -> "10000", "A" -> "". As in SQuAD's evaluate-v2.0.py:45-60.
+    "The U.S." -> "us", "2018-19" -> "201819", "10,000" -> "10000", "A" -> "". As in SQuAD's
+    evaluate-v2.0.py:45-60.
     """
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def require_golds(golds: Sequence[str]) -> None:
-    """Raise FormatError if there are no gold answers, TypeError for a string, whose letters would count as answers."""
+    """Raise FormatError if there are no gold answers, TypeError for a string, whose letters would
+    count as answers.
+    """
     if isinstance(golds, str):  # a sequence of strings to the type checker
         raise TypeError("golds must be a sequence of answers, not one string")
     if not golds:
-        raise FormatError("found a question without gold answers, wanted at least one to score against; add answers")
+        raise FormatError(
+            "found a question without gold answers, wanted at least one to score against; "
+            "add answers"
+        )
 
 
 def _best(score: Callable[[str, str], float], answer: str, golds: Sequence[str]) -> float:
@@ -44,23 +53,34 @@ def _best(score: Callable[[str, str], float], answer: str, golds: Sequence[str])
 
 
 def exact_match(answer: str, golds: Sequence[str]) -> float:
-    """1.0 if the normalised answer equals a normalised gold answer, else 0.0; two empty strings are equal."""
+    """1.0 if the normalised answer equals a normalised gold answer, else 0.0.
+
+    Two empty strings are equal.
+    """
     return _best(lambda answer, gold: float(answer == gold), answer, golds)
 
 
 def contains(answer: str, golds: Sequence[str]) -> float:
-    """1.0 if the normalised answer contains a normalised gold answer as whole tokens, else 0.0; never below `exact_match`.
+    """1.0 if the normalised answer contains a normalised gold answer as whole tokens, else 0.0.
 
-    A gold answer that normalises to nothing is contained only in an answer that also normalises to nothing.
+    Never below `exact_match`.
+
+    A gold answer that normalises to nothing is contained only in an answer that also normalises to
+    nothing.
     """
-    return _best(lambda answer, gold: float(f" {gold} " in f" {answer} " if gold else not answer), answer, golds)
+    return _best(
+        lambda answer, gold: float(f" {gold} " in f" {answer} " if gold else not answer),
+        answer,
+        golds,
+    )
 
 
 def f1(answer: str, golds: Sequence[str]) -> float:
     """Harmonic mean of precision and recall over the normalised tokens, counted with repetition.
 
-    If both answer and gold normalise to nothing, F1 is 1.0; if only one does, 0.0: as in SQuAD v2 (evaluate-v2.0.py:71-73) and
-    torchmetrics; Atlas and CausalQA give 0.0 for both. Unlike SQuAD v2, a gold that normalises to nothing is kept (IfQA has "A").
+    If both answer and gold normalise to nothing, F1 is 1.0; if only one does, 0.0: as in SQuAD v2
+    (evaluate-v2.0.py:71-73) and torchmetrics; Atlas and CausalQA give 0.0 for both. Unlike SQuAD
+    v2, a gold that normalises to nothing is kept (IfQA has "A").
     """
     return _best(_token_f1, answer, golds)
 
@@ -77,13 +97,23 @@ def _token_f1(answer: str, gold: str) -> float:
 def _causalqa_f1(question: Question, prediction: Prediction) -> float:
     """F1 as CausalQA's authors compute it: 0 for an answer that normalises to nothing.
 
-    `_f1` in finetuning/measures.py of webis-de/coling22-benchmark-for-causal-question-answering at fc72cfd.
+    `_f1` in finetuning/measures.py of webis-de/coling22-benchmark-for-causal-question-answering at
+    fc72cfd.
     """
     return f1(prediction.answer, question.answers) if normalize(prediction.answer) else 0.0
 
 
-EM = Measure("EM", lambda question, prediction: exact_match(prediction.answer, question.answers), headline=True)
-ACCURACY = Measure("accuracy", EM.score, headline=True)  # exact match under its name for multiple choice
-CONTAINS = Measure("contains", lambda question, prediction: contains(prediction.answer, question.answers))
-F1 = Measure("F1", lambda question, prediction: f1(prediction.answer, question.answers), in_tables=True)
+EM = Measure(
+    "EM",
+    lambda question, prediction: exact_match(prediction.answer, question.answers),
+    headline=True,
+)
+# Exact match under its name for multiple choice
+ACCURACY = Measure("accuracy", EM.score, headline=True)
+CONTAINS = Measure(
+    "contains", lambda question, prediction: contains(prediction.answer, question.answers)
+)
+F1 = Measure(
+    "F1", lambda question, prediction: f1(prediction.answer, question.answers), in_tables=True
+)
 CAUSALQA_F1 = Measure("F1", _causalqa_f1, in_tables=True)

@@ -1,9 +1,12 @@
-"""ROUGE-L: precision, recall and F1 of the longest common subsequence of words (Lin 2004), with the package `rouge-score`.
+"""ROUGE-L: precision, recall and F1 of the longest common subsequence of words (Lin 2004), with the
+package `rouge-score`.
 
-It is computed as CausalQA's authors do, in finetuning/measures.py of webis-de/coling22-benchmark-for-causal-question-answering at
-fc72cfd: both texts get SQuAD's normalisation, the package splits them into words of a-z and 0-9 without a stemmer ("Shōkaku" is
-"sh" and "kaku"; a text without such words scores 0 even against itself), and the gold answer with the best F1 gives all three
-scores. Only the average differs: they take the median of bootstrapped means, which changes with the seed; we take the mean.
+It is computed as CausalQA's authors do, in finetuning/measures.py of
+webis-de/coling22-benchmark-for-causal-question-answering at fc72cfd: both texts get SQuAD's
+normalisation, the package splits them into words of a-z and 0-9 without a stemmer ("Shōkaku" is
+"sh" and "kaku"; a text without such words scores 0 even against itself), and the gold answer with
+the best F1 gives all three scores. Only the average differs: they take the median of bootstrapped
+means, which changes with the seed; we take the mean.
 """
 
 from collections.abc import Sequence
@@ -19,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class RougeL(NamedTuple):
-    """The longest common subsequence as a share of the answer and of the gold answer, and their harmonic mean; 0..1."""
+    """The longest common subsequence as a share of the answer and of the gold answer, and their
+    harmonic mean; 0..1.
+    """
 
     precision: float
     recall: float
@@ -50,7 +55,10 @@ def _score(question: Question, prediction: Prediction, part: str) -> float:
     return score
 
 
-_ABOUT = "F1 of the longest common subsequence of answer and gold answer, as the authors of CausalQA compute it"
+_ABOUT = (
+    "F1 of the longest common subsequence of answer and gold answer, as "
+    "the authors of CausalQA compute it"
+)
 ROUGE_L = Measure("ROUGE-L", partial(_score, part="f1"), headline=True, about=_ABOUT)
 ROUGE_L_PRECISION = Measure("ROUGE-L-P", partial(_score, part="precision"))
 ROUGE_L_RECALL = Measure("ROUGE-L-R", partial(_score, part="recall"))

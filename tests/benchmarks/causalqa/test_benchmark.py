@@ -1,4 +1,7 @@
-"""CausalQA from built files, a user's file and the bundled questions; the published values of Table 4."""
+"""CausalQA from built files, a user's file and the bundled questions.
+
+The published values of Table 4.
+"""
 
 from pathlib import Path
 
@@ -14,7 +17,13 @@ from ifqa.errors import IfqaError
 from ifqa.storage.files import write_jsonl
 from ifqa.storage.resources import BUNDLED
 
-LINE = {"id": "7", "question": "why is it so?", "context": "It is so because.", "answers": ["because"], "rules": ["R1"]}
+LINE = {
+    "id": "7",
+    "question": "why is it so?",
+    "context": "It is so because.",
+    "answers": ["because"],
+    "rules": ["R1"],
+}
 
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -27,8 +36,22 @@ def write(name, *lines):
 def test_a_dataset_is_read_with_its_context_group_and_rules():
     write("original-valid/paq.jsonl", LINE, LINE | {"id": "8", "context": "", "rules": []})
     first, second = CausalQA().questions("original-valid/paq")
-    fields = ("causalqa/original-valid/paq/7", "why is it so?", "It is so because.", ("because",), "paq", ())
-    assert (first.id, first.text, first.context, first.answers, first.group, first.gold_passages) == fields
+    fields = (
+        "causalqa/original-valid/paq/7",
+        "why is it so?",
+        "It is so because.",
+        ("because",),
+        "paq",
+        (),
+    )
+    assert (
+        first.id,
+        first.text,
+        first.context,
+        first.answers,
+        first.group,
+        first.gold_passages,
+    ) == fields
     assert (first.label("rules"), second.context, second.labels) == ("R1", "", ())
 
 
@@ -36,9 +59,17 @@ def test_a_split_is_all_datasets_in_the_papers_order_and_splits_of_a_family_shar
     for name in reversed(DATASETS):
         write(f"random-train/{name}.jsonl", LINE)
     assert [question.group for question in CausalQA().questions("random-train")] == list(DATASETS)
-    assert [question.group for question in CausalQA().questions("random-train/squad2+paq")] == ["squad2", "paq"]
+    assert [question.group for question in CausalQA().questions("random-train/squad2+paq")] == [
+        "squad2",
+        "paq",
+    ]
     original, random = "causalqa/original", "causalqa/random"
-    families = {"original-train/paq": original, "original-valid": original, "random-valid": random, "mine": ""}
+    families = {
+        "original-train/paq": original,
+        "original-valid": original,
+        "random-valid": random,
+        "mine": "",
+    }
     write("mine.jsonl", LINE)
     assert {split: CausalQA().family(split) for split in families} == families
 
@@ -61,10 +92,17 @@ def test_all_missing_and_empty_datasets_are_named():
 def test_a_users_file_names_each_lines_dataset():
     line = {"id": "7", "question": "why?"}
     write(
-        "mine.jsonl", line | {"dataset": "gooaq", "answers": ["a", "b"]}, line | {"dataset": "paq", "answer": "a\tb c"}
+        "mine.jsonl",
+        line | {"dataset": "gooaq", "answers": ["a", "b"]},
+        line | {"dataset": "paq", "answer": "a\tb c"},
     )
-    questions = {question.id: (question.group, question.answers) for question in CausalQA().questions("mine")}
-    assert questions == {"causalqa/mine/gooaq/7": ("gooaq", ("a", "b")), "causalqa/mine/paq/7": ("paq", ("a", "b c"))}
+    questions = {
+        question.id: (question.group, question.answers) for question in CausalQA().questions("mine")
+    }
+    assert questions == {
+        "causalqa/mine/gooaq/7": ("gooaq", ("a", "b")),
+        "causalqa/mine/paq/7": ("paq", ("a", "b c")),
+    }
     splits = CausalQA().splits
     assert len(splits) == 4 + 4 * 10 + 1
     assert {"original-valid", "random-train/triviaqa", "mine"} <= set(splits)
@@ -93,7 +131,11 @@ def questions():
 
 def test_there_are_60_questions_of_six_classes_over_59_articles():
     assert [len(SampleCausal().questions(split)) for split in ("train", "dev")] == [15, 45]
-    assert len({question.id for question in questions()}) == len({question.text for question in questions()}) == 60
+    assert (
+        len({question.id for question in questions()})
+        == len({question.text for question in questions()})
+        == 60
+    )
     for split in ("train", "dev"):
         classes = {question.group for question in SampleCausal().questions(split)}
         assert classes == {"cause", "goal", "purpose", "enablement", "result", "verification"}
@@ -105,14 +147,18 @@ def test_there_are_60_questions_of_six_classes_over_59_articles():
 
 def test_each_context_is_a_paragraph_of_its_article_word_for_word():
     dump = (BUNDLED / "sample/encyclopedia.xml").read_bytes()
-    articles = {page.title: to_text(page.text).split("\n") for page in parse_pages([dump], "sample", SkippedPages())}
+    articles = {
+        page.title: to_text(page.text).split("\n")
+        for page in parse_pages([dump], "sample", SkippedPages())
+    }
     for question in questions():
         assert articles[question.label("article")].count(question.context) == 1, question.id
         assert question.gold_passages == (question.context,)
 
 
 MEASURES = [measure.name for measure in ANSWER_MEASURES[:5]]
-ORIGINAL = (76_961, 33, 2_558, 71, 13_104, 117, 252, 29, 35, 66)  # questions of each dataset, in DATASETS' order
+# Questions of each dataset, in DATASETS' order
+ORIGINAL = (76_961, 33, 2_558, 71, 13_104, 117, 252, 29, 35, 66)
 RANDOM = (76_961, 14_629, 2_557, 121, 13_104, 78, 321, 66, 39, 71)
 HALVES = {
     "causalqa-table4-base": ("original-valid", ORIGINAL),
@@ -122,17 +168,22 @@ HALVES = {
 
 
 @pytest.mark.parametrize("name", HALVES)
-def test_every_dataset_has_five_published_values_and_the_averages_follow_from_them_within_rounding(name):
+def test_every_dataset_has_five_published_values_and_the_averages_follow_from_them_within_rounding(
+    name,
+):
     experiment = load_experiment(name)
     (split, counts) = HALVES[name]
     assert experiment.split == split
-    assert {(row.source, row.tolerance) for row in experiment.expected} == {("CausalQA, COLING 2022, Table 4", 1)}
+    assert {(row.source, row.tolerance) for row in experiment.expected} == {
+        ("CausalQA, COLING 2022, Table 4", 1)
+    }
     values = {row.measure: row.value for row in experiment.expected}
     parts = [*(f"{dataset}." for dataset in DATASETS), "macro.", ""]
     assert set(values) == {part + measure for part in parts for measure in MEASURES}
     for measure in MEASURES:
         rows = [values[f"{dataset}.{measure}"] for dataset in DATASETS]
         micro = sum(value * count for value, count in zip(rows, counts, strict=True)) / sum(counts)
-        # Values are rounded to a hundredth, one point: half a point for the rows, and half for the average.
+        # Values are rounded to a hundredth, one point: half a point for the rows, and half for the
+        # average.
         assert abs(values[f"macro.{measure}"] - sum(rows) / len(rows)) <= 1
         assert abs(values[measure] - micro) <= 1

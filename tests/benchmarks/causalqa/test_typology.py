@@ -15,7 +15,9 @@ from ifqa.benchmarks.causalqa.typology import (
 )
 from ifqa.errors import IfqaError
 
-FORMS = [(forms, place) for forms in (SEMANTIC_FORMS, PRAGMATIC_FORMS) for place in range(len(forms))]
+FORMS = [
+    (forms, place) for forms in (SEMANTIC_FORMS, PRAGMATIC_FORMS) for place in range(len(forms))
+]
 
 
 @pytest.mark.parametrize(("forms", "place"), FORMS)
@@ -47,14 +49,20 @@ def test_exactly_the_classes_have_forms():
 
 def test_the_labeller_abstains_without_a_match_and_is_fast_on_a_long_question():
     assert classify_question("salt and water") == classify_question("") == (None, None)
-    long = "what is what does why is causes effects of " * 400  # minutes, if a pattern were exponential
+    # minutes, if a pattern were exponential
+    long = "what is what does why is causes effects of " * 400
     assert classify_question(long)[0]
 
 
 def test_annotations_are_read_by_dataset_and_id(tmp_path):
     path = tmp_path / "a.tsv"
-    path.write_text("dataset\tid\tsemantic\tpragmatic\nnq\t1\tcause\tknowledge\npaq\t1\tresult\topinion\n")
-    read = {("nq", "1"): Annotation("cause", "knowledge"), ("paq", "1"): Annotation("result", "opinion")}
+    path.write_text(
+        "dataset\tid\tsemantic\tpragmatic\nnq\t1\tcause\tknowledge\npaq\t1\tresult\topinion\n"
+    )
+    read = {
+        ("nq", "1"): Annotation("cause", "knowledge"),
+        ("paq", "1"): Annotation("result", "opinion"),
+    }
     assert read_annotations(path) == read
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": 7, "semantic": "goal", "pragmatic": "solution"}')
@@ -66,8 +74,14 @@ def test_annotations_are_read_by_dataset_and_id(tmp_path):
     [
         ("id,text\n1,a\n", "with the column 'semantic'"),
         ("id,semantic,pragmatic\n", "wanted annotations, found none"),
-        ("id,semantic,pragmatic\n1,why,knowledge\n", ":2: 'semantic' must be one of cause, goal, .*; found 'why'"),
-        ("id,semantic\n1,cause\n", "'pragmatic' must be one of solution, knowledge, opinion; found None"),
+        (
+            "id,semantic,pragmatic\n1,why,knowledge\n",
+            ":2: 'semantic' must be one of cause, goal, .*; found 'why'",
+        ),
+        (
+            "id,semantic\n1,cause\n",
+            "'pragmatic' must be one of solution, knowledge, opinion; found None",
+        ),
         ("id,semantic,pragmatic\n1,cause,opinion\n1,cause,opinion\n", ":3: '1' is annotated twice"),
         ("x,semantic,pragmatic\n1,cause,opinion\n", "wanted an 'id'"),
     ],
@@ -80,7 +94,13 @@ def test_an_invalid_annotation_is_refused(tmp_path, text, message):
 
 
 def test_a_labeller_is_scored_on_annotated_questions_only():
-    labels = {("", "1"): "cause", ("", "2"): None, ("", "3"): "goal", ("", "4"): "goal", ("", "9"): "cause"}
+    labels = {
+        ("", "1"): "cause",
+        ("", "2"): None,
+        ("", "3"): "goal",
+        ("", "4"): "goal",
+        ("", "9"): "cause",
+    }
     annotations = {("", "1"): "cause", ("", "2"): "cause", ("", "3"): "cause", ("", "4"): "goal"}
     assert score_labels(labels, annotations, ["cause", "goal"]) == {
         "all": LabellerScore(given=3, right=2, annotated=4, of=4),

@@ -1,4 +1,7 @@
-"""WIQA's questions from files in the released layout and from the bundled graphs; the published values of its tables."""
+"""WIQA's questions from files in the released layout and from the bundled graphs.
+
+The published values of its tables.
+"""
 
 import random
 from collections import Counter
@@ -23,20 +26,42 @@ from ifqa.storage.resources import BUNDLED
 
 SAMPLE = open_benchmark("sample-wiqa")
 GRAPH = {
-    "graph_id": "7", "para_id": "3", "prompt": "", "paragraph": "Trees make seeds. Wind carries them.", "X": "more seeds are made",
-    "Y": "more seeds are carried off", "W": ["the seeds stay"], "U": ["the wind stops"], "Z": ["a good summer"], "V": [],
-    "para_outcome_accelerate": "MORE new trees", "para_outcome_decelerate": "LESS new trees", "Y_affects_outcome": "more",
-}  # fmt: skip
+    "graph_id": "7",
+    "para_id": "3",
+    "prompt": "",
+    "paragraph": "Trees make seeds. Wind carries them.",
+    "X": "more seeds are made",
+    "Y": "more seeds are carried off",
+    "W": ["the seeds stay"],
+    "U": ["the wind stops"],
+    "Z": ["a good summer"],
+    "V": [],
+    "para_outcome_accelerate": "MORE new trees",
+    "para_outcome_decelerate": "LESS new trees",
+    "Y_affects_outcome": "more",
+}
 
 
 def line(**changes):
     """A line of the release, with changed metadata."""
     question = {
-        "stem": "suppose the wind stops happens, how will it affect MORE new trees.", "answer_label": "less",
-        "para_steps": ["Trees make seeds", "Wind carries them", ""], "answer_label_as_choice": "B",
-        "choices": [{"label": "A", "text": "more"}, {"label": "B", "text": "less"}, {"label": "C", "text": "no effect"}],
-    }  # fmt: skip
-    metadata = {"ques_id": "1", "graph_id": "7", "para_id": "3", "question_type": "INPARA_EFFECT", "path_len": 3}
+        "stem": "suppose the wind stops happens, how will it affect MORE new trees.",
+        "answer_label": "less",
+        "para_steps": ["Trees make seeds", "Wind carries them", ""],
+        "answer_label_as_choice": "B",
+        "choices": [
+            {"label": "A", "text": "more"},
+            {"label": "B", "text": "less"},
+            {"label": "C", "text": "no effect"},
+        ],
+    }
+    metadata = {
+        "ques_id": "1",
+        "graph_id": "7",
+        "para_id": "3",
+        "question_type": "INPARA_EFFECT",
+        "path_len": 3,
+    }
     return {"question": question, "metadata": metadata | changes}
 
 
@@ -57,14 +82,21 @@ def test_a_question_has_its_choices_paragraph_and_labels(folder):
     assert (question.answers, question.choices) == (("less",), ("more", "less", "no effect"))
     assert question.context == "Trees make seeds Wind carries them" == question.gold_passages[0]
     assert dict(question.labels) == {
-        "type": "in_para", "hops": "2", "topic": "", "graph": "7", "source": "", "target": ""
-    }  # fmt: skip
+        "type": "in_para",
+        "hops": "2",
+        "topic": "",
+        "graph": "7",
+        "source": "",
+        "target": "",
+    }
 
 
 def test_known_topics_and_nodes_are_labels_and_an_explanation_is_not_read(folder):
     write_jsonl(folder / "test.jsonl", [line() | {"explanation": {"i": 0, "di": "less"}}])
     write_jsonl(folder / "graphs.jsonl", [GRAPH])
-    (folder / "topics.tsv").write_text("para_id\tprompt\ttopic\tpartition\npropara_3\tHow?\ttrees\ttest\n")
+    (folder / "topics.tsv").write_text(
+        "para_id\tprompt\ttopic\tpartition\npropara_3\tHow?\ttrees\ttest\n"
+    )
     benchmark = wiqa(folder)
     (question,) = benchmark.questions("test")
     assert [question.label(name) for name in ("topic", "source", "target")] == ["trees", "U", "A"]
@@ -106,16 +138,31 @@ def test_an_answer_that_is_not_a_choice_is_wrong():
     questions = SAMPLE.questions("dev")
     scheme = load_scheme("sample-wiqa")
     answers = ["it grows", "", *(question.answers[0] for question in questions[2:])]
-    predictions = [Prediction(question.id, answer) for question, answer in zip(questions, answers, strict=True)]
+    predictions = [
+        Prediction(question.id, answer) for question, answer in zip(questions, answers, strict=True)
+    ]
     pairs = zip(questions, predictions, strict=True)
-    rows = [score_question(question, scheme, prediction=prediction) for question, prediction in pairs]
+    rows = [
+        score_question(question, scheme, prediction=prediction) for question, prediction in pairs
+    ]
     scores = aggregate_rows(rows, questions, scheme, None, predictions).scores(0)
     assert scheme.headline(scores["measures"]) == "accuracy"
     assert scores["measures"]["accuracy"]["value"] == pytest.approx(100 * 60 / 62)
     assert scores["n_failed"] == 1
     assert scores["measures"]["transitivity"]["value"] < 100
-    counts = {name: part["questions"] for kind in ("subsets", "groups") for name, part in scores[kind].items()}
-    expected = {"in_para": 22, "out_of_para": 20, "no_effect": 20, "1_hop": 18, "2_hops": 16, "3_hops": 8}
+    counts = {
+        name: part["questions"]
+        for kind in ("subsets", "groups")
+        for name, part in scores[kind].items()
+    }
+    expected = {
+        "in_para": 22,
+        "out_of_para": 20,
+        "no_effect": 20,
+        "1_hop": 18,
+        "2_hops": 16,
+        "3_hops": 8,
+    }
     assert counts.items() >= (expected | {"dune": 31, "muscle": 31}).items()
 
 
@@ -135,7 +182,9 @@ def test_a_row_has_the_values_of_its_tables_and_its_total_is_the_mean_over_the_t
     parts += [f"{topic}.accuracy" for topic in TOPICS] if row.startswith("choice") else []
     assert list(published) == parts
     counts = {kind: PUBLISHED[kind][2] for kind in KINDS}
-    total = sum(published[f"{kind}.accuracy"] * count for kind, count in counts.items()) / sum(counts.values())
+    total = sum(published[f"{kind}.accuracy"] * count for kind, count in counts.items()) / sum(
+        counts.values()
+    )
     assert abs(published["accuracy"] - total) < 0.03  # values have two digits
 
 
@@ -149,8 +198,17 @@ GRAPHS = read_graphs(FOLDER / "graphs.jsonl")
 
 
 def test_each_of_twelve_graphs_has_its_process_of_five_to_eight_sentences():
-    assert len(PROCESSES) == len(GRAPHS) == len({process["topic"] for process in PROCESSES.values()}) == 12
-    assert Counter(process["split"] for process in PROCESSES.values()) == {"train": 7, "test": 3, "dev": 2}
+    assert (
+        len(PROCESSES)
+        == len(GRAPHS)
+        == len({process["topic"] for process in PROCESSES.values()})
+        == 12
+    )
+    assert Counter(process["split"] for process in PROCESSES.values()) == {
+        "train": 7,
+        "test": 3,
+        "dev": 2,
+    }
     for graph in GRAPHS.values():
         steps = PROCESSES[graph.paragraph_id]["steps"]
         assert 5 <= len(steps) <= 8
@@ -159,14 +217,19 @@ def test_each_of_twelve_graphs_has_its_process_of_five_to_eight_sentences():
 
 
 def make_complete_questions(graphs):
-    """All questions of each graph, with one random phrasing per node, and half as many without effect.
+    """All questions of each graph, with one random phrasing per node, and half as many without
+    effect.
 
     They include every chain with all its hops, which the measures of consistency need.
     """
     phrased = []
     for graph in graphs:
         draw = random.Random(f"0:{graph.id}")
-        phrased.append(replace(graph, nodes={name: (draw.choice(texts),) for name, texts in graph.nodes.items()}))
+        phrased.append(
+            replace(
+                graph, nodes={name: (draw.choice(texts),) for name, texts in graph.nodes.items()}
+            )
+        )
     questions = []
     for graph in phrased:
         with_effect = [*effect_questions(graph, first_hop=True)]

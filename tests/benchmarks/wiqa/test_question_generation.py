@@ -27,15 +27,31 @@ BREAD = GRAPHS[0]
 
 
 def by_hand(record):
-    """Stem -> (answer, nodes of the path), by the paths of the paper's Figure 2, without a graph."""
+    """Stem -> (answer, nodes of the path), by the paths of the paper's Figure 2, without a
+    graph.
+    """
     good = record["para_outcome_accelerate"]
     bad = record["para_outcome_decelerate"]
     if record["Y_affects_outcome"] == "less":
         good, bad = bad, good
-    texts = {name: [phrasings] if isinstance(phrasings, str) else phrasings for name, phrasings in record.items()}
+    texts = {
+        name: [phrasings] if isinstance(phrasings, str) else phrasings
+        for name, phrasings in record.items()
+    }
     texts |= {"+": [good], "-": [bad]}
     more = {"ZY": 3, "VW": 3, "Z+": 4, "V-": 4, "XY": 2, "X+": 3, "U-": 3, "Y+": 2, "W-": 2}
-    less = {"VY": 3, "ZW": 3, "V+": 4, "Z-": 4, "XW": 2, "X-": 3, "UY": 2, "U+": 3, "Y-": 2, "W+": 2}
+    less = {
+        "VY": 3,
+        "ZW": 3,
+        "V+": 4,
+        "Z-": 4,
+        "XW": 2,
+        "X-": 3,
+        "UY": 2,
+        "U+": 3,
+        "Y-": 2,
+        "W+": 2,
+    }
     return {
         f"suppose {change} happens, how will it affect {effect}.": (answer, nodes)
         for answer, pairs in (("more", more), ("less", less))
@@ -52,14 +68,24 @@ def test_questions_with_an_effect_are_those_by_hand():
             for question in questions
         }
         assert labels == by_hand(record)
-        assert len(questions) == len({question.metadata.ques_id for question in questions}) == len(labels) == 37
+        assert (
+            len(questions)
+            == len({question.metadata.ques_id for question in questions})
+            == len(labels)
+            == 37
+        )
         outside = {f"suppose {text} happens" for name in "ZV" for text in record[name]}
         for question in questions:
-            assert (question.kind == "out_of_para") == (question.question.stem.partition(",")[0] in outside)
+            assert (question.kind == "out_of_para") == (
+                question.question.stem.partition(",")[0] in outside
+            )
 
 
 def test_questions_on_the_first_hop_from_outside_are_optional_and_a_graph_without_effect_has_none():
-    labels = {effect.question.stem: effect.question.answer_label for effect in with_effect(BREAD, first_hop=True)}
+    labels = {
+        effect.question.stem: effect.question.answer_label
+        for effect in with_effect(BREAD, first_hop=True)
+    }
     new = labels.keys() - {effect.question.stem for effect in with_effect(BREAD)}
     assert {stem.partition("affect ")[2] for stem in new} == {"the yeast gives off more gas."}
     assert Counter(labels[stem] for stem in new) == {"more": 2, "less": 2}
@@ -73,7 +99,9 @@ def test_a_change_without_effect_comes_from_another_paragraph():
     foreign = {text for graph in GRAPHS[1:] for text in graph.changes}
     effects = {text for name in "XYWAD" for text in BREAD.nodes[name]}
     for question in questions:
-        change, _, effect = question.question.stem.removeprefix("suppose ").partition(" happens, how will it affect ")
+        change, _, effect = question.question.stem.removeprefix("suppose ").partition(
+            " happens, how will it affect "
+        )
         assert (change in foreign, effect.removesuffix(".") in effects) == (True, True)
         labels = (question.question.answer_label, question.kind, question.metadata.path_len)
         assert labels == ("no_effect", "no_effect", 0)
@@ -113,12 +141,21 @@ def test_paragraphs_keep_their_known_split_and_others_are_divided():
 def graphs_file(tmp_path):
     """Ten graphs of paragraphs without a known split."""
     path = tmp_path / "own.jsonl"
-    write_jsonl(path, [record | {"graph_id": f"g{n}", "para_id": f"p{n}"} for n, record in enumerate(RECORDS[:10])])
+    write_jsonl(
+        path,
+        [
+            record | {"graph_id": f"g{n}", "para_id": f"p{n}"}
+            for n, record in enumerate(RECORDS[:10])
+        ],
+    )
     return path
 
 
 def paragraphs(folder, split):
-    return {question.metadata.para_id for question in read_wiqa_questions(folder / f"data/wiqa/made-{split}.jsonl")}
+    return {
+        question.metadata.para_id
+        for question in read_wiqa_questions(folder / f"data/wiqa/made-{split}.jsonl")
+    }
 
 
 def test_the_sample_keeps_its_splits(tmp_path):
@@ -135,7 +172,13 @@ def test_a_paragraph_of_the_released_test_split_is_not_trained_on(tmp_path, grap
     trained = sorted(paragraphs(tmp_path, "train"))
     assert len(trained) == 8
     record = read_wiqa_questions(FOLDER / "test.jsonl")[0].record()
-    metadata = {"ques_id": "1", "graph_id": "1", "para_id": trained[0], "question_type": "INPARA_EFFECT", "path_len": 2}
+    metadata = {
+        "ques_id": "1",
+        "graph_id": "1",
+        "para_id": trained[0],
+        "question_type": "INPARA_EFFECT",
+        "path_len": 2,
+    }
     (tmp_path / "data/wiqa/test.jsonl").write_text(json.dumps(record | {"metadata": metadata}))
     topics = f"para_id\tprompt\ttopic\tpartition\npropara_{trained[1]}\t?\tx\tdev\n"
     (tmp_path / "data/wiqa/topics.tsv").write_text(topics)
@@ -144,7 +187,9 @@ def test_a_paragraph_of_the_released_test_split_is_not_trained_on(tmp_path, grap
     assert trained[1] in paragraphs(tmp_path, "dev")
 
 
-def test_graphs_without_effect_are_left_out_and_invalid_graphs_keep_the_earlier_files(tmp_path, graphs_file, capsys):
+def test_graphs_without_effect_are_left_out_and_invalid_graphs_keep_the_earlier_files(
+    tmp_path, graphs_file, capsys
+):
     records = [record for _, record in read_jsonl(graphs_file)]
     without_effect = [record | {"Y_affects_outcome": "no_effect"} for record in records]
     write_jsonl(graphs_file, [without_effect[0], *records[1:]])

@@ -10,7 +10,13 @@ from refusals import refused
 
 from ifqa.benchmarks.wiqa.graphs import read_graphs
 from ifqa.benchmarks.wiqa.question_generation import effect_questions
-from ifqa.benchmarks.wiqa.release import check_label, parse_wiqa_question, read_topics, read_wiqa_questions, split_stem
+from ifqa.benchmarks.wiqa.release import (
+    check_label,
+    parse_wiqa_question,
+    read_topics,
+    read_wiqa_questions,
+    split_stem,
+)
 from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import BUNDLED, PACKAGE
 
@@ -23,9 +29,13 @@ RECORD = next(effect_questions(GRAPHS["bread-1"])).record()
 @pytest.mark.skipif(not RELEASED.exists(), reason="the released questions are not here")
 def test_released_questions_are_read_and_written_unchanged():
     questions = read_wiqa_questions(RELEASED)
-    assert [question.record() for question in questions] == [record for _, record in read_jsonl(RELEASED)]
+    assert [question.record() for question in questions] == [
+        record for _, record in read_jsonl(RELEASED)
+    ]
     stems = [question.question.stem for question in questions]
-    assert stems == ["suppose {} happens, how will it affect {}.".format(*split_stem(stem)) for stem in stems]
+    assert stems == [
+        "suppose {} happens, how will it affect {}.".format(*split_stem(stem)) for stem in stems
+    ]
     assert len(stems) == 537
 
 
@@ -41,15 +51,27 @@ def changed(**changes):
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        (changed(question__answer_label_as_choice="B"), "'answer_label_as_choice' is 'B'; more is choice A"),
-        (changed(question__answer_label="much more"), "key 'answer_label': unknown value 'much more'"),
+        (
+            changed(question__answer_label_as_choice="B"),
+            "'answer_label_as_choice' is 'B'; more is choice A",
+        ),
+        (
+            changed(question__answer_label="much more"),
+            "key 'answer_label': unknown value 'much more'",
+        ),
         (changed(question__choices=[]), "'choices' is not A more, B less, C no effect"),
-        (changed(question__stem="what if?"), "the question 'what if?' is not: suppose CHANGE happens"),
-        (changed(metadata__path_len=1), "has the label 'more' and path_len 1; wanted more or less, and at least 2 nodes"),
+        (
+            changed(question__stem="what if?"),
+            "the question 'what if?' is not: suppose CHANGE happens",
+        ),
+        (
+            changed(metadata__path_len=1),
+            "has the label 'more' and path_len 1; wanted more or less, and at least 2 nodes",
+        ),
         (changed(metadata__question_type="OUTOFPARA_DISTRACTOR"), "wanted no_effect and 0"),
         (changed(metadata__split="dev"), "unknown key 'split'"),
     ],
-)  # fmt: skip
+)
 def test_an_invalid_question_is_refused_with_its_location(record, message):
     with refused(f"x:1: .*{re.escape(message)}"):
         parse_wiqa_question(record, "x:1")
@@ -58,7 +80,10 @@ def test_an_invalid_question_is_refused_with_its_location(record, message):
 def test_a_duplicate_id_and_a_label_that_contradicts_its_path_are_refused(tmp_path):
     path = tmp_path / "q.jsonl"
     duplicate = f"{json.dumps(RECORD)}\n" * 2
-    for text, message in {duplicate: "q.jsonl:2: another question has the id", "\n": "no question in it"}.items():
+    for text, message in {
+        duplicate: "q.jsonl:2: another question has the id",
+        "\n": "no question in it",
+    }.items():
         path.write_text(text)
         with refused(message):
             read_wiqa_questions(path)
@@ -72,7 +97,9 @@ def test_a_duplicate_id_and_a_label_that_contradicts_its_path_are_refused(tmp_pa
 
 def test_topics_and_splits_of_paragraphs(tmp_path):
     path = tmp_path / "topics.tsv"
-    path.write_text("para_id\tprompt\ttopic\tpartition\npropara_7\tHow?\tseeds\ttrain\n8\tWhy?\train\tdev\n\n")
+    path.write_text(
+        "para_id\tprompt\ttopic\tpartition\npropara_7\tHow?\tseeds\ttrain\n8\tWhy?\train\tdev\n\n"
+    )
     assert read_topics(path) == {"7": ("seeds", "train"), "8": ("rain", "dev")}
     path.write_text("para_id\tprompt\ttopic\tpartition\n7\tHow?\tseeds\n")
     with refused("topics.tsv:2: wanted columns para_id"):

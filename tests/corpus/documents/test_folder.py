@@ -1,4 +1,6 @@
-"""A folder of documents as a source: files that are read, skipped, and read again after a change."""
+"""A folder of documents as a source: files that are read, skipped, and read again after a
+change.
+"""
 
 import json
 import os
@@ -36,7 +38,10 @@ def corpus(path, name="mine", **settings):
 
 
 def build(path, **settings):
-    return {passage.id: passage for passage in PassageStore(stages.build_passages(corpus(path, **settings)))}
+    return {
+        passage.id: passage
+        for passage in PassageStore(stages.build_passages(corpus(path, **settings)))
+    }
 
 
 def files_read(monkeypatch):
@@ -47,7 +52,10 @@ def files_read(monkeypatch):
 
 
 def skipped_files():
-    return {file["id"]: file["reason"] for file in shard_writer.read_bad_pages(Path("indexes/mine/passages"))}
+    return {
+        file["id"]: file["reason"]
+        for file in shard_writer.read_bad_pages(Path("indexes/mine/passages"))
+    }
 
 
 def test_documents_are_read_and_other_files_listed_and_the_folder_is_unchanged(docs, capsys):
@@ -55,20 +63,29 @@ def test_documents_are_read_and_other_files_listed_and_the_folder_is_unchanged(d
     before = {path: path.lstat().st_mtime_ns for path in docs.rglob("*")}
     files = {name.partition("#")[0] for name in build(docs, max_mb=2)}
     assert len(files) == 27
-    assert {Path(name).suffix for name in files} == set(".pdf .html .htm .md .rst .txt .docx .epub .csv .jsonl".split())
+    assert {Path(name).suffix for name in files} == set(
+        ".pdf .html .htm .md .rst .txt .docx .epub .csv .jsonl".split()
+    )
     assert {path: path.lstat().st_mtime_ns for path in docs.rglob("*")} == before
     assert skipped_files() == {
-        ".git": "a hidden folder", "notes/.secret.txt": "a hidden file", "picture.jpg": "no kind of document that is read (.jpg)",
-        "big.txt": "3 MB, more than max_mb = 2", "notes/empty.txt": "empty", "manuals/broken.pdf": skipped_files()["manuals/broken.pdf"],
+        ".git": "a hidden folder",
+        "notes/.secret.txt": "a hidden file",
+        "picture.jpg": "no kind of document that is read (.jpg)",
+        "big.txt": "3 MB, more than max_mb = 2",
+        "notes/empty.txt": "empty",
+        "manuals/broken.pdf": skipped_files()["manuals/broken.pdf"],
         "manuals/scanned.pdf": "no text on its 2 pages: if they were scanned, --ocr reads them",
-        "notes/linked.txt": "a link; links are not followed", "notes/loop": "a link; links are not followed",
-    }  # fmt: skip
+        "notes/linked.txt": "a link; links are not followed",
+        "notes/loop": "a link; links are not followed",
+    }
     message = capsys.readouterr().err
     assert "left out: 2 hidden, 2 linked, 1 of other file types\n" in message
     assert "left out: big.txt: 3 MB, more than max_mb = 2\n" in message
 
 
-def test_only_changed_and_new_files_are_read_again_and_the_bytes_are_those_of_a_new_build(docs, monkeypatch, capsys):
+def test_only_changed_and_new_files_are_read_again_and_the_bytes_are_those_of_a_new_build(
+    docs, monkeypatch, capsys
+):
     monkeypatch.setattr(source, "_FILES", 5)
     first = build(docs)
     names = files_read(monkeypatch)
@@ -81,14 +98,19 @@ def test_only_changed_and_new_files_are_read_again_and_the_bytes_are_those_of_a_
     capsys.readouterr()
     second = build(docs)
     assert sorted(names()) == ["notes/log03.txt", "notes/new.md"]
-    wanted = "2 files read again, 28 unchanged; 1 changed (notes/log03.txt); 1 new (notes/new.md); 1 removed (notes/log04.txt)"
+    wanted = (
+        "2 files read again, 28 unchanged; 1 changed (notes/log03.txt); 1 new (notes/new.md); "
+        "1 removed (notes/log04.txt)"
+    )
     assert f"mine: {wanted}\n" in capsys.readouterr().err
     changed = {name for name in first.keys() ^ second.keys() if not name.startswith("notes/log0")}
     assert changed == {"notes/new.md#0:line=1"}
     assert second["notes/log03.txt#0:line=1"].text == "The lamp is out."
     assert build(docs, name="other") == second
     assert len([*Path("indexes/other/passages").glob("passages-*.jsonl")]) > 3
-    for path in set(Path("indexes/mine/passages").iterdir()) - {Path("indexes/mine/passages/manifest.json")}:
+    for path in set(Path("indexes/mine/passages").iterdir()) - {
+        Path("indexes/mine/passages/manifest.json")
+    }:
         assert path.read_bytes() == Path("indexes/other/passages", path.name).read_bytes()
 
 
@@ -109,12 +131,18 @@ def test_a_path_too_long_for_the_system_is_left_out_with_its_reason(docs, monkey
             os.mkdir("d" * 200)
             os.chdir("d" * 200)
     assert "stars.csv#0:line=2" in build(docs)
-    [(name, reason)] = [(name, reason) for name, reason in skipped_files().items() if len(name) > 3000]
+    [(name, reason)] = [
+        (name, reason) for name, reason in skipped_files().items() if len(name) > 3000
+    ]
     assert reason == "cannot be read (File name too long)"
-    assert mend({"kind": "closed", "id": name, "reason": reason}) == "give its folders shorter names"
+    assert (
+        mend({"kind": "closed", "id": name, "reason": reason}) == "give its folders shorter names"
+    )
 
 
-def test_files_are_read_again_for_damaged_passages_other_settings_and_later_readers(docs, monkeypatch):
+def test_files_are_read_again_for_damaged_passages_other_settings_and_later_readers(
+    docs, monkeypatch
+):
     first = build(docs)
     names = files_read(monkeypatch)
     shard = Path("indexes/mine/passages/passages-00000.jsonl")
@@ -129,9 +157,14 @@ def test_files_are_read_again_for_damaged_passages_other_settings_and_later_read
 
 def test_articles_and_documents_of_a_corpus_are_reported_apart(docs, capsys):
     notes = corpus(docs / "notes")
-    articles = [{"id": "1", "title": "Mill", "text": "It grinds rye."}, {"id": "a b", "title": "Lamp", "text": "Lit."}]
+    articles = [
+        {"id": "1", "title": "Mill", "text": "It grinds rye."},
+        {"id": "a b", "title": "Lamp", "text": "Lit."},
+    ]
     Path("a.jsonl").write_text("".join(json.dumps(article) + "\n" for article in articles))
-    stages.build_passages(replace(notes, sources=({"format": "articles", "path": "a.jsonl"}, *notes.sources)))
+    stages.build_passages(
+        replace(notes, sources=({"format": "articles", "path": "a.jsonl"}, *notes.sources))
+    )
     message = capsys.readouterr().err
     assert "1 bad page: indexes/mine/passages/bad_pages.jsonl\n" in message
     assert "left out: 1 hidden, 2 linked\n" in message
@@ -151,21 +184,40 @@ def test_a_file_whose_name_is_not_utf_8_is_read_once(docs, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "wanted"),
     [
-        ({"include": ["*.pdf"]}, {"manuals/annual report.pdf", "manuals/broken.pdf", "manuals/handbook.pdf", "manuals/scanned.pdf"}),
+        (
+            {"include": ["*.pdf"]},
+            {
+                "manuals/annual report.pdf",
+                "manuals/broken.pdf",
+                "manuals/handbook.pdf",
+                "manuals/scanned.pdf",
+            },
+        ),
         ({"include": ["WEB/*"], "exclude": ["*.HTM"]}, {"web/ferry.html"}),
-        ({"exclude": ["notes", "*.pdf", "web/", "books", "*.csv"]}, {"manuals/lease.docx", "tools.jsonl"}),
+        (
+            {"exclude": ["notes", "*.pdf", "web/", "books", "*.csv"]},
+            {"manuals/lease.docx", "tools.jsonl"},
+        ),
     ],
-)  # fmt: skip
+)
 def test_patterns_choose_files(docs, settings, wanted):
-    assert {file.name for file in Documents(str(docs), **settings).scanned if not file.kind} == wanted
-    assert [file.name for file in Documents(str(docs / "notes/french.txt")).scanned] == ["french.txt"]
+    assert {
+        file.name for file in Documents(str(docs), **settings).scanned if not file.kind
+    } == wanted
+    assert [file.name for file in Documents(str(docs / "notes/french.txt")).scanned] == [
+        "french.txt"
+    ]
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"path": "nowhere"}, "documents not found: there is no "), ({"overlap": 100}, "wanted fewer words than a passage has"),
-     ({"include": "x"}, "'include': wanted a list of texts"), ({"max_mb": 0}, "'max_mb': wanted a number above 0")],
-)  # fmt: skip
+    [
+        ({"path": "nowhere"}, "documents not found: there is no "),
+        ({"overlap": 100}, "wanted fewer words than a passage has"),
+        ({"include": "x"}, "'include': wanted a list of texts"),
+        ({"max_mb": 0}, "'max_mb': wanted a number above 0"),
+    ],
+)
 def test_wrong_settings_are_refused(docs, settings, message):
     with pytest.raises(IfqaError, match=message):
         build(**{"path": docs} | settings)
@@ -181,7 +233,9 @@ def test_a_folder_without_text_or_without_the_library_for_its_pdfs_is_refused(do
     with pytest.raises(IfqaError, match="--docs ~nobody-of-this-name/papers: there is no "):
         require_documents("~nobody-of-this-name/papers")
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("tools.jsonl"))
-    assert "no permission to read it" in {file.reason for file in Documents(str(docs)).scanned if file.kind == "closed"}
+    assert "no permission to read it" in {
+        file.reason for file in Documents(str(docs)).scanned if file.kind == "closed"
+    }
 
 
 def test_a_file_that_cannot_be_hashed_is_skipped_until_it_can(docs, monkeypatch):
@@ -212,16 +266,28 @@ def test_output_of_ifqa_in_the_folder_is_no_document(docs, monkeypatch, capsys):
         (docs / "experiments" / name).write_text("The keeper is Ada.")
     after = build(docs)
     assert after.keys() - before.keys() == {"experiments/mine.md#0:line=1"}
-    ours = {file["id"] for file in shard_writer.read_bad_pages(Path("indexes/mine/passages")) if file["kind"] == "ifqa"}
-    assert ours == {"indexes/mine/passages", "notes/another/indexes/mine/passages", "experiments/RESULTS.md"}
+    ours = {
+        file["id"]
+        for file in shard_writer.read_bad_pages(Path("indexes/mine/passages"))
+        if file["kind"] == "ifqa"
+    }
+    assert ours == {
+        "indexes/mine/passages",
+        "notes/another/indexes/mine/passages",
+        "experiments/RESULTS.md",
+    }
     capsys.readouterr()
     build(docs)
     assert ": up to date\n" in capsys.readouterr().err
     for below in ("", "/passages-00000.jsonl"):
-        assert [file.reason for file in Documents(f"indexes/mine/passages{below}").scanned] == ["written by ifqa"]
+        assert [file.reason for file in Documents(f"indexes/mine/passages{below}").scanned] == [
+            "written by ifqa"
+        ]
 
 
-@pytest.mark.parametrize("manifest", ["[" * 100_000, '{"record": 1}', '{"name": "An app", "icons": []}'])
+@pytest.mark.parametrize(
+    "manifest", ["[" * 100_000, '{"record": 1}', '{"name": "An app", "icons": []}']
+)
 def test_a_folder_with_a_manifest_of_another_program_is_read(manifest, docs):
     (docs / "app").mkdir()
     (docs / "app/manifest.json").write_text(manifest)

@@ -1,6 +1,8 @@
-"""Reading a document takes linear time: the number of executed lines of Python is proportional to its bytes.
+"""Reading a document takes linear time: the number of executed lines of Python is proportional to
+its bytes.
 
-This does not count work within a line (a pattern, a copy). In LONG_DOCUMENTS, quadratic time would exceed a minute.
+This does not count work within a line (a pattern, a copy). In LONG_DOCUMENTS, quadratic time would
+exceed a minute.
 """
 
 import sys
@@ -31,14 +33,20 @@ LONG_DOCUMENTS = {
     "short rows.csv": lambda: "c," * 150_000 + "\n" + "a\n" * 150_000,
     "glued.html": lambda: "a<b>" * 1_000_000,
     "heading of many lines.html": lambda: "<h1>" + "a\n" * 1_000_000,
-    "lines.pdf": lambda: pdf([["The sluice.", *["a" * 32_000] * 8, *["A word " + ". " * 15_000 + "z"] * 8]]),
-    "headings.pdf": lambda: pdf([[f"line {n}" for n in range(2_000)]], [(f"heading {n}", 0, 1) for n in range(2_000)]),
+    "lines.pdf": lambda: pdf(
+        [["The sluice.", *["a" * 32_000] * 8, *["A word " + ". " * 15_000 + "z"] * 8]]
+    ),
+    "headings.pdf": lambda: pdf(
+        [[f"line {n}" for n in range(2_000)]], [(f"heading {n}", 0, 1) for n in range(2_000)]
+    ),
 }
 
 
 def chunks(name, content):
     unit, reader = READERS["." + name.rpartition(".")[2]]
-    return chunk_document(name, reader(content if isinstance(content, bytes) else content.encode(), ()), unit)
+    return chunk_document(
+        name, reader(content if isinstance(content, bytes) else content.encode(), ()), unit
+    )
 
 
 def executed_lines(name, content):

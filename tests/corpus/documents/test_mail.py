@@ -1,4 +1,6 @@
-"""Mails and mailboxes: who wrote what to whom, without headers, attachments and repeated quotations; hostile ones."""
+"""Mails and mailboxes: who wrote what to whom, without headers, attachments and repeated
+quotations; hostile ones.
+"""
 
 import time
 from email.message import EmailMessage
@@ -13,7 +15,9 @@ from ifqa.corpus.documents.readers import READERS
 
 def mail(**headers):
     message = EmailMessage()
-    for name, value in ({"From": "Nora Pike <nora@mill.example>", "Subject": "Prøve"} | headers).items():
+    for name, value in (
+        {"From": "Nora Pike <nora@mill.example>", "Subject": "Prøve"} | headers
+    ).items():
         message[name] = value
     return message
 
@@ -26,11 +30,18 @@ def test_a_mail_is_a_heading_and_a_sentence_and_its_text():
     message.add_attachment(b"\0", maintype="image", subtype="png", filename="b.png")
     assert runs(".eml", message.as_bytes()) == [
         (1, 1, "Prøve"),
-        (1, 0, "Nora Pike (nora@mill.example) wrote to a@mill.example, b@mill.example, c@mill.example, d@mill.example, "
-               "e@mill.example and 2 more, copy to Åse (aase@mill.example) on 3 March 2026 at 14:05."),
-        (1, 0, "Sluicen lukkes"), (1, 0, "klokken ni."), (1, 0, "Nora"),
+        (
+            1,
+            0,
+            "Nora Pike (nora@mill.example) wrote to a@mill.example, b@mill.example, "
+            "c@mill.example, d@mill.example, "
+            "e@mill.example and 2 more, copy to Åse (aase@mill.example) on 3 March 2026 at 14:05.",
+        ),
+        (1, 0, "Sluicen lukkes"),
+        (1, 0, "klokken ni."),
+        (1, 0, "Nora"),
         (1, 0, "Attached: budsjett på.pdf and b.png."),
-    ]  # fmt: skip
+    ]
     (passage,) = chunk_document("a.eml", READERS[".eml"][1](message.as_bytes(), ()), "message")
     assert (passage.id, passage.title) == ("a.eml#0:message=1", "a.eml › Prøve")
 
@@ -41,7 +52,9 @@ def test_of_two_formats_the_plain_one_is_read_and_html_alone_is_read_as_html():
     message.add_alternative("<p>Rich.</p>", subtype="html")
     assert [text for *_, text in runs(".eml", message.as_bytes())][2:] == ["Plain."]
     message = mail()
-    message.set_content("<style>p{}</style><h1>Big</h1><p>Rich&nbsp;&amp; <b>bold</b>.", subtype="html")
+    message.set_content(
+        "<style>p{}</style><h1>Big</h1><p>Rich&nbsp;&amp; <b>bold</b>.", subtype="html"
+    )
     assert runs(".eml", message.as_bytes())[2:] == [(1, 0, "Big"), (1, 0, "Rich & bold.")]
 
 
@@ -52,13 +65,22 @@ def test_a_forwarded_message_is_introduced():
     inner.set_content("It fails.")
     message.add_attachment(inner)
     assert runs(".eml", message.as_bytes())[2:] == [
-        (1, 0, "See below."), (1, 2, "Brake"), (1, 0, "tom@mill.example wrote."), (1, 0, "It fails."),
-    ]  # fmt: skip
+        (1, 0, "See below."),
+        (1, 2, "Brake"),
+        (1, 0, "tom@mill.example wrote."),
+        (1, 0, "It fails."),
+    ]
 
 
 def test_quotations_lose_their_marks_and_the_headers_above_them():
-    reply = "Yes.\n> Is it open?\n>> At nine.\n\n-----Original Message-----\nFrom: Tom <tom@mill.example>\nSent: Monday\nTo: Nora\n\nHello.\n"
-    packed = f"begin 644 a.png\n{'A' * 76}\n-----BEGIN PGP SIGNATURE-----\nxyz\n-----END PGP SIGNATURE-----\n"
+    reply = (
+        "Yes.\n> Is it open?\n>> At nine.\n\n-----Original Message-----\nFrom: "
+        "Tom <tom@mill.example>\nSent: Monday\nTo: Nora\n\nHello.\n"
+    )
+    packed = (
+        f"begin 644 a.png\n{'A' * 76}\n-----BEGIN PGP SIGNATURE-----\nxyz\n-----END PGP "
+        "SIGNATURE-----\n"
+    )
     texts = [text for *_, text in runs(".eml", f"Subject: x\n\n{reply}{packed}")]
     assert texts[1:] == [
         "Yes.",
@@ -71,13 +93,28 @@ def test_quotations_lose_their_marks_and_the_headers_above_them():
 
 
 def test_the_messages_of_a_mailbox_are_counted_and_quote_no_earlier_one():
-    first = "From a@b Tue Mar  3 14:05:00 2026\nSubject: One\n\nThe sluice is open.\n>From now on.\nFrom Monday at 10:30:00 on.\n\n"
-    second = "From a@b Tue Mar  3 15:05:00 2026\nSubject: Re: One\n\n> The sluice is open.\n> Or shut.\nNo.\n"
+    first = (
+        "From a@b Tue Mar  3 14:05:00 2026\nSubject: One\n\nThe sluice is open.\n>From now "
+        "on.\nFrom Monday at 10:30:00 on.\n\n"
+    )
+    second = (
+        "From a@b Tue Mar  3 15:05:00 2026\nSubject: Re: One\n\n> The "
+        "sluice is open.\n> Or shut.\nNo.\n"
+    )
     assert runs(".mbox", first + second) == [
-        (1, 1, "One"), (1, 0, "The sluice is open."), (1, 0, "From now on."), (1, 0, "From Monday at 10:30:00 on."),
-        (2, 1, "Re: One"), (2, 0, "Or shut."), (2, 0, "No."),
-    ]  # fmt: skip
-    assert runs(".mbox", first.replace("\n", "\r\n") + second.replace("\n", "\r\n"))[4] == (2, 1, "Re: One")
+        (1, 1, "One"),
+        (1, 0, "The sluice is open."),
+        (1, 0, "From now on."),
+        (1, 0, "From Monday at 10:30:00 on."),
+        (2, 1, "Re: One"),
+        (2, 0, "Or shut."),
+        (2, 0, "No."),
+    ]
+    assert runs(".mbox", first.replace("\n", "\r\n") + second.replace("\n", "\r\n"))[4] == (
+        2,
+        1,
+        "Re: One",
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,8 +138,12 @@ def test_odd_headers_and_charsets_are_read(content, expected):
 def test_a_mail_of_many_parts_takes_seconds_and_one_nested_too_deeply_is_refused():
     start = time.process_time()
     parts = "--b\nContent-Type: text/plain\n\nA lamp.\n" * 10_000
-    assert len(runs(".eml", f"Content-Type: multipart/mixed; boundary=b\n\n{parts}--b--\n")) == 10_000
-    deep = "".join(f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(3_000))
+    assert (
+        len(runs(".eml", f"Content-Type: multipart/mixed; boundary=b\n\n{parts}--b--\n")) == 10_000
+    )
+    deep = "".join(
+        f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(3_000)
+    )
     with pytest.raises(UnreadableFile, match="the parts of message 1 are nested too deeply"):
         runs(".eml", deep)
     assert time.process_time() - start < 30

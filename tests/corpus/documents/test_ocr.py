@@ -31,7 +31,9 @@ def records(folder) -> dict[str, FileRecord]:
     return {record.key.rpartition("/")[2]: record for record in unit.make_shard().files}
 
 
-def test_a_scan_gets_its_text_and_other_files_are_not_given_to_the_program(folder, tmp_path, monkeypatch):
+def test_a_scan_gets_its_text_and_other_files_are_not_given_to_the_program(
+    folder, tmp_path, monkeypatch
+):
     (tmp_path / "read.pdf").write_bytes(pdf([["Ruth Hallam built the wheel."]]))
     program(tmp_path, monkeypatch, f'cat "$1" >> {tmp_path}/scans; cp {tmp_path}/read.pdf "$2"')
     assert [(name, record.words, record.reason) for name, record in records(folder).items()] == [
@@ -53,7 +55,9 @@ def test_a_scan_gets_its_text_and_other_files_are_not_given_to_the_program(folde
         ('cp "$1" "$2"', "no text on its 2 pages: if they were scanned, --ocr reads them"),
     ],
 )
-def test_a_scan_that_cannot_be_read_is_left_out_with_the_reason(folder, tmp_path, monkeypatch, script, reason):
+def test_a_scan_that_cannot_be_read_is_left_out_with_the_reason(
+    folder, tmp_path, monkeypatch, script, reason
+):
     monkeypatch.setattr(ocr, "SECONDS", 0.5 if "sleep" in script else 60)
     program(tmp_path, monkeypatch, script)
     assert records(folder)["scan.pdf"].reason == reason
@@ -61,7 +65,9 @@ def test_a_scan_that_cannot_be_read_is_left_out_with_the_reason(folder, tmp_path
 
 def test_without_the_program_the_command_to_install_it_is_told(folder, monkeypatch):
     monkeypatch.setenv("PATH", str(folder))
-    with pytest.raises(MissingInput, match="ocrmypdf is not installed; install it: apt install ocrmypdf"):
+    with pytest.raises(
+        MissingInput, match="ocrmypdf is not installed; install it: apt install ocrmypdf"
+    ):
         Documents(str(folder), ocr=True).check()
 
 

@@ -1,4 +1,7 @@
-"""Every kind of document: its text, headings, pages and lines; broken and hostile files are unreadable with a reason."""
+"""Every kind of document: its text, headings, pages and lines.
+
+Broken and hostile files are unreadable with a reason.
+"""
 
 import zipfile
 from contextlib import suppress
@@ -26,8 +29,12 @@ def texts(suffix, content):
 
 def word(body, packing=zipfile.ZIP_DEFLATED, encoding="utf-8", before="", **parts):
     """A Word document of a body, and of other parts such as footnotes."""
-    text = f'<?xml version="1.0" encoding="{encoding}"?>{before}<w:document {WORD}>{body}</w:document>'
-    more = {f"word/{name}.xml": f"<w:{name} {WORD}>{part}</w:{name}>" for name, part in parts.items()}
+    text = (
+        f'<?xml version="1.0" encoding="{encoding}"?>{before}<w:document {WORD}>{body}</w:document>'
+    )
+    more = {
+        f"word/{name}.xml": f"<w:{name} {WORD}>{part}</w:{name}>" for name, part in parts.items()
+    }
     return archive({"word/document.xml": text.encode(encoding)} | more, packing)
 
 
@@ -36,10 +43,17 @@ def paragraph(text, more=""):
 
 
 def test_markdown_has_headings_and_no_markup():
-    text = "---\ntitle: x\n---\n# One *two*\n\nSee [the map](a.html) and **`this`**.\n<!-- not\nthis -->\n## Three\n```\n# code\n```\nFour\n====\n"
+    text = (
+        "---\ntitle: x\n---\n# One *two*\n\nSee [the map](a.html) and **`this`**.\n<!-- "
+        "not\nthis -->\n## Three\n```\n# code\n```\nFour\n====\n"
+    )
     assert runs(".md", text) == [
-        (4, 1, "One two"), (6, 0, "See the map and this."), (9, 2, "Three"), (11, 0, "# code"), (13, 1, "Four"),
-    ]  # fmt: skip
+        (4, 1, "One two"),
+        (6, 0, "See the map and this."),
+        (9, 2, "Three"),
+        (11, 0, "# code"),
+        (13, 1, "Four"),
+    ]
     assert runs(".md", "| a | b |\n|---|---|\n| 1 | 2 |\n") == [(1, 0, "a; b."), (3, 0, "1; 2.")]
 
 
@@ -48,77 +62,171 @@ def test_markdown_has_headings_and_no_markup():
     [
         (".md", "Run `pyenv install <version>` now.", "Run pyenv install <version> now."),
         (".md", r"Five \* six \_is\_ thirty&nbsp;or so.", "Five * six _is_ thirty or so."),
-        (".md", "Write to <kevin@example.org> or see <https://example.org/a>.", "Write to kevin@example.org or see https://example.org/a."),
+        (
+            ".md",
+            "Write to <kevin@example.org> or see <https://example.org/a>.",
+            "Write to kevin@example.org or see https://example.org/a.",
+        ),
         (".md", "A note.[^1]\n\n[^1]: It has vanished.", "A note.[^1] [^1]: It has vanished."),
-        (".md", "<p align=center>\n<b>Bold</b> claim\n</p>\n\nMore<br>text.", "Bold claim More text."),
+        (
+            ".md",
+            "<p align=center>\n<b>Bold</b> claim\n</p>\n\nMore<br>text.",
+            "Bold claim More text.",
+        ),
         (".md", "> * quoted\n>   twice", "quoted twice"),
         (".md", "![A mill](mill.png) by *Ruth*", "A mill by Ruth"),
-        (".md", f"Above.\n\n{'> ' * 40}near\n\nBetween.\n\n{'> ' * 200}far\n\nBelow.", "Above. near Between. Below."),  # too deep
-        (".rst", "It needs |name| and |other|.\n\n.. |name| replace:: Python 3.10\n", "It needs Python 3.10 and |other|."),
-        (".html", "<h2>Safety</h2><p>&nbsp;<a>The sluice</a> is closed.</p>", "Safety The sluice is closed."),
-        (".html", "<div>Teaser</div><main><header><h1>T</h1></header><p>Body</p></main><div>More</div>", "T Body"),
+        # Too deep
+        (
+            ".md",
+            f"Above.\n\n{'> ' * 40}near\n\nBetween.\n\n{'> ' * 200}far\n\nBelow.",
+            "Above. near Between. Below.",
+        ),
+        (
+            ".rst",
+            "It needs |name| and |other|.\n\n.. |name| replace:: Python 3.10\n",
+            "It needs Python 3.10 and |other|.",
+        ),
+        (
+            ".html",
+            "<h2>Safety</h2><p>&nbsp;<a>The sluice</a> is closed.</p>",
+            "Safety The sluice is closed.",
+        ),
+        (
+            ".html",
+            "<div>Teaser</div><main><header><h1>T</h1></header><p>Body</p></main><div>More</div>",
+            "T Body",
+        ),
         (".html", "<nav>menu <p>Text.", "menu Text."),  # without an end it is no menu
         (".html", "<aside>Related</aside><p>Body.</p>", "Body."),
         (".html", "<section><p>Body.</p><aside>A box.</aside></section>", "Body. A box."),
         (".html", '<p>Body.</p><aside epub:type="footnote">A note.</aside>', "Body. A note."),
         (".html", '<p>Body.</p><aside role="doc-endnote">A note.</aside>', "Body. A note."),
-        (".csv", '"Data Source","Indicators",\n\n"Updated","2024-05-30",\n\n"Country","Code","1960","1961","1962"\n"Aruba","ABW",1,2,3\n',
-         "Data Source; Indicators. Updated; 2024-05-30. Country: Aruba. Code: ABW. 1960: 1. 1961: 2. 1962: 3."),
-        (".csv", "Mills of Norway\nname,year\nOld,1901\nNew,1950\n", "Mills of Norway. name: Old. year: 1901. name: New. year: 1950."),
+        (
+            ".csv",
+            (
+                '"Data '
+                'Source","Indicators",\n\n"Updated","2024-05-30",\n\n"Country","Code","1960","1961","1962"\n"Aruba","ABW",1,2,3\n'
+            ),
+            (
+                "Data Source; Indicators. Updated; 2024-05-30. Country: Aruba. Code: ABW. 1960: "
+                "1. 1961: 2. 1962: 3."
+            ),
+        ),
+        (
+            ".csv",
+            "Mills of Norway\nname,year\nOld,1901\nNew,1950\n",
+            "Mills of Norway. name: Old. year: 1901. name: New. year: 1950.",
+        ),
         (".csv", "value,value,\n1,2,3\n", "value: 1. value (2): 2. column 3: 3."),
         (".csv", ',x\n"1",0\n"2",7\n', "column 1: 1. x: 0. column 1: 2. x: 7."),
-        (".csv", ",Mills,\nname,year,wheels\nOld,1901,2\n", "Mills. name: Old. year: 1901. wheels: 2."),
-        (".csv", "a,b\n1,2,3,4\n5,6,7,8\n", "a: 1. b: 2. column 3: 3. column 4: 4. a: 5. b: 6. column 3: 7. column 4: 8."),
-        (".csv", 'a,b\nthe 5" nail,x\n"y"z,2\n"open,3\nlast,4\n', 'a: the 5" nail. b: x. a: yz. b: 2. open,3 last,4'),
-        (".csv", 'a;b\n"one\ntwo";so, so\nthree, four, five;6\n', "a: one two. b: so, so. a: three, four, five. b: 6."),
-        (".pdf", pdf([["Schr\xa8oder wrote it.", "Garc\xb4ia fa\xb8cade"]]), "Schröder wrote it. García façade"),
-        (".pdf", pdf([["a Debian-based system", "and a Debian-", "based one"]]), "a Debian-based system and a Debian-based one"),
+        (
+            ".csv",
+            ",Mills,\nname,year,wheels\nOld,1901,2\n",
+            "Mills. name: Old. year: 1901. wheels: 2.",
+        ),
+        (
+            ".csv",
+            "a,b\n1,2,3,4\n5,6,7,8\n",
+            "a: 1. b: 2. column 3: 3. column 4: 4. a: 5. b: 6. column 3: 7. column 4: 8.",
+        ),
+        (
+            ".csv",
+            'a,b\nthe 5" nail,x\n"y"z,2\n"open,3\nlast,4\n',
+            'a: the 5" nail. b: x. a: yz. b: 2. open,3 last,4',
+        ),
+        (
+            ".csv",
+            'a;b\n"one\ntwo";so, so\nthree, four, five;6\n',
+            "a: one two. b: so, so. a: three, four, five. b: 6.",
+        ),
+        (
+            ".pdf",
+            pdf([["Schr\xa8oder wrote it.", "Garc\xb4ia fa\xb8cade"]]),
+            "Schröder wrote it. García façade",
+        ),
+        (
+            ".pdf",
+            pdf([["a Debian-based system", "and a Debian-", "based one"]]),
+            "a Debian-based system and a Debian-based one",
+        ),
         (".pdf", pdf([["interna-", "tional"]]), "international"),
         (".pdf", pdf([["a well-", "known thing, wellknown"]]), "a wellknown thing, wellknown"),
         (".pdf", pdf([["Haupt-", "und Neben-", "straße"]]), "Haupt- und Nebenstraße"),
-        (".html", "<div>Notiz<nav>Menu</nav>über<br>Stra&shy;ße</div>", "Notiz über Straße"),  # two lines are not glued
+        # Two lines are not glued
+        (".html", "<div>Notiz<nav>Menu</nav>über<br>Stra&shy;ße</div>", "Notiz über Straße"),
         (".html", "<div>Stra<script>1</script>ße</div>", "Straße"),
         (".md", "Notiz<br/>über</td><td>Stra<b>ße</b>", "Notiz über Straße"),
-        (".docx", word(paragraph("Notiz", "<w:br/><w:t>über</w:t><w:ptab/><w:t>Straße</w:t>")), "Notiz über Straße"),
-        (".docx", word(f"<w:p><w:r><w:pict>{paragraph('Notiz')}</w:pict><w:t>über</w:t></w:r></w:p>"), "Notiz über"),
+        (
+            ".docx",
+            word(paragraph("Notiz", "<w:br/><w:t>über</w:t><w:ptab/><w:t>Straße</w:t>")),
+            "Notiz über Straße",
+        ),
+        (
+            ".docx",
+            word(f"<w:p><w:r><w:pict>{paragraph('Notiz')}</w:pict><w:t>über</w:t></w:r></w:p>"),
+            "Notiz über",
+        ),
         (".docx", word(paragraph("E", "<w:noBreakHyphen/><w:t>Mail</w:t>")), "E-Mail"),
     ],
-)  # fmt: skip
+)
 def test_the_visible_text_is_read(suffix, content, shown):
     assert texts(suffix, content) == shown
 
 
 def test_rst_has_headings_by_their_rules_and_keeps_notes():
-    text = "Top\n===\n\nInner\n-----\n\n.. note:: Mind :ref:`the step <step>`.\n.. image:: x.png\n\n``code`` `here <http://x>`_.\n"
-    assert runs(".rst", text) == [(1, 1, "Top"), (4, 2, "Inner"), (7, 0, "Mind the step."), (10, 0, "code here.")]
+    text = (
+        "Top\n===\n\nInner\n-----\n\n.. note:: Mind :ref:`the step <step>`.\n.. image:: "
+        "x.png\n\n``code`` `here <http://x>`_.\n"
+    )
+    assert runs(".rst", text) == [
+        (1, 1, "Top"),
+        (4, 2, "Inner"),
+        (7, 0, "Mind the step."),
+        (10, 0, "code here."),
+    ]
 
 
 def test_html_has_no_menus_and_keeps_words_whole():
-    page = "<nav>menu</nav><header>top</header>\n<h1>A\n<i>b</i></h1><p>H<sub>2</sub>O &amp; ice<br>x</p><script>1<2</script><footer>end</footer>"
+    page = (
+        "<nav>menu</nav><header>top</header>\n<h1>A\n<i>b</i></h1><p>H<sub>2</sub>O &amp; "
+        "ice<br>x</p><script>1<2</script><footer>end</footer>"
+    )
     assert runs(".html", page) == [(2, 1, "A b"), (3, 0, "H2O & ice"), (3, 0, "x")]
 
 
 def test_a_pdf_has_pages_and_the_headings_of_its_outline():
-    lines = runs(".pdf", pdf(HANDBOOK, [("Welcome", 0), ("The wheel", 1), ("Safety", 2), ("Flour", 3)]))
+    lines = runs(
+        ".pdf", pdf(HANDBOOK, [("Welcome", 0), ("The wheel", 1), ("Safety", 2), ("Flour", 3)])
+    )
     wanted = [(1, "1 Welcome"), (2, "2 The wheel"), (3, "3 Safety"), (4, "4 Flour")]
     assert [(place, text) for place, level, text in lines if level] == wanted
-    assert (3, 0, "If the brake fails, the sluice is closed by Tom Ferris, who keeps the only") in lines
+    assert (
+        3,
+        0,
+        "If the brake fails, the sluice is closed by Tom Ferris, who keeps the only",
+    ) in lines
     assert "Mill handbook" not in {text for _, _, text in lines}  # the running head of every page
 
 
 @pytest.mark.parametrize(
     ("entry", "line", "heading"),
     [
-        (("The sluice and its keeper", 0), "It is closed by Tom.", "2.3 The sluice and its keeper"),  # over two lines
-        (("2.3 The sluice and its keeper", 0), "It is closed by Tom.", "2.3 The sluice and its keeper"),
+        # Over two lines
+        (("The sluice and its keeper", 0), "It is closed by Tom.", "2.3 The sluice and its keeper"),
+        (
+            ("2.3 The sluice and its keeper", 0),
+            "It is closed by Tom.",
+            "2.3 The sluice and its keeper",
+        ),
         (("2.4 3.5 inch nails", 0), "They hold it.", "3.5 inch nails"),  # not a section number
         (("The race", 0, 3), "It is closed by Tom.", ""),  # not on the page
     ],
 )
 def test_a_heading_of_the_outline_is_found_on_its_page(entry, line, heading):
-    page = "The wheel is of oak.|2.3 The sluice|and its keeper|It is closed by Tom.|3.5 inch nails|They hold it.".split(
-        "|"
-    )
+    page = (
+        "The wheel is of oak.|2.3 The sluice|and its keeper|It is closed by Tom.|3.5 inch "
+        "nails|They hold it."
+    ).split("|")
     # of each line of text
     above = ""
     headings = {}
@@ -129,19 +237,46 @@ def test_a_heading_of_the_outline_is_found_on_its_page(entry, line, heading):
 
 
 def test_running_heads_and_contents_are_dropped():
-    body = [[f"{letter}{more} of the page." for letter in "uvwxyz"] for more in ("an", "en", "in", "on", "un", "at")]
+    body = [
+        [f"{letter}{more} of the page." for letter in "uvwxyz"]
+        for more in ("an", "en", "in", "on", "un", "at")
+    ]
     chapters = ["2. The wheel"] * 3 + ["3. The sluice"] * 3
     pages = [[chapter, *body[n], f"page {'ivx'[n % 3]}"] for n, chapter in enumerate(chapters)]
-    contents = ["Contents", "1 Welcome . . . . . . . 1", "2 The wheel . . . . . . 2", "3 Safety . . . . . . . . 3"]
-    assert texts(".pdf", pdf([contents, *pages])) == " ".join(line for lines in body for line in lines)
+    contents = [
+        "Contents",
+        "1 Welcome . . . . . . . 1",
+        "2 The wheel . . . . . . 2",
+        "3 Safety . . . . . . . . 3",
+    ]
+    assert texts(".pdf", pdf([contents, *pages])) == " ".join(
+        line for lines in body for line in lines
+    )
 
 
 def test_the_text_around_a_table_of_contents_and_rows_of_numbers_at_the_edge_of_pages_are_kept():
-    entries = ["Contents", "1 Welcome 1", *(f"1.{n} The wheel . . . . . . {n}" for n in range(1, 6)), "2 Safety 9"]
-    page = ["The mill by Tom Ferris", "It may be copied", "without a fee.", *entries, "Nora Pike keeps it."]
-    shown = "The mill by Tom Ferris It may be copied without a fee. Contents Nora Pike keeps it. The wheel is of oak."
+    entries = [
+        "Contents",
+        "1 Welcome 1",
+        *(f"1.{n} The wheel . . . . . . {n}" for n in range(1, 6)),
+        "2 Safety 9",
+    ]
+    page = [
+        "The mill by Tom Ferris",
+        "It may be copied",
+        "without a fee.",
+        *entries,
+        "Nora Pike keeps it.",
+    ]
+    shown = (
+        "The mill by Tom Ferris It may be copied without a fee. Contents Nora Pike keeps it. "
+        "The wheel is of oak."
+    )
     assert texts(".pdf", pdf([page, ["The wheel is of oak."]])) == shown
-    pages = [[f"{n} {n + 1} {n + 2}", *(f"line {word} {n} of text" for word in "abcdef")] for n in range(9)]
+    pages = [
+        [f"{n} {n + 1} {n + 2}", *(f"line {word} {n} of text" for word in "abcdef")]
+        for n in range(9)
+    ]
     assert "7 8 9" in texts(".pdf", pdf(pages[:3] + [["x"]] * 7 + pages[7:] + [["y"]] * 7))
     numbered = runs(".pdf", pdf([["2.1 The wheel", "It is of oak and has", "36 Buckets of iron."]]))
     assert [level for _, level, _ in numbered] == [2, 0, 0]
@@ -154,15 +289,31 @@ def test_the_text_around_a_table_of_contents_and_rows_of_numbers_at_the_edge_of_
         (".pdf", pdf([[], []]), "no text on its 2 pages: if they were scanned"),
         (".docx", b"PK no", "not a complete zip archive"),
         (".docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 EncryptedPackage", "it needs a password"),
-        (".docx", word(paragraph("x"), zipfile.ZIP_BZIP2), "is packed by another method than a document's"),
-        (".docx", word(paragraph("x"), zipfile.ZIP_LZMA), "is packed by another method than a document's"),
-        (".docx", word(paragraph("x"), before='<!DOCTYPE x [<!ENTITY b "c">]>'), "declares a document type"),
-        (".docx", word(paragraph("x"), before='<!DOCTYPE x [<!ENTITY b "c">]>', encoding="utf-16"), "declares a document type"),
+        (
+            ".docx",
+            word(paragraph("x"), zipfile.ZIP_BZIP2),
+            "is packed by another method than a document's",
+        ),
+        (
+            ".docx",
+            word(paragraph("x"), zipfile.ZIP_LZMA),
+            "is packed by another method than a document's",
+        ),
+        (
+            ".docx",
+            word(paragraph("x"), before='<!DOCTYPE x [<!ENTITY b "c">]>'),
+            "declares a document type",
+        ),
+        (
+            ".docx",
+            word(paragraph("x"), before='<!DOCTYPE x [<!ENTITY b "c">]>', encoding="utf-16"),
+            "declares a document type",
+        ),
         (".txt", b"a\0b", "null bytes"),
         (".jsonl", b"[1]\n", "line 1: wanted a JSON object, found list"),
         (".jsonl", b"{\n", "line 1 is not JSON"),
     ],
-)  # fmt: skip
+)
 def test_a_broken_document_is_unreadable_with_a_reason(suffix, content, reason):
     with pytest.raises(UnreadableFile, match=reason):
         runs(suffix, content)
@@ -179,8 +330,11 @@ def test_notes_of_a_word_document_follow_their_reference_and_nested_tables_are_r
     notes = f'<w:footnote w:id="2">{paragraph("Since 1901.")}</w:footnote>'
     ends = f'<w:endnote w:id="1">{paragraph("By water.")}</w:endnote>'
     assert runs(".docx", word(first + second, footnotes=notes, endnotes=ends)) == [
-        (1, 0, "The mill stands."), (1, 0, "Since 1901."), (2, 0, "It turns."), (2, 0, "By water."),
-    ]  # fmt: skip
+        (1, 0, "The mill stands."),
+        (1, 0, "Since 1901."),
+        (2, 0, "It turns."),
+        (2, 0, "By water."),
+    ]
     inner = f"<w:tbl><w:tr><w:tc>{paragraph('inner')}</w:tc></w:tr></w:tbl>"
     row = f"<w:tr><w:tc>{paragraph('first')}</w:tc><w:tc>{paragraph('second')}{inner}</w:tc></w:tr>"
     assert texts(".docx", word(f"<w:tbl>{row}</w:tbl>")) == "first; second inner."
@@ -207,7 +361,9 @@ def test_a_pdf_with_too_much_text_is_refused(monkeypatch):
         runs(".pdf", pdf(HANDBOOK))
 
 
-@pytest.mark.parametrize(("limit", "parts"), [("LARGEST_PART", ["document"]), ("LARGEST", ["document", "styles"])])
+@pytest.mark.parametrize(
+    ("limit", "parts"), [("LARGEST_PART", ["document"]), ("LARGEST", ["document", "styles"])]
+)
 def test_the_unpacked_size_of_an_archive_is_bounded(limit, parts, monkeypatch):
     text = f"<w:document {WORD}>{paragraph('A lamp.')}</w:document>".ljust(900)
     monkeypatch.setattr(office, limit, 1000)
@@ -218,12 +374,19 @@ def test_the_unpacked_size_of_an_archive_is_bounded(limit, parts, monkeypatch):
 
 
 def test_rows_have_the_names_of_their_columns():
-    assert runs(".csv", "title;year\nElm;1901\nOak;\n") == [(2, 1, "Elm"), (2, 0, "1901"), (3, 1, "Oak")]
+    assert runs(".csv", "title;year\nElm;1901\nOak;\n") == [
+        (2, 1, "Elm"),
+        (2, 0, "1901"),
+        (3, 1, "Oak"),
+    ]
     assert runs(".tsv", "a\tb\n1\t2\n", ("b",)) == [(2, 0, "2")]
     row = ",".join(" ".join([f"word{column}"] * 40) for column in range(5))
-    passages = list(chunk_document("t.csv", READERS[".csv"][1](f"a,b,c,d,e\n{row}\n".encode(), ()), "line"))
+    passages = list(
+        chunk_document("t.csv", READERS[".csv"][1](f"a,b,c,d,e\n{row}\n".encode(), ()), "line")
+    )
     assert len(passages) > 1
-    assert all(passage.text[1] == ":" for passage in passages)  # a long row is split between its cells
+    # A long row is split between its cells
+    assert all(passage.text[1] == ":" for passage in passages)
     assert runs(".jsonl", '{"a": "x", "b": ["y", 2]}\n') == [(1, 0, "a: x."), (1, 0, "b: y, 2.")]
     with pytest.raises(UnreadableFile, match="no column 'c'; found 'a', 'b'"):
         runs(".csv", "a,b\n1,2\n", ("c",))
@@ -231,13 +394,21 @@ def test_rows_have_the_names_of_their_columns():
 
 @pytest.mark.parametrize(
     ("encoding", "text"),
-    [("utf-8-sig", "naïve"), ("utf-16", "naïve"), ("cp1252", "Hélène a dit que c’est fini, et voilà."),
-     ("cp1251", "Договор аренды. Арендатор обязан вносить плату до пятого числа каждого месяца.")],
-)  # fmt: skip
+    [
+        ("utf-8-sig", "naïve"),
+        ("utf-16", "naïve"),
+        ("cp1252", "Hélène a dit que c’est fini, et voilà."),
+        (
+            "cp1251",
+            "Договор аренды. Арендатор обязан вносить плату до пятого числа каждого месяца.",
+        ),
+    ],
+)
 def test_encodings_are_detected(encoding, text):
     assert decode_text(text.encode(encoding)) == text
     text = "Größe, Maß, Öl, Übung, Äther, süß. " * 5
-    assert decode_text(text.encode() + b"\xff") == f"{text}\ufffd"  # one damaged character changes no others
+    # One damaged character changes no others
+    assert decode_text(text.encode() + b"\xff") == f"{text}\ufffd"
 
 
 @pytest.mark.parametrize("declared", ["utf-16-le", "cp037", "no-such"])
@@ -249,7 +420,8 @@ def test_a_wrong_declared_encoding_is_ignored(declared):
 
 @pytest.mark.parametrize("suffix", sorted(READERS))
 @given(
-    content=st.binary(max_size=200) | st.text("<>&#*_-=|`[]()!\n ab\"',{}:.\u2028\x1b", max_size=200).map(str.encode)
+    content=st.binary(max_size=200)
+    | st.text("<>&#*_-=|`[]()!\n ab\"',{}:.\u2028\x1b", max_size=200).map(str.encode)
 )
 def test_any_bytes_are_read_or_unreadable(suffix, content):
     with suppress(UnreadableFile):
@@ -267,7 +439,9 @@ def test_the_docs_state_the_limits():
         "bytes of a file": f"{Documents.max_mb:g} MB (`max_mb`)",
         "seconds to read a file": f"{worker.SECONDS:g}",
         "memory to read a file": f"{worker.MEMORY / 1e9:.1f} GB of address space; macOS and Windows do not enforce it",
-        "one part of a document of Word, PowerPoint or OpenDocument, or of an `.epub`, unpacked": f"{office.LARGEST_PART / 1e6:.1f} MB",
+        (
+            "one part of a document of Word, PowerPoint or OpenDocument, or of an `.epub`, unpacked"
+        ): f"{office.LARGEST_PART / 1e6:.1f} MB",
         "all unpacked parts, also of an `.xlsx`": f"{office.LARGEST / 1e6:.0f} MB",
         "text of a PDF": f"{pdf_reader.LARGEST_TEXT / 1e6:.0f} million characters",
         "depth of lists and quotations in Markdown": f"{text_files.DEEPEST}",
@@ -279,8 +453,13 @@ def test_a_long_table_tells_its_share_before_its_first_passage(monkeypatch):
     shares = []
     told = []
     monkeypatch.setattr(readers, "tell_share", shares.append)
-    monkeypatch.setattr(readers, "passage_line", lambda *passage: told.append(len(shares)) or b"{}\n")
+    monkeypatch.setattr(
+        readers, "passage_line", lambda *passage: told.append(len(shares)) or b"{}\n"
+    )
     rows = "name,town\n" + "Ole,Nordvik\n" * 500
-    readers.read_request({"name": "a.csv", "suffix": ".csv", "columns": [], "words": 100, "overlap": 0}, rows.encode())
+    readers.read_request(
+        {"name": "a.csv", "suffix": ".csv", "columns": [], "words": 100, "overlap": 0},
+        rows.encode(),
+    )
     assert told[0] == len(shares) == 1000
     assert shares == sorted(shares)

@@ -1,4 +1,7 @@
-"""Workbooks, presentations, OpenDocument, notebooks, JSON and text without an ending; broken and hostile ones."""
+"""Workbooks, presentations, OpenDocument, notebooks, JSON and text without an ending.
+
+Broken and hostile ones.
+"""
 
 import io
 import json
@@ -38,10 +41,17 @@ def workbook(**sheets):
 
 def test_a_workbook_is_read_sheet_by_sheet_with_its_header_and_values():
     head = {"A1": "Costs 2026", "A3": "part", "B3": "price", "C3": "due"}
-    content = workbook(May_1=head | {"A4": "brake", "B4": 0.1 + 0.2, "C4": date(2026, 5, 3), "B5": "=B4*2"}, Empty={})
+    content = workbook(
+        May_1=head | {"A4": "brake", "B4": 0.1 + 0.2, "C4": date(2026, 5, 3), "B5": "=B4*2"},
+        Empty={},
+    )
     assert runs(".xlsx", content) == [
-        (1, 1, "May 1"), (1, 0, "Costs 2026."), (4, 0, "part: brake."), (4, 0, "price: 0.3."), (4, 0, "due: 2026-05-03."),
-    ]  # fmt: skip
+        (1, 1, "May 1"),
+        (1, 0, "Costs 2026."),
+        (4, 0, "part: brake."),
+        (4, 0, "price: 0.3."),
+        (4, 0, "due: 2026-05-03."),
+    ]
     *_, passage = chunk_document("a.xlsx", READERS[".xlsx"][1](content, ()), "row")
     assert passage.id == "a.xlsx#0:sheet=May%201,row=1-4"
     assert str(parse_locator(passage.id)) == "a.xlsx, sheet May 1, rows 1-4"
@@ -49,14 +59,23 @@ def test_a_workbook_is_read_sheet_by_sheet_with_its_header_and_values():
 
 def test_a_row_over_groups_of_columns_is_no_header():
     grouped = workbook(
-        S={"A1": "From", "D1": "To", **{f"{c}2": f"n{c}" for c in "ABCDE"}, **{f"{c}3": c for c in "ABCDE"}}
+        S={
+            "A1": "From",
+            "D1": "To",
+            **{f"{c}2": f"n{c}" for c in "ABCDE"},
+            **{f"{c}3": c for c in "ABCDE"},
+        }
     )
     assert (3, 0, "nE: E.") in runs(".xlsx", grouped)
 
 
 def test_a_million_empty_rows_take_seconds_and_a_bomb_is_refused(monkeypatch):
     start = time.process_time()
-    assert runs(".xlsx", workbook(S={"A1": "a", "XFD1048576": "far"}))[-1] == (1048576, 0, "column 16384: far.")
+    assert runs(".xlsx", workbook(S={"A1": "a", "XFD1048576": "far"}))[-1] == (
+        1048576,
+        0,
+        "column 16384: far.",
+    )
     assert time.process_time() - start < 30
     content = workbook(S={"A1": "a", "A2": "b"})
     monkeypatch.setattr(office, "LARGEST", 1_000)
@@ -79,19 +98,26 @@ def shape(kind, *paragraphs):
 
 
 def presentation(*slides, more=()):
-    """Slides whose files are in the opposite order; `more` are (slide, kind of the part, its content)."""
+    """Slides whose files are in the opposite order.
+
+    `more` are (slide, kind of the part, its content).
+    """
     name = "ppt/slides/slide{}.xml".format
     wrap = f'<p:{{0}} xmlns:p="{SHOW}" xmlns:a="{DRAWING}" xmlns:r="{TYPES}">{{1}}</p:{{0}}>'.format
     link = f'<Relationship Id="r{{}}" Type="{TYPES}/{{}}" Target="{{}}"/>'.format
     order = [len(slides) - n for n in range(len(slides))]
     files = {name(n): wrap("sld", slide) for n, slide in zip(order, slides, strict=True)}
-    files["ppt/presentation.xml"] = wrap("presentation", "".join(f'<p:sldId r:id="r{n}"/>' for n in order))
+    files["ppt/presentation.xml"] = wrap(
+        "presentation", "".join(f'<p:sldId r:id="r{n}"/>' for n in order)
+    )
     targets = "".join(link(n, "slide", f"slides/slide{n}.xml") for n in order)
     files["ppt/_rels/presentation.xml.rels"] = f"<Relationships>{targets}</Relationships>"
     for slide, kind, content in more:
         files[f"ppt/{kind}/{kind}1.xml"] = wrap("x", content)
         target = link(1, kind, f"../{kind}/{kind}1.xml")
-        files[f"ppt/slides/_rels/slide{order[slide - 1]}.xml.rels"] = f"<Relationships>{target}</Relationships>"
+        files[f"ppt/slides/_rels/slide{order[slide - 1]}.xml.rels"] = (
+            f"<Relationships>{target}</Relationships>"
+        )
     return archive(files)
 
 
@@ -104,16 +130,26 @@ def test_slides_have_titles_tables_notes_and_diagrams_in_order():
         f"<p:grpSp>{shape('', 'Untitled')}</p:grpSp>{table}",
     )
     assert runs(".pptx", presentation(*slides, more=[(1, *notes), (2, *diagram)])) == [
-        (1, 1, "The mill"), (1, 0, "Grinds."), (1, 0, "rye."), (1, 0, "Say hello."),
-        (2, 1, "Untitled"), (2, 0, "a; b."), (2, 0, "Gate."),
-    ]  # fmt: skip
+        (1, 1, "The mill"),
+        (1, 0, "Grinds."),
+        (1, 0, "rye."),
+        (1, 0, "Say hello."),
+        (2, 1, "Untitled"),
+        (2, 0, "a; b."),
+        (2, 0, "Gate."),
+    ]
     with pytest.raises(UnreadableFile, match=r"no ppt/presentation\.xml"):
         runs(".pptx", archive({"a": ""}))
 
 
 def opened(body):
     return archive(
-        {"content.xml": f"<office:document-content {NAMES}><office:body>{body}</office:body></office:document-content>"}
+        {
+            "content.xml": (
+                "<office:document-content "
+                f"{NAMES}><office:body>{body}</office:body></office:document-content>"
+            )
+        }
     )
 
 
@@ -132,11 +168,19 @@ def test_opendocument_texts_have_headings_tables_and_notes():
     body = """<draw:page><draw:frame><draw:text-box><text:p>Rye</text:p></draw:text-box></draw:frame>
     <draw:frame presentation:class="title"><text:p>Mill</text:p></draw:frame><draw:frame presentation:class="footer"><text:p>7</text:p></draw:frame>
     <presentation:notes><text:p>Say it.</text:p></presentation:notes></draw:page><draw:page><text:p>Untitled</text:p></draw:page>"""
-    assert runs(".odp", opened(body)) == [(1, 1, "Mill"), (1, 0, "Rye."), (1, 0, "Say it."), (2, 1, "Untitled")]
+    assert runs(".odp", opened(body)) == [
+        (1, 1, "Mill"),
+        (1, 0, "Rye."),
+        (1, 0, "Say it."),
+        (2, 1, "Untitled"),
+    ]
 
 
 def test_a_notebook_has_markdown_code_and_short_outputs():
-    outputs = [{"text": [f"line {n}\n" for n in range(99)]}, {"data": {"text/plain": "42", "image/png": "xxx"}}]
+    outputs = [
+        {"text": [f"line {n}\n" for n in range(99)]},
+        {"data": {"text/plain": "42", "image/png": "xxx"}},
+    ]
     cells = [
         {"cell_type": "markdown", "source": ["# Fit\n", "See *below*."]},
         {"cell_type": "code", "source": "x = 1\ny = 2", "outputs": outputs},
@@ -144,26 +188,48 @@ def test_a_notebook_has_markdown_code_and_short_outputs():
     read = runs(".ipynb", json.dumps({"cells": cells}))
     assert read[:4] == [(1, 1, "Fit"), (1, 0, "See below."), (2, 0, "x = 1"), (2, 0, "y = 2")]
     assert [text for *_, text in read[4:]] == [*(f"line {n}" for n in range(20)), "42"]
-    assert runs(".ipynb", '{"worksheets": [{"cells": [{"cell_type": "heading", "level": 2, "source": "Old"}]}]}') == [
-        (1, 2, "Old")
-    ]
-    for broken in ("[1]", '{"cells": [1]}', '{"cells": [{"cell_type": "code", "source": [1]}]}', "{}", "["):
+    assert runs(
+        ".ipynb",
+        '{"worksheets": [{"cells": [{"cell_type": "heading", "level": 2, "source": "Old"}]}]}',
+    ) == [(1, 2, "Old")]
+    for broken in (
+        "[1]",
+        '{"cells": [1]}',
+        '{"cells": [{"cell_type": "code", "source": [1]}]}',
+        "{}",
+        "[",
+    ):
         with pytest.raises(UnreadableFile, match=r"not a Jupyter notebook($| \(Expecting)"):
             runs(".ipynb", broken)
 
 
 def test_json_is_rows_or_keys_with_their_lines():
-    assert runs(".json", '[\n{"title": "Elm",\n "year": 1901},\n{"title": "Oak", "year": null}]') == [
-        (2, 1, "Elm"), (2, 0, "1901"), (4, 1, "Oak"),
-    ]  # fmt: skip
-    text = '{"server": {"port":\n 80, "on": true, "no": null}, "names": ["a",\n"b: \\"c\\" {"], "deep": [{"x": "y."}]}'
+    assert runs(
+        ".json", '[\n{"title": "Elm",\n "year": 1901},\n{"title": "Oak", "year": null}]'
+    ) == [
+        (2, 1, "Elm"),
+        (2, 0, "1901"),
+        (4, 1, "Oak"),
+    ]
+    text = (
+        '{"server": {"port":\n 80, "on": true, "no": null}, "names": ["a",\n"b: '
+        '\\"c\\" {"], "deep": [{"x": "y."}]}'
+    )
     assert runs(".json", text) == [
-        (2, 0, "server › port: 80."), (2, 0, "server › on: true."), (2, 0, "names: a."), (3, 0, 'names: b: "c" {.'), (3, 0, "deep › x: y."),
-    ]  # fmt: skip
+        (2, 0, "server › port: 80."),
+        (2, 0, "server › on: true."),
+        (2, 0, "names: a."),
+        (3, 0, 'names: b: "c" {.'),
+        (3, 0, "deep › x: y."),
+    ]
     assert runs(".json", '"alone"') == [(1, 0, "alone.")]
     with pytest.raises(UnreadableFile, match="no column 'c'"):
         runs(".json", '[{"a": 1}]', ("c",))
-    for broken, reason in (("[" * 100_000, "nested too deeply$"), ("{", "not JSON"), ("[1 2]", "not JSON")):
+    for broken, reason in (
+        ("[" * 100_000, "nested too deeply$"),
+        ("{", "not JSON"),
+        ("[1 2]", "not JSON"),
+    ):
         with pytest.raises(UnreadableFile, match=reason):
             runs(".json", broken)
 
@@ -173,8 +239,11 @@ def test_text_without_an_ending_is_read_and_a_program_is_not(tmp_path):
     (tmp_path / "tool").write_bytes(b"\x7fELF\0\1")
     read, skipped = Documents(str(tmp_path)).scanned
     assert (read.name, read.kind, skipped.kind, skipped.reason) == (
-        "LICENSE", "", "other", "no kind of document that is read (no ending)",
-    )  # fmt: skip
+        "LICENSE",
+        "",
+        "other",
+        "no kind of document that is read (no ending)",
+    )
     assert runs("", "You may copy it.") == [(1, 0, "You may copy it.")]
     with pytest.raises(UnreadableFile, match="control characters"):
         runs("", b"#!/bin/sh\n" * 1_000 + b"\x03")

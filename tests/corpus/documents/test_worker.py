@@ -1,4 +1,6 @@
-"""The process that reads documents: a file that breaks it is unreadable for that reason, and the next file is read."""
+"""The process that reads documents: a file that breaks it is unreadable for that reason, and the
+next file is read.
+"""
 
 import os
 import re
@@ -51,7 +53,13 @@ def worker():
     [
         (b"hang", "it takes more than 2 seconds to read"),
         (b"memory", "it takes more than 1.1 GB of memory to read"),
-        (b"raise", r"its reader ended \(ValueError: Exceeds the limit \(4300 digits\) for integer string conversion"),
+        (
+            b"raise",
+            (
+                r"its reader ended \(ValueError: Exceeds the limit \(4300 digits\) for integer "
+                r"string conversion"
+            ),
+        ),
         (b"refuse", "no text in it"),
         (b"refuse at length", "^(no column ){10,}.{,10}$"),
     ],
@@ -63,9 +71,22 @@ def test_an_unreadable_file_does_not_affect_the_next(worker, content, reason):
     assert worker.read({}, b"fine")[1] == b"FINE"
 
 
-def test_one_process_reads_many_files_and_its_messages_do_not_affect_responses_or_later_reasons(worker):
-    assert len({worker.read({}, file)[0]["process"] for file in (b"a", b"print", b"mutter", b"b" * 1_000_000)}) == 1
-    with pytest.raises(UnreadableFile, match=r"its reader ended \(signal 6: it is damaged, or takes more than 1.1 GB"):
+def test_one_process_reads_many_files_and_its_messages_do_not_affect_responses_or_later_reasons(
+    worker,
+):
+    assert (
+        len(
+            {
+                worker.read({}, file)[0]["process"]
+                for file in (b"a", b"print", b"mutter", b"b" * 1_000_000)
+            }
+        )
+        == 1
+    )
+    with pytest.raises(
+        UnreadableFile,
+        match=r"its reader ended \(signal 6: it is damaged, or takes more than 1.1 GB",
+    ):
         worker.read({}, b"crash")
 
 
@@ -73,12 +94,19 @@ def test_one_process_reads_many_files_and_its_messages_do_not_affect_responses_o
 def test_the_process_ends_with_its_parent(content, ending):
     code = (
         "import os, signal, threading, time; from ifqa.corpus.documents.worker import Worker\n"
-        f"worker = Worker('{__name__}:read'); print(worker.read({{}}, b'')[0]['process'], flush=True)\n"
+        f"worker = Worker('{__name__}:read'); print(worker.read({{}}, "
+        "b'')[0]['process'], flush=True)\n"
         f"threading.Thread(target=worker.read, args=({{}}, {content!r})).start()\n"
         f"time.sleep(0.3); os.kill(os.getpid(), signal.{ending})"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     child = Path(f"/proc/{int(done.stdout)}")
     deadline = time.monotonic() + 10
     while child.exists() and time.monotonic() < deadline:

@@ -59,9 +59,14 @@ def test_any_version_of_the_export_schema_is_read(version):
 
 @pytest.mark.parametrize(
     ("suffix", "packed"),
-    [("bz2", bz2.compress(WHOLE.encode())), ("bz2", bz2.compress(WHOLE[:700].encode()) + bz2.compress(WHOLE[700:].encode())), ("gz", gzip.compress(WHOLE.encode())), ("xz", lzma.compress(WHOLE.encode()))],
+    [
+        ("bz2", bz2.compress(WHOLE.encode())),
+        ("bz2", bz2.compress(WHOLE[:700].encode()) + bz2.compress(WHOLE[700:].encode())),
+        ("gz", gzip.compress(WHOLE.encode())),
+        ("xz", lzma.compress(WHOLE.encode())),
+    ],
     ids=["bz2", "streams", "gz", "xz"],
-)  # fmt: skip
+)
 def test_packed_dumps_are_read_and_truncated_dumps_refused(tmp_path, suffix, packed):
     complete = tmp_path / f"complete.xml.{suffix}"
     truncated = tmp_path / f"truncated.xml.{suffix}"
@@ -88,7 +93,11 @@ def test_all_complete_pages_of_a_truncated_dump_are_read(length):
         ("d.xml", b"<html><body/></html>", "root element is <html>, wanted <mediawiki>"),
         ("d.xml", b"title\ttext\n", "not a MediaWiki XML dump"),
         ("d.xml", b"", "not a MediaWiki XML dump"),
-        ("d.xml.bz2", b"BZh9" + b"<mediawiki></mediawiki>", "the compressed data is truncated or damaged"),
+        (
+            "d.xml.bz2",
+            b"BZh9" + b"<mediawiki></mediawiki>",
+            "the compressed data is truncated or damaged",
+        ),
         ("d.xml", b"<!DOCTYPE m [<!ENTITY a 'b'>]><mediawiki>&a;</mediawiki>", "declares a DTD"),
     ],
 )
@@ -102,7 +111,11 @@ def test_a_wrong_dump_is_refused_in_one_line(tmp_path, name, content, message):
     ("xml", "title", "reason"),
     [
         ("<page><ns>0</ns><id>1</id></page>", "page 1", "no usable <title>"),
-        ("<page><title>A</title><ns>0</ns><revision><id>1</id></revision></page>", "A", "no usable <id>"),
+        (
+            "<page><title>A</title><ns>0</ns><revision><id>1</id></revision></page>",
+            "A",
+            "no usable <id>",
+        ),
         ("<page><title>A</title><ns>0</ns><id>1 2</id></page>", "A", "no usable <id>"),
         (page(1, "A", "x" * 2000), "A", "<text> of more than 1,000 characters"),
     ],
@@ -139,12 +152,18 @@ def test_any_bytes_in_a_dump_give_pages_or_a_one_line_error(noise, place):
     ("begin", "more", "message"),
     [
         ("<page a='", "x", "no tag ends in 2 MB from line 1 on"),
-        (f"{page(1, 'A', 'x')}<page><title>B</title><revision><text>", "x", "page 1 ('A'): no tag ends in 2 MB from line"),
+        (
+            f"{page(1, 'A', 'x')}<page><title>B</title><revision><text>",
+            "x",
+            "page 1 ('A'): no tag ends in 2 MB from line",
+        ),
         ("<!--", "x", "no tag ends in 2 MB from line"),
         ("\n", "<a>", "over 100 nested tags at line 2"),
     ],
-)  # fmt: skip
-def test_a_dump_with_an_endless_element_is_refused_before_memory_is_full(monkeypatch, begin, more, message):
+)
+def test_a_dump_with_an_endless_element_is_refused_before_memory_is_full(
+    monkeypatch, begin, more, message
+):
     monkeypatch.setattr(dump, "_UNTAGGED", 1 << 21)
     fed = iter(range(50))
 
@@ -160,9 +179,13 @@ def test_a_dump_with_an_endless_element_is_refused_before_memory_is_full(monkeyp
 
 def test_memory_does_not_grow_with_the_dump():
     def peak(count):
-        body = page(1, "A", "x" * 10_000) + page(2, "B", "y" * 10_000, redirect='<redirect title="A"/>')
+        body = page(1, "A", "x" * 10_000) + page(
+            2, "B", "y" * 10_000, redirect='<redirect title="A"/>'
+        )
         tracemalloc.start()
-        pages = parse_pages(iter([HEAD.encode(), *[body.encode()] * count, b"</mediawiki>"]), "dump", SkippedPages())
+        pages = parse_pages(
+            iter([HEAD.encode(), *[body.encode()] * count, b"</mediawiki>"]), "dump", SkippedPages()
+        )
         assert sum(1 for _ in pages) == count
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
@@ -176,7 +199,10 @@ def test_link_prefixes_that_the_siteinfo_translates_become_english():
     site = f'<siteinfo><namespaces><namespace key="0"/>{names}</namespaces></siteinfo>'
     text = "[[ bielde :A.jpg|b]] c [[Kategory x:D]] [[:Bielde:A.jpg]] [[Bielden]] [[Datei:E.jpg]]"
     [article] = parse(f"<mediawiki>{site}{page(1, 'P', text)}</mediawiki>".encode())
-    assert article.text == "[[File:A.jpg|b]] c [[Category:D]] [[:Bielde:A.jpg]] [[Bielden]] [[Datei:E.jpg]]"
+    assert (
+        article.text
+        == "[[File:A.jpg|b]] c [[Category:D]] [[:Bielde:A.jpg]] [[Bielden]] [[Datei:E.jpg]]"
+    )
     assert to_text(article.text) == "c Bielde:A.jpg Bielden"
 
 
@@ -187,7 +213,10 @@ STREAMED = (HEAD + "".join(ARTICLES) + TAIL).encode()
 def titles(path, size):
     groups = list(split_streams(path, stream_header(path), size))
     assert b"".join(streams.packed for streams in groups) == path.read_bytes()
-    pages = (parse_pages(streams.xml(), streams.where, SkippedPages(), complete=streams.last) for streams in groups)
+    pages = (
+        parse_pages(streams.xml(), streams.where, SkippedPages(), complete=streams.last)
+        for streams in groups
+    )
     return [page.title for page in chain.from_iterable(pages)]
 
 
@@ -220,7 +249,10 @@ def test_a_file_that_is_no_multistream_dump_has_no_header(tmp_path, content):
     [
         (lambda packed: packed[: len(packed) // 2], "from byte .*fetch the file again"),
         (lambda packed: packed[: packed.rindex(b"BZh9")], "the XML is truncated or damaged"),
-        (lambda packed: packed[:2000] + bytes(40) + packed[2040:], "the compressed data is truncated or damaged"),
+        (
+            lambda packed: packed[:2000] + bytes(40) + packed[2040:],
+            "the compressed data is truncated or damaged",
+        ),
         (lambda packed: packed + b"more", "the compressed data is truncated or damaged"),
     ],
     ids=["truncated in a stream", "truncated between streams", "damaged", "trailing bytes"],
@@ -237,5 +269,7 @@ def test_streams_that_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(dump, "_UNPACKED", len(STREAMED))
     assert len(titles(path, 10**9)) == 59
     monkeypatch.setattr(dump, "_UNPACKED", len(STREAMED) - 1)
-    with pytest.raises(IfqaError, match=r"from byte 0: [\d,]+ bytes unpack to over .* unpack the file and name it"):
+    with pytest.raises(
+        IfqaError, match=r"from byte 0: [\d,]+ bytes unpack to over .* unpack the file and name it"
+    ):
         titles(path, 10**9)

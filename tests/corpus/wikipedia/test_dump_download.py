@@ -45,8 +45,15 @@ def server(monkeypatch, here):
         monkeypatch.setattr(dump_download, "WIKIMEDIA", state.url)
         dates = ["20260720", DATE, "20260820", "20260901"]
         links = "".join(f'<a href="{date}/">{date}/</a> 01-Aug-2026\n' for date in dates)
-        state.files["/enwiki/"] = f'<a href="../">../</a>{links}<a href="latest/">latest/</a>'.encode()
-        publish(state, date="20260820", names=[name.replace(DATE, "20260820") for name in NAMES], status="in-progress")
+        state.files["/enwiki/"] = (
+            f'<a href="../">../</a>{links}<a href="latest/">latest/</a>'.encode()
+        )
+        publish(
+            state,
+            date="20260820",
+            names=[name.replace(DATE, "20260820") for name in NAMES],
+            status="in-progress",
+        )
         state.contents = publish(state)
         yield state
 
@@ -70,7 +77,9 @@ def test_the_newest_finished_dump_is_downloaded_and_checked(server, capsys):
 
 def test_an_interrupted_download_resumes_although_a_newer_dump_is_finished(server):
     server.statuses[f"/enwiki/{DATE}/{NAMES[2]}"] = 503
-    with pytest.raises(IfqaError, match=rf"{NAMES[2]} .HTTP Error 503: .*run the same command again to resume"):
+    with pytest.raises(
+        IfqaError, match=rf"{NAMES[2]} .HTTP Error 503: .*run the same command again to resume"
+    ):
         fetch_wiki("enwiki")
     assert not Path("data/enwiki").exists()
     publish(server, date="20260901", names=[name.replace(DATE, "20260901") for name in NAMES])
@@ -88,7 +97,9 @@ def test_another_wiki_of_a_date_from_a_mirror(server, capsys):
     fetch_wiki("dewiki", date="20260701", url=f"{server.url}/mirror/")
     assert {path.name for path in Path("data/dewiki").iterdir()} == {name, "dump.json"}
     assert 'write indexes/dewiki.toml with path = "data/dewiki"' in capsys.readouterr().out
-    assert [path.name for path in open_source({"format": "dump", "path": "data/dewiki"}).files()] == [name]
+    assert [
+        path.name for path in open_source({"format": "dump", "path": "data/dewiki"}).files()
+    ] == [name]
 
 
 FILE = f"/enwiki/{DATE}/{NAMES[1]}"
@@ -98,14 +109,40 @@ STATUS = f"/enwiki/{DATE}/dumpstatus.json"
 @pytest.mark.parametrize(
     ("path", "change", "message"),
     [
-        (FILE, lambda content: content[::-1], "SHA1 .*, not .* as published; it was removed, run the same command again to"),
-        (FILE, None, r"\(HTTP Error 404: Not Found\); if the dump is gone, take a mirror: --url, or remove data/.enwiki.part"),
+        (
+            FILE,
+            lambda content: content[::-1],
+            "SHA1 .*, not .* as published; it was removed, run the same command again to",
+        ),
+        (
+            FILE,
+            None,
+            (
+                r"\(HTTP Error 404: Not Found\); if the dump is gone, take a mirror: "
+                r"--url, or remove data/.enwiki.part"
+            ),
+        ),
         (FILE, lambda content: content + b"x", "the server's file has .* bytes, the published one"),
-        (STATUS, lambda content: content.replace(b'"done"', b'"waiting"'), "of 20260901, 20260820, 20260801, 20260720 are not"),
-        ("/enwiki/", lambda _: b"<html>moved</html>", "lists no dump; wanted links to folders such as 20260801/"),
-        ("/enwiki/", None, "404: Not Found.; wanted a wiki's name .dewiki., and a --date that the server keeps, or take a mirror: --url"),
+        (
+            STATUS,
+            lambda content: content.replace(b'"done"', b'"waiting"'),
+            "of 20260901, 20260820, 20260801, 20260720 are not",
+        ),
+        (
+            "/enwiki/",
+            lambda _: b"<html>moved</html>",
+            "lists no dump; wanted links to folders such as 20260801/",
+        ),
+        (
+            "/enwiki/",
+            None,
+            (
+                "404: Not Found.; wanted a wiki's name .dewiki., and a --date that the server "
+                "keeps, or take a mirror: --url"
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_fault_of_a_server_is_a_one_line_error_without_a_dump(path, change, message, server):
     content = server.files.pop(path)
     if change:
@@ -116,44 +153,74 @@ def test_each_fault_of_a_server_is_a_one_line_error_without_a_dump(path, change,
 
 
 def test_dumps_are_never_mixed_and_other_files_stay(server):
-    with pytest.raises(IfqaError, match=r"404: .*wanted .* a --date that the server keeps, or take a mirror: --url"):
+    with pytest.raises(
+        IfqaError, match=r"404: .*wanted .* a --date that the server keeps, or take a mirror: --url"
+    ):
         fetch_wiki("enwiki", date="20220501")
-    with pytest.raises(IfqaError, match=r"the articles of 20260820 are not finished; take another --date"):
+    with pytest.raises(
+        IfqaError, match=r"the articles of 20260820 are not finished; take another --date"
+    ):
         fetch_wiki("enwiki", date="20260820")
     fetch_wiki("enwiki")
-    with pytest.raises(IfqaError, match=r"data/enwiki holds the dump of 20260801; remove it, or leave out --date"):
+    with pytest.raises(
+        IfqaError, match=r"data/enwiki holds the dump of 20260801; remove it, or leave out --date"
+    ):
         fetch_wiki("enwiki", date="20260720")
     Path("data/dewiki").mkdir()
     Path("data/dewiki/mine.xml").write_text("mine")
-    with pytest.raises(IfqaError, match=r"data/dewiki exists without a dump.json that names its dump"):
+    with pytest.raises(
+        IfqaError, match=r"data/dewiki exists without a dump.json that names its dump"
+    ):
         fetch_wiki("dewiki")
     (Path("data/enwiki") / NAMES[0]).write_bytes(b"cut")
-    with pytest.raises(IfqaError, match=r"has 3 bytes, the published file .* remove it to fetch it again"):
+    with pytest.raises(
+        IfqaError, match=r"has 3 bytes, the published file .* remove it to fetch it again"
+    ):
         fetch_wiki("enwiki")
 
 
 SUM = {"size": 9, "sha1": "0" * 40}
-LISTINGS = [{}, {NAMES[0]: 3}, {NAMES[0]: {"size": 9}}, {NAMES[0]: SUM | {"sha1": "0"}}, {NAMES[0] + "/../../x": SUM}]
+LISTINGS = [
+    {},
+    {NAMES[0]: 3},
+    {NAMES[0]: {"size": 9}},
+    {NAMES[0]: SUM | {"sha1": "0"}},
+    {NAMES[0] + "/../../x": SUM},
+]
 JOBS = [3, *({JOB: {"status": "done", "files": files}} for files in LISTINGS)]
 
 
-@pytest.mark.parametrize("status", ["<html>sorry</html>", *(json.dumps({"jobs": jobs}) for jobs in JOBS)])
+@pytest.mark.parametrize(
+    "status", ["<html>sorry</html>", *(json.dumps({"jobs": jobs}) for jobs in JOBS)]
+)
 def test_a_status_file_without_checksums_is_refused(status, server, tmp_path):
     server.files[STATUS] = status.encode()
-    with pytest.raises(IfqaError, match=r"json: wanted the job '\w+' whose files each have a size and a SHA-1"):
+    with pytest.raises(
+        IfqaError, match=r"json: wanted the job '\w+' whose files each have a size and a SHA-1"
+    ):
         fetch_wiki("enwiki", date=DATE)
     assert not (tmp_path / "data").exists()
 
 
 def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys):
     content = b"id\ttext\ttitle\n1\tAaron is a prophet\tAaron\n"
-    wrong = RemoteFile(f"{server.url}/dpr/psgs_w100.tsv.gz", Path("psgs_w100.tsv.gz"), len(content), "sha256", "0" * 64)
+    wrong = RemoteFile(
+        f"{server.url}/dpr/psgs_w100.tsv.gz",
+        Path("psgs_w100.tsv.gz"),
+        len(content),
+        "sha256",
+        "0" * 64,
+    )
     server.files["/dpr/psgs_w100.tsv.gz"] = server.files["/mine/psgs_w100.tsv.gz"] = content
     monkeypatch.setattr(dump_download, "_PSGS", wrong)
-    with pytest.raises(IfqaError, match=r"SHA256 .*, not 000000000000… as published; it was removed"):
+    with pytest.raises(
+        IfqaError, match=r"SHA256 .*, not 000000000000… as published; it was removed"
+    ):
         fetch_wiki("psgs_w100")
     assert not Path("data/psgs_w100/psgs_w100.tsv.gz").exists()
-    monkeypatch.setattr(dump_download, "_PSGS", replace(wrong, checksum=hashlib.sha256(content).hexdigest()))
+    monkeypatch.setattr(
+        dump_download, "_PSGS", replace(wrong, checksum=hashlib.sha256(content).hexdigest())
+    )
     fetch_wiki("psgs_w100", url=f"{server.url}/mine/")
     assert Path("data/psgs_w100/psgs_w100.tsv.gz").read_bytes() == content
     assert server.asked[-1][0] == "/mine/psgs_w100.tsv.gz"
@@ -166,8 +233,16 @@ def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys)
     ("name", "option", "message"),
     [
         ("enwiki", {"date": "August"}, "--date August: wanted the date of a dump as YYYYMMDD"),
-        ("enwiki", {"url": "file:///etc"}, "--url file:///etc: wanted an address that begins with https://"),
-        ("enwiki", {"url": "http://127.0.0.1:9/"}, "cannot fetch http://127.0.0.1:9/enwiki/ .*; try again later"),
+        (
+            "enwiki",
+            {"url": "file:///etc"},
+            "--url file:///etc: wanted an address that begins with https://",
+        ),
+        (
+            "enwiki",
+            {"url": "http://127.0.0.1:9/"},
+            "cannot fetch http://127.0.0.1:9/enwiki/ .*; try again later",
+        ),
         ("psgs_w100", {"date": DATE}, "--date is for a wiki's dump"),
     ],
 )

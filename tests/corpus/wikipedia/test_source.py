@@ -1,4 +1,6 @@
-"""Articles and how they are split, and ready passages, in the formats in which they are published."""
+"""Articles and how they are split, and ready passages, in the formats in which they are
+published.
+"""
 
 import bz2
 import csv
@@ -31,7 +33,11 @@ def open_articles(path, **settings):
 
 
 def articles(path):
-    return [page for file in open_articles(path).files() for page, _ in read_articles(file, SkippedPages())]
+    return [
+        page
+        for file in open_articles(path).files()
+        for page, _ in read_articles(file, SkippedPages())
+    ]
 
 
 def table(path, **columns):
@@ -39,12 +45,16 @@ def table(path, **columns):
     return path
 
 
-@pytest.mark.parametrize(("suffix", "packed"), [("", bytes), (".xz", lzma.compress), (".gz", gzip.compress)])
+@pytest.mark.parametrize(
+    ("suffix", "packed"), [("", bytes), (".xz", lzma.compress), (".gz", gzip.compress)]
+)
 def test_articles_are_read_from_a_file(tmp_path, suffix, packed):
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(packed(LINES.encode()))
     assert articles(path) == PAGES
-    assert [position for _, position in read_articles(path, SkippedPages())][-1] == path.stat().st_size
+    assert [position for _, position in read_articles(path, SkippedPages())][
+        -1
+    ] == path.stat().st_size
 
 
 def test_a_folder_with_several_links_is_read_once(tmp_path):
@@ -55,12 +65,16 @@ def test_a_folder_with_several_links_is_read_once(tmp_path):
     wanted = [tmp_path / "mine/deep/a.jsonl", tmp_path / "mine/link/b.jsonl"]
     assert open_articles(tmp_path / "mine").files() == wanted
     (tmp_path / "mine/around").symlink_to(".")
-    (tmp_path / "mine/round").symlink_to("..")  # with a second such link, the number of paths is endless
+    # With a second such link, the number of paths is endless
+    (tmp_path / "mine/round").symlink_to("..")
     assert len(open_articles(tmp_path / "mine").files()) == 2
 
 
 def test_the_folders_of_wikiextractor_are_read(tmp_path):
-    line = '{"id": "%d", "revid": "9", "url": "https://en.wikipedia.org/wiki?curid=%d", "title": "T", "text": "t"}\n'
+    line = (
+        '{"id": "%d", "revid": "9", "url": "https://en.wikipedia.org/wiki?curid=%d", "title": '
+        '"T", "text": "t"}\n'
+    )
     for n, name in enumerate(["AA/wiki_00", "AA/wiki_01", "AB/wiki_00", "AC/wiki_00.bz2"]):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         text = (line % (n, n)).encode()
@@ -72,10 +86,16 @@ def test_the_parquet_files_of_hugging_face_are_read(tmp_path):
     rows = [{"id": f"{n}", "url": "u", "title": f"T{n}", "text": "t " * n} for n in range(2500)]
     for part in range(2):
         records = pyarrow.Table.from_pylist(rows[part::2])
-        parquet.write_table(records, tmp_path / f"train-0000{part}-of-00002.parquet", row_group_size=700)
-    assert articles(tmp_path) == [Page(row["id"], row["title"], row["text"]) for row in rows[::2] + rows[1::2]]
+        parquet.write_table(
+            records, tmp_path / f"train-0000{part}-of-00002.parquet", row_group_size=700
+        )
+    assert articles(tmp_path) == [
+        Page(row["id"], row["title"], row["text"]) for row in rows[::2] + rows[1::2]
+    ]
     file = open_articles(tmp_path).files()[0]
-    assert [position for _, position in read_articles(file, SkippedPages())][-1] == file.stat().st_size
+    assert [position for _, position in read_articles(file, SkippedPages())][
+        -1
+    ] == file.stat().st_size
 
 
 def test_parquet_files_without_complete_articles_are_refused(tmp_path, monkeypatch):
@@ -87,7 +107,9 @@ def test_parquet_files_without_complete_articles_are_refused(tmp_path, monkeypat
         articles(path)
     monkeypatch.setattr("ifqa.formats.tables._ROWS_SIZE", 1000)
     ids = [str(number) for number in range(20)]
-    with pytest.raises(IfqaError, match=r"a\.parquet:11: .* bytes in 10 rows; wanted a few MB a row"):
+    with pytest.raises(
+        IfqaError, match=r"a\.parquet:11: .* bytes in 10 rows; wanted a few MB a row"
+    ):
         articles(table(path, id=ids, title=ids, text=["x" * 40] * 10 + ["x" * 200] * 10))
 
 
@@ -101,7 +123,9 @@ from ifqa.corpus.wikipedia.source import read_articles
 from ifqa.corpus.work_units import SkippedPages
 resource.setrlimit(resource.RLIMIT_DATA, (1 << 29, 1 << 29))
 print(sum(len(page.text) for page, _ in read_articles(pathlib.Path(sys.argv[1]), SkippedPages())))"""
-    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, check=False
+    )
     assert done.stdout == "800000000\n", done.stderr
 
 
@@ -112,7 +136,10 @@ print(sum(len(page.text) for page, _ in read_articles(pathlib.Path(sys.argv[1]),
         ('{"id": "", "title": "A", "text": ""}', "'id' is empty"),
         ('{"id": "1", "title": "A", "text": "\\ud800"}', "'text' holds half a surrogate pair"),
         ('{"id": "1", "title": "A", "text": null}', "'text' must be str"),
-        ('{"id": "1", "title": "A", "text": "' + "x" * 200 + '"}', "a text of more than 100 characters"),
+        (
+            '{"id": "1", "title": "A", "text": "' + "x" * 200 + '"}',
+            "a text of more than 100 characters",
+        ),
     ],
 )
 def test_a_bad_article_is_listed_and_the_others_are_read(tmp_path, monkeypatch, line, reason):
@@ -145,13 +172,20 @@ def test_the_passages_of_dpr_are_read(tmp_path, suffix, packed):
 
 def test_passages_of_a_folder_in_pyserini_s_and_dpr_s_format_are_read(tmp_path):
     (tmp_path / "below").mkdir()
-    (tmp_path / "p10.jsonl").write_text('{"id": "x/1", "contents": "c"}\n{"id": "2", "title": "T", "contents": "d"}\n')
+    (tmp_path / "p10.jsonl").write_text(
+        '{"id": "x/1", "contents": "c"}\n{"id": "2", "title": "T", "contents": "d"}\n'
+    )
     (tmp_path / "p2.tsv.gz").write_bytes(gzip.compress(b"id\ttext\ttitle\n1\ta\tA\n"))
     (tmp_path / "below/p3.jsonl").write_text('{"id": "3", "contents": "b"}\n')
     for name in ("README.md", ".p1.jsonl", "p.jsonl.part"):
         (tmp_path / name).write_text("no passage")
     source = open_source({"format": "passages", "path": str(tmp_path)})
-    wanted = [Passage("1", "A", "a"), Passage("3", "", "b"), Passage("x/1", "", "c"), Passage("2", "T", "d")]
+    wanted = [
+        Passage("1", "A", "a"),
+        Passage("3", "", "b"),
+        Passage("x/1", "", "c"),
+        Passage("2", "T", "d"),
+    ]
     assert [passage for unit in source.work_units() for passage in unit.content] == wanted
     assert source.size() == sum(path.stat().st_size for path in source.files())
     assert len(source.fingerprint({})["files"]) == 3
@@ -160,16 +194,36 @@ def test_passages_of_a_folder_in_pyserini_s_and_dpr_s_format_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "name", "text", "message"),
     [
-        ("articles", "a.jsonl", LINES + '{"id": "1", "title": "A"}\n', "a.jsonl:3: key 'text' is missing; found 'id', 'title'"),
+        (
+            "articles",
+            "a.jsonl",
+            LINES + '{"id": "1", "title": "A"}\n',
+            "a.jsonl:3: key 'text' is missing; found 'id', 'title'",
+        ),
         ("articles", "a.jsonl", LINES + "[1]\n", "a.jsonl:3: wanted a JSON object"),
         ("articles", "a.jsonl", "", "is empty"),
-        ("passages", "p.tsv", "1\ta\tb\n2\ta\n", "p.tsv:2: wanted id, text and title separated by tabs, found 2 fields"),
-        ("passages", "p.tsv", '1\t"a\tb\n2\tc "d" \te\n3\t"f"\tg\n', "found 3 fields on one or more lines; is a quotation"),
+        (
+            "passages",
+            "p.tsv",
+            "1\ta\tb\n2\ta\n",
+            "p.tsv:2: wanted id, text and title separated by tabs, found 2 fields",
+        ),
+        (
+            "passages",
+            "p.tsv",
+            '1\t"a\tb\n2\tc "d" \te\n3\t"f"\tg\n',
+            "found 3 fields on one or more lines; is a quotation",
+        ),
         ("passages", "p.tsv", "1 2\ta\tb\n", "p.tsv:1: passage id '1 2'"),
-        ("passages", "p.jsonl", '{"id": "1", "text": "t"}\n', "p.jsonl:1: key 'contents' is missing"),
+        (
+            "passages",
+            "p.jsonl",
+            '{"id": "1", "text": "t"}\n',
+            "p.jsonl:1: key 'contents' is missing",
+        ),
         ("passages", "p.jsonl", "", "is empty"),
     ],
-)  # fmt: skip
+)
 def test_a_line_that_is_not_an_article_or_a_passage_is_named(tmp_path, kind, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(IfqaError, match=message):
@@ -177,7 +231,9 @@ def test_a_line_that_is_not_an_article_or_a_passage_is_named(tmp_path, kind, nam
 
 
 def test_a_larger_share_contains_every_smaller_share(tmp_path):
-    (tmp_path / "a.jsonl").write_text("".join(f'{{"id": {n}, "title": "t{n}", "text": "word"}}\n' for n in range(400)))
+    (tmp_path / "a.jsonl").write_text(
+        "".join(f'{{"id": {n}, "title": "t{n}", "text": "word"}}\n' for n in range(400))
+    )
 
     def ids(share):
         units = open_articles(tmp_path / "a.jsonl", share=share).work_units()
@@ -199,7 +255,10 @@ def test_a_larger_share_contains_every_smaller_share(tmp_path):
 )
 def test_an_article_is_split_into_passages_of_100_words(count, wrap, passages):
     words = [f"w{number}" for number in range(count)]
-    wanted = [[word for a, b in zip(ends[::2], ends[1::2], strict=True) for word in words[a:b]] for ends in passages]
+    wanted = [
+        [word for a, b in zip(ends[::2], ends[1::2], strict=True) for word in words[a:b]]
+        for ends in passages
+    ]
     assert [passage.split() for passage in split_article(" ".join(words), wrap=wrap)] == wanted
 
 
@@ -219,5 +278,7 @@ def test_passages_have_the_words_of_the_text_and_with_wrap_equal_lengths(text, s
 def test_an_archive_that_is_not_read_is_to_be_unpacked(tmp_path, name, in_folder):
     (tmp_path / name).write_bytes(b"7z")
     path = tmp_path if in_folder else tmp_path / name
-    with pytest.raises(IfqaError, match=f"{name} is packed in a way that ifqa does not read; unpack it"):
+    with pytest.raises(
+        IfqaError, match=f"{name} is packed in a way that ifqa does not read; unpack it"
+    ):
         open_source({"format": "dump", "path": str(path)}).files()

@@ -15,43 +15,81 @@ from tiny_choice import worded
 from ifqa.benchmarks.wiqa.direction_lexicon import direction, opposite, polarity
 from ifqa.plugins import load_plugin
 from ifqa.protocols import TrainingData
-from ifqa.reading.multiple_choice.baselines import AdaBoost, Majority, Polarity, count_words, decision_function
+from ifqa.reading.multiple_choice.baselines import (
+    AdaBoost,
+    Majority,
+    Polarity,
+    count_words,
+    decision_function,
+)
 from ifqa.records import Passage, Question
 from ifqa.training import multiple_choice
 from ifqa.training.trainer import configure_trainer
 
 CHOICES = ("more", "less", "no effect")
-CHANGES = "more rain falls;less rain falls;the sun shines;a dog barks;the wind stops;more clouds come".split(";")
+CHANGES = "more rain falls;less rain falls;the sun shines;a dog barks;the wind stops;more clouds come".split(
+    ";"
+)
 EFFECTS = "more mud;LESS mud;bigger puddles;dry paths".split(";")
 
 
 def question_of(change, effect, answer="", number=0, choices=CHOICES):
-    return Question(f"w/{number}", worded(change, effect), (answer,) * bool(answer), choices=choices, group="rain")
+    return Question(
+        f"w/{number}",
+        worded(change, effect),
+        (answer,) * bool(answer),
+        choices=choices,
+        group="rain",
+    )
 
 
 def draw_questions(count, seed=0):
-    """Questions whose answers follow from words of the change and the effect, except for some noise."""
+    """Questions whose answers follow from words of the change and the effect, except for some
+    noise.
+    """
     draw = random.Random(seed)
     questions = []
     for number in range(count):
         change = draw.choice(CHANGES)
         effect = draw.choice(EFFECTS)
-        answer = "no effect" if "dog" in change else "more" if ("more" in change) == ("LESS" not in effect) else "less"
-        questions.append(question_of(change, effect, answer if draw.random() < 0.9 else draw.choice(CHOICES), number))
+        answer = (
+            "no effect"
+            if "dog" in change
+            else "more"
+            if ("more" in change) == ("LESS" not in effect)
+            else "less"
+        )
+        questions.append(
+            question_of(
+                change, effect, answer if draw.random() < 0.9 else draw.choice(CHOICES), number
+            )
+        )
     return questions
 
 
 def test_majority_gives_the_most_frequent_training_answer(monkeypatch):
-    training = [question_of("more rain falls", "more mud", answer) for answer in ("less", "more", "less")]
+    training = [
+        question_of("more rain falls", "more mud", answer) for answer in ("less", "more", "less")
+    ]
     rainy = {"questions": training, "family": "rainy", "files": [Path(__file__)]}
-    benchmark = SimpleNamespace(**{name: lambda split, part=part: part for name, part in rainy.items()})
-    monkeypatch.setattr("ifqa.reading.multiple_choice.baselines.open_benchmark", lambda name, root: benchmark)
+    benchmark = SimpleNamespace(
+        **{name: lambda split, part=part: part for name, part in rainy.items()}
+    )
+    monkeypatch.setattr(
+        "ifqa.reading.multiple_choice.baselines.open_benchmark", lambda name, root: benchmark
+    )
     reader = Majority(split="rainy/train")
-    questions = [question_of("a", "b", choices=choices) for choices in (CHOICES, ("LESS", "same"), ("x",))]
+    questions = [
+        question_of("a", "b", choices=choices) for choices in (CHOICES, ("LESS", "same"), ("x",))
+    ]
     predictions = reader.answer(questions, [[]] * 3)
     assert [prediction.answer for prediction in predictions] == ["less", "LESS", ""]
     assert predictions[2].error == "the answer 'less' is not offered"
-    assert (reader.family, Majority.training_family("rainy/train"), len(reader.trained_on)) == ("rainy", "rainy", 1)
+    assert (reader.family, Majority.training_family("rainy/train"), len(reader.trained_on)) == (
+        "rainy",
+        "rainy",
+        1,
+    )
     assert Majority.fingerprint("rainy/train") != ""
     assert Majority(answer="more").answer(questions[:1], [[]])[0].answer == "more"
     for settings in ({}, {"split": "rainy/train", "answer": "more"}):
@@ -60,9 +98,16 @@ def test_majority_gives_the_most_frequent_training_answer(monkeypatch):
 
 
 POLARITIES = {
-    "more rain falls": 1, "LESS mud": -1, "a dog barks": 0, "the pile does not grow": -1, "no rain falls": -1, "it never rains": -1,
-    "nothing decreases": 1, "the path isn't dry": -1, "bigger and smaller stones": 0,
-}  # fmt: skip
+    "more rain falls": 1,
+    "LESS mud": -1,
+    "a dog barks": 0,
+    "the pile does not grow": -1,
+    "no rain falls": -1,
+    "it never rains": -1,
+    "nothing decreases": 1,
+    "the path isn't dry": -1,
+    "bigger and smaller stones": 0,
+}
 
 
 def test_polarity_of_a_description_and_of_its_opposite():
@@ -75,10 +120,12 @@ def test_polarity_of_a_description_and_of_its_opposite():
 @pytest.mark.parametrize(
     ("change", "effect", "answer"),
     [
-        ("more rain falls", "more mud", "more"), ("less rain falls", "LESS mud", "more"),
-        ("less rain falls", "more mud", "less"), ("more rain falls", "smaller puddles", "less"),
+        ("more rain falls", "more mud", "more"),
+        ("less rain falls", "LESS mud", "more"),
+        ("less rain falls", "more mud", "less"),
+        ("more rain falls", "smaller puddles", "less"),
     ],
-)  # fmt: skip
+)
 def test_equal_polarities_mean_more_and_opposite_ones_less(change, effect, answer):
     assert Polarity().answer([question_of(change, effect)], [[]])[0].answer == answer
     reordered = question_of(change, effect, choices=("less of it", "no effect", "more of it"))
@@ -88,7 +135,12 @@ def test_equal_polarities_mean_more_and_opposite_ones_less(change, effect, answe
 def test_an_undecided_polarity_is_drawn_by_the_questions_id():
     questions = [question_of("a dog barks", "more mud", number=n) for n in range(400)]
     answers = [prediction.answer for prediction in Polarity().answer(questions, [[]] * 400)]
-    assert answers == [prediction.answer for prediction in Polarity().answer(questions[::-1], [[]] * 400)][::-1]
+    assert (
+        answers
+        == [prediction.answer for prediction in Polarity().answer(questions[::-1], [[]] * 400)][
+            ::-1
+        ]
+    )
     assert {*answers} == {"more", "less"}
     assert 160 < answers.count("more") < 240
     [failed] = Polarity().answer([question_of("more rain", "mud", choices=("red", "less"))], [[]])
@@ -98,16 +150,22 @@ def test_an_undecided_polarity_is_drawn_by_the_questions_id():
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_trees_decide_as_scikit_learn_does(depth, classes):
-    questions = [question for question in draw_questions(300) if question.answers[0] in CHOICES[:classes]]
+    questions = [
+        question for question in draw_questions(300) if question.answers[0] in CHOICES[:classes]
+    ]
     words = ["change:more", "change:dog", "change:rain", "effect:less", "effect:mud", "effect:more"]
     counts = count_words([question.text for question in questions], words)
-    boosted = AdaBoostClassifier(DecisionTreeClassifier(max_depth=depth), n_estimators=20, random_state=0)
+    boosted = AdaBoostClassifier(
+        DecisionTreeClassifier(max_depth=depth), n_estimators=20, random_state=0
+    )
     boosted.fit(counts, [CHOICES.index(question.answers[0]) for question in questions])
     decisions = decision_function(multiple_choice.export_trees(boosted), counts, classes)
     columns = decisions if classes > 2 else decisions[:, 1] - decisions[:, 0]
     np.testing.assert_allclose(columns, boosted.decision_function(counts), atol=1e-12)
     exact = np.exp(decisions / (classes - 1))
-    np.testing.assert_allclose(exact / exact.sum(1, keepdims=True), boosted.predict_proba(counts), atol=1e-12)
+    np.testing.assert_allclose(
+        exact / exact.sum(1, keepdims=True), boosted.predict_proba(counts), atol=1e-12
+    )
     assert decisions.std() > 0.1
 
 
@@ -126,12 +184,28 @@ def test_adaboost_learns_words_of_change_and_effect_apart(boosted):
     reader = AdaBoost(checkpoint=str(boosted))
     questions = draw_questions(60, seed=1)
     predictions = reader.answer(questions, [[]] * 60)
-    assert sum(guess.answer in question.answers for guess, question in zip(predictions, questions, strict=True)) > 45
+    assert (
+        sum(
+            guess.answer in question.answers
+            for guess, question in zip(predictions, questions, strict=True)
+        )
+        > 45
+    )
     assert all(prediction.score is not None and prediction.score < 0 for prediction in predictions)
-    assert (reader.family, reader.trained_on, AdaBoost.training_family(str(boosted))) == ("rain", {"abc"}, "rain")
-    assert set(json.loads((boosted / "model.json").read_text())["words"]) >= {"change:more", "effect:more"}
+    assert (reader.family, reader.trained_on, AdaBoost.training_family(str(boosted))) == (
+        "rain",
+        {"abc"},
+        "rain",
+    )
+    assert set(json.loads((boosted / "model.json").read_text())["words"]) >= {
+        "change:more",
+        "effect:more",
+    }
     assert len(AdaBoost.fingerprint(str(boosted))) == 64
-    other_choices = [question_of("more rain", "more mud", choices=choices) for choices in (("up", "MORE"), ("x", "y"))]
+    other_choices = [
+        question_of("more rain", "more mud", choices=choices)
+        for choices in (("up", "MORE"), ("x", "y"))
+    ]
     first, second = reader.answer(other_choices, [[], []])
     assert (first.answer, first.score, second.failed) == ("MORE", 0.0, True)
     with refused("holds weights of reader 'adaboost'; name a folder that `ifqa train choice` made"):
@@ -169,7 +243,11 @@ def test_damaged_trees_are_refused_in_one_line(boosted, tmp_path, change, messag
 
 @pytest.mark.parametrize("name", ["majority", "polarity", "adaboost"])
 def test_passages_change_nothing_and_open_questions_and_other_forms_are_refused(name, boosted):
-    settings = {"majority": {"answer": "more"}, "polarity": {}, "adaboost": {"checkpoint": str(boosted)}}
+    settings = {
+        "majority": {"answer": "more"},
+        "polarity": {},
+        "adaboost": {"checkpoint": str(boosted)},
+    }
     reader = load_plugin("reader", name)(**settings[name])
     questions = [question_of("more rain", "MORE mud"), question_of("less rain", "MORE mud")]
     passage = Passage("p", "Rain", "Less rain means less mud, and no effect on anything else.")
@@ -187,7 +265,10 @@ def test_passages_change_nothing_and_open_questions_and_other_forms_are_refused(
         ([Question("q", "If?", ("x",))], "none of 1 training questions has choices and an answer"),
         ([question_of("a", "b", "maybe")], "the answer 'maybe' is not offered"),
         ([question_of("a", "b", "more")] * 3, "all 3 training questions have the same answer"),
-        ([question_of("a", "b", "more"), Question("q", "x", ("y",), choices=("y", "z"))], "learns one set of answers"),
+        (
+            [question_of("a", "b", "more"), Question("q", "x", ("y",), choices=("y", "z"))],
+            "learns one set of answers",
+        ),
     ],
 )
 def test_unlearnable_questions_are_refused(questions, message, tmp_path):

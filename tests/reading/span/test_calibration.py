@@ -10,16 +10,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from ifqa.reading.span.calibration import CALIBRATION_FILE, Calibration, confidence_features, load_calibration
+from ifqa.reading.span.calibration import (
+    CALIBRATION_FILE,
+    Calibration,
+    confidence_features,
+    load_calibration,
+)
 from ifqa.reading.span.reader import BUNDLED_WEIGHTS, Extractive
 from ifqa.reading.span.weights import fingerprint_weights
 from ifqa.records import Passage, Question
 
 QUESTION = "If Ada had won the cup in 1911, who would have kept the Old Mill?"
 TEXTS = ["The Old Mill was kept by Bo.", "Ada won a cup.", "Nothing of the kind."]
-SCORED = [(3.0, "bo", 0), (1.0, "old mill", 0), (2.0, "bo", 1), (0.5, "cup", 1), (1.5, "kind", 2), (9.0, "", 2)]
+SCORED = [
+    (3.0, "bo", 0),
+    (1.0, "old mill", 0),
+    (2.0, "bo", 1),
+    (0.5, "cup", 1),
+    (1.5, "kind", 2),
+    (9.0, "", 2),
+]
 #: A calibration with agreement as the only feature.
-AGREES = {"version": 3, "intercept": -3.0, "coefficients": {"agreement": 6.0}, "answerable_threshold": 0.4}
+AGREES = {
+    "version": 3,
+    "intercept": -3.0,
+    "coefficients": {"agreement": 6.0},
+    "answerable_threshold": 0.4,
+}
 
 
 def test_features_compare_the_answers_of_all_passages():
@@ -27,23 +44,33 @@ def test_features_compare_the_answers_of_all_passages():
     others = [math.exp(1), math.exp(0.5), math.exp(1.5)]
     assert confidence_features(QUESTION, TEXTS, SCORED, "bo") == pytest.approx(
         {
-            "log_probability": math.log(right / (right + sum(others))),  # an empty candidate is no answer
+            # An empty candidate is no answer
+            "log_probability": math.log(right / (right + sum(others))),
             "margin": math.log(right / math.exp(1.5)),
-            "score": 3.0, "agreement": 2 / 3, "passages": math.log(3), "words": 0.0, "repeated": 0.0, "number": 0.0,
+            "score": 3.0,
+            "agreement": 2 / 3,
+            "passages": math.log(3),
+            "words": 0.0,
+            "repeated": 0.0,
+            "number": 0.0,
             "known": 3 / 7,  # of ada, won, cup, 1911, kept, old, mill
             "known_anywhere": 6 / 7,
             "names": 3 / 4,  # of 1911, Ada, Old, Mill
         }
-    )  # fmt: skip
+    )
     assert confidence_features(QUESTION, TEXTS, SCORED, "old mill")["repeated"] == 1.0
     assert confidence_features(QUESTION, ["1912"], [(0.0, "1912", 0)], "1912")["number"] == 1.0
-    inflected = confidence_features("If directing Kent's plays", ["Direct, said Kent"], [(0.0, "x", 0)], "x")
+    inflected = confidence_features(
+        "If directing Kent's plays", ["Direct, said Kent"], [(0.0, "x", 0)], "x"
+    )
     assert inflected["known"] == pytest.approx(2 / 3)
 
 
 @given(st.floats(-1000, 1000))
 def test_confidence_is_the_logistic_function_of_the_odds(odds):
-    confidence = Calibration(intercept=odds - 1, coefficients={"score": 2.0}).confidence({"score": 0.5, "margin": 7.0})
+    confidence = Calibration(intercept=odds - 1, coefficients={"score": 2.0}).confidence(
+        {"score": 0.5, "margin": 7.0}
+    )
     assert confidence == pytest.approx(1 / (1 + math.exp(-odds)) if odds > -700 else 0)
 
 
@@ -61,16 +88,26 @@ def calibrate(tmp_path):
     return write
 
 
-QUESTIONS = [Question("t/0", "If the Veldmar bridge had kept its original name, what would it be called?")]
-BRIDGE = Passage("a0", "", "The Veldmar bridge, originally named the Anselm Crossing, was opened in 1911.")
+QUESTIONS = [
+    Question("t/0", "If the Veldmar bridge had kept its original name, what would it be called?")
+]
+BRIDGE = Passage(
+    "a0", "", "The Veldmar bridge, originally named the Anselm Crossing, was opened in 1911."
+)
 PASSAGES = [[BRIDGE, Passage("a1", "", "The river Tollen is known for trout.")]]
 
 
 def test_without_a_calibration_there_is_no_confidence(tmp_path):
-    shutil.copytree(BUNDLED_WEIGHTS, tmp_path / "bare", ignore=shutil.ignore_patterns(CALIBRATION_FILE))
+    shutil.copytree(
+        BUNDLED_WEIGHTS, tmp_path / "bare", ignore=shutil.ignore_patterns(CALIBRATION_FILE)
+    )
     reader = Extractive(weights=str(tmp_path / "bare"))
     [prediction] = reader.answer(QUESTIONS, PASSAGES)
-    assert (prediction.answer, prediction.confidence, reader.abstain_threshold) == ("Anselm Crossing", None, 0.0)
+    assert (prediction.answer, prediction.confidence, reader.abstain_threshold) == (
+        "Anselm Crossing",
+        None,
+        0.0,
+    )
     with refused(r"has no calibration\.json for threshold = 0\.3; fit it: ifqa train calibration"):
         Extractive(weights=str(tmp_path / "bare"), threshold=0.3)
 
@@ -103,7 +140,10 @@ def test_the_fingerprint_covers_weights_and_calibration(calibrate):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"weights": "of others"}, "was not fitted for the weights next to it; fit it again: ifqa train"),
+        (
+            {"weights": "of others"},
+            "was not fitted for the weights next to it; fit it again: ifqa train",
+        ),
         ({"version": 9}, "version 9, wanted 3; fit it again"),
         ({"coefficients": {"mood": 1.0}}, r"not as ifqa writes it \(coefficients\.mood"),
         ({"intercept": None}, r"not as ifqa writes it \(intercept: Field required"),

@@ -23,7 +23,10 @@ def reader():
 
 
 def test_of_120_questions_at_most_two_are_computed_wrongly(reader):
-    """Two people wrote them before the rules of kinds; no number of the passage answers half of them."""
+    """Two people wrote them before the rules of kinds.
+
+    No number of the passage answers half of them.
+    """
     questions = [Question(f"q/{n}", case["question"]) for n, case in enumerate(CASES)]
     passages = [[Passage(f"p{n}", "", case["passage"])] for n, case in enumerate(CASES)]
     wrong = list[str]()
@@ -41,11 +44,20 @@ def test_of_120_questions_at_most_two_are_computed_wrongly(reader):
 @pytest.mark.parametrize(
     ("text", "counted"),
     [
-        ("€150 a ticket", "€"), ("US$3 million", "$"), ("30 million dollars", "$"), ("10 km long", "kilometre"),
-        ("8350-ft runway", "foot"), ("14 inhabitants", "inhabitant"), ("two more Grand Slam titles", "title"),
-        ("9 in 2007", ""), ("room 14", "label"), ("the number of 14 men", "person"), ("aged 45", "age"), ("16-track CD", "song"),
+        ("€150 a ticket", "€"),
+        ("US$3 million", "$"),
+        ("30 million dollars", "$"),
+        ("10 km long", "kilometre"),
+        ("8350-ft runway", "foot"),
+        ("14 inhabitants", "inhabitant"),
+        ("two more Grand Slam titles", "title"),
+        ("9 in 2007", ""),
+        ("room 14", "label"),
+        ("the number of 14 men", "person"),
+        ("aged 45", "age"),
+        ("16-track CD", "song"),
     ],
-)  # fmt: skip
+)
 def test_what_a_number_counts(text, counted):
     assert find_numbers(text)[0].counts == counted
 
@@ -62,7 +74,13 @@ def test_a_boundary_is_not_inside_a_word_or_an_amount(text):
 
 def test_an_amount_is_not_cut_before_its_scale():
     text = "It cost 18.4 million, and millions came."
-    spans = [("18.4 million", True), ("million,", False), ("millions", True), ("illions", False), ("18.4", True)]
+    spans = [
+        ("18.4 million", True),
+        ("million,", False),
+        ("millions", True),
+        ("illions", False),
+        ("18.4", True),
+    ]
     title = "In 1967 Billion Dollar Brain followed; a 5 million-dollar film."
     others = [
         (title, "Billion Dollar Brain", True),
@@ -79,7 +97,9 @@ def test_an_answer_from_a_users_document_keeps_the_files_form_of_a_date(reader):
     passages = [[Passage(id_, "", text)] for id_ in ("12-0", "notes.txt#0:line=1")]
     answers = [prediction.answer for prediction in reader.answer([question] * 2, passages)]
     assert answers == ["July 7, 2000", "7 July 2000"]
-    pair = encode_pair(reader._encoder, "If it had been opened 3 days later, when?", text, as_written=True)
+    pair = encode_pair(
+        reader._encoder, "If it had been opened 3 days later, when?", text, as_written=True
+    )
     assert "10 July 2000" in {answer for row in pair.computed for steps in row for answer in steps}
 
 

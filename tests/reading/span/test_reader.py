@@ -14,17 +14,42 @@ from ifqa.records import Passage, Question
 
 QUESTIONS = [
     Question("t/0", "If the Veldmar bridge had kept its original name, what would it be called?"),
-    Question("t/1", "If the club Oren Athletic had won two fewer league titles, how many titles would it have won?"),
-    Question("t/2", "If Ida Marrow had not taken over the direction of the opera, who would have directed it?"),
+    Question(
+        "t/1",
+        "If the club Oren Athletic had won two fewer league titles, how "
+        "many titles would it have won?",
+    ),
+    Question(
+        "t/2",
+        "If Ida Marrow had not taken over the direction of the opera, who would have directed it?",
+    ),
 ]
 TEXTS = [
-    ["The Veldmar bridge, originally named the Anselm Crossing, was opened in 1911 and renamed in 1950.",
-     "The river Tollen rises in the north and is known for its trout and its many small water mills."],
-    ["Oren Athletic is a football club founded in 1902. The club has won 14 league titles.",
-     "The stadium holds people from all over the town, and its roof was built of timber. " * 6],
-    ["The opera was originally to be directed by Paul Lindqvist, but Ida Marrow took over in spring."],
-]  # fmt: skip
-PASSAGES = [[Passage(f"{'abc'[n]}{m}", "", text) for m, text in enumerate(row, 1)] for n, row in enumerate(TEXTS)]
+    [
+        (
+            "The Veldmar bridge, originally named the Anselm Crossing, was opened in 1911 and "
+            "renamed in 1950."
+        ),
+        (
+            "The river Tollen rises in the north and is known for its trout "
+            "and its many small water mills."
+        ),
+    ],
+    [
+        "Oren Athletic is a football club founded in 1902. The club has won 14 league titles.",
+        "The stadium holds people from all over the town, and its roof was built of timber. " * 6,
+    ],
+    [
+        (
+            "The opera was originally to be directed by Paul Lindqvist, but "
+            "Ida Marrow took over in spring."
+        )
+    ],
+]
+PASSAGES = [
+    [Passage(f"{'abc'[n]}{m}", "", text) for m, text in enumerate(row, 1)]
+    for n, row in enumerate(TEXTS)
+]
 
 
 @pytest.fixture(scope="module")
@@ -34,13 +59,27 @@ def reader():
 
 def test_spans_are_read_and_numbers_computed(reader):
     predictions = reader.answer(QUESTIONS, PASSAGES)
-    assert [prediction.answer for prediction in predictions] == ["Anselm Crossing", "12", "Paul Lindqvist"]
+    assert [prediction.answer for prediction in predictions] == [
+        "Anselm Crossing",
+        "12",
+        "Paul Lindqvist",
+    ]
     assert [prediction.question_id for prediction in predictions] == ["t/0", "t/1", "t/2"]
-    titled = [[replace(passage, title="Anselm Crossing 12") for passage in ranking] for ranking in PASSAGES]
+    titled = [
+        [replace(passage, title="Anselm Crossing 12") for passage in ranking]
+        for ranking in PASSAGES
+    ]
     assert reader.answer(QUESTIONS, titled) == predictions
     swapped = reader.answer(QUESTIONS, [ranking[::-1] for ranking in PASSAGES])
-    assert [prediction.passage_ids for prediction in swapped] == [("a1", "a2"), ("b1", "b2"), ("c1",)]
-    assert (reader.family, reader.manifest["settings"].keys() >= {"seed", "epochs", "rank"}) == ("ifqa/full", True)
+    assert [prediction.passage_ids for prediction in swapped] == [
+        ("a1", "a2"),
+        ("b1", "b2"),
+        ("c1",),
+    ]
+    assert (reader.family, reader.manifest["settings"].keys() >= {"seed", "epochs", "rank"}) == (
+        "ifqa/full",
+        True,
+    )
     assert sum(path.stat().st_size for path in BUNDLED_WEIGHTS.iterdir()) <= 6 * 2**20
 
 
@@ -53,7 +92,9 @@ def test_the_sentence_of_an_answer_can_be_the_answer(reader):
         TEXTS[2][0],
     ]
     for span, sentence in zip(spans, sentences, strict=True):
-        assert replace(sentence, answer=span.answer, completion=span.completion, how=span.how) == span
+        assert (
+            replace(sentence, answer=span.answer, completion=span.completion, how=span.how) == span
+        )
         assert sentence.how == replace(span.how, calculation=None)
     [withheld] = Sentence(precision="float32", threshold=1.0).answer(QUESTIONS[:1], PASSAGES[:1])
     assert (withheld.answer, withheld.candidate) == ("", TEXTS[0][0])
@@ -68,11 +109,15 @@ def test_a_passage_in_several_rankings_of_a_question_is_read_once(monkeypatch):
     counts = []
     candidates = reader._candidates
     monkeypatch.setattr(
-        reader, "_candidates", lambda pairs, dtype: counts.append(len(pairs)) or candidates(pairs, dtype)
+        reader,
+        "_candidates",
+        lambda pairs, dtype: counts.append(len(pairs)) or candidates(pairs, dtype),
     )
     together = reader.read([question] * 3, rankings)
     assert counts == [2]
-    assert [answer.prediction.answer for answer in together] == [answer.prediction.answer for answer in alone]
+    assert [answer.prediction.answer for answer in together] == [
+        answer.prediction.answer for answer in alone
+    ]
     for ours, other in zip(together, alone, strict=True):
         assert ours.features == pytest.approx(other.features, abs=1e-4)
         assert sum(ours.shares.values()) == pytest.approx(1)
@@ -80,13 +125,19 @@ def test_a_passage_in_several_rankings_of_a_question_is_read_once(monkeypatch):
 
 
 def test_a_passages_relevance_is_its_share_of_the_softmax():
-    """A second passage, without the answer, makes it less probable by the factor 1 + exp(its relevance - the first's)."""
+    """A second passage, without the answer, makes it less probable by the factor 1 + exp(its
+    relevance - the first's).
+    """
     reader = Extractive(precision="float32", rank_weight=0.0)
     question = QUESTIONS[0]
     (first, second) = PASSAGES[0]
-    relevant, other, empty = reader.relevance([(question.text, text) for text in (first.text, second.text, "")])
+    relevant, other, empty = reader.relevance(
+        [(question.text, text) for text in (first.text, second.text, "")]
+    )
     assert relevant > other > empty == EMPTY_RELEVANCE
-    alone, together = (each.features for each in reader.read([question] * 2, [[first], [first, second]]))
+    alone, together = (
+        each.features for each in reader.read([question] * 2, [[first], [first, second]])
+    )
     factor = math.exp(alone["log_probability"] - together["log_probability"])
     assert factor == pytest.approx(1 + math.exp(other - relevant), rel=1e-4)
 
@@ -94,7 +145,10 @@ def test_a_passages_relevance_is_its_share_of_the_softmax():
 def test_the_null_candidate_has_the_score_0(weights_without):
     reader = Extractive(precision="float32", rank_weight=0.0)
     question = QUESTIONS[0]
-    masses = [math.exp(share) for share in reader.relevance([(question.text, each.text) for each in PASSAGES[0]])]
+    masses = [
+        math.exp(share)
+        for share in reader.relevance([(question.text, each.text) for each in PASSAGES[0]])
+    ]
     [prediction] = reader.answer([question], PASSAGES[:1])
     assert prediction.answerable == pytest.approx(sum(masses) / (1 + sum(masses)), rel=1e-4)
     old = Extractive(weights=weights_without("without_gold"), precision="float32", rank_weight=0.0)
@@ -103,7 +157,10 @@ def test_the_null_candidate_has_the_score_0(weights_without):
 
 @pytest.fixture
 def weights_without(tmp_path):
-    """Copies the bundled weights, as if their training had not had a setting; returns the folder."""
+    """Copies the bundled weights, as if their training had not had a setting.
+
+    Returns the folder.
+    """
 
     def copy(setting):
         folder = shutil.copytree(BUNDLED_WEIGHTS, tmp_path / "weights")
@@ -119,11 +176,17 @@ def weights_without(tmp_path):
 def test_an_answer_does_not_depend_on_the_batch(precision):
     together = Extractive(precision=precision).answer(QUESTIONS, PASSAGES)
     small = Extractive(precision=precision, batch_tokens=1)
-    alone = [small.answer([question], [ranking])[0] for question, ranking in zip(QUESTIONS, PASSAGES, strict=True)]
+    alone = [
+        small.answer([question], [ranking])[0]
+        for question, ranking in zip(QUESTIONS, PASSAGES, strict=True)
+    ]
     for predictions in (small.answer(QUESTIONS, PASSAGES), alone):
         for prediction, expected in zip(predictions, together, strict=True):
             # bfloat16 has three digits, and the last of them depends on the batch
-            close = {name: pytest.approx(getattr(expected, name), abs=0.02) for name in ("confidence", "answerable")}
+            close = {
+                name: pytest.approx(getattr(expected, name), abs=0.02)
+                for name in ("confidence", "answerable")
+            }
             assert prediction == replace(expected, **close)
 
 
@@ -156,7 +219,9 @@ def test_missing_and_broken_weights_and_settings_are_named(tmp_path):
 
 
 def test_questions_whose_best_answers_are_close_are_read_again_in_float32(monkeypatch):
-    exact, quick = (Extractive(precision=name).read(QUESTIONS, PASSAGES) for name in ("float32", "bfloat16"))
+    exact, quick = (
+        Extractive(precision=name).read(QUESTIONS, PASSAGES) for name in ("float32", "bfloat16")
+    )
     reader = Extractive(precision="bfloat16")
     reader._close_precision = torch.float32
     monkeypatch.setattr("ifqa.reading.span.reader.CLOSE_MARGIN", math.inf)

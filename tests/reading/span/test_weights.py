@@ -11,7 +11,13 @@ from ifqa.models.span_encoder import open_encoder
 from ifqa.reading.span.calibration import load_calibration
 from ifqa.reading.span.network import SpanModel, encode_pair
 from ifqa.reading.span.reader import Extractive, weights_folder
-from ifqa.reading.span.weights import ADAPTER, fingerprint_weights, load_span_manifest, load_weights, save_weights
+from ifqa.reading.span.weights import (
+    ADAPTER,
+    fingerprint_weights,
+    load_span_manifest,
+    load_weights,
+    save_weights,
+)
 
 
 def trained_network(rank, folder):
@@ -53,7 +59,9 @@ def test_stored_weights_give_the_scores_of_the_trained_network(tmp_path, kind):
         load_weights(loaded, tmp_path)
 
 
-def test_the_larger_weights_ship_with_a_calibration_and_name_the_encoder_to_fetch(here, monkeypatch):
+def test_the_larger_weights_ship_with_a_calibration_and_name_the_encoder_to_fetch(
+    here, monkeypatch
+):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(here))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     folder = weights_folder(LARGE)
@@ -63,8 +71,14 @@ def test_the_larger_weights_ship_with_a_calibration_and_name_the_encoder_to_fetc
     assert {"rows", "licences"} <= manifest["start"]["trained"].keys()
     assert 0 < load_calibration(folder, fingerprint_weights(folder)).answerable_threshold < 1
     assert sum(file.stat().st_size for file in folder.iterdir()) < 25e6
-    assert describe_exposure({LARGE: read_model_facts(LARGE)}, "ifqa").startswith(f"{LARGE} has seen ifqa")
-    assert Extractive.fingerprint(LARGE) != Extractive.fingerprint() == Extractive.fingerprint("shipped")
+    assert describe_exposure({LARGE: read_model_facts(LARGE)}, "ifqa").startswith(
+        f"{LARGE} has seen ifqa"
+    )
+    assert (
+        Extractive.fingerprint(LARGE)
+        != Extractive.fingerprint()
+        == Extractive.fingerprint("shipped")
+    )
     (missing,) = (need for need in Extractive.requirements(weights=LARGE) if not need.present)
     assert (missing.name, missing.remedy) == (MPNET.hub, f"fetch it with: ifqa data {MPNET.name}")
     with refused(f"to fetch it: ifqa data {MPNET.name}"):

@@ -1,4 +1,6 @@
-"""Fusion-in-Decoder against the original's method: padded passages, encoded flat, the padding masked, decoded without a cache."""
+"""Fusion-in-Decoder against the original's method: padded passages, encoded flat, the padding
+masked, decoded without a cache.
+"""
 
 import copy
 import functools
@@ -16,8 +18,11 @@ from ifqa.reading.t5.fusion_in_decoder import BatchLimits, GeneratedAnswer, gene
 
 EOS = 1
 QUESTIONS = [
-    [[5, 6, 7, 8], [9]], [[10, 11, 12], [13, 14], [15, 16, 17, 18, 19, 20], [3]], [[21, 22]], [[30, 31, 32, 33]]
-]  # fmt: skip
+    [[5, 6, 7, 8], [9]],
+    [[10, 11, 12], [13, 14], [15, 16, 17, 18, 19, 20], [3]],
+    [[21, 22]],
+    [[30, 31, 32, 33]],
+]
 shapes = st.sampled_from(list(SHAPES))
 
 
@@ -35,7 +40,9 @@ def answers(network, questions, width=0, limits=None, beams=1):
     features = dict(zip(("input_ids", "attention_mask"), flat(questions, width), strict=True))
     counts = [len(question) for question in questions]
     limits = limits or BatchLimits(64, 64)
-    return generate_answers(network, features, counts, max_answer_tokens=8, beams=beams, limits=limits)
+    return generate_answers(
+        network, features, counts, max_answer_tokens=8, beams=beams, limits=limits
+    )
 
 
 @functools.cache
@@ -44,7 +51,10 @@ def original(network):
 
 
 def greedy(network, question):
-    """Token ids after the first, and their log-probability; each token is computed without a cache."""
+    """Token ids after the first, and their log-probability.
+
+    Each token is computed without a cache.
+    """
     t5 = original(network)
     with torch.no_grad():
         states, mask, _ = padded_states(t5, [question], width=11)
@@ -53,8 +63,11 @@ def greedy(network, question):
         while len(tokens) < 8 and t5.config.eos_token_id not in tokens[1:]:
             encoded = BaseModelOutput(last_hidden_state=states)
             logits = t5(
-                encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=torch.tensor([tokens]), use_cache=False
-            ).logits  # fmt: skip
+                encoder_outputs=encoded,
+                attention_mask=mask,
+                decoder_input_ids=torch.tensor([tokens]),
+                use_cache=False,
+            ).logits
             best = logits[0, -1].log_softmax(-1).max(-1)
             tokens.append(int(best.indices))
             score += float(best.values)
@@ -62,18 +75,28 @@ def greedy(network, question):
 
 
 def attention(network, question):
-    """Logits of each layer's cross-attention at the first position, averaged over layers, heads and a passage's tokens."""
+    """Logits of each layer's cross-attention at the first position, averaged over layers, heads and
+    a passage's tokens.
+    """
     t5 = original(network)
     outputs = {}
     hooks = []
     for layer, block in enumerate(t5.decoder.block):
         for name in ("q", "k"):
             linear = getattr(block.layer[1].EncDecAttention, name)
-            hooks.append(linear.register_forward_hook(lambda *call, key=(layer, name): outputs.update({key: call[2]})))
+            hooks.append(
+                linear.register_forward_hook(
+                    lambda *call, key=(layer, name): outputs.update({key: call[2]})
+                )
+            )
     with torch.no_grad():
         states, mask, width = padded_states(t5, [question], width=11)
         start = torch.tensor([[t5.config.decoder_start_token_id]])
-        t5(encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, decoder_input_ids=start)
+        t5(
+            encoder_outputs=BaseModelOutput(last_hidden_state=states),
+            attention_mask=mask,
+            decoder_input_ids=start,
+        )
     for hook in hooks:
         hook.remove()
     heads = t5.config.num_heads
@@ -82,8 +105,13 @@ def attention(network, question):
         total = 0.0
         for layer in range(len(t5.decoder.block)):
             for head in range(heads):
-                query, key = (outputs[layer, name][0].unflatten(-1, (heads, -1))[:, head] for name in ("q", "k"))
-                total += float((query @ key.T)[0, place * width : place * width + len(passage)].sum())
+                query, key = (
+                    outputs[layer, name][0].unflatten(-1, (heads, -1))[:, head]
+                    for name in ("q", "k")
+                )
+                total += float(
+                    (query @ key.T)[0, place * width : place * width + len(passage)].sum()
+                )
         scores.append(total / (len(passage) * len(t5.decoder.block) * heads))
     return scores
 
@@ -102,16 +130,28 @@ def assert_same(answers, expected):
 @given(shapes, questions_of_ids, st.integers(0, 9))
 def test_answers_and_scores_equal_greedy_decoding_without_a_cache(shape, questions, seed):
     network = model(shape, seed % 3)
-    expected = [GeneratedAnswer(*greedy(network, question), attention(network, question)) for question in questions]
+    expected = [
+        GeneratedAnswer(*greedy(network, question), attention(network, question))
+        for question in questions
+    ]
     assert_same(answers(network, questions), expected)
 
 
 @settings(max_examples=10)
-@given(shapes, questions_of_ids, st.integers(0, 20), st.integers(1, 80), st.integers(1, 80), st.randoms())
+@given(
+    shapes,
+    questions_of_ids,
+    st.integers(0, 20),
+    st.integers(1, 80),
+    st.integers(1, 80),
+    st.randoms(),
+)
 def test_padding_and_batching_change_nothing(shape, questions, width, encoded, decoded, chance):
     expected = [answers(model(shape), [question])[0] for question in questions]
     order = chance.sample(range(len(questions)), len(questions))
-    shuffled = answers(model(shape), [questions[n] for n in order], width, BatchLimits(encoded, decoded))
+    shuffled = answers(
+        model(shape), [questions[n] for n in order], width, BatchLimits(encoded, decoded)
+    )
     assert_same(shuffled, [expected[n] for n in order])
 
 
@@ -124,21 +164,34 @@ def test_beam_search_equals_transformers_over_padded_passages(shape, beams):
     for question in QUESTIONS:
         states, mask, _ = padded_states(t5, [question], width=11)
         tokens = t5.generate(
-            encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, use_cache=False,
+            encoder_outputs=BaseModelOutput(last_hidden_state=states),
+            attention_mask=mask,
+            use_cache=False,
             generation_config=GenerationConfig(max_length=8, num_beams=beams, **special),
-        )[0, 1:]  # fmt: skip
+        )[0, 1:]
         tokens = tokens[: tokens.tolist().index(EOS) + 1] if EOS in tokens else tokens
-        logits = t5(
-            encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask,
-            decoder_input_ids=torch.cat([torch.zeros(1, dtype=torch.long), tokens[:-1]])[None],
-        ).logits[0].log_softmax(-1)  # fmt: skip
+        logits = (
+            t5(
+                encoder_outputs=BaseModelOutput(last_hidden_state=states),
+                attention_mask=mask,
+                decoder_input_ids=torch.cat([torch.zeros(1, dtype=torch.long), tokens[:-1]])[None],
+            )
+            .logits[0]
+            .log_softmax(-1)
+        )
         score = float(logits.gather(1, tokens[:, None]).sum())
         expected.append(GeneratedAnswer(tokens.tolist(), score, attention(model(shape), question)))
     assert_same(answers(model(shape), QUESTIONS, beams=beams), expected)
 
 
 @pytest.mark.parametrize(
-    "ids", [{}, {"pad_token_id": 1}, {"pad_token_id": 38, "eos_token_id": 37}, {"decoder_start_token_id": 5}]
+    "ids",
+    [
+        {},
+        {"pad_token_id": 1},
+        {"pad_token_id": 38, "eos_token_id": 37},
+        {"decoder_start_token_id": 5},
+    ],
 )
 def test_special_tokens_may_differ_and_padding_within_an_answer_counts(ids):
     network = copy.deepcopy(model())
@@ -165,7 +218,10 @@ def test_nan_weights_are_refused():
 
 
 def fail_beyond(monkeypatch, network, name, size, error):
-    """Let a method raise if its inputs are larger than `size`, as on a full device; returns the sizes it is called with."""
+    """Let a method raise if its inputs are larger than `size`, as on a full device.
+
+    Returns the sizes it is called with.
+    """
     method = getattr(network, name)
     sizes = []
 
@@ -183,7 +239,10 @@ def fail_beyond(monkeypatch, network, name, size, error):
 #: Torch's errors on a GPU and on a CPU.
 FULL = [
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"),
-    RuntimeError("[enforce fail at alloc_cpu.cpp:125] err == 0. DefaultCPUAllocator: can't allocate memory: you tried"),
+    RuntimeError(
+        "[enforce fail at alloc_cpu.cpp:125] err == 0. DefaultCPUAllocator: "
+        "can't allocate memory: you tried"
+    ),
 ]
 
 
@@ -232,7 +291,9 @@ LABELS = torch.tensor([[4, 9, 1], [30, 1, -100], [1, -100, -100]])
 
 def assert_close(tensor, expected):
     """Equal within 1e-5 of the greatest entry, or of 1."""
-    torch.testing.assert_close(tensor, expected, rtol=0, atol=1e-5 * max(1.0, float(expected.detach().abs().max())))
+    torch.testing.assert_close(
+        tensor, expected, rtol=0, atol=1e-5 * max(1.0, float(expected.detach().abs().max()))
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -241,9 +302,14 @@ def test_loss_and_gradients_equal_the_padded_original(shape):
     ids, mask = flat(QUESTIONS[:3], width=8)
     rows = zip(QUESTIONS[:3], LABELS, strict=True)
     t5 = plain(network)
-    expected = sum(padded_forward(t5, [row], 8, labels=label[None, label > 0]).loss for row, label in rows) / 3
+    expected = (
+        sum(padded_forward(t5, [row], 8, labels=label[None, label > 0]).loss for row, label in rows)
+        / 3
+    )
     expected.backward()
-    loss = network(passage_ids=ids, passage_mask=mask, counts=torch.tensor([2, 4, 1]), labels=LABELS).loss
+    loss = network(
+        passage_ids=ids, passage_mask=mask, counts=torch.tensor([2, 4, 1]), labels=LABELS
+    ).loss
     assert_close(loss, expected)
     loss.backward()
     gradients = dict(t5.named_parameters())

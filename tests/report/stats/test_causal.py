@@ -1,4 +1,6 @@
-"""Causal questions counted by rule and data set, and by class, with precision and recall where they are labelled."""
+"""Causal questions counted by rule and data set, and by class, with precision and recall where they
+are labelled.
+"""
 
 import json
 from pathlib import Path
@@ -10,9 +12,11 @@ from ifqa.benchmarks.causalqa.release import ALL, PUBLISHED
 from ifqa.storage.files import write_jsonl
 
 ROWS = [
-    ("Why is the sky blue?", "paq", True), ("What leads to rust?", "paq", True), ("Which show did he host?", "nq", False),
+    ("Why is the sky blue?", "paq", True),
+    ("What leads to rust?", "paq", True),
+    ("Which show did he host?", "nq", False),
     ("Who wrote Emma?", "nq", True),
-]  # fmt: skip
+]
 
 
 ANNOTATED = """dataset\tid\tsemantic\tpragmatic
@@ -21,7 +25,12 @@ x\t2\tcause\tsolution
 x\t3\tresult\tknowledge
 y\t1\tnone\topinion
 """
-TEXTS = {"x 1": "Why did the dam break?", "x 2": "Who wrote Emma?", "x 3": "salt", "y 1": "Who knew?"}
+TEXTS = {
+    "x 1": "Why did the dam break?",
+    "x 2": "Who wrote Emma?",
+    "x 3": "salt",
+    "y 1": "Who knew?",
+}
 
 
 def ifqa(*arguments, verb="causal"):
@@ -35,7 +44,10 @@ def counted(*arguments, verb="causal"):
 @pytest.fixture(autouse=True)
 def _questions():
     write_jsonl(Path("q.jsonl"), [{"question": q, "dataset": d, "causal": c} for q, d, c in ROWS])
-    write_jsonl(Path("t.jsonl"), [{"dataset": k[0], "id": k[2], "question": text} for k, text in TEXTS.items()])
+    write_jsonl(
+        Path("t.jsonl"),
+        [{"dataset": k[0], "id": k[2], "question": text} for k, text in TEXTS.items()],
+    )
     write_jsonl(Path("few.jsonl"), [{"dataset": "x", "id": 1, "question": "Why?"}])
     Path("a.tsv").write_text(ANNOTATED)
 
@@ -51,7 +63,10 @@ def test_each_reading_is_counted_by_rule_and_dataset_and_judged_by_the_labels():
     ]
     assert rules["notebook"]["matched"]["R3"] == rules["fixed"]["matched"]["R5"] == 1
     assert rules["fixed"]["share"]["any"] == 0.5
-    assert told["datasets"]["nq"] == {"questions": 2, "causal": {"notebook": 1, "table3": 0, "fixed": 0}}
+    assert told["datasets"]["nq"] == {
+        "questions": 2,
+        "causal": {"notebook": 1, "table3": 0, "fixed": 0},
+    }
     assert "paper" not in told  # nq is not what the paper calls it
     judged = {name: rules[name]["judged"]["any"] for name in ("notebook", "fixed")}
     assert [judged["notebook"][what][0] for what in ("precision", "recall")] == [1 / 2, 1 / 3]
@@ -94,14 +109,25 @@ def test_a_benchmark_is_counted_by_split_or_whole():
 )
 def test_unknown_names_and_wrong_files_are_refused_in_one_line(arguments, message):
     told = ifqa(*arguments[1:], verb="typology") if arguments[0] == "typology" else ifqa(*arguments)
-    assert (told.returncode, told.stderr.count("\n"), message in told.stderr) == (2, 1, True), told.stderr
+    assert (told.returncode, told.stderr.count("\n"), message in told.stderr) == (2, 1, True), (
+        told.stderr
+    )
 
 
 def test_the_classes_are_counted_and_the_labeller_is_judged_by_them():
     counts = counted("a.tsv", verb="typology")["counts"]["annotator"]
-    assert (counts["semantic"]["cause"], counts["semantic"]["goal"], counts["pragmatic"]["knowledge"]) == (2, 0, 2)
-    score = counted("a.tsv", "--questions", "t.jsonl", verb="typology")["labeller"]["semantic"]["all"]
+    assert (
+        counts["semantic"]["cause"],
+        counts["semantic"]["goal"],
+        counts["pragmatic"]["knowledge"],
+    ) == (2, 0, 2)
+    score = counted("a.tsv", "--questions", "t.jsonl", verb="typology")["labeller"]["semantic"][
+        "all"
+    ]
     assert (score["right"], score["given"], score["of"], score["coverage"][0]) == (2, 3, 4, 0.75)
-    assert "The labeller, judged by the annotations" in ifqa("a.tsv", "--questions", "t.jsonl", verb="typology").stdout
+    assert (
+        "The labeller, judged by the annotations"
+        in ifqa("a.tsv", "--questions", "t.jsonl", verb="typology").stdout
+    )
     alone = counted("--questions", "t.jsonl", verb="typology")["counts"]["labeller"]["semantic"]
     assert (alone["cause"], alone["none"], alone[""]) == (1, 2, 1)

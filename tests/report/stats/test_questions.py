@@ -27,7 +27,12 @@ def question_of(text, answers, *passages):
 
 
 CLAUSES = {
-    "who": ("who would lead?", "Who would lead?", '"whose" band would it be?', "to whom would it belong?"),
+    "who": (
+        "who would lead?",
+        "Who would lead?",
+        '"whose" band would it be?',
+        "to whom would it belong?",
+    ),
     "which": ("in which year would it have sunk?", "he would be part of which band?"),
     "how many": ("and for how much would it sell?", "how many goals would he have?"),
     "how": ("how long would it last?",),
@@ -45,17 +50,31 @@ def test_the_question_word_of_a_clause(word):
 
 KINDS = {
     "date": [
-        ("in which year would it open?", "1984"), ("when would it open?", "May 4, 1979"),
-        ("in which decade was it?", "1970s"), ("in which century was it?", "19th century"),
-        ("which season was it?", "2007–08"), ("on which day of the month was it?", "12"),
+        ("in which year would it open?", "1984"),
+        ("when would it open?", "May 4, 1979"),
+        ("in which decade was it?", "1970s"),
+        ("in which century was it?", "19th century"),
+        ("which season was it?", "2007–08"),
+        ("on which day of the month was it?", "12"),
     ],
     "number": [
-        ("how many people came?", "2000"), ("which place would she reach?", "fourth"),
-        ("how long would it last?", "three years"), ("what would it cost?", "$6.4 million"),
+        ("how many people came?", "2000"),
+        ("which place would she reach?", "fourth"),
+        ("how long would it last?", "three years"),
+        ("what would it cost?", "$6.4 million"),
     ],
-    "entity": [("who?", "Ann Lee"), ("what?", "The Lord of the Rings"), ("what is it?", "K2"), ("what is it?", "A")],
-    "other": [("what?", "house arrest"), ("what?", "Military construction projects"), ("would it sink?", "Yes")],
-}  # fmt: skip
+    "entity": [
+        ("who?", "Ann Lee"),
+        ("what?", "The Lord of the Rings"),
+        ("what is it?", "K2"),
+        ("what is it?", "A"),
+    ],
+    "other": [
+        ("what?", "house arrest"),
+        ("what?", "Military construction projects"),
+        ("would it sink?", "Yes"),
+    ],
+}
 
 
 @pytest.mark.parametrize(
@@ -68,42 +87,68 @@ def test_the_kind_of_an_answer(kind, clause, answer):
 def test_the_gold_passage_decides_on_the_capitals_of_an_answer():
     clause, gold = "what would it be?", "It went platinum soon."
     for answer, text, kind in (
-        ("Platinum", gold, "other"), ("Plat", gold, "entity"), ("pink floyd", "a band named Pink Floyd", "entity"),
-    ):  # fmt: skip
+        ("Platinum", gold, "other"),
+        ("Plat", gold, "entity"),
+        ("pink floyd", "a band named Pink Floyd", "entity"),
+    ):
         assert answer_type(question_of(clause, [answer], text), clause) == kind
 
 
 def test_the_counts_of_a_few_questions():
     stats = count_split(
         [
-            question_of("If Ann left, who would lead?", ["Bob May", "Bob"], "Bob May came", "then Ann left"),
-            question_of("If Ann had won in 1998, in which year would it be?", ["1999", "the 1999"], "Ann won in 1998"),
+            question_of(
+                "If Ann left, who would lead?", ["Bob May", "Bob"], "Bob May came", "then Ann left"
+            ),
+            question_of(
+                "If Ann had won in 1998, in which year would it be?",
+                ["1999", "the 1999"],
+                "Ann won in 1998",
+            ),
             question_of("If two had gone, how many would stay?", ["2", "two"], "then Ann left"),
             question_of("If not, would it sink?", ["no"]),
         ]
     )
     assert (stats["questions"], stats["answers"]["several_answers"]) == (4, 2)
-    assert (stats["answers"]["yes_no"], stats["answers"]["numeric"], stats["answers"]["several_passages"]) == (1, 2, 1)
+    assert (
+        stats["answers"]["yes_no"],
+        stats["answers"]["numeric"],
+        stats["answers"]["several_passages"],
+    ) == (1, 2, 1)
     assert stats["lengths"]["question_words"] == {5: 1, 6: 1, 8: 1, 12: 1}
     assert stats["lengths"]["answer_words"] == {1: 3, 2: 1}
     assert stats["lengths"]["passage_words"] == {3: 2, 4: 1}
     assert stats["in_gold"] == {"all": (1, 3), "numeric": (0, 2), "other": (1, 1)}
     assert stats["types"] == {"entity": 1, "number": 1, "date": 1, "other": 1}
-    assert {word: n for word, n in stats["asked"].items() if n} == {"who": 1, "which": 1, "how many": 1, "none": 1}
-    assert stats["vocabulary"] == len("if ann left, who would lead? had won in 1998, which year it be? two gone, how many "
-                                   "stay? not, sink?".split())  # fmt: skip
+    assert {word: n for word, n in stats["asked"].items() if n} == {
+        "who": 1,
+        "which": 1,
+        "how many": 1,
+        "none": 1,
+    }
+    assert stats["vocabulary"] == len(
+        "if ann left, who would lead? had won in 1998, which year it be? two gone, how many "
+        "stay? not, sink?".split()
+    )
 
 
 def test_questions_without_answers_and_none_at_all_are_counted():
     bare = count_split([Question("q/0", "What is it?")])
-    assert (bare["questions"], sum(bare["types"].values()), bare["lengths"]["answer_words"]) == (1, 0, {})
+    assert (bare["questions"], sum(bare["types"].values()), bare["lengths"]["answer_words"]) == (
+        1,
+        0,
+        {},
+    )
     assert bare["in_gold"] == {"all": (0, 0), "numeric": (0, 0), "other": (0, 0)}
     assert (count_split([])["questions"], tuple(bare["types"])) == (0, TYPES)
 
 
 def test_shared_questions_may_differ_in_punctuation_case_and_articles():
     texts = {"a": ["Is it?", "Who?", "who", "An it"], "b": ["is IT", "The it is", "it"], "c": []}
-    splits = {name: [Question(f"q/{n}", text) for n, text in enumerate(split)] for name, split in texts.items()}
+    splits = {
+        name: [Question(f"q/{n}", text) for n, text in enumerate(split)]
+        for name, split in texts.items()
+    }
     assert shared_questions(splits) == {
         "a": {"a": 3, "b": 2, "c": 0},
         "b": {"a": 2, "b": 3, "c": 0},
@@ -113,9 +158,17 @@ def test_shared_questions_may_differ_in_punctuation_case_and_articles():
 
 @pytest.fixture
 def release(tmp_path):
-    """A release of two splits in the working directory: full-dev, and few-dev, which has one question of full-dev."""
+    """A release of two splits in the working directory: full-dev, and few-dev, which has one
+    question of full-dev.
+    """
     records = [
-        {"idx": n, "question": f"If {n}, who?", "answers": ["Ann", "Bob"], "context": ["Ann " * 100]} for n in range(3)
+        {
+            "idx": n,
+            "question": f"If {n}, who?",
+            "answers": ["Ann", "Bob"],
+            "context": ["Ann " * 100],
+        }
+        for n in range(3)
     ]
     for folder, part in {"full_split": records[:2], "few_split": records[1:]}.items():
         (tmp_path / "data/ifqa" / folder).mkdir(parents=True)
@@ -125,7 +178,10 @@ def release(tmp_path):
 def test_without_names_all_splits_with_files_are_measured(release):
     measured = json.loads(json.dumps(measure("ifqa")))
     assert list(measured["splits"]) == ["full-dev", "few-dev"]
-    assert measured["shared"] == {"full-dev": {"full-dev": 2, "few-dev": 1}, "few-dev": {"full-dev": 1, "few-dev": 2}}
+    assert measured["shared"] == {
+        "full-dev": {"full-dev": 2, "few-dev": 1},
+        "few-dev": {"full-dev": 1, "few-dev": 2},
+    }
     assert measured["paper"] == PAPER
     dev = measured["splits"]["full-dev"]
     assert dev["questions"] == 2
@@ -150,7 +206,12 @@ def test_tables_of_six_splits_and_the_paper_fit_80_columns(release, capsys, monk
     monkeypatch.setenv("COLUMNS", "80")
     measured = measure("ifqa")
     every = dict.fromkeys(IfQA.paths, measured["splits"]["full-dev"])
-    show_tables(tables(measured | {"splits": every, "shared": {split: dict.fromkeys(every, 1_594) for split in every}}))
+    show_tables(
+        tables(
+            measured
+            | {"splits": every, "shared": {split: dict.fromkeys(every, 1_594) for split in every}}
+        )
+    )
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert not any("…" in line for line in lines)

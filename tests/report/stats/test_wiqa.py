@@ -1,4 +1,6 @@
-"""WIQA's counts: of the bundled questions, beside the paper's table, and labels that contradict a path."""
+"""WIQA's counts: of the bundled questions, beside the paper's table, and labels that contradict a
+path.
+"""
 
 import pytest
 
@@ -13,9 +15,15 @@ def test_the_bundled_questions_are_counted_by_split():
     counts = measure(["sample-wiqa"], FOLDER / "graphs.jsonl")
     assert [*counts] == ["train", "dev", "test"]
     dev = counts["dev"]
-    assert {key: dev[key] for key in ("topics", "paragraphs", "graphs", "questions", "located")} == {
-        "topics": 2, "paragraphs": 2, "graphs": 2, "questions": 62, "located": 62,
-    }  # fmt: skip
+    assert {
+        key: dev[key] for key in ("topics", "paragraphs", "graphs", "questions", "located")
+    } == {
+        "topics": 2,
+        "paragraphs": 2,
+        "graphs": 2,
+        "questions": 62,
+        "located": 62,
+    }
     assert [dev[kind] for kind in KINDS] == [22, 20, 20]
     assert [dev[f"answer {label}"] for label in ("more", "less", "no_effect")] == [20, 22, 20]
     assert [dev[hops] for hops in ("1 hop", "2 hops", "3 hops")] == [18, 16, 8]
@@ -25,7 +33,9 @@ def test_the_papers_counts_stand_beside(capsys):
     show_tables(tables(measure([str(FOLDER / "dev.jsonl")]), published=True))
     printed = capsys.readouterr().out
     assert "paper train" in printed
-    assert ["questions", "62", "29,808", "6,894", "3,993"] in [line.split() for line in printed.splitlines()]
+    assert ["questions", "62", "29,808", "6,894", "3,993"] in [
+        line.split() for line in printed.splitlines()
+    ]
     show_tables(tables(measure(["sample-wiqa"]), published=False))
     assert "paper" not in capsys.readouterr().out
 
@@ -34,7 +44,9 @@ def test_a_contradiction_two_names_and_an_empty_folder_are_one_line(tmp_path):
     records = [record for _, record in read_jsonl(FOLDER / "dev.jsonl")]
     records[0]["question"] |= {"answer_label": "less", "answer_label_as_choice": "B"}
     write_jsonl(tmp_path / "dev.jsonl", records)
-    with pytest.raises(IfqaError, match=r"dev.jsonl: influence_graph:dune.*: the label is less, but the path"):
+    with pytest.raises(
+        IfqaError, match=r"dev.jsonl: influence_graph:dune.*: the label is less, but the path"
+    ):
         measure([str(tmp_path)], FOLDER / "graphs.jsonl")
     with pytest.raises(IfqaError, match="another file is also named dev"):
         measure(["sample-wiqa", str(tmp_path)])

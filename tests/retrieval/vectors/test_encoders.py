@@ -1,4 +1,6 @@
-"""Encoders: the vectors of sentence-transformers and DPR in batches of any size, and refused settings."""
+"""Encoders: the vectors of sentence-transformers and DPR in batches of any size, and refused
+settings.
+"""
 
 import json
 import shutil
@@ -20,13 +22,32 @@ from ifqa.models.hub import MINILM, minilm_folder
 from ifqa.records import Passage
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 
-TEXTS = ["red", "cat dog bird sun moon tree rock", "green bird", "ship " * 60, "gold iron", "blue", "wolf fish " * 9]
+TEXTS = [
+    "red",
+    "cat dog bird sun moon tree rock",
+    "green bird",
+    "ship " * 60,
+    "gold iron",
+    "blue",
+    "wolf fish " * 9,
+]
 PASSAGES = [Passage(f"p{n}", f"moon {n}" if n % 2 else "", text) for n, text in enumerate(TEXTS)]
-FACTS = {"pooling": "mean", "normalised": True, "query_prefix": "query: ", "passage_prefix": "passage: ", "titles": False, "max_tokens": 48, "precision": "float32", "dimension": 32}  # fmt: skip
+FACTS = {
+    "pooling": "mean",
+    "normalised": True,
+    "query_prefix": "query: ",
+    "passage_prefix": "passage: ",
+    "titles": False,
+    "max_tokens": 48,
+    "precision": "float32",
+    "dimension": 32,
+}
 
 
 def open_float(model, **settings):
-    return open_encoder(EncoderSettings(model, **{"precision": "float32", "device": "cpu"} | settings))
+    return open_encoder(
+        EncoderSettings(model, **{"precision": "float32", "device": "cpu"} | settings)
+    )
 
 
 cached_open = cache(open_float)
@@ -35,7 +56,11 @@ VARIANTS = {
     "mean": {},
     "cls": {"pooling": "cls", "normalise": False},
     "lasttoken, padded left": {"pooling": "lasttoken", "decoder": True},
-    "mean, padded left, prompt left out": {"decoder": True, "normalise": False, "include_prompt": False},
+    "mean, padded left, prompt left out": {
+        "decoder": True,
+        "normalise": False,
+        "include_prompt": False,
+    },
     "mean, prompt left out": {"include_prompt": False},
     "no prompts": {"prompts": None},
 }
@@ -82,7 +107,11 @@ def test_the_default_encoder_equals_sentence_transformers():
     passages = [Passage("p", "a title", text) for text in texts]
     assert_close(encoder.encode_queries(texts), one_by_one(reference.encode_query, texts))
     assert_close(encoder.encode_passages(passages), one_by_one(reference.encode_document, texts))
-    assert (encoder.facts["max_tokens"], encoder.facts["dimension"], encoder.facts["normalised"]) == (256, 384, True)
+    assert (
+        encoder.facts["max_tokens"],
+        encoder.facts["dimension"],
+        encoder.facts["normalised"],
+    ) == (256, 384, True)
 
 
 def test_prefixes_titles_and_length_can_be_set_and_are_reported(bert):
@@ -102,13 +131,19 @@ def copy_without(weight, folder, copy):
     shutil.copytree(folder, copy)
     [path] = copy.glob("**/model.safetensors")
     tensors = load_file(path)
-    save_file({name: tensor for name, tensor in tensors.items() if weight not in name}, path, {"format": "pt"})
+    save_file(
+        {name: tensor for name, tensor in tensors.items() if weight not in name},
+        path,
+        {"format": "pt"},
+    )
     return str(copy)
 
 
 def test_a_missing_weight_is_refused(bert, dpr, tmp_path):
     """transformers would initialise it at random, with other vectors in each process."""
-    with refused(r"1 weights are missing or have a wrong shape, such as .*attention.self.query.weight"):
+    with refused(
+        r"1 weights are missing or have a wrong shape, such as .*attention.self.query.weight"
+    ):
         open_float(copy_without("layer.0.attention.self.query.weight", bert, tmp_path / "half"))
     open_float(copy_without("pooler.", bert, tmp_path / "no pooler"))
     shutil.copytree(Path(dpr).with_name("question_encoder"), tmp_path / "question_encoder")
@@ -117,13 +152,17 @@ def test_a_missing_weight_is_refused(bert, dpr, tmp_path):
 
 
 def dpr_vectors(kind, folder, inputs):
-    """DPR's vectors by plain transformers: a (text,) or (title, text) at a time, of up to 40 tokens, with token types 0."""
+    """DPR's vectors by plain transformers: a (text,) or (title, text) at a time, of up to 40
+    tokens, with token types 0.
+    """
     network = kind.from_pretrained(folder).eval()
     vectors = []
     for texts in inputs:
         ids = tokenizer()(*texts, truncation=True, max_length=40, return_tensors="pt").input_ids
         with torch.no_grad():
-            vectors.append(network(ids, token_type_ids=torch.zeros_like(ids)).pooler_output[0].numpy())
+            vectors.append(
+                network(ids, token_type_ids=torch.zeros_like(ids)).pooler_output[0].numpy()
+            )
     return np.stack(vectors)
 
 
@@ -133,22 +172,38 @@ def test_dpr_reads_title_and_text_as_a_pair_and_a_question_alone(dpr, budget, mo
     encoder = open_float(dpr, max_tokens=40)
     questions = dpr.replace("ctx_encoder", "question_encoder")
     alone = [(text,) for text in TEXTS]
-    titled = [(passage.title, passage.text) if passage.title else (passage.text,) for passage in PASSAGES]
+    titled = [
+        (passage.title, passage.text) if passage.title else (passage.text,) for passage in PASSAGES
+    ]
     assert_close(encoder.encode_passages(PASSAGES), dpr_vectors(DPRContextEncoder, dpr, titled))
     assert_close(encoder.encode_queries(TEXTS), dpr_vectors(DPRQuestionEncoder, questions, alone))
     untitled = open_float(dpr, max_tokens=40, titles="no").encode_passages(PASSAGES)
     assert_close(untitled, dpr_vectors(DPRContextEncoder, dpr, alone))
-    facts = {"model": dpr, "query_model": questions, "pooling": "cls", "normalised": False, "titles": True}
-    assert encoder.facts == FACTS | facts | {"query_prefix": "", "passage_prefix": "", "max_tokens": 40}
+    facts = {
+        "model": dpr,
+        "query_model": questions,
+        "pooling": "cls",
+        "normalised": False,
+        "titles": True,
+    }
+    assert encoder.facts == FACTS | facts | {
+        "query_prefix": "",
+        "passage_prefix": "",
+        "max_tokens": 40,
+    }
 
 
-def test_no_texts_lone_surrogates_static_embeddings_and_a_missing_prefix(bert, dpr, tmp_path, capsys):
+def test_no_texts_lone_surrogates_static_embeddings_and_a_missing_prefix(
+    bert, dpr, tmp_path, capsys
+):
     for folder in (bert, dpr):
         encoder = cached_open(folder)
         assert encoder.encode_queries([]).shape == encoder.encode_passages([]).shape == (0, 32)
     assert np.isfinite(cached_open(bert).encode_queries(["red \ud800 cat"])).all()
     static = str(tmp_path / "static")
-    SentenceTransformer(modules=[StaticEmbedding(tokenizer(), embedding_dim=32)], device="cpu").save(static)
+    SentenceTransformer(
+        modules=[StaticEmbedding(tokenizer(), embedding_dim=32)], device="cpu"
+    ).save(static)
     first = open_float(static)
     again = open_float(static, max_tokens=json.loads(json.dumps(first.facts))["max_tokens"])
     np.testing.assert_array_equal(first.encode_queries(TEXTS), again.encode_queries(TEXTS))
@@ -181,7 +236,10 @@ def test_half_precision_keeps_length_and_direction(bert, dpr):
         ({"max_tokens": 1000}, "max_tokens"),  # more than the model has positions
         ({"query_model": "x"}, "query_model is for DPR"),
         ({"query_prefix": "x", "model": "dpr"}, "take no prefix"),
-        ({"query_model": "/nowhere", "model": "dpr"}, "'/nowhere' is neither a folder here nor a name on the hub"),
+        (
+            {"query_model": "/nowhere", "model": "dpr"},
+            "'/nowhere' is neither a folder here nor a name on the hub",
+        ),
         ({"max_tokens": 301, "model": "dpr"}, "max_tokens"),
     ],
 )

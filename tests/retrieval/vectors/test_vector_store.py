@@ -1,4 +1,7 @@
-"""Arrays of passages on disk: equal with any number of processes and after a kill; damage is refused."""
+"""Arrays of passages on disk: equal with any number of processes and after a kill.
+
+Damage is refused.
+"""
 
 import json
 import multiprocessing
@@ -30,7 +33,10 @@ def rows_of(count, first=0):
 
 
 def shards(*sizes):
-    return [rows_of(size, first) for size, first in zip(sizes, np.cumsum([0, *sizes]).tolist(), strict=False)]
+    return [
+        rows_of(size, first)
+        for size, first in zip(sizes, np.cumsum([0, *sizes]).tolist(), strict=False)
+    ]
 
 
 @configure(max_examples=20)
@@ -47,7 +53,8 @@ def test_row_numbers_run_through_all_shards(tmp_path_factory, sizes, seed):
     assert firsts == [(first, first, last - first) for first, last in vectors.bounds()]
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, 70_000.0])  # 70,000 is too large for half precision
+# 70,000 is too large for half precision
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 70_000.0])
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 def test_a_vector_not_finite_in_half_precision_is_refused_by_id(wrong):
     vectors = rows_of(3).astype(np.float32)
@@ -68,7 +75,14 @@ def test_only_a_whole_shard_of_the_same_key_is_reused(tmp_path):
     with open(tmp_path / module.SHARDS_FILE, "ab") as handle:
         handle.write(b'{"foo": 1}\n{"shard": [0], "key": "key0"}\n{"shard": 5, "key": "half a li')
     writer = ShardWriter(tmp_path)
-    assert [writer.count_finished(number, f"key{number}") for number in range(6)] == [2, None, None, 2, None, None]
+    assert [writer.count_finished(number, f"key{number}") for number in range(6)] == [
+        2,
+        None,
+        None,
+        2,
+        None,
+        None,
+    ]
     assert writer.count_finished(0, "another key") is None
     writer.add(1, "key1", ids[::-1], rows_of(2, 2))
     assert writer.finish({0: "key0", 1: "key1"}) == 4
@@ -88,9 +102,12 @@ def test_a_kill_before_the_log_line_leaves_no_shard_under_its_old_key(tmp_path, 
 
 GOOD = rows_of(2, 2)
 DAMAGED = [
-    (np.hstack([GOOD, GOOD]), r"wanted float16 \(2, 2\), found float16 \(2, 4\)"), (GOOD[0], r"found float16 \(2,\)"),
-    (GOOD[:1], r"found float16 \(1, 2\)"), (GOOD.astype(float), "found float64"), (np.array([{"a": 1}]), "is damaged"),
-]  # fmt: skip
+    (np.hstack([GOOD, GOOD]), r"wanted float16 \(2, 2\), found float16 \(2, 4\)"),
+    (GOOD[0], r"found float16 \(2,\)"),
+    (GOOD[:1], r"found float16 \(1, 2\)"),
+    (GOOD.astype(float), "found float64"),
+    (np.array([{"a": 1}]), "is damaged"),
+]
 
 
 def test_missing_and_damaged_vectors_are_refused(tmp_path):
@@ -120,7 +137,10 @@ def test_missing_and_damaged_vectors_are_refused(tmp_path):
 
 
 SHARDS = [
-    [Passage(f"東京/{shard}-{n}_é", "moon", " ".join(WORDS[n : n + 1 + shard])) for n in range(size)]
+    [
+        Passage(f"東京/{shard}-{n}_é", "moon", " ".join(WORDS[n : n + 1 + shard]))
+        for n in range(size)
+    ]
     for shard, size in enumerate((9, 4, 1))
 ]
 TASKS = 3 + 1 + 1  # of up to four passages
@@ -160,7 +180,9 @@ def encoded(monkeypatch):
 
 
 def write(folder, number, shard):
-    records = [{"id": passage.id, "title": passage.title, "contents": passage.text} for passage in shard]
+    records = [
+        {"id": passage.id, "title": passage.title, "contents": passage.text} for passage in shard
+    ]
     write_jsonl(folder / f"passages-{number:05d}.jsonl", records)
 
 
@@ -186,7 +208,9 @@ def test_rows_and_ids_are_those_of_the_passages(tmp_path, passages, model, encod
     np.testing.assert_allclose(all_vectors(tmp_path / "out"), vectors, atol=1e-3)
 
 
-def test_after_a_kill_only_the_rest_is_encoded_to_the_same_bytes(tmp_path, passages, model, encoded, capsys):
+def test_after_a_kill_only_the_rest_is_encoded_to_the_same_bytes(
+    tmp_path, passages, model, encoded, capsys
+):
     encode(passages, tmp_path / "whole", model)
     encoded.clear()
     encoded.limit = 2
@@ -210,17 +234,30 @@ def test_only_changed_passages_are_encoded_again(tmp_path, passages, model, enco
     assert Shards(tmp_path / "out").ids([12]) == ["new"]
 
 
-def test_changed_passage_settings_or_weights_encode_everything_again(tmp_path, passages, model, encoded):
+def test_changed_passage_settings_or_weights_encode_everything_again(
+    tmp_path, passages, model, encoded
+):
     other = str(shutil.copytree(model, tmp_path / "model"))
-    for change in ({}, {"titles": "yes"}, {"passage_prefix": "other: "}, {"max_tokens": 5}, {"precision": "bfloat16"}):
+    for change in (
+        {},
+        {"titles": "yes"},
+        {"passage_prefix": "other: "},
+        {"max_tokens": 5},
+        {"precision": "bfloat16"},
+    ):
         encode(passages, tmp_path / "out", other, **change)
         assert len(encoded) == TASKS
         encoded.clear()
-    encode(passages, tmp_path / "out", other, **change, query_prefix="other: ")  # does not change passages
+    # Does not change passages
+    encode(passages, tmp_path / "out", other, **change, query_prefix="other: ")
     assert encoded == []
     torch.manual_seed(1)
     path = f"{other}/model.safetensors"
-    save_file({name: torch.randn_like(weight) for name, weight in load_file(path).items()}, path, {"format": "pt"})
+    save_file(
+        {name: torch.randn_like(weight) for name, weight in load_file(path).items()},
+        path,
+        {"format": "pt"},
+    )
     encode(passages, tmp_path / "out", other)
     assert len(encoded) == TASKS
     expected = open_encoder(EncoderSettings(other, **CPU)).encode_passages(SHARDS[0][:1])
@@ -231,7 +268,11 @@ def test_changed_passage_settings_or_weights_encode_everything_again(tmp_path, p
 def test_two_processes_write_the_same_bytes(tmp_path, passages, model, monkeypatch):
     """The processes are forks, so that nothing is imported again."""
     torch.set_num_threads(1)  # a fork has only one of several threads
-    monkeypatch.setattr(pool.multiprocessing, "get_context", lambda _, real=multiprocessing.get_context: real("fork"))
+    monkeypatch.setattr(
+        pool.multiprocessing,
+        "get_context",
+        lambda _, real=multiprocessing.get_context: real("fork"),
+    )
     for workers in (1, 2):
         encode(passages, tmp_path / f"{workers}", model, workers=workers)
     assert files(tmp_path / "2") == files(tmp_path / "1")
@@ -248,7 +289,10 @@ def test_blank_lines_are_skipped_and_a_bad_line_is_named(tmp_path, passages, mod
     with refused(r"passages-00001\.jsonl:7: not JSON"):
         encode(passages, tmp_path / "out", model)
     (tmp_path / "empty").mkdir()
-    for name, message in (("nowhere", "passages folder not found"), ("empty", r"no passages in .*wanted passages-\*")):
+    for name, message in (
+        ("nowhere", "passages folder not found"),
+        ("empty", r"no passages in .*wanted passages-\*"),
+    ):
         with refused(message):
             encode(tmp_path / name, tmp_path / "out", model)
 

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.scoring.measures.confidence import AURC, AUROC, BRIER, CONFIDENCE, ECE, EM_50, EM_80, fit_threshold
+from ifqa.scoring.measures.confidence import (
+    AURC,
+    AUROC,
+    BRIER,
+    CONFIDENCE,
+    ECE,
+    EM_50,
+    EM_80,
+    fit_threshold,
+)
 from ifqa.scoring.statistics import ColumnStatistic
 
 
@@ -16,7 +25,9 @@ def value_of(measure, columns):
     return ColumnStatistic(measure, columns).value
 
 
-CASES = st.lists(st.tuples(st.integers(0, 8).map(lambda n: n / 8), st.booleans()), min_size=1, max_size=40)
+CASES = st.lists(
+    st.tuples(st.integers(0, 8).map(lambda n: n / 8), st.booleans()), min_size=1, max_size=40
+)
 FEW = st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=1, max_size=6)
 
 
@@ -46,7 +57,9 @@ def test_ties_count_with_the_mean_over_all_their_orders(cases):
     all_orders = list(orders(cases))
     assert value_of(AURC, numbers(cases)) == pytest.approx(fmean(map(area, all_orders)))
     for measure, percent in ((EM_50, 50), (EM_80, 80)):
-        assert value_of(measure, numbers(cases)) == pytest.approx(fmean(at(rights, percent) for rights in all_orders))
+        assert value_of(measure, numbers(cases)) == pytest.approx(
+            fmean(at(rights, percent) for rights in all_orders)
+        )
 
 
 @given(CASES)
@@ -54,12 +67,21 @@ def test_brier_and_auroc_agree_with_scikit_learn(cases):
     from sklearn.metrics import brier_score_loss, roc_auc_score
 
     sure, right = numbers(cases).T
-    assert value_of(BRIER, numbers(cases)) == pytest.approx(brier_score_loss(right, sure, pos_label=1))
+    assert value_of(BRIER, numbers(cases)) == pytest.approx(
+        brier_score_loss(right, sure, pos_label=1)
+    )
     expected = pytest.approx(roc_auc_score(right, sure)) if len(set(right)) == 2 else None
     assert value_of(AUROC, numbers(cases)) == expected
 
 
-@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=50, unique_by=lambda case: case[0]))
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1), st.booleans()),
+        min_size=1,
+        max_size=50,
+        unique_by=lambda case: case[0],
+    )
+)
 def test_the_calibration_error_is_the_mean_gap_of_fifteen_equal_bins(cases):
     falling = sorted(cases, reverse=True)
     ends = [len(cases) * n // 15 for n in range(16)]
@@ -73,7 +95,9 @@ def test_scores_are_from_0_to_1_whatever_the_order_and_count_a_repeated_question
     times = np.array([[n % 3 for n in range(len(cases))]], dtype=float)
     repeated = [case for n, case in enumerate(cases) for _ in range(n % 3)]
     for measure in CONFIDENCE:
-        score, reversed_score = (value_of(measure, numbers(order)) for order in (cases, cases[::-1]))
+        score, reversed_score = (
+            value_of(measure, numbers(order)) for order in (cases, cases[::-1])
+        )
         assert score == (None if reversed_score is None else pytest.approx(reversed_score))
         assert score is None or 0 <= score <= 1
         expected = value_of(measure, numbers(repeated)) if repeated else None
@@ -85,7 +109,9 @@ def test_perfect_confidence_has_the_best_scores():
     cases = [(1.0, True)] * 6 + [(0.0, False)] * 4
     best = {"EM-50": 1, "EM-80": 6 / 8, "ECE": 0, "Brier": 0, "AUROC": 1}
     best["AURC"] = fmean([0] * 6 + [1 / 7, 2 / 8, 3 / 9, 4 / 10])
-    assert {measure.name: value_of(measure, numbers(cases)) for measure in CONFIDENCE} == pytest.approx(best)
+    assert {
+        measure.name: value_of(measure, numbers(cases)) for measure in CONFIDENCE
+    } == pytest.approx(best)
 
 
 def test_a_question_without_a_confidence_has_confidence_0_and_one_without_a_label_is_left_out():

@@ -12,8 +12,22 @@ from ifqa.scoring.measures.numeric import is_numeric
 
 #: Words and marks that normalisation treats in different ways.
 PIECES = st.sampled_from(
-    [*" \t-–—.,'’$%5½", "the", "An", "a", "mid-1930s", "10,000", "U.S.", "Beyoncé", "e\u0301", "İstanbul", "ΟΔΥΣΣΕΥΣ", "Straße", "東京"]
-)  # fmt: skip
+    [
+        *" \t-–—.,'’$%5½",
+        "the",
+        "An",
+        "a",
+        "mid-1930s",
+        "10,000",
+        "U.S.",
+        "Beyoncé",
+        "e\u0301",
+        "İstanbul",
+        "ΟΔΥΣΣΕΥΣ",
+        "Straße",
+        "東京",
+    ]
+)
 TEXTS = st.lists(PIECES, max_size=6).map("".join) | st.lists(PIECES, max_size=4).map(" ".join)
 
 
@@ -26,13 +40,24 @@ def test_agrees_with_torchmetrics(answer, golds, near):
     target = {"id": "0", "answers": {"text": golds, "answer_start": [0] * len(golds)}}
     theirs = squad({"prediction_text": answer, "id": "0"}, target)
     ours = exact_match(answer, golds), f1(answer, golds)
-    assert ours == pytest.approx((theirs["exact_match"].item() / 100, theirs["f1"].item() / 100), abs=1e-6)
+    assert ours == pytest.approx(
+        (theirs["exact_match"].item() / 100, theirs["f1"].item() / 100), abs=1e-6
+    )
 
 
 NORMAL = {  # "a-n" is joined before articles are dropped; an en dash is no ASCII punctuation
-    "The  Beatles ": "beatles", "U.S.": "us", "2018-19": "201819", "3.5": "35", "an A, the": "", "A&M": "am", "a-n": "",
-    "Anna, theatre": "anna theatre", "1914–1918": "1914–1918", "São Paulo\u00a0\n": "são paulo", "...": "",
-}  # fmt: skip
+    "The  Beatles ": "beatles",
+    "U.S.": "us",
+    "2018-19": "201819",
+    "3.5": "35",
+    "an A, the": "",
+    "A&M": "am",
+    "a-n": "",
+    "Anna, theatre": "anna theatre",
+    "1914–1918": "1914–1918",
+    "São Paulo\u00a0\n": "são paulo",
+    "...": "",
+}
 
 
 def test_normalizes_as_squad():
@@ -46,9 +71,13 @@ EQUAL = [
     ("", "A"),
 ]  # 35: the known false match
 DIFFERENT = [
-    ("co op", "co-op"), ("1914-1918", "1914–1918"), (unicodedata.normalize("NFD", "Beyoncé"), "Beyoncé"), ("five", "5"),
-    ("b", "A"), ("", "Paris"),
-]  # fmt: skip
+    ("co op", "co-op"),
+    ("1914-1918", "1914–1918"),
+    (unicodedata.normalize("NFD", "Beyoncé"), "Beyoncé"),
+    ("five", "5"),
+    ("b", "A"),
+    ("", "Paris"),
+]
 
 
 @pytest.mark.parametrize("score", [exact_match, f1, contains])
@@ -66,8 +95,14 @@ def test_the_best_gold_counts_and_repeated_tokens_once_each():
 
 def test_containment_is_of_whole_tokens_in_order():
     assert contains("It opened in New York in 1931.", ["New York"]) == 1.0
-    for answer, gold in (("York, New", "New York"), ("19310", "1931"), ("New", "New York"), ("Paris", "A")):
-        assert contains(answer, [gold]) == 0.0, gold  # "A" normalises to nothing, which every text would contain
+    for answer, gold in (
+        ("York, New", "New York"),
+        ("19310", "1931"),
+        ("New", "New York"),
+        ("Paris", "A"),
+    ):
+        # "A" normalises to nothing, which every text would contain
+        assert contains(answer, [gold]) == 0.0, gold
 
 
 def test_golds_must_be_several_strings():
@@ -85,13 +120,61 @@ def test_scores_are_ordered_f1_is_symmetric_and_normalizing_twice_changes_nothin
 
 
 NUMERIC = [
-    *("5", "five", "Twenty-one", "10,000", "3.5 years", "three years", "$6.4 million", "Rs. 550 billion", "2nd"),
-    *("More than 10%", "fourth", "50th", "1999", "May", "May 4, 1979", "4 May 1979", "mid-1930s", "Early 1990s"),
-    *("In 1991.", "1930s and 1940s", "300 MHz", "500 BC", "45.50° N", "6-0", "#54", "7.4-kilometre, 4.6 mi", "−40"),
+    *(
+        "5",
+        "five",
+        "Twenty-one",
+        "10,000",
+        "3.5 years",
+        "three years",
+        "$6.4 million",
+        "Rs. 550 billion",
+        "2nd",
+    ),
+    *(
+        "More than 10%",
+        "fourth",
+        "50th",
+        "1999",
+        "May",
+        "May 4, 1979",
+        "4 May 1979",
+        "mid-1930s",
+        "Early 1990s",
+    ),
+    *(
+        "In 1991.",
+        "1930s and 1940s",
+        "300 MHz",
+        "500 BC",
+        "45.50° N",
+        "6-0",
+        "#54",
+        "7.4-kilometre, 4.6 mi",
+        "−40",
+    ),
 ]
 OTHER = [
-    *("Paris", "K2", "World War I", "2018 FIFA World Cup", "Bob May", "Three Rivers Stadium", "F-117", "Unicode 2.0"),
-    *("the", "Two-seat roadsters", "helium-3", "yes", "", "No", "top-35 qualifying rule", "Five Nights at Freddy's"),
+    *(
+        "Paris",
+        "K2",
+        "World War I",
+        "2018 FIFA World Cup",
+        "Bob May",
+        "Three Rivers Stadium",
+        "F-117",
+        "Unicode 2.0",
+    ),
+    *(
+        "the",
+        "Two-seat roadsters",
+        "helium-3",
+        "yes",
+        "",
+        "No",
+        "top-35 qualifying rule",
+        "Five Nights at Freddy's",
+    ),
 ]
 
 

@@ -23,18 +23,32 @@ def question(*gold, answers=("Paris",)):
 
 
 FOUND = [
-    ("It lies in PARIS, France.", "Paris"), ("the U. S. Army", "U.S."), ("1914–1918", "1918"), ("ΟΔΟΣ", "οδος"),
-    ("Beyoncé sang", unicodedata.normalize("NFD", "beyoncé")), ("It was (by far)the best", "far) the"),
-    ("New\n\tYork", "new york"), ("R&D", "r & d"), ("x ≠ y", "="),
-]  # fmt: skip
+    ("It lies in PARIS, France.", "Paris"),
+    ("the U. S. Army", "U.S."),
+    ("1914–1918", "1918"),
+    ("ΟΔΟΣ", "οδος"),
+    ("Beyoncé sang", unicodedata.normalize("NFD", "beyoncé")),
+    ("It was (by far)the best", "far) the"),
+    ("New\n\tYork", "new york"),
+    ("R&D", "r & d"),
+    ("x ≠ y", "="),
+]
 NOT_FOUND = [  # DPR would find " \u200b", which has no tokens, everywhere
-    ("Parisian", "Paris"), ("10,000", "10000"), ("the US Army", "U.S."), ("Beyoncé", "Beyonce"), ("New and York", "New York"),
-    ("", "Paris"), ("Paris", ""), ("Paris", " \u200b"),
-]  # fmt: skip
+    ("Parisian", "Paris"),
+    ("10,000", "10000"),
+    ("the US Army", "U.S."),
+    ("Beyoncé", "Beyonce"),
+    ("New and York", "New York"),
+    ("", "Paris"),
+    ("Paris", ""),
+    ("Paris", " \u200b"),
+]
 
 
 def test_answers_are_found_by_tokens():
-    assert [pair for pair in [*FOUND, *NOT_FOUND] if has_answer(pair[0], ["nowhere else", pair[1]])] == FOUND
+    assert [
+        pair for pair in [*FOUND, *NOT_FOUND] if has_answer(pair[0], ["nowhere else", pair[1]])
+    ] == FOUND
     assert not has_answer("Paris", [])
     with pytest.raises(TypeError, match="letters"):
         has_answer("Paris", "Paris")
@@ -51,7 +65,8 @@ def test_agrees_with_dpr_as_pyserini_has_it(text, other, draws):
     tokenizer = SimpleTokenizer()
     ends = sorted(draws.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
     for answer in (other[:3], text[slice(*ends)], text[slice(*ends)].swapcase()):
-        some = bool(tokenizer.tokenize(unicodedata.normalize("NFD", answer)).words())  # DPR finds none everywhere
+        # DPR finds none everywhere
+        some = bool(tokenizer.tokenize(unicodedata.normalize("NFD", answer)).words())
         assert has_answer(text, [answer]) == (some and has_answers(text, [answer], tokenizer))
 
 
@@ -68,7 +83,10 @@ def test_any_and_all_gold_at_each_cutoff():
 def test_missing_passages_score_0_and_unannotated_questions_have_no_score():
     assert set(score_ranking(question(passage(0)), [], (1, 5)).values()) == {0.0}
     assert score_ranking(question(), ["Paris"], depths=(1,)) == {"answer@1": 1.0}
-    assert set(score_ranking(question(passage(0), answers=()), ["Paris"], depths=(1,))) == {"gold_any@1", "gold_all@1"}
+    assert set(score_ranking(question(passage(0), answers=()), ["Paris"], depths=(1,))) == {
+        "gold_any@1",
+        "gold_all@1",
+    }
 
 
 @given(st.permutations(range(12)), st.sets(st.integers(0, 15), min_size=1, max_size=3))
@@ -77,10 +95,14 @@ def test_gold_recall_agrees_with_trec_eval(order, gold):
     from ir_measures import R, Success
 
     ours = score_ranking(
-        question(*map(passage, sorted(gold))), [passage(number) for number in order], depths=(1, 5, 10)
+        question(*map(passage, sorted(gold))),
+        [passage(number) for number in order],
+        depths=(1, 5, 10),
     )
     qrels = [ir_measures.Qrel("q", str(number), 1) for number in gold]
-    run = [ir_measures.ScoredDoc("q", str(number), -float(rank)) for rank, number in enumerate(order)]
+    run = [
+        ir_measures.ScoredDoc("q", str(number), -float(rank)) for rank, number in enumerate(order)
+    ]
     for k in (1, 5, 10):
         theirs = ir_measures.calc_aggregate([Success @ k, R @ k], qrels, run)
         assert ours[f"gold_any@{k}"] == theirs[Success @ k]
@@ -102,7 +124,13 @@ def test_the_ceiling_looks_into_gold_passages_and_chance_is_the_mean_over_all_dr
         for query in questions:
             others = [text for text in pool if text not in query.gold_passages]
             draws = list(itertools.combinations(others, min(k, len(others))))
-            shares.append(sum(any(has_answer(text, query.answers) for text in draw) for draw in draws) / len(draws))
+            shares.append(
+                sum(any(has_answer(text, query.answers) for text in draw) for draw in draws)
+                / len(draws)
+            )
         assert chance[f"answer@{k}"] == pytest.approx(sum(shares) / len(shares))
-    assert [ceiling(question("It is in Rome.", *more)) for more in ((), ("Or in Paris.",))] == [0.0, 1.0]
+    assert [ceiling(question("It is in Rome.", *more)) for more in ((), ("Or in Paris.",))] == [
+        0.0,
+        1.0,
+    ]
     assert chance_floor([question("in Paris")], depths=(1, 5)) == {"answer@1": 0.0, "answer@5": 0.0}

@@ -9,11 +9,16 @@ from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.exact_match import CAUSALQA_F1, normalize
 from ifqa.scoring.measures.rouge_l import rouge_l
 
-WORDS = "the sea otter otters was hunting hunted almost to extinction in 1850 U.S. Shōkaku naïve a cold-blooded it's кот".split()
+WORDS = (
+    "the sea otter otters was hunting hunted almost to extinction in 1850 U.S. "
+    "Shōkaku naïve a cold-blooded it's кот"
+).split()
 
 
 def common(a, b):
-    """Length of the longest common subsequence, by the bits of whole numbers (Hyyrö 2004), not by a table."""
+    """Length of the longest common subsequence, by the bits of whole numbers (Hyyrö 2004), not by a
+    table.
+    """
     places = {}
     for n, word in enumerate(a):
         places[word] = places.get(word, 0) | 1 << n
@@ -38,7 +43,9 @@ def test_it_agrees_with_another_computation_on_5000_pairs():
     for _ in range(5_000):
         answer, gold = (" ".join(rng.choices(WORDS, k=rng.randint(0, 14))) for _ in range(2))
         scores = rouge_l(answer, [gold])
-        assert max(abs(a - b) for a, b in zip(scores, expected(answer, gold), strict=True)) < 1e-12, (answer, gold)
+        assert (
+            max(abs(a - b) for a, b in zip(scores, expected(answer, gold), strict=True)) < 1e-12
+        ), (answer, gold)
         f1s.add(round(scores.f1, 3))
     assert len(f1s) > 50
 

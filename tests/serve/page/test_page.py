@@ -1,4 +1,6 @@
-"""The page to ask on, in a real browser, against a server that gives the answers of its documentation."""
+"""The page to ask on, in a real browser, against a server that gives the answers of its
+documentation.
+"""
 
 import json
 import re
@@ -13,19 +15,42 @@ import ifqa.serve
 from ifqa.report.html_page import COLOURS
 
 FOLDER = Path(ifqa.serve.__file__).parent / "page"
-KINDS = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+KINDS = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css",
+    "js": "text/javascript",
+    "svg": "image/svg+xml",
+}
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; font-src 'self'; "
     "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 NASTY = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"
 ABOUT = {
-    "name": "sample", "corpus": {"name": "sample", "passages": 1426}, "retriever": "bm25", "passages_read": 2, "k": 20,
-    "reader": {"name": "extractive", "model": "", "streams": False, "abstains_below": 0.0, "answerable_threshold": 0.18},
-    "examples": ["If plain, who?", "If computed, when?"], "limits": {"question_characters": 300},
-}  # fmt: skip
-TEXT = "🚀🚀 Some words. He lost the seat to Jim Lovell. More words."  # each rocket is two of JavaScript's characters
-LOVELL = {"id": "1-0", "title": "Apollo 11", "text": TEXT, "pieces": [TEXT[:35], "Jim Lovell", TEXT[45:]]}
+    "name": "sample",
+    "corpus": {"name": "sample", "passages": 1426},
+    "retriever": "bm25",
+    "passages_read": 2,
+    "k": 20,
+    "reader": {
+        "name": "extractive",
+        "model": "",
+        "streams": False,
+        "abstains_below": 0.0,
+        "answerable_threshold": 0.18,
+    },
+    "examples": ["If plain, who?", "If computed, when?"],
+    "limits": {"question_characters": 300},
+}
+# Each rocket is two of JavaScript's characters
+TEXT = "🚀🚀 Some words. He lost the seat to Jim Lovell. More words."
+LOVELL = {
+    "id": "1-0",
+    "title": "Apollo 11",
+    "text": TEXT,
+    "pieces": [TEXT[:35], "Jim Lovell", TEXT[45:]],
+}
 OTHER = {"id": "2-0", "title": "Gemini", "text": "Another.", "pieces": ["Another."]}
 HOW = {"passage_id": "1-0", "sentence": [15, 46], "span": [35, 45], "calculation": None}
 HOW["pieces"] = ["He lost the seat to ", "Jim Lovell", "."]
@@ -33,35 +58,85 @@ TERMS = [
     {"text": "1849", "value": "1849", "source": "passage", "start": 0, "end": 4},
     {"text": "ten years", "value": "10", "source": "question", "start": 21, "end": 30},
 ]
-SUM = {"result": "1859", "rule": "plus", "terms": TERMS, "line": "1859 = 1849 (passage) + 10 (question)"}
+SUM = {
+    "result": "1859",
+    "rule": "plus",
+    "terms": TERMS,
+    "line": "1859 = 1849 (passage) + 10 (question)",
+}
 PLAIN = {
-    "id": "ask/1", "outcome": "answered", "answer": "Jim Lovell", "confidence": 0.61, "answerable": 0.9, "candidate": "", "factual": "Neil Armstrong",
-    "error": "", "how": HOW, "evidence": [LOVELL, OTHER], "seconds": 0.21,
-}  # fmt: skip
+    "id": "ask/1",
+    "outcome": "answered",
+    "answer": "Jim Lovell",
+    "confidence": 0.61,
+    "answerable": 0.9,
+    "candidate": "",
+    "factual": "Neil Armstrong",
+    "error": "",
+    "how": HOW,
+    "evidence": [LOVELL, OTHER],
+    "seconds": 0.21,
+}
 OTHERS = {
     "computed": {"answer": "1859", "factual": "", "how": HOW | {"calculation": SUM}},
-    "abstained": {"outcome": "abstained", "answer": "", "candidate": "Gustave Eiffel", "confidence": 0.27, "answerable": 0.07},
-    "foreign": {"outcome": "abstained", "answer": "", "confidence": None, "how": None, "factual": "", "note": f"Trained on {NASTY}."},
-    "failed": {"outcome": "failed", "answer": "", "confidence": None, "how": None, "error": "the reader found nothing"},
-    "nasty": {
-        "answer": NASTY, "factual": NASTY, "how": HOW | {"passage_id": NASTY, "pieces": [NASTY, NASTY, NASTY]},
-        "evidence": [{"id": NASTY, "title": NASTY, "text": NASTY, "pieces": [NASTY, NASTY, NASTY]}, LOVELL],
+    "abstained": {
+        "outcome": "abstained",
+        "answer": "",
+        "candidate": "Gustave Eiffel",
+        "confidence": 0.27,
+        "answerable": 0.07,
     },
-}  # fmt: skip
+    "foreign": {
+        "outcome": "abstained",
+        "answer": "",
+        "confidence": None,
+        "how": None,
+        "factual": "",
+        "note": f"Trained on {NASTY}.",
+    },
+    "failed": {
+        "outcome": "failed",
+        "answer": "",
+        "confidence": None,
+        "how": None,
+        "error": "the reader found nothing",
+    },
+    "nasty": {
+        "answer": NASTY,
+        "factual": NASTY,
+        "how": HOW | {"passage_id": NASTY, "pieces": [NASTY, NASTY, NASTY]},
+        "evidence": [
+            {"id": NASTY, "title": NASTY, "text": NASTY, "pieces": [NASTY, NASTY, NASTY]},
+            LOVELL,
+        ],
+    },
+}
 
 
 RTL = "\N{RIGHT-TO-LEFT OVERRIDE}fdp.exe"
 FOLDER_STATE = {
-    "name": "my documents", "files": 49, "passages": 210, "updating": False, "changed": 0, "updated": None, "problem": "",
-    "left_out": [{"file": "scan.pdf", "reason": "no text", "hint": "run ocrmypdf"}, {"file": NASTY + RTL, "reason": NASTY, "hint": ""}],
-}  # fmt: skip
+    "name": "my documents",
+    "files": 49,
+    "passages": 210,
+    "updating": False,
+    "changed": 0,
+    "updated": None,
+    "problem": "",
+    "left_out": [
+        {"file": "scan.pdf", "reason": "no text", "hint": "run ocrmypdf"},
+        {"file": NASTY + RTL, "reason": NASTY, "hint": ""},
+    ],
+}
 PLACE = {"text": f"notes & emails/Board {NASTY}.pdf, p. 4", "url": "/documents/a%20b"}
 PLACE["original"] = "/documents/a%20b/original#page=4"
 OF_FOLDER = LOVELL | {"id": "notes%20#1:page=4", "title": "Board.pdf › Votes", "source": PLACE}
 
 
 class Server(ThreadingHTTPServer):
-    """Answers by the question's first word; `released` lets a half-written answer end, `left` is set once a client went away."""
+    """Answers by the question's first word.
+
+    `released` lets a half-written answer end, `left` is set once a client went away.
+    """
 
     daemon_threads = True
 
@@ -81,7 +156,11 @@ class Handler(BaseHTTPRequestHandler):
     def give(self, status, content, kind="application/json", **headers):
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.send_response(status)
-        for name, value in {"Content-Type": kind, "Content-Security-Policy": POLICY, **headers}.items():
+        for name, value in {
+            "Content-Type": kind,
+            "Content-Security-Policy": POLICY,
+            **headers,
+        }.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -91,7 +170,11 @@ class Handler(BaseHTTPRequestHandler):
         name = self.path.partition("?")[0].removeprefix("/static").strip("/") or "index.html"
         if self.path == "/v1/about":
             folder = self.server.folder
-            of_folder = {"documents": folder | {"left_out": 2}, "examples": []} if folder else {"documents": None}
+            of_folder = (
+                {"documents": folder | {"left_out": 2}, "examples": []}
+                if folder
+                else {"documents": None}
+            )
             self.give(200, ABOUT | of_folder)
         elif self.path == "/v1/documents":
             self.give(200, self.server.folder)
@@ -105,10 +188,19 @@ class Handler(BaseHTTPRequestHandler):
             self.server.tokens.append(request["token"])
             self.give(204, b"")
         elif self.path == "/v1/retrieve":
-            passages = [LOVELL | {"rank": 1, "score": 12.93}, OTHER | {"rank": 2, "score": 3.5, "title": NASTY}]
+            passages = [
+                LOVELL | {"rank": 1, "score": 12.93},
+                OTHER | {"rank": 2, "score": 3.5, "title": NASTY},
+            ]
             self.give(200, {"rankings": [{"question": request["question"], "passages": passages}]})
         elif self.path == "/v1/why":
-            without = {"passage": LOVELL, "sentence": "", "answer": "Jim Lovell", "confidence": 0.5, "same": True}
+            without = {
+                "passage": LOVELL,
+                "sentence": "",
+                "answer": "Jim Lovell",
+                "confidence": 0.5,
+                "same": True,
+            }
             cut = without | {"sentence": NASTY, "answer": "", "confidence": None, "same": False}
             self.give(200, {"answers": [{"ablations": [without, cut]}]})
         else:
@@ -116,9 +208,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, question):
         kind = question.removeprefix("If ").partition(",")[0]
-        problem = {"title": "x", "detail": f"the queue is full with 256 questions {NASTY}", "request_id": "3f1c"}
+        problem = {
+            "title": "x",
+            "detail": f"the queue is full with 256 questions {NASTY}",
+            "request_id": "3f1c",
+        }
         if kind == "full":
-            return self.give(503, problem | {"status": 503}, "application/problem+json", **{"Retry-After": "4"})
+            return self.give(
+                503, problem | {"status": 503}, "application/problem+json", **{"Retry-After": "4"}
+            )
         if kind == "secret" and not self.server.tokens:
             return self.give(401, problem | {"status": 401}, "application/problem+json")
         self.send_response(200)
@@ -127,7 +225,12 @@ class Handler(BaseHTTPRequestHandler):
         self.event("waiting", {"ahead": 3 if kind == "half" else 0})
         self.event("reading", {})
         if kind == "half":
-            for at, text in ((0, "Wrong at first"), (0, "🚀 So his "), (9, "backup, "), (17, NASTY)):
+            for at, text in (
+                (0, "Wrong at first"),
+                (0, "🚀 So his "),
+                (9, "backup, "),
+                (17, NASTY),
+            ):
                 self.event("text", {"at": at, "text": text})
             while not self.server.released.wait(0.05):
                 try:
@@ -135,7 +238,10 @@ class Handler(BaseHTTPRequestHandler):
                 except OSError:
                     return self.server.left.set()
         if kind != "broken":
-            supposed = {"text": f"If {kind}", "pieces": ["", f"If {kind}", question.removeprefix(f"If {kind}")]}
+            supposed = {
+                "text": f"If {kind}",
+                "pieces": ["", f"If {kind}", question.removeprefix(f"If {kind}")],
+            }
             answer = PLAIN | {"question": question, "supposed": supposed} | OTHERS.get(kind, {})
             if self.server.folder:
                 evidence = [OF_FOLDER, OTHER | {"source": None}]
@@ -169,7 +275,10 @@ def page(chromium, server):
 
 def until(chromium, expression):
     """Wait until a JavaScript expression is true, and give its value."""
-    loop = f"const look = () => {{ const found = ({expression}); if (found) done(found); else setTimeout(look, 10); }};"
+    loop = (
+        f"const look = () => {{ const found = ({expression}); if (found) done(found); "
+        f"else setTimeout(look, 10); }};"
+    )
     return chromium.value(f"new Promise(done => {{ {loop} look(); }})")
 
 
@@ -187,10 +296,15 @@ def test_an_example_is_answered_and_its_address_asks_again(page, server):
     assert text(chromium, "#about").endswith("Answers come from 1,426 passages of sample.")
     chromium.value("document.querySelector('#examples a').click()")
     parts = {
-        ".big": "Jim Lovell", "mark.supposed": "If plain", ".sure": "61% sure", ".fact": "Neil Armstrong",
-        ".quote mark": "Jim Lovell", ".cite": "Apollo 11", ".sentence": "He lost the seat to Jim Lovell.",
+        ".big": "Jim Lovell",
+        "mark.supposed": "If plain",
+        ".sure": "61% sure",
+        ".fact": "Neil Armstrong",
+        ".quote mark": "Jim Lovell",
+        ".cite": "Apollo 11",
+        ".sentence": "He lost the seat to Jim Lovell.",
         "#said": "Answer: Jim Lovell, 61% sure.",
-    }  # fmt: skip
+    }
     assert {place: text(chromium, place) for place in parts} == parts
     assert text(chromium, ".imagined").startswith("If it had been so")
     chromium.value("[...document.querySelectorAll('.part > details')].at(-1).open = true")
@@ -213,14 +327,30 @@ def test_an_example_is_answered_and_its_address_asks_again(page, server):
 def test_a_sum_an_abstention_and_a_failure_are_told_apart(page):
     chromium = page("If computed, when?")
     assert text(chromium, ".big") == "1859"
-    sum_of = ["", "1849", "in the passage", "+", "10", "“ten years” in the question", "=", "1859", ""]
+    sum_of = [
+        "",
+        "1849",
+        "in the passage",
+        "+",
+        "10",
+        "“ten years” in the question",
+        "=",
+        "1859",
+        "",
+    ]
     assert every(chromium, ".sum span") == sum_of
     chromium = page("If abstained, who?")
     assert text(chromium, ".abstained .big") == "No answer found in these passages"
     assert text(chromium, ".candidate") == "The best candidate is Gustave Eiffel"
-    assert text(chromium, ".abstained .why") == "That a passage has the answer is 7% likely; below 18%, none is given."
+    assert (
+        text(chromium, ".abstained .why")
+        == "That a passage has the answer is 7% likely; below 18%, none is given."
+    )
     chromium = page("If foreign, who?")
-    assert (text(chromium, ".abstained .big"), text(chromium, "[role=note]")) == ("No answer", f"Trained on {NASTY}.")
+    assert (text(chromium, ".abstained .big"), text(chromium, "[role=note]")) == (
+        "No answer",
+        f"Trained on {NASTY}.",
+    )
     chromium = page()
     until(chromium, "document.activeElement.id === 'question'")
     chromium.type("If failed, who?")
@@ -231,7 +361,10 @@ def test_a_sum_an_abstention_and_a_failure_are_told_apart(page):
 def test_a_streamed_answer_is_shown_while_it_is_written_and_can_be_stopped(page, server):
     chromium = page("If half, who?")
     assert until(chromium, "document.querySelector('.draft')?.textContent.includes('<img')")
-    assert chromium.value("document.querySelector('.draft').textContent") == f"🚀 So his backup, {NASTY}"
+    assert (
+        chromium.value("document.querySelector('.draft').textContent")
+        == f"🚀 So his backup, {NASTY}"
+    )
     chromium.value("document.querySelector('#stop').click()")
     assert server.left.wait(20)
     assert chromium.value("document.querySelector('#problem').innerText") == ""
@@ -261,7 +394,9 @@ def test_a_server_with_a_token_asks_for_it_once(page, server):
     assert text(chromium, ".big") == "Jim Lovell"
     assert server.tokens == ["opensesame"]
     assert chromium.value("document.querySelector('#session').hidden")
-    assert "opensesame" not in chromium.value("document.documentElement.outerHTML + location.href + document.cookie")
+    assert "opensesame" not in chromium.value(
+        "document.documentElement.outerHTML + location.href + document.cookie"
+    )
 
 
 def test_markup_stays_text_also_on_a_telephone(page):
@@ -278,7 +413,10 @@ def test_markup_stays_text_also_on_a_telephone(page):
 
 def asked(chromium, question):
     """Ask by keyboard, and wait for the answer."""
-    until(chromium, "document.activeElement.id === 'question' && !document.querySelector('#question').value")
+    until(
+        chromium,
+        "document.activeElement.id === 'question' && !document.querySelector('#question').value",
+    )
     chromium.type(question)
     chromium.press("Enter")
     until(chromium, f"document.querySelector('.asked h2')?.innerText === {json.dumps(question)}")
@@ -290,14 +428,22 @@ def test_a_folder_is_named_and_each_source_is_a_link_in_words(page, server, widt
     chromium = page(width=width, dark=width == 400)
     until(chromium, "!document.querySelector('#folder').hidden")
     assert text(chromium, "#about").endswith("Answers come from 49 files in my documents.")
-    assert chromium.value("document.querySelector('#results').hidden && document.querySelector('#examples').hidden")
+    assert chromium.value(
+        "document.querySelector('#results').hidden && document.querySelector('#examples').hidden"
+    )
     assert text(chromium, "nav").split() == ["Ask"]
     assert text(chromium, "#left-out summary") == "2 files were left out"
     chromium.value("document.querySelector('#left-out summary').click()")
-    assert every(chromium, "#left-out li") == ["scan.pdf: no text; run ocrmypdf", f"{NASTY}\ufffdfdp.exe: {NASTY}"]
+    assert every(chromium, "#left-out li") == [
+        "scan.pdf: no text; run ocrmypdf",
+        f"{NASTY}\ufffdfdp.exe: {NASTY}",
+    ]
     asked(chromium, "If plain, who?")
     assert text(chromium, ".passage h4").split("\n")[0].startswith("Votes")
-    links = "[...document.querySelectorAll('.cite a, .passage:first-of-type h4 a')].map(one => [one.innerText, one.getAttribute('href')])"
+    links = (
+        "[...document.querySelectorAll('.cite a, .passage:first-of-type h4 a')].map(one => "
+        "[one.innerText, one.getAttribute('href')])"
+    )
     both = [[PLACE["text"], PLACE["url"]], ["original", PLACE["original"]]]
     assert chromium.value(links) == both * 2
     assert chromium.value("document.querySelector('#hint').offsetHeight") < 30
@@ -312,7 +458,9 @@ def test_a_change_of_the_folder_is_told_until_it_is_indexed(page, server):
     chromium = page("If plain, who?")
     until(chromium, "document.querySelector('#updates').innerText === 'updating: 3 files changed'")
     server.folder = FOLDER_STATE | {"updated": "2026-11-25T14:02:00+00:00", "files": 50}
-    assert until(chromium, r"/^updated at \d\d:02$/.test(document.querySelector('#updates').innerText)")
+    assert until(
+        chromium, r"/^updated at \d\d:02$/.test(document.querySelector('#updates').innerText)"
+    )
     assert until(chromium, "document.querySelector('#about').textContent.includes('50 files')")
     server.folder = FOLDER_STATE | {"problem": "the disk is full", "files": 50}
     chromium.value("document.dispatchEvent(new Event('visibilitychange'))")
@@ -334,7 +482,12 @@ def test_the_session_keeps_its_questions_and_answers(page, server):
     until(chromium, "document.querySelector('.big').innerText === '1859'")
     assert sum(request.endswith("/v1/ask") for request in chromium.requests) == 3
     chromium.value("document.querySelector('#question').focus()")
-    for key, wanted in (("ArrowUp", newest[0]), ("ArrowUp", newest[1]), ("ArrowDown", newest[0]), ("ArrowDown", "")):
+    for key, wanted in (
+        ("ArrowUp", newest[0]),
+        ("ArrowUp", newest[1]),
+        ("ArrowDown", newest[0]),
+        ("ArrowDown", ""),
+    ):
         chromium.press(key)
         assert chromium.value("document.querySelector('#question').value") == wanted
     assert chromium.complaints == []
@@ -361,16 +514,26 @@ def test_an_answer_is_copied_and_the_session_exported(page, server, tmp_path):
     chromium.send("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     chromium = page()
     asked(chromium, f"If nasty, {NASTY}")
-    chromium.value("[...document.querySelectorAll('.foot button')].find(one => one.innerText === 'Copy').click()")
-    until(chromium, "[...document.querySelectorAll('.foot button')].some(one => one.innerText === 'Copied')")
+    chromium.value(
+        "[...document.querySelectorAll('.foot button')].find(one => one.innerText === "
+        "'Copy').click()"
+    )
+    until(
+        chromium,
+        "[...document.querySelectorAll('.foot button')].some(one => one.innerText === 'Copied')",
+    )
     lines = chromium.value("navigator.clipboard.readText()").split("\n")
     assert lines == [
-        f"If nasty, {NASTY}", f"Answer: {NASTY} (61% sure)", f"In fact: {NASTY}",
-        "Sentence: He lost the seat to Jim Lovell.", f"Source: {PLACE['text']}",
-    ]  # fmt: skip
+        f"If nasty, {NASTY}",
+        f"Answer: {NASTY} (61% sure)",
+        f"In fact: {NASTY}",
+        "Sentence: He lost the seat to Jim Lovell.",
+        f"Source: {PLACE['text']}",
+    ]
     chromium.value("document.querySelector('#export').click()")
     file = tmp_path / "answers.md"
-    while not (markdown := file.read_text() if file.exists() else ""):  # the browser may have begun to write it
+    # The browser may have begun to write it
+    while not (markdown := file.read_text() if file.exists() else ""):
         chromium.value("1")
     assert markdown.startswith("## If nasty, \\<img src=x")
     assert not re.search(r"(?<!\\)<", markdown)
@@ -382,4 +545,6 @@ def test_nothing_is_inline_and_no_text_becomes_markup():
     assert not re.search(r"<style|\sstyle=|\son\w+=|https?:", html)
     assert re.findall(r"<script[^>]*>(.*?)</script>", html) == [""]
     for path in FOLDER.glob("*.js"):
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|https?:", path.read_text())
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|https?:", path.read_text()
+        )

@@ -1,4 +1,6 @@
-"""The networks 'decomp-attn' and 'choice': against independent ones, learning by heart, and kills."""
+"""The networks 'decomp-attn' and 'choice': against independent ones, learning by heart, and
+kills.
+"""
 
 import json
 from dataclasses import replace
@@ -24,18 +26,24 @@ from ifqa.training.trainer import configure_trainer
 QUESTIONS = questions()
 DATASET = TrainingData(QUESTIONS, contexts(QUESTIONS), "rain", {"train.jsonl": "abc"})
 LEARN = {"epochs": 16, "batch": 6, "device": "cpu", "checkpoint_every": 4}
-QUESTION = Question("q", "suppose [SEP] rain happens, how will it affect MORE mud.", choices=("more", "no effect"))
+QUESTION = Question(
+    "q", "suppose [SEP] rain happens, how will it affect MORE mud.", choices=("more", "no effect")
+)
 TEXT = "A storm comes. [MASK] Rain falls."
 
 
 def by_einsum(model, a, b):
     """Parikh et al. 2016, equations 1 to 6, for one pair and without padding, in numpy."""
-    weights = {name: tensor.detach().double().numpy() for name, tensor in model.state_dict().items()}
+    weights = {
+        name: tensor.detach().double().numpy() for name, tensor in model.state_dict().items()
+    }
     table = model.embeddings.double().numpy()
 
     def layers(name, inputs):
         for n in (1, 4):
-            inputs = np.maximum(inputs @ weights[f"{name}.{n}.weight"].T + weights[f"{name}.{n}.bias"], 0)
+            inputs = np.maximum(
+                inputs @ weights[f"{name}.{n}.weight"].T + weights[f"{name}.{n}.bias"], 0
+            )
         return inputs
 
     a_, b_ = (np.einsum("ti,oi->to", table[ids], weights["project.weight"]) for ids in (a, b))
@@ -44,7 +52,10 @@ def by_einsum(model, a, b):
     alpha = np.einsum("ij,id->jd", e / e.sum(0, keepdims=True), a_)
     v1 = layers("compare", np.concatenate([a_, beta], 1)).sum(0)
     v2 = layers("compare", np.concatenate([b_, alpha], 1)).sum(0)
-    return weights["classify.weight"] @ layers("aggregate", np.concatenate([v1, v2])) + weights["classify.bias"]
+    return (
+        weights["classify.weight"] @ layers("aggregate", np.concatenate([v1, v2]))
+        + weights["classify.bias"]
+    )
 
 
 def test_decomposable_attention_equals_an_independent_one():
@@ -60,13 +71,17 @@ def test_decomposable_attention_equals_an_independent_one():
     assert np.ptp(expected, 0).min() > 0.01
     words = AutoTokenizer.from_pretrained(minilm_folder())
     change, effect = encode_stem("suppose more rain falls happens, how will it affect MORE mud.")
-    assert words.convert_ids_to_tokens(change) == ["[CLS]", "more", "rain", "falls"]  # after the null token
+    # After the null token
+    assert words.convert_ids_to_tokens(change) == ["[CLS]", "more", "rain", "falls"]
     assert words.convert_ids_to_tokens(effect) == ["[CLS]", "more", "mud"]
     assert len(encode_stem(f"suppose {'very ' * 500} happens, how will it affect mud.")[0]) == 64
 
 
 def as_bert(first, second):
-    """The pair as BERT's own tokenizer joins it; it reads "[SEP]" in a text as the special token."""
+    """The pair as BERT's own tokenizer joins it.
+
+    It reads "[SEP]" in a text as the special token.
+    """
     tokens = AutoTokenizer.from_pretrained(minilm_folder())(first, second)
     return tokens["input_ids"], tokens["token_type_ids"]
 
@@ -76,12 +91,17 @@ def test_inputs_are_those_of_berts_tokenizer():
     plain = replace(QUESTION, text=QUESTION.text.replace("[SEP]", "much"))
     passages = [Passage("1", "Title", "A storm comes."), Passage("2", "", "Rain falls.")]
     pairs = encode_options(words, plain, passages, InputFormat(paragraph=True, max_tokens=99))
-    assert pairs == [as_bert("A storm comes. Rain falls.", f"{plain.text} [SEP] {choice}") for choice in plain.choices]
+    assert pairs == [
+        as_bert("A storm comes. Rain falls.", f"{plain.text} [SEP] {choice}")
+        for choice in plain.choices
+    ]
     bare = [as_bert(plain.text, choice) for choice in plain.choices]
     assert encode_options(words, plain, [], InputFormat(True, 99)) == bare
     assert encode_options(words, plain, passages, InputFormat(False, 99)) == bare
     # text that looks like a special token is text
-    for ids, types in encode_options(words, QUESTION, [Passage("1", "", TEXT)], InputFormat(True, 99)):
+    for ids, types in encode_options(
+        words, QUESTION, [Passage("1", "", TEXT)], InputFormat(True, 99)
+    ):
         assert (ids.count(words.sep_token_id), words.mask_token_id in ids) == (3, False)
         assert types.index(1) == ids.index(words.sep_token_id) + 1
 
@@ -93,7 +113,9 @@ def test_the_paragraph_is_cut_first_and_options_are_kept(most):
     formats = [(passages, InputFormat(True, tokens)) for passages, tokens in shown]
     cut, whole, bare = (encode_options(words, QUESTION, *each) for each in formats)
     for (ids, types), (long, _), (short, _) in zip(cut, whole, bare, strict=True):
-        assert len(ids) == len(types) == min(most, len(long)) or (len(ids) == len(short) and most <= len(short) + 1)
+        assert len(ids) == len(types) == min(most, len(long)) or (
+            len(ids) == len(short) and most <= len(short) + 1
+        )
         option = long[-(long[::-1].index(102, 1)) :]
         assert ids[-len(option) :] == option
         if len(ids) > len(short):
@@ -107,7 +129,11 @@ def start(tmp_path_factory):
 
 TRAININGS = {
     "choice": (multiple_choice.Choice, Choice, {"learning_rate": 3e-3}),
-    "decomp-attn": (multiple_choice.DecompAttn, DecompAttn, {"hidden": 48, "dropout": 0.05, "learning_rate": 2e-2}),
+    "decomp-attn": (
+        multiple_choice.DecompAttn,
+        DecompAttn,
+        {"hidden": 48, "dropout": 0.05, "learning_rate": 2e-2},
+    ),
 }
 
 
@@ -127,7 +153,9 @@ def trained(start, tmp_path_factory):
 
 
 def count_right(reader, **changes):
-    predictions = reader.answer([replace(question, **changes) for question in QUESTIONS], DATASET.rankings)
+    predictions = reader.answer(
+        [replace(question, **changes) for question in QUESTIONS], DATASET.rankings
+    )
     pairs = zip(predictions, QUESTIONS, strict=True)
     return sum(prediction.answer in question.answers for prediction, question in pairs)
 
@@ -136,11 +164,16 @@ def count_right(reader, **changes):
 def test_questions_are_learnt_by_heart(name, trained):
     reader = TRAININGS[name][1](checkpoint=str(trained[name]), device="cpu")
     assert count_right(reader) >= 11
-    assert count_right(reader, choices=("no effect", "less", "more")) >= 11  # the order does not matter
+    # The order does not matter
+    assert count_right(reader, choices=("no effect", "less", "more")) >= 11
     assert (reader.family, reader.trained_on) == ("rain", {"abc"})
     assert TRAININGS[name][1].training_family(str(trained[name])) == "rain"
     manifest = json.loads((trained[name] / "manifest.json").read_text())
-    assert (manifest["reader"], manifest["record"]["steps"], manifest["record"]["examples"]) == (name, 32, 12)
+    assert (manifest["reader"], manifest["record"]["steps"], manifest["record"]["examples"]) == (
+        name,
+        32,
+        12,
+    )
     assert [*manifest["record"]["files"]] == ["model.safetensors"]
 
 
@@ -153,8 +186,12 @@ def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(name, trained,
     with refused(f"unfinished training; run the same `ifqa train {name}` again"):
         reader(checkpoint=str(tmp_path / "cut"))
     train(name, tmp_path / "cut", start)
-    assert (tmp_path / "cut/model.safetensors").read_bytes() == (trained[name] / "model.safetensors").read_bytes()
-    assert {path.name for path in (tmp_path / "cut").iterdir()} == {path.name for path in trained[name].iterdir()}
+    assert (tmp_path / "cut/model.safetensors").read_bytes() == (
+        trained[name] / "model.safetensors"
+    ).read_bytes()
+    assert {path.name for path in (tmp_path / "cut").iterdir()} == {
+        path.name for path in trained[name].iterdir()
+    }
     weights = tmp_path / "cut/model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     with refused(""):
@@ -176,15 +213,26 @@ def test_choice_scores_options_as_transformers_does(trained):
     model = BertForMultipleChoice.from_pretrained(trained["choice"]).eval()
     reader = Choice(checkpoint=str(trained["choice"]), device="cpu", batch_tokens=40)
     predictions = reader.answer(QUESTIONS[:5], DATASET.rankings[:5])
-    for prediction, question, [passage] in zip(predictions, QUESTIONS, DATASET.rankings, strict=False):
-        texts = [f"[CLS] {passage.text} [SEP] {question.text} [SEP] {choice} [SEP]" for choice in question.choices]
+    for prediction, question, [passage] in zip(
+        predictions, QUESTIONS, DATASET.rankings, strict=False
+    ):
+        texts = [
+            f"[CLS] {passage.text} [SEP] {question.text} [SEP] {choice} [SEP]"
+            for choice in question.choices
+        ]
         rows = [words(text, add_special_tokens=False)["input_ids"] for text in texts]
         longest = max(map(len, rows))
         ids = torch.tensor([[row + [0] * (longest - len(row)) for row in rows]])
-        types = ((ids == words.sep_token_id).cumsum(2) - (ids == words.sep_token_id).long() > 0).long()
-        logits = model(input_ids=ids, attention_mask=(ids > 0).long(), token_type_ids=types).logits[0]
+        types = (
+            (ids == words.sep_token_id).cumsum(2) - (ids == words.sep_token_id).long() > 0
+        ).long()
+        logits = model(input_ids=ids, attention_mask=(ids > 0).long(), token_type_ids=types).logits[
+            0
+        ]
         assert prediction.answer == question.choices[int(logits.argmax())]
-        assert prediction.score == pytest.approx(torch.log_softmax(logits, 0).max().item(), abs=1e-4)
+        assert prediction.score == pytest.approx(
+            torch.log_softmax(logits, 0).max().item(), abs=1e-4
+        )
         assert prediction.passage_ids == (passage.id,)
 
 
@@ -212,6 +260,10 @@ def test_an_encoder_without_types_reads_to_its_last_position(tmp_path):
 def test_an_encoder_of_another_family_is_not_trained_further(trained, tmp_path):
     other = replace(DATASET, family="snow")
     with refused("was trained on rain and may not be trained further on snow"):
-        configure_trainer(multiple_choice.Choice, encoder=str(trained["choice"])).train(other, tmp_path / "more")
-    trainer = configure_trainer(multiple_choice.Choice, encoder=str(trained["choice"]), epochs=1, device="cpu")
+        configure_trainer(multiple_choice.Choice, encoder=str(trained["choice"])).train(
+            other, tmp_path / "more"
+        )
+    trainer = configure_trainer(
+        multiple_choice.Choice, encoder=str(trained["choice"]), epochs=1, device="cpu"
+    )
     trainer.train(DATASET, tmp_path / "more")

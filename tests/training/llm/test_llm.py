@@ -1,4 +1,6 @@
-"""Tuning of a language model: the reader's own prompts, the loss on the answer alone, kill and resume, and split families."""
+"""Tuning of a language model: the reader's own prompts, the loss on the answer alone, kill and
+resume, and split families.
+"""
 
 import json
 from dataclasses import replace
@@ -32,9 +34,16 @@ QUESTIONS = QUESTIONS[:4]
 RANKINGS = RANKINGS[:4]
 DATASET = TrainingData(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"})
 SETTINGS = {
-    "epochs": 2, "rank": 4, "batch": 2, "device_batch": 2, "passages": 2, "max_tokens": 400, "checkpoint_every": 2,
-    "learning_rate": 1e-2, "device": "cpu",
-}  # fmt: skip
+    "epochs": 2,
+    "rank": 4,
+    "batch": 2,
+    "device_batch": 2,
+    "passages": 2,
+    "max_tokens": 400,
+    "checkpoint_every": 2,
+    "learning_rate": 1e-2,
+    "device": "cpu",
+}
 TRAINER = Trainer(passages=2, alone=0.5, epochs=3, batch=2, device_batch=2)
 FILES = {"adapter_model.safetensors", "adapter_config.json", "manifest.json"}
 
@@ -73,20 +82,27 @@ def test_a_row_is_the_readers_prompt_the_answer_and_the_end(tmp_path, chat):
     end = "assistant\nAnswer: Bath" if chat else "where?\nAnswer: Bath"
     assert model.tokenizer.decode(row["prompt"] + answer[:-1]).endswith(end)
     assert load_prompt("short").parse(model.tokenizer.decode(answer[:-1])).answer == "Bath"
-    assert PromptTokenizer(model, load_prompt("short"), 40).row(QUESTIONS[0], RANKINGS[0], "Bath") is None
+    assert (
+        PromptTokenizer(model, load_prompt("short"), 40).row(QUESTIONS[0], RANKINGS[0], "Bath")
+        is None
+    )
 
 
 def test_prompts_mix_gold_passages_alone_with_retrieved_ones(start, tmp_path):
     model = open_model(start, tmp_path)
     tokenizer = PromptTokenizer(model, load_prompt("short"), 400)
-    shown = [model.tokenizer.decode(row["prompt"]) for row in TRAINER.prompt_rows(DATASET, tokenizer)]
+    shown = [
+        model.tokenizer.decode(row["prompt"]) for row in TRAINER.prompt_rows(DATASET, tokenizer)
+    ]
     assert len(shown) == 3 * len(QUESTIONS)
     assert {sum(text in prompt for text in TEXTS) for prompt in shown} == {1, 2}
     gold = {question.text: question.gold_passages[0] for question in QUESTIONS}
     assert all(any(text in prompt and gold[text] in prompt for text in gold) for prompt in shown)
     for share, count in ((0.0, 2), (1.0, 1)):
         rows = replace(TRAINER, alone=share).prompt_rows(DATASET, tokenizer)
-        assert {sum(text in model.tokenizer.decode(row["prompt"]) for text in TEXTS) for row in rows} == {count}
+        assert {
+            sum(text in model.tokenizer.decode(row["prompt"]) for text in TEXTS) for row in rows
+        } == {count}
 
 
 def logits_of(network, ids):
@@ -141,11 +157,28 @@ def test_an_adapter_reads_as_peft_does_and_answers_what_it_learnt(start, tmp_pat
 
 def test_the_manifest_says_what_was_tuned_on_what(whole, start, tmp_path):
     tune(tmp_path / "further", str(whole), epochs=1)
-    first, further = (json.loads((folder / "manifest.json").read_text()) for folder in (whole, tmp_path / "further"))
-    assert (first["family"], first["start"], first["settings"]["learning_rate"]) == ("ifqa/full", {}, 1e-2)
-    assert first["base"] == further["base"] == {"name": start, "sha256": find_causal_lm(start).fingerprint}
-    assert further["start"] == {"name": str(whole), "sha256": find_causal_lm(str(whole)).fingerprint}
-    assert (first["record"]["steps"], set(first["record"]["files"])) == (4, FILES - {"manifest.json"})
+    first, further = (
+        json.loads((folder / "manifest.json").read_text())
+        for folder in (whole, tmp_path / "further")
+    )
+    assert (first["family"], first["start"], first["settings"]["learning_rate"]) == (
+        "ifqa/full",
+        {},
+        1e-2,
+    )
+    assert (
+        first["base"]
+        == further["base"]
+        == {"name": start, "sha256": find_causal_lm(start).fingerprint}
+    )
+    assert further["start"] == {
+        "name": str(whole),
+        "sha256": find_causal_lm(str(whole)).fingerprint,
+    }
+    assert (first["record"]["steps"], set(first["record"]["files"])) == (
+        4,
+        FILES - {"manifest.json"},
+    )
     modules = json.loads((whole / "adapter_config.json").read_text())["target_modules"]
     assert modules == sorted(modules) != []
 
@@ -155,17 +188,26 @@ def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(whole, tmp_path, 
         "benchmark": "ifqa", "split": "few-dev", "reader": {"name": "llm", "prompt": "closed-book"},
         "llm": {"name": "hf", "model": str(whole), "device": "cpu"},
     }  # fmt: skip
-    few, full = (parse_experiment("x", sections | {"split": split}, "x", tmp_path) for split in ("few-dev", "full-dev"))
+    few, full = (
+        parse_experiment("x", sections | {"split": split}, "x", tmp_path)
+        for split in ("few-dev", "full-dev")
+    )
     for use in (refuse_other_families, lambda run: System(run).reader):
-        with refused("language model 'hf' was trained on ifqa/full and may not be tested on ifqa/few"):
+        with refused(
+            "language model 'hf' was trained on ifqa/full and may not be tested on ifqa/few"
+        ):
             use(Run(few))
     refuse_other_families(Run(full))
     assert System(Run(full)).reader.trained_on == {"ab"}
     monkeypatch.setattr(opening, "sha256", lambda path: "ab")
-    monkeypatch.setattr(type(open_benchmark("ifqa", tmp_path)), "files", lambda *_: [Path("train.json")])
+    monkeypatch.setattr(
+        type(open_benchmark("ifqa", tmp_path)), "files", lambda *_: [Path("train.json")]
+    )
     assert opening.was_trained_on(System(Run(full)).reader, Run(full))
     with refused("was trained on ifqa/full and may not be trained further on ifqa/few"):
-        configure_trainer(Trainer, model=str(whole)).train(replace(DATASET, family="ifqa/few"), tmp_path / "new")
+        configure_trainer(Trainer, model=str(whole)).train(
+            replace(DATASET, family="ifqa/few"), tmp_path / "new"
+        )
 
 
 def test_an_adapter_on_another_model_is_refused(whole, start, tmp_path):
@@ -175,10 +217,14 @@ def test_an_adapter_on_another_model_is_refused(whole, start, tmp_path):
         (folder / name).write_bytes((whole / name).read_bytes())
     other = tiny_chat.save(tmp_path / "other", seed=1)
     settings = json.loads((folder / "adapter_config.json").read_text())
-    (folder / "adapter_config.json").write_text(json.dumps(settings | {"base_model_name_or_path": str(other)}))
+    (folder / "adapter_config.json").write_text(
+        json.dumps(settings | {"base_model_name_or_path": str(other)})
+    )
     with refused(r"was trained on a different .*other .*; train it again"):
         find_causal_lm(str(folder))
-    (folder / "adapter_config.json").write_text(json.dumps(settings | {"base_model_name_or_path": str(folder)}))
+    (folder / "adapter_config.json").write_text(
+        json.dumps(settings | {"base_model_name_or_path": str(folder)})
+    )
     assert download_hint(str(folder)) == ""
     with refused("its base model .*moved is an adapter"):
         find_causal_lm(str(folder))
@@ -190,11 +236,14 @@ def test_an_adapter_on_another_model_is_refused(whole, start, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"prompt": "counterfactual"}, "prompt 'counterfactual' shows reasoning"), ({"batch": 3}, "wanted a multiple of device_batch"),
+        ({"prompt": "counterfactual"}, "prompt 'counterfactual' shows reasoning"),
+        ({"batch": 3}, "wanted a multiple of device_batch"),
         ({"model": "smollm2"}, "smollm2 is not installed; fetch it with: ifqa data smollm2"),
     ],
-)  # fmt: skip
-def test_what_cannot_be_tuned_is_refused_before_anything_is_written(start, tmp_path, monkeypatch, changes, message):
+)
+def test_what_cannot_be_tuned_is_refused_before_anything_is_written(
+    start, tmp_path, monkeypatch, changes, message
+):
     monkeypatch.chdir(tmp_path)
     with refused(message):
         tune(tmp_path / "adapter", start, **changes)

@@ -27,13 +27,29 @@ from ifqa.training.extractive_phase import Example, Targets, find_targets, targe
 from ifqa.training.trainer import configure_trainer
 
 CASES = [
-    ("If Ada had won two fewer cups, how many?", "7", "Ada, a rower from Brill in Kent, has won 9 cups in all."),
-    ("If Bo had kept the name, what would it be?", "Old Mill", "Bo, once called Old Mill, lies in Kent."),
-    ("If Cy had stayed a painter, where would he live?", "Oslo", "Cy painted in Oslo until he left for Rome."),
+    (
+        "If Ada had won two fewer cups, how many?",
+        "7",
+        "Ada, a rower from Brill in Kent, has won 9 cups in all.",
+    ),
+    (
+        "If Bo had kept the name, what would it be?",
+        "Old Mill",
+        "Bo, once called Old Mill, lies in Kent.",
+    ),
+    (
+        "If Cy had stayed a painter, where would he live?",
+        "Oslo",
+        "Cy painted in Oslo until he left for Rome.",
+    ),
     ("If Di had married, whom?", "unknown to all", "Di wrote plays and travelled."),
 ]
-QUESTIONS = [Question(f"t/{n}", text, (answer,), (gold,)) for n, (text, answer, gold) in enumerate(CASES)]
-RANKINGS = [[Passage(f"p{n}", "", question.gold_passages[0]) for n, question in enumerate(QUESTIONS)]] * len(QUESTIONS)
+QUESTIONS = [
+    Question(f"t/{n}", text, (answer,), (gold,)) for n, (text, answer, gold) in enumerate(CASES)
+]
+RANKINGS = [
+    [Passage(f"p{n}", "", question.gold_passages[0]) for n, question in enumerate(QUESTIONS)]
+] * len(QUESTIONS)
 DATASET = TrainingData(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"})
 SETTINGS = {"epochs": 2, "batch": 1, "rank": 2, "checkpoint_every": 2}
 
@@ -56,7 +72,8 @@ def killed_at(step):
 
 
 def checksums(folder):
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != LOG)  # which has the speed
+    # Which has the speed
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != LOG)
     return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
 
 
@@ -88,15 +105,23 @@ def target_texts(text, answers, question="If so, what?"):
 
 
 def test_targets_are_all_occurrences_or_computed_equal_or_near():
-    assert target_texts("Paris (Paris, France) and Lyon.", ["Paris", "lyon"]) == ["Paris", "Paris", "Lyon"]
+    assert target_texts("Paris (Paris, France) and Lyon.", ["Paris", "lyon"]) == [
+        "Paris",
+        "Paris",
+        "Lyon",
+    ]
     assert target_texts("They won 9 cups.", ["7"], "If two fewer, how many?") == ["7"]
     assert target_texts("They won seven cups.", ["7"]) == ["seven"]
     assert target_texts("It rose by 50 Danish crowns a day.", ["50 crowns"]) == ["50 Danish crowns"]
-    assert target_texts("It was moved to 15 April 2003.", ["April 15, 2003"]) == ["April 15, 2003"] * 2
+    assert (
+        target_texts("It was moved to 15 April 2003.", ["April 15, 2003"]) == ["April 15, 2003"] * 2
+    )
     assert target_texts("Nothing of the kind.", ["Paris"]) == []
     text = "The mill was built in 1951 and burnt down in 1990."
     assert target_texts(text, ["39"], "How many years did it stand?") == ["39"]
-    assert target_texts("Ann Lee, Bo Hay and Cy Orr own it.", ["2"], "If not Bo, how many?") == ["2"]
+    assert target_texts("Ann Lee, Bo Hay and Cy Orr own it.", ["2"], "If not Bo, how many?") == [
+        "2"
+    ]
 
 
 def test_the_null_candidate_is_right_where_no_target_is():
@@ -137,14 +162,19 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, whole, settings
     train(DATASET, tmp_path / "killed", **settings)
     assert checksums(tmp_path / "killed") == checksums(whole)
     logs = [
-        [json.loads(line) for line in (each / LOG).read_text().splitlines()] for each in (tmp_path / "killed", whole)
+        [json.loads(line) for line in (each / LOG).read_text().splitlines()]
+        for each in (tmp_path / "killed", whole)
     ]
     curves = [[(line["step"], line["loss"], line["learning_rate"]) for line in log] for log in logs]
     assert curves[0] == curves[1]
     assert [step for step, _, _ in curves[0]] == [1, 2, 3, 4, 5, 6]
     assert Extractive(weights=str(whole)).family == "ifqa/full"
     manifest = json.loads((whole / "manifest.json").read_text())
-    assert (manifest["sources"], manifest["settings"]["seed"], manifest["examples"]) == ({"train.json": "ab"}, 0, 3)
+    assert (manifest["sources"], manifest["settings"]["seed"], manifest["examples"]) == (
+        {"train.json": "ab"},
+        0,
+        3,
+    )
 
 
 def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path, whole, settings):
@@ -163,10 +193,19 @@ def test_what_cannot_be_trained_is_refused_and_nothing_is_written(tmp_path):
 
 
 READING = [
-    {"question": "Where did Cy paint?", "context": "Cy painted in Oslo until he left for Rome.", "answers": ["Oslo"],
-     "source": "ours", "licence": "MIT"},
-    {"question": "Who wrote plays?", "context": "Di wrote plays and travelled.", "answers": [{"text": "Di", "answer_start": 0}]},
-]  # fmt: skip
+    {
+        "question": "Where did Cy paint?",
+        "context": "Cy painted in Oslo until he left for Rome.",
+        "answers": ["Oslo"],
+        "source": "ours",
+        "licence": "MIT",
+    },
+    {
+        "question": "Who wrote plays?",
+        "context": "Di wrote plays and travelled.",
+        "answers": [{"text": "Di", "answer_start": 0}],
+    },
+]
 
 
 def write_reading(folder, rows=READING):
@@ -179,7 +218,11 @@ def write_reading(folder, rows=READING):
 def after_reading(tmp_path_factory, settings):
     """A finished training on reading questions first, and its settings."""
     folder = tmp_path_factory.mktemp("read")
-    settings = settings | {"reading": [write_reading(folder)], "reading_batch": 1, "checkpoint_every": 1}
+    settings = settings | {
+        "reading": [write_reading(folder)],
+        "reading_batch": 1,
+        "checkpoint_every": 1,
+    }
     train(DATASET, folder / "weights", **settings)
     return folder / "weights", settings
 
@@ -187,12 +230,22 @@ def after_reading(tmp_path_factory, settings):
 def test_reading_questions_come_first_and_are_named_in_the_manifest(tmp_path, after_reading):
     folder, settings = after_reading
     reading = json.loads((folder / "manifest.json").read_text())["start"]["trained"]
-    expected = {"family": "", "rows": {"not named": 1, "ours": 1}, "licences": {"MIT": 1, "not named": 1}}
+    expected = {
+        "family": "",
+        "rows": {"not named": 1, "ours": 1},
+        "licences": {"MIT": 1, "not named": 1},
+    }
     assert reading.items() >= expected.items()
     file = folder.with_name("reading.jsonl")
     assert reading["sources"] == {file.name: sha256(file)}
-    train(DATASET, tmp_path / "shared", **settings | {"reading": (), "start": str(folder / "reading")})
-    expected = {name: checksum for name, checksum in checksums(folder).items() if not name.startswith("reading/")}
+    train(
+        DATASET, tmp_path / "shared", **settings | {"reading": (), "start": str(folder / "reading")}
+    )
+    expected = {
+        name: checksum
+        for name, checksum in checksums(folder).items()
+        if not name.startswith("reading/")
+    }
     assert checksums(tmp_path / "shared") == expected
     with refused(r"another training \(changed: start\)"):
         train(DATASET, folder, **settings | {"reading": ()})
@@ -242,7 +295,13 @@ def test_a_training_killed_while_it_reads_goes_on_to_the_same_weights(tmp_path, 
 
 
 def test_the_reader_is_trained_on_mpnet_from_reading_to_answers(tmp_path, mpnet):
-    settings = SETTINGS | {"encoder": str(mpnet), "epochs": 40, "rank": 16, "learning_rate": 5e-3, "dropout": 0.0}
+    settings = SETTINGS | {
+        "encoder": str(mpnet),
+        "epochs": 40,
+        "rank": 16,
+        "learning_rate": 5e-3,
+        "dropout": 0.0,
+    }
     folder = tmp_path / "weights"
     manifest = train(DATASET, folder, **settings, reading=[write_reading(tmp_path)])
     encoder = {"name": str(mpnet), "sha256": sha256(mpnet / "model.safetensors")}
@@ -252,7 +311,11 @@ def test_the_reader_is_trained_on_mpnet_from_reading_to_answers(tmp_path, mpnet)
     assert stored["encoder.relative_attention_bias.weight"].shape == (32, 4)
     passages = [[Passage("p", "", question.gold_passages[0])] for question in QUESTIONS[:3]]
     reader = Extractive(weights=str(folder), precision="float32")
-    assert [prediction.answer for prediction in reader.answer(QUESTIONS[:3], passages)] == ["7", "Old Mill", "Oslo"]
+    assert [prediction.answer for prediction in reader.answer(QUESTIONS[:3], passages)] == [
+        "7",
+        "Old Mill",
+        "Oslo",
+    ]
     shutil.copytree(mpnet, tmp_path / "copy")
     moved = Extractive(weights=str(folder), precision="float32", encoder="copy", root=tmp_path)
     assert moved.answer(QUESTIONS[:3], passages) == reader.answer(QUESTIONS[:3], passages)
@@ -274,4 +337,6 @@ def test_questions_of_ones_own_go_on_from_the_shipped_weights_and_keep_their_fam
     assert trained["start"]["sha256"] == fingerprint_weights(BUNDLED_WEIGHTS)
     assert Extractive(weights=str(tmp_path / "mine")).family == "ifqa/full"
     with refused("shipped was trained on ifqa/full and may not be trained further on ifqa/few"):
-        train(replace(DATASET, family="ifqa/few"), tmp_path / "few", **SETTINGS | {"start": "shipped"})
+        train(
+            replace(DATASET, family="ifqa/few"), tmp_path / "few", **SETTINGS | {"start": "shipped"}
+        )
