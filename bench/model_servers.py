@@ -51,9 +51,9 @@ def measure(url: str, prompt: str, arguments: list[str]) -> tuple[str, ...]:
             answers = [json.loads(line) for line in lines]
         read = {answer["answer"] or answer["error"] for answer in answers}
         second = re.search(r"To read: (\d+) requests", runs[1].stdout)
-        again = (
-            "up to date" if "read: up to date" in runs[1].stderr else second[1] if second else "-"
-        )
+        again = second[1] if second else "-"
+        if "read: up to date" in runs[1].stderr:
+            again = "up to date"
         errors = [line for line in runs[0].stderr.splitlines() if line.startswith("ifqa: ")]
         told = "; ".join(sorted(read)) or " ".join(errors)
         codes = "/".join(str(run.returncode) for run in runs)

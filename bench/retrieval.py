@@ -143,11 +143,8 @@ def rankings(
         retriever = load_plugin("retriever", name)(folder / name)
         for query in queries:
             parts = _parts(retriever, name, query)
-            fusion = (
-                Fusion(parts=parts, method="rrf" if query == "fused" else "weighted")
-                if len(parts) > 1
-                else None
-            )
+            method = "rrf" if query == "fused" else "weighted"
+            fusion = Fusion(parts=parts, method=method) if len(parts) > 1 else None
             rows[f"{name} {query}"] = (
                 fusion.search(questions, K) if fusion else parts[0].search(questions)
             )

@@ -171,8 +171,12 @@ def _rank_segment(segment: str, has_verb: bool) -> int:
         is_question = (has_noun or inverted or re.search(_MODAL, rest)) and not re.match(
             _SUBJECT, rest
         )
-        return 4 if not has_verb else 0 if is_question else 2
+        if not has_verb:
+            return 4
+        return 0 if is_question else 2
     if verb := _VERB_FIRST.match(segment):
-        return 5 if not has_verb else 0 if re.match(_MODAL, verb["verb"], re.I) else 1
+        if not has_verb:
+            return 5
+        return 0 if re.match(_MODAL, verb["verb"], re.I) else 1
     # "If ..., he would be part of which band?" asks without inversion.
     return 3 if has_verb and re.match(rf"(?!{AUXILIARY})[^\W\d_].* {_MODAL}", segment) else 5

@@ -62,9 +62,9 @@ def fingerprint_questions(questions: Iterable[Question]) -> str:
             for name in names
             if (value := getattr(question, name)) or name not in _LATER
         }
-        digest.update(
-            (", " * bool(number) + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode()
-        )
+        if number:
+            digest.update(b", ")
+        digest.update(json.dumps(record, sort_keys=True, ensure_ascii=False).encode())
     digest.update(b"]}")
     return digest.hexdigest()
 
@@ -141,9 +141,9 @@ class Term:
     end: int
 
     def __str__(self) -> str:
-        words = (
-            ", not said" if not self.text else "" if self.text == self.value else f': "{self.text}"'
-        )
+        words = ", not said"
+        if self.text:
+            words = "" if self.text == self.value else f': "{self.text}"'
         return f"{self.value} ({self.source}{words})"
 
 

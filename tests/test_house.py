@@ -111,3 +111,44 @@ def test_no_file_lies_deeper_than_three_folders():
 
 def test_the_readme_has_at_most_12000_bytes():
     assert len((ROOT / "README.md").read_bytes()) <= 12_000
+
+
+SOURCES = [
+    path for folder in ("ifqa", "tests", "bench", "docs") for path in (ROOT / folder).rglob("*.py")
+]
+
+
+def nodes(kind):
+    """File, line and node of each node of a kind in the repository's Python files."""
+    for path in sorted(SOURCES):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, kind):
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node
+
+
+def names(node):
+    return {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
+
+
+def joins_statements(node):
+    """Whether a tuple was assembled to save a line; swaps, and pairs of constants, may stand."""
+    target = node.targets[0]
+    value = node.value
+    if not (isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)):
+        return False
+    if len(target.elts) != len(value.elts) or names(target) & names(value):
+        return False
+    return len(value.elts) > 2 or not all(isinstance(part, ast.Constant) for part in value.elts)
+
+
+def test_each_name_is_assigned_by_a_statement_of_its_own():
+    assert [place for place, node in nodes(ast.Assign) if joins_statements(node)] == []
+
+
+def test_no_conditional_expression_is_within_another():
+    nested = [
+        place
+        for place, node in nodes(ast.IfExp)
+        if any(isinstance(child, ast.IfExp) and child is not node for child in ast.walk(node))
+    ]
+    assert nested == []

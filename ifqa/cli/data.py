@@ -190,14 +190,11 @@ def _command(name: str) -> Any:
 def _unlisted_command(name: str) -> Callable[..., None]:
     from ifqa.corpus.wikipedia.dump_download import is_published
 
-    kind = (
-        _address_command
-        if "://" in name
-        else _wiki_command
-        if is_published(name)
-        else _benchmark_command
-    )
-    return kind(name)
+    if "://" in name:
+        return _address_command(name)
+    if is_published(name):
+        return _wiki_command(name)
+    return _benchmark_command(name)
 
 
 _HELP = """Fetch questions, dumps and models, or make questions.

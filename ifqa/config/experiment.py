@@ -4,7 +4,7 @@ An experiment's results are in the folder experiments/NAME/.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NotRequired
@@ -138,9 +138,8 @@ class Experiment:
     @property
     def stages(self) -> tuple[str, ...]:
         """Its stages before scoring: "retrieve", "read" or both."""
-        return tuple(
-            ["retrieve"] * (self.retriever is not None) + ["read"] * (self.reader is not None)
-        )
+        parts = {"retrieve": self.retriever, "read": self.reader}
+        return tuple(stage for stage, part in parts.items() if part is not None)
 
     @property
     def variant(self) -> bool:
@@ -158,13 +157,11 @@ class Experiment:
 
         Empty if none does.
         """
-        sections = (
-            [self.reader]
-            if kind == "reader"
-            else retriever_sections(self.retriever)
-            if self.retriever
-            else []
-        )
+        sections: Iterable[Mapping[str, Any] | None] = []
+        if kind == "reader":
+            sections = [self.reader]
+        elif self.retriever:
+            sections = retriever_sections(self.retriever)
         names = (section["name"] for section in sections if section)
         return next((name for name in names if self.plugins.takes(kind, name, "llm")), "")
 

@@ -73,8 +73,9 @@ class Work:
             )
             facts += [pluralize(self.calls, "call"), tokens, money]
         listed = ", ".join(filter(None, [*facts, self.note]))
-        about = f": {'' if self.made else 'about '}{listed}" if listed else ""
-        return f"  {'done ' if self.made else 'to do'}  {self.what}{about}"
+        if self.made:
+            return f"  done   {self.what}" + (f": {listed}" if listed else "")
+        return f"  to do  {self.what}" + (f": about {listed}" if listed else "")
 
 
 Finding = str | Work | Requirement

@@ -348,4 +348,6 @@ def add_counts(first: Any, second: Any, sign: Literal[1, -1] = 1) -> Any:
         isinstance(count, int | float) and not isinstance(count, bool) for count in (first, second)
     ):
         return first + sign * second
-    return None if first is None or second is None else second if sign > 0 else first
+    if first is None or second is None:
+        return None
+    return second if sign > 0 else first

@@ -252,8 +252,9 @@ def _listing(name: str, path: Path) -> dict[str, object]:
         needs = [need.name for need in requirements(Run(experiment)) if not need.present]
     except (IfqaError, OSError) as error:
         return {"about": _about(path), "state": "broken", "needs": [str(error)]}
-    scored = (experiment.folder / "score" / MANIFEST).exists()
-    state = "scored" if scored else "needs" if needs else "ready"
+    state = "needs" if needs else "ready"
+    if (experiment.folder / "score" / MANIFEST).exists():
+        state = "scored"
     return {"about": _about(path), "state": state, "needs": needs}
 
 
@@ -281,7 +282,9 @@ def outcome_of(row: QuestionRow, scheme: ScoringScheme) -> str:
         return ""
     score = row_score(row, key)
     best = scheme.best_value(key)
-    return RIGHT if score == best else WRONG if score == 1 - best else PARTLY
+    if score == best:
+        return RIGHT
+    return WRONG if score == 1 - best else PARTLY
 
 
 def choose_examples(

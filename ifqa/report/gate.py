@@ -297,10 +297,10 @@ def _noticed_loss(
         ]
         tables.append(np.array(rows, dtype=np.float64))
     unit = scheme.measure(columns[0]).unit
-    units = (
-        []
-        if unit == "question"
-        else [question.group if unit == "group" else question.label(unit) for question in questions]
-    )
+    units = []
+    if unit == "group":
+        units = [question.group for question in questions]
+    elif unit != "question":
+        units = [question.label(unit) for question in questions]
     best = [scheme.best_value(key) for key in columns]
     return fewest_noticed(tables[0], tables[1], best, LEVEL, len(keys), units)

@@ -261,19 +261,19 @@ def list_needs(experiment: Experiment) -> tuple[str, ...]:
     hub = any(model and not is_packaged(model) for model in models)
     llm: Mapping[str, object] = experiment.llm or {}
     small = llm.get("model") == SMOLLM2.name
-    needs += ["a model of the hub"] if hub or (llm.get("name") == "hf" and not small) else []
-    needs += [f"SmolLM2 (ifqa data {SMOLLM2.name})"] if small else []
+    if hub or (llm.get("name") == "hf" and not small):
+        needs.append("a model of the hub")
+    if small:
+        needs.append(f"SmolLM2 (ifqa data {SMOLLM2.name})")
     reader: Mapping[str, object] = experiment.reader or {}
     kind = str(reader.get("name", ""))
     shipped = kind == "fid" and not reader.get("checkpoint")
-    needs += (
-        [f"Flan-T5-small (ifqa data {FLAN_T5.name})"]
-        if shipped
-        else [_WEIGHTS[kind]]
-        if kind in _WEIGHTS
-        else []
-    )
-    needs += ["a GPU"] if hub or (kind in _ON_GPU and not shipped) else []
+    if shipped:
+        needs.append(f"Flan-T5-small (ifqa data {FLAN_T5.name})")
+    elif kind in _WEIGHTS:
+        needs.append(_WEIGHTS[kind])
+    if hub or (kind in _ON_GPU and not shipped):
+        needs.append("a GPU")
     if llm.get("name") == "openai":
         needs.append("a language model's server" if llm.get("base_url") else "a key")
     return tuple(needs)

@@ -173,8 +173,12 @@ class Dense(IndexedRetriever):
             facts["faiss"] = vector_index.build_index(
                 shards, folder, factory, train_sample=train_sample, seed=seed
             )
-        obsolete = ("faiss*",) if not factory else () if keep_vectors else ("vectors-*.npy",)
-        for path in (path for pattern in obsolete for path in folder.glob(pattern)):
+        obsolete: list[Path] = []
+        if not factory:
+            obsolete = list(folder.glob("faiss*"))
+        elif not keep_vectors:
+            obsolete = list(folder.glob("vectors-*.npy"))
+        for path in obsolete:
             path.unlink()
         family, trained_on = encoders.read_training(model, hub.question_model(model, query_model))
         write_json(

@@ -319,6 +319,9 @@ class AnswerForm(Reply):
             explanation = asdict(how) | {"pieces": how.pieces(passage.text, sentence=True)}
             if how.calculation:
                 explanation["calculation"]["line"] = str(how.calculation)
+        outcome = "failed" if failed else "abstained"
+        if answer.text:
+            outcome = "answered"
         evidence = []
         for passage in answer.evidence:
             source = SourceForm.of(passage.id, files, answer.position(passage))
@@ -331,7 +334,7 @@ class AnswerForm(Reply):
                 "id": answer.question.id,
                 "question": text,
                 "supposed": {"text": clause, "pieces": [before, clause, after]} if clause else None,
-                "outcome": "answered" if answer.text else "failed" if failed else "abstained",
+                "outcome": outcome,
                 "answer": answer.text,
                 "error": answer.no_answer_reason.removeprefix("no answer: ") if failed else "",
                 "how": explanation,

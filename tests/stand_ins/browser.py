@@ -139,7 +139,9 @@ class Browser:
 
     def press(self, key):
         """Press and release the key of a character, Enter, Tab or an arrow."""
-        typed = {"text": "\r" if key == "Enter" else key} if key == "Enter" or len(key) == 1 else {}
+        typed = {"text": key} if len(key) == 1 else {}
+        if key == "Enter":
+            typed = {"text": "\r"}
         code = {"Tab": 9, "ArrowUp": 38, "ArrowDown": 40}.get(key, 0)
         self.send(
             "Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **typed

@@ -66,10 +66,6 @@ def opposite(text: str) -> str:
 def _swap(match: re.Match[str]) -> str:
     word = match[0]
     other = _MORE.get(word.lower()) or _LESS.get(word.lower()) or word
-    return (
-        other.upper()
-        if word.isupper() and len(word) > 1
-        else other.capitalize()
-        if word[0].isupper()
-        else other
-    )
+    if word.isupper() and len(word) > 1:
+        return other.upper()
+    return other.capitalize() if word[0].isupper() else other

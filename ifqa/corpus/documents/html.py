@@ -82,7 +82,8 @@ def _parse(text: str, skipped: Set[str], roles: bool) -> tuple[list[tuple[TextRu
                     opens = False
             glued = bool(parts[-1].strip()) or (glued and len(parts) == 1)
         elif skipping:
-            skipping += [content] * (kind == "start" and content == skipping[0])
+            if kind == "start" and content == skipping[0]:
+                skipping.append(content)
             if kind == "end" and content == skipping[0]:
                 skipping.pop()
         elif kind == "start" and _is_skipped(content, attributes, skipped, roles, article):

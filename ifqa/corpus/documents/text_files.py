@@ -75,7 +75,8 @@ def _runs(lines: Sequence[str], kind: str) -> Iterator[TextRun]:
             opens, options = True, False
             continue
         if rule := _rule_below(lines, number, kind):
-            levels += [rule] * (rule not in levels)
+            if rule not in levels:
+                levels.append(rule)
             yield TextRun(_strip_markup(line, kind), number, True, levels.index(rule) + 1)
             opens = True
             skip = number + 1

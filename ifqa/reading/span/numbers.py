@@ -524,11 +524,23 @@ def _nth(text: str, start: int, end: int, value: float, unit: str) -> Number:
     return Number(start, end, value, unit=unit)
 
 
+def _unit_name(match: re.Match[str]) -> str:
+    """The unit behind a number: "%" for a sign or a word of it, else the word."""
+    if match[3] or match[4]:
+        return "%"
+    return (match[1] or match[2]).lower()
+
+
+def _currency_name(sign: str) -> str:
+    """A currency before a number as answers write it: a code with its space, of "US$" the sign."""
+    return sign if sign.strip() in _CODES else sign.strip()[-1]
+
+
 def _with_unit(text: str, start: int, end: int, value: float) -> Number:
     if text[start:end].lower() in ("decade", "century"):
         return Number(start, end, value, unit="year")
     match = _UNIT.match(text, end)
-    unit = ("%" if match[3] or match[4] else (match[1] or match[2]).lower()) if match else ""
+    unit = _unit_name(match) if match else ""
     if unit and unit not in SCALES:
         return Number(start, end, value, unit=unit)
     last = match.end() if match else end
@@ -536,7 +548,7 @@ def _with_unit(text: str, start: int, end: int, value: float) -> Number:
     substance = _OF.match(text, last) if counts in UNITS else None
     sign = CURRENCY.search(text, max(start - 6, 0), start)
     word = _WORD.match(text, last)
-    before = (sign[0] if sign[0].strip() in _CODES else sign[0].strip()[-1]) if sign else ""
+    before = _currency_name(sign[0]) if sign else ""
     is_unit = word and unit_of(word[1]) and word[0][0] != "-"  # not "an 8350-ft runway"
     behind = f" {word[1]}" if word and is_unit and not sign else ""
     of = substance[1].lower() if substance else ""

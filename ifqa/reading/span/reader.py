@@ -493,8 +493,9 @@ def _format_number(number: Number) -> str:
     if number.unit in SCALES:
         return f"{digits} {number.unit}"
     if number.unit in _PERIODS:
-        return f"{digits} {number.unit}{'s' * (number.value != 1)}"
-    return digits + "%" * (number.unit == "%")
+        plural = "" if number.value == 1 else "s"
+        return f"{digits} {number.unit}{plural}"
+    return f"{digits}%" if number.unit == "%" else digits
 
 
 def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:

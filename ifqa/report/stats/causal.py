@@ -301,10 +301,6 @@ def corpus_tables(facts: Mapping[str, DatasetFacts]) -> Iterator[Table]:
 def _corpus_cell(key: str, count: object) -> str:
     if not isinstance(count, int | float):
         return "-"
-    return (
-        f"{one_decimal(count)}%"
-        if key == "share"
-        else one_decimal(count)
-        if key.endswith("words")
-        else f"{count:,}"
-    )
+    if key == "share":
+        return f"{one_decimal(count)}%"
+    return one_decimal(count) if key.endswith("words") else f"{count:,}"

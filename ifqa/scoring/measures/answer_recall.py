@@ -22,8 +22,14 @@ class _Spacing(dict[int, str]):
     def __missing__(self, code: int) -> str:
         char = chr(code)
         kind = unicodedata.category(char)[0]
-        self[code] = char if kind in "LNM" else " " if kind in "ZC" else f" {char} "
-        return self[code]
+        if kind in "LNM":
+            spaced = char
+        elif kind in "ZC":
+            spaced = " "
+        else:
+            spaced = f" {char} "
+        self[code] = spaced
+        return spaced
 
 
 _SPACING = _Spacing()

@@ -52,13 +52,9 @@ def draw_questions(count, seed=0):
     for number in range(count):
         change = draw.choice(CHANGES)
         effect = draw.choice(EFFECTS)
-        answer = (
-            "no effect"
-            if "dog" in change
-            else "more"
-            if ("more" in change) == ("LESS" not in effect)
-            else "less"
-        )
+        answer = "more" if ("more" in change) == ("LESS" not in effect) else "less"
+        if "dog" in change:
+            answer = "no effect"
         questions.append(
             question_of(
                 change, effect, answer if draw.random() < 0.9 else draw.choice(CHOICES), number
