@@ -82,7 +82,7 @@ def send_reports(send: Report) -> None:
 
 
 @contextmanager
-def bar(
+def bar(  # noqa: PLR0915
     label: str, total: float | None, unit: Literal["", "bytes"] = ""
 ) -> Iterator[Callable[[float], None]]:
     """Show a progress bar of `total` (None: unknown).

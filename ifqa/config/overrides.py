@@ -86,75 +86,86 @@ def _apply_changes(experiment: Experiment, changes: Mapping[str, object]) -> Exp
     for key, value in sorted(
         changes.items(), key=lambda change: (change[0] != "llm.name", change[0])
     ):
-        section_name, _, setting = {"k": "retriever.k", "llm": "llm.name"}.get(key, key).partition(
-            "."
+        _apply_change(experiment, sections, key, value)
+    if "llm.model" in changes:
+        _run_here(experiment, sections, changes)
+    reader = sections.get("reader")
+    if reader and not reader.get("passages") and "reader.passages" not in changes:
+        sections["reader"] = {key: value for key, value in reader.items() if key != "passages"}
+    where = f"experiment {experiment.name}"
+    return parse_experiment(experiment.name, sections, where, experiment.root, experiment.plugins)
+
+
+def _apply_change(
+    experiment: Experiment, sections: dict[str, Any], key: str, value: object
+) -> None:
+    """Change the sections of an experiment in one key."""
+    full_key = {"k": "retriever.k", "llm": "llm.name"}.get(key, key)
+    part, _, setting = full_key.partition(".")
+    if part == "llm" and setting:
+        _set_llm(sections, setting, value)
+    elif part in ("retriever", "reader") and setting and setting != "name":
+        _set_plugin_setting(experiment, sections, part, setting, value)
+    elif (key, value) == ("reader", NO_READER):
+        sections.pop("reader", None)
+    elif key in ("retriever", "reader"):
+        _set_plugin(sections, part, value)
+    elif key == "limit" and value == 0:
+        raise ConfigError("--limit must be a whole number from 1, found 0")
+    elif key in ("limit", "seed", "split", "corpus"):
+        sections[key] = value
+    else:
+        known = "k limit seed split corpus retriever reader llm retriever.… reader.… llm.…".split()
+        raise unknown_name("setting", key, known)
+
+
+def _set_llm(sections: dict[str, Any], setting: str, value: object) -> None:
+    """Set a setting of the language model; another plugin starts without the old one's settings."""
+    section = sections.get("llm") or {}
+    if setting == "name" and section.get("name") != value:
+        section = {}
+    sections["llm"] = {**section, setting: value}
+
+
+def _set_plugin_setting(
+    experiment: Experiment, sections: dict[str, Any], part: str, setting: str, value: object
+) -> None:
+    """Set a setting of the retriever or reader; the parts of a retriever get as many passages."""
+    section = sections.get(part)
+    if section is None:
+        raise ConfigError(
+            f"experiment {experiment.name} has no [{part}] whose {setting} could change"
         )
-        section = sections.get(section_name)
-        if section_name == "llm" and setting:
-            if setting == "name" and section and section.get("name") != value:
-                section = None  # drops the old plugin's settings
-            sections["llm"] = {**(section or {}), setting: value}
-        elif section_name in ("retriever", "reader") and setting and setting != "name":
-            if section is None:
-                raise ConfigError(
-                    f"experiment {experiment.name} has no [{section_name}] "
-                    f"whose {setting} could change"
-                )
-            sections[section_name] = {**section, setting: value}
-            if (
-                setting == "k"
-                and "parts" in section
-                and isinstance(value, int)
-                and value > section["k"]
-            ):
-                sections[section_name]["parts"] = _deepen(section["parts"], value)
-        elif (key, value) == ("reader", NO_READER):
-            sections.pop("reader", None)
-        elif key in ("retriever", "reader"):
-            # keeps only k and passages of the old plugin's settings
-            if section is None or section["name"] != value:
-                counts = {
-                    count: section[count]
-                    for count in ("k", "passages")
-                    if section and section.get(count)
-                }
-                sections[section_name] = {"name": value} | counts
-        elif key == "limit" and value == 0:
-            raise ConfigError("--limit must be a whole number from 1, found 0")
-        elif key in ("limit", "seed", "split", "corpus"):
-            sections[key] = value
-        else:
-            known = (
-                "k limit seed split corpus retriever reader llm retriever.… reader.… llm.…".split()
-            )
-            raise unknown_name("setting", key, known)
+    sections[part] = {**section, setting: value}
+    if setting == "k" and "parts" in section and isinstance(value, int) and value > section["k"]:
+        sections[part]["parts"] = _deepen(section["parts"], value)
+
+
+def _set_plugin(sections: dict[str, Any], part: str, name: object) -> None:
+    """Take another retriever or reader; of the old one's settings only the counts stay."""
+    section = sections.get(part) or {}
+    if section.get("name") == name:
+        return
+    counts = {count: section[count] for count in ("k", "passages") if section.get(count)}
+    sections[part] = {"name": name} | counts
+
+
+def _run_here(
+    experiment: Experiment, sections: dict[str, Any], changes: Mapping[str, object]
+) -> None:
+    """Run the model of `llm.model` here if it can, unless a server or another plugin is named."""
     llm = sections.get("llm", {})
-    names_server = (
-        llm.get("name", "openai") != "openai"
-        or llm.get("base_url")
-        or {"llm", "llm.name"} & changes.keys()
-    )
-    if (
-        "llm.model" in changes
-        and not names_server
-        and is_local_model(str(llm["model"]), experiment.root)
-    ):
+    names_another = llm.get("name", "openai") != "openai" or {"llm", "llm.name"} & changes.keys()
+    if names_another or llm.get("base_url"):
+        return
+    model = str(llm["model"])
+    if is_local_model(model, experiment.root):
         settings = {
             key.removeprefix("llm."): value
             for key, value in changes.items()
             if key.startswith("llm.")
         }
-        sections["llm"] = {"name": local_llm(str(llm["model"]), experiment.root), **settings}
-    if (
-        sections.get("reader")
-        and not sections["reader"].get("passages")
-        and "reader.passages" not in changes
-    ):
-        sections["reader"] = {
-            key: value for key, value in sections["reader"].items() if key != "passages"
-        }
-    where = f"experiment {experiment.name}"
-    return parse_experiment(experiment.name, sections, where, experiment.root, experiment.plugins)
+        sections["llm"] = {"name": local_llm(model, experiment.root), **settings}
 
 
 def _deepen(parts: Sequence[Mapping[str, Any]], k: int) -> list[dict[str, Any]]:

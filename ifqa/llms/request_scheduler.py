@@ -177,7 +177,7 @@ class RequestScheduler:
                     await self._pause(_POLL)
         return self._claimed.popleft() if self._claimed and not self._stopped.is_set() else None
 
-    async def _complete(self, request: Request) -> Completion | None:
+    async def _complete(self, request: Request) -> Completion | None:  # noqa: C901, PLR0912
         """A request's completion or final failure.
 
         None if requests stopped before it was sent, or another form is needed.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.optim import Optimizer
     from torch.utils.data import BatchSampler, SequentialSampler
-    from transformers import Trainer, TrainingArguments
+    from transformers import Trainer, TrainerCallback, TrainingArguments
 
 logger = logging.getLogger(__name__)
 
@@ -163,18 +163,14 @@ class TrainingLog:
             write_bytes(handle, json_line({"step": step, "steps": self._steps, **numbers}))
 
 
-def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
-    """Run a trainer to its end, resuming from its newest complete checkpoint; returns the steps."""
-    from transformers.trainer_callback import (
-        PrinterCallback,
-        ProgressCallback,
-        TrainerCallback,
-        TrainerControl,
-        TrainerState,
-    )
+def _reporter(trainer: "Trainer", folder: Path, stack: ExitStack) -> "TrainerCallback":
+    """A callback that shows a training's progress, writes its log, and completes its checkpoints.
+
+    Of several processes the first does so; `stack` ends its bar.
+    """
+    from transformers.trainer_callback import TrainerCallback, TrainerControl, TrainerState
 
     main = rank_and_world_size()[0] == 0
-    stack = ExitStack()
 
     class Reporter(TrainerCallback):
         def on_save(self, args: object, state: TrainerState, *_: object, **__: object) -> None:
@@ -213,22 +209,28 @@ def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
         ) -> None:
             names = {"loss": "loss", "learning_rate": "learning_rate", "eval_EM": "dev_EM"}
             measures = {name: logs[key] for key, name in names.items() if key in logs}
-            if self.log and measures:
-                self.log.add(state.global_step, **measures)
-                if "dev_EM" in measures:
-                    logger.info(
-                        f"step {state.global_step}/{state.max_steps}, dev EM "
-                        f"{one_decimal(measures['dev_EM'])}"
-                    )
-                elif state.global_step % trainer.args.save_steps == 0:
-                    logger.info(
-                        f"step {state.global_step}/{state.max_steps}, loss {measures['loss']:.3f}"
-                    )
+            if not self.log or not measures:
+                return
+            self.log.add(state.global_step, **measures)
+            step = f"step {state.global_step}/{state.max_steps}"
+            if "dev_EM" in measures:
+                logger.info(f"{step}, dev EM {one_decimal(measures['dev_EM'])}")
+            elif state.global_step % trainer.args.save_steps == 0:
+                logger.info(f"{step}, loss {measures['loss']:.3f}")
 
+    return Reporter()
+
+
+def run_trainer(trainer: "Trainer", folder: Path) -> dict[str, object]:
+    """Run a trainer to its end, resuming from its newest complete checkpoint; returns the steps."""
+    from transformers.trainer_callback import PrinterCallback, ProgressCallback
+
+    main = rank_and_world_size()[0] == 0
+    stack = ExitStack()
     # These print to stdout, which is for results
     for printing in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(printing)
-    trainer.add_callback(Reporter())
+    trainer.add_callback(_reporter(trainer, folder, stack))
     if main:
         remove_damaged_checkpoints(folder)
     trainer.accelerator.wait_for_everyone()

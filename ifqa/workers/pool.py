@@ -198,7 +198,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _map_on_processes(
+def _map_on_processes(  # noqa: PLR0912
     function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int
 ) -> Iterator[tuple[Task, Result]]:
     devices = deque(

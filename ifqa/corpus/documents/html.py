@@ -53,7 +53,7 @@ def html_runs(text: str) -> list[TextRun]:
     return within if any(not run.level for run in within) else [run for run, _ in runs]
 
 
-def _parse(text: str, skipped: Set[str], roles: bool) -> tuple[list[tuple[TextRun, bool]], str]:
+def _parse(text: str, skipped: Set[str], roles: bool) -> tuple[list[tuple[TextRun, bool]], str]:  # noqa: C901, PLR0912
     """The runs, each with whether it is in `main`.
 
     And the name of a skipped element without an end tag, or empty.

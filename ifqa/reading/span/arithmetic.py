@@ -363,6 +363,26 @@ def _multiplies(passage: Number, factor: Number) -> bool:
     )
 
 
+def _in_one_unit_of_time(passage: Number, question: Number) -> tuple[Number, float] | None:
+    """`in_one_unit` for a step of time, such as "two years" or "40 minutes"."""
+    step = question.value
+    if passage.unit in _MOMENTS or passage.counts == "age":
+        months = _MONTHS.get(question.unit, 0)
+        return (passage, step * months / 12) if months >= 12 else None
+    sizes = next(
+        (sizes for sizes in (SECONDS, _MONTHS) if {passage.unit, question.unit} <= sizes.keys()),
+        None,
+    )
+    if sizes is None:
+        return None
+    seconds = step * sizes[question.unit]  # or months
+    unit = min(passage.unit, question.unit, key=sizes.__getitem__)
+    if seconds % sizes[passage.unit] == 0:
+        unit = passage.unit
+    base = replace(passage, value=passage.value * sizes[passage.unit] / sizes[unit], unit=unit)
+    return base, seconds / sizes[unit]
+
+
 def in_one_unit(passage: Number, question: Number) -> tuple[Number, float] | None:
     """The passage's number and the question's step, in one unit.
 
@@ -372,22 +392,7 @@ def in_one_unit(passage: Number, question: Number) -> tuple[Number, float] | Non
     step = question.value
     is_label = passage.counts == "label"
     if question.unit in _TIME_UNITS:
-        if passage.unit in _MOMENTS or passage.counts == "age":
-            return (
-                (passage, step * _MONTHS[question.unit] / 12)
-                if _MONTHS.get(question.unit, 0) >= 12
-                else None
-            )
-        sizes = next(
-            (sizes for sizes in (SECONDS, _MONTHS) if unit in sizes and question.unit in sizes),
-            None,
-        )
-        if sizes is None:
-            return None
-        smaller = min(unit, question.unit, key=sizes.__getitem__)
-        smaller = unit if step * sizes[question.unit] % sizes[unit] == 0 else smaller
-        base = replace(passage, value=passage.value * sizes[unit] / sizes[smaller], unit=smaller)
-        return base, step * sizes[question.unit] / sizes[smaller]
+        return _in_one_unit_of_time(passage, question)
     if question.unit == "%" and unit != "%":
         is_exact = passage.unit in _MOMENTS or passage.unit in _PLACES or is_label
         return None if is_exact else (passage, passage.value * step / 100)

@@ -464,6 +464,25 @@ def _year_near(text: str, start: int, end: int, question: str) -> str:
     )[1]
 
 
+def _with_digits(text: str, start: int, end: int) -> Number:
+    """A number in digits with its unit; four digits without a unit or a currency may be a year."""
+    digits = text[start:end]
+    number = _with_unit(text, start, end, float(digits.replace(",", "")))
+    has_currency = CURRENCY.search(text, max(start - 6, 0), start)
+    if not number.unit and _YEAR.fullmatch(digits) and not has_currency:
+        return replace(number, unit="calendar year")
+    return number
+
+
+def _with_word(text: str, start: int, end: int, value: float) -> Number:
+    """A number in words with its unit; a "hundred" or "dozen" behind it multiplies it."""
+    hundred = _HUNDRED.match(text, end) if value < 100 else None
+    if hundred:
+        times = 12.0 if hundred[1] else 100.0
+        return _with_unit(text, start, hundred.end(), value * times)
+    return _with_unit(text, start, end, value)
+
+
 def _plain(text: str, in_question: bool) -> Iterator[Number]:
     values = _QUESTION_VALUES if in_question else _VALUES
     for match in _NUMBER.finditer(text):
@@ -472,14 +491,9 @@ def _plain(text: str, in_question: bool) -> Iterator[Number]:
         if word[0].isdigit() and not word[-1].isdigit():
             yield _nth(text, start, end, float(word[:-2]), "nth")
         elif word[0].isdigit():
-            number = _with_unit(text, start, end, float(word.replace(",", "")))
+            number = _with_digits(text, start, end)
             if number.value < _EXACT:
-                year = (
-                    not number.unit
-                    and _YEAR.fullmatch(word)
-                    and not CURRENCY.search(text, max(start - 6, 0), start)
-                )
-                yield replace(number, unit="calendar year") if year else number
+                yield number
         elif word in _NTH_VALUES:
             yield _nth(text, start, end, float(_NTH_VALUES[word]), "ordinal")
         elif word == "one" and not in_question and text.startswith(" of ", end):
@@ -487,12 +501,7 @@ def _plain(text: str, in_question: bool) -> Iterator[Number]:
         elif word == "dozen" and _COUNTED_DOZEN.search(text, max(start - 12, 0), start):
             continue  # "three dozen" was read with its "three"
         elif word in values:
-            if values[word] < 100 and (hundred := _HUNDRED.match(text, end)):
-                yield _with_unit(
-                    text, start, hundred.end(), values[word] * (12.0 if hundred[1] else 100.0)
-                )
-            else:
-                yield _with_unit(text, start, end, float(values[word]))
+            yield _with_word(text, start, end, float(values[word]))
         elif first in values and second in values and 20 <= values[first] < 100:
             yield _with_unit(text, start, end, float(values[first] + values[second]))
         elif second and first in values:
