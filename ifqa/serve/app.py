@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from mcp.server.transport_security import TransportSecuritySettings
+from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
@@ -287,9 +288,7 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
         """Counts in Prometheus's text format."""
-        return Response(
-            service.metrics.text(service.gauges), media_type="text/plain; version=0.0.4"
-        )
+        return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     @app.post("/v1/session", status_code=204, responses=_RESPONSES)
     async def sign_in(form: schemas.TokenForm, request: Request) -> Response:

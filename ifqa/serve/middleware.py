@@ -252,7 +252,7 @@ class Middleware:
         # Unbounded labels would fill memory
         pattern = str(vars(route).get("path", "")) if route else ""
         method = scope["method"] if scope["method"] in HTTPMethod.__members__ else "other"
-        self._metrics.requests[method if pattern else "", pattern, status] += 1
+        self._metrics.requests.labels(method if pattern else "", pattern, status).inc()
         request = {
             "method": scope["method"][:20],
             "path": scope["path"][:_LONGEST_PATH],

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from itertools import count
 from typing import TypeVar
+
+from prometheus_client import CollectorRegistry, Counter, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
 
 from ifqa.corpus.documents.chunking import encoded_name
 from ifqa.corpus.documents.indexed_file import IndexedFile, mend
@@ -42,20 +44,18 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        self.requests = Counter[tuple[str, str, int]]()
-        self.outcomes = Counter[str]()
+        # Not the client's global registry: a process may serve several systems, as tests do
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "ifqa_requests", "HTTP requests", ["method", "route", "status"], registry=self.registry
+        )
+        self.outcomes = Counter(
+            "ifqa_answers", "Answers to questions", ["outcome"], registry=self.registry
+        )
 
-    def text(self, gauges: Mapping[str, float]) -> str:
+    def text(self) -> str:
         """All counts and gauges in Prometheus's text format."""
-        values = {
-            f'ifqa_requests_total{{method="{method}",route="{route}",status="{status}"}}': count
-            for (method, route, status), count in self.requests.items()
-        }
-        values |= {
-            f'ifqa_answers_total{{outcome="{outcome}"}}': count
-            for outcome, count in self.outcomes.items()
-        }
-        return "".join(f"{name} {float(value)}\n" for name, value in {**values, **gauges}.items())
+        return generate_latest(self.registry).decode()
 
 
 class Service:
@@ -102,6 +102,7 @@ class Service:
         self._llm = system.session.llm(system.run) if system.experiment.asks_llm("reader") else None
         self.about = _about(system, limits, self._llm)
         self._numbers = count(1)
+        self.metrics.registry.register(self)
 
     def open(self) -> None:
         """Start to take questions."""
@@ -132,23 +133,23 @@ class Service:
         """Whether the service takes questions."""
         return self.asking.alive and self.explaining.alive and self.retrieving.alive
 
-    @property
-    def gauges(self) -> Mapping[str, float]:
-        """The queue lengths, and the language model's cost and requests."""
-        gauges: dict[str, float] = {}
+    def collect(self) -> Iterator[Metric]:
+        """The queue lengths, and the language model's cost and requests, for Prometheus."""
+        waiting = GaugeMetricFamily("ifqa_waiting", "Questions that wait", labels=["queue"])
+        working = GaugeMetricFamily("ifqa_working", "Questions in work", labels=["queue"])
         for name, queue in (
             ("ask", self.asking),
             ("why", self.explaining),
             ("retrieve", self.retrieving),
         ):
-            gauges[f'ifqa_waiting{{queue="{name}"}}'] = len(queue)
-            gauges[f'ifqa_working{{queue="{name}"}}'] = queue.busy
+            waiting.add_metric([name], len(queue))
+            working.add_metric([name], queue.busy)
+        yield waiting
+        yield working
         if self._llm:
-            gauges |= {
-                "ifqa_llm_dollars": self._llm.spent.cost or 0,
-                "ifqa_llm_requests": self._llm.spent.calls,
-            }
-        return gauges
+            spent = self._llm.spent
+            yield GaugeMetricFamily("ifqa_llm_dollars", "Dollars spent", spent.cost or 0)
+            yield GaugeMetricFamily("ifqa_llm_requests", "Requests to the model", spent.calls)
 
     def ask(
         self, questions: Sequence[Question], threshold: float | None = None, watched: bool = False
@@ -202,7 +203,8 @@ class Service:
             schemas.AnswerForm.of(answer, pending.seconds, files)
             for answer, pending in zip(answers, batch, strict=True)
         ]
-        self.metrics.outcomes.update(form.outcome for form in forms)
+        for form in forms:
+            self.metrics.outcomes.labels(form.outcome).inc()
         return forms
 
     async def rankings(self, batch: Sequence[Pending[Ranking]]) -> list[schemas.RankingForm]:
