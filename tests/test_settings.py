@@ -188,7 +188,7 @@ def test_a_wrong_section_is_refused_in_one_line(section, complaint):
         ("llm", "openai", {"model": "m", "timeout": 0}),
     ],
 )
-def test_a_plugin_refuses_the_same_from_python_and_from_a_file(kind, name, wrong):
+def test_a_file_refuses_what_python_refuses(kind, name, wrong):
     plugin = load_plugin(kind, name)
     arguments = dict.fromkeys(
         [parameter for parameter in inspect.signature(plugin).parameters if parameter in INJECTED]

@@ -38,7 +38,7 @@ def by_name(exporter):
     return {span.name: span for span in exporter.get_finished_spans()}
 
 
-def test_an_answer_is_traced_with_its_search_and_its_reading(exporter):
+def test_an_answer_is_traced_with_its_stages(exporter):
     with ifqa.open("sample") as system:
         system.ask(QUESTION)
     spans = by_name(exporter)

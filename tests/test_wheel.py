@@ -45,7 +45,7 @@ def test_untracked_files_are_in_no_distribution(tmp_path, checkout, kind):
     assert not [name for name in names if name.endswith(("mine.toml", "docs-mine.toml"))]
 
 
-def test_the_wheel_has_what_a_run_of_the_sample_needs_and_no_results(tmp_path):
+def test_the_wheel_has_only_what_a_run_of_the_sample_needs(tmp_path):
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -55,7 +55,7 @@ def test_a_file_that_differs_from_the_published_one_is_replaced_once_that_is_fet
         b"no number\r\n\r\n",
     ],
 )
-def test_a_broken_reply_is_an_error_and_leaves_no_file(tmp_path, reply):
+def test_a_broken_reply_leaves_no_file(tmp_path, reply):
     def answer(server):
         with server.accept()[0] as connection:
             connection.recv(65_536)

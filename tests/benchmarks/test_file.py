@@ -66,7 +66,7 @@ def read(name="mine.csv", text=None):
     return File().questions(name)
 
 
-def test_csv_and_json_lines_give_the_same_questions():
+def test_each_format_gives_the_same_questions():
     semicolons = (
         CSV.replace(" | Ada", "|Ada").replace(",", ";").replace(";,", ",").replace("; ", ", ")
     )

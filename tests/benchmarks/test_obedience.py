@@ -105,8 +105,6 @@ def test_a_reader_of_ifqa_is_of_its_family():
         ("confiqa-qa", {"orig_alias": "Ada"}, "ConFiQA-QA.json: record 0"),
     ],
 )
-def test_an_unknown_or_missing_part_and_a_damaged_record_are_refused(
-    tmp_path, split, changes, message
-):
+def test_what_cannot_be_read_is_refused(tmp_path, split, changes, message):
     with pytest.raises(IfqaError, match=message):
         confiqa(tmp_path, **changes).questions(split)

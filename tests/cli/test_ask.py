@@ -32,14 +32,28 @@ def ask(*arguments):
     return ifqa_here("ask", "-e", "mine", *arguments, folder=".")
 
 
-def test_a_folder_is_indexed_and_the_answer_says_where_it_stands(docs):
+def name_of_corpus():
+    """The name of the only corpus that was made of a folder."""
+    [path] = Path("indexes").glob("docs-*.toml")
+    return path.stem
+
+
+def test_a_folder_is_indexed_by_its_first_question(docs):
+    done = ask(ASKED, "--docs", str(docs))
+    assert f"indexes/{name_of_corpus()}/passages: 64 passages of 27 files" in done.stderr
+
+
+def test_an_answer_says_where_it_stands(docs):
     done = ask(ASKED, "--docs", str(docs))
     assert done.returncode == 0
     assert "In fact   manuals/handbook.pdf, p. 2 · 2 The wheel\n" in done.stdout
     unwrapped = "".join(done.stdout.split())  # a long path goes over several lines
     assert f"Searched 27 files, 64 passages in {docs}".replace(" ", "") in unwrapped
-    [name] = [path.stem for path in Path("indexes").glob("docs-*.toml")]
-    assert f"indexes/{name}/passages: 64 passages of 27 files" in done.stderr
+
+
+def test_an_indexed_folder_is_asked_by_the_name_of_its_corpus(docs):
+    ask(ASKED, "--docs", str(docs))
+    name = name_of_corpus()
     again = ask(ASKED, "--corpus", name, "--json")
     answer = json.loads(again.stdout)
     assert answer["support"]["source"] == "manuals/handbook.pdf, p. 2 · 2 The wheel"
@@ -51,13 +65,18 @@ def test_a_folder_is_indexed_and_the_answer_says_where_it_stands(docs):
         "left_out": 8,
     }
     assert "read again" not in again.stderr
-    edited = Path(f"indexes/{name}.toml").read_text().replace('path = "', 'words = 50\npath = "')
-    Path(f"indexes/{name}.toml").write_text(edited)
+
+
+def test_edits_of_the_corpus_file_of_a_folder_are_kept(docs):
+    ask(ASKED, "--docs", str(docs))
+    file = Path(f"indexes/{name_of_corpus()}.toml")
+    edited = file.read_text().replace('path = "', 'words = 50\npath = "')
+    file.write_text(edited)
     assert "passages" in ask(ASKED, "--docs", str(docs)).stdout
-    assert Path(f"indexes/{name}.toml").read_text() == edited
+    assert file.read_text() == edited
 
 
-def test_of_two_simultaneous_first_questions_one_indexes_and_both_are_answered(docs):
+def test_two_simultaneous_first_questions_are_answered_from_one_indexing(docs):
     with ThreadPoolExecutor() as pool:
         both = list(
             pool.map(
@@ -103,10 +122,16 @@ def test_options_that_do_not_go_together_are_refused_before_anything_is_made(
     assert not list(Path("indexes").glob("*/passages"))
 
 
-def test_many_questions_are_answered_in_order_and_a_stopped_run_goes_on(docs, monkeypatch):
-    texts = [f"If lamp {n} had failed, who is the keeper of lamp {n}?" for n in range(20)]
+LAMPS = [f"If lamp {n} had failed, who is the keeper of lamp {n}?" for n in range(20)]
+
+
+def run_twice(docs, monkeypatch):
+    """Stop a run of many questions, and start it again.
+
+    Both runs, and the questions that were answered.
+    """
     Path("q.csv").write_text(
-        "id,question\n" + "".join(f'q{n},"{text}"\n' for n, text in enumerate(texts))
+        "id,question\n" + "".join(f'q{n},"{text}"\n' for n, text in enumerate(LAMPS))
     )
     answered = []
     plain = System.answer
@@ -123,21 +148,31 @@ def test_many_questions_are_answered_in_order_and_a_stopped_run_goes_on(docs, mo
 
     monkeypatch.setattr(System, "answer", answer)
     stopped = ask("--questions", "q.csv", "--out", "a.csv", "--docs", str(docs))
-    assert (stopped.returncode, Path("a.csv").exists()) == (130, False)
+    assert stopped.returncode == 130
+    assert not Path("a.csv").exists()
     Path("go").touch()
     done = ask("--questions", "q.csv", "--out", "a.csv", "--docs", str(docs))
+    return done, answered
+
+
+def test_a_stopped_run_of_many_questions_goes_on(docs, monkeypatch):
+    done, answered = run_twice(docs, monkeypatch)
     assert "a.csv: resuming after 6 of 20 questions" in done.stderr
     assert answered == [f"q{n}" for n in (*range(8), *range(6, 20))]
+    assert not [path for path in Path().iterdir() if path.name.startswith(".a.csv")]
+
+
+def test_many_questions_are_answered_in_order(docs, monkeypatch):
+    run_twice(docs, monkeypatch)
     with open("a.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["id"], row["question"]) for row in rows] == [
-        (f"q{n}", text) for n, text in enumerate(texts)
+        (f"q{n}", text) for n, text in enumerate(LAMPS)
     ]
     assert all(
         row["answer"] and row["source"].partition(",")[0].startswith(("notes/log", "manuals/"))
         for row in rows
     )
-    assert not [path for path in Path().iterdir() if path.name.startswith(".a.csv")]
 
 
 def test_answers_are_written_as_json_lines_or_as_text(docs):
@@ -160,14 +195,27 @@ def test_answers_are_written_as_json_lines_or_as_text(docs):
     assert Path("a.txt").read_text().splitlines() == [answer["answer"] for answer in answers]
 
 
-def test_a_prompt_answers_until_an_empty_line_and_survives_an_error(docs, monkeypatch):
-    lines = iter(
-        ["If team1 had won, who would lead?", "\ud800", "If team2 had won, who would lead?", ""]
-    )
+def ask_at_prompt(monkeypatch, *typed):
+    lines = iter(typed)
     monkeypatch.setattr("builtins.input", lambda _: next(lines))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     done = ask("--json")
-    answers = [json.loads(line)["answer"] for line in done.stdout.splitlines()]
+    return done, [json.loads(line)["answer"] for line in done.stdout.splitlines()]
+
+
+@pytest.mark.usefixtures("docs")
+def test_a_prompt_answers_until_an_empty_line(monkeypatch):
+    first = "If team1 had won, who would lead?"
+    second = "If team2 had won, who would lead?"
+    _, answers = ask_at_prompt(monkeypatch, first, second, "", first)
+    assert answers == ["team1 is led by captain1", "team2 is led by captain2"]
+
+
+@pytest.mark.usefixtures("docs")
+def test_a_prompt_survives_an_error(monkeypatch):
+    first = "If team1 had won, who would lead?"
+    second = "If team2 had won, who would lead?"
+    done, answers = ask_at_prompt(monkeypatch, first, "\ud800", second, "")
     assert answers == ["team1 is led by captain1", "team2 is led by captain2"]
     assert "half a surrogate pair" in done.stderr
 

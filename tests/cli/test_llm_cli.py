@@ -1,6 +1,8 @@
 """Language models from the command line, against a scripted server on loopback."""
 
 import json
+from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -81,53 +83,106 @@ def test_half_a_surrogate_pair_in_an_answer_leaves_files_that_can_be_read(tmp_pa
     assert "\N{REPLACEMENT CHARACTER}" in json.loads(lines[0])["answer"]
 
 
-@pytest.mark.parametrize("tables", [FUSED, RERANKED], ids=["fusion", "rerank"])
-def test_requests_of_a_part_are_estimated_counted_and_retried(tmp_path, tables):
+@contextmanager
+def working_in(folder):
+    """Work in a folder, with a key, before the fixture of each test does so."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("OPENAI_API_KEY", KEY)
+        yield
+
+
+def retrieval_record():
+    return read_json(Path("experiments/parts/retrieve/manifest.json"))["record"]
+
+
+@pytest.fixture(scope="module", params=[FUSED, RERANKED], ids=["fusion", "rerank"])
+def retried(request, tmp_path_factory):
+    """An experiment is checked, run while its retriever's requests fail, run again and checked."""
+    folder = tmp_path_factory.mktemp("retried")
     down = {"now": True}
 
     def plan(prompt, time, body):
-        return (
-            error(500, "no")
-            if down["now"] and body["max_tokens"] == 300
-            else Reply(text="Answer: x")
-        )
+        if down["now"] and body["max_tokens"] == 300:
+            return error(500, "no")
+        return Reply(text="Answer: x")
 
-    with serving(plan) as server:
-        write(tmp_path, "parts", tables, server.url)
-        code, out, _ = ifqa("check", "parts")
-        assert code == 0
-        # The retriever's part, and the reader
-        assert (out.count("about 4 calls"), server.requests) == (2, 0)
-        code, out, err = ifqa("run", "parts")
-        assert code == 1  # every request of the retriever failed
-        assert "4 incomplete; the next run retries them" in err
-        record = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["record"]
-        assert (record["retry"], record["spent"]["calls"]) == (4, 4)
+    with working_in(folder), serving(plan) as server:
+        write(folder, "parts", request.param, server.url)
+        check = ifqa("check", "parts")
+        requests_of_check = server.requests
+        failed = ifqa("run", "parts")
+        failed_record = retrieval_record()
         down["now"] = False
         ifqa("run", "parts")
-        record = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["record"]
-        assert (record["retry"], record["spent"]["calls"]) == (0, 4)
-        _, out, _ = ifqa("check", "parts")
-        assert out.count("  done ") == 3
+        record = retrieval_record()
+        last_check = ifqa("check", "parts")
+    return SimpleNamespace(
+        check=check,
+        requests_of_check=requests_of_check,
+        failed=failed,
+        failed_record=failed_record,
+        record=record,
+        last_check=last_check,
+    )
 
 
-def test_passages_that_share_an_id_and_demonstrations_that_are_too_few_are_refused():
-    def part(text):
-        result = SearchResult([Hit("made/0", 1.0)], [Passage("made/0", "", text)])
-        return Part(
-            SimpleNamespace(trained_on=(), search=lambda questions, k: [result for _ in questions]),
-            1,
-        )
+def test_requests_of_a_part_are_estimated(retried):
+    code, out, _ = retried.check
+    assert code == 0
+    assert out.count("about 4 calls") == 2  # the retriever's part, and the reader
 
-    questions = [Question("q", "If so?")]
-    assert len(Fusion(parts=[part("one"), part("one")]).search(questions, 1)[0].generated) == 1
+
+def test_a_check_requests_nothing(retried):
+    assert retried.requests_of_check == 0
+
+
+def test_a_run_whose_part_has_no_answer_exits_with_1(retried):
+    code, _, err = retried.failed
+    assert code == 1  # every request of the retriever failed
+    assert "4 incomplete; the next run retries them" in err
+
+
+def test_failed_requests_of_a_part_are_counted(retried):
+    assert retried.failed_record["retry"] == 4
+    assert retried.failed_record["spent"]["calls"] == 4
+
+
+def test_failed_requests_of_a_part_are_retried(retried):
+    assert retried.record["retry"] == 0
+    assert retried.record["spent"]["calls"] == 4
+
+
+def test_a_check_after_the_retry_shows_every_stage_as_done(retried):
+    _, out, _ = retried.last_check
+    assert out.count("  done ") == 3
+
+
+def part(text):
+    result = SearchResult([Hit("made/0", 1.0)], [Passage("made/0", "", text)])
+    retriever = SimpleNamespace(
+        trained_on=(), search=lambda questions, k: [result for _ in questions]
+    )
+    return Part(retriever, 1)
+
+
+def test_equal_passages_of_two_parts_are_one():
+    fusion = Fusion(parts=[part("one"), part("one")])
+    assert len(fusion.search([Question("q", "If so?")], 1)[0].generated) == 1
+
+
+def test_different_passages_that_share_an_id_are_refused():
+    fusion = Fusion(parts=[part("one"), part("two")])
     with pytest.raises(IfqaError, match="different passages with the id 'made/0'"):
-        Fusion(parts=[part("one"), part("two")]).search(questions, 1)
+        fusion.search([Question("q", "If so?")], 1)
+
+
+def test_too_few_demonstrations_are_refused():
     with pytest.raises(IfqaError, match="wanted 99 demonstrations, found 4 in 'sample'"):
         Llm(Replay(path="sample"), demos="sample", shots=99)
 
 
-def test_questions_that_the_window_has_no_room_for_are_counted_and_said(tmp_path):
+def test_questions_that_the_window_has_no_room_for_fail_unasked(tmp_path):
     with serving(lambda prompt, time, body: Reply(text="Answer: x")) as server:
         write(tmp_path, "gen", FUSED, server.url)
         code, out, _ = ifqa("run", "gen", "--set", "llm.window=60")
@@ -137,7 +192,7 @@ def test_questions_that_the_window_has_no_room_for_are_counted_and_said(tmp_path
     assert "4 failed" in out
 
 
-def test_check_lists_what_the_server_offers_and_fails_if_it_is_down(tmp_path):
+def test_check_lists_what_the_server_offers(tmp_path):
     with serving(lambda *_: Reply(text="so")) as server:
         write(tmp_path, "mine", CLOSED, server.url)
         code, out, _ = ifqa("check", "mine")
@@ -146,33 +201,74 @@ def test_check_lists_what_the_server_offers_and_fails_if_it_is_down(tmp_path):
             f"here     server 127.0.0.1:{server.port}: JSON schemas and cached tokens not tried"
             in out
         )
+
+
+def test_check_fails_if_the_server_is_down(tmp_path):
+    with serving(lambda *_: Reply(text="so")) as server:
+        write(tmp_path, "mine", CLOSED, server.url)
     code, out, err = ifqa("check", "mine")
     assert code != 0
     assert "up to $" in out, "the estimate needs no server"
     assert f"server 127.0.0.1:{server.port}: cannot connect" in " ".join(err.split())
 
 
-def test_a_run_without_any_answer_exits_with_1_and_keeps_its_results(tmp_path):
-    with serving(
-        lambda *_: error(400, "\x1b[31m\x9b2J\x07the context length is exceeded")
-    ) as server:
-        write(tmp_path, "mine", CLOSED, server.url)
-        code, out, err = ifqa("read", "mine")
-        assert (code, out.strip()) == (1, "experiments/mine/read")
-        assert (
-            "every question had a failed request; these failures are stored; "
-            "--retry-failed asks again"
-        ) in err
-        assert "0 of 4 questions answered; 4 stored failures" in err
-        assert not set(err) & {"\x1b", "\x9b", "\x07"}
-        assert ifqa("run", "mine")[0] == 1
-        assert ifqa("run", "mine", "--json")[0] == 1
-        assert ifqa("ask", "-e", "mine", "If so, who?")[0] == 1
-        (tmp_path / "q.txt").write_text("If so, who?\nIf not?\n")
-        code, _, err = ifqa("ask", "-e", "mine", "--questions", "q.txt", "--out", "a.jsonl")
-        assert (code, "0 questions answered, 2 failed" in err) == (1, True)
-    assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2
-    assert read_json(tmp_path / "experiments/mine/score/scores.json")["n_failed"] == 4
+@pytest.fixture(scope="module")
+def reading_without_answers(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unanswered")
+    message = "\x1b[31m\x9b2J\x07the context length is exceeded"
+    with serving(lambda *_: error(400, message)) as server:
+        with working_in(folder):
+            write(folder, "mine", CLOSED, server.url)
+            code, out, err = ifqa("read", "mine")
+        yield SimpleNamespace(folder=folder, code=code, out=out, err=err)
+
+
+@pytest.fixture
+def unanswered(reading_without_answers, monkeypatch):
+    """A finished reading, whose folder is the working directory, and whose server still runs."""
+    monkeypatch.chdir(reading_without_answers.folder)
+    return reading_without_answers
+
+
+def test_a_reading_without_any_answer_exits_with_1(unanswered):
+    assert unanswered.code == 1
+    assert unanswered.out.strip() == "experiments/mine/read"
+
+
+def test_a_reading_without_any_answer_says_that_its_failures_are_stored(unanswered):
+    assert (
+        "every question had a failed request; these failures are stored; --retry-failed asks again"
+    ) in unanswered.err
+    assert "0 of 4 questions answered; 4 stored failures" in unanswered.err
+
+
+def test_control_characters_of_a_server_are_not_shown(unanswered):
+    assert not set(unanswered.err) & {"\x1b", "\x9b", "\x07"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["run", "mine"], ["run", "mine", "--json"], ["ask", "-e", "mine", "If so, who?"]],
+    ids=["run", "json", "ask"],
+)
+def test_a_command_without_any_answer_exits_with_1(unanswered, arguments):
+    assert ifqa(*arguments)[0] == 1
+
+
+def test_a_file_of_questions_without_any_answer_is_written_with_exit_code_1(unanswered):
+    Path("q.txt").write_text("If so, who?\nIf not?\n")
+    code, _, err = ifqa("ask", "-e", "mine", "--questions", "q.txt", "--out", "a.jsonl")
+    assert code == 1
+    assert "0 questions answered, 2 failed" in err
+    assert len(Path("a.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_run_without_any_answer_keeps_its_scores(unanswered):
+    ifqa("run", "mine")
+    assert read_json(Path("experiments/mine/score/scores.json"))["n_failed"] == 4
+
+
+def test_a_run_with_an_answer_exits_with_0(tmp_path):
     with serving(lambda *_: Reply() if server.requests % 2 else error(413, "too long")) as server:
         write(tmp_path, "half", CLOSED, server.url)
         assert ifqa("run", "half")[0] == 0

@@ -1,11 +1,13 @@
 """Whose reading it is, what it costs and what fails, as a user of the command line sees it."""
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command_line import ifqa_here
-from openai_client import here  # noqa: F401 - a fixture
+from openai_client import KEY, here  # noqa: F401 - a fixture
 from openai_server import Reply, error, serving
 
 from ifqa.config.experiment import load_experiment
@@ -39,6 +41,15 @@ def answers():
     """The answers of the finished reading."""
     lines = Path("experiments/cb/read/predictions.jsonl").read_text().splitlines()
     return [json.loads(line)["answer"] for line in lines]
+
+
+@contextmanager
+def working_in(folder):
+    """Work in a folder, with a key, before the fixture of each test does so."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("OPENAI_API_KEY", KEY)
+        yield
 
 
 def saying(text, **more):
@@ -80,12 +91,13 @@ def test_what_asks_nothing_needs_no_address(arguments):
     assert code == 0, err
 
 
-def test_a_run_without_an_address_would_ask_openai_and_stops():
+def test_a_run_without_an_address_stops_before_it_asks_openai():
     write()
     with serving(saying("one")) as server:
         ifqa("run", "cb", "--set", at(server))
     code, _, err = ifqa("run", "cb")
-    assert (code, "would ask m at api.openai.com" in err) == (2, True)
+    assert code == 2
+    assert "would ask m at api.openai.com" in err
 
 
 def test_a_probe_asks_the_server_of_the_reading_alone():
@@ -270,34 +282,82 @@ def test_a_batch_that_was_not_fetched_stops_every_run_of_its_model(tmp_path):
         assert ifqa("run", "cb", "--set", at(server), "--model", "another")[0] == 0
 
 
-def test_a_permanent_refusal_is_told_with_its_reason_and_asked_once():
-    write()
-    message = "This model's maximum context length is 16 tokens"
-    with serving(lambda *_: error(400, message, "context_length_exceeded")) as server:
+REFUSAL = "This model's maximum context length is 16 tokens"
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    """Two runs at a server that refuses every request for good."""
+    refuse = error(400, REFUSAL, "context_length_exceeded")
+    with working_in(tmp_path_factory.mktemp("refused")), serving(lambda *_: refuse) as server:
+        write()
         code, out, err = ifqa("run", "cb", "--set", at(server))
-        assert code == 1
-        assert message in err
-        assert "0 of 4 questions answered; 4 stored failures: --retry-failed" in err
-        assert "the next run retries" not in err + out
-        assert "4 stored failures: --retry-failed" in out
         asked = server.requests
         ifqa("run", "cb", "--set", at(server))
-        assert server.requests == asked == 4
+        asked_by_both = server.requests
+    return SimpleNamespace(code=code, out=out, err=err, asked=asked, asked_by_both=asked_by_both)
 
 
-def test_retry_failed_asks_stored_failures_again_and_scores_the_new_answers():
-    write(llm='served_as = "s"\n')
-    with serving(lambda *_: error(400, "prompt is too long")) as server:
-        ifqa("run", "cb", "--set", at(server))
-    with serving(saying("Belgrade")) as server:
-        assert ifqa("run", "cb", "--set", at(server))[0] == 1
-        assert server.requests == 0
-        code, out, _ = ifqa("run", "cb", "--set", at(server), "--retry-failed")
-        assert (code, server.requests) == (0, 4)
-        assert "stored failure" not in out
-        assert answers() == ["Belgrade"] * 4
-        assert ifqa("run", "cb", "--set", at(server), "--retry-failed")[0] == 0
-        assert server.requests == 4
+def test_a_permanent_refusal_is_told_with_its_reason(refused):
+    assert refused.code == 1
+    assert REFUSAL in refused.err
+
+
+def test_a_permanent_refusal_is_a_stored_failure(refused):
+    assert "0 of 4 questions answered; 4 stored failures: --retry-failed" in refused.err
+    assert "the next run retries" not in refused.err + refused.out
+    assert "4 stored failures: --retry-failed" in refused.out
+
+
+def test_what_is_refused_for_good_is_asked_once(refused):
+    assert refused.asked_by_both == refused.asked == 4
+
+
+@pytest.fixture(scope="module")
+def repeated(tmp_path_factory):
+    """Runs after failures: without --retry-failed, with it, and once more with it."""
+    with working_in(tmp_path_factory.mktemp("repeated")):
+        write(llm='served_as = "s"\n')
+        with serving(lambda *_: error(400, "prompt is too long")) as server:
+            ifqa("run", "cb", "--set", at(server))
+        with serving(saying("Belgrade")) as server:
+            plain_code, _, _ = ifqa("run", "cb", "--set", at(server))
+            asked_by_plain = server.requests
+            code, out, _ = ifqa("run", "cb", "--set", at(server), "--retry-failed")
+            asked = server.requests
+            new_answers = answers()
+            last_code, _, _ = ifqa("run", "cb", "--set", at(server), "--retry-failed")
+            asked_by_all = server.requests
+    return SimpleNamespace(
+        plain_code=plain_code,
+        asked_by_plain=asked_by_plain,
+        code=code,
+        out=out,
+        asked=asked,
+        new_answers=new_answers,
+        last_code=last_code,
+        asked_by_all=asked_by_all,
+    )
+
+
+def test_a_plain_run_asks_no_stored_failure_again(repeated):
+    assert repeated.plain_code == 1
+    assert repeated.asked_by_plain == 0
+
+
+def test_retry_failed_asks_stored_failures_again(repeated):
+    assert repeated.code == 0
+    assert repeated.asked == 4
+
+
+def test_retry_failed_scores_the_new_answers(repeated):
+    assert "stored failure" not in repeated.out
+    assert repeated.new_answers == ["Belgrade"] * 4
+
+
+def test_retry_failed_asks_nothing_where_nothing_has_failed(repeated):
+    assert repeated.last_code == 0
+    assert repeated.asked_by_all == 4
 
 
 def test_ask_says_how_a_stored_failure_is_asked_again():
@@ -337,19 +397,35 @@ def test_a_text_cut_within_its_thoughts_is_a_failure():
     assert "truncated" in error_text
 
 
-def test_flags_set_the_room_of_answers_and_switch_thinking():
-    write()
-    with serving(saying("<think>\nHmm, Answer: wrong.\n</think>\n\nBelgrade")) as server:
+@pytest.fixture(scope="module")
+def flagged(tmp_path_factory):
+    """A run with flags for the room of answers, and for thinking."""
+    text = "<think>\nHmm, Answer: wrong.\n</think>\n\nBelgrade"
+    with working_in(tmp_path_factory.mktemp("flagged")), serving(saying(text)) as server:
+        write()
         ifqa("run", "cb", "--set", at(server), "--max-tokens", 9, "--thinking", "low")
-        assert server.bodies[0]["max_tokens"] == 9 + 1024
-        assert server.bodies[0]["chat_template_kwargs"] == {"enable_thinking": True}
-    folder = Path("experiments/cb+llm.max_tokens=9+llm.thinking=low/read")
-    assert (
-        json.loads((folder / "predictions.jsonl").read_text().splitlines()[0])["answer"]
-        == "Belgrade"
+        folder = Path("experiments/cb+llm.max_tokens=9+llm.thinking=low/read")
+        lines = (folder / "predictions.jsonl").read_text().splitlines()
+        record = read_json(folder / "manifest.json")["record"]
+    return SimpleNamespace(
+        body=server.bodies[0], answer=json.loads(lines[0])["answer"], record=record
     )
-    sent = read_json(folder / "manifest.json")["record"]["sent"]
-    assert 'chat_template_kwargs={"enable_thinking": true}' in sent
+
+
+def test_a_flag_sets_the_room_of_answers(flagged):
+    assert flagged.body["max_tokens"] == 9 + 1024
+
+
+def test_a_flag_switches_thinking(flagged):
+    assert flagged.body["chat_template_kwargs"] == {"enable_thinking": True}
+
+
+def test_thoughts_are_no_part_of_an_answer(flagged):
+    assert flagged.answer == "Belgrade"
+
+
+def test_the_record_of_a_reading_has_the_switch_of_thinking(flagged):
+    assert 'chat_template_kwargs={"enable_thinking": true}' in flagged.record["sent"]
 
 
 def test_what_a_server_refused_stands_in_the_record_of_the_reading():

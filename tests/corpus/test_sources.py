@@ -124,9 +124,10 @@ def test_only_the_dumps_of_a_folder_are_read_in_order_of_their_numbers():
     assert [file.name for file in open_section(dump("parts")).files()] == parts
 
 
-def test_a_pattern_gives_its_files_in_the_order_of_their_numbers_and_folders(tmp_path, monkeypatch):
-    names = ["p2/1.x", "p2/10.x", "p10/1.x", "below/p3/1.x", "x[1].x", "x1.x"]
-    for name in names:
+@pytest.fixture
+def files_of_pattern(tmp_path):
+    """A function that lists the files of a pattern among the files that are made here."""
+    for name in NUMBERED:
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).touch()
 
@@ -134,14 +135,47 @@ def test_a_pattern_gives_its_files_in_the_order_of_their_numbers_and_folders(tmp
         paths = open_section({"format": kind, "path": pattern}).files()
         return [str(path.resolve().relative_to(tmp_path)) for path in paths]
 
-    for kind, start in (("dump", ""), ("articles", f"{tmp_path}/"), ("passages", "")):
-        assert files(kind, f"{start}p*/[0-9]*.x") == ["p2/1.x", "p10/1.x", "p2/10.x"]
-        assert set(files(kind, f"{start}**/*.x")) == set(names)
-        assert files(kind, f"{start}x[1].x") == ["x[1].x"]
+    return files
+
+
+NUMBERED = ["p2/1.x", "p2/10.x", "p10/1.x", "below/p3/1.x", "x[1].x", "x1.x"]
+PATTERNS = pytest.mark.parametrize(
+    ("kind", "absolute"), [("dump", False), ("articles", True), ("passages", False)]
+)
+
+
+@PATTERNS
+def test_files_of_a_pattern_are_in_the_order_of_their_numbers(
+    files_of_pattern, tmp_path, kind, absolute
+):
+    start = f"{tmp_path}/" if absolute else ""
+    wanted = ["p2/1.x", "p10/1.x", "p2/10.x"]
+    assert files_of_pattern(kind, f"{start}p*/[0-9]*.x") == wanted
+
+
+@PATTERNS
+def test_two_stars_of_a_pattern_match_all_folders_below(files_of_pattern, tmp_path, kind, absolute):
+    start = f"{tmp_path}/" if absolute else ""
+    assert set(files_of_pattern(kind, f"{start}**/*.x")) == set(NUMBERED)
+
+
+@PATTERNS
+def test_a_name_with_brackets_is_a_file_before_a_pattern(
+    files_of_pattern, tmp_path, kind, absolute
+):
+    start = f"{tmp_path}/" if absolute else ""
+    assert files_of_pattern(kind, f"{start}x[1].x") == ["x[1].x"]
+
+
+def test_gold_passages_of_no_split_have_no_files():
     assert open_section(GOLD | {"splits": []}).files() == []
 
 
-def test_the_fingerprint_depends_on_the_bytes_their_order_and_the_settings():
+ONE_ARTICLE = {"format": "articles", "path": "a.jsonl"}
+
+
+@pytest.fixture
+def _folders_of_dumps():
     Path("elsewhere").mkdir()
     Path("elsewhere/another-name.xml").write_bytes(DUMP)
     for number, content in enumerate([DUMP, b"<other/>"]):
@@ -153,18 +187,28 @@ def test_the_fingerprint_depends_on_the_bytes_their_order_and_the_settings():
             Path(folder).mkdir(exist_ok=True)
             Path(folder, name).write_bytes(content)
     Path("e.xml").write_bytes(DUMP.replace(b"page 5", b"page 6", 1))
-    articles = {"format": "articles", "path": "a.jsonl"}
+
+
+@pytest.mark.usefixtures("_folders_of_dumps")
+def test_the_fingerprint_does_not_depend_on_the_names_of_files():
     assert (
         fingerprint(dump())
         == fingerprint(dump("elsewhere/another-name.xml"))
         == fingerprint(dump("elsewhere"))
     )
-    assert fingerprint(dump()) == fingerprint(dump(wrap=True, words=100, profile="ifqa"))
-    assert fingerprint(articles) == fingerprint(articles | {"share": 1.0, "words": 100})
     assert fingerprint(dump("one")) == fingerprint(dump("same"))
+
+
+def test_the_fingerprint_does_not_depend_on_whether_a_default_is_given():
+    assert fingerprint(dump()) == fingerprint(dump(wrap=True, words=100, profile="ifqa"))
+    assert fingerprint(ONE_ARTICLE) == fingerprint(ONE_ARTICLE | {"share": 1.0, "words": 100})
+
+
+@pytest.mark.usefixtures("_folders_of_dumps")
+def test_all_that_changes_passages_changes_the_fingerprint():
     others = [*map(dump, ("d.xml", "e.xml", "one", "turned"))]
     others += [dump(profile="release"), dump(words=50), dump(wrap=False)]
-    others += [articles, articles | {"share": 0.5}, {"format": "passages", "path": "a.jsonl"}]
+    others += [ONE_ARTICLE, ONE_ARTICLE | {"share": 0.5}, {"format": "passages", "path": "a.jsonl"}]
     assert len(set(map(fingerprint, others))) == len(others)
 
 
@@ -186,26 +230,43 @@ def test_the_fingerprint_of_gold_passages_is_that_of_the_questions_in_any_folder
     assert fingerprint(both) == before
 
 
-def test_a_known_hash_is_used_for_a_large_source_of_equal_size_and_time_of_change(
-    tmp_path, monkeypatch
-):
+TRUE_HASH = [hashlib.sha256(DUMP).hexdigest()]
+
+
+@pytest.fixture
+def hashes():
+    """A function that hashes the dump whose hash is known as "known"."""
+    facts = json.loads(json.dumps(open_section(dump()).facts()))
+    known = {path: [*fact[:2], "known"] for path, fact in facts.items()}
+    return lambda: open_section(dump()).fingerprint(known)["files"]
+
+
+def test_known_facts_do_not_change_the_fingerprint():
     facts = json.loads(json.dumps(open_section(dump()).facts()))
     assert fingerprint(dump(), facts) == fingerprint(dump())
-    known = {path: [*fact[:2], "known"] for path, fact in facts.items()}
 
-    def hashes():
-        return open_section(dump()).fingerprint(known)["files"]
 
-    file = tmp_path / "d.xml"
-    true = [hashlib.sha256(DUMP).hexdigest()]
-    assert hashes() == true
+def test_a_small_source_is_always_hashed(hashes, monkeypatch):
+    assert hashes() == TRUE_HASH
     monkeypatch.setattr(work_units, "_SMALL", len(DUMP))
-    assert hashes() == true
+    assert hashes() == TRUE_HASH
+
+
+def test_a_known_hash_is_used_for_an_unchanged_large_source(hashes, monkeypatch):
     monkeypatch.setattr(work_units, "_SMALL", len(DUMP) - 1)
     assert hashes() == ["known"]
-    modified = file.stat().st_mtime_ns
-    os.utime(file, ns=(0, modified + 1))
-    assert hashes() == true
-    file.write_bytes(DUMP + b"\n")
-    os.utime(file, ns=(0, modified))
+
+
+def test_a_large_source_is_hashed_after_another_time_of_change(hashes, monkeypatch):
+    monkeypatch.setattr(work_units, "_SMALL", len(DUMP) - 1)
+    modified = Path("d.xml").stat().st_mtime_ns
+    os.utime("d.xml", ns=(0, modified + 1))
+    assert hashes() == TRUE_HASH
+
+
+def test_a_large_source_of_another_size_is_hashed(hashes, monkeypatch):
+    monkeypatch.setattr(work_units, "_SMALL", len(DUMP) - 1)
+    modified = Path("d.xml").stat().st_mtime_ns
+    Path("d.xml").write_bytes(DUMP + b"\n")
+    os.utime("d.xml", ns=(0, modified))
     assert hashes() == [hashlib.sha256(DUMP + b"\n").hexdigest()]

@@ -26,36 +26,54 @@ def price_file(tmp_path, text=TABLE):
     return tmp_path
 
 
-def test_a_price_is_per_million_tokens_and_an_unknown_price_is_none(tmp_path):
-    root = price_file(tmp_path, TABLE + '"big-2026-03-01" = { input = 9, output = 9 }\n')
-    price = find_price("big", root=root)
-    assert (price.input, price.output) == (3.0, 12.5)
+DATED = TABLE + '"big-2026-03-01" = { input = 9, output = 9 }\n'
+
+
+def test_a_price_is_per_million_tokens(tmp_path):
+    price = find_price("big", root=price_file(tmp_path, DATED))
+    assert price.input == 3.0
+    assert price.output == 12.5
     assert price.cost(2_000_000, 100_000) == pytest.approx(7.25)
-    assert find_price("big-2025-12-31", root=root) == price, "a dated name has its model's price"
-    assert find_price("big-2026-03-01", root=root).input == 9, "unless it is listed"
+
+
+def test_a_dated_name_has_its_models_price_unless_it_is_listed(tmp_path):
+    root = price_file(tmp_path, DATED)
+    assert find_price("big-2025-12-31", root=root) == find_price("big", root=root)
+    assert find_price("big-2026-03-01", root=root).input == 9
+
+
+def test_an_unknown_price_is_none(tmp_path):
+    root = price_file(tmp_path, DATED)
     assert [find_price(name, root=root) for name in ("small", "bigger", "big-1231")] == [None] * 3
     assert Account(None).cost is None
 
 
-def test_our_prices_are_openais_a_users_are_of_all_hosts_and_this_machine_is_free(
-    tmp_path, monkeypatch
-):
-    openai = "https://api.openai.com/v1"
-    local = "http://localhost:4000/v1"
-    other = "https://api.example.com/v1"
-    assert (
-        find_price("gpt-4.1-mini", openai).output
-        == find_price("gpt-4.1-mini", local).output
-        == 1.60
-    )
-    assert find_price("gpt-4.1-mini", other) is None
+OPENAI = "https://api.openai.com/v1"
+LOCAL = "http://localhost:4000/v1"
+OTHER = "https://api.example.com/v1"
+
+
+def test_our_prices_are_openais():
+    assert find_price("gpt-4.1-mini", OPENAI).output == 1.60
+    assert find_price("gpt-4.1-mini", LOCAL).output == 1.60
+    assert find_price("gpt-4.1-mini", OTHER) is None
     assert find_price("gpt-4.1-mini", "https://api.openai.com.example.com/v1") is None
-    assert find_price("any", local).cost(10**6, 10**6) == 0
+
+
+def test_our_prices_are_plausible():
     prices = [find_price(model) for model in read_toml(find_resource("prices.toml"))["models"]]
     assert all(0 < price.input <= price.output for price in prices)
+
+
+def test_a_model_on_this_machine_is_free():
+    assert find_price("any", LOCAL).cost(10**6, 10**6) == 0
+    assert find_price("any", "http://10.0.0.7:8000/v1") is None
+
+
+def test_a_users_prices_are_of_all_hosts(tmp_path, monkeypatch):
     price_file(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert [find_price("big", url).input for url in (openai, local, other)] == [3, 3, 3]
+    assert [find_price("big", url).input for url in (OPENAI, LOCAL, OTHER)] == [3, 3, 3]
     assert find_price("gpt-4.1-mini") is None
     assert find_price("any", "http://10.0.0.7:8000/v1") is None
 
@@ -76,7 +94,7 @@ def test_a_wrong_price_file_is_refused_by_key(tmp_path):
 
 
 @given(st.integers(0, 10**6), st.floats(0.0001, 5), st.integers(1, 3000))
-def test_spent_and_reserved_tokens_never_exceed_a_cap(seed, max_cost, max_tokens):
+def test_the_tokens_that_a_budget_lets_through_never_exceed_a_cap(seed, max_cost, max_tokens):
     draw = random.Random(seed)
     price = Price(input=draw.uniform(0, 30), output=draw.uniform(0, 60))
     budget = Account(price, max_cost, max_tokens)
@@ -95,22 +113,28 @@ def test_spent_and_reserved_tokens_never_exceed_a_cap(seed, max_cost, max_tokens
         assert budget.in_flight == len(reservations)
 
 
-def test_tokens_are_reserved_released_and_raised_to_the_servers_count():
+def test_tokens_are_reserved_until_they_are_settled():
     budget = Account(Price(input=1, output=1), 0, 30)
     reservation = budget.reserve(10, 10)
     assert budget.reserve(10, 10) is None
     budget.settle(reservation, (5, 5))
     assert budget.reserve(10, 10), "what fits exactly is let through"
     assert "30 tokens" in budget.refusal
+
+
+def test_an_unknown_use_counts_all_that_was_reserved():
     budget = Account(Price(input=1_000_000, output=2_000_000))
     budget.settle(budget.reserve(10, 5), None)
-    assert (budget.spent, budget.cost) == ((10, 5), 20), (
-        "an unknown use counts all that was set aside"
-    )
+    assert budget.spent == (10, 5)
+    assert budget.cost == 20
+
+
+def test_a_reservation_is_raised_to_the_servers_count():
     budget = Account(None)
     for reservation in [budget.reserve(10, 5) for _ in range(3)]:
         budget.settle(reservation, (17, 1))
-    assert (budget.reserve(10, 5).prompt, budget.extra) == (17, 7)
+    assert budget.reserve(10, 5).prompt == 17
+    assert budget.extra == 7
 
 
 def test_a_models_window_by_name():
@@ -127,11 +151,15 @@ def test_a_models_window_by_name():
     assert {model: find_window(model) for model in windows} == windows
 
 
-@given(st.text(st.characters()), st.text(st.characters()))
-def test_the_estimate_is_between_zero_and_a_token_per_byte_and_adds_up(text, second):
+@given(st.text(st.characters()))
+def test_the_estimate_is_at_most_a_token_per_byte(text):
     size = len(text.encode("utf-8", "surrogatepass"))
     assert 0 <= estimate_tokens(text) <= size
     assert (estimate_tokens(text) > 0) == (size > 0)
+
+
+@given(st.text(st.characters()), st.text(st.characters()))
+def test_the_estimate_adds_up(text, second):
     both = estimate_tokens(text + second)
     apart = estimate_tokens(text) + estimate_tokens(second)
     assert both <= apart <= both + 1

@@ -27,12 +27,17 @@ def execute(cache, statement, *values):
         return connection.execute(statement, values).fetchall()
 
 
-def test_a_stored_completion_comes_back_and_reading_makes_no_file(tmp_path):
+def test_reading_makes_no_file(tmp_path):
     folder = tmp_path / "completions"
     cache = CompletionCache(folder)
     assert get(cache) is None
     assert not cache.has_completions()
     assert not folder.exists()
+
+
+def test_a_stored_completion_comes_back(tmp_path):
+    folder = tmp_path / "completions"
+    cache = CompletionCache(folder)
     folder.mkdir()
     cache.path.touch()  # as if another process were about to fill it
     assert get(cache) is None
@@ -71,13 +76,23 @@ def test_threads_that_create_the_file_at_once_wait_for_each_other(tmp_path):
             list(threads.map(open_cache, [folder] * 4))
 
 
-def test_a_row_has_the_key_and_the_record_as_json(tmp_path):
+@pytest.fixture
+def row(tmp_path):
+    """The key and the record of a stored completion."""
     cache = CompletionCache(tmp_path)
     cache.put("m", {CHAT: DONE})
-    ((key, record),) = execute(cache, "SELECT key, record FROM completions")
+    (stored,) = execute(cache, "SELECT key, record FROM completions")
+    return stored
+
+
+def test_a_row_has_the_key_of_every_version(row):
+    key, _ = row
     assert key == cache_key("m", CHAT)
-    assert key.startswith("88f518051eda"), "the key of every version"
-    record = json.loads(record)
+    assert key.startswith("88f518051eda")
+
+
+def test_a_row_has_the_record_as_json(row):
+    record = json.loads(row[1])
     assert record["request"]["messages"] == [["system", "Be brief."], ["user", "If it rained?"]]
     completion = {"text": DONE.text, "prompt_tokens": 12, "completion_tokens": 3, "finish": "stop"}
     assert record == {"version": 1, "request": record["request"], "completion": completion}
@@ -109,20 +124,30 @@ def test_a_failure_that_may_pass_is_never_stored(tmp_path):
 RECORDS = ["", '{"version": 1, "requ', "[]", '{"version": 9}', "null", b"\xff\xfe", "another's"]
 
 
-@pytest.mark.parametrize("record", RECORDS)
-def test_a_damaged_record_is_ignored_and_replaced(tmp_path, capsys, record):
+@pytest.fixture(params=RECORDS)
+def damaged(tmp_path, request):
+    """A cache with a damaged record."""
     cache = CompletionCache(tmp_path)
     cache.put("m", {CHAT: DONE})
+    record = request.param
     if record == "another's":
         record = format_record("m", replace(CHAT, sample=1), DONE)
     execute(cache, "UPDATE completions SET record = ?", record)
-    assert get(cache) is None
+    return cache
+
+
+def test_a_damaged_record_is_ignored(damaged, capsys):
+    assert get(damaged) is None
     assert "requested again" in capsys.readouterr().err
-    cache.put("m", {CHAT: DONE})
-    assert get(cache)
 
 
-def test_a_damaged_or_later_file_is_named_in_one_line_and_left_as_it_is(tmp_path):
+def test_a_damaged_record_is_replaced(damaged):
+    assert get(damaged) is None
+    damaged.put("m", {CHAT: DONE})
+    assert get(damaged)
+
+
+def test_a_damaged_or_later_file_is_named_in_one_line_without_a_change(tmp_path):
     cache = CompletionCache(tmp_path)
     cache.put("m", {replace(CHAT, sample=n): DONE for n in range(50)})
     whole = cache.path.read_bytes()

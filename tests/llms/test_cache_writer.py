@@ -120,16 +120,27 @@ def fill_disk(code, free, monkeypatch):
     return space
 
 
-def test_on_a_full_disk_requests_stop_and_the_reserve_is_used(monkeypatch):
+def fill_up(server):
+    """Ask for more than the disk holds."""
+    message = (
+        r"No space left.*received answers are stored; free some space or fix the cause, and run"
+    )
+    with pytest.raises(IfqaError, match=message) as caught:
+        model(server, concurrency=3).complete(ask(*map(str, range(40))))
+    assert "\n" not in str(caught.value)
+
+
+def test_requests_stop_on_a_full_disk(monkeypatch):
+    fill_disk(sqlite3.SQLITE_FULL, 6, monkeypatch)
+    with serving(latency=0.02) as server:
+        fill_up(server)
+        assert 7 <= server.requests <= 12
+
+
+def test_received_answers_are_stored_in_the_reserve(monkeypatch):
     space = fill_disk(sqlite3.SQLITE_FULL, 6, monkeypatch)
     with serving(latency=0.02) as server:
-        message = (
-            r"No space left.*received answers are stored; free some space or fix the cause, and run"
-        )
-        with pytest.raises(IfqaError, match=message) as caught:
-            model(server, concurrency=3).complete(ask(*map(str, range(40))))
-        assert "\n" not in str(caught.value)
-        assert 7 <= server.requests <= 12
+        fill_up(server)
         assert count_stored() == server.requests
         space[0] = 100
         assert texts(model(server).complete(ask(*map(str, range(40))))) == [
@@ -138,31 +149,43 @@ def test_on_a_full_disk_requests_stop_and_the_reserve_is_used(monkeypatch):
         assert set(server.asked.values()) == {1}
 
 
-def test_a_failing_disk_and_a_disk_too_full_for_the_reserve_stop_requests(monkeypatch):
-    requests = ask(*map(str, range(40)))
-    with serving(latency=0.02) as server, monkeypatch.context() as patch:
-        fill_disk(sqlite3.SQLITE_IOERR_WRITE, 0, patch)
+def test_requests_stop_on_a_failing_disk(monkeypatch):
+    fill_disk(sqlite3.SQLITE_IOERR_WRITE, 0, monkeypatch)
+    with serving(latency=0.02) as server:
         with pytest.raises(
             IfqaError,
             match=r"disk I/O error.*an answer is lost; free some space or fix the cause, and run",
         ):
-            model(server, concurrency=3).complete(requests)
+            model(server, concurrency=3).complete(ask(*map(str, range(40))))
         assert server.requests <= 6
-    for number in (errno.ENOSPC, errno.EROFS):
-
-        def fsync(descriptor, number=number):
-            raise OSError(number, os.strerror(number))
-
-        monkeypatch.setattr(os, "fsync", fsync)
-        with serving() as server:
-            with pytest.raises(
-                IfqaError, match=r"cannot write completions into completions .* nothing was"
-            ):
-                model(server).complete(requests)
-            assert server.requests == 0
 
 
-def test_the_reserve_takes_real_blocks_and_file_and_journal_grow_by_less(tmp_path, monkeypatch):
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_nothing_is_asked_on_a_disk_without_room_for_the_reserve(monkeypatch, number):
+    def fsync(descriptor):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with serving() as server:
+        with pytest.raises(
+            IfqaError, match=r"cannot write completions into completions .* nothing was"
+        ):
+            model(server).complete(ask(*map(str, range(40))))
+        assert server.requests == 0
+
+
+LONG_REQUESTS = ask(*(f"{n} " * n for n in range(1, 200)), max_tokens=1000)
+
+
+def test_the_reserve_takes_real_blocks(tmp_path):
+    with CacheWriter(CompletionCache(tmp_path), "m", LONG_REQUESTS, 4) as writer:
+        stat = os.fstat(writer._ballast.fileno())
+        assert stat.st_blocks * 512 >= stat.st_size > 4 * 32_000
+        # The file has no name, so nothing is left of it however the process ends
+        assert stat.st_nlink == 0
+
+
+def test_the_files_grow_by_less_than_was_reserved(tmp_path, monkeypatch):
     sizes = [0]
     store_rows = cache.store_rows
 
@@ -171,14 +194,9 @@ def test_the_reserve_takes_real_blocks_and_file_and_journal_grow_by_less(tmp_pat
         sizes.append((tmp_path / "completions.sqlite-journal").stat().st_size)
 
     monkeypatch.setattr(cache, "store_rows", measure)
-    requests = ask(*(f"{n} " * n for n in range(1, 200)), max_tokens=1000)
-    with CacheWriter(CompletionCache(tmp_path), "m", requests, 4) as writer:
-        stat = os.fstat(writer._ballast.fileno())
-        assert stat.st_blocks * 512 >= stat.st_size > 4 * 32_000
-        # The file has no name, so nothing is left of it however the process ends
-        assert stat.st_nlink == 0
+    with CacheWriter(CompletionCache(tmp_path), "m", LONG_REQUESTS, 4) as writer:
         file = tmp_path / "completions.sqlite"
-        for request in requests:
+        for request in LONG_REQUESTS:
             before = file.stat().st_size
             assert writer.store(request, Completion("\N{PILE OF POO}" * 2000)) is None
             assert 0 < sizes[-1] + file.stat().st_size - before <= cache._max_bytes("m", request)
@@ -207,10 +225,17 @@ with CacheWriter(CompletionCache(sys.argv[1]), "m", requests, 1) as writer:
 """
 
 
-def test_claims_of_a_dead_process_lapse_and_other_claims_hold_until_answered(tmp_path):
+def test_claims_of_a_dead_process_lapse(tmp_path):
+    requests = ask("a", "b")
+    subprocess.run([sys.executable, "-c", CLAIM, str(tmp_path)], check=True)
+    with CacheWriter(CompletionCache(tmp_path), "m", requests, 1) as writer:
+        assert writer.claim(requests, 1) == (requests[:1], {})
+    assert [path.name for path in tmp_path.iterdir()] == ["completions.sqlite"]
+
+
+def test_a_claim_holds_until_it_is_answered(tmp_path):
     requests = ask("a", "b")
     store = CompletionCache(tmp_path)
-    subprocess.run([sys.executable, "-c", CLAIM, str(tmp_path)], check=True)
     with (
         CacheWriter(store, "m", requests, 1) as first,
         CacheWriter(store, "m", requests, 1) as second,
@@ -221,8 +246,11 @@ def test_claims_of_a_dead_process_lapse_and_other_claims_hold_until_answered(tmp
         store.put("m", {requests[0]: Completion("a")})
         assert second.claim(requests[:1], 9) == ([], {requests[0]: Completion("a", cached=True)})
     assert [path.name for path in tmp_path.iterdir()] == ["completions.sqlite"]
+
+
+def test_a_failure_releases_its_claim():
     with serving(lambda *_: Reply(500, {"error": {"message": "no"}})) as server:
-        for _ in range(2):  # a failure releases its claim
+        for _ in range(2):
             assert model(server, retries=0).complete(ask("a"))[0].error
         assert server.asked == {"a": 2}
 

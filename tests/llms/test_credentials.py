@@ -27,7 +27,7 @@ def _environment(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_openai_this_machine_and_the_host_of_the_environments_address_get_the_key(monkeypatch):
+def test_this_machine_gets_the_key():
     for host in (
         "127.0.0.1:8000",
         "localhost:8000",
@@ -37,9 +37,19 @@ def test_openai_this_machine_and_the_host_of_the_environments_address_get_the_ke
         "a.localhost",
     ):
         assert key_for(f"http://{host}/v1") == SECRET
+
+
+def test_openai_gets_the_key():
     assert key_for(OPENAI) == SECRET
+
+
+def test_the_host_of_the_environments_address_gets_the_key(monkeypatch):
     monkeypatch.setenv(ADDRESS, "https://api.example.org/other")
     assert key_for(ELSEWHERE) == SECRET
+
+
+def test_no_other_host_gets_the_key(monkeypatch):
+    monkeypatch.setenv(ADDRESS, "https://api.example.org/other")
     others = (
         "api.example.org:8443",
         "api.openai.com.example.org",
@@ -92,7 +102,7 @@ def test_the_environment_names_the_variable_of_another_hosts_key(monkeypatch):
         "h/eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxIn0.abc/v1",
     ],
 )
-def test_a_key_in_an_address_is_refused_and_not_repeated(address):
+def test_a_key_in_an_address_is_refused_without_repeating_it(address):
     with pytest.raises(IfqaError, match="looks like a key") as caught:
         check_address(f"https://{address}")
     assert address[1:] not in str(caught.value)
@@ -126,15 +136,24 @@ def test_an_ambiguous_address_is_refused():
                 check_address(address)
 
 
-def test_a_settings_address_precedes_the_environments_and_real_addresses_are_accepted(monkeypatch):
+def test_a_settings_address_precedes_the_environments(monkeypatch):
     assert resolve_address("") == OPENAI
     monkeypatch.setenv(ADDRESS, ELSEWHERE)
     assert resolve_address("") == ELSEWHERE
     assert resolve_address("http://h:1/v1") == "http://h:1/v1"
+
+
+def test_an_origin_has_the_port_of_an_address():
     assert server_origin("https://API.example.org:8443/v1") == "https://api.example.org:8443"
+
+
+def test_an_address_of_the_environment_that_is_none_is_refused(monkeypatch):
     monkeypatch.setenv(ADDRESS, "http://[::1")
     with pytest.raises(IfqaError, match="environment variable OPENAI_BASE_URL is not an address"):
         resolve_address("")
+
+
+def test_real_addresses_are_accepted():
     for address in (
         "http://[::1]:8000/v1",
         "https://example.org/openai/deployments/gpt-4.1-mini/v1",

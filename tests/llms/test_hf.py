@@ -128,7 +128,9 @@ def test_batches_answer_as_transformers_does_one_at_a_time(open_model, folder, b
     assert {finish for *_, finish in completions} == {"stop", "length"}
 
 
-def test_a_model_with_absolute_positions_and_no_chat_template_continues_a_text(tmp_path):
+@pytest.fixture
+def gpt2(tmp_path):
+    """The folder of a model with absolute positions that has no chat template."""
     words = tiny_chat.tokenizer(template=None)
     folder = tmp_path / "gpt2"
     torch.manual_seed(1)
@@ -145,11 +147,20 @@ def test_a_model_with_absolute_positions_and_no_chat_template_continues_a_text(t
     )
     GPT2LMHeadModel(config).save_pretrained(folder)
     words.save_pretrained(folder)
-    model = HF(model=str(folder), store=str(tmp_path), batch_tokens=400, precision="float32")
-    assert (model.chat, model.window) == (False, 256)
+    return folder
+
+
+def test_a_model_with_absolute_positions_continues_a_text(gpt2, tmp_path):
+    model = HF(model=str(gpt2), store=str(tmp_path), batch_tokens=400, precision="float32")
+    assert not model.chat
+    assert model.window == 256
     shared = [Request(text=tiny_chat.TEXTS[0][:60] + " Who?" * n, max_tokens=9) for n in (1, 4, 0)]
     for requests in ([Request(text=text, max_tokens=20) for text in QUESTIONS[:-1]], shared):
-        assert fields(model.complete(requests)) == references(folder, requests)
+        assert fields(model.complete(requests)) == references(gpt2, requests)
+
+
+def test_a_model_without_a_chat_template_takes_no_messages(gpt2, tmp_path):
+    model = HF(model=str(gpt2), store=str(tmp_path), batch_tokens=400, precision="float32")
     with pytest.raises(IfqaError, match="has no chat template and takes no messages"):
         model.complete([chat("Who?")])
 
@@ -237,7 +248,7 @@ def test_nothing_is_computed_twice(open_model, tmp_path, monkeypatch):
     assert again.complete([]) == []
 
 
-def test_the_likelihood_of_a_text_is_the_product_of_its_tokens_and_of_the_ends(open_model, folder):
+def test_the_likelihood_of_a_text_is_the_product_of_its_tokens_with_the_ends(open_model, folder):
     model = open_model()
     request = chat("Who?", stop=("\n",))
     answers = ["Ada", "by rail to the other harbour", ""]
@@ -298,7 +309,7 @@ def test_completions_before_an_interrupt_are_stored(open_model, monkeypatch):
     assert open_model().estimate(requests).calls == len(QUESTIONS) - 2
 
 
-def test_a_models_name_depends_on_weights_and_template(folder, open_model, tmp_path):
+def test_models_that_may_answer_differently_have_different_names(open_model, tmp_path):
     names = {open_model().name, open_model(precision="auto").name}
     for number, settings in enumerate([{"seed": 1}, {}]):
         model_folder = tiny_chat.save(tmp_path / str(number) / "tiny", **settings)
@@ -307,6 +318,9 @@ def test_a_models_name_depends_on_weights_and_template(folder, open_model, tmp_p
         names.add(open_model(model=str(model_folder)).name)
     assert all(name.startswith("tiny@") for name in names)
     assert len(names) == 4
+
+
+def test_a_model_that_was_moved_keeps_its_name(folder, open_model, tmp_path):
     moved = tiny_chat.save(tmp_path / "elsewhere" / "tiny")
     assert open_model(model=str(moved)).name == open_model().name
     assert HF.fingerprint(str(moved)) == HF.fingerprint(str(folder), window=3)
@@ -361,47 +375,45 @@ def test_a_request_beyond_the_window_fails_alone(open_model):
     assert open_model(window=100).complete([requests[1]])[0].error == over.error
 
 
-def test_a_batch_too_large_for_memory_is_halved_and_a_single_prompt_fails_alone(
-    open_model, tmp_path, monkeypatch, capsys
-):
+def test_a_prompt_too_large_for_memory_fails_alone(open_model, monkeypatch):
+    requests = list(map(chat, QUESTIONS))
+    model = open_model()
+    fail(model, monkeypatch, torch.OutOfMemoryError("CUDA out of memory."), bool)
+    errors = [completion.error for completion in model.complete(requests)]
+    assert all("tokens does not fit into the memory of cpu" in error for error in errors)
+    assert open_model().estimate(requests).calls == len(QUESTIONS)
+
+
+def test_a_batch_too_large_for_memory_is_halved(open_model, tmp_path, monkeypatch, capsys):
     requests = list(map(chat, QUESTIONS))
     error = torch.OutOfMemoryError("CUDA out of memory.")
     expected = open_model(store=str(tmp_path / "other")).complete(requests)
-    model = open_model(store=str(tmp_path / "failed"))
-    fail(model, monkeypatch, error, bool)
-    errors = [completion.error for completion in model.complete(requests)]
-    assert all("tokens does not fit into the memory of cpu" in error for error in errors)
-    assert open_model(store=str(tmp_path / "failed")).estimate(requests).calls == len(QUESTIONS)
-    capsys.readouterr()
     model = open_model()
+    capsys.readouterr()
     fail(model, monkeypatch, error, lambda batches: len(batches[-1]) > 2)
     assert model.complete(requests) == expected
     lines = capsys.readouterr().err.splitlines()
-    assert (
-        lines
-        == [
-            line
-            for line in lines
-            if re.match("out of memory with .*continuing with batches of", line)
-        ]
-        != []
-    )
+    assert lines
+    for line in lines:
+        assert re.match("out of memory with .*continuing with batches of", line)
 
 
-def test_other_errors_of_a_model_are_not_swallowed_and_damaged_weights_are_refused(
-    open_model, monkeypatch
-):
+def test_damaged_weights_are_refused(open_model):
     model = open_model()
     with torch.no_grad():
         model.model.lm_head.weight.fill_(float("nan"))
     with pytest.raises(IfqaError, match="NaN"):
         model.complete([chat("Who?")])
+
+
+def test_other_errors_of_a_model_are_not_swallowed(open_model, monkeypatch):
+    model = open_model()
     fail(model, monkeypatch, RuntimeError("shapes do not match"), bool)
     with pytest.raises(RuntimeError, match="shapes"):
         model.complete([chat("Who?")])
 
 
-def test_penalties_and_sampling_of_the_models_folder_are_ignored(open_model, tmp_path):
+def test_the_way_of_sampling_of_the_models_folder_is_ignored(open_model, tmp_path):
     other = tiny_chat.save(tmp_path / "tiny")
     requests = list(map(chat, QUESTIONS))
     settings = (

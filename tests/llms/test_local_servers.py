@@ -130,7 +130,7 @@ def test_a_setting_is_obeyed_where_the_server_does_not_tell_its_slots():
         assert server.most_at_once == 5
 
 
-def test_a_slow_local_server_is_waited_for_and_not_asked_again(capsys):
+def test_a_slow_local_server_is_waited_for_instead_of_asked_again(capsys):
     with serving(latency=0.6) as server:
         llm = model(server, timeout=0.1)
         assert texts(llm.complete(ask("a"))) == ["to a"]
@@ -154,17 +154,30 @@ def test_a_served_name_stands_for_the_address():
         assert not model(second, served_as="another").complete(ask("a"))[0].cached
 
 
-def test_completions_stored_at_localhost_are_not_used_and_this_is_said_in_one_line(capsys):
+def ask_beside_localhost(server):
+    """The texts of a model for which an earlier version stored a completion at localhost."""
+    llm = model(server)
+    llm._cache.put("m at localhost", {ask("a")[0]: Completion("another's")})
+    return texts(llm.complete(ask("a", "b")))
+
+
+def test_completions_stored_at_localhost_are_not_used():
     with serving() as server:
-        llm = model(server)
-        llm._cache.put("m at localhost", {ask("a")[0]: Completion("another's")})
-        assert texts(llm.complete(ask("a", "b"))) == ["to a", "to b"]
+        assert ask_beside_localhost(server) == ["to a", "to b"]
+
+
+def test_completions_that_are_not_used_are_told_in_one_line(capsys):
+    with serving() as server:
+        ask_beside_localhost(server)
     line = "1 completion that an earlier version has stored as 'm at localhost' is not used"
     assert " ".join(capsys.readouterr().err.split()).count(line) == 1
 
 
-def test_completions_of_openai_and_of_https_hosts_keep_their_names(monkeypatch):
+def test_completions_of_openai_keep_their_name():
     assert OpenAI(model="gpt-4.1").name == "gpt-4.1"
+
+
+def test_completions_of_an_https_host_keep_their_name():
     assert (
         OpenAI(model="m", base_url="https://api.groq.com/openai/v1", window=9).name
         == "m at api.groq.com"
@@ -253,12 +266,21 @@ def serving_tls(certificate):
         server.server_close()
 
 
-def test_a_certificate_that_is_not_trusted_is_tried_once_and_named(certificate):
+def ask_untrusted(server):
+    with pytest.raises(IfqaError) as caught:
+        model(server, concurrency=1).complete(ask("a", "b", "c"))
+    return caught
+
+
+def test_a_certificate_that_is_not_trusted_is_named(certificate):
     with serving_tls(certificate) as server:
-        with pytest.raises(
-            IfqaError, match=r"certificate is not trusted.*export SSL_CERT_FILE=ca\.pem"
-        ):
-            model(server, concurrency=1).complete(ask("a", "b", "c"))
+        caught = ask_untrusted(server)
+    assert caught.match(r"certificate is not trusted.*export SSL_CERT_FILE=ca\.pem")
+
+
+def test_a_certificate_that_is_not_trusted_is_tried_once(certificate):
+    with serving_tls(certificate) as server:
+        ask_untrusted(server)
         assert server.tried == 2  # the question for its slots, and one request
 
 

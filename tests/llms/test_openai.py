@@ -7,6 +7,7 @@ import time
 import traceback
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from openai_client import KEY, ask, count_stored, first, here, model, texts  # noqa: F401
@@ -38,23 +39,43 @@ def test_completions_come_in_the_order_of_their_requests():
     assert 1 < server.most_at_once <= 4
 
 
-def test_equal_and_stored_requests_are_asked_once_and_all_are_counted():
+@pytest.fixture
+def asked_twice():
+    """What two models with one store answer to equal requests."""
     steps = []
     with serving() as server:
         done = model(server).complete([*ask("a", "b", "a"), *ask("a", sample=1)], steps.append)
         again = model(server)
         stored = again.complete(ask("b", "a", "a", "c"), steps.append)
-    assert texts(done) == ["to a", "to b", "to a", "to a"]
-    assert texts(stored) == ["to b", "to a", "to a", "to c"]
-    assert [completion.cached for completion in stored] == [True, True, True, False]
-    assert server.asked == {"a": 2, "b": 1, "c": 1}
-    assert sum(steps) == 8
-    assert (again.spent.calls, again.spent.cached, again.spent.prompt_tokens) == (1, 3, 7)
+    return SimpleNamespace(
+        done=done, stored=stored, asked=server.asked, steps=steps, spent=again.spent
+    )
+
+
+def test_equal_requests_are_asked_once(asked_twice):
+    assert texts(asked_twice.done) == ["to a", "to b", "to a", "to a"]
+    assert asked_twice.asked == {"a": 2, "b": 1, "c": 1}
+
+
+def test_a_stored_completion_is_used(asked_twice):
+    assert texts(asked_twice.stored) == ["to b", "to a", "to a", "to c"]
+    assert [completion.cached for completion in asked_twice.stored] == [True, True, True, False]
+
+
+def test_all_requests_are_counted(asked_twice):
+    assert sum(asked_twice.steps) == 8
+    assert asked_twice.spent.calls == 1
+    assert asked_twice.spent.cached == 3
+    assert asked_twice.spent.prompt_tokens == 7
+
+
+def test_no_request_needs_no_server():
     unreachable = OpenAI(model="m", base_url="http://127.0.0.1:9/v1", window=9)
-    assert (unreachable.complete([]), unreachable.spent.calls) == ([], 0)
+    assert unreachable.complete([]) == []
+    assert unreachable.spent.calls == 0
 
 
-def test_a_request_is_sent_with_its_form_and_parameters():
+def test_a_text_is_sent_with_its_parameters():
     with serving() as server:
         plain = model(server, form="completion")
         plain.complete([Request(text="go on", max_tokens=9, temperature=0.5, stop=("\n",))])
@@ -63,6 +84,9 @@ def test_a_request_is_sent_with_its_form_and_parameters():
     assert server.bodies == [
         {"model": "m", "prompt": "go on", "max_tokens": 9, "temperature": 0.5, "stop": ["\n"]}
     ]
+
+
+def test_a_schema_is_sent_as_the_form_of_the_response():
     with serving() as server:
         schema = {"type": "object", "properties": {}}
         model(server).complete(ask("a", schema=json.dumps(schema)))
@@ -229,10 +253,13 @@ def plan_of(reply):
     return plan
 
 
-@pytest.mark.parametrize("name", PASSING)
-def test_a_temporary_failure_is_retried_not_stored_and_shows_no_key(
-    name, capfd, tmp_path, monkeypatch
-):
+@pytest.fixture(scope="module")
+def outcomes():
+    """What came of a kind of failure, kept for all tests that look at it."""
+    return {}
+
+
+def fail_for_a_while(name, capfd, tmp_path, monkeypatch):
     if name == "no answer in time":
         monkeypatch.setattr(request_scheduler, "is_local", lambda url: False)
     with serving(plan_of(PASSING[name])) as server:
@@ -240,18 +267,44 @@ def test_a_temporary_failure_is_retried_not_stored_and_shows_no_key(
             server, served_as="m", retries=1, timeout=1.5 if name == "no answer in time" else 30.0
         )
         done = llm.complete(ask("bad", "once", "good"))
-    assert texts(done) == ["", "answer", "answer"]
-    assert "after 2 tries" in done[0].error
-    assert server.asked == {"bad": 2, "once": 2, "good": 1}
-    assert (llm.spent.calls, count_stored()) == (5, 2)
+    stored = count_stored()
     out, err = capfd.readouterr()
-    assert "retried" in err
-    assert KEY[:9] not in f"{done} {out} {err} {llm!r} {vars(llm)} {llm.spent} {files(tmp_path)}"
-    with serving() as server:
-        assert texts(model(server, served_as="m").complete(ask("bad", "good"))) == [
-            "to bad",
-            "answer",
-        ]
+    shown = f"{done} {out} {err} {llm!r} {vars(llm)} {llm.spent} {files(tmp_path)}"
+    with serving() as later:
+        again = texts(model(later, served_as="m").complete(ask("bad", "good")))
+    return SimpleNamespace(
+        done=done,
+        asked=server.asked,
+        calls=llm.spent.calls,
+        stored=stored,
+        err=err,
+        shown=shown,
+        again=again,
+    )
+
+
+@pytest.fixture(params=PASSING)
+def temporary_failure(request, outcomes, capfd, tmp_path, monkeypatch):
+    if request.param not in outcomes:
+        outcomes[request.param] = fail_for_a_while(request.param, capfd, tmp_path, monkeypatch)
+    return outcomes[request.param]
+
+
+def test_a_temporary_failure_is_retried(temporary_failure):
+    assert texts(temporary_failure.done) == ["", "answer", "answer"]
+    assert "after 2 tries" in temporary_failure.done[0].error
+    assert temporary_failure.asked == {"bad": 2, "once": 2, "good": 1}
+    assert temporary_failure.calls == 5
+    assert "retried" in temporary_failure.err
+
+
+def test_a_temporary_failure_is_not_stored(temporary_failure):
+    assert temporary_failure.stored == 2
+    assert temporary_failure.again == ["to bad", "answer"]
+
+
+def test_a_temporary_failure_shows_no_key(temporary_failure):
+    assert KEY[:9] not in temporary_failure.shown
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
@@ -297,49 +350,103 @@ def test_only_retry_failed_asks_a_stored_failure_again():
         assert texts(model(repaired, served_as="m").complete(ask("bad"))) == ["to bad"]
 
 
-def test_an_error_with_status_200_books_no_tokens_and_shows_the_servers_words(capsys):
+@pytest.fixture
+def error_without_choices():
+    """A model whose server reports an error with status 200, and what it completes."""
     with serving(lambda *_: PASSING["an error without choices"]()) as server:
         llm = model(server, retries=1)
         (done,) = llm.complete(ask("a"))
-    assert done.error == "the server reports an error: CUDA out of memory (after 2 tries)"
-    assert (llm.spent.prompt_tokens, llm.spent.completion_tokens) == (0, 0)
+    return SimpleNamespace(spent=llm.spent, error=done.error)
 
 
-@pytest.mark.parametrize("name", ALONE)
-def test_a_failed_request_stops_no_other_and_shows_no_key(name, capfd, tmp_path):
+def test_an_error_with_status_200_shows_the_servers_words(error_without_choices):
+    wanted = "the server reports an error: CUDA out of memory (after 2 tries)"
+    assert error_without_choices.error == wanted
+
+
+def test_an_error_with_status_200_books_no_tokens(error_without_choices):
+    assert error_without_choices.spent.prompt_tokens == 0
+    assert error_without_choices.spent.completion_tokens == 0
+
+
+def fail_alone(name, capfd, tmp_path):
     with serving(plan_of(ALONE[name])) as server:
         done = model(server, concurrency=1).complete(ask("bad", "good"))
-    assert [bool(completion.error) for completion in done] == [True, False]
-    assert server.asked == {"bad": 1, "good": 1}
-    assert KEY[:9] not in f"{done} {capfd.readouterr()} {files(tmp_path)}"
+    shown = f"{done} {capfd.readouterr()} {files(tmp_path)}"
+    return SimpleNamespace(done=done, asked=server.asked, shown=shown)
 
 
-@pytest.mark.parametrize("name", STOPPING)
-def test_a_fatal_refusal_stops_all_stores_requests_in_flight_and_shows_no_key(
-    name, capfd, tmp_path
-):
+@pytest.fixture(params=ALONE)
+def failed_request(request, outcomes, capfd, tmp_path):
+    if request.param not in outcomes:
+        outcomes[request.param] = fail_alone(request.param, capfd, tmp_path)
+    return outcomes[request.param]
+
+
+def test_a_failed_request_stops_no_other(failed_request):
+    assert [bool(completion.error) for completion in failed_request.done] == [True, False]
+    assert failed_request.asked == {"bad": 1, "good": 1}
+
+
+def test_a_failed_request_shows_no_key(failed_request):
+    assert KEY[:9] not in failed_request.shown
+
+
+def refuse_fatally(name, capfd, tmp_path):
     reply, words = STOPPING[name]
     with serving(plan_of(reply)) as server:
-        with pytest.raises(IfqaError, match=words) as caught:
+        with pytest.raises(IfqaError) as caught:
             model(server, concurrency=4).complete(ask("bad", *map(str, range(49))))
-        assert server.requests == 4
-    assert len(str(caught.value).splitlines()) == 1
-    assert count_stored() == 3
+        requests = server.requests
+    stored = count_stored()
     trace = "".join(traceback.format_exception(caught.value))
-    assert KEY[:9] not in f"{trace} {capfd.readouterr()} {files(tmp_path)}"
+    shown = f"{trace} {capfd.readouterr()} {files(tmp_path)}"
+    return SimpleNamespace(
+        caught=caught, words=words, requests=requests, stored=stored, shown=shown
+    )
 
 
-def test_an_empty_answer_is_an_answer_and_an_impossible_count_of_tokens_is_ignored():
-    usages = {"a": (7, 3), "b": (10**400, 3), "c": (7, 10**400)}
-    with serving(lambda prompt, *_: Reply(text="", usage=usages[prompt])) as server:
+@pytest.fixture(params=STOPPING)
+def fatal_refusal(request, outcomes, capfd, tmp_path):
+    if request.param not in outcomes:
+        outcomes[request.param] = refuse_fatally(request.param, capfd, tmp_path)
+    return outcomes[request.param]
+
+
+def test_a_fatal_refusal_stops_all(fatal_refusal):
+    assert fatal_refusal.requests == 4
+
+
+def test_a_fatal_refusal_is_told_in_one_line(fatal_refusal):
+    assert fatal_refusal.caught.match(fatal_refusal.words)
+    assert len(str(fatal_refusal.caught.value).splitlines()) == 1
+
+
+def test_a_fatal_refusal_stores_requests_in_flight(fatal_refusal):
+    assert fatal_refusal.stored == 3
+
+
+def test_a_fatal_refusal_shows_no_key(fatal_refusal):
+    assert KEY[:9] not in fatal_refusal.shown
+
+
+def test_an_empty_answer_is_an_answer():
+    with serving(lambda *_: Reply(text="", usage=(7, 3))) as server:
         llm = model(server)
         assert llm.complete(ask("a")) == [Completion("", 7, 3, "stop")]
         assert llm.complete(ask("a"))[0].cached
+
+
+def test_an_impossible_count_of_tokens_is_ignored():
+    usages = {"a": (7, 3), "b": (10**400, 3), "c": (7, 10**400)}
+    with serving(lambda prompt, *_: Reply(text="", usage=usages[prompt])) as server:
+        llm = model(server)
+        llm.complete(ask("a"))
         assert [completion.error for completion in llm.complete(ask("b", "c"))] == ["", ""]
     assert llm.spent.prompt_tokens < 10**9
 
 
-def test_a_wait_that_the_server_asks_for_delays_all_and_the_rate_limit_holds():
+def test_a_wait_that_the_server_asks_for_delays_all():
     times = []
 
     def plan(*_):
@@ -356,6 +463,9 @@ def test_a_wait_that_the_server_asks_for_delays_all_and_the_rate_limit_holds():
         )
     # Those in flight when the server asked
     assert sum(moment < times[0] + 0.5 for moment in times) <= 2
+
+
+def test_the_rate_limit_holds():
     with serving() as server:
         llm = model(server, requests_per_minute=1200, concurrency=8)
         began = time.monotonic()
@@ -411,8 +521,11 @@ def test_the_wait_a_server_asks_for():
     )
 
 
-def test_keys_and_line_breaks_are_redacted_from_a_message():
+def test_a_message_is_redacted_into_one_line():
     assert redact("a\nkey abc is\twrong", "abc") == "a key [key] is wrong"
+
+
+def test_a_key_is_redacted_from_a_message():
     assert (
         redact("Authorization: Bearer xyz123 sk-proj-12_ab-9.", "")
         == "Authorization: Bearer [key] [key]"
@@ -420,17 +533,23 @@ def test_keys_and_line_breaks_are_redacted_from_a_message():
     assert "***" not in redact("Incorrect API key provided: abcd****wxyz. See", "")
     assert redact("it is ****wxyz and ab*cd****", "") == "it is [key] and [key]"
     assert redact("it is YWJjZGVmZ2g=", "abcdefgh") == "it is [key]="
-    words = "task-specific and risk-free; disk-full, ask-me, sk-learn"
-    assert redact(words, "") == words
     assert "abc" not in redact(" " * 9_998 + "abcdef", "abcdef"), (
         "taken out before the words are cut"
     )
+
+
+def test_words_that_resemble_a_key_stay():
+    words = "task-specific and risk-free; disk-full, ask-me, sk-learn"
+    assert redact(words, "") == words
+
+
+def test_a_long_message_is_redacted_at_once():
     # minutes, were a pattern quadratic
     for piece in ("x", "a-", "a-*", "a**", "sk-", "Bearer ", "\x00 "):
         assert len(redact(piece * 10**6, "abc")) <= 301
 
 
-def test_a_redirect_to_another_server_is_not_followed_and_a_server_that_is_down_is_reported():
+def test_a_redirect_to_another_server_is_not_followed():
     with serving() as other:
         moved = Reply(307, b"", {"location": f"{other.url}/chat/completions"})
         with serving(lambda *_: moved) as server:
@@ -438,7 +557,14 @@ def test_a_redirect_to_another_server_is_not_followed_and_a_server_that_is_down_
                 IfqaError, match=rf"a redirect to 127.0.0.1:{other.port}, which is not followed"
             ):
                 model(server).complete(ask("a secret"))
-            assert (other.requests, server.requests, count_stored()) == (0, 1, 0)
+            assert other.requests == 0
+            assert server.requests == 1
+            assert count_stored() == 0
+
+
+def test_a_server_that_is_down_is_reported():
+    with serving() as server:
+        pass
     with pytest.raises(IfqaError, match=r"cannot connect.*after 2 tries; is the server up"):
         model(server, retries=1).complete(ask("a", "b"))
 
@@ -508,27 +634,43 @@ def small_bodies(monkeypatch):
     monkeypatch.setattr(http_client, "LONGEST_BODY", 200_000)
 
 
-@pytest.mark.usefixtures("small_bodies")
-@pytest.mark.parametrize("status", [200, 400, 404, 500])
-def test_an_endless_body_is_cut_off_and_other_requests_continue(status):
+def send_endlessly(status):
     endless = Reply(status, b" " * 50_000, forever=0.0, usage=None)
     with serving(lambda prompt, *_: endless if prompt == "bad" else Reply()) as server:
         done = model(server, concurrency=1, timeout=20.0).complete(ask("bad", "good"))
-        assert server.sent < 20_000_000  # with the bytes in the sockets' buffers
-    assert [completion.error for completion in done] == [
-        "the answer's body has more than 200,000 bytes",
-        "",
-    ]
-    assert server.asked == {"bad": 1, "good": 1}
+        sent = server.sent
+    errors = [completion.error for completion in done]
+    return SimpleNamespace(errors=errors, sent=sent, asked=server.asked)
 
 
-def test_a_body_of_exactly_the_limit_is_read_and_a_trickling_body_times_out(monkeypatch):
+@pytest.fixture(params=[200, 400, 404, 500])
+def endless_body(request, outcomes, small_bodies):
+    if request.param not in outcomes:
+        outcomes[request.param] = send_endlessly(request.param)
+    return outcomes[request.param]
+
+
+def test_an_endless_body_is_cut_off(endless_body):
+    assert endless_body.sent < 20_000_000  # with the bytes in the sockets' buffers
+    assert endless_body.errors[0] == "the answer's body has more than 200,000 bytes"
+
+
+def test_an_endless_body_stops_no_other_request(endless_body):
+    assert endless_body.errors[1:] == [""]
+    assert endless_body.asked == {"bad": 1, "good": 1}
+
+
+def test_a_body_of_exactly_the_limit_is_read(monkeypatch):
     monkeypatch.setattr(request_scheduler, "is_local", lambda url: False)
     body = json.dumps(ANSWER).encode()
     monkeypatch.setattr(http_client, "LONGEST_BODY", len(body))
     with serving(lambda *_: Reply(200, body)) as server:
         assert texts(model(server).complete(ask("a"))) == ["packed"]
-    monkeypatch.setattr(http_client, "LONGEST_BODY", 200_000)
+
+
+@pytest.mark.usefixtures("small_bodies")
+def test_a_trickling_body_times_out(monkeypatch):
+    monkeypatch.setattr(request_scheduler, "is_local", lambda url: False)
     with serving(lambda *_: Reply(200, b" ", forever=0.02, usage=None)) as server:
         (done,) = model(server, timeout=0.3, retries=0).complete(ask("b"))
     assert "no answer within 0.3 s (llm.timeout)" in done.error

@@ -67,11 +67,13 @@ def test_the_next_run_sends_what_a_cap_refused():
         assert server.requests == 6
 
 
-def test_a_cap_on_cost_needs_a_price_and_a_users_price_at_another_host():
-    there = {"model": "gpt-4.1-mini", "base_url": "https://api.example.com/v1"}
+THERE = {"model": "gpt-4.1-mini", "base_url": "https://api.example.com/v1"}
+
+
+def test_a_cap_on_cost_needs_a_price():
     for settings, culprit in (
         ({"model": "mystery"}, "'mystery'"),
-        (there, r"'gpt-4\.1-mini' at api\.example\.com"),
+        (THERE, r"'gpt-4\.1-mini' at api\.example\.com"),
     ):
         with pytest.raises(
             IfqaError, match=rf"price of {culprit} is unknown: add it to a prices\.toml"
@@ -79,20 +81,34 @@ def test_a_cap_on_cost_needs_a_price_and_a_users_price_at_another_host():
             OpenAI(**settings, max_cost=1.0)
         assert OpenAI(**settings, window=9).price is None
         assert OpenAI(**settings, window=9).estimate(ask("a")).cost is None
+
+
+def test_a_cap_on_cost_at_another_host_takes_a_users_price():
     Path("prices.toml").write_text(PRICED)
-    assert OpenAI(**there | {"model": "m"}, max_cost=1.0).price
+    assert OpenAI(**THERE | {"model": "m"}, max_cost=1.0).price
 
 
-def test_an_estimate_counts_missing_completions_and_sends_nothing():
+@pytest.fixture
+def estimated():
+    """A server, and what a model estimates of four requests, of which one is stored."""
     Path("prices.toml").write_text(PRICED)
     with serving() as server:
         llm = model(server)
         llm.complete(ask("a"))
-        calls, prompt, answers, cost = llm.estimate([*ask("a", "b", "c", "c", max_tokens=256)])
-        assert server.requests == 1
-    assert (calls, answers) == (2, 512)
+        yield server, llm.estimate([*ask("a", "b", "c", "c", max_tokens=256)])
+
+
+def test_an_estimate_counts_missing_completions(estimated):
+    _, (calls, prompt, answers, cost) = estimated
+    assert calls == 2
+    assert answers == 512
     assert prompt > 2
     assert cost == pytest.approx((prompt * 100 + 512 * 400) / 1e6)
+
+
+def test_an_estimate_sends_nothing(estimated):
+    server, _ = estimated
+    assert server.requests == 1
 
 
 @pytest.mark.parametrize("shared", [True, False])

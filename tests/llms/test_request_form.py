@@ -57,7 +57,7 @@ def test_the_next_run_knows_what_the_server_refuses():
         assert again.sent == "max_tokens, messages, model"
 
 
-def test_another_name_of_the_limit_changes_no_answer_and_no_name():
+def test_another_name_of_the_limit_leaves_the_models_name():
     with serving(refusing("max_tokens", NO_MAX_TOKENS)) as server:
         llm = model(server)
         name = llm.name
@@ -183,15 +183,20 @@ def test_a_server_that_takes_no_switch_of_thinking_stops_the_run():
         model(server, thinking="low").complete(ask("a"))
 
 
-def test_further_parameters_are_sent_and_belong_to_the_name():
+FURTHER = {"extra": {"top_k": 20, "chat_template_kwargs": {"a": 1}}, "thinking": "off"}
+
+
+def test_further_parameters_are_sent():
     with serving() as server:
-        llm = model(server, extra={"top_k": 20, "chat_template_kwargs": {"a": 1}}, thinking="off")
-        llm.complete(ask("a"))
-        assert model(server, thinking="off").estimate(ask("a")).calls == 1, (
-            "without them it is another request"
-        )
+        model(server, **FURTHER).complete(ask("a"))
     assert server.bodies[0]["top_k"] == 20
     assert server.bodies[0]["chat_template_kwargs"] == {"enable_thinking": False, "a": 1}
+
+
+def test_a_request_without_further_parameters_is_another_one():
+    with serving() as server:
+        model(server, **FURTHER).complete(ask("a"))
+        assert model(server, thinking="off").estimate(ask("a")).calls == 1
 
 
 @pytest.mark.parametrize("name", ["messages", "max_tokens", "stream"])

@@ -22,20 +22,33 @@ def machine(monkeypatch, cuda=False, mps=False, bf16=False):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
 
 
-def test_auto_is_cuda_where_present_else_the_cpu_even_on_a_mac_and_a_present_device_is_used(
-    monkeypatch,
-):
-    for cuda, mps in product((True, False), repeat=2):
-        machine(monkeypatch, cuda=cuda, mps=mps)
-        assert resolve_device("auto") == ("cuda" if cuda else "cpu")
-        for device, present in {"cpu": True, "cuda": cuda, "mps": mps}.items():
-            if present:
-                assert resolve_device(device) == device
-                continue
-            with pytest.raises(
-                IfqaError, match=f"'{device}' is not available to torch here; use \"auto\""
-            ):
-                resolve_device(device)
+MACHINES = list(product((True, False), repeat=2))
+
+
+@pytest.mark.parametrize(("cuda", "mps"), MACHINES)
+def test_auto_is_cuda_where_present_else_the_cpu_even_on_a_mac(monkeypatch, cuda, mps):
+    machine(monkeypatch, cuda=cuda, mps=mps)
+    assert resolve_device("auto") == ("cuda" if cuda else "cpu")
+
+
+@pytest.mark.parametrize(("cuda", "mps"), MACHINES)
+def test_a_present_device_is_used(monkeypatch, cuda, mps):
+    machine(monkeypatch, cuda=cuda, mps=mps)
+    for device, present in {"cpu": True, "cuda": cuda, "mps": mps}.items():
+        if present:
+            assert resolve_device(device) == device
+
+
+@pytest.mark.parametrize(("cuda", "mps"), MACHINES)
+def test_an_absent_device_is_refused(monkeypatch, cuda, mps):
+    machine(monkeypatch, cuda=cuda, mps=mps)
+    for device, present in {"cuda": cuda, "mps": mps}.items():
+        if present:
+            continue
+        with pytest.raises(
+            IfqaError, match=f"'{device}' is not available to torch here; use \"auto\""
+        ):
+            resolve_device(device)
 
 
 def test_cuda_uses_float32_where_bfloat16_is_only_emulated(monkeypatch):
@@ -88,44 +101,70 @@ def tokens_of(batch):
     ]
 
 
-@given(
+BATCHED = (
     st.lists(st.integers(0, 20), min_size=1, max_size=30).filter(any),
     st.booleans(),
     st.integers(1, 200),
 )
-def test_every_text_is_in_one_batch_with_all_of_its_tokens_and_little_padding(
-    lengths, left, budget
-):
+
+
+@given(*BATCHED)
+def test_every_text_is_in_one_batch_with_all_of_its_tokens(lengths, left, budget):
     features = padded(lengths, left)
     tokens = {}
-    widths = []
     for places, batch in split_batches(features, len(lengths), budget):
-        rows, width = batch["input_ids"].shape
-        assert batch["attention_mask"].shape == (rows, width)
-        assert (batch["prompt_length"], batch["modality"]) == (3, "text")
-        assert width == max(1, *(lengths[place] for place in places))
-        assert rows * width <= budget or rows == 1
-        widths.append(width)
         assert not tokens.keys() & set(places)
         tokens |= dict(zip(places, tokens_of(batch), strict=True))
     assert [tokens[text] for text in range(len(lengths))] == tokens_of(features)
+
+
+@given(*BATCHED)
+def test_a_batch_is_as_wide_as_its_longest_text(lengths, left, budget):
+    for places, batch in split_batches(padded(lengths, left), len(lengths), budget):
+        rows, width = batch["input_ids"].shape
+        assert batch["attention_mask"].shape == (rows, width)
+        assert width == max(1, *(lengths[place] for place in places))
+        assert rows * width <= budget or rows == 1
+
+
+@given(*BATCHED)
+def test_the_widest_batches_come_first(lengths, left, budget):
+    batches = split_batches(padded(lengths, left), len(lengths), budget)
+    widths = [batch["input_ids"].shape[1] for _, batch in batches]
     assert widths == sorted(widths, reverse=True)
 
 
-def test_texts_of_equal_length_keep_their_order_and_one_beyond_the_budget_is_alone():
-    for lengths, budget, expected in [
-        ([2, 3, 2, 3, 2], 6, [[1, 3], [0, 2, 4]]),
-        ([9, 2, 2], 4, [[0], [1, 2]]),
-    ]:
-        assert [
-            places for places, _ in split_batches(padded(lengths, left=False), len(lengths), budget)
-        ] == expected
+@given(*BATCHED)
+def test_every_batch_has_the_features_that_are_no_tensors(lengths, left, budget):
+    for _, batch in split_batches(padded(lengths, left), len(lengths), budget):
+        assert batch["prompt_length"] == 3
+        assert batch["modality"] == "text"
 
 
-def test_features_without_a_mask_are_unchanged_and_only_tensors_are_sent_to_a_device():
+def places_of_batches(lengths, budget):
+    batches = split_batches(padded(lengths, left=False), len(lengths), budget)
+    return [places for places, _ in batches]
+
+
+def test_texts_of_equal_length_keep_their_order():
+    assert places_of_batches([2, 3, 2, 3, 2], 6) == [[1, 3], [0, 2, 4]]
+
+
+def test_a_text_beyond_the_budget_is_alone():
+    assert places_of_batches([9, 2, 2], 4) == [[0], [1, 2]]
+
+
+def test_features_without_a_mask_are_one_batch():
     bags = {"input_ids": torch.arange(5), "offsets": torch.tensor([0, 2])}
     assert list(split_batches(bags, 2, 1)) == [([0, 1], bags)]
-    flat = {"input_ids": torch.arange(5), "attention_mask": torch.ones(5)}  # all texts in one row
+
+
+def test_texts_in_one_row_are_one_batch():
+    flat = {"input_ids": torch.arange(5), "attention_mask": torch.ones(5)}
     assert list(split_batches(flat, 2, 1)) == [([0, 1], flat)]
+
+
+def test_only_tensors_are_sent_to_a_device():
     sent = to_device({"input_ids": torch.ones(1, 2), "modality": "text"}, "meta")
-    assert (sent["input_ids"].device.type, sent["modality"]) == ("meta", "text")
+    assert sent["input_ids"].device.type == "meta"
+    assert sent["modality"] == "text"

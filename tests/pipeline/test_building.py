@@ -55,7 +55,7 @@ def test_passages_are_built_in_the_order_of_their_sources_and_found_by_id():
         (None, "few.jsonl is not in"),
     ],
 )
-def test_a_bad_source_is_refused_and_the_built_corpus_stays(text, complaint):
+def test_a_bad_source_is_refused_before_the_built_corpus_is_replaced(text, complaint):
     write("few.jsonl", '{"id": "1", "title": "A", "text": "some words"}\n')
     corpus(sources=[("articles", "few.jsonl")])
     before = stamps(stages.build_passages(load_corpus("few")))

@@ -141,26 +141,42 @@ def need_lines(name="mine"):
     ]
 
 
-def test_a_corpus_is_forecast_until_it_is_built_and_again_once_its_source_changed(machine):
+PRICED_INDEX = 'Priced"\ndisk = 5e9\nmemory = 9e9\nseconds = 60.0'
+
+
+def test_passages_are_forecast_until_they_are_built():
     lines, complaint = check_lines("few")
-    assert (len(lines), lines[0], complaint) == (2, "corpus few", "")
+    assert len(lines) == 2
+    assert lines[0] == "corpus few"
+    assert complaint == ""
     assert lines[1].startswith("to do  passages of few: about 3 passages, ")
     assert lines[1].endswith(", with 2 workers, estimated from 100.0% of the input")
+
+
+def test_an_index_is_forecast_until_it_is_built(machine):
     stages.build_passages(load_corpus("few"))
-    priced = 'Priced"\ndisk = 5e9\nmemory = 9e9\nseconds = 60.0'
-    corpus(priced=priced, plain='Plain"')
+    corpus(priced=PRICED_INDEX, plain='Plain"')
     assert check_lines("few")[0][1:] == [
         "done   passages of few: 3 passages",
         "to do  index priced of few: about 5.0 GB of disk, 9.0 GB of memory, 60 s, for 3 passages",
         "to do  index plain of few",
     ]
-    corpus(priced=priced)
+    corpus(priced=PRICED_INDEX)
     stages.build_index(load_corpus("few"), "priced")
-    machine.free = machine.memory = 0
+    machine.free = 0
+    machine.memory = 0
     assert check_lines("few") == (
         ["corpus few", "done   passages of few: 3 passages", "done   index priced of few"],
         "",
     )
+
+
+def test_a_corpus_is_forecast_again_once_its_source_changed(machine):
+    corpus(priced=PRICED_INDEX)
+    stages.build_passages(load_corpus("few"))
+    stages.build_index(load_corpus("few"), "priced")
+    machine.free = 0
+    machine.memory = 0
     passages(range(5))
     assert [line.partition(":")[0] for line in check_lines("few")[0][1:3]] == [
         "to do  passages of few",
@@ -169,7 +185,7 @@ def test_a_corpus_is_forecast_until_it_is_built_and_again_once_its_source_change
 
 
 @pytest.mark.usefixtures("forecast")
-def test_disk_and_time_add_up_and_memory_is_the_largest():
+def test_the_whole_needs_the_sum_of_disk_with_the_largest_memory():
     corpus(
         one='Priced"\ndisk = 2e9\nmemory = 1e8\nseconds = 100.0',
         two='Priced"\ndisk = 3e9\nmemory = 7e9\nseconds = 3600.0',
@@ -189,7 +205,12 @@ def test_disk_and_time_add_up_and_memory_is_the_largest():
         ),
         "to do  all of few: about 6.0 GB of disk, 7.0 GB of memory, 62 min",
     ]
-    write("indexes/few.toml", "[passages]\nworkers = 5\n" + Path("indexes/few.toml").read_text())
+
+
+@pytest.mark.usefixtures("forecast")
+def test_more_workers_need_more_memory_for_less_time():
+    file = Path("indexes/few.toml")
+    write("indexes/few.toml", "[passages]\nworkers = 5\n" + file.read_text())
     assert "900.1 MB of memory, 12 s, with 5 workers" in check_lines("few")[0][1]
 
 
@@ -222,25 +243,38 @@ def test_too_little_disk_or_memory_is_refused_after_the_lines(machine, free, mem
     assert complaint == expected.format(cwd=Path.cwd())
 
 
-def test_changes_to_a_corpus_are_refused_and_an_experiment_hides_a_corpus_of_its_name():
+def test_changes_to_a_corpus_are_refused():
     complaint = "k belongs to an experiment; few is a corpus: edit indexes/few.toml"
     assert check_lines("few", **{"retriever.k1": 1.2, "k": 3}) == ([], complaint)
+
+
+def test_an_experiment_hides_a_corpus_of_its_name():
     experiment(FILE, name="few")
     assert check_lines("few", limit=1)[0][0] == "experiment few+limit=1: ifqa full-dev"
 
 
-def test_an_experiment_is_listed_by_stage_and_a_changed_input_makes_a_stage_to_do_again():
+STAGE_LINES = ["retrieve with gold", "read with predictions", "score 2 questions"]
+
+
+def test_an_experiment_is_listed_by_stage():
     experiment(GOLD, FILE)
-    stage_lines = ["retrieve with gold", "read with predictions", "score 2 questions"]
     assert check_lines() == (
-        ["experiment mine: ifqa full-dev", *(f"to do  {line}" for line in stage_lines)],
+        ["experiment mine: ifqa full-dev", *(f"to do  {line}" for line in STAGE_LINES)],
         "",
     )
+
+
+def test_a_stage_whose_input_changed_is_to_do_again():
+    experiment(GOLD, FILE)
     stages.run(Run(load_experiment("mine")))
-    assert check_lines()[0][1:] == [f"done   {line}" for line in stage_lines]
+    assert check_lines()[0][1:] == [f"done   {line}" for line in STAGE_LINES]
     answers({0: "x", 1: "x"})
     assert [line[:5] for line in check_lines()[0][1:]] == ["done ", "to do", "to do"]
     assert [line[:5] for line in check_lines(k=1)[0][1:]] == ["to do"] * 3
+
+
+def test_an_experiment_with_a_change_is_named_by_it():
+    experiment(GOLD, FILE)
     assert check_lines(seed=1)[0][0].startswith("experiment mine+seed=1: ")
 
 
@@ -290,13 +324,23 @@ def test_what_is_needed_is_listed_with_how_to_get_it():
     assert len(need_lines("few")) == 5
 
 
-def test_the_json_has_fields_and_nothing_is_written():
-    corpus(priced='Priced"\ndisk = 5e9\nmemory = 9e9\nseconds = 60.0')
+def read_few_for_a_price():
+    corpus(priced=PRICED_INDEX)
     experiment(PRICED, ASKS, llm("of fields"), top='corpus = "few"')
+
+
+def test_a_check_writes_nothing():
+    read_few_for_a_price()
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
-    report = findings_json("mine", *findings())
+    findings_json("mine", *findings())
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before
-    assert (report["missing"], report["problem"]) == (0, "")
+
+
+def test_the_json_has_the_work_in_fields():
+    read_few_for_a_price()
+    report = findings_json("mine", *findings())
+    assert report["missing"] == 0
+    assert report["problem"] == ""
     work = {part["what"]: part for part in report["work"]}
     assert work["passages of few"].items() >= {"made": False, "passages": 3}.items()
     assert (
@@ -304,26 +348,41 @@ def test_the_json_has_fields_and_nothing_is_written():
     )
     expected = {"calls": 2, "prompt_tokens": 1006, "completion_tokens": 20, "cost": 1006.0}
     assert work["llm outside_of_check:Model of fields of the reader"].items() >= expected.items()
+
+
+def test_the_json_has_what_is_missing_in_fields():
+    read_few_for_a_price()
     Path("few.jsonl").unlink()
     report = findings_json("mine", *findings())
     assert [need["here"] for need in report["needs"]] == [True, False]
-    assert (report["missing"], report["problem"].split(":")[0]) == (1, "passage source not found")
+    assert report["missing"] == 1
+    assert report["problem"].split(":")[0] == "passage source not found"
 
 
-def test_a_reading_is_estimated_in_calls_tokens_and_cost_until_it_is_done():
+def test_a_reading_is_estimated():
     experiment(ASKS, llm("of a closed book"))
     estimated = "about 2 calls, 6 tokens of prompts and up to 20 of answers, up to $6.00"
     assert (
         f"to do  llm outside_of_check:Model of a closed book of the reader: {estimated}"
         in check_lines()[0]
     )
+
+
+def test_a_reading_by_a_model_without_a_price_has_an_unknown_price():
+    experiment(ASKS, llm("of no price", "known = false"))
+    assert any("an unknown price" in line for line in check_lines()[0])
+
+
+def test_a_reading_needs_a_key_until_it_is_done():
     experiment(ASKS, llm("of no price and key", "known = false\nkey = false"))
     lines, complaint = check_lines()
-    assert (lines[-1], complaint) == ("to do  score 2 questions", "no key is set")
+    assert lines[-1] == "to do  score 2 questions"
+    assert complaint == "no key is set"
     assert any("an unknown price" in line for line in lines)
     stages.read(Run(load_experiment("mine")))
     lines, complaint = check_lines()  # nothing more is asked
-    assert (lines[1], complaint) == ("done   read with outside_of_check:Asks", "")
+    assert lines[1] == "done   read with outside_of_check:Asks"
+    assert complaint == ""
     assert not [line for line in lines if "llm" in line]
 
 
@@ -367,12 +426,12 @@ def closed_book(**llm):
     )
 
 
-def test_missing_questions_sources_models_and_checkpoints_are_named():
-    assert (
-        missing_for(load_experiment("sample"))
-        == missing_for(load_experiment("sample-closed-book"))
-        == []
-    )
+def test_an_experiment_on_the_sample_misses_nothing():
+    assert missing_for(load_experiment("sample")) == []
+    assert missing_for(load_experiment("sample-closed-book")) == []
+
+
+def test_what_an_experiment_misses_is_named():
     assert missing_for(load_experiment("table3-full-dpr")) == [
         "ifqa full-test",
         "data/enwiki/enwiki-*-pages-articles-multistream*.xml*.bz2",
@@ -380,6 +439,9 @@ def test_missing_questions_sources_models_and_checkpoints_are_named():
         "facebook/dpr-question_encoder-single-nq-base",
         "an API key",
     ]
+
+
+def test_a_missing_checkpoint_is_named_until_it_is_there():
     for experiment, checkpoint, folder in (
         (
             load_experiment("table4-bm25-fid"),

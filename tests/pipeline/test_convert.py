@@ -41,7 +41,7 @@ def run_folder(folder):
     return folder
 
 
-def test_a_run_becomes_ctxs_with_its_texts_and_trec_as_it_is_or_cut(run_folder):
+def test_a_run_becomes_ctxs_with_its_texts(run_folder):
     assert convert("mine", run_folder / "out/x.json") == run_folder / "out/x.json"
     questions = Run(load_experiment("mine")).questions
     entries = json.loads((run_folder / "out/x.json").read_text())
@@ -50,30 +50,42 @@ def test_a_run_becomes_ctxs_with_its_texts_and_trec_as_it_is_or_cut(run_folder):
     golds = [tuple(dict.fromkeys(question.gold_passages)) for question in questions]
     assert [tuple(ctx["text"] for ctx in entry["ctxs"]) for entry in entries] == golds
 
-    run = run_folder / "experiments/mine/retrieve/run.trec"
+
+def test_a_run_becomes_trec_as_it_is(run_folder):
     convert("mine", run_folder / "all.trec")
+    run = run_folder / "experiments/mine/retrieve/run.trec"
+    assert (run_folder / "all.trec").read_bytes() == run.read_bytes()
+
+
+def test_a_run_is_cut_at_k(run_folder):
     convert("mine", run_folder / "one.trec", k=1)
     convert("mine", run_folder / "one.json", k=1)
-    assert (run_folder / "all.trec").read_bytes() == run.read_bytes()
+    run = run_folder / "experiments/mine/retrieve/run.trec"
     assert read_run(run_folder / "one.trec") == {
         question: hits[:1] for question, hits in read_run(run).items()
     }
     assert {len(ranking) for _, ranking in read_ctxs(run_folder / "one.json")} == {1}
 
 
-def test_an_existing_file_is_kept_unless_forced_and_a_link_is_followed(run_folder):
+def test_an_existing_file_is_kept_unless_forced(run_folder):
     (run_folder / "x.json").write_text("precious")
     with pytest.raises(IfqaError, match=r"x\.json is there already; overwrite it with --force"):
         convert("mine", run_folder / "x.json")
     assert (run_folder / "x.json").read_text() == "precious"
     convert("mine", run_folder / "x.json", force=True)
     assert list(read_ctxs(run_folder / "x.json"))
+
+
+def test_what_is_no_regular_file_is_not_overwritten(run_folder):
     (run_folder / "folder.json").mkdir()
     os.mkfifo(run_folder / "x.trec")
     for name in ("folder.json", "x.trec"):
         with pytest.raises(IfqaError, match=f"{name} is not a regular file"):
             convert("mine", run_folder / name, force=True)
     assert (run_folder / "x.trec").is_fifo()
+
+
+def test_a_link_is_followed(run_folder):
     (run_folder / "link.trec").symlink_to(run_folder / "target.trec")
     for name in ("link.trec", "y.trec"):
         convert("mine", run_folder / name)
@@ -130,19 +142,22 @@ def test_what_cannot_be_converted_is_refused_in_one_line(folder, source, to, set
         convert(source, folder / to, **settings)
 
 
-def test_the_questions_of_a_split_of_an_experiment_and_of_a_file_become_topics(run_folder):
+def test_the_questions_of_any_source_become_topics(run_folder):
     questions = [
         (question.id, question.text) for question in Run(load_experiment("mine")).questions
     ]
     convert("mine", run_folder / "x.json")
-    (run_folder / "mine.csv").write_text("question,answers\nIf so?,a\n")
     for source in ("sample:dev", "mine", "x.json"):
         convert(source, run_folder / "x.tsv", force=True)
         assert [
             (question.id, question.text) for question in read_questions(run_folder / "x.tsv")
         ] == questions
-    convert("file:mine.csv", run_folder / "mine.tsv")
-    assert (run_folder / "mine.tsv").read_text() == "file/mine/1-9993b76b\tIf so?\n"
+
+
+def test_the_questions_of_a_file_of_the_user_become_topics(folder):
+    (folder / "mine.csv").write_text("question,answers\nIf so?,a\n")
+    convert("file:mine.csv", folder / "mine.tsv")
+    assert (folder / "mine.tsv").read_text() == "file/mine/1-9993b76b\tIf so?\n"
 
 
 @pytest.fixture
@@ -166,9 +181,13 @@ def corpus_run(folder):
     return folder
 
 
-def test_qrels_judge_the_run_and_the_corpus_gold_passages(corpus_run, capsys):
+def test_qrels_warn_that_other_passages_are_not_judged(corpus_run, capsys):
     convert("searched", corpus_run / "x.qrels")
     assert "passages that the run did not retrieve are not judged" in capsys.readouterr().err
+
+
+def test_qrels_judge_retrieved_passages_beside_gold_passages(corpus_run):
+    convert("searched", corpus_run / "x.qrels")
     experiment = load_experiment("searched")
     questions = Run(experiment).questions
     run = read_run(corpus_run / "experiments/searched/retrieve/run.trec")
@@ -188,7 +207,7 @@ def test_qrels_judge_the_run_and_the_corpus_gold_passages(corpus_run, capsys):
 
 
 @pytest.mark.parametrize("name", ["searched", "mine"])
-def test_ir_measures_finds_our_gold_recall_in_our_run_and_qrels(corpus_run, name):
+def test_ir_measures_finds_our_gold_recall_in_our_files(corpus_run, name):
     import ir_measures
     from ir_measures import Success
 
@@ -212,7 +231,9 @@ def test_ir_measures_finds_our_gold_recall_in_our_run_and_qrels(corpus_run, name
         assert theirs == pytest.approx(statistics.mean(ours))
 
 
-def test_questions_in_csv_and_parquet_become_those_of_json_with_their_answers(folder):
+@pytest.fixture
+def tables(folder):
+    """The same questions in three formats."""
     rows = [
         {
             "id": "1",
@@ -236,11 +257,19 @@ def test_questions_in_csv_and_parquet_become_those_of_json_with_their_answers(fo
     )
     (folder / "q.csv").write_text(table)
     (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    expected = read_questions(folder / "q.jsonl")
-    for name in ("q.csv", "q.parquet"):
-        assert read_questions(folder / name) == expected
-        convert(str(folder / name), folder / "x.jsonl", force=True)
-        assert read_questions(folder / "x.jsonl") == expected
+    return folder
+
+
+@pytest.mark.parametrize("name", ["q.csv", "q.parquet"])
+def test_questions_in_a_table_become_those_of_json(tables, name):
+    expected = read_questions(tables / "q.jsonl")
+    assert read_questions(tables / name) == expected
+    convert(str(tables / name), tables / "x.jsonl", force=True)
+    assert read_questions(tables / "x.jsonl") == expected
+
+
+@pytest.mark.usefixtures("tables")
+def test_questions_in_parquet_have_their_answers():
     assert [question.answers for question in open_benchmark("file").questions("q.parquet")] == [
         ("Ada", "Ada Lovelace"),
         ("Bo",),

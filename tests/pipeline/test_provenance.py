@@ -166,19 +166,21 @@ def test_a_setting_counts_unless_it_only_changes_speed(kind, tables, more, count
     assert (changed != fingerprint_of(plugin, **tables)) is counts
 
 
-def test_a_shipped_plugin_is_identified_by_its_version_and_one_from_outside_by_its_file(
-    monkeypatch,
-):
-    before = fingerprint_of("retriever", retriever=GOLD), fingerprint_of("reader", reader=READER)
+def test_a_shipped_plugin_is_identified_by_its_version(monkeypatch):
+    before = fingerprint_of("retriever", retriever=GOLD)
     monkeypatch.setattr(Gold, "version", Gold.version + 1)
-    monkeypatch.setattr(load_plugin("reader", READER["name"]), "version", 2)
     assert fingerprint_of("retriever", retriever=GOLD) == {
-        **before[0],
+        **before,
         "code": f"version {Gold.version}",
     }
-    assert fingerprint_of("reader", reader=READER) == before[1]
+
+
+def test_a_plugin_from_outside_is_identified_by_its_file(monkeypatch):
+    before = fingerprint_of("reader", reader=READER)
+    monkeypatch.setattr(load_plugin("reader", READER["name"]), "version", 2)
+    assert fingerprint_of("reader", reader=READER) == before
     edit()
-    assert changes(before[1], fingerprint_of("reader", reader=READER)) == [{"code"}]
+    assert changes(before, fingerprint_of("reader", reader=READER)) == [{"code"}]
 
 
 def test_settings_of_a_retrievers_part_count_like_the_retrievers():
@@ -243,35 +245,45 @@ def test_a_language_model_counts_only_for_the_stage_that_asks_it():
     ]
 
 
-def test_passages_are_known_by_the_bytes_and_order_of_sources_and_the_version(monkeypatch):
-    def of_passages(few=None):
-        return compute_fingerprint(CorpusBuild(few or load_corpus("few")).inputs("passages"))
+def fingerprint_of_passages(few=None):
+    return compute_fingerprint(CorpusBuild(few or load_corpus("few")).inputs("passages"))
 
-    before = of_passages()
+
+def test_passages_are_known_by_their_sources():
+    before = fingerprint_of_passages()
     passages([3], "more.jsonl")
     more = '[[passages.sources]]\nformat = "passages"\n'
     both = ('path = "few.jsonl"\n', 'path = "more.jsonl"\n')
     ordered = [
-        of_passages(corpus(first, more=more + second)) for first, second in (both, reversed(both))
+        fingerprint_of_passages(corpus(first, more=more + second))
+        for first, second in (both, reversed(both))
     ]
     corpus()
     passages((0, 2))
-    assert len({before, of_passages(), *ordered}) == 4
+    assert len({before, fingerprint_of_passages(), *ordered}) == 4
     passages((0, 1))
-    assert of_passages() == before
+    assert fingerprint_of_passages() == before
+
+
+def test_passages_are_known_by_the_version(monkeypatch):
+    before = fingerprint_of_passages()
     monkeypatch.setattr(work_units, "VERSION", work_units.VERSION + 1)
-    assert of_passages() != before
+    assert fingerprint_of_passages() != before
 
 
-def test_a_sources_path_and_the_engine_change_no_identity():
+def test_a_sources_path_changes_no_identity():
     before = CorpusBuild(load_corpus("few")).inputs("passages")
     Path("elsewhere").mkdir()
     Path("few.jsonl").rename("elsewhere/other.jsonl")
     os.utime("elsewhere/other.jsonl", (1, 1))
-    moved = corpus(
-        'path = "elsewhere/other.jsonl"', top='[passages]\nworkers = 1\nengine = "ray"\n'
-    )
+    moved = corpus('path = "elsewhere/other.jsonl"')
     assert CorpusBuild(moved).inputs("passages") == before
+
+
+def test_the_engine_changes_no_identity():
+    before = CorpusBuild(load_corpus("few")).inputs("passages")
+    by_ray = corpus(top='[passages]\nworkers = 1\nengine = "ray"\n')
+    assert CorpusBuild(by_ray).inputs("passages") == before
 
 
 def test_the_training_split_counts_where_a_subset_depends_on_it():
@@ -347,27 +359,35 @@ def test_a_retrieval_needs_an_index_of_the_present_passages(broken, complaint):
         Run(searching()).inputs("retrieve")
 
 
-def test_inputs_of_retrieve_are_settings_questions_and_indexes():
+def changed_inputs(before, **tables):
+    """The inputs of `retrieve` that differ from those before."""
+    after = Run(experiment(**{"corpus": "few", "retriever": FIRST, **tables})).inputs("retrieve")
+    return changes(before, after)[0]
+
+
+def test_indexes_are_inputs_of_retrieve():
     build_few()
-    before = Run(searching()).inputs("retrieve")
-    assert before["indexes"] == {
+    assert Run(searching()).inputs("retrieve")["indexes"] == {
         "first": compute_fingerprint(CorpusBuild(load_corpus("few")).inputs("first"))
     }
 
-    def changed(**tables):
-        after = Run(experiment(**{"corpus": "few", "retriever": FIRST, **tables})).inputs(
-            "retrieve"
-        )
-        return changes(before, after)[0]
 
-    assert (
-        changed(about="Another.", seed=3, reader=READER, expected={"EM": {"value": 1.0}}) == set()
-    )
-    assert changed(retriever=FIRST | {"patience": 9}) == set()
-    assert changed(retriever=FIRST | {"depth": 2}) == {"retriever"}
-    assert changed(limit=1) == changed(questions=["ifqa/full-dev/1"]) == {"questions"}
+def test_settings_are_inputs_of_retrieve():
+    build_few()
+    before = Run(searching()).inputs("retrieve")
+    others = {"about": "Another.", "seed": 3, "reader": READER, "expected": {"EM": {"value": 1.0}}}
+    assert changed_inputs(before, **others) == set()
+    assert changed_inputs(before, retriever=FIRST | {"patience": 9}) == set()
+    assert changed_inputs(before, retriever=FIRST | {"depth": 2}) == {"retriever"}
+
+
+def test_questions_are_inputs_of_retrieve():
+    build_few()
+    before = Run(searching()).inputs("retrieve")
+    assert changed_inputs(before, limit=1) == {"questions"}
+    assert changed_inputs(before, questions=["ifqa/full-dev/1"]) == {"questions"}
     questions("captain0", "captain2")
-    assert changed() == {"questions"}
+    assert changed_inputs(before) == {"questions"}
 
 
 def test_passages_are_inputs_of_a_retriever_that_reads_them():
@@ -414,18 +434,30 @@ def test_a_stage_with_changed_inputs_is_refused_by_name():
             Run(experiment(**changed)).inputs(stage)
 
 
-def test_scores_depend_on_the_scorer_and_the_benchmark(monkeypatch):
+@pytest.fixture
+def scored():
+    """An experiment with scores."""
     mine = experiment(reader=FILE)
     stages.run(Run(mine))
-    inputs = [Run(mine).inputs("score")]
+    return mine
+
+
+def test_scores_depend_on_the_scorer(scored, monkeypatch):
+    before = Run(scored).inputs("score")
     monkeypatch.setattr(per_question, "VERSION", per_question.VERSION + 1)
-    inputs.append(Run(mine).inputs("score"))
+    assert changes(before, Run(scored).inputs("score")) == [{"version"}]
+
+
+def test_scores_depend_on_the_benchmark(scored, monkeypatch):
+    before = Run(scored).inputs("score")
     monkeypatch.setattr(IfQA, "version", IfQA.version + 1)
-    inputs.append(Run(mine).inputs("score"))
-    assert changes(*inputs) == [{"version"}, {"benchmark"}]
+    assert changes(before, Run(scored).inputs("score")) == [{"benchmark"}]
+
+
+def test_scores_need_a_reading_by_the_present_reader(scored, monkeypatch):
     monkeypatch.setattr(Predictions, "version", Predictions.version + 1)
     with pytest.raises(IfqaError, match=r"mine/read .* \(changed: reader\)"):
-        Run(mine).inputs("score")
+        Run(scored).inputs("score")
 
 
 MINE = """

@@ -17,7 +17,7 @@ from ifqa.storage.files import sha256
 pytestmark = pytest.mark.usefixtures("five")
 
 
-def test_a_retriever_is_given_some_questions_at_a_time_and_its_depth(monkeypatch):
+def test_a_retriever_is_given_some_questions_at_a_time(monkeypatch):
     stages.run(Run(toy.searching()))
     run = Path("experiments/mine/retrieve/run.trec")
     searched = Path("searched.jsonl")
@@ -26,22 +26,33 @@ def test_a_retriever_is_given_some_questions_at_a_time_and_its_depth(monkeypatch
     searched.unlink()
     monkeypatch.setattr(Retriever, "chunk", 2)
     stages.run(Run(toy.experiment("parts", corpus="few", retriever=toy.WORDS)))
-    assert [(line[0], len(line) - 1) for line in toy.rows(searched)] == [(3, 2), (3, 2), (3, 1)]
+    assert [len(line) - 1 for line in toy.rows(searched)] == [2, 2, 1]
     assert Path("experiments/parts/retrieve/run.trec").read_text() == at_once
+
+
+def test_a_retriever_is_given_its_depth(monkeypatch):
+    monkeypatch.setattr(Retriever, "chunk", 2)
+    stages.run(Run(toy.experiment(corpus="few", retriever=toy.WORDS)))
+    assert [line[0] for line in toy.rows("searched.jsonl")] == [3, 3, 3]
+    run = Path("experiments/mine/retrieve/run.trec").read_text()
     assert [
-        line.split()[2] for line in at_once.splitlines() if line.startswith("ifqa/full-dev/3 ")
+        line.split()[2] for line in run.splitlines() if line.startswith("ifqa/full-dev/3 ")
     ] == ["p3", "p0", "p1"]
 
 
-def test_a_retriever_gets_the_clause_and_the_reader_the_whole_question():
-    stages.run(
-        Run(
-            toy.experiment(
-                corpus="few", retriever=toy.WORDS | {"query": "presupposition"}, reader=toy.LAST
-            )
-        )
-    )
+def run_with_clauses():
+    """Search with the supposition of each question alone."""
+    clauses = toy.WORDS | {"query": "presupposition"}
+    stages.run(Run(toy.experiment(corpus="few", retriever=clauses, reader=toy.LAST)))
+
+
+def test_a_retriever_gets_the_clause():
+    run_with_clauses()
     assert toy.rows("searched.jsonl")[0][1:3] == ["team0 had won", "team1 had won"]
+
+
+def test_a_reader_gets_the_whole_question():
+    run_with_clauses()
     assert (
         toy.rows("experiments/mine/read/predictions.jsonl")[1]["completion"]
         == "If team1 had won, who would lead?"
@@ -90,7 +101,7 @@ def test_a_ranking_of_an_unknown_passage_is_refused_by_read():
     assert not Path("experiments/mine/read").exists()
 
 
-def test_a_reader_gets_the_best_passages_and_no_more_than_it_asks_for():
+def test_a_reader_gets_as_many_of_the_best_passages_as_it_asks_for():
     stages.run(Run(toy.searching(reader=toy.LAST)))
     predictions = toy.rows("experiments/mine/read/predictions.jsonl")
     assert [prediction["passage_ids"] for prediction in predictions] == [
@@ -103,9 +114,11 @@ def test_a_reader_gets_the_best_passages_and_no_more_than_it_asks_for():
     assert predictions[0]["answer"] == "team1 is led by captain1"
 
 
-def test_a_reader_that_takes_scores_gets_the_retrievers_in_a_run_and_when_asked():
-    mine = toy.searching(reader={"name": "outside_of_stages:Weighs", "passages": 2})
-    stages.run(Run(mine))
+WEIGHS = {"name": "outside_of_stages:Weighs", "passages": 2}
+
+
+def test_a_reader_that_takes_scores_gets_those_of_the_run():
+    stages.run(Run(toy.searching(reader=WEIGHS)))
     hits = [
         line.split() for line in Path("experiments/mine/retrieve/run.trec").read_text().splitlines()
     ]
@@ -116,9 +129,18 @@ def test_a_reader_that_takes_scores_gets_the_retrievers_in_a_run_and_when_asked(
         row["answer"] for row in toy.rows("experiments/mine/read/predictions.jsonl")
     ] == expected
     assert set(expected) == {"[1.0, 0.0]"}
+
+
+def test_a_reader_that_takes_scores_gets_them_when_it_is_asked():
+    mine = toy.searching(reader=WEIGHS)
+    stages.prepare(Run(mine))
     with System(Run(mine)) as system:
-        assert [prediction.text for prediction in system.answer(Run(mine).questions)] == expected
-    stages.run(Run(toy.experiment(reader={"name": "outside_of_stages:Weighs"})))
+        answers = system.answer(Run(mine).questions)
+    assert [answer.text for answer in answers] == ["[1.0, 0.0]"] * 5
+
+
+def test_a_reader_that_takes_scores_gets_none_without_a_retriever():
+    stages.run(Run(toy.experiment(reader={"name": WEIGHS["name"]})))
     assert [row["answer"] for row in toy.rows("experiments/mine/read/predictions.jsonl")] == [
         "[]"
     ] * 5
@@ -172,25 +194,26 @@ def test_questions_that_change_while_they_are_read_leave_nothing():
     assert not Path("experiments/mine/read").exists()
 
 
-def test_usage_and_label_of_a_retriever_and_a_reader_are_in_the_manifest():
+def test_the_manifest_of_a_retrieval_has_what_its_retriever_tells():
     known = sha256(Path("data/ifqa/full_split/dev.json"))
     finds = (
         f"class Finds(Words):\n    trained_on = ({known!r},)\n    def usage(self): "
         f"return {{'took': [3, 4]}}\n"
     )
-    tells = "class Tells(Last):\n    label = 'a toy'\n    def usage(self): return {'cut': 3}\n"
-    toy.outside(toy.PLUGINS, finds, tells)
+    toy.outside(toy.PLUGINS, finds)
     toy.corpus('retriever = "outside_of_stages:Finds"')
     retriever = toy.WORDS | {"name": "outside_of_stages:Finds"}
-    stages.run(
-        Run(
-            toy.experiment(
-                corpus="few", retriever=retriever, reader={"name": "outside_of_stages:Tells"}
-            )
-        )
-    )
-    retrieved, read = (
-        read_manifest(Path("experiments/mine", stage))["record"] for stage in ("retrieve", "read")
-    )
-    assert (retrieved["took"], retrieved["trained_on_them"]) == ([3, 4], True)
-    assert (read["label"], read["cut"], read["trained_on_them"]) == ("a toy", 3, False)
+    stages.run(Run(toy.experiment(corpus="few", retriever=retriever)))
+    record = read_manifest(Path("experiments/mine/retrieve"))["record"]
+    assert record["took"] == [3, 4]
+    assert record["trained_on_them"] is True
+
+
+def test_the_manifest_of_a_reading_has_what_its_reader_tells():
+    tells = "class Tells(Last):\n    label = 'a toy'\n    def usage(self): return {'cut': 3}\n"
+    toy.outside(toy.PLUGINS, tells)
+    stages.run(Run(toy.searching(reader={"name": "outside_of_stages:Tells"})))
+    record = read_manifest(Path("experiments/mine/read"))["record"]
+    assert record["label"] == "a toy"
+    assert record["cut"] == 3
+    assert record["trained_on_them"] is False

@@ -195,7 +195,7 @@ def test_a_copied_stage_is_removed_with_the_folder(failing):
     assert (retriever.folder / "retrieve/run.trec").exists()
 
 
-def test_a_finished_stage_and_the_users_files_stay(failing):
+def test_a_finished_stage_stays():
     base = toy.experiment(reader=toy.FILE)
     stages.read(Run(base))
     Path("answers.jsonl").unlink()
@@ -203,10 +203,13 @@ def test_a_finished_stage_and_the_users_files_stay(failing):
     with pytest.raises(IfqaError, match=r"answers\.jsonl"):
         stages.read(Run(base))
     assert sorted(Path("experiments").rglob("*")) == before
-    folder = failing(base).folder
-    folder.mkdir()
-    (folder / "notes.txt").write_text("mine")
+
+
+def test_a_users_files_stay_when_a_reading_fails(failing):
+    variant = failing(toy.experiment(reader=toy.FILE))
+    variant.folder.mkdir(parents=True)
+    (variant.folder / "notes.txt").write_text("mine")
     with pytest.raises(IfqaError, match="no more"):
-        stages.read(Run(failing(base)))
-    assert (folder / "notes.txt").read_text() == "mine"
-    assert not (folder / ".read.partial").exists()
+        stages.read(Run(variant))
+    assert (variant.folder / "notes.txt").read_text() == "mine"
+    assert not (variant.folder / ".read.partial").exists()

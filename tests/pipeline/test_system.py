@@ -133,7 +133,7 @@ def test_rankings_come_with_their_passages_at_the_requested_depth():
         (lambda system: system.ask("If so?", True), "threshold: wanted a confid"),
     ],
 )
-def test_a_wrong_question_and_a_wrong_threshold_are_refused(call, complaint):
+def test_what_cannot_be_asked_is_refused(call, complaint):
     with (
         open_system(Run(toy.searching(reader=UNSURE))) as system,
         pytest.raises(IfqaError, match=complaint),

@@ -83,13 +83,16 @@ def test_questions_without_a_gold_passage_are_refused_before_any_work(what):
         train(what, {}, "file", "answers.csv")
 
 
-def test_a_corpus_without_bm25_and_a_wrong_dev_split_are_refused_before_any_work():
+def test_a_corpus_without_bm25_is_refused_before_any_work():
     Path("indexes").mkdir()
     Path("indexes/mine.toml").write_text(
         '[[passages.sources]]\nformat = "articles"\npath = "reading.jsonl"\n'
     )
     with pytest.raises(IfqaError, match=r"corpus mine has no \[index.bm25\]; it has: none"):
         train("rerank", {}, corpus="mine")
+
+
+def test_a_wrong_dev_split_is_refused_before_any_work():
     Path("t5/manifest.json").unlink()
     with pytest.raises(IfqaError, match="unknown split of sample 'dve'"):
         train("fid", {"recipe": "ifqa", "model": "t5"}, dev="dve")

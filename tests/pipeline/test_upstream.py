@@ -44,14 +44,24 @@ def experiment():
     )
 
 
-def test_a_missing_ranking_is_empty_and_a_foreign_or_disordered_question_is_refused(experiment):
+def write_rankings(experiment, *questions):
     path = experiment.folder / "retrieve" / "run.trec"
-    write_run(path, {"ifqa/full-dev/2": [Hit("p", 1.0)]}, "t")
+    write_run(path, {question: [Hit("p", 1.0)] for question in questions}, "t")
+
+
+def test_a_missing_ranking_is_empty(experiment):
+    write_rankings(experiment, "ifqa/full-dev/2")
     assert list(rankings_of(experiment, QUESTIONS)) == [[], [Hit("p", 1.0)]]
-    write_run(path, {"ifqa/few-dev/9": [Hit("p", 1.0)]}, "t")
+
+
+def test_a_ranking_of_a_foreign_question_is_refused(experiment):
+    write_rankings(experiment, "ifqa/few-dev/9")
     with pytest.raises(IfqaError, match="ifqa/few-dev/9 is not in ifqa full-dev"):
         list(rankings_of(experiment, QUESTIONS))
-    write_run(path, {question.id: [Hit("p", 1.0)] for question in reversed(QUESTIONS)}, "t")
+
+
+def test_rankings_in_another_order_are_refused(experiment):
+    write_rankings(experiment, *(question.id for question in reversed(QUESTIONS)))
     with pytest.raises(
         IfqaError,
         match="full-dev/1 is not in the order of ifqa full-dev; run the stage 'retrieve' again",
@@ -59,21 +69,32 @@ def test_a_missing_ranking_is_empty_and_a_foreign_or_disordered_question_is_refu
         list(rankings_of(experiment, QUESTIONS))
 
 
-def test_a_missing_prediction_fails_and_a_foreign_one_is_refused(experiment):
+def write_answers(experiment, *questions):
     path = experiment.folder / "read" / "predictions.jsonl"
-    write_jsonl(path, [{"question_id": "ifqa/full-dev/2", "answer": "b"}])
+    write_jsonl(path, [{"question_id": question, "answer": "b"} for question in questions])
+    return path
+
+
+def test_a_missing_prediction_fails(experiment):
+    write_answers(experiment, "ifqa/full-dev/2")
     predictions = list(predictions_of(experiment, QUESTIONS))
     assert [prediction.failed for prediction in predictions] == [True, False]
     assert predictions[0].error == "no prediction"
-    write_jsonl(path, [{"question_id": "ifqa/full-dev/2", "answer": "b"}] * 2)
+
+
+def test_a_second_prediction_of_a_question_is_refused(experiment):
+    write_answers(experiment, "ifqa/full-dev/2", "ifqa/full-dev/2")
     with pytest.raises(
         IfqaError, match=r"predictions\.jsonl:2: question ifqa/full-dev/2 is answered twice"
     ):
         list(predictions_of(experiment, QUESTIONS))
-    write_jsonl(path, [{"question_id": name, "answer": "b"} for name in ("q/1", "q/2", "q/1")])
+    path = write_answers(experiment, "q/1", "q/2", "q/1")
     with pytest.raises(IfqaError, match=r"predictions\.jsonl:3: question q/1 is answered twice"):
         read_predictions(path)
-    write_jsonl(path, [{"question_id": "ifqa/full-train/2", "answer": "b"}])
+
+
+def test_a_prediction_of_a_foreign_question_is_refused(experiment):
+    write_answers(experiment, "ifqa/full-train/2")
     with pytest.raises(IfqaError, match="ifqa/full-train/2 is not in ifqa full-dev"):
         list(predictions_of(experiment, QUESTIONS))
 
@@ -104,7 +125,7 @@ def test_a_line_that_is_no_prediction_is_named(experiment, line, complaint):
 @pytest.mark.parametrize(
     "terms", [(), (Term("1951", "1951", "passage", 3, 7), Term("later", "1", "question", 2, 7))]
 )
-def test_a_prediction_survives_writing_and_reading(experiment, terms):
+def test_a_prediction_is_read_as_it_was_written(experiment, terms):
     calculation = Calculation("1952", "plus", terms) if terms else None
     how = Explanation("p", (0, 9), (3, 7), calculation)
     whole = Prediction(

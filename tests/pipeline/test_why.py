@@ -9,7 +9,7 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.stages import open_system
 
 
-def test_why_reads_again_without_each_passage_and_each_sentence_of_the_source(tmp_path):
+def test_why_reads_again_without_each_part_of_the_evidence(tmp_path):
     experiment = small(tmp_path, reader={"name": "extractive", "passages": 3})
     with open_system(Run(experiment)) as system:
         answer = system.ask("If the mill had not been old, by whom would it have been finished?", 0)

@@ -63,7 +63,7 @@ def files_and_facts(name, stage):
     }, facts
 
 
-def test_two_processes_write_the_same_files_and_records_as_one(eleven_questions, capfd):
+def test_two_processes_write_the_same_as_one(eleven_questions, capfd):
     tables = {
         "corpus": "few",
         "retriever": SLOW,
@@ -139,7 +139,7 @@ def test_a_plugin_with_a_language_model_runs_in_this_process_alone(eleven_questi
 
 
 @pytest.mark.parametrize("settings", [{"engine": "rye"}, {"number": -1}, {"number": True}])
-def test_an_unknown_engine_and_a_wrong_number_of_workers_are_refused(settings):
+def test_settings_of_workers_that_make_no_sense_are_refused(settings):
     with pytest.raises(IfqaError, match=r"unknown engine 'rye'|wanted a whole"):
         Workers(**settings)
 

@@ -106,13 +106,13 @@ def test_fid_orders_passages_by_score(reader):
     "text",
     ["", " ", "\x00", "\u202e\U0001f600" * 30, "</s><pad></s>", "a" * 9999, "If so, who? " * 1000],
 )
-def test_odd_and_over_long_questions_are_answered(reader, text):
+def test_odd_questions_are_answered(reader, text):
     odd, *others = reader.answer([Question("q/0", text), QUESTIONS[1]], [PASSAGES, PASSAGES])
     assert len(odd.passage_ids) == 3
     assert_same(others, reader.answer(QUESTIONS[1:2], [PASSAGES]))
 
 
-def test_inputs_are_fids_with_and_without_titles():
+def test_inputs_are_those_of_fid():
     passage = [Passage("1", "Harbour", "It was dug.")]
     assert passage_inputs("Who?", passage, titles=True) == [
         "question: Who? title: Harbour context: It was dug."
@@ -159,7 +159,7 @@ def test_settings_override_a_checkpoints_conventions(folder, tmp_path):
     )
 
 
-def test_titles_eos_precision_and_beams_change_scores(folder, reader):
+def test_each_setting_changes_scores(folder, reader):
     changes = ({}, {"titles": "no"}, {"encoder_eos": "no"}, {"precision": "bfloat16"}, {"beams": 4})
     assert (
         len(
@@ -169,11 +169,19 @@ def test_titles_eos_precision_and_beams_change_scores(folder, reader):
     )
 
 
-def test_the_fingerprint_covers_weights_conventions_and_tokenizer(tmp_path):
+def test_a_copy_has_the_same_fingerprint(folder, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    assert Fid.fingerprint(str(folder)) == Fid.fingerprint(str(copy))
+
+
+def test_the_fingerprint_does_not_cover_beams(folder):
+    assert Fid.fingerprint(str(folder)) == Fid.fingerprint(str(folder), beams=2)
+
+
+def test_the_fingerprint_covers_what_scores_follow_from(tmp_path):
     ours = save(tmp_path / "ours")
-    copy = Fid.fingerprint(str(shutil.copytree(ours, tmp_path / "copy")))
-    prints = [copy, Fid.fingerprint(str(ours), tokenizer=str(save(tmp_path / "words", seed=3)))]
-    assert Fid.fingerprint(str(ours)) == Fid.fingerprint(str(ours), beams=2) == copy
+    prints = [Fid.fingerprint(str(ours))]
+    prints.append(Fid.fingerprint(str(ours), tokenizer=str(save(tmp_path / "words", seed=3))))
     (ours / "manifest.json").write_text("{}")
     prints.append(Fid.fingerprint(str(ours)))
     vocabulary = json.loads((ours / "tokenizer.json").read_text())
@@ -203,26 +211,39 @@ def test_rag_reads_the_best_passage_alone_if_the_others_score_far_below(folder):
         assert prediction.score == near(expected.score)
 
 
-def test_rag_divides_scores_by_the_temperature_and_needs_none(folder):
+def test_rag_divides_scores_by_the_temperature(folder):
     halved = [[score / 2 for score in row] for row in SCORES]
     tempered = rag(folder, temperature=2.0).answer(QUESTIONS, RANKED, scores=SCORES)
     expected = rag(folder).answer(QUESTIONS, RANKED, scores=halved)
     assert [prediction.score for prediction in tempered] == near(
         [prediction.score for prediction in expected]
     )
+
+
+def test_rag_needs_no_scores(folder):
     equal = [[7.0] * len(passages) for passages in RANKED]
     plain = rag(folder)
     assert plain.answer(QUESTIONS, RANKED) == plain.answer(QUESTIONS, RANKED, scores=equal)
+
+
+def test_rag_uses_the_scores_it_is_given(folder):
+    plain = rag(folder)
     assert (
         plain.answer(QUESTIONS, RANKED)[0].score
         != plain.answer(QUESTIONS, RANKED, scores=SCORES)[0].score
     )
-    assert plain.answer([], [], scores=[]) == []
+
+
+def test_rag_answers_no_questions(folder):
+    assert rag(folder).answer([], [], scores=[]) == []
+
+
+def test_a_passage_without_a_score_is_refused(folder):
     with refused("question q/1: 2 passages, 1 scores; give one per passage"):
-        plain.answer(QUESTIONS, RANKED, scores=[SCORES[0], [1.0], []])
+        rag(folder).answer(QUESTIONS, RANKED, scores=[SCORES[0], [1.0], []])
 
 
-def test_settings_out_of_range_and_a_missing_checkpoint_are_refused(folder, tmp_path):
+def test_settings_out_of_range_are_refused(folder):
     wrong = {
         "temperature": -1.0, "beams": 0, "max_tokens": 15, "device": "abacus", "titles": "maybe",
         "encoder_eos": "", "precision": "float16", "max_answer_tokens": 1, "batch_tokens": -1,
@@ -230,13 +251,21 @@ def test_settings_out_of_range_and_a_missing_checkpoint_are_refused(folder, tmp_
     for name, setting in wrong.items():
         with refused(name):
             Rag(str(folder), **{name: setting})
+
+
+def test_a_missing_checkpoint_is_refused(tmp_path):
     with refused("train one with: ifqa train fid"):
         Rag(str(tmp_path / "none"))
-    assert (load_plugin("reader", "rag"), Rag.takes_scores, Fid.takes_scores) == (Rag, True, False)
+
+
+def test_only_rag_takes_scores():
+    assert load_plugin("reader", "rag") is Rag
+    assert Rag.takes_scores
+    assert not Fid.takes_scores
 
 
 @pytest.mark.parametrize("reader", [Fid, Rag])
-def test_the_shipped_adapter_is_the_default_and_says_what_to_fetch(reader, tmp_path, monkeypatch):
+def test_the_default_says_what_to_fetch(reader, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with refused("flan-t5-small is not installed; fetch it with: ifqa data flan-t5-small"):
         reader()
@@ -244,6 +273,11 @@ def test_the_shipped_adapter_is_the_default_and_says_what_to_fetch(reader, tmp_p
     assert (
         requirement.remedy == "its base model flan-t5-small: fetch it with: ifqa data flan-t5-small"
     )
+
+
+@pytest.mark.parametrize("reader", [Fid, Rag])
+def test_the_shipped_adapter_refuses_another_base_model(reader, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     shutil.copytree(save(tmp_path / "t5"), tmp_path / "models/flan-t5-small")
     assert reader.requirements(root=tmp_path)[0].present
     with refused("weights/fid was trained on a different flan-t5-small"):

@@ -42,52 +42,86 @@ def answers(text):
     return lambda prompt, time, body: Reply(text=text)
 
 
-def test_questions_are_asked_with_passages_and_answers_are_parsed():
+@pytest.fixture(scope="module")
+def asked():
+    """The predictions, the reader, and the requests of three questions."""
     with serving(answers("Reasoning: it is so.\nAnswer: **1901**.")) as server:
         reader = Llm(model(server), prompt="open-book-cot")
         predictions = reader.answer(QUESTIONS, [PASSAGES[:2], PASSAGES[2:3], []])
-    assert [prediction.question_id for prediction in predictions] == [
-        question.id for question in QUESTIONS
-    ]
+    return predictions, reader, server.bodies
+
+
+def test_answers_are_parsed(asked):
+    predictions, _, _ = asked
     assert {prediction.answer for prediction in predictions} == {"1901"}
     assert predictions[0].completion == "Reasoning: it is so.\nAnswer: **1901**."
+
+
+def test_a_prediction_names_what_was_read(asked):
+    predictions, _, _ = asked
+    ids = [prediction.question_id for prediction in predictions]
+    assert ids == [question.id for question in QUESTIONS]
     assert [prediction.passage_ids for prediction in predictions] == [("p0", "p1"), ("p2",), ()]
+
+
+def test_questions_are_asked_with_passages(asked):
+    _, _, bodies = asked
     (first,) = (
-        text for body in server.bodies if "the mill 0" in (text := body["messages"][-1]["content"])
+        text for body in bodies if "the mill 0" in (text := body["messages"][-1]["content"])
     )
     assert [passage.text in first for passage in PASSAGES[:3]] == [True, True, False]
     assert first.index(PASSAGES[0].text) < first.index(PASSAGES[1].text)
+
+
+def test_a_question_is_one_call(asked):
+    _, reader, _ = asked
     assert reader.usage()["spent"]["calls"] == 3
 
 
-def test_closed_book_prompts_show_no_passages_and_order_puts_the_best_last():
+def test_closed_book_prompts_show_no_passages():
     with serving(answers("Answer: 1901")) as server:
         closed = Llm(model(server), prompt="closed-book").answer(QUESTIONS[:1], [PASSAGES])[0]
+    assert "Bo Carr" not in server.bodies[0]["messages"][-1]["content"]
+    assert closed.answer == "1901"
+    assert closed.passage_ids == ()
+
+
+def test_order_puts_the_best_last():
+    with serving(answers("Answer: 1901")) as server:
         last = Llm(model(server), order="best last").answer(QUESTIONS[:1], [PASSAGES[:3]])[0]
-    texts = [body["messages"][-1]["content"] for body in server.bodies]
-    assert ("Bo Carr" in texts[0], closed.answer, closed.passage_ids) == (False, "1901", ())
-    places = [texts[1].index(passage.text) for passage in PASSAGES[:3]]
-    assert (places, last.passage_ids) == (sorted(places, reverse=True), ("p0", "p1", "p2"))
+    text = server.bodies[0]["messages"][-1]["content"]
+    places = [text.index(passage.text) for passage in PASSAGES[:3]]
+    assert places == sorted(places, reverse=True)
+    assert last.passage_ids == ("p0", "p1", "p2")
 
 
-def test_passages_beyond_the_window_and_unparsed_completions_are_counted():
+def test_passages_beyond_the_window_are_counted():
     with serving(answers("Answer: 1")) as server:
         reader = Llm(model(server, window=330), prompt="open-book")
         prediction = reader.answer(QUESTIONS[:1], [PASSAGES])[0]
     assert 0 < len(prediction.passage_ids) < 6
     assert prediction.passage_ids == tuple(f"p{n}" for n in range(len(prediction.passage_ids)))
     assert reader.usage()["left_out"] == 6 - len(prediction.passage_ids)
+
+
+def test_a_question_beyond_the_window_is_not_asked():
+    long = Question("t/9", "If " + "so it were and " * 500 + "what?", ("1",))
     with serving(answers("I cannot say.")) as server:
         reader = Llm(model(server, window=800), prompt="open-book-cot")
-        long = Question("t/9", "If " + "so it were and " * 500 + "what?", ("1",))
-        too_long, unparsed = reader.answer([long, QUESTIONS[0]], [[], []])
+        too_long, _ = reader.answer([long, QUESTIONS[0]], [[], []])
     assert re.match(r"not asked: the question take", too_long.error)
-    assert (unparsed.answer, unparsed.error[:10], unparsed.completion) == (
-        "",
-        "unparsed: ",
-        "I cannot say.",
-    )
-    assert (server.requests, reader.usage()["unparsed"], reader.usage()["retry"]) == (1, 1, 0)
+    assert server.requests == 1
+    assert reader.usage()["retry"] == 0
+
+
+def test_an_unparsed_completion_is_counted():
+    with serving(answers("I cannot say.")) as server:
+        reader = Llm(model(server, window=800), prompt="open-book-cot")
+        [unparsed] = reader.answer(QUESTIONS[:1], [[]])
+    assert unparsed.answer == ""
+    assert unparsed.error[:10] == "unparsed: "
+    assert unparsed.completion == "I cannot say."
+    assert reader.usage()["unparsed"] == 1
 
 
 def test_answers_are_parsed_again_when_their_prompts_rule_changes(monkeypatch):
@@ -166,18 +200,37 @@ def test_settings_out_of_range_are_refused_in_one_line(settings, message):
         Llm(model(server), **settings)
 
 
-def test_genread_samples_k_passages_and_omits_failed_samples():
+@pytest.fixture(scope="module")
+def sampled():
+    """The rankings, the retriever, and the requests of three questions, of which one fails."""
+
     def plan(prompt, time, body):
         return error(500, "no") if "mill 1" in prompt else Reply(text=f"text {time}\n\nIt was so.")
 
     with serving(plan) as server:
         retriever = GenRead(model(server), temperature=0.9)
         rankings = retriever.search(QUESTIONS, 2)
+    return rankings, retriever, server.bodies
+
+
+def test_genread_omits_failed_samples(sampled):
+    rankings, retriever, _ = sampled
     assert [len(ranking) for ranking in rankings] == [2, 0, 2]
+    assert retriever.usage()["retry"] == 1
+
+
+def test_genread_joins_the_lines_of_a_sample(sampled):
+    rankings, _, _ = sampled
     texts = [passage.text for ranking in rankings for passage in ranking.generated]
     assert all("\n" not in text and text.endswith("It was so.") for text in texts)
-    assert all((body["temperature"], body["max_tokens"]) == (0.9, 300) for body in server.bodies)
-    assert retriever.usage()["retry"] == 1
+
+
+def test_genread_sends_its_settings(sampled):
+    _, _, bodies = sampled
+    assert all((body["temperature"], body["max_tokens"]) == (0.9, 300) for body in bodies)
+
+
+def test_genread_refuses_a_prompt_with_passages():
     with serving() as server, refused("reads passages"):
         GenRead(model(server), prompt="open-book")
 
@@ -225,7 +278,7 @@ def test_the_next_run_asks_only_failed_questions_again(capsys):
         assert record(chosen)["took"] == [7 * 83, 3 * 83]
 
 
-def test_genread_is_retrieved_scored_and_read():
+def test_genread_runs_through_every_stage():
     def plan(prompt, time, body):
         return Reply(text="Answer: x" if "Background" in prompt else "Some text.")
 
@@ -243,7 +296,7 @@ def test_genread_is_retrieved_scored_and_read():
     ]
 
 
-def test_the_key_is_in_no_file_and_in_no_output(tmp_path, capsys):
+def test_the_key_is_written_nowhere(tmp_path, capsys):
     def plan(prompt, time, body):
         return error(401, f"Incorrect API key provided: {KEY}. See it.", "invalid_api_key")
 

@@ -33,16 +33,28 @@ def render(markup):
     return console.file.getvalue().rstrip("\n")
 
 
-@pytest.mark.parametrize(
+passage_texts = pytest.mark.parametrize(
     "text", ["[bold red]not markup[/bold red]", "a [/] b", "[link=file:///etc]x[/link]", "plain"]
 )
-def test_markup_and_control_characters_in_passages_are_escaped(text):
+
+
+@passage_texts
+def test_markup_in_a_passage_is_escaped(text):
     assert render(mark_parts(split_at_answer(text, "markup"))) == text
-    assert (
-        render(mark_parts(split_at_answer(f"then {text} sat", text), styled=False))
-        == f"then [{text}] sat"
-    )
+
+
+@passage_texts
+def test_an_answer_without_style_is_in_brackets(text):
+    parts = split_at_answer(f"then {text} sat", text)
+    assert render(mark_parts(parts, styled=False)) == f"then [{text}] sat"
+
+
+def test_no_answer_is_in_no_brackets():
     assert mark_parts(["cut off", "", " …"], styled=False) == "cut off …"
+
+
+@passage_texts
+def test_control_characters_in_a_passage_are_escaped(text):
     assert "\x1b" not in render(mark_parts(split_at_answer(f"\x1b[31m{text}\x1b[0m \x9b31m", text)))
 
 
@@ -58,50 +70,75 @@ def test_a_computed_answer_is_shown_with_its_numbers(capsys):
     assert answer_json(answer)["how"]["calculation"]["terms"][0]["start"] == 7
 
 
-def test_an_answer_has_its_confidence_and_an_abstention_its_best_candidate(capsys):
-    question = Question("q", "If so, who?")
-    passage = Passage("p", "Kent", "It was Jim Lovell.")
-    unsure = Answer(question, "", (passage,), confidence=0.12, candidate="Jim [Lovell]")
-    show_answer(Answer(question, "Jim Lovell", (passage,), confidence=0.711))
-    show_answer(unsure)
-    assert [block.splitlines()[1] for block in capsys.readouterr().out.split("\n\n")[:2]] == [
-        "Answer    Jim Lovell (confidence 71%)",
-        (
-            "Answer    no answer found in these passages; the best candidate is Jim [Lovell] "
-            "(confidence 12%)"
-        ),
-    ]
-    show_answer(unsure, refusal="by [b]mine below 50%")
-    show_answer(Answer(question, "Jim Lovell", (passage,)), refusal="by [b]mine below 50%")
+LOVELL = Question("q", "If so, who?")
+KENT = Passage("p", "Kent", "It was Jim Lovell.")
+UNSURE = Answer(LOVELL, "", (KENT,), confidence=0.12, candidate="Jim [Lovell]")
+
+
+def test_an_answer_shows_its_confidence(capsys):
+    show_answer(Answer(LOVELL, "Jim Lovell", (KENT,), confidence=0.711))
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line == "Answer    Jim Lovell (confidence 71%)"
+
+
+def test_an_abstention_shows_its_best_candidate(capsys):
+    show_answer(UNSURE)
+    assert capsys.readouterr().out.splitlines()[1] == (
+        "Answer    no answer found in these passages; the best candidate is Jim [Lovell] "
+        "(confidence 12%)"
+    )
+
+
+def test_only_an_abstention_is_withheld(capsys):
+    show_answer(UNSURE, refusal="by [b]mine below 50%")
+    show_answer(Answer(LOVELL, "Jim Lovell", (KENT,)), refusal="by [b]mine below 50%")
     assert capsys.readouterr().out.count("Withheld  by [b]mine below 50%\n") == 1
-    content = answer_json(unsure)
-    assert [content[key] for key in ("answer", "candidate", "confidence", "error")] == [
-        "",
-        "Jim [Lovell]",
-        0.12,
-        "",
-    ]
 
 
-def test_scores_are_shown_with_few_subsets_as_columns_and_failures_counted(capsys):
+def test_the_json_of_an_abstention_has_its_best_candidate():
+    content = answer_json(UNSURE)
+    assert content["answer"] == ""
+    assert content["candidate"] == "Jim [Lovell]"
+    assert content["confidence"] == 0.12
+    assert content["error"] == ""
+
+
+@pytest.fixture
+def abstaining():
+    """A scored experiment with four abstentions."""
     experiment = run_answers("some", range(20))
-    folder = experiment.folder / "score"
-    content = json.loads((folder / "scores.json").read_text()) | {"n_abstained": 4}
-    (folder / "scores.json").write_text(json.dumps(content))
-    assert show_scores(Run(experiment), folder) == 0
-    head, first, *rows = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    path = experiment.folder / "score" / "scores.json"
+    content = json.loads(path.read_text()) | {"n_abstained": 4}
+    path.write_text(json.dumps(content))
+    return experiment
+
+
+def shown_lines(experiment, capsys):
+    assert show_scores(Run(experiment), experiment.folder / "score") == 0
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_few_subsets_are_columns(abstaining, capsys):
+    head, first, *_ = shown_lines(abstaining, capsys)
     assert head == "some: sample dev"
     assert first == "measure  all (83) 95% interval numeric (28) other (55) no_overlap (74)"
-    assert [row.split()[0] for row in rows] == [
-        "EM",
-        "F1",
-        "contains",
-        "83",
-        f"{folder}/per_question.jsonl",
-    ]
+
+
+def test_each_measure_is_a_row(abstaining, capsys):
+    _, _, *rows = shown_lines(abstaining, capsys)
+    file = f"{abstaining.folder / 'score'}/per_question.jsonl"
+    assert [row.split()[0] for row in rows] == ["EM", "F1", "contains", "83", file]
+
+
+def test_failures_are_counted(abstaining, capsys):
+    _, _, *rows = shown_lines(abstaining, capsys)
     assert rows[3] == "83 questions, 0 failed (a failure scores 0), 4 abstained (also 0)"
-    scores = load_scores(Run(experiment), folder)
+    scores = load_scores(Run(abstaining), abstaining.folder / "score")
     assert "83 questions, 0 failed, 4 abstained" in str(scores)
+
+
+def test_a_subset_that_was_not_scored_is_not_shown(abstaining):
+    scores = load_scores(Run(abstaining), abstaining.folder / "score")
     del scores.content["subsets"]["no_overlap"]  # as scored before it was declared
     assert "other (55)\n" in str(scores)
 
@@ -123,7 +160,7 @@ def test_a_file_that_cannot_be_read_is_listed_with_the_reason(tmp_path):
         assert listed["whole"] == "all of it"
 
 
-def test_names_of_subsets_and_measures_are_shown_as_they_are():
+def test_names_of_users_are_shown_as_they_are():
     odd = "[red]a\x1b[31m"
     mean = {"value": 50.0, "low": 40.0, "high": 60.0}
     part = {"questions": 1, "measures": {odd: mean}}

@@ -33,19 +33,30 @@ def run(*arguments):
     return CliRunner().invoke(app, ["compare", *arguments, "--fail-if-worse"])
 
 
-def test_a_significant_loss_fails_and_lists_the_questions_that_got_worse(good):
-    worse = run_answers("worse", range(40), wrong="[bold]never[/bold]")
+@pytest.fixture
+def worse(good):
+    return run_answers("worse", range(40), wrong="[bold]never[/bold]")
+
+
+def test_a_significant_loss_fails(good, worse):
+    assert check_gate(good, worse).failed == ["EM", "F1"]
+    result = run("good", "worse", "--show", "1")
+    assert result.exit_code == 1
+    assert "EM, F1 got worse on 20 questions" in result.output
+
+
+def test_the_gate_lists_the_questions_that_got_worse(good, worse):
     gate = check_gate(good, worse)
-    assert gate.failed == ["EM", "F1"]
     assert [question.id for question, _, _ in gate.measures[0].worse] == [
         f"sample/dev/{n}" for n in range(40, 60)
     ]
     result = run("good", "worse", "--show", "1")
-    assert result.exit_code == 1
-    assert "EM, F1 got worse on 20 questions" in result.output
     assert "EM 100 -> 0, F1 100 -> 0" in result.output
     assert "-> [bold]never[/bold]" in result.output
     assert "and 19 more" in result.output
+
+
+def test_a_significant_gain_passes(good, worse):
     assert check_gate(worse, good).failed == []
     assert run("worse", "good").exit_code == 0
 
@@ -111,11 +122,15 @@ def test_a_stored_copy_without_a_row_is_refused(good):
         check_gate(Path("stored"), good)
 
 
-def test_a_copy_of_the_scores_is_compared_and_its_changes_are_refused(good):
+def test_a_copy_of_the_scores_is_compared(good):
     shutil.copytree("experiments/good/score", "stored")
     worse = run_answers("worse", range(40))
     assert check_gate(Path("stored"), worse).failed == ["EM", "F1"]
     assert run("./stored", "good").exit_code == 0
+
+
+def test_a_changed_copy_of_the_scores_is_refused(good):
+    shutil.copytree("experiments/good/score", "stored")
     write(
         "stored/per_question.jsonl",
         Path("stored/per_question.jsonl").read_text().replace('"EM": 1.0', '"EM": 0.5'),
@@ -124,11 +139,14 @@ def test_a_copy_of_the_scores_is_compared_and_its_changes_are_refused(good):
         IfqaError,
         match=r"stored: per_question\.jsonl is missing or was changed; copy the score folder again",
     ):
-        check_gate(Path("stored"), worse)
+        check_gate(Path("stored"), good)
+
+
+def test_a_folder_without_scores_is_refused(good):
     with pytest.raises(
         IfqaError, match="empty has no scores; wanted a copy of experiments/NAME/score"
     ):
-        check_gate(Path("empty"), worse)
+        check_gate(Path("empty"), good)
 
 
 def questions_file(answers):
@@ -142,15 +160,23 @@ def questions_file(answers):
     return load_experiment("mine")
 
 
-def test_changed_labels_and_questions_are_refused_with_the_reason():
+@pytest.fixture
+def stored():
     questions_file({"a": "x", "b": "y"})
     shutil.copytree("experiments/mine/score", "stored")
+    return Path("stored")
+
+
+def test_changed_labels_are_refused(stored):
     labels = questions_file({"a": "x", "b": "z"})
     with pytest.raises(IfqaError, match="the texts or labels of their questions changed"):
-        check_gate(Path("stored"), labels)
+        check_gate(stored, labels)
+
+
+def test_other_questions_are_refused(stored):
     more = questions_file({"a": "x", "b": "y", "c": "z"})
     with pytest.raises(IfqaError, match="1 questions are not in both"):
-        check_gate(Path("stored"), more)
+        check_gate(stored, more)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +186,7 @@ def test_changed_labels_and_questions_are_refused_with_the_reason():
         ("version", "different versions of the scorer"),
     ],
 )
-def test_another_corpus_and_another_scorer_are_refused_with_the_reason(good, key, reason):
+def test_scores_of_other_inputs_are_refused_with_the_reason(good, key, reason):
     shutil.copytree("experiments/good/score", "stored")
     manifest = json.loads(Path("stored/manifest.json").read_text())
     manifest["inputs"][key] = "another"
@@ -169,14 +195,17 @@ def test_another_corpus_and_another_scorer_are_refused_with_the_reason(good, key
         check_gate(Path("stored"), good)
 
 
-def test_another_version_of_ones_own_measure_is_refused_and_a_further_measure_is_not():
-    a, b, c = (
-        SimpleNamespace(name="n", inputs={"measured_by": by})
-        for by in ({"m": "1"}, {"m": "2"}, {"o": "1"})
-    )
-    _refuse_changes(a, c)
+def measured_by(measure, version):
+    return SimpleNamespace(name="n", inputs={"measured_by": {measure: version}})
+
+
+def test_a_further_measure_is_compared():
+    _refuse_changes(measured_by("m", "1"), measured_by("o", "1"))
+
+
+def test_another_version_of_ones_own_measure_is_refused():
     with pytest.raises(IfqaError, match="measured by another m; run both again"):
-        _refuse_changes(a, b)
+        _refuse_changes(measured_by("m", "1"), measured_by("m", "2"))
 
 
 @pytest.mark.parametrize(

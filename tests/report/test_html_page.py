@@ -118,28 +118,52 @@ def written(path, grids=(), figures=(), browsed=None, about="", **more):
     return path / "report.html"
 
 
-def test_only_the_pages_own_script_and_style_may_run_and_nothing_is_fetched(tmp_path):
+@pytest.fixture(scope="module")
+def full(tmp_path_factory):
+    """A page with a table, a figure, and a question."""
     figure = curves_svg("Recall", [Curve("x", ((1, 5.0, 4.0, 6.0),))], RECALL)
-    parsed = Parsed(written(tmp_path, [grid(("a", "1", "OK"))], [figure], tiny()))
-    policy = next(attrs["content"] for _, attrs in parsed.elements if attrs.get("http-equiv"))
+    folder = tmp_path_factory.mktemp("full")
+    return Parsed(written(folder, [grid(("a", "1", "OK"))], [figure], tiny()))
+
+
+def test_the_policy_lets_only_the_pages_own_code_run(full):
+    policy = next(attrs["content"] for _, attrs in full.elements if attrs.get("http-equiv"))
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
     for tag, directive in (("script", "script-src"), ("style", "style-src")):
-        hashed = base64.b64encode(hashlib.sha256(parsed.texts[tag][-1].encode()).digest()).decode()
+        hashed = base64.b64encode(hashlib.sha256(full.texts[tag][-1].encode()).digest()).decode()
         assert f"{directive} 'sha256-{hashed}'" in policy
-    scripts = [attrs for tag, attrs in parsed.elements if tag == "script"]
+
+
+def test_a_page_has_one_script_of_code(full):
+    scripts = [attrs for tag, attrs in full.elements if tag == "script"]
     assert scripts == [{"type": "application/json", "id": "data"}, {}]
-    assert {tag for tag, _ in parsed.elements}.isdisjoint(
+
+
+def test_no_element_fetches_a_file(full):
+    assert {tag for tag, _ in full.elements}.isdisjoint(
         {"link", "img", "iframe", "object", "base", "form"}
     )
-    names = {name for _, attrs in parsed.elements for name in attrs}
+
+
+def test_no_attribute_holds_code(full):
+    names = {name for _, attrs in full.elements for name in attrs}
     assert not [name for name in names if name.startswith("on") or name in ("src", "style")]
-    assert all(attrs["href"].startswith("#") for _, attrs in parsed.elements if "href" in attrs)
+
+
+def test_a_page_links_only_to_its_own_places(full):
+    assert all(attrs["href"].startswith("#") for _, attrs in full.elements if "href" in attrs)
+
+
+def test_the_code_of_a_page_fetches_nothing():
     code = re.compile(
         r"url\(|@import|https?:|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|</"
     )
     for name in (module.COLOURS.name, "page.css", "page.js"):
         assert not code.search(Path(module.__file__).with_name(name).read_text(encoding="utf-8"))
+
+
+def test_a_page_without_questions_has_no_script(tmp_path):
     plain = Parsed(written(tmp_path, [grid(("a", "1", "OK"))]))
     assert {tag for tag, _ in plain.elements}.isdisjoint({"script", "noscript"}), (
         "there are no questions"
@@ -154,15 +178,25 @@ def test_texts_of_tables_are_text(tmp_path):
     assert parsed.texts["h1"] == ["Results"]
 
 
-@given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+json_data = st.recursive(
+    st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+)
+
+
+@given(json_data)
 @example("half a pair \ud800")
-def test_json_in_a_page_is_the_same_data_and_ends_no_script(data):
-    text = json_text(data)
-    assert json.loads(text.encode()) == data
-    assert not set("<>&\u2028\u2029") & set(text)
+def test_json_in_a_page_is_the_same_data(data):
+    assert json.loads(json_text(data).encode()) == data
 
 
-def test_a_table_has_its_verdicts_scores_and_what_was_not_run_folded(tmp_path):
+@given(json_data)
+@example("half a pair \ud800")
+def test_json_in_a_page_ends_no_script(data):
+    assert not set("<>&\u2028\u2029") & set(json_text(data))
+
+
+@pytest.fixture(scope="module")
+def table_page(tmp_path_factory):
     rows = [
         ("a", "41.6 [38.0, 45.1] of 221", "OK", "EM 7.0 [1, 9]"),
         ("b", "", "not run: needs a GPU", ""),
@@ -176,11 +210,14 @@ def test_a_table_has_its_verdicts_scores_and_what_was_not_run_folded(tmp_path):
         ("f", "1", "another test set", "3"),
         ("e", "", "not run", ""),
     ]
-    path = written(
-        tmp_path, [Table("Scores", "", ("experiment", "EM", "verdict", "EM, hard"), tuple(rows))]
+    return written(
+        tmp_path_factory.mktemp("table"),
+        [Table("Scores", "", ("experiment", "EM", "verdict", "EM, hard"), tuple(rows))],
     )
-    text = path.read_text()
-    parsed = Parsed(path)
+
+
+def test_a_verdict_has_its_kind(table_page):
+    parsed = Parsed(table_page)
     kinds = [
         attrs["class"].removeprefix("verdict ") for tag, attrs in parsed.elements if tag == "span"
     ]
@@ -194,9 +231,17 @@ def test_a_table_has_its_verdicts_scores_and_what_was_not_run_folded(tmp_path):
         "not run",
         "not run",
     ]
+
+
+def test_a_score_has_a_small_interval(table_page):
+    text = table_page.read_text()
     assert "<b>41.6</b> <small>[38.0, 45.1] of 221</small>" in text
     assert "<b>EM 7.0</b> <small>[1, 9]</small>" in text
     assert ">12 of [3]</td>" in text
+
+
+def test_what_was_not_run_is_folded(table_page):
+    parsed = Parsed(table_page)
     assert parsed.texts["summary"] == ["Legend", "2 not run"]
     columns = ["experiment", "EM", "verdict", "EM, hard"]
     assert parsed.texts["th"] == [
@@ -213,49 +258,75 @@ def test_a_table_has_its_verdicts_scores_and_what_was_not_run_folded(tmp_path):
     ]
 
 
-def test_columns_of_numbers_stand_at_the_right_and_odd_cells_take_no_time(tmp_path):
-    numbers = ["-3.4", "12.0 of 222", "82.9 / 89.9 / 93.3", "not run", "", "-"]
-    odd = ["1" * 100_000 + "x", " of 9" * 20_000]
-    for cells, kind in (
-        (numbers, "number"),
+def classes_of(path, cells):
+    rows = [("x", cell) for cell in cells]
+    parsed = Parsed(written(path, [grid(*rows, columns=("name", "value"))]))
+    return {attrs.get("class") for tag, attrs in parsed.elements if tag == "td"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["-3.4", "12.0 of 222", "82.9 / 89.9 / 93.3", "not run", "", "-"], "number"),
         (["2026-11-21"], "short"),
         (["12 passages", "3"], "short"),
-        (odd, None),
-    ):
-        parsed = Parsed(
-            written(tmp_path, [grid(*(("x", cell) for cell in cells), columns=("name", "value"))])
-        )
-        assert {attrs.get("class") for tag, attrs in parsed.elements if tag == "td"} == {kind}
+    ],
+)
+def test_a_column_has_the_class_of_its_cells(tmp_path, cells, kind):
+    assert classes_of(tmp_path, cells) == {kind}
 
 
-def test_the_summary_stands_on_top_the_contents_lead_to_each_table_and_what_was_not_run_ends_it(
-    tmp_path,
-):
+def test_odd_cells_take_no_time(tmp_path):
+    odd = ["1" * 100_000 + "x", " of 9" * 20_000]
+    assert classes_of(tmp_path, odd) == {None}
+
+
+def summary_page(tmp_path):
     tables = [grid(title=title) for title in ("Table 3, few", "Table 3: few", "表")]
     top = grid(("ifqa", "45.6", "OK"), title="Summary", note=NASTY)
-    path = written(tmp_path, tables, summary=top, legend={NASTY: NASTY}, served=True)
-    text = path.read_text()
-    parsed = Parsed(path)
+    return written(tmp_path, tables, summary=top, legend={NASTY: NASTY}, served=True)
+
+
+def test_the_contents_lead_to_each_table(tmp_path):
+    parsed = Parsed(summary_page(tmp_path))
     links = [attrs["href"] for tag, attrs in parsed.elements if tag == "a"]
     assert links == ["/", "/results", "#table-table-3-few", "#table-table-3-few-2", "#table-x"]
     assert [f"#{attrs['id']}" for tag, attrs in parsed.elements if tag == "section"] == [
         "#summary",
         *links[2:],
     ]
+
+
+def test_the_summary_stands_on_top(tmp_path):
+    text = summary_page(tmp_path).read_text()
     assert text.index("Summary</h2>") < text.index("<summary>Legend") < text.index("few</h2>")
+
+
+def test_the_legend_shows_texts_as_they_are(tmp_path):
+    parsed = Parsed(summary_page(tmp_path))
     assert NASTY in parsed.texts["dt"]
     assert NASTY in parsed.texts["dd"]
+
+
+def page_with_undone():
     undone = grid(("b", "", "not run: needs a key"), title="Undone")
-    text = render_page(
-        [Section(undone, done=False), Section(grid(("a", "1", "OK"), title="Done"))], {}
-    )
-    assert (
-        text.index(">Done</h2>")
-        < text.index(">Not run</h2>")
-        < text.index("<summary>Undone</summary>")
-    )
-    assert 'href="#table-undone"' not in text
-    assert 'href="/"' not in text
+    done = grid(("a", "1", "OK"), title="Done")
+    return render_page([Section(undone, done=False), Section(done)], {})
+
+
+def test_what_was_not_run_ends_the_page():
+    text = page_with_undone()
+    done = text.index(">Done</h2>")
+    not_run = text.index(">Not run</h2>")
+    assert done < not_run < text.index("<summary>Undone</summary>")
+
+
+def test_the_contents_leave_out_what_was_not_run():
+    assert 'href="#table-undone"' not in page_with_undone()
+
+
+def test_a_page_that_is_not_served_links_to_no_server():
+    assert 'href="/"' not in page_with_undone()
 
 
 # The tests below run in a real browser.
@@ -343,15 +414,31 @@ def unfold(chromium):
     chromium.value("new Promise(done => setTimeout(done, 50))")
 
 
-def test_the_page_opens_without_errors_fetches_nothing_and_shows_twenty_at_a_time(chromium, report):
+def show_all(chromium):
+    while not chromium.value("document.getElementById('more').hidden"):
+        chromium.value("document.getElementById('more').click()")
+
+
+def test_the_page_shows_twenty_questions_at_a_time(chromium, report):
     chromium.open(report)
     assert status(chromium) == "45 questions, the first 20 below."
     for count in (20, 40, 45):
         assert len(cards(chromium)) == count
         chromium.value("document.getElementById('more').click()")
     assert chromium.value("document.getElementById('more').hidden")
+
+
+def test_the_page_opens_without_errors(chromium, report):
+    chromium.open(report)
+    show_all(chromium)
     unfold(chromium)
     assert chromium.complaints == []
+
+
+def test_the_page_fetches_nothing(chromium, report):
+    chromium.open(report)
+    show_all(chromium)
+    unfold(chromium)
     assert chromium.requests == [report.resolve().as_uri()]
 
 
@@ -388,7 +475,7 @@ def test_even_a_mistake_in_escaping_runs_nothing(chromium, tmp_path):
     assert [url for url in chromium.requests if not url.endswith("report.html")] == []
 
 
-def test_questions_are_searched_filtered_and_sorted_and_the_address_keeps_it(chromium, report):
+def test_questions_are_searched(chromium, report):
     chromium.open(report)
     matches = {
         "17 MILL": ["17", "18"],
@@ -400,6 +487,11 @@ def test_questions_are_searched_filtered_and_sorted_and_the_address_keeps_it(chr
     for words, names in matches.items():
         search(chromium, words)
         assert names is None or cards(chromium) == [f"ifqa/full-dev/{name}" for name in names]
+    assert chromium.complaints == []
+
+
+def test_questions_are_filtered(chromium, report):
+    chromium.open(report)
     wanted = {
         "in:numeric": 11,
         "in:other": 34,
@@ -413,10 +505,22 @@ def test_questions_are_searched_filtered_and_sorted_and_the_address_keeps_it(chr
     for value, count in wanted.items():
         choose(chromium, "show", value)
         assert int(re.sub(r"\D.*", "", status(chromium)) or 0) == count, value
+    assert chromium.complaints == []
+
+
+def test_questions_are_sorted(chromium, report):
+    chromium.open(report)
     choose(chromium, "sort", "apart")
     first = [card.removeprefix("ifqa/full-dev/") for card in cards(chromium)[:8]]
     # Of equal ones the order of the file
     assert first == [NASTY_WORD, "2", "3", "4", "6", "7", "8", "10"]
+    assert chromium.complaints == []
+
+
+def test_the_address_keeps_what_was_chosen(chromium, report):
+    chromium.open(report)
+    choose(chromium, "show", "all")
+    choose(chromium, "sort", "apart")
     search(chromium, "mill 4")
     chromium.value(
         "new Promise(done => { const look = () => /mill/.test(location.hash) ? done() : "
@@ -429,9 +533,17 @@ def test_questions_are_searched_filtered_and_sorted_and_the_address_keeps_it(chr
     assert chromium.complaints == []
 
 
-def test_a_card_shows_answers_ranks_and_passages(chromium, report):
+def open_card(chromium, report):
     chromium.open(report, "#q=ifqa/full-dev/2", width=400)
+
+
+def test_a_card_fits_a_narrow_window(chromium, report):
+    open_card(chromium, report)
     assert chromium.value("document.scrollingElement.scrollWidth") <= 400
+
+
+def test_a_card_shows_answers(chromium, report):
+    open_card(chromium, report)
     rows = chromium.value(
         "[...document.querySelectorAll('.card tbody tr')].map(row => [...row.cells].map(cell "
         "=> cell.textContent))"
@@ -441,11 +553,24 @@ def test_a_card_shows_answers_ranks_and_passages(chromium, report):
         ["B beta", "Zoë Lee", "1", "1", "1"],
         [f"C {NASTY}", LONG_WORD, "0", "0", "–"],
     ]
+
+
+def test_a_card_shows_its_passages(chromium, report):
+    open_card(chromium, report)
     unfold(chromium)
     assert chromium.value("[...document.querySelectorAll('.passage.covers .text')].length") == 3
+
+
+def test_a_passage_shows_its_ranks(chromium, report):
+    open_card(chromium, report)
+    unfold(chromium)
     assert chromium.value("document.querySelector('.source').textContent").startswith(
         "Brae2-1goldA (alpha) at rank 1"
     )
+
+
+def test_a_card_marks_its_clause(chromium, report):
+    open_card(chromium, report)
     assert (
         chromium.value("document.querySelector('h3 mark.supposed').textContent")
         == "If mill 1 had not burnt"

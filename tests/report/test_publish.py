@@ -34,17 +34,30 @@ def write(into=None, shown=(), check=False):
     return list(publish(into, shown, check))
 
 
-def test_results_page_and_readme_have_the_same_scores():
+def write_with_readme():
     run_answers("mine", range(20), 'about = "Twenty are right."')
     Path("README.md").write_text(README)
-    assert set(write(Path("README.md"))) == {RECORDS, RESULTS, PAGE, Path("README.md")}
+    return write(Path("README.md"))
+
+
+def test_all_files_have_the_same_scores():
+    assert set(write_with_readme()) == {RECORDS, RESULTS, PAGE, Path("README.md")}
     for path in (RESULTS, Path("README.md")):
         assert "24.1 [15.7, 33.7]" in path.read_text(), path
     assert "<b>24.1</b> <small>[15.7, 33.7]</small>" in PAGE.read_text()
+
+
+def test_the_readme_keeps_its_other_text():
+    write_with_readme()
     readme = Path("README.md").read_text()
     assert readme.startswith("# Mine\n\n")
     assert readme.endswith(f"{END}\n\nmore\n")
     assert "something stale" not in readme
+
+
+def test_writing_again_leaves_the_readme_alone():
+    write_with_readme()
+    readme = Path("README.md").read_text()
     write(Path("README.md"))
     assert Path("README.md").read_text() == readme
 
@@ -57,20 +70,32 @@ def test_scores_are_printed_as_json():
     assert printed["experiments"]["mine"]["made"]["at"]
 
 
-def test_a_check_passes_written_files_and_refuses_changed_ones():
+def test_a_check_writes_nothing():
     run_answers("mine", range(20))
     Path("README.md").write_text(README)
     before = sorted(Path().rglob("*"))
     with pytest.raises(IfqaError, match="is stale"):
         write(check=True)
     assert sorted(Path().rglob("*")) == before
-    write(Path("README.md"))
+
+
+def test_a_check_passes_written_files():
+    write_with_readme()
     assert write(Path("README.md"), check=True) == []
+
+
+def test_a_check_refuses_a_changed_file():
+    write_with_readme()
     Path("README.md").write_text(README)
     with pytest.raises(
         IfqaError, match=r"README.md is stale; write it again: ifqa report --into README.md"
     ):
         write(Path("README.md"), check=True)
+
+
+def test_a_check_refuses_results_of_other_expectations():
+    run_answers("mine", range(20))
+    write()
     file = Path("experiments/mine.toml")
     file.write_text(file.read_text() + "\n[expected.EM]\nvalue = 24.1\ntolerance = 0.1\n")
     with pytest.raises(IfqaError, match=r"RESULTS.md is stale"):
@@ -80,6 +105,11 @@ def test_a_check_passes_written_files_and_refuses_changed_ones():
         "| mine | OK | 24.1 [15.7, 33.7] | 24.1 [15.7, 33.7] | EM 24.1 ± 0.1 |"
         in RESULTS.read_text()
     )
+
+
+def test_a_check_refuses_a_stale_run():
+    run_answers("mine", range(20))
+    write()
     write_answers("mine", range(30))  # the run is stale now
     with pytest.raises(IfqaError, match="is stale"):
         write(check=True)
@@ -104,7 +134,7 @@ def test_a_limited_variant_is_reported_only_if_named():
         write(check=True)
 
 
-def test_a_foreign_results_file_and_a_file_without_marks_are_refused_before_writing():
+def test_a_file_that_cannot_take_the_table_is_refused_before_writing():
     run_answers("mine", range(20))
     for text in ("# Mine\n", README + README, f"{END}{BEGIN}", marked("mine") + README):
         Path("README.md").write_text(text)
@@ -118,18 +148,31 @@ def test_a_foreign_results_file_and_a_file_without_marks_are_refused_before_writ
         with pytest.raises(IfqaError, match=message):
             write(Path(name))
     assert not RESULTS.exists()
+
+
+def test_a_foreign_results_file_is_refused():
+    run_answers("mine", range(20))
     RESULTS.write_text("# Results\n\nof mine\n")
     with pytest.raises(IfqaError, match="was not written by ifqa report"):
         write()
-    assert (RESULTS.read_text(), PAGE.exists()) == ("# Results\n\nof mine\n", False)
+    assert RESULTS.read_text() == "# Results\n\nof mine\n"
+    assert not PAGE.exists()
 
 
-def test_a_file_keeps_its_ends_of_lines_and_a_link_stays_a_link():
+def write_through_a_link():
     run_answers("mine", range(20))
     Path("windows.md").write_bytes(marked("mine").replace("\n", "\r\n").encode())
     Path("link.md").symlink_to("windows.md")
     write(Path("link.md"))
+
+
+def test_a_link_stays_a_link():
+    write_through_a_link()
     assert Path("link.md").is_symlink()
+
+
+def test_a_file_keeps_its_ends_of_lines():
+    write_through_a_link()
     content = Path("windows.md").read_bytes()
     assert b"24.1" in content
     assert content.count(b"\n") == content.count(b"\r\n")
@@ -190,19 +233,38 @@ def test_a_mark_names_the_fully_measured_experiments_of_its_table():
         write(Path("README.md"), check=True)
 
 
-def test_a_finished_experiment_can_be_shown_alone_and_from_another_folder(tmp_path, monkeypatch):
+def run_two_of_three():
     run_answers("mine", range(20))
     run_answers("other", range(30), wrong="a very telling mistake")
     write_answers("undone", range(20))
+
+
+def test_an_unfinished_experiment_cannot_be_shown():
+    run_two_of_three()
     with pytest.raises(IfqaError, match="undone is not finished here"):
         write(shown=["undone"])
+
+
+def test_a_finished_experiment_can_be_shown_alone():
+    run_two_of_three()
     write(shown=["experiments/mine.toml"])
     assert "a very telling mistake" not in PAGE.read_text()
     write()
-    page = PAGE.read_text(encoding="utf-8")
-    assert "a very telling mistake" in page
+    assert "a very telling mistake" in PAGE.read_text(encoding="utf-8")
+
+
+def test_only_a_served_page_links_to_the_server():
+    run_two_of_three()
+    write()
     ask = '<a href="/">Ask</a>'
-    assert (ask in page, ask in render_results(served=True)) == (False, True)
+    assert ask not in PAGE.read_text(encoding="utf-8")
+    assert ask in render_results(served=True)
+
+
+def test_results_are_shown_from_another_folder(tmp_path, monkeypatch):
+    run_two_of_three()
+    write()
+    page = PAGE.read_text(encoding="utf-8")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert render_results(tmp_path) == page
@@ -235,7 +297,7 @@ def test_curves_are_of_the_rankings_that_tables_show():
     assert figure.count("<polyline") == 2
 
 
-def test_confidence_has_figures_counts_and_measures():
+def score_confidence():
     benchmark(
         *(
             {"question": f"If {n}, who?", "answers": ["Ann"], "context": [f"Ann {n}"]}
@@ -245,10 +307,23 @@ def test_confidence_has_figures_counts_and_measures():
     answers = {n: "Ann" if n < 3 else "Bob" for n in range(6)}
     sure = {0: 0.9, 1: 0.8, 2: 0.2, 3: 0.7, 4: 0.1}
     experiment = scored("sure", answers=answers, confidences=sure)
-    scores = read_scores(experiment.folder / "score")
-    assert "AUROC" not in scores["measures"]  # nothing was retrieved
+    return read_scores(experiment.folder / "score")
+
+
+def test_confidence_has_no_auroc_without_retrieval():
+    assert "AUROC" not in score_confidence()["measures"]  # nothing was retrieved
+
+
+def test_the_risk_grows_with_coverage():
+    scores = score_confidence()
     risks = {score["coverage"]: score["value"] for score in scores["sureness"]["risks"]}
-    assert (risks[5.0], risks[50.0], risks[100.0]) == (0.0, pytest.approx(100 / 3), 50.0)
+    assert risks[5.0] == 0.0
+    assert risks[50.0] == pytest.approx(100 / 3)
+    assert risks[100.0] == 50.0
+
+
+def test_answers_are_counted_by_confidence():
+    scores = score_confidence()
     assert [score["confidence"] for score in scores["sureness"]["bins"]] == [
         0.0,
         10.0,
@@ -265,6 +340,10 @@ def test_confidence_has_figures_counts_and_measures():
         100.0,
         100.0,
     ]
+
+
+def test_confidence_has_figures():
+    score_confidence()
     write()
     assert "Risk at coverage, ifqa full-dev" in PAGE.read_text()
     assert "EM at confidence, ifqa full-dev" in PAGE.read_text()

@@ -83,18 +83,22 @@ def test_the_verdict_of_a_row_is_the_worst_over_its_expected_values(expected, wa
     )
 
 
-def test_a_partial_row_is_marked_and_not_in_the_readme():
+def partial_entries():
     whole = entry("whole", scores(), limit=500)
     limited = entry("limited", scores(questions=8), limit=8)
     capped = entry("capped", scores(not_asked=3, retry=3))
     down = entry("down", scores(retry=79, n_failed=79))
-    entries = [
+    return [
         whole,
         limited,
         capped,
         down,
         entry("some", scores(questions=1), questions=["sample/dev/3"]),
     ]
+
+
+def test_a_partial_row_is_marked():
+    entries = partial_entries()
     tables = result_tables(entries)
     assert [cell(tables, row.experiment.name, "verdict") for row in entries] == [
         "",
@@ -103,27 +107,38 @@ def test_a_partial_row_is_marked_and_not_in_the_readme():
         "PARTIAL: 79 not completely answered; 79 failed",
         "PARTIAL: 1 of 83 questions",
     ]
-    assert re.findall(r"`ifqa run (\w+)`", readme_table(entries)) == ["whole"]
 
 
-def test_the_provenance_has_cost_and_model_or_its_served_name_and_no_address():
-    paid = entry(
-        "paid",
-        scores(),
-        FACTS | {"cost": 1.234, "tokens": 5000, "label": "untrained", "model": "m-1"},
-    )
-    unknown = FACTS | {"cost": None, "tokens": 70, "model": "m-1", "server": "http://vm:8765"}
-    named = FACTS | {"cost": 0.0, "tokens": 1, "model": "m-1", "served_as": "qwen3-8b-awq"}
-    assert cell(result_tables([paid]), "paid", "verdict") == "untrained"
-    tables = result_tables([paid, entry("unknown", scores(), unknown)])[-1:]
-    assert [cell(tables, name, "cost") for name in ("paid", "unknown")] == [
+def test_a_partial_row_is_not_in_the_readme():
+    assert re.findall(r"`ifqa run (\w+)`", readme_table(partial_entries())) == ["whole"]
+
+
+UNKNOWN = FACTS | {"cost": None, "tokens": 70, "model": "m-1", "server": "http://vm:8765"}
+PAID = FACTS | {"cost": 1.234, "tokens": 5000, "label": "untrained", "model": "m-1"}
+
+
+def provenance_of(column):
+    tables = result_tables([entry("paid", scores(), PAID), entry("unknown", scores(), UNKNOWN)])
+    return [cell(tables[-1:], name, column) for name in ("paid", "unknown")]
+
+
+def test_the_verdict_has_the_label():
+    assert cell(result_tables([entry("paid", scores(), PAID)]), "paid", "verdict") == "untrained"
+
+
+def test_the_provenance_has_the_cost():
+    assert provenance_of("cost") == [
         "$1.23 in the last attempt, 5,000 tokens in all",
         "at an unknown price in the last attempt, 70 tokens in all",
     ]
-    assert [cell(tables, name, "notes") for name in ("paid", "unknown")] == [
-        "asked m-1",
-        "asked m-1",
-    ]
+
+
+def test_the_provenance_has_no_address():
+    assert provenance_of("notes") == ["asked m-1", "asked m-1"]
+
+
+def test_the_provenance_has_the_served_name():
+    named = FACTS | {"cost": 0.0, "tokens": 1, "model": "m-1", "served_as": "qwen3-8b-awq"}
     tables = result_tables([entry("named", scores(), named)])[-1:]
     assert cell(tables, "named", "notes") == "asked qwen3-8b-awq"
 
@@ -154,7 +169,7 @@ ESCAPED = {
 
 
 @pytest.mark.parametrize("text", ESCAPED)
-def test_markdown_links_images_and_html_are_escaped(text):
+def test_markup_in_a_table_is_escaped(text):
     page = results_markdown([Table(f"T {text}", f"N {text}", ("a",), ((text,),))], [])
     cell = ESCAPED[text]
     assert page.endswith(f"## T {cell}\n\n| a |\n|---|\n| {cell} |\n\nN {cell}\n")
@@ -204,7 +219,7 @@ def best_rows(*entries):
     return [row[1:] for row in summary_table(entries).rows]
 
 
-def test_the_best_row_of_the_summary_searches_a_corpus_and_covers_its_split():
+def test_the_best_row_searches_a_corpus():
     gold = entry("gold", scores(90.0), retriever={"name": "gold"}, corpus="")
     partial = entry("partial", scores(80.0, of=700))
     trained = entry("trained", scores(70.0), FACTS | {"trained_on_them": True})
@@ -216,6 +231,10 @@ def test_the_best_row_of_the_summary_searches_a_corpus_and_covers_its_split():
     rows = best_rows(entry("low", scores(40.0)), high, gold, partial, trained)
     assert rows == [("high", "EM 45.0 [41.0, 49.0]", "OK")]
     assert best_rows(gold) == [("gold", "EM 90.0 [86.0, 94.0]", "")]
+
+
+def test_the_best_row_covers_its_split():
+    partial = entry("partial", scores(80.0, of=700))
     assert best_rows(partial, entry("undone")) == []
 
 

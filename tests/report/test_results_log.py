@@ -77,7 +77,7 @@ def test_a_record_of_a_finished_experiment_replaces_a_deleted_run():
     )
 
 
-def test_a_record_is_valid_while_settings_questions_and_files_are_the_same():
+def test_a_record_is_valid_while_what_it_depends_on_is_the_same():
     content = record_alone()
     MINE.write_text(text := MINE.read_text() + "\n[expected.EM]\nvalue = 3.0\n")
     assert entry_of().scores, "expected values do not change what was measured"
@@ -147,11 +147,19 @@ def test_a_record_changed_by_hand_or_with_another_shape_is_refused_by_its_line()
             gather()
 
 
-def test_records_are_read_back_and_equal_lines_are_merged():
+def save_two_records():
     run_answers("mine", range(20), '[[expected.EM]]\nvalue = 3\nretired = "m"\n')
     run_answers("other", range(30))
     save_records()
+
+
+def test_records_are_read_back():
+    save_two_records()
     assert set(read_records()) == {"mine", "other"}
+
+
+def test_equal_lines_are_merged():
+    save_two_records()
     before = RECORDS.read_bytes()
     RECORDS.write_bytes(before * 2)
     save_records()

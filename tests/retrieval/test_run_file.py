@@ -33,10 +33,15 @@ def ctxs_file(path, *entries):
     return str(path)
 
 
-def test_a_trec_run_has_no_passages_and_may_leave_questions_out(tmp_path):
+def test_a_trec_run_may_leave_questions_out(tmp_path):
     (tmp_path / "run").write_text("b/dev/1 Q0 p 2 1.0 t\nb/dev/1 Q0 q 1 2.0 t\n")
     run = RunFile(str(tmp_path / "run"))
     assert run.search(QUESTIONS, 1) == [SearchResult([Hit("q", 2.0)]), SearchResult([])]
+
+
+def test_a_trec_run_of_other_questions_is_refused(tmp_path):
+    (tmp_path / "run").write_text("b/dev/1 Q0 p 2 1.0 t\nb/dev/1 Q0 q 1 2.0 t\n")
+    run = RunFile(str(tmp_path / "run"))
     with refused("wanted ids like c/dev/1, found b/dev/1"):
         run.search([Question("c/dev/1", "?")], 1)
 
@@ -71,10 +76,13 @@ def test_a_matching_id_counts_before_the_text(tmp_path):
     assert [ranking[0].passage_id for ranking in rankings] == ["wiki:1", "wiki:1", "wiki:4"]
 
 
-def test_ctxs_of_other_questions_and_pickles_are_refused(tmp_path):
+def test_ctxs_of_other_questions_are_refused(tmp_path):
     path = ctxs_file(tmp_path / "x.json", {"question": "who sang it?", "ctxs": []})
     with refused(r"no entry for b/dev/2, 'If so, what\?'; found 1 .*'who sang it\?'"):
         RunFile(path).search(QUESTIONS[1:], 5)
+
+
+def test_a_pickle_is_refused(tmp_path):
     (tmp_path / "wikipedia_passages_00").write_bytes(pickle.dumps([1]))
     for read in (RunFile, RunFile.fingerprint):
         with refused("is a pickle"):

@@ -34,18 +34,27 @@ def rows(*scores):
     ]
 
 
-def test_means_are_over_all_questions_and_by_subset():
-    scores = summarise(rows(1.0, 0.0, 0.0), QUESTIONS, SCHEME, None, seed=0)
+def one_right():
+    return summarise(rows(1.0, 0.0, 0.0), QUESTIONS, SCHEME, None, seed=0)
+
+
+def test_means_are_over_all_questions():
+    scores = one_right()
     assert scores["questions"] == 3
     assert scores["measures"]["EM"]["value"] == pytest.approx(100 / 3)
     assert "questions" not in scores["measures"]["EM"]
-    all_right, all_wrong = (
-        {"EM": {"value": value, "low": value, "high": value}} for value in (100.0, 0.0)
-    )
+
+
+def test_each_subset_has_its_means():
+    all_right = {"EM": {"value": 100.0, "low": 100.0, "high": 100.0}}
+    all_wrong = {"EM": {"value": 0.0, "low": 0.0, "high": 0.0}}
     numeric = {"questions": 1, "measures": all_right}
     other = {"questions": 2, "measures": all_wrong}
-    assert scores["subsets"] == {"numeric": numeric, "other": other}
-    assert {"ceiling", "groups", "macro"} & set(scores) == set()
+    assert one_right()["subsets"] == {"numeric": numeric, "other": other}
+
+
+def test_scores_without_a_search_or_groups_have_no_key_for_them():
+    assert {"ceiling", "groups", "macro"} & set(one_right()) == set()
 
 
 def test_a_subset_is_left_out_if_unknown_but_not_if_empty():
@@ -56,13 +65,22 @@ def test_a_subset_is_left_out_if_unknown_but_not_if_empty():
     assert subsets == {"empty": {"questions": 0, "measures": {}}}
 
 
-def test_a_failure_is_counted_and_stays_in_the_denominator():
+def one_failure():
     scored = [row | {"label": "a", "EMM": 0.5} for row in rows(1.0, 1.0, 0.0)]
     scored[2]["failed"] = 1.0
-    scores = summarise(scored, QUESTIONS, SCHEME, None, seed=0)
-    assert scores["n_failed"] == 1
-    assert scores["measures"]["EM"]["value"] == pytest.approx(200 / 3)
-    assert list(scores["measures"]) == ["EM"], "other keys are no measures"
+    return summarise(scored, QUESTIONS, SCHEME, None, seed=0)
+
+
+def test_a_failure_is_counted():
+    assert one_failure()["n_failed"] == 1
+
+
+def test_a_failure_stays_in_the_denominator():
+    assert one_failure()["measures"]["EM"]["value"] == pytest.approx(200 / 3)
+
+
+def test_other_keys_of_a_row_are_no_measures():
+    assert list(one_failure()["measures"]) == ["EM"]
 
 
 def test_a_failure_scores_worst_without_a_call():
@@ -111,31 +129,59 @@ def test_a_score_outside_0_to_1_is_refused(score):
         summarise(rows(0, 0, 0), QUESTIONS, over_all, None, 0, predictions)
 
 
-def test_scores_of_a_run_have_its_ceiling_and_chance():
-    scored = [
+def rows_of_a_run():
+    return [
         per_question.score_question(question, SCHEME, question.gold_passages, k=5)
         for question in QUESTIONS
     ]
-    scores = summarise(scored, QUESTIONS, SCHEME, 5, seed=0)
-    assert scores["ceiling"] == pytest.approx(200 / 3)
-    assert set(scores["chance"]) == {"answer@1", "answer@5"}
-    assert scores["measures"]["gold_any@1"]["value"] == 100.0
-    assert scores["measures"]["answer@5"]["value"] == pytest.approx(200 / 3)
-    assert [name for name in scored[0] if name.startswith("gold_any")] == [
-        "gold_any@1",
-        "gold_any@5",
-    ]
+
+
+def scores_of_a_run(scheme=SCHEME):
+    return summarise(rows_of_a_run(), QUESTIONS, scheme, 5, seed=0)
+
+
+def test_scores_of_a_run_have_its_ceiling():
+    assert scores_of_a_run()["ceiling"] == pytest.approx(200 / 3)
+
+
+def test_scores_of_a_run_have_the_recall_of_its_passages():
+    measures = scores_of_a_run()["measures"]
+    assert measures["gold_any@1"]["value"] == 100.0
+    assert measures["answer@5"]["value"] == pytest.approx(200 / 3)
+
+
+def test_a_row_has_recall_at_each_cutoff_up_to_k():
+    names = [name for name in rows_of_a_run()[0] if name.startswith("gold_any")]
+    assert names == ["gold_any@1", "gold_any@5"]
+
+
+def test_scores_of_a_run_have_its_chance():
+    assert set(scores_of_a_run()["chance"]) == {"answer@1", "answer@5"}
+
+
+def test_scores_without_answer_recall_have_no_chance():
     without = replace(SCHEME, measures=SCHEME.measures[:5])  # no answer recall
-    assert "chance" not in summarise(scored, QUESTIONS, without, 5, seed=0)
+    assert "chance" not in scores_of_a_run(without)
 
 
-def test_whether_gold_was_read_is_known_and_a_subset():
+def row_by_depth(depth):
+    """The row of a question whose second passage is gold."""
     (gold,) = QUESTIONS[1].gold_passages
-    read = per_question.score_question(QUESTIONS[1], SCHEME, ["x", gold], k=2, read_depth=2)
-    missed = per_question.score_question(QUESTIONS[1], SCHEME, ["x", gold], k=2, read_depth=1)
-    assert (read["gold_read"], missed["gold_read"]) == (True, False)
-    assert (read["subsets"], missed["subsets"]) == (["other", "gold_read"], ["other"])
-    scores = summarise([read, missed], [QUESTIONS[1]] * 2, SCHEME, 2, 0)
+    return per_question.score_question(QUESTIONS[1], SCHEME, ["x", gold], k=2, read_depth=depth)
+
+
+@pytest.mark.parametrize(("depth", "read"), [(2, True), (1, False)])
+def test_a_row_tells_whether_gold_was_read(depth, read):
+    assert row_by_depth(depth)["gold_read"] == read
+
+
+@pytest.mark.parametrize(("depth", "subsets"), [(2, ["other", "gold_read"]), (1, ["other"])])
+def test_a_question_whose_gold_was_read_is_in_a_subset(depth, subsets):
+    assert row_by_depth(depth)["subsets"] == subsets
+
+
+def test_questions_whose_gold_was_read_are_scored_as_a_subset():
+    scores = summarise([row_by_depth(2), row_by_depth(1)], [QUESTIONS[1]] * 2, SCHEME, 2, 0)
     assert scores["subsets"]["gold_read"]["questions"] == 1
 
 
@@ -145,31 +191,45 @@ def grouped(*groups):
     ]
 
 
-def test_each_group_has_scores_and_equal_weight_in_the_macro_average():
+def scores_by_group(scored):
     scheme = replace(SCHEME, groups="dataset")
-    questions = grouped("a", "b", "b")
-    scores = summarise(rows(1.0, 0.0, 1.0), questions, scheme, None, seed=0)
-    assert [scores["groups"][name]["measures"]["EM"]["value"] for name in "ab"] == [100.0, 50.0]
+    return summarise(scored, grouped("a", "b", "b"), scheme, None, seed=0)
+
+
+def test_each_group_has_scores():
+    groups = scores_by_group(rows(1.0, 0.0, 1.0))["groups"]
+    assert [groups[name]["measures"]["EM"]["value"] for name in "ab"] == [100.0, 50.0]
+
+
+def test_each_group_has_equal_weight_in_the_macro_average_only():
+    scores = scores_by_group(rows(1.0, 0.0, 1.0))
     assert scores["macro"]["measures"]["EM"]["value"] == 75.0
     assert scores["measures"]["EM"]["value"] == pytest.approx(200 / 3)
+
+
+def test_the_macro_average_leaves_out_a_group_without_the_measure():
     scored = rows(1.0, 0.0, 1.0)
     del scored[0]["EM"]
-    macro = summarise(scored, questions, scheme, None, seed=0)["macro"]["measures"]["EM"]
-    assert (macro["value"], macro["groups"]) == (50.0, 1)
+    macro = scores_by_group(scored)["macro"]["measures"]["EM"]
+    assert macro["value"] == 50.0
+    assert macro["groups"] == 1
 
 
-def test_the_mean_over_questions_resamples_within_groups_and_the_macro_average_groups_if_they_are_the_unit():
+def test_the_mean_over_questions_resamples_within_groups():
     questions = grouped("a", "b", "b")
     scored = rows(1.0, 0.0, 0.0)
     pooled = summarise(scored, questions, SCHEME, None, seed=0)["measures"]["EM"]
-    within = summarise(scored, questions, replace(SCHEME, groups="dataset"), None, seed=0)[
-        "measures"
-    ]["EM"]
+    within = scores_by_group(scored)["measures"]["EM"]
     assert (pooled["low"], pooled["high"]) == (0.0, 100.0)
     assert (within["value"], within["low"], within["high"]) == pytest.approx((100 / 3,) * 3)
+
+
+def test_the_macro_average_resamples_groups_if_they_are_the_unit():
     scheme = ScoringScheme((Measure("right", lambda *_: 1.0, unit="group"),), groups="dataset")
-    scored = [row | {"right": value} for row, value in zip(scored, (1.0, 0.0, 1.0), strict=True)]
-    macro = summarise(scored, questions, scheme, None, seed=0)["macro"]["measures"]["right"]
+    paired = zip(rows(1.0, 0.0, 0.0), (1.0, 0.0, 1.0), strict=True)
+    scored = [row | {"right": value} for row, value in paired]
+    scores = summarise(scored, grouped("a", "b", "b"), scheme, None, seed=0)
+    macro = scores["macro"]["measures"]["right"]
     assert (macro["value"], macro["low"], macro["high"]) == tuple(
         100 * end for end in mean_interval([1.0, 0.5])
     )

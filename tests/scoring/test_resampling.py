@@ -71,7 +71,7 @@ def score_pairs(measure, pairs):
 
 
 @pytest.mark.parametrize("unit", ["question", "group"])
-def test_repeated_questions_and_groups_get_new_names_in_a_resample(unit):
+def test_what_is_repeated_in_a_resample_gets_a_new_name(unit):
     seen = []
 
     def look(questions, predictions):
@@ -206,19 +206,37 @@ def columns_of(pairs):
     )
 
 
-@pytest.mark.parametrize("unit", ["question", "group"])
-def test_a_measure_of_columns_has_the_interval_p_and_macro_mean_of_a_measure_of_sets(unit):
-    of_sets = SetMeasure("risk", risk, unit=unit)
+def columns_of_units(seed, unit):
     column = ColumnMeasure("risk", AURC.score, AURC.columns, unit=unit)
     units = GROUPS if unit == "group" else []
-    columns = [ColumnStatistic(column, columns_of(answered(seed)), units) for seed in (1, 2)]
-    sets = [SetStatistic(of_sets, answered(seed), units) for seed in (1, 2)]
-    assert columns[0].interval(3) == pytest.approx(sets[0].interval(3))
-    paired, expected = (first.difference(second, 3) for first, second in (columns, sets))
-    assert (paired[:5], paired.p) == (pytest.approx(expected[:5]), expected.p)
-    (interval, count) = columns[0].macro(GROUPS, 0)
-    (expected, _) = sets[0].macro(GROUPS, 0)
-    assert (interval, count) == (pytest.approx(expected), 4)
+    return ColumnStatistic(column, columns_of(answered(seed)), units)
+
+
+def sets_of_units(seed, unit):
+    units = GROUPS if unit == "group" else []
+    return SetStatistic(SetMeasure("risk", risk, unit=unit), answered(seed), units)
+
+
+@pytest.mark.parametrize("unit", ["question", "group"])
+def test_a_measure_of_columns_has_the_interval_of_a_measure_of_sets(unit):
+    expected = sets_of_units(1, unit).interval(3)
+    assert columns_of_units(1, unit).interval(3) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("unit", ["question", "group"])
+def test_a_measure_of_columns_has_the_difference_of_a_measure_of_sets(unit):
+    paired = columns_of_units(1, unit).difference(columns_of_units(2, unit), 3)
+    expected = sets_of_units(1, unit).difference(sets_of_units(2, unit), 3)
+    assert paired[:5] == pytest.approx(expected[:5])
+    assert paired.p == expected.p
+
+
+@pytest.mark.parametrize("unit", ["question", "group"])
+def test_a_measure_of_columns_has_the_macro_mean_of_a_measure_of_sets(unit):
+    interval, count = columns_of_units(1, unit).macro(GROUPS, 0)
+    expected, _ = sets_of_units(1, unit).macro(GROUPS, 0)
+    assert interval == pytest.approx(expected)
+    assert count == 4
 
 
 @pytest.mark.parametrize(

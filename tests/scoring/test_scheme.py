@@ -49,14 +49,21 @@ def test_a_benchmark_without_measures_has_the_default_scheme(plain):
     )
 
 
-def test_an_experiment_adds_measures_and_merging_takes_all():
+def test_an_experiment_adds_measures_after_those_of_its_benchmark():
+    scheme = load_scheme("ifqa", ["accuracy"])
+    assert scheme.measures[:-1] == default_scheme().measures
+    assert scheme.measures[-1].name == "accuracy"
+    assert scheme.headline(["accuracy", "EM"]) == "EM"
+
+
+def test_merged_schemes_have_all_measures():
     a = load_scheme("ifqa", ["accuracy"])
     b = load_scheme("ifqa")
-    assert (a.measures[:-1], a.measures[-1].name) == (default_scheme().measures, "accuracy")
-    assert a.headline(["accuracy", "EM"]) == "EM"
     assert merge_schemes([a, b]) == a
     assert merge_schemes([b, a]).measures == a.measures
-    # As a user may write it
+
+
+def test_schemes_whose_depths_are_a_list_are_merged():
     lists = ScoringScheme((RankingMeasure("hits", lambda *_: {}, depths=[1, 5]),))
     assert merge_schemes([lists, lists]) == lists
 
@@ -84,7 +91,7 @@ SHOWN = Measure("shown", lambda *_: 0, in_tables=True)
 SCHEME = ScoringScheme((PLAIN_MEASURE, SHOWN, SetMeasure("set", lambda *_: 0), RANKED))
 
 
-def test_rankings_come_first_and_the_rest_as_declared():
+def test_rankings_come_before_the_other_measures_in_declared_order():
     known = {"set", "plain", "hits@20", "hits@1", "of no measure"}
     assert SCHEME.keys(known) == ["hits@1", "hits@20", "plain", "set"]
 

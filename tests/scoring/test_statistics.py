@@ -50,30 +50,45 @@ def test_interval_agrees_with_scipy(case):
 
 
 @given(SCORES, st.integers(0, 9))
-def test_interval_holds_the_mean_and_is_reproducible(values, seed):
-    mean, low, high = interval = mean_interval(values, seed=seed, resamples=500)
+def test_interval_holds_the_mean(values, seed):
+    mean, low, high = mean_interval(values, seed=seed, resamples=500)
     assert min(values) - 1e-12 <= low <= high <= max(values) + 1e-12
     assert low - 1e-12 <= mean <= high + 1e-12
+
+
+@given(SCORES, st.integers(0, 9))
+def test_interval_of_a_seed_does_not_depend_on_the_order_of_scores(values, seed):
+    interval = mean_interval(values, seed=seed, resamples=500)
     assert mean_interval(values[::-1], seed=seed, resamples=500) == interval
 
 
-def test_seeds_batches_and_draws_of_single_values_hardly_change_the_interval(monkeypatch):
+def test_the_seed_hardly_changes_the_interval():
+    spread = [random.Random(number).random() for number in range(100)]
+    first = mean_interval(spread, seed=1)
+    second = mean_interval(spread, seed=2)
+    assert first != pytest.approx(second, abs=1e-6)
+    assert first == pytest.approx(second, abs=0.01)
+
+
+def test_drawing_in_batches_changes_nothing(monkeypatch):
     a = scores(1, 50, (0.0, 1.0, 0.5))
     b = scores(2, 50, (0.0, 1.0, 0.3))
-    whole = mean_interval(a), paired_randomization(a, b)
-    spread = [random.Random(number).random() for number in range(100)]
-    assert mean_interval(spread, seed=1) != pytest.approx(mean_interval(spread, seed=2), abs=1e-6)
-    assert mean_interval(spread, seed=1) == pytest.approx(mean_interval(spread, seed=2), abs=0.01)
+    interval = mean_interval(a)
+    p = paired_randomization(a, b)
     monkeypatch.setattr(statistics, "_DRAWS_AT_ONCE", 100)
-    assert (mean_interval(a), paired_randomization(a, b)) == whole
-    monkeypatch.undo()
-    values, units = clustered(9, 60, 4)
-    whole = mean_interval(values), mean_interval(values, units=units)
+    assert mean_interval(a) == interval
+    assert paired_randomization(a, b) == p
+
+
+@pytest.mark.parametrize("by_unit", [False, True])
+def test_drawing_single_values_hardly_changes_the_interval(by_unit, monkeypatch):
+    values, paragraphs = clustered(9, 60, 4)
+    units = paragraphs if by_unit else None
+    before = mean_interval(values, units=units)
     monkeypatch.setattr(statistics, "_MANY", 0)
-    for before, after in zip(
-        whole, (mean_interval(values), mean_interval(values, units=units)), strict=True
-    ):
-        assert (before, before[0]) == (pytest.approx(after, abs=0.012), after[0])
+    after = mean_interval(values, units=units)
+    assert before == pytest.approx(after, abs=0.012)
+    assert before[0] == after[0]
 
 
 def scipy_p(a, b, resamples):
@@ -98,21 +113,34 @@ def test_p_agrees_with_counting_all_sign_flips(seed):
     )
 
 
-def test_p_is_never_0_and_at_most_1():
+def test_p_of_equal_scores_is_1():
     assert paired_randomization([1.0, 0.5], [1.0, 0.5]) == 1.0
-    assert paired_randomization([1.0] * 100, [0.0] * 100, rounds=999) == 1 / 1000  # never 0
-    assert paired_randomization([1.0], [0.0]) == 1.0  # one question shows nothing
+
+
+def test_p_is_never_0():
+    assert paired_randomization([1.0] * 100, [0.0] * 100, rounds=999) == 1 / 1000
+
+
+def test_p_of_one_question_is_1():
+    assert paired_randomization([1.0], [0.0]) == 1.0
+
+
+def test_p_overlooks_errors_of_rounding():
     # .1 + .2 - .3 is not 0 in floating point; every flip of these signs must count as at least as
     # large.
     assert paired_randomization([0.1, 0.2, 0.0], [0.0, 0.0, 0.3]) == 1.0
 
 
 @given(SCORES, st.randoms(use_true_random=False))
-def test_p_is_two_sided_and_reproducible(a, rng):
+def test_p_is_a_probability(a, rng):
     b = rng.sample(a, len(a))
-    p = paired_randomization(a, b, rounds=200)
-    assert 0 < p <= 1
-    assert p == paired_randomization(b, a, rounds=200)
+    assert 0 < paired_randomization(a, b, rounds=200) <= 1
+
+
+@given(SCORES, st.randoms(use_true_random=False))
+def test_p_is_two_sided(a, rng):
+    b = rng.sample(a, len(a))
+    assert paired_randomization(a, b, rounds=200) == paired_randomization(b, a, rounds=200)
 
 
 def test_missing_or_unequal_scores_are_refused():
@@ -199,17 +227,27 @@ def test_holm_rejects_what_the_step_down_rule_rejects(ps):
     assert {n for n, p in enumerate(holm_correction(ps)) if p < 0.05} == rejected
 
 
-def test_units_of_one_question_and_a_single_stratum_change_nothing():
+@pytest.mark.parametrize("macro", [False, True])
+def test_a_single_stratum_changes_nothing(macro):
+    values = scores(6, 50, (0.0, 0.5, 1.0))
+    assert mean_interval(values, strata=["a"] * 50, macro=macro) == mean_interval(values)
+
+
+def test_units_of_one_question_change_nothing():
     values = scores(6, 50, (0.0, 0.5, 1.0))
     other = scores(5, 50)
     units = [f"{number}" for number in range(50)]
-    for macro in (False, True):
-        assert mean_interval(values, strata=["a"] * 50, macro=macro) == mean_interval(values)
     assert mean_interval(values, seed=3, units=units) == mean_interval(values, seed=3)
     assert paired_randomization(values, other, 3, units=units) == paired_randomization(
         values, other, 3
     )
+
+
+def test_the_interval_of_a_single_unit_is_its_mean():
     assert mean_interval([1.0, 0.0], units=["a", "a"]) == (0.5, 0.5, 0.5)
+
+
+def test_the_interval_of_equal_scores_is_their_mean():
     assert mean_interval([1.0] * 5) == (1.0, 1.0, 1.0)
 
 

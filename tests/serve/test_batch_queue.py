@@ -63,7 +63,7 @@ async def answers(*tickets):
     )
 
 
-def test_a_batch_has_waiting_questions_of_one_key_up_to_its_size_and_no_id_twice():
+def test_a_batch_has_different_waiting_questions_of_one_key_up_to_its_size():
     async def scenario(queue, work):
         tickets = [
             queue.put(questions_of(*names), key)
@@ -102,7 +102,7 @@ def test_a_request_that_does_not_fit_the_queue_is_refused_whole():
     with_queue(scenario)
 
 
-def test_a_withdrawn_question_is_not_computed_and_makes_room():
+def test_a_withdrawn_question_makes_room_without_being_computed():
     async def scenario(queue, work):
         for pending in queue.put(questions_of("a", "b", "c", "d"), None)[:3]:
             pending.result.cancel()
@@ -124,14 +124,24 @@ def test_a_bug_in_one_question_fails_that_one_alone():
     with_queue(scenario)
 
 
-def test_a_waiting_question_gets_its_position_and_the_text_so_far():
+def test_a_waiting_question_gets_its_position():
     async def scenario(queue, work):
         queue.put(questions_of("a"), 0.5)
         [pending] = queue.put(questions_of("b"), None, watched=True)
         assert pending.ahead == 1
         work.may.set()
         await answers([pending])
-        assert (pending.ahead, pending.text) == (None, "half")
+        assert pending.ahead is None
+
+    with_queue(scenario)
+
+
+def test_a_question_gets_the_text_so_far():
+    async def scenario(queue, work):
+        [pending] = queue.put(questions_of("b"), None, watched=True)
+        work.may.set()
+        await answers([pending])
+        assert pending.text == "half"
 
     with_queue(scenario)
 

@@ -135,24 +135,30 @@ def test_a_file_is_shown_as_escaped_text_with_the_passage_marked(served):
     assert b"<mark>Oats. &lt;/mark&gt;&lt;script&gt;" in body
 
 
-def test_a_pdf_opens_sandboxed_and_any_other_file_is_downloaded(served, docs):
+def original(served, docs, name):
+    """The headers of a file, after what holds of all files."""
     address, ids = served
-    for name, kind, disposition in (
-        ("a%20&%20b.pdf", "application/pdf", "inline; filename*=UTF-8''a%20%26%20b.pdf"),
-        ("c.html", "application/octet-stream", "attachment; filename*=UTF-8''c.html"),
-    ):
-        status, headers, body = fetch(f"{address}/documents/{quote(ids[name])}/original")
-        assert (status, headers["Content-Type"], headers["Content-Disposition"]) == (
-            200,
-            kind,
-            disposition,
-        )
-        assert headers["Content-Security-Policy"] == "sandbox; default-src 'none'"
-        assert headers["X-Content-Type-Options"] == "nosniff"
-        assert body == (docs / name.replace("%20", " ")).read_bytes()
+    status, headers, body = fetch(f"{address}/documents/{quote(ids[name])}/original")
+    assert status == 200
+    assert headers["Content-Security-Policy"] == "sandbox; default-src 'none'"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert body == (docs / name.replace("%20", " ")).read_bytes()
+    return headers
 
 
-def test_a_head_request_has_the_headers_and_no_body(served):
+def test_a_pdf_opens_sandboxed(served, docs):
+    headers = original(served, docs, "a%20&%20b.pdf")
+    assert headers["Content-Type"] == "application/pdf"
+    assert headers["Content-Disposition"] == "inline; filename*=UTF-8''a%20%26%20b.pdf"
+
+
+def test_a_file_other_than_a_pdf_is_downloaded(served, docs):
+    headers = original(served, docs, "c.html")
+    assert headers["Content-Type"] == "application/octet-stream"
+    assert headers["Content-Disposition"] == "attachment; filename*=UTF-8''c.html"
+
+
+def test_a_head_request_has_the_headers_without_the_body(served):
     address, ids = served
     for path in (
         f"documents/{quote(ids['c.html'])}/original",
@@ -174,7 +180,9 @@ def test_a_file_that_grows_while_it_is_sent_ends_where_it_did(served, docs, monk
     assert fetch(f"{address}/documents/{quote(ids['c.html'])}/original")[::2] == (200, text)
 
 
-def test_a_name_with_hostile_bytes_is_utf_8_in_the_headers_and_plain_on_the_page(system, docs):
+@pytest.fixture
+def hostile_name(system, docs):
+    """The address of a file whose name has hostile bytes."""
     (docs / "\udcff\n\x1b\N{RIGHT-TO-LEFT OVERRIDE}fdp.txt").write_text("Millet is sown.")
     with on_loopback(system) as (service, address):
         ids = [passage.id for passage in service.system.retrieve(["x"], 99)[0].passages]
@@ -183,17 +191,24 @@ def test_a_name_with_hostile_bytes_is_utf_8_in_the_headers_and_plain_on_the_page
             for passage_id in ids
             if passage_id.startswith("%FF")
         ]
-        _, headers, _ = fetch(f"{url}/original")
-        assert (
-            headers["Content-Disposition"]
-            == "attachment; filename*=UTF-8''%EF%BF%BD%20%EF%BF%BD%EF%BF%BDfdp.txt"
-        )
-        _, _, page = fetch(url)
-        assert "<h1>\ufffd \ufffd\ufffdfdp.txt</h1>" in page.decode()
+        yield url
 
 
-def test_only_files_of_the_index_are_given_and_only_as_they_were(served, docs, tmp_path):
-    address, ids = served
+def test_a_name_with_hostile_bytes_is_utf_8_in_the_headers(hostile_name):
+    _, headers, _ = fetch(f"{hostile_name}/original")
+    assert (
+        headers["Content-Disposition"]
+        == "attachment; filename*=UTF-8''%EF%BF%BD%20%EF%BF%BD%EF%BF%BDfdp.txt"
+    )
+
+
+def test_a_name_with_hostile_bytes_is_plain_on_the_page(hostile_name):
+    _, _, page = fetch(hostile_name)
+    assert "<h1>\ufffd \ufffd\ufffdfdp.txt</h1>" in page.decode()
+
+
+def test_only_files_of_the_index_are_given(served, tmp_path):
+    address, _ = served
     (tmp_path / "secret.txt").write_text("secret")
     unknown = [
         "../secret.txt#0:line=1",
@@ -211,22 +226,34 @@ def test_only_files_of_the_index_are_given_and_only_as_they_were(served, docs, t
             quote(f"{passage_id}/original"),
         ):
             assert fetch(f"{address}/documents/{path}")[0] == 404, path
-    original = f"{address}/documents/{quote(ids['c.html'])}/original"
+
+
+def test_a_file_that_changed_is_not_given(served, docs):
+    address, ids = served
     page = docs / "c.html"
-    modified = (docs / "c.html").stat()
+    modified = page.stat()
     text = page.read_bytes()
     for changed in (text[:-1] + b"!", text + b"!"):
         page.write_bytes(changed)
         os.utime(page, ns=(modified.st_atime_ns, modified.st_mtime_ns))
-        status, _, body = fetch(original)
-        assert (status, b"c.html has changed since it was indexed" in body) == (409, True)
-    page.unlink()
-    (tmp_path / "copy").write_bytes(text)
+        status, _, body = fetch(f"{address}/documents/{quote(ids['c.html'])}/original")
+        assert status == 409
+        assert b"c.html has changed since it was indexed" in body
+
+
+def test_a_file_that_something_else_replaced_is_not_given(served, docs, tmp_path):
+    address, ids = served
+    page = docs / "c.html"
+    page.rename(tmp_path / "copy")
     page.symlink_to(tmp_path / "copy")
-    assert fetch(original)[0] == 409
+    assert fetch(f"{address}/documents/{quote(ids['c.html'])}/original")[0] == 409
     page.unlink()
     os.mkfifo(page)
-    assert fetch(original)[0] == 409
+    assert fetch(f"{address}/documents/{quote(ids['c.html'])}/original")[0] == 409
+
+
+def test_of_a_file_in_a_linked_folder_the_indexed_text_alone_is_given(served, docs, tmp_path):
+    address, ids = served
     (docs / "b c").rename(tmp_path / "moved")
     (docs / "b c").symlink_to(tmp_path / "moved")
     notes = quote(ids["b%20c/notes%20%231.md"])
@@ -249,25 +276,43 @@ def test_another_corpus_has_no_documents(tmp_path):
         assert web.get("/v1/about").json()["documents"] is None
 
 
-def test_documents_want_the_token_and_a_browser_is_sent_to_the_page(system):
-    with client(system, Guard(token=TOKEN)) as web:
-        for path in (
-            "/v1/documents",
-            "/documents/c.html%230:line=1",
-            "/documents/c.html%230:line=1/original",
-        ):
-            assert web.get(path).status_code == 401
-            sent = web.get(path, headers={"accept": "text/html,*/*"}, follow_redirects=False)
-            assert (sent.status_code, sent.headers["location"], sent.content) == (303, "/", b"")
+GUARDED_PATHS = [
+    "/v1/documents",
+    "/documents/c.html%230:line=1",
+    "/documents/c.html%230:line=1/original",
+]
 
 
-def test_in_a_browser_nothing_of_a_document_runs_and_the_passage_is_in_view(served, chromium):
+@pytest.fixture
+def guarded(system):
+    with client(system, Guard(token=TOKEN)) as web_client:
+        yield web_client
+
+
+def test_documents_want_the_token(guarded):
+    for path in GUARDED_PATHS:
+        assert guarded.get(path).status_code == 401
+
+
+def test_a_browser_without_the_token_is_sent_to_the_page(guarded):
+    for path in GUARDED_PATHS:
+        sent = guarded.get(path, headers={"accept": "text/html,*/*"}, follow_redirects=False)
+        assert sent.status_code == 303
+        assert sent.headers["location"] == "/"
+        assert sent.content == b""
+
+
+def test_in_a_browser_nothing_of_a_document_runs(served, chromium):
     address, ids = served
     chromium.open(f"{address}/documents/{quote(ids['c.html'])}", height=300, dark=True)
     assert chromium.value("window.hacked === undefined && document.images.length === 0")
     assert chromium.value("document.getElementById('here').innerText.includes('<script>')")
     assert chromium.value("getComputedStyle(document.body).backgroundColor") == "rgb(19, 20, 24)"
     assert chromium.complaints == []
+
+
+def test_in_a_browser_the_passage_of_a_document_is_in_view(served, chromium):
+    address, ids = served
     chromium.open(f"{address}/documents/{quote(ids['b%20c/notes%20%231.md'])}", height=300)
     # The browser scrolls some time after it loaded the page
     until(lambda: chromium.value("scrollY > 1000"))
@@ -276,17 +321,30 @@ def test_in_a_browser_nothing_of_a_document_runs_and_the_passage_is_in_view(serv
             0 <= chromium.value("document.getElementById('here').getBoundingClientRect().top") < 300
         )
     )
+
+
+def open_in_viewer(chromium, file):
+    chromium.open(file, "#page=2")
+    until(lambda: chromium.value("1") and "chrome-extension:" in str(chromium.requests))
+
+
+def test_in_a_browser_nothing_of_a_pdf_runs(served, chromium):
+    address, ids = served
     for name in ("a%20&%20b.pdf", "d.pdf"):
-        address_of_file = f"{address}/documents/{quote(ids[name])}/original"
-        chromium.open(address_of_file, "#page=2")
-        # The viewer
-        until(lambda: chromium.value("1") and "chrome-extension:" in str(chromium.requests))
+        file = f"{address}/documents/{quote(ids[name])}/original"
+        open_in_viewer(chromium, file)
         assert chromium.value("document.contentType") == "application/pdf"
-        assert chromium.value("location.href") == f"{address_of_file}#page=2"
+        assert chromium.value("location.href") == f"{file}#page=2"
         assert not [url for url in chromium.requests if "127.0.0.1:9/" in url]
-    for name in ("c.html", "e.svg.html"):  # downloaded, so the browser stays where it was
+
+
+def test_a_browser_stays_where_it_was_when_a_file_is_downloaded(served, chromium):
+    address, ids = served
+    file = f"{address}/documents/{quote(ids['d.pdf'])}/original"
+    open_in_viewer(chromium, file)
+    for name in ("c.html", "e.svg.html"):
         chromium.send("Page.navigate", url=f"{address}/documents/{quote(ids[name])}/original")
-        assert chromium.value("location.href") == f"{address_of_file}#page=2"
+        assert chromium.value("location.href") == f"{file}#page=2"
 
 
 def test_a_new_file_left_out_is_listed_after_the_update(web, docs):

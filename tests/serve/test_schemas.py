@@ -44,7 +44,7 @@ def test_an_answer_has_all_of_its_record():
     }
 
 
-def test_a_ranking_has_its_passages_with_ranks_and_scores():
+def test_a_ranking_has_its_passages_with_the_score_of_each_rank():
     ranking = Ranking(QUESTION, (Hit("p/1", 2.5),), (PASSAGE,))
     assert RankingForm.of(ranking).model_dump() == {
         "id": "mine/1",

@@ -76,14 +76,16 @@ def update(web):
     look_until(web, lambda watching: watching.updated != before)
 
 
-def test_changed_new_and_removed_files_are_taken_without_a_restart(web, docs):
+def test_changes_of_files_are_taken_without_a_restart(web, docs):
     assert evidence(web) == ["The first mill is old", "The inn burned down"]
     write(docs / "mill.md", "The second mill is new")
     write(docs / "barn.md", "The barn stands")
     (docs / "inn.md").unlink()
     update(web)
     folder = web.get("/v1/documents").json()
-    assert (folder["changed"], folder["problem"], folder["updating"]) == (3, "", False)
+    assert folder["changed"] == 3
+    assert folder["problem"] == ""
+    assert not folder["updating"]
     assert folder["updated"].endswith("+00:00")
     assert evidence(web) == ["The barn stands", "The second mill is new"]
 
@@ -143,17 +145,31 @@ def test_a_page_is_whole_although_its_index_is_replaced_meanwhile(web, docs, mon
     assert replaced
 
 
-def test_a_vanished_or_emptied_folder_is_told_once_and_the_old_index_answers(
-    web, docs, caplog, monkeypatch
-):
+def test_a_vanished_folder_is_told_once(web, docs, caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("ifqa.serve"), "propagate", True)
+    docs.rename(docs.with_name("away"))
+    for _ in range(3):
+        look_until(web, lambda watching: "documents not found" in watching.problem)
+    assert sum("documents not found" in record.message for record in caplog.records) == 1
+
+
+def test_an_emptied_folder_is_told(web, docs):
+    away = docs.with_name("away")
+    docs.rename(away)
+    docs.mkdir()
+    look_until(web, lambda watching: "no file in" in watching.problem)
+    docs.rmdir()
+    away.rename(docs)
+    look_until(web, lambda watching: not watching.problem)
+
+
+def test_the_old_index_answers_for_a_vanished_folder(web, docs):
     before = evidence(web)
     away = docs.with_name("away")
     docs.rename(away)
     for _ in range(3):
         look_until(web, lambda watching: "documents not found" in watching.problem)
         assert evidence(web) == before
-    assert sum("documents not found" in record.message for record in caplog.records) == 1
     docs.mkdir()
     look_until(web, lambda watching: "no file in" in watching.problem)
     docs.rmdir()
@@ -162,16 +178,27 @@ def test_a_vanished_or_emptied_folder_is_told_once_and_the_old_index_answers(
     assert evidence(web) == before
 
 
-def test_a_bug_and_a_full_disk_end_neither_the_server_nor_the_watching(web, docs, monkeypatch):
-    before = evidence(web)
+def fail_to_build(web, docs, patch):
+    """A full disk and then a bug prevent a new index."""
     write(docs / "mill.md", "The second mill is new")
     errors = [OSError(28, "No space left on device")]
+    patch.setattr(watcher, "build_corpus", lambda run: (_ for _ in ()).throw(errors[-1]))
+    look_until(web, lambda watching: "No space left" in watching.problem)
+    errors.append(ValueError("inner"))
+    look_until(web, lambda watching: watching.problem.startswith("a bug in ifqa"))
+
+
+def test_the_server_answers_while_no_index_can_be_built(web, docs, monkeypatch):
+    before = evidence(web)
     with monkeypatch.context() as patch:
-        patch.setattr(watcher, "build_corpus", lambda run: (_ for _ in ()).throw(errors[-1]))
-        look_until(web, lambda watching: "No space left" in watching.problem)
-        errors.append(ValueError("inner"))
-        look_until(web, lambda watching: watching.problem.startswith("a bug in ifqa"))
+        fail_to_build(web, docs, patch)
         assert evidence(web) == before
+
+
+def test_the_watching_goes_on_after_an_index_could_not_be_built(web, docs, monkeypatch):
+    before = evidence(web)
+    with monkeypatch.context() as patch:
+        fail_to_build(web, docs, patch)
     update(web)
     assert evidence(web) != before
 
@@ -183,7 +210,7 @@ def test_an_index_that_another_process_built_is_taken(web, docs):
     assert evidence(web) == ["The inn burned down", "The second mill is new"]
 
 
-def test_old_indexes_leave_the_disk_and_memory(tmp_path, docs):
+def test_nothing_is_left_of_an_old_index(tmp_path, docs):
     index = '[index.words]\nretriever = "bm25"\n'
     with serving(tmp_path, index, retriever={"name": "bm25", "index": "words", "k": 3}) as web:
         [links] = (tmp_path / "indexes/few").glob(".served-*")
@@ -198,48 +225,68 @@ def test_old_indexes_leave_the_disk_and_memory(tmp_path, docs):
             until(lambda: f"{links}/2/" not in maps.read_text())
 
 
-def test_links_of_a_killed_server_are_removed_and_its_own_at_the_end(tmp_path, docs):
+def test_links_of_a_killed_server_are_removed(tmp_path, docs):
     left = tmp_path / "indexes/few/.served-dead"
     left.mkdir(parents=True)
     (left / "passages.jsonl").write_text("x")
     with serving(tmp_path) as web:
         assert not left.exists()
         assert len(evidence(web)) == 2
-    assert list(left.parent.glob(".served-*")) == []
 
 
-def test_the_open_page_tells_a_change_and_answers_from_it(tmp_path, docs, chromium):
+def test_a_server_removes_its_own_links_at_the_end(tmp_path, docs):
+    with serving(tmp_path):
+        assert len(list((tmp_path / "indexes/few").glob(".served-*"))) == 1
+    assert list((tmp_path / "indexes/few").glob(".served-*")) == []
+
+
+@pytest.fixture
+def open_page(tmp_path, docs, chromium):
+    """The page on a folder of two files, with one that is left out."""
     experiment = small(tmp_path)
     (tmp_path / "indexes/few.toml").write_text(SOURCE)
     (docs / "<img src=x onerror=hacked()>.exe").write_text("x")
     with on_loopback(experiment) as (_, url):
-
-        def shows(place, text):
-            until(
-                lambda: (
-                    text in (chromium.value(f"document.querySelector('{place}')?.innerText") or "")
-                )
-            )
-
         chromium.open(url, width=400)
-        shows("#about", "Answers come from 2 files in docs.")
-        shows("#left-out summary", "1 file was left out")
-        until(lambda: chromium.value("document.activeElement.id") == "question")
-        write(docs / "barn.md", "The barn stands")
-        chromium.type("If not, who built the mill?")
-        chromium.press("Enter")
-        shows(".big", "Ada Stone")
-        shows("#updates", "updated at")
-        shows("#about", "3 files")
-        assert chromium.value("document.querySelector('.cite a').getAttribute('href')").startswith(
-            "/documents/"
-        )
-        for _ in range(20):  # by keyboard alone: to "Ask again"
-            chromium.press("Tab")
-            if chromium.value("document.activeElement.innerText") == "Ask again":
-                break
-        chromium.press("Enter")
-        shows(".passage", "The barn stands")
-        chromium.value("document.querySelector('#left-out summary').click()")
-        shows("#left-out li", "<img src=x onerror=hacked()>.exe: ")
+        yield chromium
         assert chromium.complaints == []
+
+
+def shows(chromium, place, text):
+    """Wait until a place of the page has a text."""
+    until(lambda: text in (chromium.value(f"document.querySelector('{place}')?.innerText") or ""))
+
+
+def ask_after_a_change(chromium, docs):
+    """Ask once a file was added, and wait for the answer."""
+    shows(chromium, "#about", "Answers come from 2 files in docs.")
+    until(lambda: chromium.value("document.activeElement.id") == "question")
+    write(docs / "barn.md", "The barn stands")
+    chromium.type("If not, who built the mill?")
+    chromium.press("Enter")
+    shows(chromium, ".big", "Ada Stone")
+    shows(chromium, "#updates", "updated at")
+
+
+def test_the_open_page_lists_files_that_were_left_out(open_page):
+    shows(open_page, "#left-out summary", "1 file was left out")
+    open_page.value("document.querySelector('#left-out summary').click()")
+    shows(open_page, "#left-out li", "<img src=x onerror=hacked()>.exe: ")
+
+
+def test_the_open_page_tells_a_change(open_page, docs):
+    ask_after_a_change(open_page, docs)
+    shows(open_page, "#about", "3 files")
+
+
+def test_the_open_page_answers_from_a_change(open_page, docs):
+    ask_after_a_change(open_page, docs)
+    assert open_page.value("document.querySelector('.cite a').getAttribute('href')").startswith(
+        "/documents/"
+    )
+    for _ in range(20):  # by keyboard alone: to "Ask again"
+        open_page.press("Tab")
+        if open_page.value("document.activeElement.innerText") == "Ask again":
+            break
+    open_page.press("Enter")
+    shows(open_page, ".passage", "The barn stands")

@@ -24,118 +24,15 @@ retriever = { name = "outside_of_stages:Words", index = "words", k = 3 }
 reader = { name = "outside_of_stages:Last", passages = 1 }
 """
 
+FOLDER = Path(__file__).parent / "plugins"
 IMPORTS = """
 import json
 from pathlib import Path
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.records import Hit, Passage, Prediction, SearchResult
 """
-PLUGINS = '''
-class Words:
-    """Ranks passages by the words that they share with the question; records its calls."""
-
-    def __init__(self, index) -> None:
-        self.words = json.loads((index / "words.json").read_text())
-
-    def search(self, questions, k):
-        with open("searched.jsonl", "a") as file:
-            print(json.dumps([k, *(one.text for one in questions)]), file=file)
-        return [self.ranked(set(one.text.split()))[:k] for one in questions]
-
-    def ranked(self, asked):
-        scores = {passage_id: len(asked.intersection(words)) for passage_id, words in self.words.items()}
-        return [Hit(one, float(scores[one])) for one in sorted(scores, key=lambda one: -scores[one])]
-
-    @classmethod
-    def build(cls, passages, folder, *, most: int = 100):
-        words = {one.id: one.text.split()[:most] for one in PassageStore(passages)}
-        (folder / "words.json").write_text(json.dumps(words))
-
-
-class Last:
-    """Answers with the text of the last passage, its first evidence; without passages, with the question."""
-
-    def answer(self, questions, passages):
-        return [
-            Prediction(one.id, given[-1].text if given else one.text, one.text, tuple(p.id for p in reversed(given)))
-            for one, given in zip(questions, passages, strict=True)
-        ]
-
-
-class Careful:
-    """Reads two questions at a time, records them, and stops at the last question while there is a file "stop"."""
-
-    chunk = 2
-
-    def __init__(self, said: str = "captain0") -> None:
-        self.said = said
-
-    def answer(self, questions, passages):
-        if Path("stop").exists() and questions[-1].id.endswith("/4"):
-            raise KeyboardInterrupt
-        with open(Path(__file__).with_name("asked.txt"), "a") as file:
-            print(*(one.id[-1] for one in questions), file=file)
-        return [Prediction(one.id, self.said) for one in questions]
-
-
-class Unsure:
-    """Answers "captain0" with a confidence that falls with each question, and abstains below `least`."""
-
-    abstain_threshold = 0.5
-
-    def __init__(self, least: float = 0.0) -> None:
-        self.least = least
-
-    def answer(self, questions, passages):
-        sure = [Prediction(one.id, "captain0", confidence=0.9 - int(one.text[7]) / 5) for one in questions]
-        return [one.abstain_below(self.least) for one in sure]
-
-
-class Doubtful:
-    """Answers "captain0" with a confidence of 0.5, and is less sure of each question that a passage has the answer."""
-
-    answerable_threshold = 0.5
-
-    def answer(self, questions, passages):
-        return [Prediction(one.id, "captain0", confidence=0.5, answerable=0.9 - int(one.text[7]) / 5) for one in questions]
-
-
-class English:
-    """Answers questions in English, and is half sure."""
-
-    language, abstain_threshold = "en", 0.2
-
-    def answer(self, questions, passages):
-        return [Prediction(one.id, "captain0", confidence=0.5) for one in questions]
-
-
-class Weighs:
-    """Answers with the scores of its passages."""
-
-    takes_scores = True
-
-    def answer(self, questions, passages, scores):
-        assert [len(several) for several in passages] == [len(own) for own in scores]
-        return [Prediction(one.id, f"{own}") for one, own in zip(questions, scores, strict=True)]
-'''
-BUILDER = '''
-class Builder:
-    """Records the files in its folder, and stops half-way while there is a file "stop"."""
-
-    def __init__(self, index) -> None:
-        pass
-
-    def search(self, questions, k):
-        return []
-
-    @classmethod
-    def build(cls, passages, folder):
-        with open("found.txt", "a") as file:
-            print(*(path.name for path in folder.glob("half*")), file=file)
-        (folder / "half").write_text("of it")
-        if Path("stop").exists():
-            raise KeyboardInterrupt
-'''
+PLUGINS = (FOLDER / "words_and_readers.py").read_text()
+BUILDER = (FOLDER / "builder.py").read_text()
 
 
 def question(n):

@@ -48,7 +48,7 @@ def test_complete_chunks_are_kept_after_a_cut_at_any_byte(tmp_path_factory, chun
 
 
 @pytest.mark.parametrize("fault", ["damaged", "rejected"])
-def test_a_bad_chunk_and_the_later_chunks_are_removed(tmp_path, fault):
+def test_a_bad_chunk_is_removed_with_all_later_chunks(tmp_path, fault):
     log = open_log(tmp_path)
     for number in range(3):
         log.add({"a": b"x", "b": b"y" * number}, {"number": number})

@@ -76,26 +76,35 @@ def test_artifacts_are_read_on_a_read_only_file_system(finished, tmp_path, monke
             make(folder)
 
 
-def test_a_second_process_is_locked_out_and_may_copy_a_finished_artifact(finished, tmp_path):
+def test_a_second_process_is_locked_out(tmp_path):
     with locking_process(tmp_path) as process:
         assert process.stdout.readline() == "in\n"
         with pytest.raises(IfqaError, match="another process is working in"), lock(tmp_path):
             pass
-        assert Artifact(tmp_path / "variant/a").copy(INPUTS, [finished])
     with lock(tmp_path):  # the killed process's lock is free
         pass
+
+
+def test_a_finished_artifact_may_be_copied_out_of_a_locked_folder(finished, tmp_path):
+    with locking_process(tmp_path) as process:
+        assert process.stdout.readline() == "in\n"
+        assert Artifact(tmp_path / "variant/a").copy(INPUTS, [finished])
     assert Artifact(tmp_path / "variant/a").is_current_for(INPUTS)
 
 
-def test_a_process_may_lock_twice_and_another_process_may_wait(tmp_path):
-    with ExitStack() as processes:
+def test_a_process_may_lock_twice(tmp_path):
+    with lock(tmp_path):
         with lock(tmp_path):
-            with lock(tmp_path):
-                pass
-            process = processes.enter_context(locking_process(tmp_path, code="pass"))
+            pass
+        with locking_process(tmp_path, code="pass") as process:
             assert "another process is working in" in process.communicate()[1], (
                 "the inner lock released the outer lock"
             )
+
+
+def test_another_process_may_wait_for_a_lock(tmp_path):
+    with ExitStack() as processes:
+        with lock(tmp_path):
             process = processes.enter_context(
                 locking_process(tmp_path, options=", wait=True", code="print('in')")
             )
@@ -199,7 +208,7 @@ def test_a_link_that_would_be_followed_is_refused(tmp_path, elsewhere, name, res
 
 
 @pytest.mark.parametrize("name", [".a.partial", ".a.old"])
-def test_links_of_a_killed_build_are_removed_and_not_followed(tmp_path, elsewhere, name):
+def test_links_of_a_killed_build_are_removed_without_their_targets(tmp_path, elsewhere, name):
     folder = tmp_path / "work" / name / "input-1"
     folder.mkdir(parents=True)
     (folder / "folder").symlink_to(elsewhere)
@@ -276,16 +285,24 @@ def test_a_foreign_file_put_there_during_the_build_is_kept(finished, tmp_path):
     assert Artifact(finished).is_current_for(OTHER)
 
 
-def test_only_listed_files_belong_to_an_artifact_and_hidden_files_are_ignored(finished, tmp_path):
+def test_only_listed_files_belong_to_an_artifact(finished, tmp_path):
     assert unlisted_files(finished) == []
     (finished / "more.jsonl").write_text("{}\n")
     assert list_files(finished) == [finished / "rows.jsonl"]
     assert unlisted_files(finished) == ["more.jsonl"]
-    (finished / "more.jsonl").unlink()
+    assert list_files(tmp_path / "nowhere") == []
+
+
+def test_hidden_files_in_an_artifact_are_ignored(finished):
     (finished / ".DS_Store").write_text("")
     (finished / "empty").mkdir()
     make(finished, OTHER)
     assert Artifact(finished).is_current_for(OTHER)
+
+
+def test_without_a_manifest_all_but_hidden_files_belong_to_an_artifact(finished):
+    (finished / ".DS_Store").write_text("")
+    (finished / "empty").mkdir()
+    make(finished, OTHER)
     (finished / "manifest.json").unlink()
     assert list_files(finished) == [finished / "rows.jsonl"]
-    assert list_files(tmp_path / "nowhere") == []

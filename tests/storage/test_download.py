@@ -109,11 +109,9 @@ def test_a_file_sent_from_the_start_replaces_the_partial_download(
     )
 
 
-def test_a_file_that_changes_during_the_download_is_never_mixed_and_no_link_is_followed(
-    server, tmp_path, monkeypatch
-):
-    (tmp_path / "mine").write_text("mine")
-    (tmp_path / ".a.zip.part").symlink_to(tmp_path / "mine")
+@pytest.fixture
+def changing(server, monkeypatch):
+    """A server whose file changes while it is downloaded."""
 
     def change(_):
         server.files["/a.zip"] = CONTENT[::-1]
@@ -121,12 +119,22 @@ def test_a_file_that_changes_during_the_download_is_never_mixed_and_no_link_is_f
 
     monkeypatch.setattr(download.time, "sleep", change)
     server.cut = 3000
-    assert fetch(server, tmp_path) == CONTENT[::-1]
+    return server
+
+
+def test_a_file_that_changes_during_the_download_is_never_mixed(changing, tmp_path):
+    assert fetch(changing, tmp_path) == CONTENT[::-1]
+
+
+def test_a_link_at_the_part_of_a_file_is_not_followed(changing, tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / ".a.zip.part").symlink_to(tmp_path / "mine")
+    assert fetch(changing, tmp_path) == CONTENT[::-1]
     assert (tmp_path / "mine").read_text() == "mine"
 
 
 @pytest.mark.parametrize("content_range", ["bytes 0-10239/10240", "bytes 3000-10239/99", "all"])
-def test_a_wrong_range_is_refused_and_nothing_is_mixed(content_range, server, tmp_path):
+def test_a_wrong_range_is_refused_before_anything_is_mixed(content_range, server, tmp_path):
     begin(tmp_path)
     server.ranges = content_range
     with refused(r"requested bytes from 3,000 on, but the server sent .*; run the same command"):
@@ -146,12 +154,16 @@ def test_a_file_without_a_strong_etag_is_fetched_again(etag, server, tmp_path):
     assert ranges(server) == [None, None]
 
 
-def test_a_file_with_a_wrong_checksum_is_removed_and_finished_files_stay(server, tmp_path):
+def test_a_file_with_a_wrong_checksum_is_removed(server, tmp_path):
     with refused(r"SHA1 [0-9a-f]{12}…, not 0{12}… as published; it was removed, run the same"):
         fetch(server, tmp_path, algorithm="sha1", checksum="0" * 40)
     assert names(tmp_path) == set()
     fetch(server, tmp_path, algorithm="sha1", checksum=SHA1)
     assert ranges(server) == [None, None]
+
+
+def test_finished_files_stay_when_another_is_missing(server, tmp_path):
+    fetch(server, tmp_path, algorithm="sha1", checksum=SHA1)
     files = [
         RemoteFile(f"{server.url}/{name}", tmp_path / name) for name in ("a.zip", "absent", "last")
     ]
@@ -170,14 +182,24 @@ def test_a_size_other_than_the_published_size_is_refused_at_once(server, tmp_pat
     assert (tmp_path / "a.zip").read_bytes() == b"mine"
 
 
-def test_the_contact_is_sent_and_a_refusal_is_one_line(server, tmp_path, monkeypatch):
+def test_the_contact_is_sent(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("IFQA_CONTACT", "me@example.org")
+    fetch(server, tmp_path)
+    [agent] = server.agents
+    assert re.match(r"ifqa/.*\(me@example\.org\)", agent)
+
+
+def test_a_refusal_of_the_server_is_one_line(server, tmp_path, monkeypatch):
     monkeypatch.setenv("IFQA_CONTACT", "me@example.org")
     server.statuses["/a.zip"] = 403
     with refused(r"HTTP Error 403: .*; .* set IFQA_CONTACT"):
         fetch(server, tmp_path)
     assert names(tmp_path) == set()
-    [agent] = server.agents
-    assert re.match(r"ifqa/.*\(me@example\.org\)", agent)
+    assert len(server.agents) == 1
+
+
+def test_a_server_that_is_down_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "_PAUSE", 0.0)
     with refused(r"^cannot fetch http://127.0.0.1:9/a.zip \("):
         download.download_all(
             [RemoteFile("http://127.0.0.1:9/a.zip", tmp_path / "a.zip")], tmp_path
@@ -210,16 +232,27 @@ def test_a_disk_without_room_is_reported_before_the_download(server, tmp_path, m
     assert len(server.asked) == 1
 
 
-def test_a_disk_that_fills_up_is_reported_and_the_part_is_kept(server, tmp_path, monkeypatch):
+@pytest.fixture
+def disk_fills_up(monkeypatch):
     def fill_disk(handle, content):
         handle.write(content[:1000])
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(download, "write_bytes", fill_disk)
+
+
+@pytest.mark.usefixtures("disk_fills_up")
+def test_a_disk_that_fills_up_is_reported(server, tmp_path):
     with refused(r"no room on the disk to write .*a.zip"):
         fetch(server, tmp_path)
-    assert (tmp_path / ".a.zip.part").read_bytes() == CONTENT[:1000]
     assert len(server.asked) == 1
+
+
+@pytest.mark.usefixtures("disk_fills_up")
+def test_the_part_is_kept_when_the_disk_fills_up(server, tmp_path):
+    with refused("no room on the disk"):
+        fetch(server, tmp_path)
+    assert (tmp_path / ".a.zip.part").read_bytes() == CONTENT[:1000]
 
 
 def test_a_killed_download_resumes(server, tmp_path):

@@ -25,7 +25,7 @@ def test_json_lines_are_read_as_written(tmp_path_factory, record):
     assert [row for _, row in read_jsonl(path)] == [record, {"name": "caf\udce9"}]
 
 
-def test_a_record_too_long_to_read_back_is_refused_and_the_old_file_stays(tmp_path):
+def test_a_record_too_long_to_read_back_is_refused_before_the_old_file_is_replaced(tmp_path):
     write_jsonl(tmp_path / "a.jsonl", [{"a": 1}])
     with refused(r'record \{"id": "7", "answer": "xxx.* has 16,777,242 bytes .* most 16,777,216'):
         write_jsonl(tmp_path / "a.jsonl", [{"id": "7", "answer": "x" * files.LONGEST_LINE}])
@@ -51,7 +51,7 @@ TRUNCATED = lzma.compress(b"".join(b'{"line": %d}\n' % n for n in range(1000)))[
         ("x.json", b'{"idx": 1, "idx": 2}', r"x\.json: not JSON .*the key 'idx' appears twice"),
     ],
 )
-def test_a_json_error_names_file_and_line(tmp_path, name, content, message):
+def test_a_json_error_names_its_place(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with refused(message):
         list(read_jsonl(tmp_path / name) if "jsonl" in name else files.read_json(tmp_path / name))
@@ -121,10 +121,14 @@ def test_a_link_at_the_temporary_name_is_not_followed(tmp_path, exists):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32-be"])
-def test_json_is_read_in_its_encodings_and_toml_with_a_byte_order_mark(tmp_path, encoding):
+def test_json_is_read_in_its_encodings(tmp_path, encoding):
     path = tmp_path / "x.json"
     path.write_text('{"a": "\u017c"}', encoding=encoding)
     assert files.read_json(path) == {"a": "\u017c"}
+
+
+def test_toml_is_read_with_a_byte_order_mark(tmp_path):
+    path = tmp_path / "x.toml"
     path.write_text('a = "\u017c"\r\n', encoding="utf-8-sig")
     assert files.read_toml(path) == {"a": "\u017c"}
 
@@ -138,7 +142,7 @@ def test_toml_in_another_encoding_is_refused(tmp_path, encoding):
 
 
 @pytest.mark.parametrize("digest", [files.sha256, files.cached_sha256])
-def test_devices_pipes_and_folders_have_no_fingerprint(tmp_path, digest):
+def test_only_a_regular_file_has_a_fingerprint(tmp_path, digest):
     os.mkfifo(tmp_path / "pipe")
     for path in (Path("/dev/zero"), tmp_path / "pipe", tmp_path):
         with refused("is not a regular file; wanted a file"):

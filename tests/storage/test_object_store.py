@@ -42,19 +42,34 @@ def begin(folder, store, content):
     )
 
 
-def test_a_folder_a_pattern_and_a_file_are_copied(store, here):
-    both = {"b.xml": CONTENT, "index.txt": b"no dump"}
-    assert copied("wiki", here / "a") == both | {"old/a.xml": b"old"}
-    assert copied("wiki/*", here / "b") == both
-    assert copied("wiki/b*", here / "c") == {"b.xml": CONTENT}
-    assert copied("wiki/index.txt", here / "d") == {"index.txt": b"no dump"}
+BOTH = {"b.xml": CONTENT, "index.txt": b"no dump"}
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("wiki", BOTH | {"old/a.xml": b"old"}),
+        ("wiki/*", BOTH),
+        ("wiki/b*", {"b.xml": CONTENT}),
+        ("wiki/index.txt", {"index.txt": b"no dump"}),
+    ],
+    ids=["folder", "pattern", "pattern of one file", "file"],
+)
+def test_what_an_address_names_is_copied(store, here, path, content):
+    assert copied(path, here / "a") == content
+
+
+def test_a_pattern_of_no_file_is_refused(store, here):
     with refused("cannot fetch memory://bucket/wiki/.*zip .no such file"):
         copied("wiki/*.zip", here / "e")
 
 
-def test_an_interrupted_copy_goes_on_and_a_changed_file_starts_again(store, here):
+def test_an_interrupted_copy_goes_on(store, here):
     begin(here / "a", store, b"!" * 3000)
     assert copied("wiki/b.xml", here / "a")["b.xml"] == b"!" * 3000 + CONTENT[3000:]
+
+
+def test_a_copy_of_a_changed_file_starts_again(store, here):
     begin(here / "b", store, b"!" * 3000)
     store.pipe("/bucket/wiki/b.xml", CONTENT[::-1])
     assert copied("wiki/b.xml", here / "b")["b.xml"] == CONTENT[::-1]

@@ -55,7 +55,7 @@ def test_a_dataset_is_read_with_its_context_group_and_rules():
     assert (first.label("rules"), second.context, second.labels) == ("R1", "", ())
 
 
-def test_a_split_is_all_datasets_in_the_papers_order_and_splits_of_a_family_share_questions():
+def test_a_split_is_all_datasets_in_the_papers_order():
     for name in reversed(DATASETS):
         write(f"random-train/{name}.jsonl", LINE)
     assert [question.group for question in CausalQA().questions("random-train")] == list(DATASETS)
@@ -63,7 +63,11 @@ def test_a_split_is_all_datasets_in_the_papers_order_and_splits_of_a_family_shar
         "squad2",
         "paq",
     ]
-    original, random = "causalqa/original", "causalqa/random"
+
+
+def test_splits_of_the_same_questions_share_a_family():
+    original = "causalqa/original"
+    random = "causalqa/random"
     families = {
         "original-train/paq": original,
         "original-valid": original,
@@ -74,7 +78,7 @@ def test_a_split_is_all_datasets_in_the_papers_order_and_splits_of_a_family_shar
     assert {split: CausalQA().family(split) for split in families} == families
 
 
-def test_all_missing_and_empty_datasets_are_named():
+def test_datasets_without_questions_are_named():
     write("original-valid/paq.jsonl", LINE)
     write("original-valid/squad2.jsonl", LINE)
     write("original-valid/gooaq.jsonl")

@@ -47,14 +47,17 @@ def test_exactly_the_classes_have_forms():
         assert {form.label for form in forms} - {None} == {*ASPECTS[aspect]}
 
 
-def test_the_labeller_abstains_without_a_match_and_is_fast_on_a_long_question():
+def test_the_labeller_abstains_without_a_match():
     assert classify_question("salt and water") == classify_question("") == (None, None)
+
+
+def test_the_labeller_is_fast_on_a_long_question():
     # minutes, if a pattern were exponential
     long = "what is what does why is causes effects of " * 400
     assert classify_question(long)[0]
 
 
-def test_annotations_are_read_by_dataset_and_id(tmp_path):
+def test_annotations_are_read(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text(
         "dataset\tid\tsemantic\tpragmatic\nnq\t1\tcause\tknowledge\npaq\t1\tresult\topinion\n"

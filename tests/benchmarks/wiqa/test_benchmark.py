@@ -75,13 +75,29 @@ def wiqa(folder):
     return open_benchmark("wiqa", folder.parents[1])
 
 
-def test_a_question_has_its_choices_paragraph_and_labels(folder):
+@pytest.fixture
+def first(folder):
     write_jsonl(folder / "test.jsonl", [line()])
     (question,) = wiqa(folder).questions("test")
-    assert (question.id, question.group) == ("wiqa/test/1", "3")
-    assert (question.answers, question.choices) == (("less",), ("more", "less", "no effect"))
-    assert question.context == "Trees make seeds Wind carries them" == question.gold_passages[0]
-    assert dict(question.labels) == {
+    return question
+
+
+def test_a_question_has_its_id(first):
+    assert first.id == "wiqa/test/1"
+    assert first.group == "3"
+
+
+def test_a_question_has_its_choices(first):
+    assert first.answers == ("less",)
+    assert first.choices == ("more", "less", "no effect")
+
+
+def test_a_question_has_its_paragraph(first):
+    assert first.context == "Trees make seeds Wind carries them" == first.gold_passages[0]
+
+
+def test_a_question_has_its_labels(first):
+    assert dict(first.labels) == {
         "type": "in_para",
         "hops": "2",
         "topic": "",
@@ -91,46 +107,90 @@ def test_a_question_has_its_choices_paragraph_and_labels(folder):
     }
 
 
-def test_known_topics_and_nodes_are_labels_and_an_explanation_is_not_read(folder):
+@pytest.fixture
+def known(folder):
+    """A folder whose topics and graphs are known; its question has an explanation."""
     write_jsonl(folder / "test.jsonl", [line() | {"explanation": {"i": 0, "di": "less"}}])
     write_jsonl(folder / "graphs.jsonl", [GRAPH])
     (folder / "topics.tsv").write_text(
         "para_id\tprompt\ttopic\tpartition\npropara_3\tHow?\ttrees\ttest\n"
     )
-    benchmark = wiqa(folder)
-    (question,) = benchmark.questions("test")
+    return folder
+
+
+def test_what_is_known_of_a_question_is_a_label(known):
+    (question,) = wiqa(known).questions("test")
     assert [question.label(name) for name in ("topic", "source", "target")] == ["trees", "U", "A"]
-    assert "trees" in [subset.name for subset in benchmark.subsets]
-    assert [subset.name for subset in open_benchmark("wiqa", folder).subsets][-12:] == list(TOPICS)
-    assert benchmark.splits == ["train", "dev", "test"]
-    (folder / "graphs.jsonl").rename(folder / "made-graphs.jsonl")
-    write_jsonl(folder / "made-train.jsonl", [line()])
-    benchmark = wiqa(folder)
-    assert benchmark.splits == ["train", "dev", "test", "made-train"]
-    assert [question.label("source") for question in benchmark.questions("made-train")] == ["U"]
-    assert (benchmark.family("made-train"), benchmark.family("dev")) == ("", "wiqa")
 
 
-def test_a_missing_split_and_an_invalid_id_are_refused(folder):
+def test_known_topics_are_subsets(known):
+    assert "trees" in [subset.name for subset in wiqa(known).subsets]
+
+
+def test_the_usual_topics_are_subsets_where_none_is_known(known):
+    assert [subset.name for subset in open_benchmark("wiqa", known).subsets][-12:] == list(TOPICS)
+
+
+def test_splits_are_those_of_the_release(known):
+    assert wiqa(known).splits == ["train", "dev", "test"]
+
+
+@pytest.fixture
+def made(known):
+    (known / "graphs.jsonl").rename(known / "made-graphs.jsonl")
+    write_jsonl(known / "made-train.jsonl", [line()])
+    return wiqa(known)
+
+
+def test_made_questions_are_a_split(made):
+    assert made.splits == ["train", "dev", "test", "made-train"]
+
+
+def test_made_questions_know_the_nodes_of_made_graphs(made):
+    assert [question.label("source") for question in made.questions("made-train")] == ["U"]
+
+
+def test_made_questions_have_no_family(made):
+    assert made.family("made-train") == ""
+    assert made.family("dev") == "wiqa"
+
+
+def test_a_missing_split_is_refused(folder):
     with pytest.raises(IfqaError, match=r"test\.jsonl is missing; run: ifqa data wiqa"):
         wiqa(folder).questions("test")
+
+
+def test_an_unknown_split_is_refused(folder):
     with pytest.raises(IfqaError, match=r"split of wiqa 'tset'.*test"):
         wiqa(folder).questions("tset")
+
+
+def test_an_invalid_id_is_refused(folder):
     write_jsonl(folder / "test.jsonl", [line(ques_id="a b")])
     with pytest.raises(IfqaError, match=r"test.jsonl: ques_id 'a b' holds white space"):
         wiqa(folder).questions("test")
 
 
-def test_the_bundled_questions_know_their_topics_and_nodes():
+def test_the_bundled_questions_know_their_topics():
     questions = [question for split in SPLITS for question in SAMPLE.questions(split)]
     assert len({question.label("topic") for question in questions}) == 12
+
+
+def test_the_bundled_questions_know_their_nodes():
+    questions = [question for split in SPLITS for question in SAMPLE.questions(split)]
     for question in questions:
         source = question.label("source")
         target = question.label("target")
         assert target
         assert bool(source) == (question.label("type") != "no_effect")
         assert not source or question.id.endswith(f"{source}-{target}#0")
+
+
+def test_the_bundled_questions_have_a_family():
     assert SAMPLE.family("test") == "sample-wiqa"
+
+
+def test_the_bundled_questions_name_their_file():
     assert SAMPLE.files("test") == [BUNDLED / "wiqa" / "test.jsonl"]
 
 
@@ -176,11 +236,16 @@ def values(row):
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_row_has_the_values_of_its_tables_and_its_total_is_the_mean_over_the_types_questions(row):
+def test_a_row_has_the_values_of_its_tables(row):
     published = values(row)
     parts = [*(f"{kind}.accuracy" for kind in KINDS), "accuracy"]
     parts += [f"{topic}.accuracy" for topic in TOPICS] if row.startswith("choice") else []
     assert list(published) == parts
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_total_of_a_row_is_the_mean_over_the_types_questions(row):
+    published = values(row)
     counts = {kind: PUBLISHED[kind][2] for kind in KINDS}
     total = sum(published[f"{kind}.accuracy"] * count for kind, count in counts.items()) / sum(
         counts.values()

@@ -27,7 +27,7 @@ RECORD = next(effect_questions(GRAPHS["bread-1"])).record()
 
 
 @pytest.mark.skipif(not RELEASED.exists(), reason="the released questions are not here")
-def test_released_questions_are_read_and_written_unchanged():
+def test_released_questions_survive_reading():
     questions = read_wiqa_questions(RELEASED)
     assert [question.record() for question in questions] == [
         record for _, record in read_jsonl(RELEASED)
@@ -95,12 +95,16 @@ def test_a_duplicate_id_and_a_label_that_contradicts_its_path_are_refused(tmp_pa
             check_label(parse_wiqa_question(record, "x"), GRAPHS, "x")
 
 
-def test_topics_and_splits_of_paragraphs(tmp_path):
+def test_topics_are_read(tmp_path):
     path = tmp_path / "topics.tsv"
     path.write_text(
         "para_id\tprompt\ttopic\tpartition\npropara_7\tHow?\tseeds\ttrain\n8\tWhy?\train\tdev\n\n"
     )
     assert read_topics(path) == {"7": ("seeds", "train"), "8": ("rain", "dev")}
+
+
+def test_a_line_of_topics_without_a_column_is_named(tmp_path):
+    path = tmp_path / "topics.tsv"
     path.write_text("para_id\tprompt\ttopic\tpartition\n7\tHow?\tseeds\n")
     with refused("topics.tsv:2: wanted columns para_id"):
         read_topics(path)

@@ -18,22 +18,30 @@ def passages(*runs, unit="line", **settings):
     return list(chunk_document("a b.txt", runs, unit, **settings))
 
 
-def test_passages_end_at_sentences_and_are_equally_long():
+def test_a_short_document_is_one_passage():
     [passage] = passages(TextRun("Only this line.", 1))
-    assert (passage.id, passage.title, passage.text) == (
-        "a%20b.txt#0:line=1",
-        "a b.txt",
-        "Only this line.",
-    )
+    assert passage.id == "a%20b.txt#0:line=1"
+    assert passage.title == "a b.txt"
+    assert passage.text == "Only this line."
+
+
+def test_passages_are_equally_long():
     equal = passages(TextRun(SENTENCE * 25, 1))
     assert [len(passage.text.split()) for passage in equal] == [72, 81, 72]
+
+
+def test_passages_end_at_sentences():
+    equal = passages(TextRun(SENTENCE * 25, 1))
     assert all(passage.text.endswith("nine.") for passage in equal)
-    assert len(passages(TextRun(SENTENCE * 13, 1))) == 1  # little more than a passage
-    assert [len(passage.text.split()) for passage in passages(TextRun("word " * 250, 1))] == [
-        100,
-        100,
-        50,
-    ]
+
+
+def test_a_text_little_longer_than_a_passage_is_not_split():
+    assert len(passages(TextRun(SENTENCE * 13, 1))) == 1
+
+
+def test_a_text_without_sentences_is_split_at_the_wanted_length():
+    lengths = [len(passage.text.split()) for passage in passages(TextRun("word " * 250, 1))]
+    assert lengths == [100, 100, 50]
 
 
 def test_overlapping_passages_share_whole_sentences():
@@ -44,7 +52,7 @@ def test_overlapping_passages_share_whole_sentences():
     ]
 
 
-def test_headings_are_titles_and_begin_their_text():
+def test_a_passage_has_the_headings_above_it():
     lines = [
         ("Part", 1),
         ("Fire", 2),
@@ -82,30 +90,51 @@ def test_the_id_of_another_passage_has_no_locator(name):
     assert parse_locator(name) is None
 
 
-@given(
+LOCATORS = (
     st.text(min_size=1),
     st.sampled_from(["page", "line", "row", "message"]),
     st.text(),
     st.lists(st.integers(1, 999), min_size=1, max_size=4, unique=True).map(sorted),
 )
-def test_an_id_has_no_white_space_and_holds_the_locator(file, unit, sheet, places):
-    file, sheet = (
-        name.encode("utf-8", "replace").decode() for name in (file, sheet if unit == "row" else "")
-    )
-    locator = passage_id(file, 7, unit, [(place, 10 * n) for n, place in enumerate(places)], sheet)
+
+
+def id_of_a_passage(file, unit, sheet, places):
+    return passage_id(file, 7, unit, [(place, 10 * n) for n, place in enumerate(places)], sheet)
+
+
+def without_surrogates(name):
+    return name.encode("utf-8", "replace").decode()
+
+
+@given(*LOCATORS)
+def test_an_id_has_no_white_space(file, unit, sheet, places):
+    sheet = without_surrogates(sheet) if unit == "row" else ""
+    locator = id_of_a_passage(without_surrogates(file), unit, sheet, places)
     assert locator.split() == [locator]
+
+
+@given(*LOCATORS)
+def test_an_id_holds_the_locator(file, unit, sheet, places):
+    file = without_surrogates(file)
+    sheet = without_surrogates(sheet) if unit == "row" else ""
+    locator = id_of_a_passage(file, unit, sheet, places)
     assert parse_locator(locator) == Locator(file, unit, places[0], places[-1], sheet)
 
 
-def test_a_name_that_is_not_utf8_has_a_unique_id_and_can_be_shown():
+def test_a_name_that_is_not_utf8_has_a_unique_id():
     names = [os.fsdecode(b"caf\xe9.txt"), os.fsdecode(b"caf\xe8.txt")]
     ids = [passage_id(name, 0, "line", [(1, 0)]) for name in names]
     assert ids == ["caf%E9.txt#0:line=1", "caf%E8.txt#0:line=1"]
-    assert (
-        str(parse_locator(passage_id("a\n\x1b.txt", 0, "row", [(1, 0)], "b\nc")))
-        == "a \ufffd.txt, sheet b c, row 1"
-    )
-    assert str(parse_locator(ids[0])) == "caf\ufffd.txt, line 1"
+
+
+def test_a_name_that_is_not_utf8_can_be_shown():
+    locator = passage_id(os.fsdecode(b"caf\xe9.txt"), 0, "line", [(1, 0)])
+    assert str(parse_locator(locator)) == "caf\ufffd.txt, line 1"
+
+
+def test_control_characters_of_a_name_are_not_shown():
+    locator = passage_id("a\n\x1b.txt", 0, "row", [(1, 0)], "b\nc")
+    assert str(parse_locator(locator)) == "a \ufffd.txt, sheet b c, row 1"
 
 
 RUNS = st.builds(
@@ -113,12 +142,25 @@ RUNS = st.builds(
 )
 
 
+def chunks_of(runs, words):
+    in_order = sorted(runs, key=lambda run: run.place)
+    return list(chunk_document("f", in_order, "line", words))
+
+
 @given(st.lists(RUNS, max_size=12), st.integers(1, 12))
-def test_no_word_is_lost_and_no_passage_is_too_long(runs, words):
-    runs = sorted(runs, key=lambda run: run.place)
-    chunks = list(chunk_document("f", runs, "line", words))
-    before = " ".join(clean_text(run.text) for run in runs).split()
-    after = " ".join(chunk.text for chunk in chunks).split()
+def test_no_word_is_lost(runs, words):
+    in_order = sorted(runs, key=lambda run: run.place)
+    before = " ".join(clean_text(run.text) for run in in_order).split()
+    after = " ".join(chunk.text for chunk in chunks_of(runs, words)).split()
     assert [word.rstrip(".") for word in after] == [word.rstrip(".") for word in before]
-    assert all(len(chunk.text.split()) <= 2 * words for chunk in chunks)
+
+
+@given(st.lists(RUNS, max_size=12), st.integers(1, 12))
+def test_no_passage_is_too_long(runs, words):
+    assert all(len(chunk.text.split()) <= 2 * words for chunk in chunks_of(runs, words))
+
+
+@given(st.lists(RUNS, max_size=12), st.integers(1, 12))
+def test_no_two_passages_share_an_id(runs, words):
+    chunks = chunks_of(runs, words)
     assert len({chunk.id for chunk in chunks}) == len(chunks)

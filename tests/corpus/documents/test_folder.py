@@ -2,11 +2,14 @@
 change.
 """
 
+import io
 import json
 import os
 import shutil
+from contextlib import redirect_stderr
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -23,11 +26,17 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 
 
+def folders(root):
+    """A folder of documents, and one to work in."""
+    (root / "work/indexes").mkdir(parents=True)
+    return make(root / "docs")
+
+
 @pytest.fixture
 def docs(tmp_path, monkeypatch):
-    (tmp_path / "work/indexes").mkdir(parents=True)
+    docs = folders(tmp_path)
     monkeypatch.chdir(tmp_path / "work")
-    return make(tmp_path / "docs")
+    return docs
 
 
 def corpus(path, name="mine", **settings):
@@ -58,63 +67,124 @@ def skipped_files():
     }
 
 
-def test_documents_are_read_and_other_files_listed_and_the_folder_is_unchanged(docs, capsys):
+def times_of_change(folder):
+    return {path: path.lstat().st_mtime_ns for path in folder.rglob("*")}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A build of a folder that also has a file of 3 MB."""
+    root = tmp_path_factory.mktemp("built")
+    docs = folders(root)
     (docs / "big.txt").write_text("x" * 3_000_000)
-    before = {path: path.lstat().st_mtime_ns for path in docs.rglob("*")}
-    files = {name.partition("#")[0] for name in build(docs, max_mb=2)}
-    assert len(files) == 27
-    assert {Path(name).suffix for name in files} == set(
+    before = times_of_change(docs)
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(io.StringIO()) as stderr:
+        patch.chdir(root / "work")
+        files = {name.partition("#")[0] for name in build(docs, max_mb=2)}
+        skipped = skipped_files()
+    after = times_of_change(docs)
+    message = stderr.getvalue()
+    return SimpleNamespace(
+        files=files, skipped=skipped, message=message, before=before, after=after
+    )
+
+
+def test_documents_of_every_kind_are_read(built):
+    assert len(built.files) == 27
+    assert {Path(name).suffix for name in built.files} == set(
         ".pdf .html .htm .md .rst .txt .docx .epub .csv .jsonl".split()
     )
-    assert {path: path.lstat().st_mtime_ns for path in docs.rglob("*")} == before
-    assert skipped_files() == {
+
+
+def test_a_build_does_not_change_the_folder(built):
+    assert built.after == built.before
+
+
+def test_other_files_are_listed_with_their_reasons(built):
+    assert built.skipped == {
         ".git": "a hidden folder",
         "notes/.secret.txt": "a hidden file",
         "picture.jpg": "no kind of document that is read (.jpg)",
         "big.txt": "3 MB, more than max_mb = 2",
         "notes/empty.txt": "empty",
-        "manuals/broken.pdf": skipped_files()["manuals/broken.pdf"],
+        "manuals/broken.pdf": built.skipped["manuals/broken.pdf"],
         "manuals/scanned.pdf": "no text on its 2 pages: if they were scanned, --ocr reads them",
         "notes/linked.txt": "a link; links are not followed",
         "notes/loop": "a link; links are not followed",
     }
-    message = capsys.readouterr().err
-    assert "left out: 2 hidden, 2 linked, 1 of other file types\n" in message
-    assert "left out: big.txt: 3 MB, more than max_mb = 2\n" in message
 
 
-def test_only_changed_and_new_files_are_read_again_and_the_bytes_are_those_of_a_new_build(
-    docs, monkeypatch, capsys
-):
-    monkeypatch.setattr(source, "_FILES", 5)
-    first = build(docs)
-    names = files_read(monkeypatch)
-    assert build(docs) == first
-    assert names() == []
-    (docs / "notes/log03.txt").write_text("The lamp is out.\n")
-    (docs / "notes/new.md").write_text("A new note.\n")
-    (docs / "notes/log04.txt").unlink()
-    os.utime(docs / "notes/log05.txt", ns=(1, 1))  # touched: the same bytes
-    capsys.readouterr()
-    second = build(docs)
-    assert sorted(names()) == ["notes/log03.txt", "notes/new.md"]
+def test_a_build_says_which_files_are_left_out(built):
+    assert "left out: 2 hidden, 2 linked, 1 of other file types\n" in built.message
+    assert "left out: big.txt: 3 MB, more than max_mb = 2\n" in built.message
+
+
+@pytest.fixture(scope="module")
+def rebuilt(tmp_path_factory):
+    """Builds of a folder: at first, unchanged, after edits, and as another corpus."""
+    root = tmp_path_factory.mktemp("rebuilt")
+    docs = folders(root)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root / "work")
+        patch.setattr(source, "_FILES", 5)
+        first = build(docs)
+        names = files_read(patch)
+        unchanged = build(docs)
+        read_unchanged = names()
+        (docs / "notes/log03.txt").write_text("The lamp is out.\n")
+        (docs / "notes/new.md").write_text("A new note.\n")
+        (docs / "notes/log04.txt").unlink()
+        os.utime(docs / "notes/log05.txt", ns=(1, 1))  # touched: the same bytes
+        with redirect_stderr(io.StringIO()) as stderr:
+            second = build(docs)
+        read_edited = names()[len(read_unchanged) :]
+        other = build(docs, name="other")
+    return SimpleNamespace(
+        first=first,
+        unchanged=unchanged,
+        second=second,
+        other=other,
+        read_unchanged=read_unchanged,
+        read_edited=read_edited,
+        message=stderr.getvalue(),
+        indexes=root / "work/indexes",
+    )
+
+
+def test_a_build_without_changes_reads_no_file(rebuilt):
+    assert rebuilt.unchanged == rebuilt.first
+    assert rebuilt.read_unchanged == []
+
+
+def test_only_files_with_other_bytes_are_read_again(rebuilt):
+    assert sorted(rebuilt.read_edited) == ["notes/log03.txt", "notes/new.md"]
+
+
+def test_a_build_says_which_files_have_changed(rebuilt):
     wanted = (
         "2 files read again, 28 unchanged; 1 changed (notes/log03.txt); 1 new (notes/new.md); "
         "1 removed (notes/log04.txt)"
     )
-    assert f"mine: {wanted}\n" in capsys.readouterr().err
-    changed = {name for name in first.keys() ^ second.keys() if not name.startswith("notes/log0")}
+    assert f"mine: {wanted}\n" in rebuilt.message
+
+
+def test_passages_follow_their_files(rebuilt):
+    different = rebuilt.first.keys() ^ rebuilt.second.keys()
+    changed = {name for name in different if not name.startswith("notes/log0")}
     assert changed == {"notes/new.md#0:line=1"}
-    assert second["notes/log03.txt#0:line=1"].text == "The lamp is out."
-    assert build(docs, name="other") == second
-    assert len([*Path("indexes/other/passages").glob("passages-*.jsonl")]) > 3
-    for path in set(Path("indexes/mine/passages").iterdir()) - {
-        Path("indexes/mine/passages/manifest.json")
-    }:
-        assert path.read_bytes() == Path("indexes/other/passages", path.name).read_bytes()
+    assert rebuilt.second["notes/log03.txt#0:line=1"].text == "The lamp is out."
 
 
-def test_an_edit_that_keeps_size_and_modification_time_is_read(docs):
+def test_the_bytes_of_a_second_build_are_those_of_a_new_one(rebuilt):
+    assert rebuilt.other == rebuilt.second
+    mine = rebuilt.indexes / "mine/passages"
+    other = rebuilt.indexes / "other/passages"
+    assert len([*other.glob("passages-*.jsonl")]) > 3
+    for path in set(mine.iterdir()) - {mine / "manifest.json"}:
+        assert path.read_bytes() == (other / path.name).read_bytes()
+
+
+def test_an_edit_that_only_the_bytes_show_is_read(docs):
     page = docs / "notes/log03.txt"
     page.write_text("The lamp is lit.\n")
     build(docs)
@@ -140,22 +210,29 @@ def test_a_path_too_long_for_the_system_is_left_out_with_its_reason(docs, monkey
     )
 
 
-def test_files_are_read_again_for_damaged_passages_other_settings_and_later_readers(
-    docs, monkeypatch
-):
+def test_damaged_passages_are_made_again(docs):
     first = build(docs)
-    names = files_read(monkeypatch)
     shard = Path("indexes/mine/passages/passages-00000.jsonl")
     shard.write_bytes(shard.read_bytes().replace(b"Ruth", b"Rita"))
     assert build(docs) == first
-    for version, words in ((source.VERSION, 50), (source.VERSION + 1, 50)):
-        monkeypatch.setattr(source, "VERSION", version)
-        before = len(names())
-        build(docs, words=words)
-        assert len(names()) > before + 20
 
 
-def test_articles_and_documents_of_a_corpus_are_reported_apart(docs, capsys):
+def test_files_are_read_again_with_other_settings(docs, monkeypatch):
+    build(docs)
+    names = files_read(monkeypatch)
+    build(docs, words=50)
+    assert len(names()) > 20
+
+
+def test_files_are_read_again_by_a_later_reader(docs, monkeypatch):
+    build(docs, words=50)
+    names = files_read(monkeypatch)
+    monkeypatch.setattr(source, "VERSION", source.VERSION + 1)
+    build(docs, words=50)
+    assert len(names()) > 20
+
+
+def test_bad_articles_are_reported_apart_from_documents_left_out(docs, capsys):
     notes = corpus(docs / "notes")
     articles = [
         {"id": "1", "title": "Mill", "text": "It grinds rye."},

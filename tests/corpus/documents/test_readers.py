@@ -42,7 +42,7 @@ def paragraph(text, more=""):
     return f"<w:p><w:r><w:t>{text}</w:t>{more}</w:r></w:p>"
 
 
-def test_markdown_has_headings_and_no_markup():
+def test_markdown_is_read_as_headings_without_markup():
     text = (
         "---\ntitle: x\n---\n# One *two*\n\nSee [the map](a.html) and **`this`**.\n<!-- "
         "not\nthis -->\n## Three\n```\n# code\n```\nFour\n====\n"
@@ -54,6 +54,9 @@ def test_markdown_has_headings_and_no_markup():
         (11, 0, "# code"),
         (13, 1, "Four"),
     ]
+
+
+def test_a_row_of_a_markdown_table_is_a_sentence():
     assert runs(".md", "| a | b |\n|---|---|\n| 1 | 2 |\n") == [(1, 0, "a; b."), (3, 0, "1; 2.")]
 
 
@@ -173,7 +176,7 @@ def test_the_visible_text_is_read(suffix, content, shown):
     assert texts(suffix, content) == shown
 
 
-def test_rst_has_headings_by_their_rules_and_keeps_notes():
+def test_rst_is_read_as_headings_without_markup():
     text = (
         "Top\n===\n\nInner\n-----\n\n.. note:: Mind :ref:`the step <step>`.\n.. image:: "
         "x.png\n\n``code`` `here <http://x>`_.\n"
@@ -186,7 +189,7 @@ def test_rst_has_headings_by_their_rules_and_keeps_notes():
     ]
 
 
-def test_html_has_no_menus_and_keeps_words_whole():
+def test_html_is_read_in_whole_words_without_its_menus():
     page = (
         "<nav>menu</nav><header>top</header>\n<h1>A\n<i>b</i></h1><p>H<sub>2</sub>O &amp; "
         "ice<br>x</p><script>1<2</script><footer>end</footer>"
@@ -194,18 +197,24 @@ def test_html_has_no_menus_and_keeps_words_whole():
     assert runs(".html", page) == [(2, 1, "A b"), (3, 0, "H2O & ice"), (3, 0, "x")]
 
 
-def test_a_pdf_has_pages_and_the_headings_of_its_outline():
-    lines = runs(
-        ".pdf", pdf(HANDBOOK, [("Welcome", 0), ("The wheel", 1), ("Safety", 2), ("Flour", 3)])
-    )
+@pytest.fixture(scope="module")
+def handbook_lines():
+    outline = [("Welcome", 0), ("The wheel", 1), ("Safety", 2), ("Flour", 3)]
+    return runs(".pdf", pdf(HANDBOOK, outline))
+
+
+def test_a_pdf_has_the_headings_of_its_outline(handbook_lines):
     wanted = [(1, "1 Welcome"), (2, "2 The wheel"), (3, "3 Safety"), (4, "4 Flour")]
-    assert [(place, text) for place, level, text in lines if level] == wanted
-    assert (
-        3,
-        0,
-        "If the brake fails, the sluice is closed by Tom Ferris, who keeps the only",
-    ) in lines
-    assert "Mill handbook" not in {text for _, _, text in lines}  # the running head of every page
+    assert [(place, text) for place, level, text in handbook_lines if level] == wanted
+
+
+def test_a_line_of_a_pdf_has_its_page(handbook_lines):
+    text = "If the brake fails, the sluice is closed by Tom Ferris, who keeps the only"
+    assert (3, 0, text) in handbook_lines
+
+
+def test_the_running_head_of_every_page_is_dropped(handbook_lines):
+    assert "Mill handbook" not in {text for _, _, text in handbook_lines}
 
 
 @pytest.mark.parametrize(
@@ -236,7 +245,7 @@ def test_a_heading_of_the_outline_is_found_on_its_page(entry, line, heading):
     assert (headings[line], headings["The wheel is of oak."]) == (heading, "")
 
 
-def test_running_heads_and_contents_are_dropped():
+def test_lines_around_the_text_of_a_pdf_are_dropped():
     body = [
         [f"{letter}{more} of the page." for letter in "uvwxyz"]
         for more in ("an", "en", "in", "on", "un", "at")
@@ -254,7 +263,7 @@ def test_running_heads_and_contents_are_dropped():
     )
 
 
-def test_the_text_around_a_table_of_contents_and_rows_of_numbers_at_the_edge_of_pages_are_kept():
+def test_the_text_around_a_table_of_contents_is_kept():
     entries = [
         "Contents",
         "1 Welcome 1",
@@ -273,11 +282,17 @@ def test_the_text_around_a_table_of_contents_and_rows_of_numbers_at_the_edge_of_
         "The wheel is of oak."
     )
     assert texts(".pdf", pdf([page, ["The wheel is of oak."]])) == shown
+
+
+def test_rows_of_numbers_at_the_edge_of_pages_are_kept():
     pages = [
         [f"{n} {n + 1} {n + 2}", *(f"line {word} {n} of text" for word in "abcdef")]
         for n in range(9)
     ]
     assert "7 8 9" in texts(".pdf", pdf(pages[:3] + [["x"]] * 7 + pages[7:] + [["y"]] * 7))
+
+
+def test_only_a_section_number_makes_a_numbered_line_a_heading():
     numbered = runs(".pdf", pdf([["2.1 The wheel", "It is of oak and has", "36 Buckets of iron."]]))
     assert [level for _, level, _ in numbered] == [2, 0, 0]
 
@@ -324,7 +339,7 @@ def test_a_word_document_has_headings_by_the_names_of_their_styles():
     assert runs(".docx", lease) == [(1, 1, "Lease"), (2, 0, "The tenant."), (3, 0, "room; size.")]
 
 
-def test_notes_of_a_word_document_follow_their_reference_and_nested_tables_are_read_once():
+def test_notes_of_a_word_document_follow_their_reference():
     first = paragraph("The mill stands.", '<w:footnoteReference w:id="2"/>')
     second = paragraph("It turns.", '<w:endnoteReference w:id="1"/>')
     notes = f'<w:footnote w:id="2">{paragraph("Since 1901.")}</w:footnote>'
@@ -335,6 +350,9 @@ def test_notes_of_a_word_document_follow_their_reference_and_nested_tables_are_r
         (2, 0, "It turns."),
         (2, 0, "By water."),
     ]
+
+
+def test_nested_tables_of_a_word_document_are_read_once():
     inner = f"<w:tbl><w:tr><w:tc>{paragraph('inner')}</w:tc></w:tr></w:tbl>"
     row = f"<w:tr><w:tc>{paragraph('first')}</w:tc><w:tc>{paragraph('second')}{inner}</w:tc></w:tr>"
     assert texts(".docx", word(f"<w:tbl>{row}</w:tbl>")) == "first; second inner."

@@ -39,20 +39,27 @@ def workbook(**sheets):
     return content.getvalue()
 
 
-def test_a_workbook_is_read_sheet_by_sheet_with_its_header_and_values():
+def workbook_of_costs():
     head = {"A1": "Costs 2026", "A3": "part", "B3": "price", "C3": "due"}
-    content = workbook(
+    return workbook(
         May_1=head | {"A4": "brake", "B4": 0.1 + 0.2, "C4": date(2026, 5, 3), "B5": "=B4*2"},
         Empty={},
     )
-    assert runs(".xlsx", content) == [
+
+
+def test_a_workbook_is_read_sheet_by_sheet_as_values_below_their_headers():
+    assert runs(".xlsx", workbook_of_costs()) == [
         (1, 1, "May 1"),
         (1, 0, "Costs 2026."),
         (4, 0, "part: brake."),
         (4, 0, "price: 0.3."),
         (4, 0, "due: 2026-05-03."),
     ]
-    *_, passage = chunk_document("a.xlsx", READERS[".xlsx"][1](content, ()), "row")
+
+
+def test_the_id_of_a_passage_of_a_workbook_locates_its_rows():
+    read = READERS[".xlsx"][1](workbook_of_costs(), ())
+    *_, passage = chunk_document("a.xlsx", read, "row")
     assert passage.id == "a.xlsx#0:sheet=May%201,row=1-4"
     assert str(parse_locator(passage.id)) == "a.xlsx, sheet May 1, rows 1-4"
 
@@ -69,7 +76,7 @@ def test_a_row_over_groups_of_columns_is_no_header():
     assert (3, 0, "nE: E.") in runs(".xlsx", grouped)
 
 
-def test_a_million_empty_rows_take_seconds_and_a_bomb_is_refused(monkeypatch):
+def test_a_million_empty_rows_take_seconds():
     start = time.process_time()
     assert runs(".xlsx", workbook(S={"A1": "a", "XFD1048576": "far"}))[-1] == (
         1048576,
@@ -77,13 +84,22 @@ def test_a_million_empty_rows_take_seconds_and_a_bomb_is_refused(monkeypatch):
         "column 16384: far.",
     )
     assert time.process_time() - start < 30
+
+
+def test_a_workbook_that_unpacks_to_too_much_is_refused(monkeypatch):
     content = workbook(S={"A1": "a", "A2": "b"})
     monkeypatch.setattr(office, "LARGEST", 1_000)
     with pytest.raises(UnreadableFile, match="it unpacks to more than 1,000 bytes"):
         runs(".xlsx", content)
-    monkeypatch.undo()
+
+
+def test_an_archive_without_a_workbook_is_refused():
     with pytest.raises(UnreadableFile, match="no workbook of Excel"):
         runs(".xlsx", archive({"a.xml": "x"}))
+
+
+def test_a_workbook_that_declares_entities_is_refused():
+    content = workbook(S={"A1": "a", "A2": "b"})
     entities = '<!DOCTYPE x [<!ENTITY a "aaaa">]><x>&a;</x>'
     with zipfile.ZipFile(io.BytesIO(content)) as packed:
         files = {name: packed.read(name) for name in packed.namelist()}
@@ -121,7 +137,7 @@ def presentation(*slides, more=()):
     return archive(files)
 
 
-def test_slides_have_titles_tables_notes_and_diagrams_in_order():
+def test_a_presentation_is_read_slide_by_slide_with_its_title_first():
     table = "<a:tbl><a:tr><a:tc><a:p><a:r><a:t>a</a:t></a:r></a:p></a:tc><a:tc><a:p><a:r><a:t>b</a:t></a:r></a:p></a:tc></a:tr></a:tbl>"
     notes = ("notesSlide", shape("body", "Say hello.") + shape("sldNum", "1"))
     diagram = ("diagramData", "<a:p><a:r><a:t>Gate</a:t></a:r></a:p>")
@@ -138,6 +154,9 @@ def test_slides_have_titles_tables_notes_and_diagrams_in_order():
         (2, 0, "a; b."),
         (2, 0, "Gate."),
     ]
+
+
+def test_an_archive_without_a_presentation_is_refused():
     with pytest.raises(UnreadableFile, match=r"no ppt/presentation\.xml"):
         runs(".pptx", archive({"a": ""}))
 
@@ -153,7 +172,7 @@ def opened(body):
     )
 
 
-def test_opendocument_texts_have_headings_tables_and_notes():
+def test_a_text_of_opendocument_is_read_paragraph_by_paragraph():
     body = """<text:tracked-changes><text:p>gone</text:p></text:tracked-changes><text:table-of-content><text:p>Mill 3</text:p></text:table-of-content>
     <text:h text:outline-level="2">The<text:tab/>mill</text:h>
     <text:p>H<text:span>2</text:span>O<text:s text:c="3"/>flows<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>Fast.</text:p></text:note-body></text:note>
@@ -165,6 +184,9 @@ def test_opendocument_texts_have_headings_tables_and_notes():
         (2, 0, "Fast."),
         (3, 0, "a b; c."),
     ]
+
+
+def test_slides_of_opendocument_are_read_with_their_titles_first():
     body = """<draw:page><draw:frame><draw:text-box><text:p>Rye</text:p></draw:text-box></draw:frame>
     <draw:frame presentation:class="title"><text:p>Mill</text:p></draw:frame><draw:frame presentation:class="footer"><text:p>7</text:p></draw:frame>
     <presentation:notes><text:p>Say it.</text:p></presentation:notes></draw:page><draw:page><text:p>Untitled</text:p></draw:page>"""
@@ -176,7 +198,7 @@ def test_opendocument_texts_have_headings_tables_and_notes():
     ]
 
 
-def test_a_notebook_has_markdown_code_and_short_outputs():
+def read_notebook():
     outputs = [
         {"text": [f"line {n}\n" for n in range(99)]},
         {"data": {"text/plain": "42", "image/png": "xxx"}},
@@ -185,22 +207,33 @@ def test_a_notebook_has_markdown_code_and_short_outputs():
         {"cell_type": "markdown", "source": ["# Fit\n", "See *below*."]},
         {"cell_type": "code", "source": "x = 1\ny = 2", "outputs": outputs},
     ]
-    read = runs(".ipynb", json.dumps({"cells": cells}))
-    assert read[:4] == [(1, 1, "Fit"), (1, 0, "See below."), (2, 0, "x = 1"), (2, 0, "y = 2")]
-    assert [text for *_, text in read[4:]] == [*(f"line {n}" for n in range(20)), "42"]
+    return runs(".ipynb", json.dumps({"cells": cells}))
+
+
+def test_the_cells_of_a_notebook_are_read_in_order():
+    wanted = [(1, 1, "Fit"), (1, 0, "See below."), (2, 0, "x = 1"), (2, 0, "y = 2")]
+    assert read_notebook()[:4] == wanted
+
+
+def test_outputs_of_a_notebook_are_shortened():
+    shown = [text for *_, text in read_notebook()[4:]]
+    assert shown == [*(f"line {n}" for n in range(20)), "42"]
+
+
+def test_a_notebook_of_the_old_format_is_read():
     assert runs(
         ".ipynb",
         '{"worksheets": [{"cells": [{"cell_type": "heading", "level": 2, "source": "Old"}]}]}',
     ) == [(1, 2, "Old")]
-    for broken in (
-        "[1]",
-        '{"cells": [1]}',
-        '{"cells": [{"cell_type": "code", "source": [1]}]}',
-        "{}",
-        "[",
-    ):
-        with pytest.raises(UnreadableFile, match=r"not a Jupyter notebook($| \(Expecting)"):
-            runs(".ipynb", broken)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ["[1]", '{"cells": [1]}', '{"cells": [{"cell_type": "code", "source": [1]}]}', "{}", "["],
+)
+def test_a_broken_notebook_is_refused(broken):
+    with pytest.raises(UnreadableFile, match=r"not a Jupyter notebook($| \(Expecting)"):
+        runs(".ipynb", broken)
 
 
 def test_json_is_rows_or_keys_with_their_lines():
@@ -234,16 +267,25 @@ def test_json_is_rows_or_keys_with_their_lines():
             runs(".json", broken)
 
 
-def test_text_without_an_ending_is_read_and_a_program_is_not(tmp_path):
+def test_a_text_file_without_an_ending_is_a_document(tmp_path):
+    (tmp_path / "LICENSE").write_text("You may copy it.")
+    (read,) = Documents(str(tmp_path)).scanned
+    assert read.name == "LICENSE"
+    assert read.kind == ""
+
+
+def test_a_program_without_an_ending_is_no_document(tmp_path):
     (tmp_path / "LICENSE").write_text("You may copy it.")
     (tmp_path / "tool").write_bytes(b"\x7fELF\0\1")
-    read, skipped = Documents(str(tmp_path)).scanned
-    assert (read.name, read.kind, skipped.kind, skipped.reason) == (
-        "LICENSE",
-        "",
-        "other",
-        "no kind of document that is read (no ending)",
-    )
+    _, skipped = Documents(str(tmp_path)).scanned
+    assert skipped.kind == "other"
+    assert skipped.reason == "no kind of document that is read (no ending)"
+
+
+def test_text_without_an_ending_is_read():
     assert runs("", "You may copy it.") == [(1, 0, "You may copy it.")]
+
+
+def test_control_characters_in_a_file_without_an_ending_are_refused():
     with pytest.raises(UnreadableFile, match="control characters"):
         runs("", b"#!/bin/sh\n" * 1_000 + b"\x03")

@@ -41,11 +41,15 @@ def read(path):
         return list(parse_pages(iter(lambda: xml.read(1000), b""), str(path), SkippedPages()))
 
 
-def test_articles_come_in_order_and_the_rest_is_counted():
-    tally = SkippedPages()
-    pages = list(parse(WHOLE.encode(), tally=tally))
+def test_articles_come_in_order():
+    pages = list(parse(WHOLE.encode()))
     assert pages[0] == Page("1", "A & B", "first <ref>&amp;</ref>\n'''é'''", 1_000_001)
     assert [page.id for page in pages] == ["1", "4", "5", "6"]
+
+
+def test_pages_that_are_no_articles_are_counted():
+    tally = SkippedPages()
+    list(parse(WHOLE.encode(), tally=tally))
     assert tally.left_out == {"redirect": 1, "namespace": 1}
 
 
@@ -57,7 +61,7 @@ def test_any_version_of_the_export_schema_is_read(version):
         assert [page.id for page in parse(text.encode())] == ["1", "4", "5", "6"]
 
 
-@pytest.mark.parametrize(
+PACKED = pytest.mark.parametrize(
     ("suffix", "packed"),
     [
         ("bz2", bz2.compress(WHOLE.encode())),
@@ -67,12 +71,19 @@ def test_any_version_of_the_export_schema_is_read(version):
     ],
     ids=["bz2", "streams", "gz", "xz"],
 )
-def test_packed_dumps_are_read_and_truncated_dumps_refused(tmp_path, suffix, packed):
+
+
+@PACKED
+def test_a_packed_dump_is_read(tmp_path, suffix, packed):
     complete = tmp_path / f"complete.xml.{suffix}"
-    truncated = tmp_path / f"truncated.xml.{suffix}"
     complete.write_bytes(packed)
-    truncated.write_bytes(packed[: len(packed) * 2 // 3])
     assert read(complete) == list(parse(WHOLE.encode()))
+
+
+@PACKED
+def test_a_truncated_dump_is_refused(tmp_path, suffix, packed):
+    truncated = tmp_path / f"truncated.xml.{suffix}"
+    truncated.write_bytes(packed[: len(packed) * 2 // 3])
     with refused(r"truncated\.xml\..*fetch the file again"):
         read(truncated)
 
@@ -107,7 +118,22 @@ def test_a_wrong_dump_is_refused_in_one_line(tmp_path, name, content, message):
         read(tmp_path / name)
 
 
-@pytest.mark.parametrize(
+@pytest.fixture(params=[1, 7, 10_000])
+def parse_after(request, monkeypatch):
+    """A function that parses a page and a good one, in blocks of a size: pages and tally."""
+    monkeypatch.setattr(dump, "LONGEST", 1000)
+    size = request.param
+
+    def parse_both(xml):
+        content = f"{HEAD}{xml}{PAGES[4]}</mediawiki>".encode()
+        tally = SkippedPages()
+        blocks = (content[at : at + size] for at in range(0, len(content), size))
+        return list(parse(*blocks, tally=tally)), tally
+
+    return parse_both
+
+
+BAD_PAGES = pytest.mark.parametrize(
     ("xml", "title", "reason"),
     [
         ("<page><ns>0</ns><id>1</id></page>", "page 1", "no usable <title>"),
@@ -120,16 +146,20 @@ def test_a_wrong_dump_is_refused_in_one_line(tmp_path, name, content, message):
         (page(1, "A", "x" * 2000), "A", "<text> of more than 1,000 characters"),
     ],
 )
-@pytest.mark.parametrize("size", [1, 7, 10_000])
-def test_a_bad_page_is_listed_and_the_others_are_read(monkeypatch, xml, title, reason, size):
-    monkeypatch.setattr(dump, "LONGEST", 1000)
-    content = f"{HEAD}{xml}{PAGES[4]}</mediawiki>".encode()
-    tally = SkippedPages()
-    blocks = (content[at : at + size] for at in range(0, len(content), size))
-    assert [page.id for page in parse(*blocks, tally=tally)] == ["5"]
+
+
+@BAD_PAGES
+def test_a_bad_page_is_listed_with_its_reason(parse_after, xml, title, reason):
+    _, tally = parse_after(xml)
     assert [page["title"] for page in tally.bad] == [title]
     assert reason in tally.bad[0]["reason"]
     assert tally.left_out["bad"] == 1
+
+
+@BAD_PAGES
+def test_pages_after_a_bad_one_are_read(parse_after, xml, title, reason):
+    pages, _ = parse_after(xml)
+    assert [page.id for page in pages] == ["5"]
 
 
 def test_a_part_of_a_dump_may_stop_between_pages_but_not_inside_a_page():

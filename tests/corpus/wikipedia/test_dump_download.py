@@ -4,7 +4,6 @@ import bz2
 import hashlib
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,17 +57,31 @@ def server(monkeypatch, here):
         yield state
 
 
-def test_the_newest_finished_dump_is_downloaded_and_checked(server, capsys):
+def test_the_newest_finished_dump_is_downloaded(server):
     fetch_wiki("enwiki")
     assert {path.name for path in Path("data/enwiki").iterdir()} == {*NAMES, "dump.json"}
     assert all((Path("data/enwiki") / name).read_bytes() == server.contents[name] for name in NAMES)
+    assert {path.name for path in Path("data").iterdir()} <= {"enwiki", ".lock"}
+
+
+@pytest.mark.usefixtures("server")
+def test_a_download_says_what_was_checked(capsys):
+    fetch_wiki("enwiki")
     summary, step = capsys.readouterr().out.splitlines()
     assert "dump of 20260801, 3 files," in summary
     assert summary.endswith("each file verified by its published SHA-1")
     assert step == "next: ifqa passages enwiki"
-    assert {path.name for path in Path("data").iterdir()} <= {"enwiki", ".lock"}
+
+
+@pytest.mark.usefixtures("server")
+def test_a_downloaded_dump_is_a_source():
+    fetch_wiki("enwiki")
     source = {"format": "dump", "path": "data/enwiki/enwiki-*-pages-articles-multistream*.xml*.bz2"}
     assert [path.name for path in open_source(source).files()] == NAMES
+
+
+def test_a_downloaded_dump_is_not_fetched_again(server, capsys):
+    fetch_wiki("enwiki")
     server.asked.clear()
     fetch_wiki("enwiki")
     assert server.asked == []
@@ -152,26 +165,44 @@ def test_each_fault_of_a_server_is_a_one_line_error_without_a_dump(path, change,
     assert not Path("data/enwiki").exists()
 
 
-def test_dumps_are_never_mixed_and_other_files_stay(server):
+@pytest.mark.usefixtures("server")
+def test_a_date_that_the_server_does_not_keep_is_refused():
     with pytest.raises(
         IfqaError, match=r"404: .*wanted .* a --date that the server keeps, or take a mirror: --url"
     ):
         fetch_wiki("enwiki", date="20220501")
+
+
+@pytest.mark.usefixtures("server")
+def test_a_dump_that_is_not_finished_is_refused():
     with pytest.raises(
         IfqaError, match=r"the articles of 20260820 are not finished; take another --date"
     ):
         fetch_wiki("enwiki", date="20260820")
+
+
+@pytest.mark.usefixtures("server")
+def test_dumps_of_two_dates_are_never_mixed():
     fetch_wiki("enwiki")
     with pytest.raises(
         IfqaError, match=r"data/enwiki holds the dump of 20260801; remove it, or leave out --date"
     ):
         fetch_wiki("enwiki", date="20260720")
-    Path("data/dewiki").mkdir()
+
+
+@pytest.mark.usefixtures("server")
+def test_a_folder_of_other_files_is_refused():
+    Path("data/dewiki").mkdir(parents=True)
     Path("data/dewiki/mine.xml").write_text("mine")
     with pytest.raises(
         IfqaError, match=r"data/dewiki exists without a dump.json that names its dump"
     ):
         fetch_wiki("dewiki")
+
+
+@pytest.mark.usefixtures("server")
+def test_a_damaged_file_of_a_downloaded_dump_is_refused():
+    fetch_wiki("enwiki")
     (Path("data/enwiki") / NAMES[0]).write_bytes(b"cut")
     with pytest.raises(
         IfqaError, match=r"has 3 bytes, the published file .* remove it to fetch it again"
@@ -202,28 +233,49 @@ def test_a_status_file_without_checksums_is_refused(status, server, tmp_path):
     assert not (tmp_path / "data").exists()
 
 
-def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys):
-    content = b"id\ttext\ttitle\n1\tAaron is a prophet\tAaron\n"
-    wrong = RemoteFile(
-        f"{server.url}/dpr/psgs_w100.tsv.gz",
-        Path("psgs_w100.tsv.gz"),
-        len(content),
-        "sha256",
-        "0" * 64,
-    )
-    server.files["/dpr/psgs_w100.tsv.gz"] = server.files["/mine/psgs_w100.tsv.gz"] = content
-    monkeypatch.setattr(dump_download, "_PSGS", wrong)
+PSGS = b"id\ttext\ttitle\n1\tAaron is a prophet\tAaron\n"
+
+
+@pytest.fixture
+def publish_psgs(server, monkeypatch):
+    """A function that publishes DPR's passages, here and at a mirror, with a checksum."""
+
+    def publish(checksum):
+        path = "/dpr/psgs_w100.tsv.gz"
+        file = RemoteFile(
+            f"{server.url}{path}", Path("psgs_w100.tsv.gz"), len(PSGS), "sha256", checksum
+        )
+        server.files[path] = PSGS
+        server.files["/mine/psgs_w100.tsv.gz"] = PSGS
+        monkeypatch.setattr(dump_download, "_PSGS", file)
+
+    return publish
+
+
+def test_dprs_passages_with_another_checksum_are_removed(publish_psgs):
+    publish_psgs("0" * 64)
     with pytest.raises(
         IfqaError, match=r"SHA256 .*, not 000000000000… as published; it was removed"
     ):
         fetch_wiki("psgs_w100")
     assert not Path("data/psgs_w100/psgs_w100.tsv.gz").exists()
-    monkeypatch.setattr(
-        dump_download, "_PSGS", replace(wrong, checksum=hashlib.sha256(content).hexdigest())
-    )
+
+
+def test_dprs_passages_are_fetched_from_a_mirror(server, publish_psgs):
+    publish_psgs(hashlib.sha256(PSGS).hexdigest())
     fetch_wiki("psgs_w100", url=f"{server.url}/mine/")
-    assert Path("data/psgs_w100/psgs_w100.tsv.gz").read_bytes() == content
+    assert Path("data/psgs_w100/psgs_w100.tsv.gz").read_bytes() == PSGS
     assert server.asked[-1][0] == "/mine/psgs_w100.tsv.gz"
+
+
+def test_dprs_passages_are_fetched_again_after_another_checksum_but_only_once(
+    server, publish_psgs, capsys
+):
+    publish_psgs("0" * 64)
+    with pytest.raises(IfqaError, match="it was removed"):
+        fetch_wiki("psgs_w100")
+    publish_psgs(hashlib.sha256(PSGS).hexdigest())
+    fetch_wiki("psgs_w100", url=f"{server.url}/mine/")
     fetch_wiki("psgs_w100")
     assert "there already" in capsys.readouterr().out
     assert len(server.asked) == 2

@@ -129,7 +129,12 @@ print(sum(len(page.text) for page, _ in read_articles(pathlib.Path(sys.argv[1]),
     assert done.stdout == "800000000\n", done.stderr
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def article_limit(monkeypatch):
+    monkeypatch.setattr("ifqa.corpus.wikipedia.source.LONGEST", 100)
+
+
+BAD_ARTICLES = pytest.mark.parametrize(
     ("line", "reason"),
     [
         ('{"id": "1 2", "title": "A", "text": ""}', "id '1 2' holds white space"),
@@ -142,15 +147,31 @@ print(sum(len(page.text) for page, _ in read_articles(pathlib.Path(sys.argv[1]),
         ),
     ],
 )
-def test_a_bad_article_is_listed_and_the_others_are_read(tmp_path, monkeypatch, line, reason):
-    monkeypatch.setattr("ifqa.corpus.wikipedia.source.LONGEST", 100)
-    (tmp_path / "a.jsonl").write_text(line + "\n" + LINES)
+
+
+def read_after(line, folder):
+    """The articles after a bad one, and the tally of what is left out."""
+    (folder / "a.jsonl").write_text(line + "\n" + LINES)
     tally = SkippedPages()
-    assert [page for page, _ in read_articles(tmp_path / "a.jsonl", tally)] == PAGES
+    pages = [page for page, _ in read_articles(folder / "a.jsonl", tally)]
+    return pages, tally
+
+
+@BAD_ARTICLES
+@pytest.mark.usefixtures("article_limit")
+def test_a_bad_article_is_listed_with_its_reason(tmp_path, line, reason):
+    _, tally = read_after(line, tmp_path)
     assert tally.left_out == {"bad": 1}
     assert reason in tally.bad[0]["reason"]
     assert "a.jsonl:1" in tally.bad[0]["reason"]
     json.dumps(tally.bad).encode()
+
+
+@BAD_ARTICLES
+@pytest.mark.usefixtures("article_limit")
+def test_articles_after_a_bad_one_are_read(tmp_path, line, reason):
+    pages, _ = read_after(line, tmp_path)
+    assert pages == PAGES
 
 
 @pytest.mark.parametrize(("suffix", "packed"), [("", bytes), (".gz", gzip.compress)])
@@ -170,7 +191,7 @@ def test_the_passages_of_dpr_are_read(tmp_path, suffix, packed):
     assert [passage for passage, _ in read_passages(path)] == passages
 
 
-def test_passages_of_a_folder_in_pyserini_s_and_dpr_s_format_are_read(tmp_path):
+def test_passages_of_a_folder_with_files_of_several_formats_are_read(tmp_path):
     (tmp_path / "below").mkdir()
     (tmp_path / "p10.jsonl").write_text(
         '{"id": "x/1", "contents": "c"}\n{"id": "2", "title": "T", "contents": "d"}\n'
@@ -262,15 +283,27 @@ def test_an_article_is_split_into_passages_of_100_words(count, wrap, passages):
     assert [passage.split() for passage in split_article(" ".join(words), wrap=wrap)] == wanted
 
 
-@given(st.lists(st.text(alphabet="abé.\u3000\n ", min_size=1)).map(" ".join), st.integers(1, 7))
-def test_passages_have_the_words_of_the_text_and_with_wrap_equal_lengths(text, size):
+TEXTS = st.lists(st.text(alphabet="abé.\u3000\n ", min_size=1)).map(" ".join)
+
+
+@given(TEXTS, st.integers(1, 7))
+def test_passages_have_the_words_of_the_text(text, size):
     article = text.split()
+    assert " ".join(split_article(text, words=size, wrap=False)) == " ".join(article)
+    wrapped = " ".join(split_article(text, words=size)).split()
+    assert wrapped[: len(article)] == article
+
+
+@given(TEXTS, st.integers(1, 7))
+def test_all_passages_but_the_last_are_of_equal_length_without_wrap(text, size):
     passages = split_article(text, words=size, wrap=False)
-    assert " ".join(passages) == " ".join(article)
     assert all(len(passage.split()) == size for passage in passages[:-1])
-    wrapped = [passage.split() for passage in split_article(text, words=size)]
-    assert [word for passage in wrapped for word in passage][: len(article)] == article
-    assert all(len(passage) == min(size, 2 * len(article)) for passage in wrapped)
+
+
+@given(TEXTS, st.integers(1, 7))
+def test_all_passages_are_of_equal_length_with_wrap(text, size):
+    length = min(size, 2 * len(text.split()))
+    assert all(len(passage.split()) == length for passage in split_article(text, words=size))
 
 
 @pytest.mark.parametrize("name", ["enwiki.xml.7z", "enwiki.xml.zst", "enwiki.xml.ZIP"])

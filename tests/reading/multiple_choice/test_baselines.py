@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -106,9 +107,15 @@ POLARITIES = {
 }
 
 
-def test_polarity_of_a_description_and_of_its_opposite():
+def test_a_description_has_a_polarity():
     assert {text: polarity(text) for text in POLARITIES} == POLARITIES
+
+
+def test_a_choice_has_a_direction():
     assert [direction(choice) for choice in CHOICES] == [1, -1, 0]
+
+
+def test_an_opposite_has_the_other_polarity():
     assert opposite("MORE warm air grows") == "LESS warm air shrinks"
     assert [opposite(text) for text in ("More mud", "a dog barks")] == ["Less mud", ""]
 
@@ -122,7 +129,7 @@ def test_polarity_of_a_description_and_of_its_opposite():
         ("more rain falls", "smaller puddles", "less"),
     ],
 )
-def test_equal_polarities_mean_more_and_opposite_ones_less(change, effect, answer):
+def test_polarities_decide_the_answer(change, effect, answer):
     assert Polarity().answer([question_of(change, effect)], [[]])[0].answer == answer
     reordered = question_of(change, effect, choices=("less of it", "no effect", "more of it"))
     assert Polarity().answer([reordered], [[]])[0].answer == f"{answer} of it"
@@ -176,7 +183,7 @@ def boosted(tmp_path_factory):
     return train_adaboost(tmp_path_factory.mktemp("adaboost"))
 
 
-def test_adaboost_learns_words_of_change_and_effect_apart(boosted):
+def test_adaboost_learns_the_answers(boosted):
     reader = AdaBoost(checkpoint=str(boosted))
     questions = draw_questions(60, seed=1)
     predictions = reader.answer(questions, [[]] * 60)
@@ -188,33 +195,61 @@ def test_adaboost_learns_words_of_change_and_effect_apart(boosted):
         > 45
     )
     assert all(prediction.score is not None and prediction.score < 0 for prediction in predictions)
-    assert (reader.family, reader.trained_on, AdaBoost.training_family(str(boosted))) == (
-        "rain",
-        {"abc"},
-        "rain",
-    )
+
+
+def test_a_model_names_its_training(boosted):
+    reader = AdaBoost(checkpoint=str(boosted))
+    assert reader.family == "rain"
+    assert reader.trained_on == {"abc"}
+    assert AdaBoost.training_family(str(boosted)) == "rain"
+
+
+def test_the_words_of_change_are_apart_from_those_of_effect(boosted):
     assert set(json.loads((boosted / "model.json").read_text())["words"]) >= {
         "change:more",
         "effect:more",
     }
+
+
+def test_a_model_has_a_fingerprint(boosted):
     assert len(AdaBoost.fingerprint(str(boosted))) == 64
+
+
+def test_adaboost_answers_with_the_words_of_the_choices(boosted):
+    reader = AdaBoost(checkpoint=str(boosted))
     other_choices = [
         question_of("more rain", "more mud", choices=choices)
         for choices in (("up", "MORE"), ("x", "y"))
     ]
     first, second = reader.answer(other_choices, [[], []])
-    assert (first.answer, first.score, second.failed) == ("MORE", 0.0, True)
+    assert first.answer == "MORE"
+    assert first.score == 0.0
+    assert second.failed
+
+
+def test_another_reader_refuses_the_model(boosted):
     with refused("holds weights of reader 'adaboost'; name a folder that `ifqa train choice` made"):
         load_plugin("reader", "choice").fingerprint(str(boosted))
+
+
+def test_a_missing_model_is_refused(boosted):
     with refused("not found"):
         AdaBoost(checkpoint=str(boosted / "nowhere"))
 
 
-def test_adaboost_trains_to_the_same_bytes_and_refuses_another_training(boosted, tmp_path):
+def test_adaboost_trains_to_the_same_bytes(boosted, tmp_path):
     train_adaboost(tmp_path)
     assert (tmp_path / "model.json").read_bytes() == (boosted / "model.json").read_bytes()
+
+
+def test_a_finished_training_has_nothing_to_do(boosted, tmp_path):
+    shutil.copytree(boosted, tmp_path, dirs_exist_ok=True)
     manifest = (tmp_path / "manifest.json").read_bytes()
-    assert (train_adaboost(tmp_path) / "manifest.json").read_bytes() == manifest  # nothing to do
+    assert (train_adaboost(tmp_path) / "manifest.json").read_bytes() == manifest
+
+
+def test_another_training_in_the_same_folder_is_refused(boosted, tmp_path):
+    shutil.copytree(boosted, tmp_path, dirs_exist_ok=True)
     with refused(r"another training \(changed: settings\)"):
         train_adaboost(tmp_path, depth=1)
 
@@ -237,22 +272,31 @@ def test_damaged_trees_are_refused_in_one_line(boosted, tmp_path, change, messag
         AdaBoost(checkpoint=str(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["majority", "polarity", "adaboost"])
-def test_passages_change_nothing_and_open_questions_and_other_forms_are_refused(name, boosted):
+@pytest.fixture(params=["majority", "polarity", "adaboost"])
+def reader(request, boosted):
     settings = {
         "majority": {"answer": "more"},
         "polarity": {},
         "adaboost": {"checkpoint": str(boosted)},
     }
-    reader = load_plugin("reader", name)(**settings[name])
+    return load_plugin("reader", request.param)(**settings[request.param])
+
+
+def test_passages_change_nothing(reader):
     questions = [question_of("more rain", "MORE mud"), question_of("less rain", "MORE mud")]
     passage = Passage("p", "Rain", "Less rain means less mud, and no effect on anything else.")
     assert reader.answer(questions, [[passage]] * 2) == reader.answer(questions, [[], []])
+
+
+def test_open_questions_are_refused(reader):
     with refused("offers no choices"):
         reader.answer([Question("q", "If?")], [[]])
-    if name != "majority":
-        with refused("is not: suppose CHANGE happens"):
-            reader.answer([Question("q", "If?", choices=CHOICES)], [[]])
+
+
+@pytest.mark.parametrize("reader", ["polarity", "adaboost"], indirect=True)
+def test_questions_of_another_form_are_refused(reader):
+    with refused("is not: suppose CHANGE happens"):
+        reader.answer([Question("q", "If?", choices=CHOICES)], [[]])
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def assert_same(answers, expected):
 
 @settings(max_examples=10)
 @given(shapes, questions_of_ids, st.integers(0, 9))
-def test_answers_and_scores_equal_greedy_decoding_without_a_cache(shape, questions, seed):
+def test_decoding_equals_greedy_decoding_without_a_cache(shape, questions, seed):
     network = model(shape, seed % 3)
     expected = [
         GeneratedAnswer(*greedy(network, question), attention(network, question))
@@ -146,7 +146,7 @@ def test_answers_and_scores_equal_greedy_decoding_without_a_cache(shape, questio
     st.integers(1, 80),
     st.randoms(),
 )
-def test_padding_and_batching_change_nothing(shape, questions, width, encoded, decoded, chance):
+def test_batches_change_nothing(shape, questions, width, encoded, decoded, chance):
     expected = [answers(model(shape), [question])[0] for question in questions]
     order = chance.sample(range(len(questions)), len(questions))
     shuffled = answers(
@@ -193,7 +193,7 @@ def test_beam_search_equals_transformers_over_padded_passages(shape, beams):
         {"decoder_start_token_id": 5},
     ],
 )
-def test_special_tokens_may_differ_and_padding_within_an_answer_counts(ids):
+def test_special_tokens_may_differ(ids):
     network = copy.deepcopy(model())
     within = 0
     for name, token in ids.items():
@@ -297,7 +297,7 @@ def assert_close(tensor, expected):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_loss_and_gradients_equal_the_padded_original(shape):
+def test_training_equals_that_of_the_padded_original(shape):
     network = small(gain=1.5, **SHAPES[shape]).train()
     ids, mask = flat(QUESTIONS[:3], width=8)
     rows = zip(QUESTIONS[:3], LABELS, strict=True)

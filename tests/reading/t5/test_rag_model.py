@@ -129,9 +129,7 @@ def test_answers_are_those_of_transformers(beams):
     st.integers(1, 80),
     st.randoms(),
 )
-def test_padding_and_batching_change_nothing(
-    shape, questions, beams, width, encoded, decoded, chance
-):
+def test_batches_change_nothing(shape, questions, beams, width, encoded, decoded, chance):
     network = model(shape)
     scores = draw_scores(chance, questions)
     rows = zip(questions, scores, strict=True)

@@ -52,7 +52,7 @@ def _questions():
     Path("a.tsv").write_text(ANNOTATED)
 
 
-def test_each_reading_is_counted_by_rule_and_dataset_and_judged_by_the_labels():
+def test_each_reading_is_counted_by_rule():
     told = counted("q.jsonl")
     rules = told["rules"]
     assert told["questions"] == 4
@@ -63,15 +63,26 @@ def test_each_reading_is_counted_by_rule_and_dataset_and_judged_by_the_labels():
     ]
     assert rules["notebook"]["matched"]["R3"] == rules["fixed"]["matched"]["R5"] == 1
     assert rules["fixed"]["share"]["any"] == 0.5
+
+
+def test_each_reading_is_counted_by_dataset():
+    told = counted("q.jsonl")
     assert told["datasets"]["nq"] == {
         "questions": 2,
         "causal": {"notebook": 1, "table3": 0, "fixed": 0},
     }
     assert "paper" not in told  # nq is not what the paper calls it
+
+
+def test_each_reading_is_judged_by_the_labels():
+    rules = counted("q.jsonl")["rules"]
     judged = {name: rules[name]["judged"]["any"] for name in ("notebook", "fixed")}
     assert [judged["notebook"][what][0] for what in ("precision", "recall")] == [1 / 2, 1 / 3]
     assert [judged["fixed"][what][0] for what in ("precision", "recall")] == [1, 2 / 3]
     assert rules["fixed"]["judged"]["R7"]["precision"] is None
+
+
+def test_a_reading_can_be_chosen():
     assert counted("q.jsonl", "--rules", "fixed")["rules"].keys() == {"fixed"}
 
 
@@ -107,27 +118,37 @@ def test_a_benchmark_is_counted_by_split_or_whole():
         ),
     ],
 )
-def test_unknown_names_and_wrong_files_are_refused_in_one_line(arguments, message):
+def test_what_cannot_be_counted_is_refused_in_one_line(arguments, message):
     told = ifqa(*arguments[1:], verb="typology") if arguments[0] == "typology" else ifqa(*arguments)
-    assert (told.returncode, told.stderr.count("\n"), message in told.stderr) == (2, 1, True), (
-        told.stderr
-    )
+    assert told.returncode == 2, told.stderr
+    assert told.stderr.count("\n") == 1, told.stderr
+    assert message in told.stderr
 
 
-def test_the_classes_are_counted_and_the_labeller_is_judged_by_them():
+def test_the_classes_are_counted():
     counts = counted("a.tsv", verb="typology")["counts"]["annotator"]
-    assert (
-        counts["semantic"]["cause"],
-        counts["semantic"]["goal"],
-        counts["pragmatic"]["knowledge"],
-    ) == (2, 0, 2)
-    score = counted("a.tsv", "--questions", "t.jsonl", verb="typology")["labeller"]["semantic"][
-        "all"
-    ]
-    assert (score["right"], score["given"], score["of"], score["coverage"][0]) == (2, 3, 4, 0.75)
-    assert (
-        "The labeller, judged by the annotations"
-        in ifqa("a.tsv", "--questions", "t.jsonl", verb="typology").stdout
-    )
-    alone = counted("--questions", "t.jsonl", verb="typology")["counts"]["labeller"]["semantic"]
-    assert (alone["cause"], alone["none"], alone[""]) == (1, 2, 1)
+    assert counts["semantic"]["cause"] == 2
+    assert counts["semantic"]["goal"] == 0
+    assert counts["pragmatic"]["knowledge"] == 2
+
+
+def test_the_labeller_is_judged_by_the_annotations():
+    told = counted("a.tsv", "--questions", "t.jsonl", verb="typology")
+    score = told["labeller"]["semantic"]["all"]
+    assert score["right"] == 2
+    assert score["given"] == 3
+    assert score["of"] == 4
+    assert score["coverage"][0] == 0.75
+
+
+def test_the_judgement_of_the_labeller_is_printed():
+    printed = ifqa("a.tsv", "--questions", "t.jsonl", verb="typology").stdout
+    assert "The labeller, judged by the annotations" in printed
+
+
+def test_the_labeller_counts_questions_without_annotations():
+    told = counted("--questions", "t.jsonl", verb="typology")
+    alone = told["counts"]["labeller"]["semantic"]
+    assert alone["cause"] == 1
+    assert alone["none"] == 2
+    assert alone[""] == 1

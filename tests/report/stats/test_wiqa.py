@@ -2,6 +2,8 @@
 path.
 """
 
+import shutil
+
 import pytest
 
 from ifqa.benchmarks.wiqa.question_generation import FOLDER
@@ -40,7 +42,7 @@ def test_the_papers_counts_stand_beside(capsys):
     assert "paper" not in capsys.readouterr().out
 
 
-def test_a_contradiction_two_names_and_an_empty_folder_are_one_line(tmp_path):
+def test_a_contradiction_is_one_line(tmp_path):
     records = [record for _, record in read_jsonl(FOLDER / "dev.jsonl")]
     records[0]["question"] |= {"answer_label": "less", "answer_label_as_choice": "B"}
     write_jsonl(tmp_path / "dev.jsonl", records)
@@ -48,8 +50,15 @@ def test_a_contradiction_two_names_and_an_empty_folder_are_one_line(tmp_path):
         IfqaError, match=r"dev.jsonl: influence_graph:dune.*: the label is less, but the path"
     ):
         measure([str(tmp_path)], FOLDER / "graphs.jsonl")
+
+
+def test_two_files_of_one_name_are_one_line(tmp_path):
+    shutil.copy(FOLDER / "dev.jsonl", tmp_path)
     with pytest.raises(IfqaError, match="another file is also named dev"):
         measure(["sample-wiqa", str(tmp_path)])
+
+
+def test_an_empty_folder_is_one_line(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(IfqaError, match="run: ifqa data wiqa"):
         measure([str(tmp_path / "empty")])

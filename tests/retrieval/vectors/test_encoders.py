@@ -114,11 +114,17 @@ def test_the_default_encoder_equals_sentence_transformers():
     ) == (256, 384, True)
 
 
-def test_prefixes_titles_and_length_can_be_set_and_are_reported(bert):
+SET = {"query_prefix": "", "passage_prefix": "other: ", "max_tokens": 8}
+
+
+def test_settings_are_reported(bert):
     assert open_float(bert).facts == FACTS | {"model": bert}
-    settings = {"query_prefix": "", "passage_prefix": "other: ", "max_tokens": 8}
-    encoder = open_float(bert, titles="yes", **settings)
-    assert encoder.facts == FACTS | settings | {"model": bert, "titles": True}
+    encoder = open_float(bert, titles="yes", **SET)
+    assert encoder.facts == FACTS | SET | {"model": bert, "titles": True}
+
+
+def test_settings_change_what_is_encoded(bert):
+    encoder = open_float(bert, titles="yes", **SET)
     reference = SentenceTransformer(bert, device="cpu")
     reference.max_seq_length = 8
     texts = [f"other: {passage.title} {passage.text}".replace(":  ", ": ") for passage in PASSAGES]
@@ -166,40 +172,66 @@ def dpr_vectors(kind, folder, inputs):
     return np.stack(vectors)
 
 
-@pytest.mark.parametrize("budget", [30, 2048])
-def test_dpr_reads_title_and_text_as_a_pair_and_a_question_alone(dpr, budget, monkeypatch):
+ALONE = [(text,) for text in TEXTS]
+batches = pytest.mark.parametrize("budget", [30, 2048])
+
+
+@pytest.fixture
+def small_batches(budget, monkeypatch):
     monkeypatch.setitem(devices.BATCH_TOKENS, "cpu", budget)
-    encoder = open_float(dpr, max_tokens=40)
-    questions = dpr.replace("ctx_encoder", "question_encoder")
-    alone = [(text,) for text in TEXTS]
+
+
+@batches
+@pytest.mark.usefixtures("small_batches")
+def test_dpr_reads_a_passage_as_a_pair(dpr):
     titled = [
         (passage.title, passage.text) if passage.title else (passage.text,) for passage in PASSAGES
     ]
-    assert_close(encoder.encode_passages(PASSAGES), dpr_vectors(DPRContextEncoder, dpr, titled))
-    assert_close(encoder.encode_queries(TEXTS), dpr_vectors(DPRQuestionEncoder, questions, alone))
+    vectors = open_float(dpr, max_tokens=40).encode_passages(PASSAGES)
+    assert_close(vectors, dpr_vectors(DPRContextEncoder, dpr, titled))
+
+
+@batches
+@pytest.mark.usefixtures("small_batches")
+def test_dpr_reads_a_question_alone(dpr):
+    questions = dpr.replace("ctx_encoder", "question_encoder")
+    vectors = open_float(dpr, max_tokens=40).encode_queries(TEXTS)
+    assert_close(vectors, dpr_vectors(DPRQuestionEncoder, questions, ALONE))
+
+
+@batches
+@pytest.mark.usefixtures("small_batches")
+def test_dpr_reads_no_titles_if_so_configured(dpr):
     untitled = open_float(dpr, max_tokens=40, titles="no").encode_passages(PASSAGES)
-    assert_close(untitled, dpr_vectors(DPRContextEncoder, dpr, alone))
+    assert_close(untitled, dpr_vectors(DPRContextEncoder, dpr, ALONE))
+
+
+def test_dpr_reports_its_two_models(dpr):
     facts = {
         "model": dpr,
-        "query_model": questions,
+        "query_model": dpr.replace("ctx_encoder", "question_encoder"),
         "pooling": "cls",
         "normalised": False,
         "titles": True,
     }
-    assert encoder.facts == FACTS | facts | {
+    assert open_float(dpr, max_tokens=40).facts == FACTS | facts | {
         "query_prefix": "",
         "passage_prefix": "",
         "max_tokens": 40,
     }
 
 
-def test_no_texts_lone_surrogates_static_embeddings_and_a_missing_prefix(
-    bert, dpr, tmp_path, capsys
-):
+def test_no_texts_have_no_vectors(bert, dpr):
     for folder in (bert, dpr):
         encoder = cached_open(folder)
         assert encoder.encode_queries([]).shape == encoder.encode_passages([]).shape == (0, 32)
+
+
+def test_a_lone_surrogate_has_a_vector(bert):
     assert np.isfinite(cached_open(bert).encode_queries(["red \ud800 cat"])).all()
+
+
+def test_the_reported_length_of_static_embeddings_can_be_set(tmp_path):
     static = str(tmp_path / "static")
     SentenceTransformer(
         modules=[StaticEmbedding(tokenizer(), embedding_dim=32)], device="cpu"
@@ -207,23 +239,34 @@ def test_no_texts_lone_surrogates_static_embeddings_and_a_missing_prefix(
     first = open_float(static)
     again = open_float(static, max_tokens=json.loads(json.dumps(first.facts))["max_tokens"])
     np.testing.assert_array_equal(first.encode_queries(TEXTS), again.encode_queries(TEXTS))
+
+
+def test_a_missing_prefix_is_reported(tmp_path, capsys):
     open_float(tiny(tmp_path / "bge-small"))
     assert "prefix" not in capsys.readouterr().err
     open_float(tiny(tmp_path / "e5-small", prompts=None))
     assert "its files have no prefix" in capsys.readouterr().err
 
 
-def test_half_precision_keeps_length_and_direction(bert, dpr):
+def half_beside_exact(folder):
+    """The vectors in half precision, and the exact ones, of passages and then of queries."""
+    exact = cached_open(folder)
+    half = open_float(folder, precision="bfloat16")
+    for method, inputs in (("encode_passages", PASSAGES[:3]), ("encode_queries", TEXTS[:3])):
+        yield [getattr(encoder, method)(inputs) for encoder in (half, exact)]
+
+
+def test_half_precision_keeps_direction(bert, dpr):
     for folder in (bert, dpr):
-        exact = cached_open(folder)
-        half = open_float(folder, precision="bfloat16")
-        for method, inputs in (("encode_passages", PASSAGES[:3]), ("encode_queries", TEXTS[:3])):
-            vectors, expected = (getattr(encoder, method)(inputs) for encoder in (half, exact))
+        for vectors, expected in half_beside_exact(folder):
             assert vectors.dtype == np.float32
             assert (torch.cosine_similarity(*map(torch.tensor, (vectors, expected))) > 0.999).all()
             assert not np.array_equal(vectors, expected)
-            if folder == bert:
-                np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
+
+
+def test_half_precision_keeps_length(bert):
+    for vectors, _ in half_beside_exact(bert):
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
 
 
 @pytest.mark.parametrize(

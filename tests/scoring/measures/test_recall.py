@@ -70,19 +70,40 @@ def test_agrees_with_dpr_as_pyserini_has_it(text, other, draws):
         assert has_answer(text, [answer]) == (some and has_answers(text, [answer], tokenizer))
 
 
-def test_any_and_all_gold_at_each_cutoff():
+CUTOFFS = (1, 2, 3, 5, 10)
+
+
+def scores_by_cutoff():
     texts = [passage(0), passage(1), f"{passage(2)} in Paris", passage(3), passage(4)]
-    cutoffs = (1, 2, 3, 5, 10)
-    scores = score_ranking(question(passage(1), passage(4)), texts, cutoffs)
-    assert [scores[f"gold_any@{k}"] for k in cutoffs] == [0, 1, 1, 1, 1]
-    assert [scores[f"gold_all@{k}"] for k in cutoffs] == [0, 0, 0, 1, 1]
-    assert [scores[f"answer@{k}"] for k in cutoffs] == [0, 0, 1, 1, 1]
-    assert len(scores) == 3 * len(cutoffs)
+    return score_ranking(question(passage(1), passage(4)), texts, CUTOFFS)
 
 
-def test_missing_passages_score_0_and_unannotated_questions_have_no_score():
+@pytest.mark.parametrize(
+    ("measure", "expected"),
+    [
+        ("gold_any", [0, 1, 1, 1, 1]),
+        ("gold_all", [0, 0, 0, 1, 1]),
+        ("answer", [0, 0, 1, 1, 1]),
+    ],
+)
+def test_a_measure_has_a_score_at_each_cutoff(measure, expected):
+    scores = scores_by_cutoff()
+    assert [scores[f"{measure}@{k}"] for k in CUTOFFS] == expected
+
+
+def test_a_ranking_has_three_measures():
+    assert len(scores_by_cutoff()) == 3 * len(CUTOFFS)
+
+
+def test_a_ranking_without_passages_scores_0():
     assert set(score_ranking(question(passage(0)), [], (1, 5)).values()) == {0.0}
+
+
+def test_a_question_without_gold_passages_has_no_gold_recall():
     assert score_ranking(question(), ["Paris"], depths=(1,)) == {"answer@1": 1.0}
+
+
+def test_a_question_without_answers_has_no_answer_recall():
     assert set(score_ranking(question(passage(0), answers=()), ["Paris"], depths=(1,))) == {
         "gold_any@1",
         "gold_all@1",
@@ -109,7 +130,7 @@ def test_gold_recall_agrees_with_trec_eval(order, gold):
         assert ours[f"gold_all@{k}"] == float(theirs[R @ k] == 1)
 
 
-def test_the_ceiling_looks_into_gold_passages_and_chance_is_the_mean_over_all_draws():
+def test_chance_is_the_mean_over_all_draws():
     questions = [
         Question("0", "", ("red",), ("red one", "shared blue")),
         Question("1", "", ("blue", "green"), ("shared blue", "plain")),
@@ -129,8 +150,12 @@ def test_the_ceiling_looks_into_gold_passages_and_chance_is_the_mean_over_all_dr
                 / len(draws)
             )
         assert chance[f"answer@{k}"] == pytest.approx(sum(shares) / len(shares))
-    assert [ceiling(question("It is in Rome.", *more)) for more in ((), ("Or in Paris.",))] == [
-        0.0,
-        1.0,
-    ]
+
+
+def test_chance_without_other_passages_is_0():
     assert chance_floor([question("in Paris")], depths=(1, 5)) == {"answer@1": 0.0, "answer@5": 0.0}
+
+
+@pytest.mark.parametrize(("more", "expected"), [((), 0.0), (("Or in Paris.",), 1.0)])
+def test_the_ceiling_looks_into_gold_passages(more, expected):
+    assert ceiling(question("It is in Rome.", *more)) == expected

@@ -290,11 +290,28 @@ def every(chromium, place):
     return chromium.value(f"[...document.querySelectorAll('{place}')].map(one => one.textContent)")
 
 
-def test_an_example_is_answered_and_its_address_asks_again(page, server):
+def follow_example(chromium):
+    """Click the first example, and wait for its answer."""
+    until(chromium, "document.querySelector('#examples a')")
+    chromium.value("document.querySelector('#examples a').click()")
+    until(chromium, "document.querySelector('.big')?.innerText")
+
+
+def check_undisturbed(chromium, server):
+    """The page complains of nothing, and asks its own server alone."""
+    assert chromium.complaints == []
+    assert all(request.startswith(server.url) for request in chromium.requests)
+
+
+def test_the_page_says_where_answers_come_from(page):
     chromium = page()
     until(chromium, "document.querySelector('#examples a')")
     assert text(chromium, "#about").endswith("Answers come from 1,426 passages of sample.")
-    chromium.value("document.querySelector('#examples a').click()")
+
+
+def test_an_example_is_answered(page, server):
+    chromium = page()
+    follow_example(chromium)
     parts = {
         ".big": "Jim Lovell",
         "mark.supposed": "If plain",
@@ -307,24 +324,40 @@ def test_an_example_is_answered_and_its_address_asks_again(page, server):
     }
     assert {place: text(chromium, place) for place in parts} == parts
     assert text(chromium, ".imagined").startswith("If it had been so")
+    check_undisturbed(chromium, server)
+
+
+def test_an_answer_shows_its_ranking(page, server):
+    chromium = page()
+    follow_example(chromium)
     chromium.value("[...document.querySelectorAll('.part > details')].at(-1).open = true")
     assert text(chromium, ".ranking summary").split("\n") == ["1", "Apollo 11 · read", "12.9"]
     assert chromium.value("document.querySelectorAll('.ranking img').length") == 0
+    check_undisturbed(chromium, server)
+
+
+def test_an_answer_shows_what_it_becomes_without_a_passage(page, server):
+    chromium = page()
+    follow_example(chromium)
     chromium.value("[...document.querySelectorAll('.part > details')].at(-2).open = true")
     until(chromium, "document.querySelector('.ablations li')")
     lines = ["Without Apollo 11", "the same answer · 50%", f"Without “{NASTY}”", "no answer"]
     assert every(chromium, ".ablations span") == lines
+    check_undisturbed(chromium, server)
+
+
+def test_the_address_of_an_answer_asks_again(page, server):
+    chromium = page()
+    follow_example(chromium)
     address = chromium.value("location.href")
     assert address == f"{server.url}?q=If%20plain%2C%20who%3F"
-    assert chromium.complaints == []
-    assert all(request.startswith(server.url) for request in chromium.requests)
     chromium.open(address)
     assert text(chromium, ".big") == "Jim Lovell"
     chromium.value("document.querySelector('.asked button').click()")
     assert chromium.value("document.querySelector('#question').value") == "If plain, who?"
 
 
-def test_a_sum_an_abstention_and_a_failure_are_told_apart(page):
+def test_a_sum_is_shown_with_its_terms(page):
     chromium = page("If computed, when?")
     assert text(chromium, ".big") == "1859"
     sum_of = [
@@ -339,6 +372,9 @@ def test_a_sum_an_abstention_and_a_failure_are_told_apart(page):
         "",
     ]
     assert every(chromium, ".sum span") == sum_of
+
+
+def test_an_abstention_is_explained(page):
     chromium = page("If abstained, who?")
     assert text(chromium, ".abstained .big") == "No answer found in these passages"
     assert text(chromium, ".candidate") == "The best candidate is Gustave Eiffel"
@@ -346,11 +382,15 @@ def test_a_sum_an_abstention_and_a_failure_are_told_apart(page):
         text(chromium, ".abstained .why")
         == "That a passage has the answer is 7% likely; below 18%, none is given."
     )
+
+
+def test_a_question_of_another_kind_has_a_note(page):
     chromium = page("If foreign, who?")
-    assert (text(chromium, ".abstained .big"), text(chromium, "[role=note]")) == (
-        "No answer",
-        f"Trained on {NASTY}.",
-    )
+    assert text(chromium, ".abstained .big") == "No answer"
+    assert text(chromium, "[role=note]") == f"Trained on {NASTY}."
+
+
+def test_a_failure_is_shown_with_its_error(page):
     chromium = page()
     until(chromium, "document.activeElement.id === 'question'")
     chromium.type("If failed, who?")
@@ -358,16 +398,29 @@ def test_a_sum_an_abstention_and_a_failure_are_told_apart(page):
     assert text(chromium, ".failed .error") == "the reader found nothing"
 
 
-def test_a_streamed_answer_is_shown_while_it_is_written_and_can_be_stopped(page, server):
+def wait_for_draft(chromium):
+    return until(chromium, "document.querySelector('.draft')?.textContent.includes('<img')")
+
+
+def test_a_streamed_answer_is_shown_while_it_is_written(page):
     chromium = page("If half, who?")
-    assert until(chromium, "document.querySelector('.draft')?.textContent.includes('<img')")
+    assert wait_for_draft(chromium)
     assert (
         chromium.value("document.querySelector('.draft').textContent")
         == f"🚀 So his backup, {NASTY}"
     )
+    assert chromium.value("typeof window.hacked") == "undefined"
+
+
+def test_a_streamed_answer_can_be_stopped(page, server):
+    chromium = page("If half, who?")
+    assert wait_for_draft(chromium)
     chromium.value("document.querySelector('#stop').click()")
     assert server.left.wait(20)
     assert chromium.value("document.querySelector('#problem').innerText") == ""
+
+
+def test_a_complete_answer_replaces_what_was_streamed(page, server):
     server.released.set()
     chromium = page("If half, who?")
     assert text(chromium, ".big") == "Jim Lovell"
@@ -375,12 +428,15 @@ def test_a_streamed_answer_is_shown_while_it_is_written_and_can_be_stopped(page,
     assert chromium.value("typeof window.hacked") == "undefined"
 
 
-def test_a_full_queue_and_a_broken_connection_are_said_plainly(page):
+def test_a_full_queue_is_said_plainly(page):
     chromium = page("If full, who?")
     assert text(chromium, ".trouble b") == "The queue is full"
     assert NASTY in text(chromium, ".trouble p")
     assert text(chromium, ".trouble small") == "Request 3f1c"
     assert re.fullmatch(r"Ask again in [34] s", text(chromium, ".trouble button"))
+
+
+def test_a_broken_connection_is_said_plainly(page):
     chromium = page("If broken, who?")
     assert text(chromium, ".trouble p") == "The connection broke before the answer came."
     assert chromium.value("document.querySelector('#question').value") == "If broken, who?"
@@ -422,35 +478,48 @@ def asked(chromium, question):
     until(chromium, f"document.querySelector('.asked h2')?.innerText === {json.dumps(question)}")
 
 
-@pytest.mark.parametrize("width", [1280, 400])
-def test_a_folder_is_named_and_each_source_is_a_link_in_words(page, server, width):
+@pytest.fixture(params=[1280, 400])
+def folder_page(request, page, server):
+    """The page of a folder, wide or on a telephone."""
     server.folder = FOLDER_STATE
+    width = request.param
     chromium = page(width=width, dark=width == 400)
     until(chromium, "!document.querySelector('#folder').hidden")
-    assert text(chromium, "#about").endswith("Answers come from 49 files in my documents.")
-    assert chromium.value(
+    yield chromium
+    assert "%20" not in chromium.value("document.body.innerText")
+    assert chromium.value("document.querySelectorAll('main img').length") == 0
+    assert chromium.value("document.scrollingElement.scrollWidth") <= width
+    assert chromium.complaints == []
+
+
+def test_a_folder_is_named(folder_page):
+    assert text(folder_page, "#about").endswith("Answers come from 49 files in my documents.")
+    assert folder_page.value(
         "document.querySelector('#results').hidden && document.querySelector('#examples').hidden"
     )
-    assert text(chromium, "nav").split() == ["Ask"]
-    assert text(chromium, "#left-out summary") == "2 files were left out"
-    chromium.value("document.querySelector('#left-out summary').click()")
-    assert every(chromium, "#left-out li") == [
+    assert text(folder_page, "nav").split() == ["Ask"]
+
+
+def test_files_of_a_folder_that_were_left_out_are_listed(folder_page):
+    assert text(folder_page, "#left-out summary") == "2 files were left out"
+    folder_page.value("document.querySelector('#left-out summary').click()")
+    assert every(folder_page, "#left-out li") == [
         "scan.pdf: no text; run ocrmypdf",
         f"{NASTY}\ufffdfdp.exe: {NASTY}",
     ]
-    asked(chromium, "If plain, who?")
-    assert text(chromium, ".passage h4").split("\n")[0].startswith("Votes")
+
+
+def test_each_source_of_a_folder_is_a_link_in_words(folder_page):
+    folder_page.value("document.querySelector('#left-out summary').click()")
+    asked(folder_page, "If plain, who?")
+    assert text(folder_page, ".passage h4").split("\n")[0].startswith("Votes")
     links = (
         "[...document.querySelectorAll('.cite a, .passage:first-of-type h4 a')].map(one => "
         "[one.innerText, one.getAttribute('href')])"
     )
     both = [[PLACE["text"], PLACE["url"]], ["original", PLACE["original"]]]
-    assert chromium.value(links) == both * 2
-    assert chromium.value("document.querySelector('#hint').offsetHeight") < 30
-    assert "%20" not in chromium.value("document.body.innerText")
-    assert chromium.value("document.querySelectorAll('main img').length") == 0
-    assert chromium.value("document.scrollingElement.scrollWidth") <= width
-    assert chromium.complaints == []
+    assert folder_page.value(links) == both * 2
+    assert folder_page.value("document.querySelector('#hint').offsetHeight") < 30
 
 
 def test_a_change_of_the_folder_is_told_until_it_is_indexed(page, server):
@@ -467,30 +536,41 @@ def test_a_change_of_the_folder_is_told_until_it_is_indexed(page, server):
     assert until(chromium, "document.querySelector('#updates').innerText === 'the disk is full'")
 
 
-def test_the_session_keeps_its_questions_and_answers(page, server):
-    chromium = page()
-    chromium.value("sessionStorage.clear()")
-    chromium = page()
+@pytest.fixture
+def new_session(page):
+    """The page in a session without questions."""
+    page().value("sessionStorage.clear()")
+    return page()
+
+
+def test_the_session_keeps_its_answers(new_session):
     for question in ("If plain, who?", f"If nasty, {NASTY}", "If computed, when?"):
-        asked(chromium, question)
+        asked(new_session, question)
     newest = ["If computed, when?", f"If nasty, {NASTY}", "If plain, who?"]
-    assert every(chromium, "#history a") == newest
-    chromium.value("document.querySelectorAll('#history a')[2].click()")
-    until(chromium, "document.querySelector('.big').innerText === 'Jim Lovell'")
-    assert chromium.value("location.search") == "?q=If%20plain%2C%20who%3F"
-    chromium.value("history.back()")
-    until(chromium, "document.querySelector('.big').innerText === '1859'")
-    assert sum(request.endswith("/v1/ask") for request in chromium.requests) == 3
-    chromium.value("document.querySelector('#question').focus()")
+    assert every(new_session, "#history a") == newest
+    new_session.value("document.querySelectorAll('#history a')[2].click()")
+    until(new_session, "document.querySelector('.big').innerText === 'Jim Lovell'")
+    assert new_session.value("location.search") == "?q=If%20plain%2C%20who%3F"
+    new_session.value("history.back()")
+    until(new_session, "document.querySelector('.big').innerText === '1859'")
+    assert sum(request.endswith("/v1/ask") for request in new_session.requests) == 3
+    assert new_session.complaints == []
+
+
+def test_arrow_keys_bring_back_the_questions_of_the_session(new_session):
+    newest = ["If computed, when?", f"If nasty, {NASTY}"]
+    for question in reversed(newest):
+        asked(new_session, question)
+    new_session.value("document.querySelector('#question').focus()")
     for key, wanted in (
         ("ArrowUp", newest[0]),
         ("ArrowUp", newest[1]),
         ("ArrowDown", newest[0]),
         ("ArrowDown", ""),
     ):
-        chromium.press(key)
-        assert chromium.value("document.querySelector('#question').value") == wanted
-    assert chromium.complaints == []
+        new_session.press(key)
+        assert new_session.value("document.querySelector('#question').value") == wanted
+    assert new_session.complaints == []
 
 
 def test_the_focus_is_where_the_next_question_is_typed(page):
@@ -505,13 +585,10 @@ def test_the_focus_is_where_the_next_question_is_typed(page):
         assert chromium.value("document.activeElement.id") == "question"
 
 
-def test_an_answer_is_copied_and_the_session_exported(page, server, tmp_path):
+def test_an_answer_is_copied(new_session, page, server):
     server.folder = FOLDER_STATE
-    chromium = page()
-    chromium.value("sessionStorage.clear()")
     allowed = ["clipboardReadWrite", "clipboardSanitizedWrite"]
-    chromium.send("Browser.grantPermissions", permissions=allowed, origin=server.url)
-    chromium.send("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    new_session.send("Browser.grantPermissions", permissions=allowed, origin=server.url)
     chromium = page()
     asked(chromium, f"If nasty, {NASTY}")
     chromium.value(
@@ -530,6 +607,14 @@ def test_an_answer_is_copied_and_the_session_exported(page, server, tmp_path):
         "Sentence: He lost the seat to Jim Lovell.",
         f"Source: {PLACE['text']}",
     ]
+    assert chromium.complaints == []
+
+
+def test_the_session_is_exported(new_session, page, server, tmp_path):
+    server.folder = FOLDER_STATE
+    new_session.send("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    chromium = page()
+    asked(chromium, f"If nasty, {NASTY}")
     chromium.value("document.querySelector('#export').click()")
     file = tmp_path / "answers.md"
     # The browser may have begun to write it
@@ -540,10 +625,13 @@ def test_an_answer_is_copied_and_the_session_exported(page, server, tmp_path):
     assert chromium.complaints == []
 
 
-def test_nothing_is_inline_and_no_text_becomes_markup():
+def test_nothing_of_the_page_is_inline():
     html = (FOLDER / "index.html").read_text(encoding="utf-8")
     assert not re.search(r"<style|\sstyle=|\son\w+=|https?:", html)
     assert re.findall(r"<script[^>]*>(.*?)</script>", html) == [""]
+
+
+def test_no_script_of_the_page_makes_markup_of_text():
     for path in FOLDER.glob("*.js"):
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|https?:", path.read_text()
