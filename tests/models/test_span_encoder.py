@@ -14,18 +14,22 @@ from ifqa.models.span_encoder import find_encoder, open_encoder, special_token_i
 from ifqa.reading.span.network import SpanModel
 
 
-def test_an_encoder_is_found_by_its_names_and_in_a_folder_below_root(tmp_path):
-    for name in (MINILM, "all-MiniLM-L6-v2", str(minilm_folder())):
-        files = find_encoder(name)
-        assert (files.folder, files.identity) == (
-            minilm_folder(),
-            {"name": MINILM, "sha256": WEIGHTS_SHA256},
-        )
+@pytest.mark.parametrize("name", [MINILM, "all-MiniLM-L6-v2", str(minilm_folder())])
+def test_an_encoder_is_found_by_its_names(name):
+    files = find_encoder(name)
+    assert files.folder == minilm_folder()
+    assert files.identity == {"name": MINILM, "sha256": WEIGHTS_SHA256}
+
+
+def test_an_encoder_is_found_in_a_folder_below_root(tmp_path):
     tiny_mpnet(tmp_path / "mine", "a")
-    assert (find_encoder("mine", tmp_path).name, find_encoder("mine", tmp_path).folder) == (
-        "mine",
-        tmp_path / "mine",
-    )
+    files = find_encoder("mine", tmp_path)
+    assert files.name == "mine"
+    assert files.folder == tmp_path / "mine"
+
+
+def test_a_model_is_present_only_below_its_root(tmp_path):
+    tiny_mpnet(tmp_path / "mine", "a")
     assert [
         model_requirement("mine", root).present for root in (tmp_path, tmp_path / "elsewhere")
     ] == [True, False]

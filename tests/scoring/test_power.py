@@ -65,7 +65,7 @@ def exact_power(differing, both_right, lost):
     return total
 
 
-def test_one_measure_of_right_and_wrong_has_its_exact_power():
+def test_one_measure_of_0_or_1_has_its_exact_power():
     both_right, differing = 40, 12
     column = np.array([1.0] * both_right + [1.0, 0.0] * (differing // 2) + [0.0] * 20)
     other = column.copy()

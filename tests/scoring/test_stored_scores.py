@@ -31,7 +31,7 @@ ROW = {
 }
 
 
-def test_groups_and_keys_of_a_later_version_are_read():
+def test_what_a_later_version_adds_to_scores_is_read():
     parts = {"one": {"questions": 2, "measures": {"EM": MEAN | {"questions": 1}}}}
     whole = SCORES | {
         "groups": parts,

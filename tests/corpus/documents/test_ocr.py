@@ -31,16 +31,25 @@ def records(folder) -> dict[str, FileRecord]:
     return {record.key.rpartition("/")[2]: record for record in unit.make_shard().files}
 
 
-def test_a_scan_gets_its_text_and_other_files_are_not_given_to_the_program(
-    folder, tmp_path, monkeypatch
-):
+@pytest.fixture
+def wheel_program(tmp_path, monkeypatch):
+    """A program that reads the same text in every scan; the file to which it adds each scan."""
     (tmp_path / "read.pdf").write_bytes(pdf([["Ruth Hallam built the wheel."]]))
     program(tmp_path, monkeypatch, f'cat "$1" >> {tmp_path}/scans; cp {tmp_path}/read.pdf "$2"')
+    return tmp_path / "scans"
+
+
+@pytest.mark.usefixtures("wheel_program")
+def test_a_scan_gets_its_text(folder):
     assert [(name, record.words, record.reason) for name, record in records(folder).items()] == [
         ("scan.pdf", 5, ""),
         ("text.pdf", 2, ""),
     ]
-    assert (tmp_path / "scans").read_bytes() == (folder / "scan.pdf").read_bytes()
+
+
+def test_only_scans_are_given_to_the_program(folder, wheel_program):
+    records(folder)
+    assert wheel_program.read_bytes() == (folder / "scan.pdf").read_bytes()
 
 
 @pytest.mark.parametrize(

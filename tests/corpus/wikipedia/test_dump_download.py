@@ -268,9 +268,7 @@ def test_dprs_passages_are_fetched_from_a_mirror(server, publish_psgs):
     assert server.asked[-1][0] == "/mine/psgs_w100.tsv.gz"
 
 
-def test_dprs_passages_are_fetched_again_after_another_checksum_but_only_once(
-    server, publish_psgs, capsys
-):
+def test_dprs_passages_are_fetched_once(server, publish_psgs, capsys):
     publish_psgs("0" * 64)
     with pytest.raises(IfqaError, match="it was removed"):
         fetch_wiki("psgs_w100")
