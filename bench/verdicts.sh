@@ -104,7 +104,7 @@ echo "7. A page twice in a dump; packed dumps"
 verdict "the later revision is kept" "the build ends at its very end" 1 tests tests/corpus/test_repeated_pages.py
 mkdir -p "$work/packed/indexes"
 printf '7z\274\257\047\034' >"$work/packed/dump.xml.7z"
-printf 'about = "Packed."\n[[passages.sources]]\nformat = "dump"\npath = "../dump.xml.7z"\n' >"$work/packed/indexes/packed.toml"
+printf 'about = "Packed."\n[[passages.sources]]\nformat = "dump"\npath = "dump.xml.7z"\n' >"$work/packed/indexes/packed.toml"
 verdict "a .7z dump" "not XML" 1 sh -c "cd '$work/packed' && $ifqa passages packed"
 
 echo
