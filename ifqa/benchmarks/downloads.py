@@ -50,8 +50,7 @@ def fetch_files(benchmark: Benchmark, source: Path | None = None) -> Iterator[st
             if checksum is None:
                 _check_recorded_checksum(benchmark.folder, file)
             yield (
-                f"{path}: "
-                f"{'verified' if checksum else 'fetched; its publisher gives no checksum'} "
+                f"{path}: {'verified' if checksum else 'fetched; its publisher gives no checksum'} "
                 f"({sha256(path)[:12]}…)"
             )
 

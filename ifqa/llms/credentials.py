@@ -83,8 +83,7 @@ def check_address(
     if secret or parts.query or parts.fragment or ";" in plain:
         raise ConfigError(
             f"{what} contains a password, what looks like a key, or text after '?', '#' or "
-            "';'; wanted the "
-            f"address alone; put the key into {variable}"
+            f"';'; wanted the address alone; put the key into {variable}"
         )
     if len(re.split(r"[\s,]+", address.strip())) > 1:
         raise ConfigError(

@@ -109,8 +109,7 @@ class OpenAI(LanguageModel):
         "effort": (
             "",
             "set thinking = 'low' in its place, with thinking_tokens = 0 to use completions "
-            "that are stored; or set "
-            "extra = { reasoning_effort = 'minimal' }",
+            "that are stored; or set extra = { reasoning_effort = 'minimal' }",
         ),
     }
 
@@ -461,6 +460,5 @@ def _refuse_unfetched_batch(store: Path, model: str) -> None:
         if name == model or name.startswith(f"{model} "):
             raise IfqaError(
                 f"{path} is a batch of {name} that was not fetched, and ifqa has no batch API "
-                "any more: fetch it with version "
-                "0.2, or delete the file to send its requests again"
+                "any more: fetch it with version 0.2, or delete the file to send its requests again"
             )

@@ -56,8 +56,7 @@ _PAGE = re.compile(rb"\s*<(!doctype|html|\?xml)", re.I)
 _PAGE_HINT = "; wanted JSON (check base_url; a proxy or a login page may stand before the server)"
 _TRUNCATED = (
     "truncated: the token limit was reached within the model's thoughts; "
-    "set --thinking off, low, medium or high, or raise "
-    "--max-tokens"
+    "set --thinking off, low, medium or high, or raise --max-tokens"
 )
 
 

@@ -138,8 +138,7 @@ def ask(
             if requests_differ(forms):
                 raise ServiceError(
                     f"{folder}: its requests differ ({' | '.join(sorted(forms))}), so they "
-                    "are not one reading; "
-                    f"remove {draft.folder} to ask all again"
+                    f"are not one reading; remove {draft.folder} to ask all again"
                 )
             log.add(parts, facts)
             total = add_counts(total, facts)

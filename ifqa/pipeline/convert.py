@@ -65,8 +65,7 @@ def convert(source: str, to: Path, k: int | None = None, force: bool = False) ->
     if form in RUNS and (is_file or is_split):
         raise ConfigError(
             f"{source}: wanted an experiment with a run for {form}; questions become "
-            f"{', '.join(WRITERS)}, and the retriever "
-            "'run' reads runs of other tools"
+            f"{', '.join(WRITERS)}, and the retriever 'run' reads runs of other tools"
         )
     if to.exists() and not (to.is_file() and force):
         what = (

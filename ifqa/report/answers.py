@@ -333,8 +333,7 @@ def _require_one_form(log: Path, system: System) -> None:
     if requests_differ([before, sent]):
         raise ServiceError(
             f"{log.parent}: its requests differ ({before} | {sent}), so the answers are not "
-            "one reading; remove it to ask all "
-            "again"
+            "one reading; remove it to ask all again"
         )
     if sent and not path.exists():
         with atomic_write(path) as handle:

@@ -214,8 +214,7 @@ class Comparisons:
         title = "\n".join(f"{letter}: {name}" for name, letter in letters.items())
         note = (
             "p from a paired randomisation test, corrected by Holm's method over the "
-            "experiments of a measure; "
-            "intervals by bootstrap, not corrected."
+            "experiments of a measure; intervals by bootstrap, not corrected."
         )
         columns = ("measure", "", "score", "minus A", "95% interval", "p", "won", "lost", "tied")
         Table(title, note, columns, tuple(rows), left=(0, 1)).show(console)

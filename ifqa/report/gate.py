@@ -106,8 +106,7 @@ class Gate:
         Table(f"A: {self.first}\nB: {self.second}", "", columns, tuple(rows)).show(console)
         note = (
             f"{self.questions:,} questions; p of a loss, from a paired randomisation test, "
-            "corrected by Holm's method over "
-            f"{pluralize(len(rows), 'measure')}. {self._power()}"
+            f"corrected by Holm's method over {pluralize(len(rows), 'measure')}. {self._power()}"
         )
         console.print(note, soft_wrap=True)
         if self.untested:

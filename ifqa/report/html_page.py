@@ -57,8 +57,7 @@ _VERDICTS = {
 }
 _PERCENT = (
     "Scores are in percent, over all questions of an experiment. "
-    "A failed question counts as wrong. Brackets hold 95% "
-    "bootstrap intervals."
+    "A failed question counts as wrong. Brackets hold 95% bootstrap intervals."
 )
 
 

@@ -26,8 +26,7 @@ _LOSSES_NOTE = (
     "Loss: the drop in the measure over the questions that the probe can change, with its "
     "95% bootstrap interval and p from a "
     "paired randomisation test. Questions that do not split into two clauses, and in the "
-    "last probe those without passages, are "
-    "left out of both scores."
+    "last probe those without passages, are left out of both scores."
 )
 _SUMMARY_NOTE = (
     "The best row has the best headline score on a split, among experiments over the whole "
@@ -37,8 +36,7 @@ _SUMMARY_NOTE = (
 READERS = "Every reader on every benchmark"
 _READERS_NOTE = (
     "Closed book: the question alone. Given: the passages that come with the question. "
-    "Retrieved: from the corpus. The "
-    "first experiment by name is shown."
+    "Retrieved: from the corpus. The first experiment by name is shown."
 )
 _HEAD = """# Results
 

@@ -152,8 +152,7 @@ def _recorded_variant(record: Record, root: Path) -> Experiment:
     ):
         raise PluginError(
             f"its record in {RECORDS} names the plugin {min(strange)}, which no experiment "
-            "file here names; "
-            "plugins are not loaded for a record, so run the experiment here"
+            "file here names; plugins are not loaded for a record, so run the experiment here"
         )
     return parse_experiment(name, record["tables"], str(RECORDS), root)
 

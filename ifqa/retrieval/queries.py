@@ -22,8 +22,7 @@ _MONTH = (
 )
 _DATE = (
     rf"(?:\d{{1,2}}(?:st|nd|rd|th)? )?{_MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?\b)?(?:,? "
-    rf"\d{{4}})?\b(?<=\d)"
-    rf"|\d{{1,2}} {_MONTH}\b"
+    rf"\d{{4}})?\b(?<=\d)|\d{{1,2}} {_MONTH}\b"
 )
 _NUMBER = r"[$€£]?\d(?:[\w.,:/–-]*\w)?%?"
 _CAPITAL = (

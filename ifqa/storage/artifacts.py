@@ -472,8 +472,7 @@ def _refuse_unlisted(folder: Path) -> None:
     if names := unlisted_files(folder):
         raise IfqaError(
             f"{folder / names[0]} was not written by ifqa, and would be removed when {folder} "
-            "is made again; "
-            "move it elsewhere, or remove it"
+            "is made again; move it elsewhere, or remove it"
         )
 
 

@@ -267,8 +267,7 @@ def _check_response(
         sent = sent or "a part without Content-Range"
         raise ServiceError(
             f"{file.url}: requested bytes from {here:,} on, but the server sent {sent!r}; "
-            f"{_RETRY}, or remove "
-            f"{file.sidecar('part')} to start over"
+            f"{_RETRY}, or remove {file.sidecar('part')} to start over"
         )
     if file.size is not None and total not in (None, file.size):
         sizes = f"the server's file has {total:,} bytes, the published one {file.size:,}"

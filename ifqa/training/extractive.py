@@ -84,8 +84,7 @@ class Extractive(EpochTrainer):
         Sequence[PathSetting],
         TrainerFlag(
             "Reading questions to train on first: SQuAD's .json, or rows (.jsonl, .json) "
-            "with question, context and answers, "
-            "compressed or not. Repeatable."
+            "with question, context and answers, compressed or not. Repeatable."
         ),
     ] = ()
     start: PathSetting = ""

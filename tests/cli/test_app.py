@@ -101,11 +101,8 @@ def test_a_second_process_on_an_experiment_is_refused(work):
 
 def test_asking_for_help_loads_nothing_heavy(tmp_path):
     script = (
-        "import sys, pkgutil, importlib, ifqa\n"
-        "sys.argv = ['ifqa', '--help']\n"
-        "from ifqa.cli.app import main\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
+        "import sys, pkgutil, importlib, ifqa\nsys.argv = ['ifqa', '--help']\n"
+        "from ifqa.cli.app import main\ntry: main()\nexcept SystemExit: pass\n"
         "heavy = {'torch', 'faiss', 'jnius', 'transformers', 'numpy', "
         "'pyserini', 'scipy', 'pydantic',"
         " 'importlib.metadata', 'ifqa.records', 'ifqa.protocols'} & set(sys.modules)\n"

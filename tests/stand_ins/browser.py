@@ -25,8 +25,7 @@ _FLAGS = (
     "--headless=new --remote-debugging-pipe --disable-gpu --disable-dev-shm-usage "
     "--disable-quic --no-first-run "
     "--disable-background-networking --disable-component-update --disable-sync "
-    "--disable-extensions --mute-audio "
-    "--password-store=basic --hide-scrollbars about:blank"
+    "--disable-extensions --mute-audio --password-store=basic --hide-scrollbars about:blank"
 ).split()
 _PLACE = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); "

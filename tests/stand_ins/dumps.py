@@ -13,8 +13,7 @@ def page(number, title, text, ns=0, redirect="", revision=0):
     editor = "<contributor><username>U</username><id>77</id></contributor>"
     return (
         f"  <page>\n    <title>{escape(title)}</title>\n    <ns>{ns}</ns>\n    "
-        f"<id>{number}</id>\n{redirect}"
-        "    "
+        f"<id>{number}</id>\n{redirect}    "
         f"<revision><id>{revision or number + 10**6}</id>{editor}<text>{escape(text)}</text></revision>\n "
         " </page>\n"
     )

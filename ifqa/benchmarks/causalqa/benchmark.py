@@ -111,8 +111,7 @@ class CausalQA(Benchmark):
             hint = f", or use those present: split = {f'{part}/{present}'!r}" if present else ""
             raise MissingInput(
                 f"{self.name} {split}: wanted {pluralize(len(paths), 'dataset')} in "
-                f"{self.folder / part}; "
-                f"missing or empty: {', '.join(absent)}; {self.missing}{hint}"
+                f"{self.folder / part}; missing or empty: {', '.join(absent)}; {self.missing}{hint}"
             )
         return list(paths.values())
 

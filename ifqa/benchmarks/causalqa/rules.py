@@ -43,8 +43,7 @@ TABLE = (
         "why",
         "[why]",
         notebook=(
-            r"\Awhy|(?=\Aif)(?=.*why )|(?=\Awhen)(?=.*why )| and why "
-            r"| why is \w+ | is \w+ why "
+            r"\Awhy|(?=\Aif)(?=.*why )|(?=\Awhen)(?=.*why )| and why | why is \w+ | is \w+ why "
         ),
         table3=r"\bwhy\b",
         fixed=r"\Awhy\b|\A(?:if|when)\b.*\bwhy\b|\band why\b|\bwhy is \w|\bis \w+ why\b",

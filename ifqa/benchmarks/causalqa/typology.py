@@ -83,8 +83,7 @@ SEMANTIC_FORMS = (
         "verification",
         rf"\A(?:{_BE}|{_DO}|has|have|had|should) (?!you\b|i\b|we know\b)(?!.*\b(?:why|what|how)\b)"
         rf".*\b(?:{_CAUSES}|{_BY}|affect|affects|(?:an?|any|the) effects?|make|makes|help"
-        r"|prevent|contribute to|due to|"
-        r"because of)\b",
+        r"|prevent|contribute to|due to|because of)\b",
         "Can salt cause rust?",
     ),
     # Purposes and goals.
@@ -120,15 +119,13 @@ SEMANTIC_FORMS = (
     Cue(
         "result",
         rf"\A{_WHAT} (?:\w+ ){{0,2}}?(?:do|does|did) .+ (?:cause|lead to"
-        r"|result in|trigger|bring about|"
-        r"affect|effect)\b",
+        r"|result in|trigger|bring about|affect|effect)\b",
         "What did the drought lead to?",
     ),
     Cue(
         "result",
         rf"\A{_WHAT} (?:(?:can|could|will|would|may|might) )(?!cause\b|lead\b|result\b"
-        r"|trigger\b|affect\b).+ "
-        r"(?:cause|lead to|result in|trigger|bring about)\b",
+        r"|trigger\b|affect\b).+ (?:cause|lead to|result in|trigger|bring about)\b",
         "What can smoke cause?",
     ),
     Cue(
@@ -136,8 +133,7 @@ SEMANTIC_FORMS = (
         rf"\A(?:what (?:{_BE} )?)?(?:the |some |an? "
         rf"|\w+ )?(?:\w+ ){{0,2}}{_EFFECTS} (?:of|on|from)\b|"
         rf"\A{_WHAT} (?:\w+ )?{_EFFECTS}\b|\Ahow (?:do|does|did|can|could|will|would|is|are|was"
-        r"|were|has|have) .+ "
-        r"(?:affect|affected|effect|impact|influence)\b|\bside effects\b",
+        r"|were|has|have) .+ (?:affect|affected|effect|impact|influence)\b|\bside effects\b",
         "How does frost affect vines?",
     ),
     # The antecedent.
@@ -177,8 +173,7 @@ PRAGMATIC_FORMS = (
         r"\Awhat (?:to do|should be done|should i do|can i do|do i do)\b|"
         r"\bhow (?:can|do|should) i (?:stop|fix|prevent|treat|cure|avoid|get rid)\b|"
         r"\b(?:how to|(?:can|do|should) (?:you|we|one)|ways? to"
-        r"|what (?:will|can)) get rid of\b|\bwhat gets rid of\b|"
-        r"\Aget rid of\b",
+        r"|what (?:will|can)) get rid of\b|\bwhat gets rid of\b|\Aget rid of\b",
         "What to do if the sink is blocked?",
     ),
     Cue(
@@ -213,8 +208,7 @@ PRAGMATIC_FORMS = (
     Cue(
         "knowledge",
         r"\A(?:what|which|who|why|how|when|where|is|are|was|were|do|does|did|can|could|will"
-        r"|would|may|might|in|on|"
-        r"if|has|have|had|causes?|effects?|because)\b",
+        r"|would|may|might|in|on|if|has|have|had|causes?|effects?|because)\b",
         "What caused the landslide?",
     ),
 )

@@ -402,8 +402,7 @@ _NOTE = re.compile(
     r"['\"(]*+(?:see (?:also\b|main|\[\[|the (?:main )?article)"
     r"|(?:main|full|detailed) (?:articles?|page)\b"
     r"|further (?:information|reading)\b|for [^.]{1,200}?,? see\b"
-    r"|this (?:article|section|list|page)\b"
-    r"|not to be confused\b|[^.]{1,100}? redirects? here\b)",
+    r"|this (?:article|section|list|page)\b|not to be confused\b|[^.]{1,100}? redirects? here\b)",
     re.I,
 )
 _ITALIC = re.compile(r"''(?!').*''[.)]?")

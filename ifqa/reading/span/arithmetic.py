@@ -79,8 +79,7 @@ _KIND = re.compile(
     r"(?: (?!(?:that|this|each|per|of|in)\b)[\w-]+){0,3} (?:(?P<moment>year|date|decade|month)"
     r"|(?P<money>price|cost|budget|revenue|salary|fee|fine)"
     r"|(?P<measure>amount|size|length|height|distance|area|weight|age|population|duration"
-    r"|score|capacity|speed|temperature))\b"
-    r"(?! (?:length|count|range))",
+    r"|score|capacity|speed|temperature))\b(?! (?:length|count|range))",
     re.IGNORECASE,
 )
 _CHOICE = re.compile(
@@ -99,8 +98,7 @@ _EXPLICIT_STEP = re.compile(
     rf"\b(?:\d[\d,.]*|(?:{'|'.join(NUMBER_WORDS)})(?:-\w+)?)(?:%| per ?cent)?"
     r"(?: (?!(?:and|or|if|of|in|on|at|by|to|for|with|the|had|was|were|would)\b)[\w'-]+){0,3}"
     r" (?:more|fewer|less|additional|extra|later|earlier|sooner|longer|shorter|higher|lower"
-    r"|further|older|younger"
-    r"|larger|smaller|taller|heavier|lighter|faster|slower|ahead)\b"
+    r"|further|older|younger|larger|smaller|taller|heavier|lighter|faster|slower|ahead)\b"
     r"|\b(?:a|one|two) (?:half|third|quarter|fifth|tenth)s? of\b",
     re.IGNORECASE,
 )

@@ -114,8 +114,7 @@ _LABEL = re.compile(
     r"\b(?:room|page|pages|chapter|section|no\.?|number|nr\.?|flight|route|highway|road|gate"
     r"|platform|apartment|volume|figure|table"
     r"|line|track|channel|pp?\.|act|scene|bus|building|house|box|cell|ward|lot|plate|verse"
-    r"|psalm|class|type|model|mark|unit|grade)"
-    r"\s*#?\s*$",
+    r"|psalm|class|type|model|mark|unit|grade)\s*#?\s*$",
     re.IGNORECASE,
 )
 _NUMBER_OF = re.compile(r"\bnumber of\s*$", re.IGNORECASE)
@@ -282,13 +281,11 @@ def unit_ratio(counts: str, other: str) -> float | None:
 
 _UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen "
-    "eighteen nineteen twenty"
+    "fifteen sixteen seventeen eighteen nineteen twenty"
 ).split()
 _NTHS = (
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
-    "thirteenth fourteenth fifteenth "
-    "sixteenth seventeenth eighteenth nineteenth twentieth"
+    "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
 ).split()
 _TENS = {
     "thirty": 30,
@@ -348,8 +345,7 @@ SECONDS = {
 _UNIT = re.compile(
     r"[ "
     r"-](?:(thousand|million|billion|trillion|minute|hour|day|week|fortnight|month|year|decade|century)s?"
-    r"|(second)s)\b"
-    r"|(%)| (per ?cent)\b",
+    r"|(second)s)\b|(%)| (per ?cent)\b",
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(

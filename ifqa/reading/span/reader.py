@@ -64,8 +64,7 @@ _STEP = re.compile(
     r"(?:[ "
     r"-](?:(?:thousand|million|billion|trillion|seconds?|minutes?|hours?|days?|weeks?|fortnights?|months?|years?"
     r"|decades?|per ?cent|more|fewer|less|additional|extra|other|earlier|later|sooner|longer"
-    r"|shorter|older|younger|prior"
-    r"|before|after|ahead)\b)|%)*",
+    r"|shorter|older|younger|prior|before|after|ahead)\b)|%)*",
     re.IGNORECASE,
 )
 

@@ -16,8 +16,7 @@ _NUMBERS = (
     "million millions billion billions trillion trillions dozen half quarter once twice "
     "thrice first second third "
     "fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
-    "fifteenth sixteenth "
-    "seventeenth eighteenth nineteenth twentieth "
+    "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth "
     "january february march april may june july august september october november december "
     "jan feb mar apr jun jul aug sep sept oct nov dec"
 )
