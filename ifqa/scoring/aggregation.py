@@ -239,7 +239,7 @@ class QuestionSample:
         for key in self.keys():
             mask = self.scored(key)
             if interval := self.statistic(key, mask).interval(seed):
-                means[key] = self._score(key, interval)
+                means[key] = _percent(interval)
                 if not mask.all():  # such as gold recall, if some questions have no gold passages
                     means[key]["questions"] = int(mask.sum())
         return means
@@ -254,7 +254,7 @@ class QuestionSample:
             mask = self.scored(key)
             if macro := self.statistic(key, mask).macro(groups[mask].tolist(), seed):
                 interval, count = macro
-                means[key] = self._score(key, interval)
+                means[key] = _percent(interval)
                 if count < len(set(groups)):
                     means[key]["groups"] = count
         return means
@@ -272,12 +272,13 @@ class QuestionSample:
         """Columns of these questions, (questions, columns); NaN where a score is undefined."""
         return np.stack([self.columns[key][self.indexes] for key in keys], axis=1)
 
-    def _score(self, key: str, interval: Interval) -> ScoreInterval:
-        mean, low, high = map(to_percent, interval)
-        measure = self.aggregator.scheme.measure(key)
-        if isinstance(measure, ColumnMeasure) and not measure.has_interval:
-            return {"value": mean}
-        return {"value": mean, "low": low, "high": high}
-
     def _names(self, unit: str, indexes: Sequence[int]) -> list[str]:
         return [self.aggregator.units[unit][index] for index in indexes]
+
+
+def _percent(interval: Interval) -> ScoreInterval:
+    """A score in percent; without `low` and `high` if it has no interval."""
+    mean, low, high = map(to_percent, interval)
+    if math.isnan(low):
+        return {"value": mean}
+    return {"value": mean, "low": low, "high": high}

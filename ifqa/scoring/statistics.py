@@ -467,6 +467,18 @@ class ColumnStatistic(_ResampledStatistic):
 
     measure: ColumnMeasure
 
+    def interval(self, seed: int) -> Interval | None:
+        """The value with its interval, whose ends are NaN if the measure has none."""
+        if self.measure.has_interval:
+            return super().interval(seed)
+        return None if self.value is None else (self.value, math.nan, math.nan)
+
+    def _macro(self, groups: Sequence[str], parts: Sequence[Self], seed: int) -> Interval:
+        if self.measure.has_interval:
+            return super()._macro(groups, parts, seed)
+        values = [part.value for part in parts if part.value is not None]
+        return float(sum(values) / len(values)), math.nan, math.nan
+
     def _scores(self, times: Numbers) -> Numbers:
         scores: Numbers = np.asarray(self.measure.score(self.scored, times), dtype=float)
         name = self.measure.name

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from itertools import count
 from typing import TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, generate_latest
+from prometheus_client import CollectorRegistry, Counter, disable_created_metrics, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from ifqa.corpus.documents.chunking import encoded_name
@@ -46,6 +46,8 @@ class Metrics:
     def __init__(self) -> None:
         # Not the client's global registry: a process may serve several systems, as tests do
         self.registry = CollectorRegistry()
+        # A series of start times beside each counter
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.requests = Counter(
             "ifqa_requests", "HTTP requests", ["method", "route", "status"], registry=self.registry
         )

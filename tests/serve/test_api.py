@@ -389,6 +389,7 @@ def test_answers_are_counted_by_outcome(web):
     text = web.get("/metrics").text
     assert 'ifqa_answers_total{outcome="abstained"} 1.0' in text
     assert "ifqa_waiting" in text
+    assert "_created" not in text
 
 
 def test_requests_are_counted_by_route(web):

@@ -1,5 +1,6 @@
 """Measures of confidence, against brute force over all orders of ties and against scikit-learn."""
 
+import math
 from itertools import groupby, pairwise, permutations, product
 from statistics import fmean
 
@@ -155,3 +156,20 @@ def test_a_fitted_threshold_is_the_lowest_that_keeps_the_error(answers, error):
         fits[threshold] = kept.count(False) <= error * len(kept)
     lowest = min((threshold for threshold, keeps in fits.items() if keeps), default=None)
     assert fit_threshold([c for c, _ in answers], [right for _, right in answers], error) == lowest
+
+
+def test_the_calibration_error_has_no_interval():
+    statistic = ColumnStatistic(ECE, numbers([(0.9, 1), (0.6, 0), (0.3, 0)]))
+    value, low, high = statistic.interval(0)
+    assert value == statistic.value
+    assert math.isnan(low)
+    assert math.isnan(high)
+
+
+def test_the_calibration_errors_mean_over_groups_has_no_interval():
+    statistic = ColumnStatistic(ECE, numbers([(0.9, 1), (0.6, 0), (0.3, 0)]))
+    (value, low, high), count = statistic.macro(["a", "b", "b"], 0)
+    assert value == pytest.approx((0.1 + 0.45) / 2)
+    assert math.isnan(low)
+    assert math.isnan(high)
+    assert count == 2
