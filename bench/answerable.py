@@ -113,7 +113,7 @@ def read_twice(system: System, experiment: Experiment, passages: int = 0) -> lis
         )
     Artifact(experiment.folder / "retrieve").require(f"ifqa retrieve {experiment.name}")
     questions = Run(experiment).questions
-    count = passages or experiment.reader["passages"]
+    count = passages or experiment.reader.passages
     rankings = list(passages_of(experiment, rankings_of(experiment, questions)))
     readings: list[Reading] = []
     with bar("reading twice", len(questions)) as advance:

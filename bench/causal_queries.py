@@ -96,9 +96,10 @@ def build_retriever(causes: Mapping[str, str], folder: Path, dense: bool) -> Ret
     with (passages / "passages-00000.jsonl").open("w", encoding="utf-8") as file:
         for number in sorted(causes):
             file.write(json.dumps({"id": number, "title": "", "contents": causes[number]}) + "\n")
-    plugin, name = (Dense, "dense") if dense else (BM25, "bm25")
-    plugin.build(passages, folder / name)
-    return plugin(folder / name)
+    plugin = Dense if dense else BM25
+    index = folder / ("dense" if dense else "bm25")
+    plugin.build(passages, index, plugin.BuildSettings())
+    return plugin(plugin.Settings(), index=index)
 
 
 def cause_ranks(retriever: Retriever, questions: Sequence[Question]) -> list[int]:

@@ -14,7 +14,7 @@ second epoch on).
 import argparse
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,16 +37,20 @@ if TYPE_CHECKING:
 TURNED = {"more": "less", "less": "more"}
 
 
-@dataclass(kw_only=True)
 class ConsistentChoice(Choice):
     """`Choice` with a partner for each question, for one epoch."""
 
-    epochs: Positive = 1
-    symmetry: float = 0.5
+    class Settings(Choice.Settings):
+        epochs: Positive = 1
+        """Passes over the questions."""
+        symmetry: float = 0.5
+        """The weight of the mean difference of both log probabilities."""
+
+    settings: Settings
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         dataset = select_multiple_choice(dataset)
-        draw = random.Random(self.seed)
+        draw = random.Random(self.settings.seed)
         options = {place: partners(question) for place, question in enumerate(dataset.questions)}
         pairs = [
             (place, draw.choice(questions)) for place, questions in options.items() if questions
@@ -74,7 +78,7 @@ class ConsistentChoice(Choice):
             scores = logits(model, inputs).float()
             log_shares = scores.log_softmax(-1).gather(1, right[:, None]).squeeze(1)
             difference = (log_shares[first] - log_shares[second]).abs().sum() / max(1, len(first))
-            return F.cross_entropy(scores, right) + self.symmetry * difference
+            return F.cross_entropy(scores, right) + self.settings.symmetry * difference
 
         def batch(rows: Sequence[int]) -> Features:
             first = [place for place, row in enumerate(rows) if row in self._partner]
@@ -88,21 +92,16 @@ class ConsistentChoice(Choice):
                 name: torch.tensor(numbers, dtype=torch.long) for name, numbers in places.items()
             }
 
+        settings = self.settings
         own = len(labels) - len(self._partner)
-        rows = random.Random(self.seed).sample(range(own), own)
+        rows = random.Random(settings.seed).sample(range(own), own)
         record = checkpoints.train_with_loss(
             loss,
             model,
             rows,
             batch,
             folder,
-            seed=self.seed,
-            batch=self.batch,
-            learning_rate=self.learning_rate,
-            every=self.checkpoint_every,
-            device=self.device,
-            weight_decay=self.weight_decay,
-            warmup=self.warmup,
+            self.step_settings(weight_decay=settings.weight_decay, warmup=settings.warmup),
         )
         return record | {"examples": len(labels)}
 

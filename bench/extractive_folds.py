@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
     manifest = trainer.train(training_data, arguments.out / name)
     print(f"{name}: {manifest['steps']} steps; {time.monotonic() - started:.0f} s", flush=True)
-    reader = Extractive(weights=str(arguments.out / name))
+    reader = Extractive(Extractive.Settings(weights=str(arguments.out / name)))
     held_out = [questions[number] for number in held]
     sources = {
         "gold": [ranking.generated or () for ranking in Gold().search(held_out, 1)],
@@ -126,8 +126,9 @@ def rank(questions: Sequence[Question], folder: Path) -> list[list[Passage]]:
     (folder / "passages" / "passages-00000.jsonl").write_bytes(
         b"".join(map(generated_passage_line, passages.values()))
     )
-    BM25.build(folder / "passages", folder / "bm25")
-    rankings = BM25(folder / "bm25").search(questions, Trainer.retrieved)
+    BM25.build(folder / "passages", folder / "bm25", BM25.BuildSettings())
+    bm25 = BM25(BM25.Settings(), index=folder / "bm25")
+    rankings = bm25.search(questions, Trainer.retrieved)
     return [[passages[hit.passage_id] for hit in ranking] for ranking in rankings]
 
 

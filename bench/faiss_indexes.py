@@ -80,7 +80,8 @@ def recall(arguments: argparse.Namespace) -> None:
     vectors = Shards(folder)
     shape = (len(vectors), vectors.dimension())
     questions = open_benchmark("ifqa").questions(arguments.split)
-    queries = Dense(folder).encoder.encode_queries([question.text for question in questions])
+    encoder = Dense(Dense.Settings(), index=folder).encoder
+    queries = encoder.encode_queries([question.text for question in questions])
 
     def measure(searcher: Any) -> tuple[dict[int, list[float]], float, np.ndarray[Any, Any]]:
         started = time.perf_counter()

@@ -28,8 +28,9 @@ import numpy as np
 from retrieval import judge, markdown, recall_table
 
 from ifqa.corpus.passage_store import PassageStore
-from ifqa.plugins import load_plugin, open_benchmark
+from ifqa.plugins import open_benchmark
 from ifqa.records import Hit, Question
+from ifqa.retrieval.bm25 import BM25
 from ifqa.retrieval.linear_ranker import split_words
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.training.ranker import Ranker
@@ -67,13 +68,13 @@ def rankings(
 ) -> Iterator[tuple[str, list[list[Hit]]]]:
     """Each row: its name, and the questions' rankings."""
     queries = rewrite_questions(questions, "names")
-    bm25 = load_plugin("retriever", "bm25")
-    default = bm25(index)
+    default = BM25(BM25.Settings(), index=index)
     first: list[list[Hit]] = default.search(queries, Ranker.retrieved)
     yield "k1=0.9 b=0.4", first
     for k1, b in product((0.6, 0.9, 1.2, 1.6), (0.2, 0.4, 0.6, 0.8)):
         if (k1, b) != (0.9, 0.4):
-            yield f"k1={k1} b={b}", bm25(index, k1=k1, b=b).search(queries, Ranker.retrieved)
+            bm25 = BM25(BM25.Settings(k1=k1, b=b), index=index)
+            yield f"k1={k1} b={b}", bm25.search(queries, Ranker.retrieved)
 
     def texts(hits: Sequence[Hit]) -> list[str]:
         return [passage.text for passage in store.get([hit.passage_id for hit in hits])]

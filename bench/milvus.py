@@ -31,8 +31,11 @@ from milvus_server import milvus_server
 from retrieval import Rows, judge, markdown, recall_table
 
 from ifqa.corpus.passage_store import PassageStore
-from ifqa.plugins import load_plugin, open_benchmark
+from ifqa.plugins import open_benchmark
+from ifqa.protocols import Retriever
 from ifqa.records import Question
+from ifqa.retrieval.bm25 import BM25
+from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.fusion import fuse_by_rank, top_hits
 from ifqa.retrieval.milvus import Milvus
 from ifqa.storage.files import read_json
@@ -56,9 +59,10 @@ def main() -> None:
     passages = corpus / "passages"
     dense = corpus / "dense"
     model = {"model": read_json(dense / "dense.json")["model"]} if dense.exists() else {}
-    rows: Rows = {"bm25": load_plugin("retriever", "bm25")(corpus / "bm25").search(questions, K)}
+    bm25 = BM25(BM25.Settings(), index=corpus / "bm25")
+    rows: Rows = {"bm25": bm25.search(questions, K)}
     if model:
-        rows["dense"] = load_plugin("retriever", "dense")(dense).search(questions, K)
+        rows["dense"] = Dense(Dense.Settings(), index=dense).search(questions, K)
         rows["rrf"] = fuse(rows["bm25"], rows["dense"])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -79,14 +83,13 @@ def main() -> None:
                 f"{disk(folder / 'file') / 1e6:,.0f} MB of disk"
             )
             for fields in (["bm25"], ["dense"], ["bm25", "dense"]) if model else (["bm25"],):
-                rows["milvus " + " + ".join(fields)] = Milvus(
-                    folder / "served", fields=fields
-                ).search(questions, K)
+                served = open_index(folder / "served", fields=fields)
+                rows["milvus " + " + ".join(fields)] = served.search(questions, K)
             print(markdown(recall_table(rows, judge(rows, questions, PassageStore(passages)))))
-            retrievers = {"bm25": load_plugin("retriever", "bm25")(corpus / "bm25")}
-            retrievers |= {
-                "milvus, file": Milvus(folder / "file"),
-                "milvus, server": Milvus(folder / "served", fields=["bm25"]),
+            retrievers: dict[str, Retriever] = {
+                "bm25": bm25,
+                "milvus, file": open_index(folder / "file"),
+                "milvus, server": open_index(folder / "served", fields=["bm25"]),
             }
             for title, retriever in retrievers.items():
                 for clients in arguments.clients:
@@ -105,8 +108,12 @@ def fuse(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
 def build_seconds(passages: Path, folder: Path, **settings: Any) -> float:
     folder.mkdir()
     started = time.monotonic()
-    Milvus.build(passages, folder, **settings)
+    Milvus.build(passages, folder, Milvus.BuildSettings(**settings))
     return time.monotonic() - started
+
+
+def open_index(folder: Path, **settings: Any) -> Milvus:
+    return Milvus(Milvus.Settings(**settings), index=folder)
 
 
 def disk(folder: Path) -> int:
@@ -136,10 +143,10 @@ def ask(search: Callable[..., Any], questions: Sequence[Question], clients: int)
 def kill_builds(passages: Path, folder: Path, questions: Sequence[Question], kills: int) -> None:
     code = (
         "import sys, pathlib; from ifqa.retrieval.milvus import Milvus; "
-        "Milvus.build(*map(pathlib.Path, sys.argv[1:]))"
+        "Milvus.build(*map(pathlib.Path, sys.argv[1:]), Milvus.BuildSettings())"
     )
     seconds = build_seconds(passages, folder / "whole")
-    expected = Milvus(folder / "whole").search(questions, K)
+    expected = open_index(folder / "whole").search(questions, K)
     draw = random.Random(0)
     for number in range(kills):
         index = folder / f"killed {number}"
@@ -151,8 +158,8 @@ def kill_builds(passages: Path, folder: Path, questions: Sequence[Question], kil
         time.sleep(moment)
         process.kill()
         process.wait()
-        Milvus.build(passages, index)
-        same = Milvus(index).search(questions, K) == expected
+        Milvus.build(passages, index, Milvus.BuildSettings())
+        same = open_index(index).search(questions, K) == expected
         print(
             f"killed after {moment:.1f} s: {'the same rankings' if same else 'OTHER RANKINGS'}",
             flush=True,

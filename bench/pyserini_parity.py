@@ -69,9 +69,10 @@ def run_ours(
     questions: list[Question], arguments: argparse.Namespace, folder: Path
 ) -> list[list[tuple[str, str]]]:
     started = time.monotonic()
-    BM25.build(arguments.passages, folder / "ours")
+    BM25.build(arguments.passages, folder / "ours", BM25.BuildSettings())
     built = time.monotonic()
-    rankings = BM25(folder / "ours", k1=arguments.k1, b=arguments.b).search(questions, arguments.k)
+    bm25 = BM25(BM25.Settings(k1=arguments.k1, b=arguments.b), index=folder / "ours")
+    rankings = bm25.search(questions, arguments.k)
     print(f"ours: built in {built - started:.1f} s, searched in {time.monotonic() - built:.1f} s")
     write_run(
         folder / "run.trec",

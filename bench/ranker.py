@@ -29,9 +29,10 @@ import numpy as np
 from retrieval import control_markdown, control_table, judge, markdown, recall_table
 
 from ifqa.corpus.passage_store import PassageStore
-from ifqa.plugins import load_plugin, open_benchmark
+from ifqa.plugins import open_benchmark
 from ifqa.protocols import TrainingData
 from ifqa.records import Hit, Question
+from ifqa.retrieval.bm25 import BM25
 from ifqa.retrieval.linear_ranker import FEATURES
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.storage.files import sha256, write_json
@@ -80,7 +81,7 @@ def main() -> None:
     size = min(arguments.sample or len(questions), len(questions))
     numbers = np.random.default_rng(0).choice(len(questions), size, False)
     questions = [questions[number] for number in sorted(numbers.tolist())]
-    bm25 = load_plugin("retriever", "bm25")(folder / "bm25")
+    bm25 = BM25(BM25.Settings(), index=folder / "bm25")
     store = PassageStore(folder / "passages")
     lists = retrieve_lists(source, arguments.split, questions, bm25, store)
 
@@ -102,7 +103,7 @@ def main() -> None:
     for name, weight in zip(FEATURES, weights.tolist(), strict=True):
         print(f"{name:16} {weight:8.3f}")
     if arguments.to:
-        trainer = Ranker(negatives=arguments.negatives, penalty=arguments.penalty)
+        trainer = Ranker(Ranker.Settings(negatives=arguments.negatives, penalty=arguments.penalty))
         write_json(
             arguments.to,
             trainer.weights_json(lists.training_data, weights) | {"corpus": arguments.corpus},

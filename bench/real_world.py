@@ -25,8 +25,8 @@ from collections.abc import Mapping, Sequence
 import ifqa
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import ConfigError, MissingInput
-from ifqa.pipeline.chunk_runner import PREDICTIONS
 from ifqa.pipeline.probe import FOLDER
+from ifqa.pipeline.read import READ
 from ifqa.pipeline.stage_outputs import read_predictions
 from ifqa.scoring.error_types import classify_outcome
 from ifqa.scoring.measures.exact_match import normalize
@@ -57,7 +57,7 @@ def main() -> None:
 
 def without_supposition(name: str) -> dict[str, str]:
     """Question id -> the answer to its main clause; the experiment must have been probed."""
-    path = load_experiment(name).folder / FOLDER / PROBE / PREDICTIONS
+    path = load_experiment(name).folder / FOLDER / PROBE / READ.file
     if not path.exists():
         raise MissingInput(f"there is no {path}; make it with: ifqa probe {name}")
     return {

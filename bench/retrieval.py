@@ -36,8 +36,10 @@ from ifqa.plugins import load_plugin, open_benchmark
 from ifqa.progress import bar
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import GOLD, Hit, Passage, Question
+from ifqa.retrieval.bm25 import BM25
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.fusion import Fusion, fuse_by_rank, fuse_by_score, top_hits
+from ifqa.retrieval.linear_ranker import Ranker
 from ifqa.retrieval.rerank import BUNDLED_MODEL, MODEL_WEIGHT, CrossEncoder, reorder_hits
 from ifqa.scoring.gold_overlap import covers
 from ifqa.scoring.statistics import mean_interval, paired_randomization
@@ -101,8 +103,9 @@ def main() -> None:
     rows = rankings(questions, folder, names, arguments.asked)
     store = PassageStore(folder / "passages")
     if arguments.ranker:
-        part = Part(load_plugin("retriever", "bm25")(folder / "bm25"), K, 1.0, "names")
-        ranker = load_plugin("retriever", "ranker")(parts=[part], passages=store.get)
+        bm25 = BM25(BM25.Settings(), index=folder / "bm25")
+        part = Part(bm25, K, 1.0, "names")
+        ranker = Ranker(Ranker.Settings(), parts=[part], passages=store.get)
         rows["ranker weighted"] = ranker.search(questions, K)
     if arguments.rerank:
         chosen = {
@@ -112,7 +115,8 @@ def main() -> None:
         depth = arguments.rerank
         rows |= rerank_rows(chosen, questions, store, relevance, depth)
         if arguments.reader:
-            read = rerank_rows(chosen, questions, store, Extractive().relevance, depth, "read")
+            reader = Extractive(Extractive.Settings())
+            read = rerank_rows(chosen, questions, store, reader.relevance, depth, "read")
             rows |= read | rerank_rows(read, questions, store, relevance, depth, weight=1 / 3)
     judgements = judge(rows, questions, store)
     table = recall_table(rows, judgements)
@@ -140,14 +144,16 @@ def rankings(
 ) -> Rows:
     rows: Rows = {}
     for name in names:
-        retriever = load_plugin("retriever", name)(folder / name)
+        plugin = load_plugin("retriever", name)
+        retriever = plugin(plugin.Settings(), index=folder / name)
         for query in queries:
             parts = _parts(retriever, name, query)
             method = "rrf" if query == "fused" else "weighted"
-            fusion = Fusion(parts=parts, method=method) if len(parts) > 1 else None
-            rows[f"{name} {query}"] = (
-                fusion.search(questions, K) if fusion else parts[0].search(questions)
-            )
+            if len(parts) > 1:
+                fusion = Fusion(Fusion.Settings(method=method), parts=parts)
+                rows[f"{name} {query}"] = fusion.search(questions, K)
+            else:
+                rows[f"{name} {query}"] = parts[0].search(questions)
     if len(names) == 2:
         for query in queries:
             pairs = list(zip(*(rows[f"{name} {query}"] for name in names), strict=True))

@@ -42,9 +42,14 @@ from retrieval import K
 from wikipedia import resident
 
 from ifqa.corpus.passage_store import PassageStore
-from ifqa.plugins import load_plugin, open_benchmark
+from ifqa.plugins import open_benchmark
 from ifqa.records import Hit, Question
+from ifqa.retrieval.bm25 import BM25
 from ifqa.retrieval.composition import Part
+from ifqa.retrieval.dense import Dense
+from ifqa.retrieval.fusion import Fusion
+from ifqa.retrieval.linear_ranker import Ranker
+from ifqa.retrieval.rerank import Rerank
 from ifqa.storage.files import read_json, read_lines, write_json, write_jsonl
 
 logger = logging.getLogger(__name__)
@@ -202,9 +207,9 @@ def time_questions(
 
 
 def sparse_retrievers(folder: Path) -> dict[str, Any]:
-    bm25 = Part(load_plugin("retriever", "bm25")(folder / "bm25"), K, 1.0, "names")
+    bm25 = Part(BM25(BM25.Settings(), index=folder / "bm25"), K, 1.0, "names")
     get = PassageStore(folder / "passages").get
-    ranker = load_plugin("retriever", "ranker")(parts=[bm25], passages=get)
+    ranker = Ranker(Ranker.Settings(), parts=[bm25], passages=get)
     rows = {
         "bm25 weighted": AsPart(bm25),
         "ranker weighted": ranker,
@@ -215,9 +220,9 @@ def sparse_retrievers(folder: Path) -> dict[str, Any]:
 
 def hybrid_retrievers(folder: Path) -> dict[str, Any]:
     get = PassageStore(folder / "passages").get
-    bm25 = Part(load_plugin("retriever", "bm25")(folder / "bm25"), K, 1.0, "names")
-    dense = Part(load_plugin("retriever", "dense")(folder / "dense"), K, 1.0, "question")
-    fusion = load_plugin("retriever", "fusion")(parts=[bm25, dense])
+    bm25 = Part(BM25(BM25.Settings(), index=folder / "bm25"), K, 1.0, "names")
+    dense = Part(Dense(Dense.Settings(), index=folder / "dense"), K, 1.0, "question")
+    fusion = Fusion(Fusion.Settings(), parts=[bm25, dense])
     return {
         "dense question": AsPart(dense),
         "hybrid names": fusion,
@@ -238,7 +243,7 @@ def rerankings(name: str, retriever: Any, get: Any) -> dict[str, Any]:
 
 
 def reranked(part: Part, get: Any, **settings: Any) -> Any:
-    return load_plugin("retriever", "rerank")(parts=[part], passages=get, depth=30, **settings)
+    return Rerank(Rerank.Settings(depth=30, **settings), parts=[part], passages=get)
 
 
 class AsPart:

@@ -28,7 +28,7 @@ def main() -> None:
     experiment = load_experiment(arguments.experiment)
     questions = ifqa.questions(experiment.benchmark, experiment.split)
     with ifqa.open(arguments.experiment) as system:
-        rankings = system.retrieve(questions, experiment.reader["passages"])
+        rankings = system.retrieve(questions, experiment.reader.passages)
     texts = [" ".join(passage.text for passage, _ in ranking) for ranking in rankings]
     pairs = zip(questions, texts, strict=True)
     rows = (

@@ -40,7 +40,7 @@ def main() -> None:
     questions = questions[: arguments.limit]
     folders = [*dict.fromkeys(["", arguments.weights])]
     readers = {
-        pair: Extractive(weights=pair[0], precision=pair[1])
+        pair: Extractive(Extractive.Settings(weights=pair[0], precision=pair[1]))
         for pair in product(folders, PRECISIONS)
     }
     seconds: dict[tuple[str, str], list[float]] = {name: [] for name in readers}

@@ -107,29 +107,17 @@ def _text(text: str | None) -> str:
 
 
 def model_settings(name: str) -> str:
-    """A table of a language model's settings, from its constructor and the section Args of its
-    docstring.
-    """
-    import inspect
-
+    """A table of a language model's settings."""
     from ifqa.plugins import load_plugin
-    from ifqa.protocols import INJECTED
 
     plugin = load_plugin("llm", name)
-    described = {}
-    text = inspect.cleandoc(plugin.__doc__).partition("Args:\n")[2].partition("\n\n")[0]
-    for entry in re.split(r"\n(?=    \w)", f"\n{text}"):
-        names, _, what = entry.strip().partition(": ")
-        described |= dict.fromkeys(names.split(", "), _text(what).rstrip("."))
     lines = [f'`name = "{name}"`', "", "| setting | default | what |", "|---|---|---|"]
-    for setting, parameter in inspect.signature(plugin.__init__).parameters.items():
-        if setting in INJECTED or setting == "self":
-            continue
-        assert setting in described, f"{plugin.__name__} does not describe its setting {setting!r}"
-        default = "required" if parameter.default is parameter.empty else ""
-        if not default and parameter.default is not None:
-            default = f"`{json.dumps(parameter.default)}`"
-        lines.append(f"| `{setting}` | {default} | {described[setting]} |")
+    for setting, field in plugin.Settings.model_fields.items():
+        assert field.description, f"{plugin.__name__} does not describe its setting {setting!r}"
+        default = "required" if field.is_required() else ""
+        if not default and field.default is not None:
+            default = f"`{json.dumps(field.default)}`"
+        lines.append(f"| `{setting}` | {default} | {_text(field.description).rstrip('.')} |")
     return "\n".join(["", *lines, ""])
 
 

@@ -19,7 +19,11 @@ from ifqa.config.overrides import override
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import ConfigError, IfqaError, unknown_name
 from ifqa.pipeline import stages
-from ifqa.pipeline.run import CorpusBuild, Run
+from ifqa.pipeline.corpus_build import CorpusBuild
+from ifqa.pipeline.passages import open_store
+from ifqa.pipeline.read import READ
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.stage_outputs import answers_of, prediction_for_each
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
@@ -192,9 +196,9 @@ def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answe
         Noel Odell / Noel Odell / Mount Everest
     """
     run = _load_run(experiment, root, None, {})
-    _ = run.reader  # raises without a reader
-    run.artifact("read").require(f"ifqa run {experiment}")
-    run.inputs("score")  # raises if a stage is older than the settings
+    run.require_reader()
+    run.artifact(READ.name).require(f"ifqa run {experiment}")
+    run.inputs(SCORE)  # raises if a stage is older than the settings
     return list(answers_of(run.experiment, run.questions))
 
 
@@ -281,7 +285,7 @@ class Corpus:
 
         It is checked against the corpus file only once, because the check may read every source.
         """
-        return CorpusBuild(self.settings).store
+        return open_store(CorpusBuild(self.settings))
 
 
 def _predictions(answers: Answers, questions: list[Question]) -> Iterator[Prediction]:

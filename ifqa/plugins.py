@@ -1,4 +1,5 @@
-"""Loads plugins by name: "bm25" for a plugin of ifqa, "my_module:Class" for one from outside.
+"""Loads plugins by name: "bm25" for a plugin of ifqa, "my_module:Class" for one from outside, or a
+name under which an installed package registers one.
 
 Other plugins are not imported.
 """
@@ -10,43 +11,33 @@ import logging
 import re
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache, wraps
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import entry_points
 from pathlib import Path
 from traceback import extract_tb
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Generic, Self, TypeVar
 
 from ifqa import protocols as roles
 from ifqa.errors import ConfigError, IfqaError, MissingInput, PluginError, unknown_name
-from ifqa.records import SearchResult
+from ifqa.outside_plugins import Kind, add_role
+from ifqa.settings import PluginSettings, as_section, join_paths, parse_settings
 
 logger = logging.getLogger(__name__)
 
-Kind = Literal["benchmark", "retriever", "reader", "llm", "trainer"]
+P = TypeVar("P", bound=roles.Plugin)
 
 _FOLDERS = {
     "benchmark": "ifqa.benchmarks",
+    "source": "ifqa.corpus",
     "retriever": "ifqa.retrieval",
     "reader": "ifqa.reading",
     "llm": "ifqa.llms",
     "measure": "ifqa.scoring.measures",
     "trainer": "ifqa.training",
-}
-#: Kind -> role, required method, and the arguments of `protocols.INJECTED` that the constructor may
-#: take. A retriever gets `index` only if it has `build`, and `parts` only if it has
-#: `default_parts`.
-_ROLES: dict[str, tuple[type[roles.Plugin], str, set[str]]] = {
-    "benchmark": (roles.Benchmark, "questions", {"root"}),
-    "retriever": (
-        roles.Retriever,
-        "search",
-        {"index", "passages", "corpus", "parts", "llm", "root"},
-    ),
-    "reader": (roles.Reader, "answer", {"llm", "root"}),
-    "llm": (roles.LanguageModel, "complete", {"root", "budget"}),
-    "trainer": (roles.Trainer, "train", set()),
 }
 _EXTRAS = {
     "faiss": "cpu",
@@ -63,6 +54,15 @@ def plugin_names(kind: str) -> dict[str, str]:
     return names
 
 
+def registered_names(kind: str) -> dict[str, str]:
+    """Name -> "module:Class" of the plugins that installed packages register.
+
+    They are the entry points of the group "ifqa.KIND", such as "ifqa.retriever". ifqa's own names
+    go first.
+    """
+    return {entry.name: entry.value for entry in entry_points(group=f"ifqa.{kind}")}
+
+
 def load_plugin(kind: Kind, name: str, root: Path = Path()) -> type[Any]:
     """Load a plugin's class, with all methods and attributes of its role.
 
@@ -76,7 +76,7 @@ def load_plugin(kind: Kind, name: str, root: Path = Path()) -> type[Any]:
         raise PluginError(
             f"{kind} {name!r}: wanted a class, found {type(plugin).__name__} {plugin!r:.80}"
         )
-    return _add_role(kind, name, plugin)
+    return plugin if plugin.__module__.startswith("ifqa.") else add_role(kind, name, plugin)
 
 
 def load_measure(name: str, root: Path = Path()) -> roles.AnyMeasure:
@@ -130,43 +130,111 @@ class Plugins:
         """A benchmark with its files below the root."""
         if name not in self._benchmarks:
             plugin = self.load("benchmark", name)
-            self._benchmarks[name] = plugin(**accepted_arguments(plugin.__init__, root=self.root))
+            resources = {"root": self.root} if "root" in plugin.takes else {}
+            self._benchmarks[name] = plugin(**resources)
         return self._benchmarks[name]
 
-    def takes(self, kind: Kind, name: str, argument: str) -> bool:
-        """Whether a plugin's constructor takes an argument of `protocols.INJECTED`, such as "llm"
-        or "passages".
-        """
-        return argument in inspect.signature(self.load(kind, name).__init__).parameters
 
+@dataclass(frozen=True, kw_only=True)
+class ConfiguredPlugin(Generic[P]):
+    """A plugin's class with its checked settings: everything that a section of a file names.
 
-def accepted_arguments(function: Callable[..., object], **arguments: object) -> dict[str, object]:
-    """The arguments whose names are parameters of the function."""
-    return {
-        name: value
-        for name, value in arguments.items()
-        if name in inspect.signature(function).parameters
-    }
-
-
-def resolve_paths(
-    function: Callable[..., object], settings: Mapping[str, object], root: Path
-) -> dict[str, object]:
-    """A plugin's settings, with each `PathSetting` joined to `root` if that file or folder exists.
-
-    A default is not joined: it names what ships with ifqa, also where `root` has a folder of that
-    name.
+    It is made once, when the file is read, and handed down: to the manifest's inputs, to `check`,
+    and to whoever opens the plugin.
     """
-    if root == Path():
-        return dict(settings)
-    parameters = inspect.signature(function).parameters
-    resolved = dict(settings)
-    for name, path in settings.items():
-        is_path = name in parameters and parameters[name].annotation == roles.PathSetting
-        is_default = is_path and path == parameters[name].default
-        if is_path and not is_default and isinstance(path, str) and path and (root / path).exists():
-            resolved[name] = str(root / path)
-    return resolved
+
+    kind: Kind
+    name: str  # as in the file: "bm25", "my_module:Class"
+    plugin: type[P]
+    settings: PluginSettings  # as in the file, with defaults
+    root: Path = field(repr=False)  # the folder of relative paths
+
+    @classmethod
+    def parse(
+        cls,
+        kind: Kind,
+        name: str,
+        plugin: type[P],
+        section: Mapping[str, object],
+        other_keys: Iterable[str],
+        where: str,
+        root: Path,
+        **more: Any,
+    ) -> Self:
+        """Check the settings, which are all keys of a section but `other_keys`.
+
+        ConfigError, which starts with `where`, if one is wrong. `more` are fields of a subclass.
+        """
+        others = list(other_keys)
+        given = {key: value for key, value in section.items() if key not in others}
+        settings = parse_settings(
+            plugin.Settings, given, f"setting of {kind} {name!r}", where, others
+        )
+        return cls(kind=kind, name=name, plugin=plugin, settings=settings, root=root, **more)
+
+    def __str__(self) -> str:
+        kind = "language model" if self.kind == "llm" else self.kind
+        return f"{kind} {self.name!r}"
+
+    @cached_property
+    def local_settings(self) -> Any:
+        """The settings with paths joined to the root: an instance of the plugin's `Settings`."""
+        return join_paths(self.settings, self.root)
+
+    def section(self) -> dict[str, object]:
+        """The section of a file that is read back unchanged, with all defaults."""
+        return {"name": self.name, **as_section(self.settings)}
+
+    def takes(self, resource: roles.Resource) -> bool:
+        """Whether the plugin is opened with a resource, such as a language model."""
+        return resource in self.plugin.takes
+
+    def taking(self, resource: roles.Resource) -> str:
+        """The name of the plugin that is opened with a resource, it or a part; empty if none is."""
+        return self.name if self.takes(resource) else ""
+
+    def identity(self) -> dict[str, object]:
+        """What determines its output: settings, code, and a hash of its files, if it has some.
+
+        Its files are hashed by each call.
+        """
+        return self._identity_of(self.identity_section)
+
+    def _identity_of(self, settings: Mapping[str, object]) -> dict[str, object]:
+        hashed = self.plugin.fingerprint(self.local_settings, self.root)
+        files = {"files": hashed} if hashed else {}
+        return {
+            "settings": settings,
+            "code": code_fingerprint(self.plugin),
+            **files,
+        }
+
+    @property
+    def identity_section(self) -> dict[str, object]:
+        """The section without what changes only the speed."""
+        return identity_settings(self.plugin, self.section())
+
+    def requirements(self) -> Iterable[roles.Requirement]:
+        """The files, models and keys that it needs."""
+        return self.plugin.requirements(self.local_settings, self.root)
+
+    def open(self, **resources: object) -> P:
+        """Construct the plugin with its settings, and with those resources that it takes."""
+        taken = {name: resources[name] for name in self.plugin.takes if name in resources}
+        if "root" in self.plugin.takes:
+            taken["root"] = self.root
+        return self.plugin(self.local_settings, **taken)
+
+
+def identity_settings(
+    plugin: type[roles.Plugin], settings: Mapping[str, object]
+) -> dict[str, object]:
+    """Settings without those in the plugin's `runtime_only`, which change its speed and not its
+    output.
+    """
+    return {
+        key: setting for key, setting in sorted(settings.items()) if key not in plugin.runtime_only
+    }
 
 
 def code_fingerprint(plugin: type[roles.Plugin]) -> str:
@@ -235,16 +303,25 @@ class _ForeignCode(AbstractContextManager[None]):
         ) from error
 
 
-def _import_plugin(kind: str, name: str, root: Path) -> object:
+def _find_plugin(kind: str, name: str) -> str:
+    """The "module:Class" of a plugin; ConfigError for an unknown name."""
     wanted = f"my_module:{'MEASURE' if kind == 'measure' else 'Class'}"
     if not isinstance(name, str) or (":" in name and not re.fullmatch(r"\w[\w.]*:\w+", name)):
         raise ConfigError(f"{kind} {name!r:.80}: wanted a name, or {wanted}")
-    target = name if ":" in name else plugin_names(kind).get(name)
-    if target is None:
-        raise ConfigError(
-            f"{unknown_name(kind, name, plugin_names(kind))}; or {wanted}, from a file here"
-        )
-    module_name, _, attribute = target.partition(":")
+    if ":" in name:
+        return name
+    if target := plugin_names(kind).get(name):
+        return target
+    registered = registered_names(kind)
+    if name not in registered:
+        known = {**registered, **plugin_names(kind)}
+        raise ConfigError(f"{unknown_name(kind, name, known)}; or {wanted}, from a file here")
+    return registered[name]
+
+
+def _import_plugin(kind: str, name: str, root: Path) -> object:
+    module_name, _, attribute = _find_plugin(kind, name).partition(":")
+    is_ours = module_name.partition(".")[0] == "ifqa"
     if ":" in name and (folder := str(root.absolute())) not in sys.path:
         sys.path.append(folder)
     is_new = module_name not in sys.modules
@@ -252,7 +329,7 @@ def _import_plugin(kind: str, name: str, root: Path) -> object:
     try:
         # bytecode would hide an edit of the same size in the same second
         sys.dont_write_bytecode = bytecode_setting or ":" in name
-        with _ForeignCode(f"{kind} {name!r}") if ":" in name else nullcontext():
+        with nullcontext() if is_ours else _ForeignCode(f"{kind} {name!r}"):
             module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if f"{module_name}.".startswith(f"{error.name}."):
@@ -272,88 +349,8 @@ def _import_plugin(kind: str, name: str, root: Path) -> object:
         ) from error
     finally:
         sys.dont_write_bytecode = bytecode_setting
-    if is_new and module_name.partition(".")[0] != "ifqa":
+    if is_new and not is_ours:
         logger.info(f"{kind} {name}: imported {inspect.getsourcefile(module) or module_name}")
     if attribute not in vars(module):
         raise PluginError(f"{kind} {name!r}: module {module_name!r} has no {attribute!r}")
     return vars(module)[attribute]
-
-
-@cache
-def _add_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
-    """The class itself if it has its whole role.
-
-    Else a subclass of the class and the role, with the class's name.
-    """
-    role, method, injected = _ROLES[kind]
-    if not callable(getattr(plugin, method, None)):
-        raise PluginError(f"{kind} {name!r}: wanted a class with a method {method!r}, found none")
-    chunk = getattr(plugin, "chunk", 1)
-    if type(chunk) is not int or chunk < 1:
-        raise PluginError(
-            f"{kind} {name!r}: chunk: wanted the questions of a call, from 1; found {chunk!r:.80}"
-        )
-    if kind == "retriever" and hasattr(plugin, "build"):
-        role = roles.IndexedRetriever
-    lacking = (
-        "index" if role is not roles.IndexedRetriever else "",
-        "" if getattr(plugin, "default_parts", ()) else "parts",
-    )
-    for argument in list(inspect.signature(plugin.__init__).parameters.values())[1:]:
-        required = argument.default is argument.empty and "VAR_" not in argument.kind.name
-        # A benchmark has no settings
-        settable = argument.name not in roles.INJECTED and kind != "benchmark"
-        if (
-            required
-            and not settable
-            and (argument.name not in injected or argument.name in lacking)
-        ):
-            problem = f"its constructor needs {argument.name!r}, which a {kind} does not get"
-            allowed = ", ".join(sorted(injected.difference(lacking)))
-            raise PluginError(
-                f"{kind} {name!r}: {problem}; it may take {allowed}; remove it or give it a default"
-            )
-    members = {name: getattr(plugin, name) for name in ("__module__", "__doc__", "__qualname__")}
-    if (
-        kind in ("reader", "llm")
-        and "advance" not in inspect.signature(getattr(plugin, method)).parameters
-    ):
-        members[method] = _report_progress(getattr(plugin, method))
-    elif kind == "retriever" and not plugin.__module__.startswith("ifqa."):
-        members[method] = _wrap_hits(plugin.search)
-    elif issubclass(plugin, role):
-        return plugin
-    return type(plugin.__name__, (plugin,) if issubclass(plugin, role) else (plugin, role), members)
-
-
-def _wrap_hits(search: Callable[..., object]) -> Callable[..., object]:
-    """Wrap `search`, so that a plain list of hits becomes a `SearchResult`."""
-
-    @wraps(search)
-    def call(self: object, questions: object, k: int) -> object:
-        results = search(self, questions, k)
-        if not isinstance(results, list):
-            return results  # refused by the caller
-        return [SearchResult(hits) if isinstance(hits, list | tuple) else hits for hits in results]
-
-    return call
-
-
-def _report_progress(method: Callable[..., object]) -> Callable[..., object]:
-    """Add a parameter `advance` to a method, called once at the end with the number of questions or
-    requests.
-    """
-
-    @wraps(method)
-    def call(
-        self: Any,
-        batch: Any,
-        *args: Any,
-        advance: roles.ProgressCallback = roles.no_progress,
-        **kwargs: Any,
-    ) -> object:
-        results = method(self, batch, *args, **kwargs)
-        advance(len(batch))
-        return results
-
-    return call

@@ -1,15 +1,16 @@
 """The typed roles of plugins (retriever, reader, language model, benchmark, measure, trainer), with
 every method and default.
 
-A class of ifqa inherits its role. A class from outside needs one method (`search`, `answer`,
-`complete`, `questions`, `train`); `ifqa.plugins.load_plugin` adds the rest. A constructor's keyword
-arguments are the plugin's settings, except those in INJECTED.
+A class of ifqa inherits its role, declares its `Settings`, and is constructed with them:
+`plugin(settings, index=..., llm=...)`. A class from outside needs one method (`search`, `answer`,
+`complete`, `questions`, `train`); `ifqa.outside_plugins` adds the rest, and makes its `Settings`
+from the arguments of its constructor.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ifqa.records import (
     BuildCost,
@@ -23,6 +24,8 @@ from ifqa.records import (
     StageUsage,
     TokenUsage,
 )
+from ifqa.settings import PathSetting as PathSetting  # plugins from outside import it from here
+from ifqa.settings import PluginSettings
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -30,13 +33,12 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[float64]
 
-#: index: the folder that `build` filled. passages: a function, ids -> passages. corpus: all
-#: passages. parts: the retrievers of [[retriever.parts]]. llm: the language model. root: the folder
-#: of relative paths. budget: an `ifqa.llms.budget.Budget`.
-INJECTED = ("index", "passages", "corpus", "parts", "llm", "root", "budget")
-
-# A setting that may be a path; a relative path starts at `root`
-PathSetting = Annotated[str, "a file or folder"]
+#: What a plugin may get besides its settings. index: the folder that `build` filled. passages: a
+#: function, ids -> passages. corpus: all passages. parts: the retrievers of [[retriever.parts]].
+#: llm: the language model. root: the folder of relative paths. budget: an
+#: `ifqa.llms.budget.Budget`. questions: a function, a benchmark and its splits -> the questions of
+#: each.
+Resource = Literal["index", "passages", "corpus", "parts", "llm", "root", "budget", "questions"]
 #: What a text that was cut at its token limit lacks: nothing that matters, perhaps the end of its
 #: answer, or surely the answer, because it is nothing but thoughts unless it has a mark of them.
 Cut = Literal["no", "in text", "in thoughts"]
@@ -70,8 +72,15 @@ class Requirement:
 
 
 class Plugin:
-    """The base of all roles."""
+    """The base of all roles.
 
+    `settings` are always an instance of the class's own `Settings`, with paths joined to `root`,
+    the folder of relative names.
+    """
+
+    Settings: ClassVar[type[PluginSettings]] = PluginSettings
+    #: The keyword arguments of its constructor, besides the settings.
+    takes: ClassVar[tuple[Resource, ...]] = ()
     # Raise it when results change; outside classes are identified by their files' hash
     version: ClassVar[int] = 1
     runtime_only: ClassVar[tuple[str, ...]] = ()  # settings that change the speed, not the results
@@ -79,18 +88,18 @@ class Plugin:
     #: to do instead.
     retired: ClassVar[Mapping[str, tuple[object, str]]] = {}
 
-    if TYPE_CHECKING:  # settings are checked when they are read
+    if TYPE_CHECKING:  # each class takes its own settings
 
-        def __init__(self, *_: Any, **settings: Any) -> None: ...
+        def __init__(self, settings: Any = ..., **resources: Any) -> None: ...
 
     @classmethod
-    def fingerprint(cls, *_: Any, **settings: Any) -> str:
+    def fingerprint(cls, settings: Any, root: Path) -> str:
         """A hash of the files that these settings name; empty without such files."""
         return ""
 
     @classmethod
-    def requirements(cls, *_: Any, **settings: Any) -> Iterable[Requirement]:
-        """The files, models and keys that these settings need below `root`.
+    def requirements(cls, settings: Any, root: Path) -> Iterable[Requirement]:
+        """The files, models and keys that these settings need.
 
         The method only checks that they exist.
         """
@@ -102,8 +111,8 @@ class Trainable(Plugin):
 
     # How a message says that it has seen the family's questions
     trained_verb: ClassVar[str] = "was trained on"
-    #: Settings of the constructor, or of an index's `build`, that name a model -> the model's name
-    #: if they are empty. What the models have seen is looked up in the ledger
+    #: Settings, of the plugin or of an index's `build`, that name a model -> the model's name if
+    #: they are empty. What the models have seen is looked up in the ledger
     #: (`ifqa.models.ledger`).
     model_settings: ClassVar[Mapping[str, str]] = {}
     family: str = ""  # the split family of its training questions, as `Benchmark.family` returns it
@@ -112,7 +121,7 @@ class Trainable(Plugin):
     question_ids: Collection[str] = ()
 
     @classmethod
-    def training_family(cls, *_: Any, **settings: Any) -> str:
+    def training_family(cls, settings: Any, root: Path) -> str:
         """The split family that the weights or demonstrations come from, without loading them."""
         return ""
 
@@ -144,29 +153,27 @@ class Retriever(Trainable):
 class IndexedRetriever(Retriever):
     """A retriever with an index; its constructor gets the index's folder as `index`."""
 
+    BuildSettings: ClassVar[type[PluginSettings]] = PluginSettings  # those of [index.NAME]
     resumes: ClassVar[bool] = False  # whether `build` resumes an interrupted build
 
     @classmethod
-    def build(cls, passages: Path, folder: Path, *_: Any, **settings: Any) -> None:
-        """Index the passages in a folder into `folder`.
-
-        The keyword arguments are the settings of [index.NAME].
-        """
+    def build(cls, passages: Path, folder: Path, settings: Any) -> None:
+        """Index the passages in a folder into `folder`; the settings are `BuildSettings`."""
         raise NotImplementedError
 
     @classmethod
-    def forecast(cls, passages: int, *_: Any, **settings: Any) -> BuildCost | None:
+    def forecast(cls, passages: int, settings: Any) -> BuildCost | None:
         """The cost of `build` for that many passages; None if unknown."""
         return None
 
     @classmethod
-    def build_fingerprint(cls, *_: Any, **settings: Any) -> str:
+    def build_fingerprint(cls, settings: Any) -> str:
         """A hash of the files that `build` uses, such as a model's; empty if it uses none."""
         return ""
 
     @classmethod
-    def build_requirements(cls, index: Path, *_: Any, **settings: Any) -> Iterable[Requirement]:
-        """What building and searching `index` require below `root`, like `requirements`."""
+    def build_requirements(cls, index: Path, settings: Any, root: Path) -> Iterable[Requirement]:
+        """What building and searching `index` require, like `requirements`."""
         return ()
 
 
@@ -256,7 +263,7 @@ class LanguageModel(Trainable):
         return (self.max_tokens or prompt_limit) + self.thinking_tokens
 
     @classmethod
-    def served_by(cls, *_: Any, **settings: Any) -> str:
+    def served_by(cls, settings: Any) -> str:
         """The name of the server that these settings ask, which belongs to a reading's inputs.
 
         Empty if none is asked.
@@ -264,7 +271,7 @@ class LanguageModel(Trainable):
         return ""
 
     @classmethod
-    def conversion(cls, *_: Any, **settings: Any) -> str:
+    def conversion(cls, settings: Any, root: Path) -> str:
         """What opening the model would first write to the disk, such as dequantised weights.
 
         Empty if nothing.
@@ -272,13 +279,13 @@ class LanguageModel(Trainable):
         return ""
 
     @classmethod
-    def refuse_settings(cls, *_: Any, **settings: Any) -> None:
+    def refuse_settings(cls, settings: Any) -> None:
         """Raise ConfigError for settings that must not be written to a file, such as a URL with a
         key.
         """
 
     @classmethod
-    def require_access(cls, *_: Any, **settings: Any) -> None:
+    def require_access(cls, settings: Any, root: Path) -> None:
         """Raise MissingInput early if there is neither a key nor a cached completion."""
 
     def check_ready(self) -> None:
@@ -429,6 +436,23 @@ class Benchmark(Plugin):
         return ""
 
 
+class PassageSource(Plugin):
+    """Passages of a corpus: a section [[passages.sources]]."""
+
+    unit: ClassVar[str] = "page"  # the noun for its entries in messages
+    needs: ClassVar[str] = ""  # the requirement to show in a table of results
+    is_user_folder: ClassVar[bool] = False  # whether answers name it as the searched folder
+
+    def passages(self) -> Iterable[Passage]:
+        """The passages, always in the same order; no two may have the same id."""
+        raise NotImplementedError
+
+    @classmethod
+    def splits_of(cls, settings: Any) -> list[tuple[str, str]]:
+        """Benchmark and split of the questions that a source with these settings reads."""
+        return []
+
+
 @dataclass(frozen=True)
 class TrainingData:
     """The questions of a split, and passages retrieved for each.
@@ -456,14 +480,11 @@ class TrainingData:
 NO_DATA = TrainingData()
 
 
-@dataclass(frozen=True)
 class TrainerFlag:
     """Marks a trainer's setting, in its `Annotated` type, as one with its own flag.
 
-    `help` describes the flag.
+    The first paragraph of the setting's docstring describes the flag.
     """
-
-    help: str
 
 
 @dataclass(frozen=True)

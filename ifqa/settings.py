@@ -1,22 +1,20 @@
-"""Checks settings (a plugin's keyword arguments, a file's sections) against strict pydantic models.
+"""Settings and sections of files, checked by strict pydantic models.
 
-A plugin's settings are the keyword arguments of a function, typed by its annotations. Values are
-checked, not converted, so a file is saved and hashed as written. Only a whole number for a float
-setting becomes a float: so 1 and 1.0 have the same hash.
+Values are checked, not converted, so that a file is saved and hashed as written. Only a whole
+number for a float setting becomes a float: so 1 and 1.0 have the same hash.
 """
 
-import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from dataclasses import Field as RecordField
 from difflib import get_close_matches
-from functools import cache, wraps
+from functools import cache
 from pathlib import Path
-from types import NoneType, SimpleNamespace, UnionType
+from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
     Literal,
-    ParamSpec,
     TypeVar,
     Union,
     get_args,
@@ -25,9 +23,9 @@ from typing import (
 )
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.fields import FieldInfo
 
 from ifqa.errors import ConfigError, DamagedArtifact, unknown_name
-from ifqa.protocols import INJECTED, Plugin
 
 Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
@@ -38,8 +36,10 @@ NotNegative = Annotated[float, Field(ge=0)]
 Temperature = Annotated[float, Field(ge=0, le=2)]
 Precision = Literal["auto", "float32", "bfloat16"]
 YesNo = Literal["auto", "yes", "no"]
+_IS_PATH = "a file or folder"
+#: A setting that may be a path; a relative path starts at the experiment's root.
+PathSetting = Annotated[str, _IS_PATH]
 
-_SELF = ("self", "cls")
 _NAMES = {
     "boolean": "true or false",
     "integer": "a whole number",
@@ -56,9 +56,6 @@ _BOUNDS = {
 
 Section = Mapping[str, object]
 Names = Iterable[str]
-_Function = Callable[..., object]
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 _Model = TypeVar("_Model", bound="StrictModel")
 _Shape = TypeVar("_Shape", bound=Section)
 
@@ -72,6 +69,15 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(
         strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=()
     )
+
+
+class PluginSettings(StrictModel):
+    """The settings of a plugin: a field for each, with a type, limits, a default and a docstring.
+
+    A setting without a default must be given.
+    """
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
 
 
 class StoredModel(StrictModel, extra="allow"):
@@ -124,144 +130,88 @@ def parse_section(model: type[_Model], section: object, where: str) -> _Model:
     return _validate(model, section, "key", where)
 
 
-def check_settings(
-    what: str,
-    function: _Function,
-    settings: Section,
-    injected: Names = (),
-    where: str = "",
-    other_keys: Names = (),
+def parse_settings(
+    model: type[_Model], settings: Section, what: str, where: str = "", other_keys: Names = ()
+) -> _Model:
+    """Check a plugin's settings, and fill in the defaults.
+
+    ConfigError if one is missing, unknown, or of the wrong type or range. The message starts with
+    `where` and calls a setting `what`, such as "setting of retriever 'bm25'"; for an unknown
+    setting it also lists the section's `other_keys`.
+    """
+    return _validate(model, settings, what, where, other_keys)
+
+
+def setting_fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a plugin's settings by the settings' names."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def as_section(settings: BaseModel, only_given: bool = False) -> dict[str, object]:
+    """Settings as in a file, with their defaults; `only_given` leaves the defaults out.
+
+    A setting that is None is left out, because TOML has no such value.
+    """
+    values = settings.model_dump(by_alias=True, exclude_unset=only_given)
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def change_settings(settings: _Model, **changes: object) -> _Model:
+    """Settings with other values; the changes must be valid."""
+    names = {field.alias or name: name for name, field in type(settings).model_fields.items()}
+    return settings.model_copy(update={names[key]: value for key, value in changes.items()})
+
+
+def join_paths(settings: _Model, root: Path) -> _Model:
+    """Settings whose `PathSetting`s are joined to `root`, if that file or folder exists.
+
+    A default is not joined: it names what ships with ifqa, also where `root` has a folder of that
+    name.
+    """
+    if root == Path():
+        return settings
+    joined: dict[str, object] = {}
+    for name, field in type(settings).model_fields.items():
+        path = getattr(settings, name)
+        is_path = _IS_PATH in field.metadata and isinstance(path, str) and path
+        if is_path and path != field.default and (root / path).exists():
+            joined[name] = str(root / path)
+    return settings.model_copy(update=joined)
+
+
+def check_record(
+    record: type[Any], values: Section, what: str, where: str, ignored: Names = ()
 ) -> None:
-    """Raise ConfigError if a setting of a constructor or a `build` is missing, unknown, or of the
-    wrong type or range.
+    """Raise ConfigError if a value for a dataclass is missing, unknown or of the wrong type.
 
-    Arguments in `injected` are not settings. The message starts with `where` and calls a setting
-    `what`, such as "setting of retriever 'bm25'"; for an unknown setting it also lists the
-    section's `other_keys`.
+    The fields in `ignored` are not expected. The message starts with `where` and calls a field
+    `what`.
     """
-    _validate(settings_model(function, frozenset(injected)), settings, what, where, other_keys)
-
-
-def coerce_floats(function: _Function, settings: Section) -> dict[str, object]:
-    """Convert whole numbers to float for float settings, so that 1 and 1.0 have the same hash."""
-    model = settings_model(function, require_all=False)
-    converted = dict(settings)
-    for name, value in settings.items():
-        if type(value) in (int, list):
-            # Another function's setting, or a default that contradicts its annotation
-            with suppress(ValidationError):
-                converted[name] = model.model_validate({name: value}).model_dump(by_alias=True)[
-                    name
-                ]
-    return converted
-
-
-def default_settings(function: _Function) -> dict[str, object]:
-    """The defaults of a plugin's constructor or `build`, except those that are None."""
-    parameters = inspect.signature(function).parameters.items()
-    defaults = {name: setting.default for name, setting in parameters if name not in INJECTED}
-    absent = (inspect.Parameter.empty, None)
-    return coerce_floats(
-        function, {name: default for name, default in defaults.items() if default not in absent}
-    )
-
-
-def plugin_settings(
-    kind: str,
-    name: str,
-    plugin: type[Plugin],
-    section: Section,
-    other_keys: Collection[str],
-    where: str,
-) -> dict[str, object]:
-    """Check a plugin's settings, which are all keys of a section but `other_keys`, and fill in the
-    defaults.
-    """
-    settings = {key: value for key, value in section.items() if key not in other_keys}
-    check_settings(
-        f"setting of {kind} {name!r}", plugin.__init__, settings, INJECTED, where, other_keys
-    )
-    return default_settings(plugin.__init__) | coerce_floats(plugin.__init__, settings)
-
-
-def check_arguments(
-    what: str, injected: Names = INJECTED
-) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Decorate a constructor or a `build`, so that a call from Python is checked as
-    `check_settings` checks a file.
-
-    Python itself raises for a missing setting.
-    """
-    ignored = frozenset(injected)
-
-    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
-        @wraps(function)
-        def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            arguments = (
-                dict(zip(inspect.signature(function).parameters, args, strict=False)) | kwargs
-            )
-            settings = {
-                name: value
-                for name, value in arguments.items()
-                if name not in ignored and name not in _SELF
-            }
-            _validate(settings_model(function, ignored, require_all=False), settings, what)
-            return function(*args, **kwargs)
-
-        return call
-
-    return decorate
+    # mypy does not know a class as hashable
+    model = _record_model(record, frozenset(ignored))  # type: ignore[arg-type]
+    _validate(model, values, what, where)
 
 
 @cache
-def settings_model(
-    function: _Function, injected: frozenset[str] = frozenset(), require_all: bool = True
-) -> type[StrictModel]:
-    """A model with a field for each setting of a function.
-
-    `require_all` requires settings without a default.
-    """
-    fields: dict[str, Any] = {}
-    for name, parameter in inspect.signature(function).parameters.items():
-        if (
-            name in injected
-            or name in _SELF
-            or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-        ):
-            continue
-        default = ... if require_all and parameter.default is parameter.empty else None
+def _record_model(record: Hashable, ignored: frozenset[str]) -> type[StrictModel]:
+    hints = get_type_hints(record, include_extras=True)
+    names = [field for field in fields(record) if field.name not in ignored]  # type: ignore[arg-type]
+    types: dict[str, Any] = {}
+    for number, field in enumerate(names):
+        kind = checkable_type(hints[field.name])
         # with an alias, because a field called "copy" or "json" would hide a method of the model
-        fields[f"setting_{len(fields)}"] = (
-            _setting_type(function, parameter),
-            Field(default, alias=name),
+        types[f"value_{number}"] = (
+            kind,
+            Field(... if _is_required(field) else None, alias=field.name),
         )
-    return create_model("Settings", __base__=StrictModel, **fields)
+    return create_model("Values", __base__=StrictModel, **types)
 
 
-def _setting_type(function: _Function, parameter: inspect.Parameter) -> object:
-    """The type of a setting: its annotation, or the type of its default if the annotation is
-    missing or unresolvable.
-    """
-    annotation = parameter.annotation
-    default = parameter.default
-    if isinstance(annotation, str):  # `from __future__ import annotations`
-        names = getattr(inspect.unwrap(function), "__globals__", {})
-        try:
-            holder = SimpleNamespace(__annotations__={"setting": annotation})
-            annotation = get_type_hints(holder, names, {}, include_extras=True)["setting"]
-        except (NameError, AttributeError, SyntaxError, TypeError):
-            # a name imported only for type checkers
-            annotation = parameter.empty
-    if annotation is not parameter.empty:
-        return _checkable_type(annotation)
-    return (
-        _checkable_type(type(default))
-        if default is not parameter.empty and default is not None
-        else Any
-    )
+def _is_required(field: "RecordField[Any]") -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
 
 
-def _checkable_type(kind: object) -> object:
+def checkable_type(kind: object) -> object:
     """The type that checks a value of a file against an annotation; Any if it cannot be checked."""
     origin = get_origin(kind) or kind
     inner = get_args(kind)
@@ -270,11 +220,11 @@ def _checkable_type(kind: object) -> object:
     if kind is Path:
         return str | Path
     if origin is Annotated:
-        return kind if _checkable_type(inner[0]) == inner[0] else _checkable_type(inner[0])
+        return kind if checkable_type(inner[0]) == inner[0] else checkable_type(inner[0])
     if origin in (Union, UnionType):
-        return Union[tuple(map(_checkable_type, inner))]  # noqa: UP007 - | cannot join a tuple
+        return Union[tuple(map(checkable_type, inner))]  # noqa: UP007 - | cannot join a tuple
     if origin in (list, tuple, Sequence):
-        element = _checkable_type(inner[0]) if len({*inner} - {...}) == 1 else Any
+        element = checkable_type(inner[0]) if len({*inner} - {...}) == 1 else Any
         return Sequence[element]  # type: ignore[valid-type]
     return dict[str, Any] if origin in (dict, Mapping) else Any
 
@@ -287,7 +237,7 @@ def _validate(
     except ValidationError as error:
         problems = error.errors(include_url=False)
     opening = f"{where}: " if where else ""
-    names = [field.alias or name for name, field in model.model_fields.items()]
+    names = list(setting_fields(model))
     # unknown keys first: a misspelt key is also missing
     if unknown := [
         problem["loc"][0]
@@ -326,8 +276,8 @@ def _list_choices(schema: Mapping[str, Any]) -> list[Any]:
 
 def _describe_schema(schema: Mapping[str, Any]) -> str:
     """A JSON schema in words: "a whole number from 1", "a list of texts"."""
-    if "description" in schema:
-        return str(schema["description"])
+    if "wanted" in schema:
+        return str(schema["wanted"])
     if "anyOf" in schema:
         options = [option for option in schema["anyOf"] if option.get("type") != "null"]
         return " or ".join(dict.fromkeys(map(_describe_schema, options)))
@@ -343,6 +293,11 @@ def _describe_schema(schema: Mapping[str, Any]) -> str:
     return " ".join(
         filter(None, [_NAMES.get(kind, kind), limits, "that is not empty" * ("pattern" in schema)])
     )
+
+
+def wanted(words: str) -> dict[str, Any]:
+    """What a message wants for a setting, as the argument `json_schema_extra` of its `Field`."""
+    return {"wanted": words}
 
 
 def is_share(value: object) -> bool:

@@ -2,13 +2,17 @@
 
 import hashlib
 import importlib
+import inspect
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from opened_sources import open_section
+from pydantic import TypeAdapter
 
 from ifqa import plugins
 from ifqa.errors import IfqaError
-from ifqa.settings import default_settings
+from ifqa.settings import as_section, join_paths
 
 
 @pytest.mark.parametrize("kind", ["benchmark", "retriever", "reader"])
@@ -71,27 +75,27 @@ def outside(module):
 def test_a_class_from_outside_gets_the_rest_of_its_role_and_stays_itself(outside):
     plain = plugins.load_plugin("reader", f"{outside}:Plain")
     heard = []
-    assert plain("yes").answer(["one", "two"], [[], []], advance=heard.append) == ["yes", "yes"]
-    assert (heard, plain().chunk, plain.training_family(), plain.fingerprint(said="x")) == (
-        [2],
-        32,
-        "",
-        "",
-    )
+    settings = plain.Settings(said="yes")
+    answered = plain(settings).answer(["one", "two"], [[], []], advance=heard.append)
+    assert answered == ["yes", "yes"]
+    assert (heard, plain.chunk) == ([2], 32)
+    assert plain.training_family(settings, Path()) == plain.fingerprint(settings, Path()) == ""
     assert (plain.__module__, plain.__qualname__, plain.__doc__) == (
         outside,
         "Plain",
         "Answers nothing.",
     )
-    assert default_settings(plain.__init__) == {"said": "no"}
+    assert as_section(plain.Settings()) == {"said": "no"}
     assert plugins.load_plugin("reader", f"{outside}:Plain") is plain
-    whole = plugins.load_plugin("reader", f"{outside}:Whole")()
+    kind = plugins.load_plugin("reader", f"{outside}:Whole")
+    whole = kind(kind.Settings())
     heard = []
     assert (whole.answer([], [], advance=heard.append), whole.chunk, heard) == ([], 2, [0.5])
 
 
 def test_a_retriever_with_build_has_an_index(outside):
-    assert plugins.Plugins().indexed_retriever(f"{outside}:Finds").forecast(10) is None
+    finds = plugins.Plugins().indexed_retriever(f"{outside}:Finds")
+    assert finds.forecast(10, finds.BuildSettings()) is None
     with pytest.raises(IfqaError, match="retriever 'gold' has no index to build"):
         plugins.Plugins().indexed_retriever("gold")
 
@@ -188,8 +192,100 @@ def test_an_imported_file_is_logged_once(module, capsys):
 def test_a_path_below_the_root_is_joined_and_a_default_name_is_not(tmp_path):
     (tmp_path / "ifqa").mkdir()
     (tmp_path / "ranker.json").touch()
-    build = plugins.load_plugin("retriever", "ranker").__init__
-    assert plugins.resolve_paths(build, {"model": "ifqa"}, tmp_path) == {"model": "ifqa"}
-    assert plugins.resolve_paths(build, {"model": "ranker.json"}, tmp_path) == {
-        "model": str(tmp_path / "ranker.json")
-    }
+    settings = plugins.load_plugin("retriever", "ranker").Settings
+    assert join_paths(settings(model="ifqa"), tmp_path).model == "ifqa"
+    assert join_paths(settings(model="ranker.json"), tmp_path).model == str(
+        tmp_path / "ranker.json"
+    )
+
+
+SOURCE = """
+import ifqa
+class Feed:
+    'Three notes.'
+    def __init__(self, path: str, title: str = ""):
+        self.path, self.title = path, title
+    def passages(self):
+        for number, line in enumerate(open(self.path)):
+            yield ifqa.Passage(f"note-{number}", self.title, line.strip())
+"""
+
+
+def test_a_source_from_outside_is_cut_into_units(module):
+    Path("notes.txt").write_text("one\ntwo\nthree\n")
+    name = module("source_of_tests", SOURCE)
+    section = {"format": f"{name}:Feed", "path": "notes.txt", "title": "Notes"}
+    [unit] = open_section(section).work_units()
+    assert unit.make_shard().lines.splitlines()[1] == (
+        b'{"id": "note-1", "title": "Notes", "contents": "two"}'
+    )
+
+
+def test_the_identity_of_a_source_from_outside_has_its_settings(module):
+    Path("notes.txt").write_text("one\n")
+    name = module("source_of_tests", SOURCE)
+    identities = [
+        open_section({"format": f"{name}:Feed", "path": "notes.txt", "title": title}).identity({})
+        for title in ("Notes", "Other notes")
+    ]
+    assert identities[0] != identities[1]
+
+
+def test_a_source_from_outside_that_yields_something_else_is_refused(module):
+    name = module("source_of_tests", "class Feed:\n    def passages(self): return ['text']\n")
+    with pytest.raises(IfqaError, match=r"source 'source_of_tests:Feed' gave 'text'; wanted an"):
+        list(open_section({"format": f"{name}:Feed"}).work_units())
+
+
+@pytest.fixture
+def registered(monkeypatch, module):
+    """A reader that an installed package registers under the name `last-word`."""
+    text = (
+        "class Last:\n    'Says nothing.'\n    def answer(self, questions, passages): return []\n"
+    )
+    name = module("registered_of_tests", text)
+    entry = EntryPoint("last-word", f"{name}:Last", "ifqa.reader")
+    monkeypatch.setattr(
+        plugins, "entry_points", lambda group: [entry] if group == entry.group else []
+    )
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_plugin_that_a_package_registers_is_loaded_by_its_name():
+    assert plugins.load_plugin("reader", "last-word").__name__ == "Last"
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_registered_plugin_is_among_the_known_names():
+    with pytest.raises(IfqaError, match="unknown reader 'lastword'; did you mean 'last-word'"):
+        plugins.load_plugin("reader", "lastword")
+
+
+@pytest.mark.parametrize("kind", ["source", "retriever", "reader", "llm", "trainer"])
+def test_every_setting_of_a_listed_plugin_is_described(kind):
+    for name in plugins.plugin_names(kind):
+        plugin = plugins.load_plugin(kind, name)
+        models = [plugin.Settings, getattr(plugin, "BuildSettings", plugin.Settings)]
+        for model in models:
+            fields = model.model_fields.items()
+            assert [f"{name} {setting}" for setting, field in fields if not field.description] == []
+
+
+@pytest.mark.parametrize("kind", ["source", "retriever", "reader", "llm"])
+def test_a_listed_plugin_takes_the_resources_that_it_declares(kind):
+    for name in plugins.plugin_names(kind):
+        plugin = plugins.load_plugin(kind, name)
+        parameters = inspect.signature(plugin).parameters.values()
+        by_keyword = {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
+        assert by_keyword == set(plugin.takes), name
+
+
+@pytest.mark.parametrize("kind", ["source", "retriever", "reader", "llm", "trainer"])
+def test_the_defaults_of_a_listed_plugin_are_valid(kind):
+    for name in plugins.plugin_names(kind):
+        model = plugins.load_plugin(kind, name).Settings
+        for setting, field in model.model_fields.items():
+            if not field.is_required():
+                checked = TypeAdapter(field.rebuild_annotation(), config={"strict": True})
+                value = checked.validate_python(field.default)
+                assert type(value) is type(field.default), f"{name} {setting}"

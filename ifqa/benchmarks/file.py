@@ -60,6 +60,7 @@ class File(Benchmark):
     """Questions of one file, scored like IfQA's, and by the file's groups and labels."""
 
     name = "file"
+    takes = ("root",)
     subsets = (NUMERIC, OTHER)
 
     def __init__(self, root: Path = Path()) -> None:

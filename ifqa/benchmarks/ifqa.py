@@ -44,6 +44,7 @@ class IfQA(Benchmark):
     """The public release, which `ifqa data ifqa` puts into `data/ifqa/`."""
 
     name = "ifqa"
+    takes = ("root",)
     measures = (EM, F1, CONTAINS, *CONFIDENCE, GOLD_ANY, GOLD_ALL, ANSWER)
     paths: ClassVar[dict[str, str]] = {
         f"{family}-{part}": f"{family}_split/{part}.json"
@@ -138,6 +139,7 @@ class Sample(IfQA):
     """
 
     name = "sample"
+    takes = ()
     paths: ClassVar[dict[str, str]] = {
         "train": "train.json",
         "dev": "dev.json",

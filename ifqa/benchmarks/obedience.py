@@ -109,6 +109,7 @@ class Obedience(Benchmark):
     """Pairs of a question and its twin; groups are the parts of a split."""
 
     name = "obedience"
+    takes = ("root",)
     groups = "part"
     measures = (OBEYED, REAL_WORLD, RIGHT)
     files_of: ClassVar[dict[str, str]] = {"nq-swap": _NQ_SWAP, **_CONFIQA}

@@ -160,7 +160,7 @@ def run(
     """Run the unfinished stages of experiments; show scores."""
     runs = [options.changed_run(name, changes) for name in experiments or ["sample"]]
     from ifqa.pipeline import stages
-    from ifqa.pipeline.system import Session
+    from ifqa.pipeline.session import Session
     from ifqa.report.console import show_examples
 
     session = Session()  # shared, so that a cap holds for all experiments together

@@ -71,7 +71,7 @@ def ask(
     from ifqa.pipeline.system import as_questions
     from ifqa.report.answers import ablation_json, answer_json, show_ablations, show_answer
 
-    _ = run.reader  # raises without a reader
+    configured = run.require_reader()
     if questions is not None and out is not None:
         from ifqa.formats.questions import read_questions
         from ifqa.report.answers import answer_to_file, check_output
@@ -87,7 +87,7 @@ def ask(
         as_questions([question])
     with open_system(run) as system:
         searched = system.searched
-        reader = run.reader["name"]
+        reader = configured.name
 
         def show(answer: "Answer") -> int:
             least, answerable = system.thresholds(threshold)
@@ -164,7 +164,7 @@ def calibrate(
     from ifqa.scoring.measures.exact_match import exact_match
     from ifqa.scoring.statistics import wilson_interval
 
-    _ = run.reader  # raises without a reader
+    reader = run.require_reader()
     parsed = read_questions(questions)
     if not any(question.answers for question in parsed):
         raise FormatError(
@@ -173,9 +173,7 @@ def calibrate(
     with open_system(run) as system:
         answers = [answer for answer in system.answer(parsed, 0) if answer.text]
     if any(answer.confidence is None for answer in answers):
-        raise ConfigError(
-            f"reader {run.reader['name']!r} gives no confidence; wanted one such as extractive"
-        )
+        raise ConfigError(f"{reader} gives no confidence; wanted one such as extractive")
     # As they are printed
     sure = [math.floor(10_000 * (answer.confidence or 0.0)) / 10_000 for answer in answers]
     right = [

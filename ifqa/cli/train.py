@@ -1,7 +1,6 @@
 """The verbs of `ifqa train`, generated from the trainers' docstrings, settings and defaults."""
 
 from collections.abc import Mapping
-from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +11,8 @@ from typer.main import get_command
 from ifqa.cli.options import lazy_group, print_line, settings_of_flags, with_options, with_quiet
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
     from ifqa.protocols import Trainer
 
 _NONE, _LAST = "'' for no split.", "without it, the last one is kept."
@@ -36,13 +37,12 @@ train = lazy_group(
 
 def _verb(name: str) -> Any:
     from ifqa.plugins import load_plugin
+    from ifqa.settings import setting_fields
 
     trainer = load_plugin("trainer", name)
-    parameters = signature(trainer).parameters
+    fields = setting_fields(trainer.Settings)
     folder = Path(trainer.folder or f"models/{name.rpartition(':')[2]}")
-    flags = {
-        setting: flag for setting, parameter in parameters.items() if (flag := _flag(parameter))
-    }
+    flags = {setting: flag for setting, field in fields.items() if (flag := _flag(field))}
 
     def arguments(values: dict[str, Any]) -> dict[str, object]:
         settings = {key: values.pop(key) for key in [*flags, "recipe", "seed"] if key in values}
@@ -61,7 +61,7 @@ def _verb(name: str) -> Any:
 
     app = typer.Typer(add_completion=False)
     options = flags | _options(
-        trainer, folder, {key: parameters[key] for key in parameters if key not in flags}
+        trainer, folder, {key: fields[key] for key in fields if key not in flags}
     )
     summary = " ".join((trainer.__doc__ or "").partition("\n\n")[0].split())
     app.command(name, help=summary)(with_quiet(with_options(options, arguments)(verb)))
@@ -69,7 +69,7 @@ def _verb(name: str) -> Any:
 
 
 def _options(
-    trainer: "type[Trainer]", folder: Path, settings: Mapping[str, Parameter]
+    trainer: "type[Trainer]", folder: Path, settings: Mapping[str, "FieldInfo"]
 ) -> dict[str, object]:
     """The options other than the flags of single settings."""
     recipes = " or ".join(f"{name} ({recipe.about})" for name, recipe in trainer.recipes.items())
@@ -80,7 +80,7 @@ def _options(
         "Split of the same family that chooses the best checkpoint; "
         f"{_NONE if trainer.dev else _LAST}"
     )
-    by_set = {name: parameter.default for name, parameter in settings.items() if name != "seed"}
+    by_set = {name: field.default for name, field in settings.items() if name != "seed"}
     example = next(
         (name for name, default in by_set.items() if type(default) in (int, float)), "NAME"
     )
@@ -120,13 +120,13 @@ def _options(
     }
 
 
-def _flag(parameter: Parameter) -> object:
+def _flag(field: "FieldInfo") -> object:
     """The option of a setting that has its own flag; else None."""
     from ifqa.protocols import TrainerFlag
 
-    for mark in getattr(parameter.annotation, "__metadata__", ()):
-        if isinstance(mark, TrainerFlag):
-            repeats = isinstance(parameter.default, tuple)
-            kind: Any = list[str] | None if repeats else str
-            return Annotated[kind, Option(help=mark.help)], None if repeats else parameter.default
-    return None
+    if not any(isinstance(mark, TrainerFlag) for mark in field.metadata):
+        return None
+    text = " ".join((field.description or "").partition("\n\n")[0].split())
+    if isinstance(field.default, tuple):
+        return Annotated[list[str] | None, Option(help=f"{text} Repeatable.")], None
+    return Annotated[str, Option(help=text)], field.default

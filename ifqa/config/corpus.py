@@ -7,27 +7,29 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal
 
 import tomli_w
 from pydantic import Field
-from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict only from Python 3.12
 
 from ifqa.config.experiment import Experiment
 from ifqa.corpus.documents.folder import require_documents
 from ifqa.corpus.languages import Language
-from ifqa.corpus.sources import SourceSection
+from ifqa.corpus.sources import ConfiguredSource, parse_source
 from ifqa.errors import ConfigError, unknown_name
-from ifqa.plugins import Plugins
+from ifqa.plugins import ConfiguredPlugin, Plugins, identity_settings
+from ifqa.protocols import IndexedRetriever
 from ifqa.settings import (
     Natural,
     StrictModel,
-    check_settings,
-    check_shape,
-    coerce_floats,
+    as_section,
+    change_settings,
     parse_section,
+    parse_settings,
+    setting_fields,
+    wanted,
 )
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import atomic_write, read_toml, write_bytes
@@ -58,24 +60,47 @@ class PassagesSection(StrictModel):
 
     sources: Annotated[
         list[dict[str, object]],
-        Field(min_length=1, description="at least one [[passages.sources]]"),
+        Field(min_length=1, json_schema_extra=wanted("at least one [[passages.sources]]")),
     ]
     engine: Engine = "local"
     workers: Natural = 0
 
 
-class IndexSettings(TypedDict):
-    """The section [index.NAME]: these keys, and the settings of the retriever's `build`."""
+@dataclass(frozen=True, kw_only=True)
+class ConfiguredIndex(ConfiguredPlugin[IndexedRetriever]):
+    """A checked [index.NAME]: a retriever, and the settings of its `build`."""
 
-    retriever: str
-    model: NotRequired[str]  # for an index of vectors
+    def section(self) -> dict[str, object]:
+        return {"retriever": self.name, **as_section(self.settings)}
+
+    @property
+    def given_section(self) -> dict[str, object]:
+        """The section as its file has it, without defaults."""
+        return {"retriever": self.name, **as_section(self.settings, only_given=True)}
+
+    @property
+    def changed_section(self) -> dict[str, object]:
+        """The settings that differ from their defaults, without what changes only the speed."""
+        changed = self.settings.model_dump(exclude_defaults=True, by_alias=True)
+        return identity_settings(self.plugin, {"retriever": self.name, **changed})
+
+    @property
+    def takes_language(self) -> bool:
+        return "language" in setting_fields(self.plugin.BuildSettings)
+
+    def in_language(self, language: str) -> "ConfiguredIndex":
+        """The index of a corpus in another language than English, if its `build` tells them apart.
+
+        A language that the corpus's file names for the index itself stays.
+        """
+        if not self.takes_language or "language" in self.given_section:
+            return self
+        return replace(self, settings=change_settings(self.settings, language=language))
 
 
 @dataclass(frozen=True)
 class CorpusConfig:
     """A corpus: the sources of its passages, and its indexes.
-
-    `ifqa.corpus.sources.open_source` checks the sources.
 
     `language` chooses Lucene's analyzer; if it is empty, that of most passages of a folder of
     documents, else English's. `engine` ("local", "ray") and `workers` (0: one per core) choose
@@ -83,8 +108,8 @@ class CorpusConfig:
     """
 
     name: str
-    sources: tuple[SourceSection, ...]
-    indexes: dict[str, IndexSettings]
+    sources: tuple[ConfiguredSource, ...]
+    indexes: dict[str, ConfiguredIndex]
     engine: Engine = "local"
     workers: int = 0
     root: Path = Path()
@@ -95,11 +120,6 @@ class CorpusConfig:
     @property
     def folder(self) -> Path:
         return self.root / "indexes" / self.name
-
-
-def build_settings(section: Mapping[str, object]) -> dict[str, object]:
-    """The settings of [index.NAME] for its retriever's `build`."""
-    return {key: value for key, value in section.items() if key != "retriever"}
 
 
 def load_corpus(
@@ -125,25 +145,40 @@ def load_corpus(
         PassagesSection, passages.model_dump() | changes, f"--{' --'.join(changes)}"
     )
     plugins = plugins or Plugins(root)
-    for index, section in file.index.items():
-        at = f"{where}: [index.{check_name(index, 'index')}]"
-        if index == "passages":
-            raise ConfigError(
-                f"{at}: 'passages' is the folder of the passages; give the index another name"
-            )
-        if "retriever" not in section:
-            raise ConfigError(f"{at}: key 'retriever' is missing; wanted a retriever with an index")
-        plugin = plugins.indexed_retriever(section["retriever"])
-        settings = build_settings(section)
-        check_settings(
-            "build setting", plugin.build, settings, ["passages", "folder"], at, ["retriever"]
-        )
-        section |= coerce_floats(plugin.build, settings)
     indexes = {
-        name: check_shape(IndexSettings, section, where) for name, section in file.index.items()
+        index: _parse_index(index, section, where, plugins) for index, section in file.index.items()
     }
-    build = (tuple(passages.sources), indexes, passages.engine, passages.workers)
-    return CorpusConfig(name, *build, root, file.about, file.language, plugins)
+    return CorpusConfig(
+        name,
+        tuple(parse_source(source, where, plugins) for source in passages.sources),
+        indexes,
+        passages.engine,
+        passages.workers,
+        root,
+        file.about,
+        file.language,
+        plugins,
+    )
+
+
+def _parse_index(
+    index: str, section: Mapping[str, Any], where: str, plugins: Plugins
+) -> ConfiguredIndex:
+    """Check an [index.NAME] of a corpus file."""
+    at = f"{where}: [index.{check_name(index, 'index')}]"
+    if index == "passages":
+        raise ConfigError(
+            f"{at}: 'passages' is the folder of the passages; give the index another name"
+        )
+    if "retriever" not in section:
+        raise ConfigError(f"{at}: key 'retriever' is missing; wanted a retriever with an index")
+    name = section["retriever"]
+    plugin = plugins.indexed_retriever(name)
+    given = {key: value for key, value in section.items() if key != "retriever"}
+    settings = parse_settings(plugin.BuildSettings, given, "build setting", at, ["retriever"])
+    return ConfiguredIndex(
+        kind="retriever", name=name, plugin=plugin, settings=settings, root=plugins.root
+    )
 
 
 def ensure_docs_corpus(
@@ -190,7 +225,7 @@ def ensure_docs_corpus(
         known = load_corpus(name, experiment.root).indexes
         for index in experiment.indexes:
             if index not in known:
-                _append_sections(file, "\n", {"index": {index: dict(indexes[index])}})
+                _append_sections(file, "\n", {"index": {index: indexes[index].given_section}})
     return name
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from ifqa.errors import ConfigError, unknown_name
 from ifqa.scoring.scheme import GOLD_READ, MACRO, ScoringScheme
 from ifqa.scoring.stored_scores import MacroScores, ScoreInterval, ScoresJson, SubsetScores
-from ifqa.settings import NotNegative, check_settings
+from ifqa.settings import NotNegative, check_record
 
 OK = "OK"
 NEAR = "near"
@@ -62,7 +62,7 @@ def parse_expected(value: object, where: str, scheme: ScoringScheme) -> tuple[Ex
         for section in content if isinstance(content, list) else [content]:
             if not isinstance(section, dict):
                 raise ConfigError(f"{at}: wanted a section, found {section!r}")
-            check_settings("key", Expected, section, ["measure"], at)
+            check_record(Expected, section, "key", at, ["measure"])
             expected.append(Expected(measure, **section))
     return tuple(expected)
 

@@ -4,19 +4,19 @@ An experiment's results are in the folder experiments/NAME/.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NotRequired
+from typing import Any
 
 from pydantic import Field
-from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict only from Python 3.12
 
 from ifqa.config.expected import Expected, parse_expected
 from ifqa.errors import ConfigError, unknown_name
 from ifqa.models.causal_lm import is_local_model, local_llm
-from ifqa.plugins import Plugins
-from ifqa.protocols import IndexedRetriever
+from ifqa.plugins import ConfiguredPlugin, Plugins, identity_settings
+from ifqa.protocols import IndexedRetriever, LanguageModel, Reader, Resource, Retriever
+from ifqa.retrieval import queries
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.scoring.scheme import ScoringScheme, load_scheme
 from ifqa.settings import (
@@ -25,9 +25,8 @@ from ifqa.settings import (
     Positive,
     StrictModel,
     Text,
-    check_shape,
+    as_section,
     parse_section,
-    plugin_settings,
 )
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import check_name, find_resource, list_resources
@@ -71,31 +70,74 @@ class ReaderSection(StrictModel, extra="allow"):
     passages: Positive = 5
 
 
-class RetrieverSettings(TypedDict):
-    """A checked [retriever] or part, with all defaults: these keys, and the plugin's settings."""
+@dataclass(frozen=True, kw_only=True)
+class ConfiguredRetriever(ConfiguredPlugin[Retriever]):
+    """A checked [retriever], or a part of one."""
 
-    name: str
-    k: int
-    query: NotRequired[str]  # only if it is not "question"
-    index: NotRequired[str]  # for a retriever with an index
-    parts: NotRequired[list["RetrieverSettings"]]
-    weight: NotRequired[float]  # for a part
+    k: int  # passages of a question
+    query: str = "question"  # what is searched for, a key of `ifqa.retrieval.queries.QUERIES`
+    index: str = ""  # of the corpus, for a retriever with an index
+    parts: tuple["ConfiguredRetriever", ...] = ()
+    weight: float | None = None  # of a part; None for a whole [retriever]
+
+    @property
+    def steps(self) -> Iterator["ConfiguredRetriever"]:
+        """The retriever and all its parts, recursively."""
+        yield self
+        for part in self.parts:
+            yield from part.steps
+
+    def section(self) -> dict[str, object]:
+        parts = {"parts": [part.section() for part in self.parts]} if self.parts else {}
+        return self._own_section() | parts
+
+    def _own_section(self) -> dict[str, object]:
+        """The section without its parts."""
+        section: dict[str, object] = {"name": self.name, "k": self.k, **as_section(self.settings)}
+        if self.weight is not None:
+            section["weight"] = self.weight
+        if self.query != "question":
+            section["query"] = self.query
+        if self.index:
+            section["index"] = self.index
+        return section
+
+    @property
+    def identity_section(self) -> dict[str, object]:
+        """The section without what changes only the speed."""
+        own = identity_settings(self.plugin, self._own_section())
+        parts = {"parts": [part.identity_section for part in self.parts]} if self.parts else {}
+        return own | parts
+
+    def identity(self) -> dict[str, object]:
+        own = self._identity_of(identity_settings(self.plugin, self._own_section()))
+        if self.rewrites_questions:
+            own["queries"] = queries.VERSION
+        if self.parts:
+            own["parts"] = [part.identity() for part in self.parts]
+        return own
+
+    @property
+    def rewrites_questions(self) -> bool:
+        """Whether it searches for something else than the question as it is written."""
+        reads = self.section().get("reads", "question")  # a setting of the reranker
+        return self.query != "question" or reads != "question"
+
+    def taking(self, resource: Resource) -> str:
+        return next((step.name for step in self.steps if step.takes(resource)), "")
 
 
-class ReaderSettings(TypedDict):
-    """A checked [reader], with all defaults: these keys, and the plugin's settings."""
+@dataclass(frozen=True, kw_only=True)
+class ConfiguredReader(ConfiguredPlugin[Reader]):
+    """A checked [reader]."""
 
-    name: str
-    passages: int
+    passages: int  # read for a question; 0 without a retriever
+
+    def section(self) -> dict[str, object]:
+        return {"name": self.name, "passages": self.passages, **as_section(self.settings)}
 
 
-class ModelSettings(TypedDict):
-    """A checked [llm], with all defaults: these keys, and the plugin's settings."""
-
-    name: str
-    model: NotRequired[str]  # a setting of ifqa's own plugins
-    base_url: NotRequired[str]
-    served_as: NotRequired[str]
+ConfiguredModel = ConfiguredPlugin[LanguageModel]
 
 
 @dataclass(frozen=True)
@@ -113,9 +155,9 @@ class Experiment:
     benchmark: str
     split: str
     corpus: str = ""
-    retriever: RetrieverSettings | None = None
-    reader: ReaderSettings | None = None
-    llm: ModelSettings | None = None
+    retriever: ConfiguredRetriever | None = None
+    reader: ConfiguredReader | None = None
+    llm: ConfiguredModel | None = None
     seed: int = 0
     expected: tuple[Expected, ...] = ()
     limit: int = 0
@@ -136,12 +178,6 @@ class Experiment:
         return self.root / "indexes" / self.corpus
 
     @property
-    def stages(self) -> tuple[str, ...]:
-        """Its stages before scoring: "retrieve", "read" or both."""
-        parts = {"retrieve": self.retriever, "read": self.reader}
-        return tuple(stage for stage, part in parts.items() if part is not None)
-
-    @property
     def variant(self) -> bool:
         """Whether it is a variant: another experiment with changes."""
         return bool(base_experiments(self.name, self.root))
@@ -149,57 +185,35 @@ class Experiment:
     @property
     def indexes(self) -> list[str]:
         """The indexes that the retriever and its parts search, without duplicates."""
-        sections = list(retriever_sections(self.retriever)) if self.retriever else []
-        return list(dict.fromkeys(section["index"] for section in sections if "index" in section))
+        steps = self.retriever.steps if self.retriever else ()
+        return list(dict.fromkeys(step.index for step in steps if step.index))
 
-    def asks_llm(self, kind: Literal["retriever", "reader"]) -> str:
-        """The first plugin of its retriever or reader that uses a language model.
+    @property
+    def asked(self) -> list[ConfiguredRetriever | ConfiguredReader]:
+        """Its retriever and its reader, or the one that it has."""
+        return [plugin for plugin in (self.retriever, self.reader) if plugin]
 
-        Empty if none does.
-        """
-        sections: Iterable[Mapping[str, Any] | None] = []
-        if kind == "reader":
-            sections = [self.reader]
-        elif self.retriever:
-            sections = retriever_sections(self.retriever)
-        names = (section["name"] for section in sections if section)
-        return next((name for name in names if self.plugins.takes(kind, name, "llm")), "")
+    @property
+    def asks_llm(self) -> str:
+        """The name of the first plugin that asks a language model; empty if none does."""
+        return next((name for plugin in self.asked if (name := plugin.taking("llm"))), "")
+
+    def llm_setting(self, name: str, default: object = None) -> Any:
+        """A setting of its language model, or the default without one or without that setting."""
+        return self.llm.section().get(name, default) if self.llm else default
+
+    def reader_setting(self, name: str, default: object = None) -> Any:
+        """A setting of its reader, or the default without one or without that setting."""
+        return self.reader.section().get(name, default) if self.reader else default
 
     @property
     def asked_model(self) -> str:
         """The language model's name in tables: the user's own name for what a server answers with,
         else the model's.
         """
-        llm: Mapping[str, object] = self.llm or {}
-        return str(llm.get("served_as") or llm.get("model") or llm.get("name", ""))
-
-    @property
-    def reader_settings(self) -> dict[str, object]:
-        """The settings for the reader's constructor."""
-        return {
-            key: value
-            for key, value in (self.reader or {}).items()
-            if key not in ReaderSection.model_fields
-        }
-
-    @property
-    def llm_settings(self) -> dict[str, object]:
-        """The settings for the language model's constructor."""
-        return {key: value for key, value in (self.llm or {}).items() if key != "name"}
-
-
-def search_settings(section: Mapping[str, object]) -> dict[str, object]:
-    """The settings of a [retriever] or a part for its constructor."""
-    return {
-        key: value for key, value in section.items() if key not in RetrieverSection.model_fields
-    }
-
-
-def retriever_sections(section: RetrieverSettings) -> Iterator[RetrieverSettings]:
-    """A [retriever] and all its parts, recursively."""
-    yield section
-    for part in section.get("parts", ()):
-        yield from retriever_sections(part)
+        if self.llm is None:
+            return ""
+        return str(self.llm_setting("served_as") or self.llm_setting("model") or self.llm.name)
 
 
 def base_experiments(name: str, root: Path = Path()) -> list[str]:
@@ -273,18 +287,14 @@ def parse_experiment(
         "measures": tuple(file.measures),
     }
     experiment = Experiment(name=name, root=root, plugins=plugins, scheme=scheme, **checked)
-    if experiment.llm is None and (
-        plugin_name := experiment.asks_llm("retriever") or experiment.asks_llm("reader")
-    ):
+    if experiment.llm is None and (plugin_name := experiment.asks_llm):
         raise ConfigError(
             f"{where}: {plugin_name!r} needs a language model; set it: [llm] model, or --model NAME"
         )
     if experiment.retriever and not experiment.corpus:
-        for part in retriever_sections(experiment.retriever):
-            if "index" in part or plugins.takes("retriever", part["name"], "corpus"):
-                raise ConfigError(
-                    f"{where}: retriever {part['name']!r} searches passages; set corpus = NAME"
-                )
+        for step in experiment.retriever.steps:
+            if step.index or step.takes("corpus"):
+                raise ConfigError(f"{where}: {step} searches passages; set corpus = NAME")
     return experiment
 
 
@@ -294,21 +304,13 @@ def _parse_retriever(
     plugins: Plugins,
     at: str = "[retriever]",
     k: int = 100,
-) -> RetrieverSettings:
+) -> ConfiguredRetriever:
     """Check a [retriever] or a part, and fill in the defaults; `k` is the default for its key k."""
     common = parse_section(RetrieverSection, section, f"{where}: {at}")
     name = common.name
-    plugin = plugins.retriever(common.name)
+    plugin = plugins.retriever(name)
     is_part = at != "[retriever]"
-    settings = plugin_settings(
-        "retriever", name, plugin, section, RetrieverSection.model_fields, where
-    )
-    filled = check_shape(RetrieverSettings, {"name": name, "k": common.k or k, **settings}, where)
-    if is_part:
-        filled["weight"] = common.weight
     rewrite_questions([], common.query)  # raises for an unknown query
-    if common.query != "question":
-        filled["query"] = common.query
     has_index = issubclass(plugin, IndexedRetriever)
     has_parts = bool(plugin.default_parts)
     # a retriever over other retrievers sends no query itself
@@ -316,8 +318,20 @@ def _parse_retriever(
         "weight": is_part,
         "index": has_index,
         "parts": has_parts,
-        "query": not has_parts or "query" not in filled,
+        "query": not has_parts or common.query == "question",
     }
+    configured = ConfiguredRetriever.parse(
+        "retriever",
+        name,
+        plugin,
+        section,
+        RetrieverSection.model_fields,
+        where,
+        plugins.root,
+        k=common.k or k,
+        query=common.query,
+        weight=common.weight if is_part else None,
+    )
     if unsupported := [
         key for key, supports in supported.items() if key in section and not supports
     ]:
@@ -330,24 +344,34 @@ def _parse_retriever(
                 f"{where}: {at}: set index = NAME, for the corpus's [index.NAME] that "
                 f"{name!r} searches"
             )
-        filled["index"] = common.index or name
+        configured = replace(configured, index=common.index or name)
     if has_parts:
-        default = [
-            {**part, "k": max(filled["k"], part.get("k", 0))} for part in plugin.default_parts
-        ]
-        parts = section.get("parts", default)
-        inner = f"[[{at.strip('[]')}.parts]]"
-        if not isinstance(parts, list) or not parts:
-            raise ConfigError(f"{where}: {name!r} wants {inner}, found {parts!r}")
-        filled["parts"] = [
-            _parse_retriever(part, where, plugins, inner, filled["k"]) for part in parts
-        ]
-    return filled
+        configured = replace(
+            configured, parts=_parse_parts(configured, section, where, plugins, at)
+        )
+    return configured
+
+
+def _parse_parts(
+    retriever: ConfiguredRetriever,
+    section: Mapping[str, object],
+    where: str,
+    plugins: Plugins,
+    at: str,
+) -> tuple[ConfiguredRetriever, ...]:
+    """The parts of a retriever over others; by default its class's."""
+    k = retriever.k
+    default = [{**part, "k": max(k, part.get("k", 0))} for part in retriever.plugin.default_parts]
+    parts = section.get("parts", default)
+    inner = f"[[{at.strip('[]')}.parts]]"
+    if not isinstance(parts, list) or not parts:
+        raise ConfigError(f"{where}: {retriever.name!r} wants {inner}, found {parts!r}")
+    return tuple(_parse_retriever(part, where, plugins, inner, k) for part in parts)
 
 
 def _parse_reader(
     section: Mapping[str, object], retrieves: bool, where: str, plugins: Plugins
-) -> ReaderSettings:
+) -> ConfiguredReader:
     if not retrieves:
         if passages := section.get("passages"):
             problem = f"passages = {passages!r}, but without a [retriever] there are no passages"
@@ -355,17 +379,19 @@ def _parse_reader(
         # 0 in a variant's file
         section = {key: value for key, value in section.items() if key != "passages"}
     common = parse_section(ReaderSection, section, f"{where}: [reader]")
-    plugin = plugins.reader(common.name)
-    settings = plugin_settings(
-        "reader", common.name, plugin, section, ReaderSection.model_fields, where
-    )
-    passages = common.passages if retrieves else 0
-    return check_shape(
-        ReaderSettings, {"name": common.name, "passages": passages, **settings}, where
+    return ConfiguredReader.parse(
+        "reader",
+        common.name,
+        plugins.reader(common.name),
+        section,
+        ReaderSection.model_fields,
+        where,
+        plugins.root,
+        passages=common.passages if retrieves else 0,
     )
 
 
-def _parse_llm(section: dict[str, Any], where: str, plugins: Plugins) -> ModelSettings:
+def _parse_llm(section: dict[str, Any], where: str, plugins: Plugins) -> ConfiguredModel:
     name = section["name"] if "name" in section else _llm_name(section, plugins.root)
     if not isinstance(name, str) or not name.strip():
         raise ConfigError(
@@ -380,9 +406,9 @@ def _parse_llm(section: dict[str, Any], where: str, plugins: Plugins) -> ModelSe
             raise ConfigError(f"{where}: [llm] {key} is gone: {instead}")
         if not instead:
             kept[key] = value
-    settings = plugin_settings("llm", name, plugin, kept, ["name"], where)
-    plugin.refuse_settings(**settings)
-    return check_shape(ModelSettings, {"name": name, **settings}, where)
+    model = ConfiguredModel.parse("llm", name, plugin, kept, ["name"], where, plugins.root)
+    plugin.refuse_settings(model.settings)
+    return model
 
 
 def _llm_name(section: Mapping[str, object], root: Path) -> str:

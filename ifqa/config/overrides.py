@@ -43,14 +43,12 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     if changed == experiment:
         return experiment
     llm_keys = [key for key in changes if key.partition(".")[0] == "llm"]
-    if llm_keys and not changed.asks_llm("retriever") and not changed.asks_llm("reader"):
-        plugins = " and ".join(
-            repr(section["name"]) for section in (changed.retriever, changed.reader) if section
-        )
+    if llm_keys and not changed.asks_llm:
+        plugins = " and ".join(repr(plugin.name) for plugin in changed.asked)
         raise ConfigError(
             f"{min(llm_keys)} is for a language model, which {plugins} cannot use; add --reader llm"
         )
-    runtime_only = changed.plugins.llm(changed.llm["name"]).runtime_only if changed.llm else ()
+    runtime_only = changed.llm.plugin.runtime_only if changed.llm else ()
     naming = sorted(changes.keys() - {f"llm.{key}" for key in runtime_only})
     effective = [key for key in naming if _is_effective(experiment, changes, key, changed)]
     if not effective:
@@ -197,14 +195,20 @@ def write_resolved(experiment: Experiment) -> None:
 
 def as_sections(experiment: Experiment) -> dict[str, Any]:
     """The experiment as sections, which `parse_experiment` reads back unchanged."""
-    keys = (
-        "about table benchmark split corpus seed limit retriever reader llm questions measures"
-    ).split()
-    sections = {key: getattr(experiment, key) for key in keys} | {
-        "expected": expected_sections(experiment.expected)
-    }
-    sections = {
-        key: list(value) if isinstance(value, tuple) else value for key, value in sections.items()
+    sections: dict[str, Any] = {
+        "about": experiment.about,
+        "table": experiment.table,
+        "benchmark": experiment.benchmark,
+        "split": experiment.split,
+        "corpus": experiment.corpus,
+        "seed": experiment.seed,
+        "limit": experiment.limit,
+        "retriever": experiment.retriever and experiment.retriever.section(),
+        "reader": experiment.reader and experiment.reader.section(),
+        "llm": experiment.llm and experiment.llm.section(),
+        "questions": list(experiment.questions),
+        "measures": list(experiment.measures),
+        "expected": expected_sections(experiment.expected),
     }
     return {key: value for key, value in sections.items() if value or key == "seed"}
 

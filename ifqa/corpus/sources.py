@@ -1,42 +1,26 @@
-"""Opens the passage sources of a corpus file, and estimates the time and disk that a build
-takes.
+"""The passage sources of a corpus file, checked and opened; and estimates of the time and disk that
+a build takes.
 """
 
-import csv
-import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from io import BufferedReader
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from ifqa.corpus.documents.source import Documents
-from ifqa.corpus.wikipedia.source import Articles, Dump
 from ifqa.corpus.work_units import (
     FileRecords,
-    FileSource,
     KnownFiles,
     QuestionLoader,
     Source,
     WorkUnit,
     passage_units,
 )
-from ifqa.errors import FormatError, IfqaError, MissingInput, unknown_name
-from ifqa.records import Passage, Question, fingerprint_questions, gold_id
-from ifqa.settings import check_settings, coerce_floats
-from ifqa.storage.files import (
-    read_jsonl,
-    read_lines,
-    require_file,
-    text_field,
-    typed_field,
-    unicode_text,
-)
-
-#: A section [[passages.sources]] of a corpus file: a format and its settings.
-SourceSection = Mapping[str, Any]
+from ifqa.errors import ConfigError, IfqaError, MissingInput, PluginError
+from ifqa.plugins import ConfiguredPlugin, Plugins, identity_settings
+from ifqa.protocols import PassageSource
+from ifqa.records import Passage, Question
+from ifqa.settings import as_section, parse_settings
 
 _WORKER_MEMORY = 150e6  # bytes of a process with one unit, measured
 _PASSAGE_MEMORY = 36  # bytes per passage while the ids are sorted
@@ -45,127 +29,44 @@ _ID_SECONDS = 5e-6  # seconds per passage to sort the ids
 _LARGEST_EXPANSION = 12  # bytes of passages per byte of input; the best compressed articles give 6
 
 
-@dataclass
-class PassageFiles(FileSource):
-    """Files of passages: DPR's `psgs_w100.tsv`, or JSON lines of id, contents and optionally title.
+@dataclass(frozen=True, kw_only=True)
+class ConfiguredSource(ConfiguredPlugin[PassageSource]):
+    """A checked [[passages.sources]]; `name` is its format."""
 
-    Args:
-        path: a file, a folder with its subfolders, or a pattern.
-    """
+    def section(self) -> dict[str, object]:
+        return {"format": self.name, **as_section(self.settings)}
 
-    format = "passages"
-    needs = "ready passages"
-    names = re.compile(r"[^.].*\.(jsonl|tsv)(\.(bz2|gz|xz))?")
-    wanted = "no file of passages (.jsonl or .tsv, also .xz, .gz or .bz2)"
+    @property
+    def path(self) -> str:
+        """Its `path`; empty without one."""
+        return str(self.section().get("path", ""))
 
-    def read_units(self, file: Path) -> Iterator[WorkUnit]:
-        return passage_units(read_passages(file), str(file))
+    @property
+    def changed_section(self) -> dict[str, object]:
+        """The settings that differ from their defaults, without the place of the input."""
+        changed = self.settings.model_dump(exclude_defaults=True, by_alias=True)
+        changed.pop("path", None)
+        return {"format": self.name, **identity_settings(self.plugin, changed)}
+
+    def splits(self) -> list[tuple[str, str]]:
+        """Benchmark and split of the questions that it reads."""
+        return self.plugin.splits_of(self.settings)
 
 
-@dataclass
-class GoldPassages(Source):
-    """The gold passages of a benchmark's splits, unchanged, each text once, with an empty title.
-
-    Args:
-        benchmark, splits: where the questions come from.
-        questions: the questions of each split, passed in by the caller.
-    """
-
-    format = "gold"
-
-    benchmark: str
-    splits: list[str]
-    questions: Sequence[Sequence[Question]] = field(repr=False)
-
-    @classmethod
-    def open(cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionLoader) -> Source:
-        return cls(**settings, questions=questions_of(settings["benchmark"], settings["splits"]))
-
-    @classmethod
-    def splits_of(cls, settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-        return [
-            (settings["benchmark"], split)
-            for split in settings.get("splits", ())
-            if "benchmark" in settings
-        ]
-
-    def work_units(self, earlier: FileRecords | None = None) -> Iterator[WorkUnit]:
-        texts = dict.fromkeys(
-            text
-            for split in self.questions
-            for question in split
-            for text in question.gold_passages
+def parse_source(section: Mapping[str, object], where: str, plugins: Plugins) -> ConfiguredSource:
+    """Check a [[passages.sources]]; ConfigError, which starts with `where`, if it is wrong."""
+    name = section.get("format")
+    if not isinstance(name, str):
+        raise ConfigError(
+            f"{where}: [[passages.sources]]: wanted a format, such as 'dump'; found {name!r:.80}"
         )
-        passages = ((Passage(gold_id(text), "", text), 0) for text in texts)
-        return passage_units(passages, f"gold passages of {self.benchmark}")
-
-    def fingerprint(self, known: KnownFiles) -> dict[str, object]:
-        questions = [fingerprint_questions(split) for split in self.questions]
-        return self.settings() | {
-            "benchmark": self.benchmark,
-            "splits": self.splits,
-            "questions": questions,
-        }
-
-
-_CLASSES: Sequence[type[Source]] = (Dump, Articles, Documents, PassageFiles, GoldPassages)
-FORMATS = {source.format: source for source in _CLASSES}
-
-
-def read_passages(file: Path) -> Iterator[tuple[Passage, int]]:
-    """The passages of a file, each with the number of bytes read so far.
-
-    A `.tsv` file has DPR's format (dpr/data/retriever_data.py:253-287): columns id, text and title,
-    a header line, and quotes around fields that contain a quote. Unlike DPR, we keep a quotation
-    mark at the start or end of the text itself. JSON lines have `id`, `contents` and optionally
-    `title`.
-    """
-    if not require_file(file, "passages").stat().st_size:
-        raise FormatError(f"{file} is empty; fetch it again")
-    with open(file, "rb") as handle:
-        for passage_id, title, text, where in (
-            _read_tsv if ".tsv" in file.suffixes else _read_json
-        )(file, handle):
-            if passage_id.split() != [passage_id]:
-                raise FormatError(
-                    f"{where}: passage id {passage_id!r}; wanted a non-empty id without white space"
-                )
-            title = unicode_text(title, "title", where)
-            text = unicode_text(text, "text", where)
-            yield Passage(passage_id, title, text), handle.tell()
-
-
-def _read_tsv(file: Path, handle: BufferedReader) -> Iterator[tuple[str, str, str, str]]:
-    """Id, title, text and "file:line" of each passage."""
-    hint = "is a quotation mark not closed?"
-    rows = csv.reader((f"{line}\n" for _, line in read_lines(file, handle)), delimiter="\t")
-    try:
-        for row in rows:
-            where = f"{file}:{rows.line_num}"
-            if row[:1] == ["id"] and rows.line_num == 1:
-                continue
-            if len(row) != 3 or any("\n" in cell for cell in row):
-                problem = f"found {len(row)} fields on one or more lines"
-                raise FormatError(
-                    f"{where}: wanted id, text and title separated by tabs, {problem}; {hint}"
-                )
-            yield row[0], row[2], row[1], where
-    except csv.Error as error:
-        raise FormatError(
-            f"{file}:{rows.line_num}: not tab-separated values ({error}); {hint}"
-        ) from error
-
-
-def _read_json(file: Path, handle: BufferedReader) -> Iterator[tuple[str, str, str, str]]:
-    for number, record in read_jsonl(file, handle):
-        where = f"{file}:{number}"
-        title = typed_field(record, "title", str, where) if "title" in record else ""
-        yield (
-            text_field(record, "id", where),
-            title,
-            typed_field(record, "contents", str, where),
-            where,
-        )
+    plugin = plugins.load("source", name)
+    given = {key: value for key, value in section.items() if key != "format"}
+    what = f"setting of a {name!r} source"
+    settings = parse_settings(plugin.Settings, given, what, where, ["format"])
+    return ConfiguredSource(
+        kind="source", name=name, plugin=plugin, settings=settings, root=plugins.root
+    )
 
 
 def _no_questions(benchmark: str, splits: Sequence[str]) -> Sequence[Sequence[Question]]:
@@ -173,38 +74,45 @@ def _no_questions(benchmark: str, splits: Sequence[str]) -> Sequence[Sequence[Qu
 
 
 def open_source(
-    section: SourceSection, root: Path = Path(), questions_of: QuestionLoader = _no_questions
+    configured: ConfiguredSource, questions_of: QuestionLoader = _no_questions
 ) -> Source:
-    """Open and check the source of a section of a corpus file; relative paths start at `root`."""
-    kind = source_class(section)
-    if kind is None:
-        raise unknown_name("format of a passage source", str(section.get("format", "")), FORMATS)
-    settings = dict(section)
-    noun = f"setting of a {kind.format!r} source"
-    del settings["format"]
-    check_settings(noun, kind, settings, injected=["questions"], other_keys=["format"])
-    source = kind.open(coerce_floats(kind, settings), root, questions_of)
+    """Open and check a source; IfqaError if its input is missing or settings contradict."""
+    opened = configured.open(questions=questions_of)
+    source = opened if isinstance(opened, Source) else ListedPassages(configured, opened)
     source.check()
     return source
 
 
-def source_class(section: SourceSection) -> type[Source] | None:
-    """The class of a section's source; None for an unknown format."""
-    return FORMATS.get(str(section.get("format")))
+class ListedPassages(Source):
+    """A source from outside, which yields passages that are split already.
+
+    Its identity has all its settings, its code, and what its `fingerprint` returns.
+    """
+
+    def __init__(self, configured: ConfiguredSource, source: PassageSource) -> None:
+        self._configured = configured
+        self._source = source
+
+    def work_units(self, earlier: FileRecords | None = None) -> Iterator[WorkUnit]:
+        pairs = ((self._checked(passage), 0) for passage in self._source.passages())
+        return passage_units(pairs, str(self._configured))
+
+    def _checked(self, passage: Passage) -> Passage:
+        is_passage = isinstance(passage, Passage)
+        if not is_passage or passage.id.split() != [passage.id] or not passage.text.strip():
+            raise PluginError(
+                f"{self._configured} gave {passage!r:.80}; wanted an ifqa.Passage with a text, and "
+                "an id without white space"
+            )
+        return passage
+
+    def identity(self, known: KnownFiles) -> dict[str, object]:
+        return self._configured.identity()
 
 
-def question_splits(section: SourceSection) -> list[tuple[str, str]]:
-    """Benchmark and split of the questions that a source reads."""
-    kind = source_class(section)
-    return kind.splits_of(section) if kind else []
-
-
-def user_folders(sections: Sequence[SourceSection]) -> tuple[str, ...]:
+def user_folders(sources: Sequence[ConfiguredSource]) -> tuple[str, ...]:
     """The paths of the sources that are a user's own documents."""
-    pairs = ((source_class(section), section) for section in sections)
-    return tuple(
-        str(Path(section["path"])) for kind, section in pairs if kind and kind.is_user_folder
-    )
+    return tuple(str(Path(source.path)) for source in sources if source.plugin.is_user_folder)
 
 
 def total_size(sources: Sequence[Source]) -> int:

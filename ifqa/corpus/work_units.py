@@ -7,7 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -17,7 +17,9 @@ from ifqa.corpus.passage_store import passage_line
 from ifqa.corpus.wikipedia.dump_download import fetch_hint
 from ifqa.errors import ConfigError, MissingInput
 from ifqa.formatting import pluralize
+from ifqa.protocols import PassageSource
 from ifqa.records import Passage, Question
+from ifqa.settings import PluginSettings, as_section, setting_fields
 from ifqa.storage.files import cached_sha256
 from ifqa.storage.resources import find_resource
 
@@ -184,43 +186,23 @@ def text_to_hash(text_id: str, title: str, text: str) -> bytes:
     return f"{text_id}\n{title}\n{len(text)}\n{text}\n".encode()
 
 
-@dataclass
-class Source(ABC):
-    """A source of passages.
+class Source(PassageSource, ABC):
+    """A source whose input is cut into units, each of which becomes a shard."""
 
-    Its constructor's arguments are the settings of a section [[passages.sources]].
-    """
+    format: ClassVar[str]  # the name by which corpus files know it
+    settings: PluginSettings  # of its section [[passages.sources]]
 
-    format: ClassVar[str]
-    unit: ClassVar[str] = "page"  # the noun for its entries in messages
-    needs: ClassVar[str] = ""  # the requirement to show in a table of results
-    is_user_folder: ClassVar[bool] = False  # whether answers name it as the searched folder
+    def identity_settings(self) -> dict[str, object]:
+        """The format, and the settings with a default: a part of the identity.
 
-    @classmethod
-    def open(
-        cls, settings: Mapping[str, Any], root: Path, questions_of: QuestionLoader
-    ) -> "Source":
-        """Create the source from checked settings; relative paths start at `root`."""
-        if "path" in settings and root != Path() and not Path(settings["path"]).is_absolute():
-            settings = {
-                **settings,
-                "path": str(find_resource(settings["path"], root) or root / settings["path"]),
-            }
-        return cls(**settings)
-
-    @classmethod
-    def splits_of(cls, settings: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """Benchmark and split of the questions that the source reads."""
-        return []
-
-    def settings(self) -> dict[str, object]:
-        """The settings with a default, and the format: a part of the fingerprint."""
-        names = (
-            setting.name
-            for setting in fields(self)
-            if setting.init and setting.default is not MISSING
-        )
-        return {name: getattr(self, name) for name in names} | {"format": self.format}
+        The others say where the input is.
+        """
+        optional = {
+            name: value
+            for name, value in as_section(self.settings).items()
+            if not setting_fields(type(self.settings))[name].is_required()
+        }
+        return optional | {"format": self.format}
 
     def check(self) -> None:
         """Raise an error if a file is missing or settings contradict each other."""
@@ -238,7 +220,7 @@ class Source(ABC):
         return islice(self.work_units(), 1)
 
     @abstractmethod
-    def fingerprint(self, known: KnownFiles) -> dict[str, object]:
+    def identity(self, known: KnownFiles) -> dict[str, object]:
         """The settings and the input's hashes, but not its place.
 
         `known` has hashes of an earlier build, for large files.
@@ -280,7 +262,13 @@ class Source(ABC):
         return f"pages left out: {counts}{example}"
 
 
-@dataclass
+class FileSettings(PluginSettings):
+    """The settings of a source of files."""
+
+    path: str
+    """A file, a folder, or a pattern; a relative one starts at the root."""
+
+
 class FileSource(Source):
     """A source of a few files, ordered by the numbers in their names: part 2 before part 10.
 
@@ -288,11 +276,14 @@ class FileSource(Source):
     name takes precedence.
     """
 
-    path: str
-
+    takes = ("root",)
     names: ClassVar[re.Pattern[str]]  # the files to read in a folder
     # For messages; begins with "no", as a folder without such files holds none
     wanted: ClassVar[str]
+
+    def __init__(self, settings: FileSettings, *, root: Path = Path()) -> None:
+        self.settings = settings
+        self.path = find_input(settings.path, root)
 
     @abstractmethod
     def read_units(self, file: Path) -> Iterator[WorkUnit]:
@@ -308,13 +299,13 @@ class FileSource(Source):
             islice(self.read_units(file), 1) for file in self.files()[::step]
         )
 
-    def fingerprint(self, known: KnownFiles) -> dict[str, object]:
+    def identity(self, known: KnownFiles) -> dict[str, object]:
         """The settings, and the files' hashes.
 
         Only sources over 64 MB use `known`: hashing 20 GB takes a minute.
         """
         known = known if self.size() > _SMALL else {}
-        return self.settings() | {
+        return self.identity_settings() | {
             "files": [_describe_file(path, known)[2] for path in self.files()]
         }
 
@@ -355,6 +346,16 @@ class FileSource(Source):
     def list_folder(self, folder: Path) -> list[Path]:
         """The files to read in a folder, in order."""
         return sort_files(file for file in walk_files(folder) if self.names.fullmatch(file.name))
+
+
+def find_input(path: str, root: Path) -> str:
+    """A path of a corpus file: as it is below the working directory, else below `root`.
+
+    What ships with ifqa is found, too.
+    """
+    if root == Path() or Path(path).is_absolute():
+        return path
+    return str(find_resource(path, root) or root / path)
 
 
 def _glob_files(pattern: str) -> Iterator[Path]:

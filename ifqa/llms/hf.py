@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ifqa.errors import ConfigError, FormatError, IfqaError, MissingInput
 from ifqa.llms.cache import RequestBatch, sum_tokens
-from ifqa.llms.local_model import LocalModel
-from ifqa.llms.request_form import Thinking
+from ifqa.llms.local_model import LocalModel, LocalSettings
 from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.models.causal_lm import download_hint, find_causal_lm, is_adapter, pending_conversion
 from ifqa.models.devices import is_out_of_memory, resolve_device, resolve_precision
@@ -27,7 +26,7 @@ from ifqa.models.hub import (
 )
 from ifqa.protocols import PathSetting, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request
-from ifqa.settings import Natural, Positive, Precision, check_arguments
+from ifqa.settings import Natural, PluginSettings, Precision
 from ifqa.tracing import model_span
 
 if TYPE_CHECKING:
@@ -53,6 +52,26 @@ _MAX_BATCH = 256  # prompts in a batch, as the logits of all are in memory
 _TEMPLATE = {"add_generation_prompt": True, "tokenize": False, "date_string": "26 Jul 2024"}
 
 
+class NetworkSettings(PluginSettings):
+    """Which network runs, and how."""
+
+    model: PathSetting
+    """The model: "smollm2", a GGUF file, a folder with a model or an adapter, or a name on the hub
+    (`ifqa.models.causal_lm`). No code of the model is run; weights are safetensors, or files that
+    load as tensors only.
+    """
+    device: str = "auto"
+    """The device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU."""
+    precision: Precision = "auto"
+    """The precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware supports it."""
+    batch_tokens: Natural = 0
+    """Tokens of prompts and answers in a batch, with padding; 0 for a default by device. It is
+    halved, with a message, if the memory is too small.
+    """
+    window: Natural = 0
+    """Tokens of prompt and answer together; 0 for the model's own."""
+
+
 class HF(LocalModel):
     """A causal language model from the hub or a folder, run here.
 
@@ -61,22 +80,6 @@ class HF(LocalModel):
     Penalties, top_k and top_p in the model's folder are ignored. Sampling is seeded by each
     request, so other requests and their order do not matter. In float32 batching changes no answer;
     in bfloat16 it changes rounding.
-
-    Args:
-        model: "smollm2", a GGUF file, a folder with a model or an adapter, or a name on the hub
-            (`ifqa.models.causal_lm`). No code of the model is run; weights are safetensors, or
-            files that load as tensors only.
-        device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
-        precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware supports it.
-        batch_tokens: tokens of prompts and answers in a batch, with padding; 0 for a default by
-            device. It is halved, with a message, if the memory is too small.
-        window: tokens of prompt and answer together; 0 for the model's own.
-        max_tokens: most tokens of an answer, in place of the prompt's own limit.
-        thinking: whether a model that can think does so before it answers, and how much; "off" if
-            unset.
-        thinking_tokens: tokens for thoughts beside those for the answer; by default 1,024, 4,096 or
-            16,384, by `thinking`.
-        store: the folder for completions, below `root`.
 
     Attributes:
         name: the model, a hash of its weights, tokenizer and chat template, and a precision other
@@ -92,21 +95,12 @@ class HF(LocalModel):
     model_settings: ClassVar = {"model": ""}
     runtime_only = ("device", "batch_tokens", "store")
 
-    @check_arguments("setting of llm 'hf'")
-    def __init__(
-        self,
-        *,
-        model: PathSetting,
-        device: str = "auto",
-        precision: Precision = "auto",
-        batch_tokens: Natural = 0,
-        window: Natural = 0,
-        max_tokens: Positive | None = None,
-        thinking: Thinking | None = None,
-        thinking_tokens: Natural | None = None,
-        store: str = "completions",
-        root: Path = Path(),
-    ) -> None:
+    # In a file, the fields of the last base come first
+    class Settings(LocalSettings, NetworkSettings):
+        pass
+
+    def __init__(self, settings: Settings, *, root: Path = Path()) -> None:
+        model = settings.model
         if not model.strip():
             raise ConfigError(f"hf: model is empty; {MEND}")
         silence_transformers()
@@ -115,7 +109,7 @@ class HF(LocalModel):
             logger.warning(f"{model}: {fetched.caution}")
         self.family = files.family
         self.trained_on = files.sources
-        self.model = load_model(files.folder, device, precision, files.adapter)
+        self.model = load_model(files.folder, settings.device, settings.precision, files.adapter)
         self.tokenizer = load_tokenizer(files.folder, self.model)
         longest = (
             config_number(
@@ -123,23 +117,23 @@ class HF(LocalModel):
             )
             or WINDOW
         )
-        if window > longest:
+        if settings.window > longest:
             raise ConfigError(
-                f"hf: window is {window:,}, but {model} has only {longest:,} positions"
+                f"hf: window is {settings.window:,}, but {model} has only {longest:,} positions"
             )
-        self.window = window or longest
+        self.window = settings.window or longest
         self.chat = bool(self.tokenizer.chat_template)
         shown = Path(model).resolve().name if Path(model).exists() else model
         self.name = f"{shown}@{files.fingerprint[:16]}"
-        if precision != "auto":
-            self.name += f" {precision}"
-        self._set_limits(max_tokens, thinking, thinking_tokens)
-        self.batch_tokens = batch_tokens or batch_budget(self.model)
+        if settings.precision != "auto":
+            self.name += f" {settings.precision}"
+        self._set_limits(settings)
+        self.batch_tokens = settings.batch_tokens or batch_budget(self.model)
         self._ends = end_tokens(self.model, self.tokenizer)
         self._pad: int = self.tokenizer.pad_token_id or 0
         # The model's own would set defaults of `generate`
         self.model.generation_config = self._settings()
-        self._open_cache(root / store)
+        self._open_cache(root / settings.store)
 
     def count(self, text: str) -> int:
         """Tokens of a text, including special tokens."""
@@ -374,21 +368,22 @@ class HF(LocalModel):
         return str(self.tokenizer.decode(kept, skip_special_tokens=True))
 
     @classmethod
-    def requirements(cls, *, model: str, root: Path = Path(), **_: object) -> list[Requirement]:
-        return [Requirement(model, download_hint(model, root))]
+    def requirements(cls, settings: Settings, root: Path) -> list[Requirement]:
+        return [Requirement(settings.model, download_hint(settings.model, root))]
 
     @classmethod
-    def fingerprint(cls, model: str, root: Path = Path(), **_: object) -> str:
+    def fingerprint(cls, settings: Settings, root: Path) -> str:
         """SHA-256 of the model's weights, tokenizer, chat template and adapter."""
-        return find_causal_lm(model, root).fingerprint
+        return find_causal_lm(settings.model, root).fingerprint
 
     @classmethod
-    def conversion(cls, model: str, root: Path = Path(), **_: object) -> str:
-        return pending_conversion(model, root)
+    def conversion(cls, settings: Settings, root: Path) -> str:
+        return pending_conversion(settings.model, root)
 
     @classmethod
-    def training_family(cls, model: str, root: Path = Path(), **_: object) -> str:
+    def training_family(cls, settings: Settings, root: Path) -> str:
         """The split family of an adapter's training questions; empty for other models."""
+        model = settings.model
         return find_causal_lm(model, root).family if is_adapter(local_path(model, root)) else ""
 
 

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ifqa.errors import ConfigError, FormatError, IfqaError, MissingInput
 from ifqa.llms.cache import RequestBatch, request_seed, truncate_completion
-from ifqa.llms.local_model import LocalModel
-from ifqa.llms.request_form import Thinking
+from ifqa.llms.local_model import LocalModel, LocalSettings
 from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.llms.token_counts import count_prompt_tokens, estimate_tokens
 from ifqa.models.causal_lm import LLAMA_CPP, download_hint, find_gguf
 from ifqa.protocols import PathSetting, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request
-from ifqa.settings import Natural, Positive, check_arguments
+from ifqa.settings import Natural, PluginSettings, Positive
 from ifqa.storage.files import cached_sha256
 from ifqa.tracing import model_span
 from ifqa.workers.hardware import cores
@@ -36,6 +35,21 @@ _TOO_LONG = "exceed_context_size_error"
 _SAMPLING = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
 
 
+class ServerSettings(PluginSettings):
+    """Which file llama.cpp runs, and how."""
+
+    model: PathSetting
+    """The GGUF file, or a fetched model that keeps one (`ifqa data qwen2.5-coder-1.5b`)."""
+    slots: Positive = 4
+    """Prompts that are answered together."""
+    threads: Natural = 0
+    """Threads that compute; 0 for one per core."""
+    window: Natural = 0
+    """Tokens of prompt and answer together; 0 for the model's own, at most 8,192. Memory for slots
+    times window is allocated at the start.
+    """
+
+
 class LlamaCpp(LocalModel):
     """A causal language model in a GGUF file, run by llama.cpp. Temperature 0 takes the likeliest
     token at each step.
@@ -44,15 +58,6 @@ class LlamaCpp(LocalModel):
     of `hf`, which computes with the dequantised weights. Which prompts are answered together
     changes rounding. Sampling is seeded by each request. A file without a chat template gets
     ChatML's.
-
-    Args:
-        model: the GGUF file, or a fetched model that keeps one (`ifqa data qwen2.5-coder-1.5b`).
-        slots: prompts that are answered together.
-        threads: threads that compute; 0 for one per core.
-        window: tokens of prompt and answer together; 0 for the model's own, at most 8,192. Memory
-            for slots times window is allocated at the start.
-        max_tokens, thinking, thinking_tokens: as in `hf`.
-        store: the folder for completions, below `root`.
 
     Attributes:
         name: the file and a hash of it; completions are stored under it.
@@ -65,30 +70,25 @@ class LlamaCpp(LocalModel):
     model_settings: ClassVar = {"model": ""}
     runtime_only = ("slots", "threads", "store")
 
-    @check_arguments("setting of llm 'llama-cpp'")
-    def __init__(
-        self,
-        *,
-        model: PathSetting,
-        slots: Positive = 4,
-        threads: Natural = 0,
-        window: Natural = 0,
-        max_tokens: Positive | None = None,
-        thinking: Thinking | None = None,
-        thinking_tokens: Natural | None = None,
-        store: str = "completions",
-        root: Path = Path(),
-    ) -> None:
-        file = find_gguf(model, root)
+    # In a file, the fields of the last base come first
+    class Settings(LocalSettings, ServerSettings):
+        pass
+
+    def __init__(self, settings: Settings, *, root: Path = Path()) -> None:
+        window = settings.window
+        file = find_gguf(settings.model, root)
         self.name = f"{file.name}@{cached_sha256(file)[:16]}"
-        self._set_limits(max_tokens, thinking, thinking_tokens)
-        self._server, self.window = start_server(file, slots, window or WINDOW, threads or cores())
+        self._set_limits(settings)
+        self._server, self.window = start_server(
+            file, settings.slots, window or WINDOW, settings.threads or cores()
+        )
         if window > self.window:
             raise ConfigError(
-                f"llama-cpp: window is {window:,}, but {model} has only {self.window:,} positions"
+                f"llama-cpp: window is {window:,}, but {settings.model} has only "
+                f"{self.window:,} positions"
             )
-        self._slots = slots
-        self._open_cache(root / store)
+        self._slots = settings.slots
+        self._open_cache(root / settings.store)
 
     def count(self, text: str) -> int:
         """An upper estimate of a text's number of tokens."""
@@ -183,14 +183,15 @@ class LlamaCpp(LocalModel):
         )
 
     @classmethod
-    def requirements(cls, *, model: str, root: Path = Path(), **_: object) -> list[Requirement]:
+    def requirements(cls, settings: Settings, root: Path) -> list[Requirement]:
+        model = settings.model
         missing = "" if importlib.util.find_spec(LLAMA_CPP) else INSTALL
         return [Requirement(model, download_hint(model, root)), Requirement(LLAMA_CPP, missing)]
 
     @classmethod
-    def fingerprint(cls, model: str, root: Path = Path(), **_: object) -> str:
+    def fingerprint(cls, settings: Settings, root: Path) -> str:
         """SHA-256 of the file."""
-        return cached_sha256(find_gguf(model, root))
+        return cached_sha256(find_gguf(settings.model, root))
 
 
 def start_server(file: Path, slots: int, window: int, threads: int) -> tuple["Server", int]:

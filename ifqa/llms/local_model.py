@@ -9,6 +9,22 @@ from ifqa.llms.cache import CompletionCache, RequestBatch, check_store, sum_toke
 from ifqa.llms.request_form import THINKING_TOKENS, Thinking
 from ifqa.protocols import LanguageModel
 from ifqa.records import Completion, Request, TokenUsage
+from ifqa.settings import Natural, PluginSettings, Positive
+
+
+class LocalSettings(PluginSettings):
+    """The settings that the language models in this process share."""
+
+    max_tokens: Positive | None = None
+    """Most tokens of an answer, in place of the prompt's own limit."""
+    thinking: Thinking | None = None
+    """Whether a model that can think does so before it answers, and how much; "off" if unset."""
+    thinking_tokens: Natural | None = None
+    """Tokens for thoughts beside those for the answer; by default 1,024, 4,096 or 16,384, by
+    `thinking`.
+    """
+    store: str = "completions"
+    """The folder for completions, below the experiment's root."""
 
 
 class LocalModel(LanguageModel):
@@ -17,25 +33,25 @@ class LocalModel(LanguageModel):
     Its completions are stored under its name and cost no money.
     """
 
+    takes = ("root",)
+
     def _open_cache(self, folder: Path) -> None:
         self._cache = CompletionCache(folder)
         self._calls = 0
         self._cached = 0
         self._tokens = (0, 0)
 
-    def _set_limits(
-        self, max_tokens: int | None, thinking: Thinking | None, thinking_tokens: int | None
-    ) -> None:
+    def _set_limits(self, settings: LocalSettings) -> None:
         """Keep the settings of thoughts and of a completion's length.
 
         `name` then says that the model thinks.
         """
-        self.max_tokens = max_tokens or 0
+        self.max_tokens = settings.max_tokens or 0
         # So that a model with both ways, such as Qwen3, answers at once
-        self.thinking = thinking or "off"
-        self.thinking_tokens = (
-            THINKING_TOKENS[self.thinking] if thinking_tokens is None else thinking_tokens
-        )
+        self.thinking: Thinking = settings.thinking or "off"
+        self.thinking_tokens = THINKING_TOKENS[self.thinking]
+        if settings.thinking_tokens is not None:
+            self.thinking_tokens = settings.thinking_tokens
         if self.thinking != "off":
             self.name += f" thinking {self.thinking}"
             self.cut = "in thoughts"
@@ -69,5 +85,5 @@ class LocalModel(LanguageModel):
             batch.settle(request, completion)
 
     @classmethod
-    def refuse_settings(cls, *, store: str = "", **_: object) -> None:
-        check_store(store)
+    def refuse_settings(cls, settings: LocalSettings) -> None:
+        check_store(settings.store)

@@ -4,7 +4,7 @@ Ollama, a gateway.
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +32,7 @@ from ifqa.llms.streaming import text_callback
 from ifqa.llms.token_counts import WINDOW, count_prompt_tokens, find_window, token_counter
 from ifqa.protocols import LanguageModel, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request, TokenUsage
-from ifqa.settings import Natural, NotNegative, Positive, check_arguments
+from ifqa.settings import Natural, NotNegative, PluginSettings, Positive, Text, wanted
 from ifqa.storage.files import read_json
 
 if TYPE_CHECKING:
@@ -52,35 +52,6 @@ class OpenAI(LanguageModel):
     server on this machine needs none. Redirects are not followed. All models of a budget share its
     caps. Several threads may call a model at once.
 
-    Args:
-        model: the model's name at the server.
-        base_url: the server's address, up to "/v1"; "" for the environment's OPENAI_BASE_URL, or
-            else OpenAI's.
-        served_as: your own name for what is served. It stands for the address wherever readings and
-            completions are told apart, so that the model may move to another address.
-        concurrency: maximum number of requests in flight. By default 8; at a server on this machine
-            its slots, or 2 if it does not tell them.
-        requests_per_minute: rate limit; 0 for none.
-        timeout: seconds until a request is retried. A server on this machine is not asked again
-            while it computes; this waits on.
-        window: tokens of prompt and answer together; 0 asks the server, or looks in
-            `token_counts.WINDOWS` by the model's name.
-        form: "chat", "completion", or "auto": completion for the few models that take no messages,
-            else chat.
-        retries: maximum number of retries of a request after a temporary failure.
-        max_tokens: most tokens of an answer, in place of the prompt's own limit.
-        thinking: whether the model thinks before it answers, and how much; unset leaves it to the
-            server.
-        thinking_tokens: tokens for thoughts beside those for the answer; by default 1,024, 4,096 or
-            16,384, by `thinking`.
-        extra: further parameters of the requests, passed on as they are.
-        retry_failed: ask again where a stored failure says that a request has no answer.
-        max_cost: cap in US dollars; 0 for no cap.
-        max_total_tokens: cap on tokens of prompts and answers; 0 for no cap.
-        store: the folder for completions, below `root`.
-        root: the folder with `store` and a prices.toml.
-        budget: shared with other models, whose spending then counts towards the caps.
-
     Attributes:
         name: the model, what is unusual about its requests, and its server if that is not OpenAI's;
             completions are stored under it.
@@ -89,6 +60,7 @@ class OpenAI(LanguageModel):
     """
 
     version = 1
+    takes = ("root", "budget")
     concurrent = True
     streams = True
     takes_schema = True
@@ -113,36 +85,78 @@ class OpenAI(LanguageModel):
         ),
     }
 
-    @check_arguments("setting of llm 'openai'")
-    def __init__(
-        self,
-        *,
+    class Settings(PluginSettings):
         model: Annotated[
-            str, Field(pattern=r"\S", description="its name at the server, such as 'gpt-4.1-mini'")
-        ],
-        base_url: str = "",
-        served_as: Annotated[str, Field(pattern=r"\S")] | None = None,
-        concurrency: Positive | None = None,
-        requests_per_minute: Natural = 0,
-        timeout: Annotated[float, Field(ge=0.001)] = 60.0,
-        window: Natural = 0,
-        form: Literal["auto", "chat", "completion"] = "auto",
-        retries: Natural = 6,
-        max_tokens: Positive | None = None,
-        thinking: Thinking | None = None,
-        thinking_tokens: Natural | None = None,
-        extra: dict[str, Any] | None = None,
-        retry_failed: bool = False,
-        max_cost: NotNegative = 0.0,
-        max_total_tokens: Natural = 0,
-        store: str = "completions",
-        root: Path = Path(),
-        budget: Budget | None = None,
+            Text, Field(json_schema_extra=wanted("its name at the server, such as 'gpt-4.1-mini'"))
+        ]
+        """The model's name at the server."""
+        base_url: str = ""
+        """The server's address, up to "/v1"; "" for the environment's OPENAI_BASE_URL, or else
+        OpenAI's.
+        """
+        served_as: Text | None = None
+        """Your own name for what is served. It stands for the address wherever readings and
+        completions are told apart, so that the model may move to another address.
+        """
+        concurrency: Positive | None = None
+        """Maximum number of requests in flight. By default 8; at a server on this machine its
+        slots, or 2 if it does not tell them.
+        """
+        requests_per_minute: Natural = 0
+        """Rate limit; 0 for none."""
+        timeout: Annotated[float, Field(ge=0.001)] = 60.0
+        """Seconds until a request is retried. A server on this machine is not asked again while it
+        computes; this waits on.
+        """
+        window: Natural = 0
+        """Tokens of prompt and answer together; 0 asks the server, or looks in
+        `token_counts.WINDOWS` by the model's name.
+        """
+        form: Literal["auto", "chat", "completion"] = "auto"
+        """The form of the requests: "chat", "completion", or "auto": completion for the few models
+        that take no messages, else chat.
+        """
+        retries: Natural = 6
+        """Maximum number of retries of a request after a temporary failure."""
+        max_tokens: Positive | None = None
+        """Most tokens of an answer, in place of the prompt's own limit."""
+        thinking: Thinking | None = None
+        """Whether the model thinks before it answers, and how much; unset leaves it to the
+        server.
+        """
+        thinking_tokens: Natural | None = None
+        """Tokens for thoughts beside those for the answer; by default 1,024, 4,096 or 16,384, by
+        `thinking`.
+        """
+        extra: dict[str, Any] | None = None
+        """Further parameters of the requests, passed on as they are."""
+        retry_failed: bool = False
+        """Ask again where a stored failure says that a request has no answer."""
+        max_cost: NotNegative = 0.0
+        """Cap in US dollars; 0 for no cap."""
+        max_total_tokens: Natural = 0
+        """Cap on tokens of prompts and answers; 0 for no cap."""
+        store: str = "completions"
+        """The folder for completions, below the experiment's root."""
+
+    def __init__(
+        self, settings: Settings, *, root: Path = Path(), budget: Budget | None = None
     ) -> None:
-        self.url = resolve_address(base_url)
+        """`root` has the store and a prices.toml.
+
+        A `budget` is shared with other models, whose spending then counts towards the caps. Raises
+        ConfigError if settings contradict each other or the model, or the price for `max_cost` is
+        unknown.
+        """
+        model = settings.model
+        thinking = settings.thinking
+        max_cost = settings.max_cost
+        self.url = resolve_address(settings.base_url)
         self.server = server_origin(self.url)
         self.model = model
-        self.chat = form == "chat" or (form == "auto" and not model.startswith(_TEXT_MODELS))
+        self.chat = settings.form == "chat" or (
+            settings.form == "auto" and not model.startswith(_TEXT_MODELS)
+        )
         if thinking and not self.chat:
             raise ConfigError(
                 f"thinking = {thinking!r} is for chat models; {model} continues a text; remove it"
@@ -156,30 +170,31 @@ class OpenAI(LanguageModel):
                 f'[models] as "{model}" = {{ input = DOLLARS, output = DOLLARS }} per million '
                 "tokens; or cap the tokens instead"
             )
-        self.interval = 60 / requests_per_minute if requests_per_minute else 0.0
-        self.timeout = timeout
-        self.retries = retries
-        self.max_tokens = max_tokens or 0
-        self.thinking_tokens = (
-            THINKING_TOKENS[thinking or "off"] if thinking_tokens is None else thinking_tokens
-        )
+        per_minute = settings.requests_per_minute
+        self.interval = 60 / per_minute if per_minute else 0.0
+        self.timeout = settings.timeout
+        self.retries = settings.retries
+        self.max_tokens = settings.max_tokens or 0
+        self.thinking_tokens = THINKING_TOKENS[thinking or "off"]
+        if settings.thinking_tokens is not None:
+            self.thinking_tokens = settings.thinking_tokens
         if self.chat and thinking != "off":
             # OpenAI's thoughts are never in the text
             self.cut = "in thoughts" if thinking and not is_openai(self.url) else "in text"
-        self._where = _where(self.url, served_as)
-        self._cache = CompletionCache(root / store, retry_failed)
+        self._where = _where(self.url, settings.served_as)
+        self._cache = CompletionCache(root / settings.store, settings.retry_failed)
         self._remembered = self._cache.server_facts(self._identity)
         refused = self._remembered.get("refused")
         self.form = RequestForm(
             model,
             is_openai(self.url),
             thinking,
-            extra or {},
+            settings.extra or {},
             frozenset(map(str, refused)) if isinstance(refused, list) else frozenset(),
         )
-        self._concurrency = concurrency
-        self._window = window
-        self.account = Account(self.price, max_cost, max_total_tokens, budget)
+        self._concurrency = settings.concurrency
+        self._window = settings.window
+        self.account = Account(self.price, max_cost, settings.max_total_tokens, budget)
         self._cached = 0
 
     @property
@@ -249,14 +264,14 @@ class OpenAI(LanguageModel):
         return run(ask_server(self.url, key, self.model))
 
     @classmethod
-    def served_by(cls, *, base_url: str = "", served_as: str | None = None, **_: object) -> str:
-        return served_as or server_name(resolve_address(base_url))
+    def served_by(cls, settings: Settings) -> str:
+        return settings.served_as or server_name(resolve_address(settings.base_url))
 
     @classmethod
-    def requirements(cls, *, base_url: str = "", **_: object) -> list[Requirement]:
+    def requirements(cls, settings: Settings, root: Path) -> list[Requirement]:
         """A key, unless the server is on this machine."""
         try:
-            url = resolve_address(base_url)
+            url = resolve_address(settings.base_url)
             if is_local(url):
                 return []
             key_for(url)
@@ -265,47 +280,34 @@ class OpenAI(LanguageModel):
         return [Requirement("an API key")]
 
     @classmethod
-    def require_access(
-        cls,
-        *,
-        model: str = "",
-        base_url: str = "",
-        store: str = "completions",
-        root: Path = Path(),
-        **_: object,
-    ) -> None:
+    def require_access(cls, settings: Settings, root: Path) -> None:
         """Require a key, unless completions are stored already.
 
         And that no batch of the model waits to be fetched.
         """
-        _refuse_unfetched_batch(root / store, model)
+        store = root / settings.store
+        _refuse_unfetched_batch(store, settings.model)
         try:
-            key_for(resolve_address(base_url))
+            key_for(resolve_address(settings.base_url))
         except IfqaError as error:
-            if not CompletionCache(root / store).has_completions():
+            if not CompletionCache(store).has_completions():
                 raise
-            logger.info(f"{error}; completions stored in {root / store} need no key")
+            logger.info(f"{error}; completions stored in {store} need no key")
 
     @classmethod
-    def refuse_settings(
-        cls,
-        *,
-        base_url: str = "",
-        store: str = "",
-        extra: Mapping[str, object] | None = None,
-        **_: object,
-    ) -> None:
+    def refuse_settings(cls, settings: Settings) -> None:
         """Refuse an address or a parameter with a key in it, and a store outside of the working
         directory.
         """
-        check_address(base_url)
-        check_store(store)
-        refuse_secrets("llm.extra", extra or {})
+        extra = settings.extra or {}
+        check_address(settings.base_url)
+        check_store(settings.store)
+        refuse_secrets("llm.extra", extra)
         try:
             json.dumps(extra, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ConfigError(f"llm.extra: wanted values that JSON has ({error})") from error
-        if name := own_parameter(extra or {}):
+        if name := own_parameter(extra):
             raise ConfigError(
                 f"llm.extra: {name!r} is set by ifqa; remove it (an answer's tokens: "
                 "llm.max_tokens)"

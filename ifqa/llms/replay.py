@@ -9,7 +9,7 @@ from ifqa.llms.cache import VERSION, request_from_json, truncate_completion
 from ifqa.llms.token_counts import estimate_tokens
 from ifqa.protocols import LanguageModel, PathSetting, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request, TokenUsage
-from ifqa.settings import Natural, StrictModel, check_arguments, check_settings, parse_section
+from ifqa.settings import Natural, PluginSettings, StrictModel, check_record, parse_section
 from ifqa.storage.files import read_jsonl, sha256
 from ifqa.storage.resources import list_resources
 
@@ -32,21 +32,23 @@ class Replay(LanguageModel):
     "temperature": ..., "stop": [...], "sample": ...}, "completion": {"text": ..., "prompt_tokens":
     ..., "completion_tokens": ..., "finish": ...}}`. Missing values of a request have `Request`'s
     defaults, those of a completion are 0 or "". The lookup ignores the model.
-
-    Args:
-        path: the file, or the name of a recording that ships with ifqa.
-        window: tokens of prompt and answer together, as in the recording; 0 for no limit. Tokens
-            are estimated.
     """
 
     version = 1
     concurrent = True
     takes_schema = True
 
-    @check_arguments("setting of llm 'replay'")
-    def __init__(self, *, path: PathSetting, window: Natural = 0) -> None:
-        self.path = find_recording(path)
-        self.window = window or WINDOW
+    class Settings(PluginSettings):
+        path: PathSetting
+        """The file, or the name of a recording that ships with ifqa."""
+        window: Natural = 0
+        """Tokens of prompt and answer together, as in the recording; 0 for no limit. Tokens are
+        estimated.
+        """
+
+    def __init__(self, settings: Settings) -> None:
+        self.path = find_recording(settings.path)
+        self.window = settings.window or WINDOW
         self._completions, models = _read_recording(self.path)
         self.name = " and ".join(models) or "replay"
         self.chat = any(request.messages for request in self._completions)
@@ -78,16 +80,17 @@ class Replay(LanguageModel):
         return completions
 
     @classmethod
-    def requirements(cls, *, path: str, root: Path = Path(), **_: object) -> list[Requirement]:
+    def requirements(cls, settings: Settings, root: Path) -> list[Requirement]:
+        path = settings.path
         try:
-            find_recording(str(root / path) if (root / path).exists() else path)
+            find_recording(path)
         except IfqaError as error:
             return [Requirement(f"the recording {path}", str(error))]
         return [Requirement(f"the recording {path}")]
 
     @classmethod
-    def fingerprint(cls, path: str, **_: object) -> str:
-        return sha256(find_recording(path))
+    def fingerprint(cls, settings: Settings, root: Path) -> str:
+        return sha256(find_recording(settings.path))
 
 
 def find_recording(path: str) -> Path:
@@ -118,8 +121,8 @@ def _read_recording(path: Path) -> tuple[dict[Request, Completion], list[str]]:
             )
         if model := str(line.request.pop("model", "")):
             models[model] = None
-        check_settings("key", Request, line.request, where=f"{where}: request")
-        check_settings("key", Completion, line.completion, _NOT_RECORDED, f"{where}: completion")
+        check_record(Request, line.request, "key", f"{where}: request")
+        check_record(Completion, line.completion, "key", f"{where}: completion", _NOT_RECORDED)
         try:
             request = request_from_json(line.request)
         except ValueError as error:

@@ -18,21 +18,29 @@ from typing import cast
 import psutil
 from rich.filesize import decimal
 
-from ifqa.config.corpus import CorpusConfig, build_settings, load_corpus
-from ifqa.config.experiment import load_experiment, retriever_sections, search_settings
+from ifqa.config.corpus import CorpusConfig, load_corpus
+from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
-from ifqa.corpus.sources import estimate_build, question_splits
+from ifqa.corpus.sources import estimate_build
 from ifqa.errors import ConfigError, IfqaError, ServiceError
 from ifqa.formatting import format_duration, pluralize
-from ifqa.pipeline.run import CorpusBuild, Run
+from ifqa.pipeline.corpus_build import CorpusBuild
+from ifqa.pipeline.index import Index
+from ifqa.pipeline.opening import refuse_other_families
+from ifqa.pipeline.passages import PASSAGES
+from ifqa.pipeline.read import READ
+from ifqa.pipeline.retrieve import RETRIEVE
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.score import SCORE
+from ifqa.pipeline.served import refuse_other_server
 from ifqa.pipeline.stage_outputs import passages_of, rankings_of
-from ifqa.pipeline.system import System, open_plugin, refuse_other_families
+from ifqa.pipeline.stages import will_ask
+from ifqa.pipeline.system import System
 from ifqa.plugins import Plugins
 from ifqa.protocols import Requirement, Retriever
 from ifqa.records import Passage, Request
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.queries import rewrite_questions
-from ifqa.settings import default_settings
 from ifqa.storage.resources import describe_environment, find_resource
 from ifqa.workers.hardware import cores
 from ifqa.workers.pool import Engine, Workers, ask_nodes
@@ -151,11 +159,11 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
     workers = build.corpus.workers or cores()
     todo = list[Work]()
     for name in indexes:
-        build.require_index(name)
+        build.index(name)  # raises if the corpus has no such index
     what = f"passages of {corpus.name}"
     count = 0
-    if build.is_current("passages"):
-        count = build.passages["record"]["passages"]
+    if build.is_current(PASSAGES):
+        count = build.finished(PASSAGES)["record"]["passages"]
         yield Work(what, True, count)
     else:
         expected = estimate_build(build.sources)
@@ -168,13 +176,11 @@ def _check_corpus(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Find
         todo.append(Work(what, False, count, seconds, expected.disk, memory, note=seen))
         yield todo[0]
     for name in indexes:
-        table = corpus.indexes[name]
+        index = build.index(name)
         what = f"index {name} of {corpus.name}"
-        if build.is_current(name):
+        if build.is_current(Index(name)):
             yield Work(what, True)
-        elif cost := corpus.plugins.indexed_retriever(table["retriever"]).forecast(
-            count, **build_settings(table)
-        ):
+        elif cost := index.plugin.forecast(count, index.local_settings):
             note = cost.about.strip(" ;,")
             todo.append(Work(what, False, None, cost.seconds, cost.disk, cost.memory, note=note))
             yield todo[-1]
@@ -206,12 +212,10 @@ def _pending_conversion(run: Run) -> str:
 
     Empty if nothing, or if it asks none.
     """
-    experiment = run.experiment
-    if not (experiment.llm and (experiment.asks_llm("retriever") or experiment.asks_llm("reader"))):
+    model = run.experiment.llm
+    if not (model and run.experiment.asks_llm):
         return ""
-    return run.plugins.llm(run.llm["name"]).conversion(
-        root=experiment.root, **experiment.llm_settings
-    )
+    return model.plugin.conversion(model.local_settings, model.root)
 
 
 def _work_after_conversion(run: Run, conversion: str) -> Iterator[Finding]:
@@ -222,47 +226,49 @@ def _work_after_conversion(run: Run, conversion: str) -> Iterator[Finding]:
     yield Work(
         f"{conversion}, once, by the first run; what the model takes is estimated after that"
     )
-    if run.experiment.retriever:
-        yield Work(f"retrieve with {run.retriever['name']}")
-    if run.experiment.reader:
-        yield Work(f"read with {run.reader['name']}")
+    if retriever := run.experiment.retriever:
+        yield Work(f"retrieve with {retriever.name}")
+    if reader := run.experiment.reader:
+        yield Work(f"read with {reader.name}")
     yield Work(f"score {pluralize(len(run.questions), 'question')}")
 
 
 def _check_retrieval(run: Run, system: System) -> Iterator[Finding]:
-    if not run.experiment.retriever:
+    retriever = run.experiment.retriever
+    if retriever is None:
         return
-    run.refuse_other_server("retrieve")
-    done = run.is_current("retrieve")
-    yield Work(f"retrieve with {run.retriever['name']}", done)
+    refuse_other_server(run, RETRIEVE)
+    done = run.is_current(RETRIEVE)
+    yield Work(f"retrieve with {retriever.name}", done)
     if done:
         return
-    run.fingerprint("retriever")
-    if run.experiment.asks_llm("retriever"):
+    run.fingerprint(retriever)  # raises if one of its files is missing
+    if retriever.taking("llm"):
         yield estimate_requests(run, system, _requests_to_retrieve(run, system), "retriever")
 
 
 def _check_reading(run: Run, system: System) -> Iterator[Finding]:
     refuse_other_families(run)
-    if not run.experiment.reader:
+    configured = run.experiment.reader
+    if configured is None:
         return
-    run.refuse_other_server("read")
-    what = f"read with {run.reader['name']}"
-    if run.is_current("read"):
+    refuse_other_server(run, READ)
+    what = f"read with {configured.name}"
+    if run.is_current(READ):
         yield Work(what, True)
         return
     yield Work(what)
     reader = system.reader
-    if run.experiment.asks_llm("reader"):
+    if configured.takes("llm"):
         yield estimate_requests(
             run, system, reader.requests(run.questions, _passages_to_read(run)), "reader"
         )
 
 
 def _check_scoring(run: Run, system: System) -> Iterator[Finding]:
-    yield Work(f"score {pluralize(len(run.questions), 'question')}", run.is_current("score"))
-    if run.will_ask():
-        llm = system.session.llm(run)
+    yield Work(f"score {pluralize(len(run.questions), 'question')}", run.is_current(SCORE))
+    if will_ask(run):
+        llm = system.model
         llm.check_ready()
         servers = list(llm.check_servers())
         yield from servers
@@ -278,18 +284,12 @@ def _requests_to_retrieve(run: Run, system: System) -> list[Request]:
     No index is opened.
     """
     requests: list[Request] = []
-    for table in retriever_sections(run.retriever):
-        if run.plugins.takes("retriever", table["name"], "llm"):
-            parts = [Part(Retriever(), part["k"]) for part in table.get("parts", ())]
-            plugin = run.plugins.retriever(table["name"])
-            settings = search_settings(table)
-            llm = system.session.llm(run)
-            part = open_plugin(
-                plugin, settings, run.experiment.root, llm=llm, parts=parts, passages=list
-            )
-            requests += part.requests(
-                rewrite_questions(run.questions, table.get("query", "question")), table["k"]
-            )
+    for step in run.require_retriever().steps:
+        if step.takes("llm"):
+            parts = [Part(Retriever(), part.k) for part in step.parts]
+            retriever = step.open(llm=system.model, parts=parts, passages=list)
+            questions = rewrite_questions(run.questions, step.query)
+            requests += retriever.requests(questions, step.k)
     return requests
 
 
@@ -299,8 +299,8 @@ def _passages_to_read(run: Run) -> list[list[Passage]]:
     Before retrieval, stand-ins of the usual number and length.
     """
     experiment = run.experiment
-    count = run.reader["passages"]
-    if experiment.retriever and run.is_current("retrieve"):
+    count = run.require_reader().passages
+    if experiment.retriever and run.is_current(RETRIEVE):
         rankings = rankings_of(experiment, run.questions)
         return list(passages_of(experiment, (ranking[:count] for ranking in rankings)))
     stand_ins = (
@@ -310,9 +310,9 @@ def _passages_to_read(run: Run) -> list[list[Passage]]:
 
 
 def estimate_requests(run: Run, system: System, requests: Sequence[Request], asker: str) -> Work:
-    name = f"{run.llm['name']} {run.llm.get('model', '')}".strip()
+    name = f"{run.require_model().name} {run.experiment.llm_setting('model', '')}".strip()
     what = f"llm {name} of the {asker}"
-    estimate = system.session.llm(run).estimate(requests)
+    estimate = system.model.estimate(requests)
     if estimate.calls:
         return Work(what, **estimate._asdict())
     note = f"{pluralize(len(requests), 'completion is', 'completions are')} in the cache"
@@ -375,18 +375,15 @@ def requirements(run: Run) -> list[Requirement]:
     """The requirements of an experiment, without duplicates; nothing is loaded."""
     experiment = run.experiment
     plugins = run.plugins
-    root = run.experiment.root
     needs = [_split_requirement(experiment.benchmark, experiment.split, plugins)]
     if run.corpus:
         needs += _corpus_requirements(run.corpus.corpus, experiment.indexes)
-    for table in retriever_sections(run.retriever) if experiment.retriever else ():
-        needs += plugins.retriever(table["name"]).requirements(root=root, **search_settings(table))
+    for step in experiment.retriever.steps if experiment.retriever else ():
+        needs += step.requirements()
     if experiment.reader:
-        needs += plugins.reader(run.reader["name"]).requirements(
-            root=root, **experiment.reader_settings
-        )
+        needs += experiment.reader.requirements()
     if experiment.llm:
-        needs += plugins.llm(run.llm["name"]).requirements(root=root, **experiment.llm_settings)
+        needs += experiment.llm.requirements()
     return list(dict.fromkeys(needs))
 
 
@@ -394,12 +391,12 @@ def _corpus_requirements(corpus: CorpusConfig, indexes: Collection[str]) -> list
     """The requirements of a corpus and of these indexes, without duplicates."""
     needs: list[Requirement] = []
     for source in corpus.sources:
-        if splits := question_splits(source):
+        if splits := source.splits():
             needs += (
                 _split_requirement(benchmark, split, corpus.plugins) for benchmark, split in splits
             )
             continue
-        name = str(source.get("path", f"a source of {corpus.name}"))
+        name = source.path or f"a source of {corpus.name}"
         remedy = ""
         try:
             _ = CorpusBuild(replace(corpus, sources=(source,))).sources
@@ -408,9 +405,10 @@ def _corpus_requirements(corpus: CorpusConfig, indexes: Collection[str]) -> list
         needs.append(Requirement(name, remedy))
     for name in indexes:
         if name in corpus.indexes:
-            plugin = corpus.plugins.indexed_retriever(corpus.indexes[name]["retriever"])
-            settings = default_settings(plugin.build) | build_settings(corpus.indexes[name])
-            needs += plugin.build_requirements(corpus.folder / name, root=corpus.root, **settings)
+            index = corpus.indexes[name]
+            needs += index.plugin.build_requirements(
+                corpus.folder / name, index.local_settings, corpus.root
+            )
     return list(dict.fromkeys(needs))
 
 

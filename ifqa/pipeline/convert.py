@@ -18,7 +18,10 @@ from ifqa.formats.ctxs import write_ctxs
 from ifqa.formats.questions import read_questions, write_topics
 from ifqa.formats.runs import write_qrels, write_run
 from ifqa.formats.tables import unpacked_suffix
-from ifqa.pipeline.run import CorpusBuild, Run
+from ifqa.pipeline.corpus_build import CorpusBuild
+from ifqa.pipeline.passages import open_store
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.stage_outputs import passages_of, rankings_of
 from ifqa.plugins import open_benchmark, plugin_names
 from ifqa.records import Hit, Question, gold_id
@@ -106,9 +109,9 @@ def _write_run(name: str, to: Path, k: int | None, form: str) -> None:
     """Write an experiment's up-to-date run, or relevance judgements of it."""
     experiment = load_experiment(name)
     run = Run(replace(experiment, reader=None))
-    _ = run.retriever  # raises if there is none
+    retriever = run.require_retriever()
     # Raises if the run or the passages are older than the experiment's settings
-    run.inputs("score")
+    run.inputs(SCORE)
     rankings = [ranking[:k] for ranking in rankings_of(experiment, run.questions)]
     if form == "qrels":
         logger.info(_judge(experiment, run.questions, rankings, to))
@@ -117,7 +120,7 @@ def _write_run(name: str, to: Path, k: int | None, form: str) -> None:
         write_ctxs(to, run.questions, rankings, passages_of(experiment, rankings))
     else:
         ids = (question.id for question in run.questions)
-        write_run(to, dict(zip(ids, rankings, strict=True)), f"ifqa-{run.retriever['name']}")
+        write_run(to, dict(zip(ids, rankings, strict=True)), f"ifqa-{retriever.name}")
     logger.info(f"{to}: passages of {len(rankings):,} questions")
 
 
@@ -138,7 +141,8 @@ def _judge(
     held = set[str]()
     if experiment.corpus:
         golds = {gold_id(text) for question in questions for text in question.gold_passages}
-        held = set(CorpusBuild(load_corpus(experiment.corpus, experiment.root)).store.find(golds))
+        build = CorpusBuild(load_corpus(experiment.corpus, experiment.root))
+        held = set(open_store(build).find(golds))
     for question, passages in zip(questions, passages_of(experiment, rankings), strict=True):
         if golds := set(question.gold_passages):
             grades = {

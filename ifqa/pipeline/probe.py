@@ -17,14 +17,19 @@ import logging
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 from ifqa.clauses import Clauses, as_question, split_question
 from ifqa.errors import IfqaError
 from ifqa.formatting import pluralize
+from ifqa.pipeline.asking import AskedQuestions, ask
 from ifqa.pipeline.check import estimate_requests
-from ifqa.pipeline.chunk_runner import PREDICTIONS, ProbeInputs, ask
+from ifqa.pipeline.read import READ
 from ifqa.pipeline.run import Run
+from ifqa.pipeline.score import SCORE
+from ifqa.pipeline.served import refuse_other_server
+from ifqa.pipeline.session import Session
 from ifqa.pipeline.stage_outputs import (
     passages_of,
     prediction_for_each,
@@ -32,7 +37,7 @@ from ifqa.pipeline.stage_outputs import (
     rankings_of,
     read_predictions,
 )
-from ifqa.pipeline.system import Session, System
+from ifqa.pipeline.system import System
 from ifqa.records import Hit, Question
 from ifqa.scoring.aggregation import aggregate_rows
 from ifqa.scoring.per_question import score_question
@@ -50,7 +55,7 @@ logger = logging.getLogger(__name__)
 
 VERSION = 1  # raise it when a probe's questions change
 FOLDER = "probe"
-SCORE = "score"
+LOSSES_FOLDER = "score"
 LOSSES = "losses.json"
 _OPENERS = frozenset(
     """
@@ -138,9 +143,9 @@ def probe(run: Run, workers: Workers | None = None) -> list[Loss]:
     probe changes a question.
     """
     experiment = run.experiment
-    depth = run.reader["passages"]
-    run.inputs("score")  # raises if an earlier stage is missing or stale
-    run.refuse_other_server("read")
+    depth = run.require_reader().passages
+    run.inputs(SCORE)  # raises if an earlier stage is missing or stale
+    refuse_other_server(run, READ)
     session = Session()
     with lock(experiment.folder):
         rankings = rankings_of(experiment, run.questions)
@@ -160,8 +165,8 @@ def probe(run: Run, workers: Workers | None = None) -> list[Loss]:
         ):
             if manifest := read_manifest(part):
                 warn_of_failures(part, manifest["record"])
-        folder = experiment.folder / FOLDER / SCORE
-        with Artifact(folder).make(lambda: loss_inputs(Run(experiment))) as work:
+        folder = experiment.folder / FOLDER / LOSSES_FOLDER
+        with Artifact(folder).make(lambda: loss_inputs(run), lambda _: _inputs_again(run)) as work:
             if work is not None:
                 losses = [
                     loss for name, pairs in changed.items() for loss in _losses(run, name, pairs)
@@ -172,7 +177,7 @@ def probe(run: Run, workers: Workers | None = None) -> list[Loss]:
 
 def read_losses(run: Run) -> list[Loss]:
     """The losses of a probed experiment; empty if it was not probed, or was run again since."""
-    folder = run.experiment.folder / FOLDER / SCORE
+    folder = run.experiment.folder / FOLDER / LOSSES_FOLDER
     losses = Artifact(folder)
     try:
         if (
@@ -192,8 +197,14 @@ def loss_inputs(run: Run) -> dict[str, object]:
     files = {
         name: dict(manifest["record"]["files"]) for name, manifest in manifests.items() if manifest
     }
-    score = compute_fingerprint(run.inputs("score"))
+    score = compute_fingerprint(run.inputs(SCORE))
     return {"stage": "probe score", "version": VERSION, "score": score, "files": files}
+
+
+def _inputs_again(run: Run) -> dict[str, object]:
+    """The inputs of the losses from files that are looked at again."""
+    run.refresh()
+    return loss_inputs(run)
 
 
 def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Workers) -> None:
@@ -201,24 +212,28 @@ def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Worker
     folder = experiment.folder / FOLDER / name
 
     def inputs() -> dict[str, object]:
-        read = compute_fingerprint(Run(experiment).inputs("read"))
         return {
             "stage": "probe",
             "probe": name,
             "version": VERSION,
             "seed": experiment.seed,
-            "read": read,
+            "read": compute_fingerprint(run.inputs(READ)),
         }
 
-    with Artifact(folder, run.incomplete).make(inputs, resume="same") as work:
+    def inputs_again(_: Path) -> dict[str, object]:
+        run.refresh()
+        return inputs()
+
+    with Artifact(folder, run.incomplete).make(inputs, inputs_again, resume="same") as work:
         if work is None:
             return
         questions, rankings = zip(*changed, strict=True)
-        if experiment.asks_llm("reader"):
+        if READ.asker(run):
             system = System(run, session)
             requests = system.reader.requests(questions, list(passages_of(experiment, rankings)))
             logger.info(str(estimate_requests(run, system, requests, f"probe {name}")).strip())
-        ask(work, run, "read", session, workers, ProbeInputs(folder, questions, rankings))
+        asked = AskedQuestions(folder, questions, iter(rankings), experiment.name)
+        ask(work, run, READ, asked, session, workers)
     logger.info(f"{folder}: {pluralize(len(changed), 'question')} read")
 
 
@@ -234,7 +249,7 @@ def _losses(run: Run, name: str, changed: Pairs) -> Iterator[Loss]:
         prediction.question_id: prediction
         for prediction in predictions_of(experiment, run.questions)
     }
-    probed = read_predictions(experiment.folder / FOLDER / name / PREDICTIONS)
+    probed = read_predictions(experiment.folder / FOLDER / name / READ.file)
     names = [measure.name for measure in scheme.answers]
     samples = []
     for predictions in (usual, probed):

@@ -2,119 +2,36 @@
 after another.
 """
 
-import logging
-import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
-from numbers import Real
-from pathlib import Path
-from typing import Self, TypeVar
+from dataclasses import replace
+from functools import cached_property
+from typing import Self
 
-from ifqa.config.experiment import RetrieverSettings, search_settings
-from ifqa.corpus.documents.indexed_file import IndexedFile, indexed_files
+from ifqa.corpus.documents.indexed_file import IndexedFile
 from ifqa.corpus.languages import NAMES, detect_language
 from ifqa.corpus.passage_store import PassageStore, get_passages
 from ifqa.corpus.sentences import split_sentences
-from ifqa.corpus.sources import user_folders
-from ifqa.errors import ConfigError, IfqaError, PluginError
-from ifqa.formats.runs import check_order
-from ifqa.formatting import pluralize
-from ifqa.llms.budget import Budget
+from ifqa.errors import ConfigError, IfqaError
 from ifqa.llms.streaming import TextCallback, streaming
+from ifqa.pipeline.opening import open_model, open_reader, open_retriever, open_stores
+from ifqa.pipeline.plugin_output import check_predictions, check_rankings
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.stage_outputs import answer_of, valid_prediction
-from ifqa.plugins import accepted_arguments, resolve_paths
-from ifqa.protocols import (
-    LanguageModel,
-    Plugin,
-    ProgressCallback,
-    Reader,
-    Retriever,
-    Trainable,
-    no_progress,
-)
-from ifqa.records import (
-    Ablation,
-    Answer,
-    Explanation,
-    Hit,
-    Passage,
-    Prediction,
-    Question,
-    Ranking,
-    SearchResult,
-)
-from ifqa.retrieval.composition import Part
+from ifqa.pipeline.searched import CorpusSummary, searched_documents, summarize_corpus
+from ifqa.pipeline.session import Session
+from ifqa.pipeline.stage_outputs import answer_of, stores_of
+from ifqa.protocols import LanguageModel, ProgressCallback, Reader, Retriever, no_progress
+from ifqa.records import Ablation, Answer, Passage, Prediction, Question, Ranking, SearchResult
 from ifqa.retrieval.queries import rewrite_questions
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.settings import is_share
-from ifqa.storage.files import json_line, sha256, unicode_text
+from ifqa.storage.files import unicode_text
 from ifqa.tracing import captures_content, span
 
-logger = logging.getLogger(__name__)
-
-_P = TypeVar("_P", bound=Plugin)
 _WITHHELD = (
     "It is mostly wrong there, so only passages are shown; a threshold of 0 shows its answer too."
 )
-
-
-class Session:
-    """The budget and the opened language models that a command's experiments share, or the calls of
-    an opened system.
-
-    Stages and experiments that name a model with the same settings share it; the budget's caps hold
-    for all together.
-    """
-
-    def __init__(self) -> None:
-        self.budget = Budget()
-        self._lock = threading.Lock()
-        self._models: dict[bytes, LanguageModel] = {}
-
-    def llm(self, run: Run) -> LanguageModel:
-        """The experiment's language model.
-
-        IfqaError if it cannot be opened, or was tuned on another split family.
-        """
-        settings = run.experiment.llm_settings
-        root = run.experiment.root
-        key = json_line({"root": str(root.absolute()), **run.llm})
-        with self._lock:
-            if key not in self._models:
-                self._models[key] = open_plugin(
-                    run.plugins.llm(run.llm["name"]), settings, root, budget=self.budget
-                )
-            model = self._models[key]
-        _refuse_other_family(
-            f"language model {run.llm['name']!r} {model.trained_verb}", model.family, run
-        )
-        return model
-
-
-@dataclass(frozen=True, slots=True)
-class CorpusSummary:
-    """The searched corpus: its number of passages, its folders of documents, and the numbers of
-    files read and left out.
-    """
-
-    corpus: str  # empty if the experiment retrieves nothing
-    passages: int = 0
-    folders: tuple[str, ...] = ()
-    files: int = 0
-    left_out: int = 0
-
-    def __str__(self) -> str:
-        if not self.corpus:
-            return "nothing: the experiment retrieves no passages"
-        if not self.folders:
-            return f"{pluralize(self.passages, 'passage')} of the corpus {self.corpus}"
-        left = f"; {pluralize(self.left_out, 'file')} left out" if self.left_out else ""
-        read = f"{pluralize(self.files, 'file')}, {pluralize(self.passages, 'passage')}"
-        return f"{read} in {', '.join(self.folders)}{left} (corpus {self.corpus})"
 
 
 class System:
@@ -141,38 +58,30 @@ class System:
 
     def close(self) -> None:
         """Free the retriever and reader; the next use opens them again."""
-        for part in ("retriever", "reader", "_store"):
+        for part in ("retriever", "reader", "_store", "ranked_stores"):
             vars(self).pop(part, None)
 
     @cached_property
     def retriever(self) -> Retriever:
-        """The experiment's retriever.
-
-        IfqaError if it has none, or one of the retriever's inputs is missing.
-        """
-        return _open_retriever(self.run.retriever, self.run, self.session)
+        return open_retriever(self.run, self.session)
 
     @cached_property
     def reader(self) -> Reader:
-        """The experiment's reader.
+        return open_reader(self.run, self.session)
 
-        IfqaError if it has none, or one of the reader's inputs is missing.
-        """
-        run = self.run
-        experiment = self.experiment
-        name = run.reader["name"]
-        llm = {"llm": self.session.llm(run)} if run.plugins.takes("reader", name, "llm") else {}
-        reader = open_plugin(
-            run.plugins.reader(name), experiment.reader_settings, experiment.root, **llm
-        )
-        _refuse_other_family(f"reader {name!r} {reader.trained_verb}", reader.family, run)
-        _refuse_unknown_questions(run.reader, reader, run)
-        log_label(name, reader.label)
-        return reader
+    @property
+    def model(self) -> LanguageModel:
+        """The experiment's language model, which its retriever and reader share."""
+        return open_model(self.run, self.session)
 
     @cached_property
     def _store(self) -> list[PassageStore]:
-        return [PassageStore(self.run.corpus.folder / "passages")] if self.run.corpus else []
+        return open_stores(self.run)
+
+    @cached_property
+    def ranked_stores(self) -> list[PassageStore]:
+        """The stores of the passages that the experiment's finished run names."""
+        return stores_of(self.experiment) if self.experiment.retriever else []
 
     def open(self) -> Self:
         """Open the retriever and the reader now, not with the first question."""
@@ -190,25 +99,23 @@ class System:
             )
         with self._searching:
             retriever = self.retriever
-            table = self.run.retriever
-            depth = k or table["k"]
+            configured = self.run.require_retriever()
+            depth = k or configured.k
             corpus = self.experiment.corpus
             attributes = {
                 "gen_ai.operation.name": "retrieval",
                 "gen_ai.data_source.id": corpus or None,
                 "gen_ai.retrieval.top_k": depth,
-                "ifqa.retriever": table["name"],
+                "ifqa.retriever": configured.name,
                 "ifqa.questions": len(questions),
             }
             if captures_content():
                 attributes["gen_ai.retrieval.query.text"] = "\n".join(
                     question.text for question in questions
                 )
-            with span(f"retrieval {corpus or table['name']}", attributes):
-                rankings = retriever.search(
-                    rewrite_questions(questions, table.get("query", "question")), depth
-                )
-            check_rankings(table["name"], questions, depth, rankings)
+            with span(f"retrieval {corpus or configured.name}", attributes):
+                rankings = retriever.search(rewrite_questions(questions, configured.query), depth)
+            check_rankings(configured.name, questions, depth, rankings)
         return rankings
 
     def read(
@@ -225,10 +132,10 @@ class System:
             reader = self.reader
         with nullcontext() if reader.concurrent else self._reading:
             weights = {"scores": scores} if reader.takes_scores else {}
-            name = self.run.reader["name"]
+            name = self.run.require_reader().name
             with span(f"read {name}", {"ifqa.reader": name, "ifqa.questions": len(questions)}):
                 predictions = reader.answer(questions, passages, advance=advance, **weights)
-        check_predictions(self.run.reader["name"], questions, passages, predictions)
+        check_predictions(name, questions, passages, predictions)
         return predictions
 
     def retrieve(self, questions: Sequence[str | Question], k: int = 0) -> list[Ranking]:
@@ -265,7 +172,7 @@ class System:
                 f"threshold: wanted a confidence from 0 to 1, or None; found {threshold!r:.80}"
             )
         parsed = as_questions(questions)
-        depth = self.run.reader["passages"]
+        depth = self.run.require_reader().passages
         with span(f"answer {self.experiment.name}", {"ifqa.questions": len(parsed)}):
             with self._searching:
                 rankings = (
@@ -336,7 +243,7 @@ class System:
             return []
         question = answer.question
         with self._searching:
-            ranking = self.search([question])[0][: self.run.reader["passages"]]
+            ranking = self.search([question])[0][: self.run.require_reader().passages]
             [passages] = self._passages([ranking])
         without = [
             (passage, "", [other for other in passages if other is not passage])
@@ -370,31 +277,14 @@ class System:
 
     @cached_property
     def searched(self) -> CorpusSummary:
-        build = self.run.corpus
-        if not (self.experiment.retriever and build):
-            return CorpusSummary("")
-        manifest = build.artifact("passages").manifest
-        record = dict(manifest["record"]) if manifest else {}
-        counts = [
-            count if isinstance(count := record.get(key), int) else 0
-            for key in ("passages", "pages", "bad")
-        ]
-        folders = user_folders(build.corpus.sources)
-        if not folders:
-            return CorpusSummary(build.corpus.name, counts[0])
-        return CorpusSummary(build.corpus.name, counts[0], folders, *counts[1:])
+        return summarize_corpus(self.run)
 
     @cached_property
     def documents(self) -> Mapping[str, IndexedFile]:
         """The files of the searched folder of documents, by their names as in the ids of their
         passages.
         """
-        build = self.run.corpus
-        return (
-            indexed_files(build.sources, build.built_files)
-            if self.searched.folders and build
-            else {}
-        )
+        return searched_documents(self.run)
 
     @property
     def size(self) -> int:
@@ -419,102 +309,6 @@ class System:
         return [[known[hit.passage_id] for hit in ranking] for ranking in rankings]
 
 
-def check_rankings(
-    retriever: str, questions: Sequence[Question], k: int, rankings: Sequence[Sequence[Hit]]
-) -> None:
-    """Check a retriever's output.
-
-    PluginError if a ranking is missing, too long, or holds something other than hits.
-    """
-    name = f"retriever {retriever!r}"
-    if not isinstance(rankings, list) or len(rankings) != len(questions):
-        what = len(rankings) if isinstance(rankings, list) else type(rankings).__name__
-        problem = f"wanted {len(questions)}, found {what}"
-        raise PluginError(
-            f"{name} must return a list with one ranking for each question: {problem}"
-        )
-    for question, found_ranking in zip(questions, rankings, strict=True):
-        ranking = found_ranking.hits if isinstance(found_ranking, SearchResult) else found_ranking
-        gave = f"{name} gave {question.id}"
-        if not isinstance(ranking, list | tuple) or not all(
-            isinstance(hit, Hit) for hit in ranking
-        ):
-            raise PluginError(
-                f"{gave} {ranking!r:.80}; wanted a list of ifqa.Hit(passage_id, score)"
-            )
-        if len(ranking) > k or len({hit.passage_id for hit in ranking}) < len(ranking):
-            raise PluginError(
-                f"{gave} {len(ranking)} passages; wanted at most k = {k}, and none twice"
-            )
-        for hit in ranking:
-            name_fits = isinstance(hit.passage_id, str) and hit.passage_id.split() == [
-                hit.passage_id
-            ]
-            if not (name_fits and isinstance(hit.score, Real) and math.isfinite(hit.score)):
-                raise PluginError(
-                    f"{gave} {hit!r:.80}; wanted an id without white space, "
-                    "and a number as its score"
-                )
-        check_order(question.id, ranking)
-
-
-def check_predictions(
-    reader: str,
-    questions: Sequence[Question],
-    passages: Sequence[Sequence[Passage]],
-    predictions: Sequence[Prediction],
-) -> None:
-    """Check a reader's output.
-
-    PluginError unless each question has one prediction, which cites only its passages.
-    """
-    name = f"reader {reader!r}"
-    if not isinstance(predictions, list | tuple) or not all(
-        isinstance(each, Prediction) for each in predictions
-    ):
-        raise PluginError(
-            f"{name} gave {predictions!r:.80}; wanted a list of "
-            "ifqa.Prediction(question.id, answer)"
-        )
-    if [prediction.question_id for prediction in predictions] != [
-        question.id for question in questions
-    ]:
-        raise PluginError(f"{name} must give one prediction for each question, in the same order")
-    for prediction, read in zip(predictions, passages, strict=True):
-        name = f"reader {reader!r}, {prediction.question_id}"
-        if not isinstance(prediction.how, Explanation | None):
-            raise PluginError(
-                f"{name}: wanted ifqa.Explanation as `how`, found {prediction.how!r:.80}"
-            )
-        checked = valid_prediction(asdict(prediction), name)
-        written = (
-            checked.answer,
-            checked.factual,
-            checked.completion,
-            checked.error,
-            checked.candidate,
-        )
-        unicode_text(f"{''.join(written)}{checked.how and checked.how.calculation}", "answer", name)
-        texts = {passage.id: passage.text for passage in read}
-        cited = [*prediction.passage_ids, *([prediction.how.passage_id] if prediction.how else [])]
-        if foreign := [passage_id for passage_id in cited if passage_id not in texts]:
-            raise PluginError(
-                f"{name}: cites passage {foreign[0]!r:.80}, which is not "
-                "among the passages it was given"
-            )
-        if how := prediction.how:
-            terms = how.calculation.terms if how.calculation else ()
-            spans = [
-                how.sentence,
-                how.span,
-                *((term.start, term.end) for term in terms if term.source == "passage"),
-            ]
-            length = len(texts[how.passage_id])
-            if wrong := [span for span in spans if not 0 <= span[0] <= span[1] <= length]:
-                limits = f"wanted places within the passage's {length} characters in `how`"
-                raise PluginError(f"{name}: {limits}, found {wrong[0]}")
-
-
 def as_questions(questions: Iterable[str | Question]) -> list[Question]:
     """Questions from texts, with ids `ask/0`, ….
 
@@ -532,105 +326,3 @@ def as_questions(questions: Iterable[str | Question]) -> list[Question]:
         unicode_text(question.text, "text", f"question {question.id}")
         parsed.append(question)
     return parsed
-
-
-def open_plugin(
-    plugin: type[_P], settings: Mapping[str, object], root: Path, **arguments: object
-) -> _P:
-    """Construct a plugin with its settings and those `arguments` that its constructor accepts."""
-    taken = accepted_arguments(plugin.__init__, root=root, **arguments)
-    return plugin(**taken, **resolve_paths(plugin.__init__, settings, root))
-
-
-def _open_retriever(table: RetrieverSettings, run: Run, session: Session) -> Retriever:
-    """Open a retriever with its index and its parts."""
-    name = table["name"]
-    experiment = run.experiment
-    corpus = run.corpus.folder if run.corpus else Path()
-    arguments = dict[str, object]()
-    if "parts" in table:
-        arguments["parts"] = [
-            Part(
-                _open_retriever(part, run, session),
-                part["k"],
-                part["weight"],
-                part.get("query", "question"),
-            )
-            for part in table["parts"]
-        ]
-    if run.plugins.takes("retriever", name, "passages"):
-        stores: list[PassageStore] = (
-            [PassageStore(corpus / "passages")] if experiment.corpus else []
-        )
-        arguments["passages"] = partial(get_passages, stores)
-    if run.plugins.takes("retriever", name, "corpus"):
-        arguments["corpus"] = PassageStore(corpus / "passages")
-    if run.plugins.takes("retriever", name, "llm"):
-        arguments["llm"] = session.llm(run)
-    if "index" in table:
-        arguments["index"] = corpus / table["index"]
-    retriever = open_plugin(
-        run.plugins.retriever(name), search_settings(table), experiment.root, **arguments
-    )
-    _refuse_other_family(f"retriever {name!r} {retriever.trained_verb}", retriever.family, run)
-    _refuse_unknown_questions(table, retriever, run)
-    return retriever
-
-
-def _refuse_unknown_questions(table: Mapping[str, object], plugin: Trainable, run: Run) -> None:
-    """Refuse a plugin's file that has questions outside the split."""
-    if not plugin.question_ids:
-        return
-    known = dict.fromkeys(question.id for question in run.split)
-    if foreign := [question_id for question_id in plugin.question_ids if question_id not in known]:
-        raise IfqaError(
-            f"{table.get('path', table['name'])} has {pluralize(len(foreign), 'question')}, "
-            f"of {len(plugin.question_ids):,}, "
-            f"that {run.experiment.benchmark} {run.experiment.split} does not have: "
-            f"{', '.join(foreign[:3])}"
-            f"{', …' if foreign[3:] else ''}; wanted ids such as {next(iter(known))}"
-        )
-
-
-def log_label(reader: str, label: str) -> None:
-    if label:
-        logger.info(f"reader {reader!r}: {label}")
-
-
-def refuse_other_families(run: Run) -> None:
-    """Refuse weights of another split family before anything is built.
-
-    A `System` checks again when it opens them.
-    """
-    for name, plugin, function, settings in run.trainables():
-        root = run.experiment.root
-        arguments = accepted_arguments(plugin.training_family, root=root) | resolve_paths(
-            function, settings, root
-        )
-        _refuse_other_family(
-            f"{name} {plugin.trained_verb}", plugin.training_family(**arguments), run
-        )
-
-
-def _refuse_other_family(what: str, trained: str, run: Run) -> None:
-    """IfQA's split families divide the same questions, so a model of one family has seen test
-    questions of the other.
-    """
-    tested = run.benchmark.family(run.experiment.split)
-    if trained != tested and trained.partition("/")[0] == tested.partition("/")[0]:
-        raise ConfigError(
-            f"{what} {trained} and may not be tested on {tested}, "
-            "which holds the same questions; take that family's training split"
-        )
-
-
-def was_trained_on(plugin: Trainable, run: Run) -> bool:
-    """Whether a plugin's weights were trained on the experiment's own questions.
-
-    Its scores then mean little.
-    """
-    if not plugin.trained_on:
-        return False
-    return any(
-        sha256(path) in plugin.trained_on for path in run.benchmark.files(run.experiment.split)
-    )

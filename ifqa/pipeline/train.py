@@ -10,7 +10,7 @@ from ifqa.config.corpus import CorpusConfig, load_corpus
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
 from ifqa.corpus.passage_store import PassageStore
-from ifqa.errors import ConfigError, MissingInput
+from ifqa.errors import ConfigError
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import passages_of, rankings_of
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
@@ -49,13 +49,8 @@ def train(
     either, they are the texts that come with the questions. The split `dev` of the same family, if
     any, chooses the best checkpoint.
     """
-    plugin = load_plugin("trainer", name)
-    if lacking := [
-        requirement for requirement in plugin.requirements(**settings) if not requirement.present
-    ]:
-        raise MissingInput(f"training needs {lacking[0].name}; {lacking[0].remedy}")
     refuse_foreign_weights(folder)  # before passages are retrieved, which takes long
-    trainer = configure_trainer(plugin, **settings)
+    trainer = configure_trainer(load_plugin("trainer", name), **settings)
     source = open_benchmark(benchmark)
     splits: dict[str, TrainingData] = {}
     for each in filter(None, (split, dev)):
@@ -95,7 +90,8 @@ def _by_bm25(corpus: CorpusConfig, query: str) -> Retrieve:
     with _lock(corpus.folder):
         build_passages(corpus)
         index = build_index(corpus, "bm25")
-    retriever = Plugins().retriever("bm25")(index)
+    bm25 = Plugins().retriever("bm25")
+    retriever = bm25(bm25.Settings(), index=index)
     store = PassageStore(corpus.folder / "passages")
 
     def search(questions: Sequence[Question], split: str, depth: int) -> Retrieved:

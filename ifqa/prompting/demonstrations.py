@@ -21,7 +21,7 @@ from typing import Any
 
 from ifqa.errors import ConfigError, FormatError
 from ifqa.records import Passage, Question, gold_id
-from ifqa.settings import StrictModel, Text, check_settings, parse_section
+from ifqa.settings import StrictModel, Text, check_record, parse_section
 from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import require_resource
 
@@ -115,12 +115,12 @@ def _normalize(text: str) -> str:
 
 
 def _parse_demo(record: dict[str, Any], where: str) -> Demo:
-    check_settings("key", Demo, record, where=where)
+    check_record(Demo, record, "key", where)
     passages = record.get("passages", [])
     for passage in passages:
         if not isinstance(passage, dict):
             raise FormatError(f"{where}: passages: wanted an object, found {passage!r:.80}")
-        check_settings("key", Passage, passage, where=f"{where}: passages")
+        check_record(Passage, passage, "key", f"{where}: passages")
     if not all(isinstance(step, str) for step in record.get("steps", {}).values()):
         raise FormatError(
             f"{where}: key 'steps': wanted a text for each step's name, found {record['steps']}"

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from ifqa.errors import ConfigError
-from ifqa.plugins import Plugins, code_fingerprint
+from ifqa.plugins import code_fingerprint
 from ifqa.prompting.context_window import FittedPrompt
 from ifqa.prompting.demonstrations import Demo
 from ifqa.protocols import (
@@ -24,12 +24,23 @@ from ifqa.protocols import (
     Requirement,
     no_progress,
 )
+from ifqa.reading.llm import DemoSettings, Llm
+from ifqa.reading.span.reader import Extractive
 from ifqa.records import Prediction, Question, Request, StageUsage
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.settings import Natural, check_arguments
+from ifqa.settings import PluginSettings
 
 _CANDIDATES = 8  # the span reader's best answers, which compete
 _UNKNOWN = 1e-3  # added to the span reader's probabilities, because it may lack the right answer
+
+
+class SpanSettings(PluginSettings):
+    """The settings of the cascade's span reader."""
+
+    sure: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """The lowest confidence, above 0 and up to 1, at which the span reader's answer stands."""
+    weights: PathSetting = ""
+    """The span reader's weights, with a calibration; empty for those that ship with ifqa."""
 
 
 class Cascade(Reader):
@@ -42,37 +53,31 @@ class Cascade(Reader):
     probabilities are raised by 0.001. A model that is replayed or served gives none, and its answer
     stands. If a completion has no answer, the span reader's stays. Weighed answers and the model's
     own have no confidence. If a request fails, so does the prediction, and the next run retries it.
-
-    Args:
-        llm: the language model of the experiment's [llm].
-        sure: the lowest confidence, above 0 and up to 1, at which the span reader's answer stands.
-        weights: the span reader's, with a calibration; empty for those that ship with ifqa.
-        prompt, demos, shots, seed: as in the reader 'llm'.
     """
 
     version = 2
+    takes = ("llm", "root")
     chunk = 128  # questions: large enough for batches of a model in this process
     trained_verb = "was trained on, or shows,"
     model_settings: ClassVar = {"weights": "ifqa-extractive"}
 
-    @check_arguments("setting of reader 'cascade'")
-    def __init__(
-        self,
-        llm: LanguageModel,
-        sure: Annotated[float, Field(gt=0, le=1)] = 0.5,
-        weights: PathSetting = "",
-        prompt: str = "open-book",
-        demos: str = "",
-        shots: Natural = 0,
-        seed: int = 0,
-        root: Path = Path(),
-    ) -> None:
-        self.family = self.training_family(weights=weights, demos=demos, root=root)
-        self._span = Plugins().load("reader", "extractive")(
-            weights=weights, threshold=sure, root=root
+    class Settings(DemoSettings, SpanSettings):  # in a file, the fields of the last base come first
+        pass
+
+    def __init__(self, settings: Settings, *, llm: LanguageModel, root: Path = Path()) -> None:
+        self.family = self.training_family(settings, root)
+        self._span = Extractive(
+            Extractive.Settings(weights=settings.weights, threshold=settings.sure), root=root
         )
-        self._llm = Plugins().load("reader", "llm")(
-            llm=llm, prompt=prompt, demos=demos, shots=shots, seed=seed, root=root
+        self._llm = Llm(
+            Llm.Settings(
+                prompt=settings.prompt,
+                demos=settings.demos,
+                shots=settings.shots,
+                seed=settings.seed,
+            ),
+            llm=llm,
+            root=root,
         )
         self.trained_on = (*self._span.trained_on, *self._llm.trained_on)
         self.label = self._llm.label
@@ -146,26 +151,22 @@ class Cascade(Reader):
         """The requests for the case that the span reader is unsure of every question: an upper
         bound.
         """
-        return list(self._llm.requests(questions, passages))
+        return self._llm.requests(questions, passages)
 
     def usage(self) -> StageUsage:
-        usage: StageUsage = self._llm.usage()
-        return usage
+        return self._llm.usage()
 
     @classmethod
-    def requirements(
-        cls, *, weights: str = "", root: Path = Path(), **_: object
-    ) -> Iterable[Requirement]:
-        return Plugins().reader("extractive").requirements(weights=weights, root=root)
+    def requirements(cls, settings: Settings, root: Path) -> Iterable[Requirement]:
+        return Extractive.requirements(Extractive.Settings(weights=settings.weights), root)
 
     @classmethod
-    def training_family(cls, **settings: object) -> str:
+    def training_family(cls, settings: Settings, root: Path) -> str:
         """The split family of the span reader's weights and of the demonstrations, without a
         model.
         """
-        families = {
-            Plugins().reader(name).training_family(**settings) for name in ("extractive", "llm")
-        } - {""}
+        span = Extractive.training_family(Extractive.Settings(weights=settings.weights), root)
+        families = {span, Llm.training_family(settings, root)} - {""}
         if len(families) > 1:
             both = " and ".join(sorted(families))
             raise ConfigError(
@@ -175,17 +176,9 @@ class Cascade(Reader):
         return "".join(families)
 
     @classmethod
-    def fingerprint(
-        cls,
-        weights: str = "",
-        prompt: str = "open-book",
-        demos: str = "",
-        root: Path = Path(),
-        **_: object,
-    ) -> str:
+    def fingerprint(cls, settings: Settings, root: Path) -> str:
         """SHA-256 over the code and files of both readers."""
-        span = Plugins().reader("extractive")
-        llm = Plugins().reader("llm")
-        parts = [code_fingerprint(span), span.fingerprint(weights=weights)]
-        parts += [code_fingerprint(llm), llm.fingerprint(prompt=prompt, demos=demos, root=root)]
+        span = Extractive.Settings(weights=settings.weights)
+        parts = [code_fingerprint(Extractive), Extractive.fingerprint(span, root)]
+        parts += [code_fingerprint(Llm), Llm.fingerprint(settings, root)]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()

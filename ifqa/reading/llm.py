@@ -16,8 +16,23 @@ from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import Cut, LanguageModel, ProgressCallback, RankedPassages, Reader, no_progress
 from ifqa.records import Completion, Prediction, Question, Request, StageUsage
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.settings import Natural, Positive, Temperature, check_arguments
+from ifqa.settings import Natural, PluginSettings, Positive, Temperature
 from ifqa.storage.files import sha256
+
+
+class DemoSettings(PluginSettings):
+    """The settings of a prompt and of its demonstrations."""
+
+    prompt: str = "open-book"
+    """A file `prompts/NAME.toml`; a prompt without passages is closed-book."""
+    demos: str = ""
+    """Demonstrations: a file `prompts/demos/NAME.jsonl`, or `benchmark/split` to draw from its
+    questions; empty for none.
+    """
+    shots: Natural = 0
+    """How many demonstrations to show; 0 for all in the file, or none without `demos`."""
+    seed: int = 0
+    """The seed for choosing demonstrations."""
 
 
 class Llm(Reader):
@@ -27,41 +42,32 @@ class Llm(Reader):
     A prediction fails if the question exceeds the window, the request fails, the prompt's rule
     finds no answer in the completion ("unparsed: …"), or the answer is none of the choices that the
     prompt shows.
-
-    Args:
-        llm: the language model of the experiment's [llm].
-        prompt: a file `prompts/NAME.toml`; a prompt without passages is closed-book.
-        demos: demonstrations: a file `prompts/demos/NAME.jsonl`, or `benchmark/split` to draw from
-            its questions.
-        shots, seed: how many demonstrations to show (0 for all in the file, or none without
-            `demos`), and the seed for choosing.
-        samples: answers sampled per question; the most frequent wins, on a tie the first
-            (self-consistency; Wang et al. 2023). More than 1 needs a temperature.
-        temperature: 0 for the most likely answer.
-        order: "best first", or "best last": the best passage next to the question.
     """
 
     version = 2
+    takes = ("llm", "root")
     trained_verb = "shows demonstrations of"
     # questions: each completion is stored as it arrives, so parts would gain nothing
     chunk = 1 << 30
 
-    @check_arguments("setting of reader 'llm'")
-    def __init__(
-        self,
-        llm: LanguageModel,
-        prompt: str = "open-book",
-        demos: str = "",
-        shots: Natural = 0,
-        seed: int = 0,
-        samples: Positive = 1,
-        temperature: Temperature = 0.0,
-        order: Order = "best first",
-        root: Path = Path(),
-    ) -> None:
-        if samples > 1 and not temperature:
+    class Settings(DemoSettings):
+        samples: Positive = 1
+        """Answers sampled per question; the most frequent wins, on a tie the first
+        (self-consistency; Wang et al. 2023). More than 1 needs a temperature.
+        """
+        temperature: Temperature = 0.0
+        """The temperature of the samples; 0 for the most likely answer."""
+        order: Order = "best first"
+        """The order of the passages: "best first", or "best last", with the best passage next to
+        the question.
+        """
+
+    def __init__(self, settings: Settings, *, llm: LanguageModel, root: Path = Path()) -> None:
+        demos = settings.demos
+        shots = settings.shots
+        if settings.samples > 1 and not settings.temperature:
             raise ConfigError(
-                f"reader 'llm': {samples} samples at temperature 0 are the same; "
+                f"reader 'llm': {settings.samples} samples at temperature 0 are the same; "
                 "set temperature = 0.7"
             )
         if shots and not demos:
@@ -74,13 +80,13 @@ class Llm(Reader):
                 f"reader 'llm': demos = {demos!r} needs the number of questions to show; set shots"
             )
         self.llm = llm
-        self.samples = samples
-        self.temperature = temperature
-        self.order = order
-        self.prompt = load_prompt(prompt, root)
+        self.samples = settings.samples
+        self.temperature = settings.temperature
+        self.order = settings.order
+        self.prompt = load_prompt(settings.prompt, root)
         self._demos = demos
         self._shots = shots
-        self._seed = seed
+        self._seed = settings.seed
         self._root = root
         self.family = self._load_demos([]).family if demos else ""
         self.trained_on = llm.trained_on
@@ -150,24 +156,25 @@ class Llm(Reader):
         return self._meter.usage()
 
     @classmethod
-    def training_family(cls, demos: str = "", root: Path = Path(), **_: object) -> str:
+    def training_family(cls, settings: DemoSettings, root: Path) -> str:
         """The split family of the demonstrations, without a model; empty without demonstrations."""
+        demos = settings.demos
         if "/" not in demos:
             return load_demos(demos, root).family if demos else ""
         benchmark, split = demos.split("/", 1)
         return open_benchmark(benchmark, root).family(split)
 
     @classmethod
-    def fingerprint(
-        cls, prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: object
-    ) -> str:
-        files = [prompt_path(prompt, root)]
+    def fingerprint(cls, settings: DemoSettings, root: Path) -> str:
+        demos = settings.demos
+        files = [prompt_path(settings.prompt, root)]
         if "/" in demos:
             benchmark, split = demos.split("/", 1)
             files += open_benchmark(benchmark, root).files(split)
         elif demos:
             files.append(demos_path(demos, root))
-        digests = filter(None, (*map(sha256, files), load_prompt(prompt, root).rule_version))
+        rule_version = load_prompt(settings.prompt, root).rule_version
+        digests = filter(None, (*map(sha256, files), rule_version))
         return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
     def _load_demos(self, questions: Sequence[Question]) -> Demos:

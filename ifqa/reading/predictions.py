@@ -16,7 +16,7 @@ from ifqa.protocols import (
     no_progress,
 )
 from ifqa.records import Prediction, Question
-from ifqa.settings import StoredModel, Text, parse_stored
+from ifqa.settings import PluginSettings, StoredModel, Text, parse_stored
 from ifqa.storage.files import read_jsonl, require_file, sha256
 
 
@@ -33,7 +33,12 @@ class Predictions(Reader):
 
     version = 2
 
-    def __init__(self, path: PathSetting) -> None:
+    class Settings(PluginSettings):
+        path: PathSetting
+        """The file of answers."""
+
+    def __init__(self, settings: Settings) -> None:
+        path = settings.path
         self.path = path
         self.answers: dict[str, AnswerLine] = {}
         for number, record in read_jsonl(Path(path)):
@@ -71,13 +76,11 @@ class Predictions(Reader):
         return predictions
 
     @classmethod
-    def requirements(cls, *, path: str, root: Path = Path(), **_: object) -> list[Requirement]:
-        return [
-            Requirement(
-                path, "" if (root / path).exists() else "no such file; put it there or name another"
-            )
-        ]
+    def requirements(cls, settings: Settings, root: Path) -> list[Requirement]:
+        path = settings.path
+        remedy = "" if Path(path).exists() else "no such file; put it there or name another"
+        return [Requirement(path, remedy)]
 
     @classmethod
-    def fingerprint(cls, path: str) -> str:
-        return sha256(require_file(Path(path), "predictions"))
+    def fingerprint(cls, settings: Settings, root: Path) -> str:
+        return sha256(require_file(Path(settings.path), "predictions"))

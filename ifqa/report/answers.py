@@ -21,8 +21,8 @@ from ifqa.corpus.sentences import sentence_span, split_sentences
 from ifqa.errors import ConfigError, IfqaError, MissingInput, ServiceError, unknown_name
 from ifqa.formatting import pluralize
 from ifqa.llms.request_form import requests_differ
-from ifqa.pipeline.run import Run
-from ifqa.pipeline.system import CorpusSummary, System
+from ifqa.pipeline.searched import CorpusSummary
+from ifqa.pipeline.system import System
 from ifqa.progress import bar
 from ifqa.records import Ablation, Answer, Passage, Question, fingerprint_questions
 from ifqa.report.table import sanitize
@@ -354,13 +354,12 @@ def _inputs(
 ) -> dict[str, object]:
     """The inputs that determine the answers; a run with other inputs starts anew."""
     experiment = system.experiment
-    run = Run(system.experiment)
     inputs: dict[str, object] = {
         "questions": fingerprint_questions(list(questions)),
         "threshold": threshold,
     }
-    inputs |= {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
-    inputs |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
+    for plugin in experiment.asked:
+        inputs[plugin.kind] = system.run.fingerprint(plugin)
     for part in ["passages", *experiment.indexes] if experiment.corpus else ():
         if manifest := artifacts.read_manifest(experiment.corpus_folder / part):
             inputs[part] = artifacts.compute_fingerprint(manifest["inputs"])

@@ -15,6 +15,7 @@ from ifqa.config.experiment import Experiment
 from ifqa.errors import ConfigError, DamagedArtifact, MissingInput, unknown_name
 from ifqa.formatting import one_decimal
 from ifqa.pipeline.run import Run
+from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.stage_outputs import predictions_of
 from ifqa.records import Prediction, Question
 from ifqa.report.exposure import exposure_mark
@@ -290,9 +291,9 @@ class ScoredExperiment:
         self.run = Run(experiment)
         self.experiment = experiment
         command = f"ifqa run {experiment.name}"
-        scores = self.run.artifact("score")
+        scores = self.run.artifact(SCORE.name)
         scores.require(command)
-        self.inputs = scores.require(command, self.run.inputs("score"))["inputs"]
+        self.inputs = scores.require(command, self.run.inputs(SCORE))["inputs"]
         warn_of_failures(scores.folder, read_scores(scores.folder))
         self.name = experiment.name
         self.rows = {row["id"]: row for row in read_rows(scores.folder)}

@@ -10,8 +10,10 @@ from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.errors import IfqaError
 from ifqa.formatting import one_decimal
 from ifqa.pipeline.check import requirements
+from ifqa.pipeline.read import READ
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import answers_of, predictions_of
+from ifqa.pipeline.stages import stages_of
 from ifqa.plugins import open_benchmark, plugin_names
 from ifqa.progress import write_line
 from ifqa.records import StageUsage
@@ -29,7 +31,7 @@ from ifqa.scoring.stored_scores import (
     read_scores,
     row_score,
 )
-from ifqa.storage.artifacts import MANIFEST
+from ifqa.storage.artifacts import MANIFEST, StageRecord
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources
 
@@ -73,21 +75,27 @@ def show_scores(run: Run, folder: Path) -> int:
             f"of random ones: {chance}"
         )
     lines = [line, *_comparison_lines(experiment, scores, scheme)]
-    for stage in experiment.stages:
-        if manifest := run.artifact(stage).manifest:
-            record = manifest["record"]
-            lines += _usage_lines(stage, record, experiment.asked_model)
-            if stage == "read" and record.get("trained_on_them"):
-                lines.append(
-                    "The reader was trained on these questions: its scores say nothing about "
-                    "other questions."
-                )
-            if stage == "read" and (label := record.get("label")):
-                lines.append(f"{sanitize(label)}.")
+    for stage in stages_of(run):
+        if manifest := run.artifact(stage.name).manifest:
+            lines += _usage_lines(stage.name, manifest["record"], experiment.asked_model)
+    reading = run.artifact(READ.name).manifest if experiment.reader else None
+    if reading:
+        lines += _reader_lines(reading["record"])
     lines += [f"{sanitize(mark)}."] if (mark := exposure_mark(run)) else []
     for line in (*lines, f"{sanitize(str(folder))}/per_question.jsonl has every question."):
         console.print(line, soft_wrap=True)
     return exit_code(experiment, scores)
+
+
+def _reader_lines(record: StageRecord) -> Iterator[str]:
+    """What a reader says of itself, and of the questions that it has seen."""
+    if record.get("trained_on_them"):
+        yield (
+            "The reader was trained on these questions: its scores say nothing about other "
+            "questions."
+        )
+    if label := record.get("label"):
+        yield f"{sanitize(label)}."
 
 
 def exit_code(experiment: Experiment, scores: ScoresJson) -> int:

@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 
 from ifqa.models.ledger import ModelFacts, describe_exposure, read_model_facts
+from ifqa.pipeline.opening import trained_plugins
 from ifqa.pipeline.run import Run
 
 
 def collect_models(run: Run) -> dict[str, ModelFacts]:
     """The models that an experiment's settings name, and what their files say of them."""
     models: dict[str, ModelFacts] = {}
-    for _, plugin, _, settings in run.trainables():
-        for setting, default in plugin.model_settings.items():
+    for plugin in trained_plugins(run):
+        settings = plugin.section()
+        for setting, default in plugin.plugin.model_settings.items():
             if (name := str(settings.get(setting) or default)) and name not in models:
                 models[name] = read_model_facts(name, run.experiment.root)
     return models

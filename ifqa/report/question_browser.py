@@ -159,7 +159,7 @@ def _split_data(name: str, experiments: Sequence[Experiment]) -> JsonObject:
 
 def _experiment_data(experiment: Experiment) -> JsonObject:
     read = _passage_count(experiment)
-    k = experiment.retriever["k"] if experiment.retriever else 0
+    k = experiment.retriever.k if experiment.retriever else 0
     depths = (
         [depth for depth in GOLD_ANY.depths if depth <= k]
         if GOLD_ANY in experiment.scheme.rankings
@@ -181,8 +181,8 @@ def _passage_count(experiment: Experiment) -> int:
     if not experiment.retriever:
         return 0
     return min(
-        experiment.reader["passages"] if experiment.reader else PASSAGES_SHOWN,
-        experiment.retriever["k"],
+        experiment.reader.passages if experiment.reader else PASSAGES_SHOWN,
+        experiment.retriever.k,
     )
 
 

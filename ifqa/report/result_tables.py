@@ -267,7 +267,7 @@ def _passages_cell(entry: Entry) -> str:
     return (
         f"{count:,} ({experiment.corpus})"
         if count
-        else experiment.corpus or experiment.retriever["name"]
+        else experiment.corpus or experiment.retriever.name
     )
 
 
@@ -427,7 +427,7 @@ def summary_table(entries: Sequence[Entry]) -> Table:
         headline = _headline(entry)
         if headline and not _partial_notice(entry):
             key, mean = headline
-            gold = experiment.retriever is not None and experiment.retriever["name"] == "gold"
+            gold = experiment.retriever is not None and experiment.retriever.name == "gold"
             order = (
                 not gold,
                 bool(experiment.corpus),
@@ -452,7 +452,7 @@ def reader_tables(entries: Sequence[Entry]) -> list[Table]:
         experiment = entry.experiment
         headline = _headline(entry)
         if headline and experiment.reader and not experiment.variant and not experiment.questions:
-            retriever = experiment.retriever["name"] if experiment.retriever else ""
+            retriever = experiment.retriever.name if experiment.retriever else ""
             searched = (
                 "given"
                 if retriever in ("gold", "context")
@@ -461,7 +461,7 @@ def reader_tables(entries: Sequence[Entry]) -> list[Table]:
             key = (
                 _split_name(entry),
                 searched if retriever else "closed book",
-                experiment.reader["name"],
+                experiment.reader.name,
             )
             score = f"{_format_score(headline[1])} {_partial_notice(entry)}".rstrip()
             rows.setdefault(key, (*key, headline[0], score, experiment.name))

@@ -8,32 +8,34 @@ here and its file, corpus, questions and plugins are unchanged. Unused records s
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NotRequired, Required
+from typing import Any, NotRequired, Required
 
 from typing_extensions import TypedDict
 
-from ifqa.config import experiment as experiments
 from ifqa.config.corpus import CorpusConfig, load_corpus
 from ifqa.config.experiment import Experiment, base_experiments, load_experiment, parse_experiment
 from ifqa.config.overrides import as_sections
 from ifqa.corpus import work_units
-from ifqa.corpus.sources import FORMATS, question_splits, source_class
 from ifqa.errors import DamagedArtifact, IfqaError, MissingInput, PluginError
 from ifqa.models.hub import FLAN_T5, SMOLLM2, is_packaged
 from ifqa.models.ledger import ModelFacts
-from ifqa.pipeline.run import OtherServer, Run, identity_settings
-from ifqa.plugins import Plugins, code_fingerprint, source_file
+from ifqa.pipeline.passages import PASSAGES
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.score import SCORE
+from ifqa.pipeline.served import OtherServer
+from ifqa.pipeline.stages import stages_of
+from ifqa.plugins import ConfiguredPlugin, code_fingerprint, plugin_names, source_file
 from ifqa.records import fingerprint_questions
 from ifqa.report.exposure import collect_models, exposure_mark
 from ifqa.retrieval import queries
 from ifqa.scoring.per_question import VERSION
 from ifqa.scoring.stored_scores import ScoresJson, parse_scores, read_scores
-from ifqa.settings import Natural, NotNegative, check_shape, coerce_floats, default_settings
+from ifqa.settings import Natural, NotNegative, check_shape
 from ifqa.storage.artifacts import Artifact, StageRecord, compute_fingerprint
 from ifqa.storage.files import json_line, read_jsonl, read_toml, sha256, text_field, unicode_text
 from ifqa.storage.resources import PACKAGE, check_name, list_resources
@@ -231,21 +233,12 @@ def _identity_sections(experiment: Experiment) -> dict[str, object]:
         for key, part in as_sections(experiment).items()
         if key not in ("about", "table", "expected")
     }
-    if experiment.retriever:
-        sections["retriever"] = _retriever_settings(experiment.retriever)
-    if experiment.reader:
-        sections["reader"] = identity_settings(
-            Plugins().reader(experiment.reader["name"]), experiment.reader
-        )
-    if experiment.llm:
-        sections["llm"] = identity_settings(Plugins().llm(experiment.llm["name"]), experiment.llm)
-    return sections
-
-
-def _retriever_settings(section: experiments.RetrieverSettings) -> dict[str, object]:
-    settings = identity_settings(Plugins().retriever(section["name"]), section)
-    parts = [_retriever_settings(part) for part in section.get("parts", [])]
-    return settings | ({"parts": parts} if "parts" in section else {})
+    plugins = {
+        "retriever": experiment.retriever,
+        "reader": experiment.reader,
+        "llm": experiment.llm,
+    }
+    return sections | {key: plugin.identity_section for key, plugin in plugins.items() if plugin}
 
 
 def list_needs(experiment: Experiment) -> tuple[str, ...]:
@@ -253,39 +246,51 @@ def list_needs(experiment: Experiment) -> tuple[str, ...]:
     machine lists the same.
     """
     corpus = load_corpus(experiment.corpus, experiment.root) if experiment.corpus else None
-    kinds = set(map(source_class, corpus.sources)) if corpus and corpus.name != "sample" else set()
-    needs = [kind.needs for kind in FORMATS.values() if kind in kinds and kind.needs]
-    indexes = corpus.indexes if corpus else {}
-    models = [indexes[index].get("model", "") for index in experiment.indexes if index in indexes]
-    hub = any(model and not is_packaged(model) for model in models)
-    llm: Mapping[str, object] = experiment.llm or {}
-    small = llm.get("model") == SMOLLM2.name
-    if hub or (llm.get("name") == "hf" and not small):
+    needs = _needs_of_sources(corpus) if corpus else []
+    uses_hub = corpus is not None and _searches_hub_model(corpus, experiment)
+    is_small = experiment.llm_setting("model") == SMOLLM2.name
+    if uses_hub or (experiment.llm and experiment.llm.name == "hf" and not is_small):
         needs.append("a model of the hub")
-    if small:
+    if is_small:
         needs.append(f"SmolLM2 (ifqa data {SMOLLM2.name})")
-    reader: Mapping[str, object] = experiment.reader or {}
-    kind = str(reader.get("name", ""))
-    shipped = kind == "fid" and not reader.get("checkpoint")
-    if shipped:
+    reader = experiment.reader.name if experiment.reader else ""
+    is_shipped = reader == "fid" and not experiment.reader_setting("checkpoint")
+    if is_shipped:
         needs.append(f"Flan-T5-small (ifqa data {FLAN_T5.name})")
-    elif kind in _WEIGHTS:
-        needs.append(_WEIGHTS[kind])
-    if hub or (kind in _ON_GPU and not shipped):
+    elif reader in _WEIGHTS:
+        needs.append(_WEIGHTS[reader])
+    if uses_hub or (reader in _ON_GPU and not is_shipped):
         needs.append("a GPU")
-    if llm.get("name") == "openai":
-        needs.append("a language model's server" if llm.get("base_url") else "a key")
+    if experiment.llm and experiment.llm.name == "openai":
+        has_address = experiment.llm_setting("base_url")
+        needs.append("a language model's server" if has_address else "a key")
     return tuple(needs)
+
+
+def _needs_of_sources(corpus: CorpusConfig) -> list[str]:
+    """What the sources of a corpus need, each once; the bundled sample needs nothing."""
+    if corpus.name == "sample":
+        return []
+    needs = {source.name: source.plugin.needs for source in corpus.sources}
+    in_order = [*plugin_names("source"), *needs]
+    return [needs[name] for name in dict.fromkeys(in_order) if needs.get(name)]
+
+
+def _searches_hub_model(corpus: CorpusConfig, experiment: Experiment) -> bool:
+    """Whether a searched index is of a model that does not ship with ifqa."""
+    searched = [corpus.indexes[name] for name in experiment.indexes if name in corpus.indexes]
+    models = [str(index.section().get("model", "")) for index in searched]
+    return any(model and not is_packaged(model) for model in models)
 
 
 def _local_entry(run: Run) -> Entry | None:
     """The scores below the working directory, or why they are stale; None without scores."""
     experiment = run.experiment
-    artifact = run.artifact("score")
+    artifact = run.artifact(SCORE.name)
     if artifact.manifest is None:
         return None
     try:
-        inputs = run.inputs("score")
+        inputs = run.inputs(SCORE)
     except OtherServer:  # whose message has addresses
         return Entry(experiment, stale="its answers are of another server than its settings name")
     except IfqaError as error:
@@ -354,10 +359,9 @@ def collect_facts(run: Run) -> RunFacts:
     stages.
     """
     experiment = run.experiment
-    llm = run.experiment.llm
-    stages = {stage: _record_of(run.artifact(stage)) for stage in experiment.stages}
-    corpus = _record_of(run.corpus.artifact("passages")) if run.corpus else None
-    last = stages[experiment.stages[-1]]
+    stages = {stage.name: _record_of(run.artifact(stage.name)) for stage in stages_of(run)}
+    corpus = _record_of(run.corpus.artifact(PASSAGES.name)) if run.corpus else None
+    last = stages[stages_of(run)[-1].name]
     facts: RunFacts = {
         "at": last["at"],
         "hardware": last["hardware"],
@@ -375,9 +379,9 @@ def collect_facts(run: Run) -> RunFacts:
         costs = [usage["cost"] for usage in usages if usage["cost"] is not None]
         facts["cost"] = sum(costs) if len(costs) == len(usages) else None
         facts["tokens"] = sum(sum(record["took"]) for record in stages.values() if "took" in record)
-    if llm and (model := llm.get("model")):
+    if model := experiment.llm_setting("model"):
         facts["model"] = model
-    if llm and (served_as := llm.get("served_as")):
+    if served_as := experiment.llm_setting("served_as"):
         facts["served_as"] = served_as
     if models := collect_models(run):
         facts["models"] = models
@@ -400,11 +404,12 @@ def _input_hashes(run: Run, sources: work_units.KnownFiles) -> dict[str, str]:
     """
     splits = [(run.experiment.benchmark, run.experiment.split)]
     for source in run.corpus.corpus.sources if run.corpus else ():
-        splits += question_splits(source)
+        splits += source.splits()
     files = [path for name, split in splits for path in run.plugins.benchmark(name).files(split)]
     hashes = {_portable_path(path): sha256(path) for path in files}
     hashes |= {_portable_path(Path(path)): str(facts[2]) for path, facts in sources.items()}
-    weights = run.fingerprint("reader").get("files") if run.experiment.reader else None
+    reader = run.experiment.reader
+    weights = run.fingerprint(reader).get("files") if reader else None
     return dict(sorted(hashes.items())) | (
         {"the reader's weights": str(weights)} if weights else {}
     )
@@ -439,10 +444,8 @@ def compute_identities(run: Run) -> dict[str, str]:
                 run.questions_of(experiment.benchmark, split)
             )
     with suppress(IfqaError):
-        prints = {"retriever": run.fingerprint("retriever")} if experiment.retriever else {}
-        prints |= {"reader": run.fingerprint("reader")} if experiment.reader else {}
         identities["files"] = compute_fingerprint(
-            {kind: _file_hashes(part) for kind, part in prints.items()}
+            {plugin.kind: _file_hashes(run.fingerprint(plugin)) for plugin in experiment.asked}
         )
     if run.corpus:
         identities["corpus"] = compute_fingerprint(
@@ -454,25 +457,18 @@ def compute_identities(run: Run) -> dict[str, str]:
 def _code_fingerprints(run: Run) -> dict[str, object]:
     """The version or hash of each plugin by its kind and name."""
     experiment = run.experiment
-    retrievers = (
-        list(experiments.retriever_sections(experiment.retriever)) if experiment.retriever else []
-    )
-    names: list[tuple[Literal["retriever", "reader", "llm"], str]] = []
-    names += [("retriever", part["name"]) for part in retrievers]
-    names += [("reader", experiment.reader["name"])] if experiment.reader else []
-    names += [("llm", experiment.llm["name"])] if experiment.llm else []
+    steps = list(experiment.retriever.steps) if experiment.retriever else []
+    others = (experiment.reader, experiment.llm)
+    plugins: list[ConfiguredPlugin[Any]] = [*steps, *(plugin for plugin in others if plugin)]
     code: dict[str, object] = {
-        f"benchmark {experiment.benchmark}": code_fingerprint(type(run.benchmark))
-    }
-    code |= {
-        f"{kind} {name}": code_fingerprint(run.plugins.load(kind, name)) for kind, name in names
+        f"benchmark {experiment.benchmark}": code_fingerprint(type(run.benchmark)),
+        **{f"{plugin.kind} {plugin.name}": code_fingerprint(plugin.plugin) for plugin in plugins},
     }
     modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
     code |= {f"measures of {name}": sha256(source_file(name)) for name in modules}
-    rewritten = any(
-        "query" in part or part.get("reads", "question") != "question" for part in retrievers
-    )
-    return code | ({"queries": queries.VERSION} if rewritten else {})
+    if any(step.rewrites_questions for step in steps):
+        code["queries"] = queries.VERSION
+    return code
 
 
 def _file_hashes(fingerprint: Mapping[str, object]) -> dict[str, object]:
@@ -488,28 +484,12 @@ def _corpus_settings(corpus: CorpusConfig, indexes: Iterable[str]) -> dict[str, 
     """The settings of a corpus's sources and searched indexes, without paths or defaults, so that
     new settings change nothing.
     """
-    sources = []
-    for source in corpus.sources:
-        kind = source_class(source)
-        settings = {key: source[key] for key in source if key != "path"}
-        sources.append(_changed_settings(kind, coerce_floats(kind, settings)) if kind else settings)
-    searched = {}
-    for name in indexes:
-        if name in corpus.indexes:
-            plugin = corpus.plugins.indexed_retriever(corpus.indexes[name]["retriever"])
-            settings = _changed_settings(
-                plugin.build, identity_settings(plugin, corpus.indexes[name])
-            )
-            searched[name] = [settings, code_fingerprint(plugin)]
-    return {"sources": sources, "version": work_units.VERSION, "indexes": searched}
-
-
-def _changed_settings(
-    function: Callable[..., object], settings: Mapping[str, object]
-) -> dict[str, object]:
-    defaults = default_settings(function)
+    searched = {name: corpus.indexes[name] for name in indexes if name in corpus.indexes}
     return {
-        key: settings[key]
-        for key in settings
-        if key not in defaults or settings[key] != defaults[key]
+        "sources": [source.changed_section for source in corpus.sources],
+        "version": work_units.VERSION,
+        "indexes": {
+            name: [index.changed_section, code_fingerprint(index.plugin)]
+            for name, index in searched.items()
+        },
     }

@@ -20,11 +20,19 @@ from ifqa.progress import bar
 from ifqa.protocols import IndexedRetriever
 from ifqa.records import BuildCost, Hit, Question, SearchResult
 from ifqa.retrieval.jvm import MEMORY_VARIABLE, load_jnius, run_java
-from ifqa.settings import Natural, NotNegative, Share, StoredModel, check_arguments, parse_stored
+from ifqa.settings import (
+    Natural,
+    NotNegative,
+    PluginSettings,
+    Share,
+    StoredModel,
+    parse_stored,
+    wanted,
+)
 from ifqa.storage.files import read_json, read_jsonl, require_file, text_field, write_json
 
 _FACTS_FILE = "bm25.json"  # the build settings that a searcher needs
-_JavaFloat = Annotated[float, Field(ge=0, le=3e38, description="a number from 0")]
+_JavaFloat = Annotated[float, Field(ge=0, le=3e38, json_schema_extra=wanted("a number from 0"))]
 _BATCH = 64  # questions per batch if `threads` is 0; bounds memory
 _QUICK_PASSAGES = 50_000  # up to this many passages, Java's quick compiler is faster
 _BUFFER_MB = 256  # Lucene flushes a segment at this size; fits the smallest heap
@@ -55,40 +63,51 @@ class BM25(IndexedRetriever):
     """
 
     version = 1
+    takes = ("index",)
     runtime_only = ("threads", "memory_gb")
 
-    @check_arguments("setting of retriever 'bm25'")
-    def __init__(
-        self,
-        index: Path,
-        *,
-        k1: _JavaFloat = 0.9,
-        b: Share = 0.4,
-        title_weight: _JavaFloat = 0.0,
-        threads: Natural = 0,
-        memory_gb: NotNegative = 0.0,
-    ) -> None:
+    class Settings(PluginSettings):
+        # The defaults of k1 and b are pyserini's (pyserini/search/lucene/_searcher.py:583), not
+        # Lucene's
+        k1: _JavaFloat = 0.9
+        """Term frequency saturation, at least 0; at a low value, repetitions of a word add
+        little.
+        """
+        b: Share = 0.4
+        """Length normalisation, from 0 to 1; at a high value, long passages score lower."""
+        title_weight: _JavaFloat = 0.0
+        """Weight of the title's score, added to the text's; above 0 the index needs titles."""
+        threads: Natural = 0
+        """Questions searched at a time; 0 for one per core."""
+        memory_gb: NotNegative = 0.0
+        """Limit of Java's heap, in GiB; 0 for the environment variable IFQA_JAVA_GB, or a quarter
+        of the RAM if that is unset.
+        """
+
+    class BuildSettings(PluginSettings):
+        stemmer: _Stemmer = "porter"
+        """The stemmer for English: "porter", "krovetz" or "none"."""
+        title: bool = False
+        """Index the titles too, as a separate field for `title_weight`."""
+        threads: Natural = 0
+        """Files indexed at a time; 0 for one per core."""
+        language: Language | None = None
+        """ISO 639-1 code of Lucene's analyzer for another language than English; "zh" indexes pairs
+        of characters.
+        """
+
+    def __init__(self, settings: Settings, *, index: Path) -> None:
         """Open an index, and start the JVM if this process has none.
 
+        `index` is a folder from `build`, or a Lucene index of pyserini with the porter stemmer.
         Raises IfqaError if the index is missing, damaged, or lacks titles, or Java cannot start.
-
-        Args:
-            index: a folder from `build`, or a Lucene index of pyserini with the porter stemmer.
-            k1: term frequency saturation, at least 0; at a low value, repetitions of a word add
-                little. k1 and b default to pyserini's values
-                (pyserini/search/lucene/_searcher.py:583), not Lucene's.
-            b: length normalisation, from 0 to 1; at a high value, long passages score lower.
-            title_weight: weight of the title's score, added to the text's; above 0 the index needs
-                titles.
-            threads: questions searched at a time; 0 for one per core.
-            memory_gb: as in `ifqa.retrieval.jvm.load_jnius`.
         """
         self._index = require_file(index, "BM25 index")
-        self._batch = threads or _BATCH
+        self._batch = settings.threads or _BATCH
         path = index / _FACTS_FILE
         stored = read_json(path) if path.exists() else {}
         facts = parse_stored(_LuceneFacts, stored, str(path), "build it again: ifqa index CORPUS")
-        self._jnius = load_jnius(memory_gb)
+        self._jnius = load_jnius(settings.memory_gb)
         name = self._jnius.autoclass
         try:
             if facts.language:
@@ -111,17 +130,17 @@ class BM25(IndexedRetriever):
         if facts.passages not in (None, self._count):
             counts = f"{self._count:,} of {facts.passages:,} passages"
             raise DamagedArtifact(f"{index} is damaged: it holds {counts}; build it again")
-        if title_weight and not facts.title:
+        if settings.title_weight and not facts.title:
             raise ConfigError(
                 f"{index} was built without titles: set title_weight to 0, or "
                 "build it with title = true"
             )
-        self._searcher.set_bm25(float(k1), float(b))
+        self._searcher.set_bm25(settings.k1, settings.b)
         name("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(_MAX_TERMS)
         self._weights = name("java.util.HashMap")()
-        if title_weight:
+        if settings.title_weight:
             self._weights.put("contents", name("java.lang.Float")(1.0))
-            self._weights.put("title", name("java.lang.Float")(float(title_weight)))
+            self._weights.put("title", name("java.lang.Float")(settings.title_weight))
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first.
@@ -164,32 +183,16 @@ class BM25(IndexedRetriever):
         return DamagedArtifact(f"{fault}; remove that folder, then: ifqa index CORPUS")
 
     @classmethod
-    @check_arguments("build setting of retriever 'bm25'", injected=["passages", "folder"])
-    def build(
-        cls,
-        passages: Path,
-        folder: Path,
-        *,
-        stemmer: _Stemmer = "porter",
-        title: bool = False,
-        threads: Natural = 0,
-        language: Language | None = None,
-    ) -> None:
+    def build(cls, passages: Path, folder: Path, settings: BuildSettings) -> None:
         """Index `passages-*.jsonl` into a folder, in a separate Java process.
 
         Raises IfqaError if there are no passages, a passage is malformed or empty, the disk is
         full, or Java lacks memory.
-
-        Args:
-            stemmer: "porter", "krovetz" or "none", for English.
-            title: index the titles too, as a separate field for `title_weight`.
-            threads: files indexed at a time; 0 for one per core.
-            language: ISO 639-1 code of Lucene's analyzer for another language than English; "zh"
-                indexes pairs of characters.
         """
+        language = settings.language
         shards, count = count_passages(passages)
         folder.mkdir(parents=True, exist_ok=True)
-        workers = threads or os.cpu_count() or 1
+        workers = settings.threads or os.cpu_count() or 1
         options = [
             "-collection",
             "JsonCollection",
@@ -197,8 +200,9 @@ class BM25(IndexedRetriever):
             "DefaultLuceneDocumentGenerator",
             "-verbose",
         ]
-        options += ["-stemmer", stemmer, "-memoryBuffer", f"{_BUFFER_MB}", "-threads", f"{workers}"]
-        options += ["-fields", "title"] if title else []
+        options += ["-stemmer", settings.stemmer]
+        options += ["-memoryBuffer", f"{_BUFFER_MB}", "-threads", f"{workers}"]
+        options += ["-fields", "title"] if settings.title else []
         options += ["-language", language] if language else []
         # link the passages into a new folder, because Anserini reads every .json, .jsonl and .gz,
         # even manifest.json
@@ -241,11 +245,11 @@ class BM25(IndexedRetriever):
             raise RuntimeError(
                 f"Anserini indexed {indexed:,} of {count:,}, status {status}:\n{output[-4000:]}"
             )
-        facts = {"stemmer": stemmer, "title": title, "passages": count}
+        facts = {"stemmer": settings.stemmer, "title": settings.title, "passages": count}
         write_json(folder / _FACTS_FILE, facts | ({"language": language} if language else {}))
 
     @classmethod
-    def forecast(cls, passages: int, **_: object) -> BuildCost:
+    def forecast(cls, passages: int, settings: BuildSettings) -> BuildCost:
         """The cost of `build`, extrapolated from 410,612 passages on two cores."""
         seconds = _START_SECONDS + passages / _PASSAGES_PER_SECOND
         return BuildCost(seconds, passages * _BYTES_PER_PASSAGE, _INDEXING_MEMORY)

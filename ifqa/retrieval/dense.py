@@ -8,10 +8,10 @@ the model normalises its vectors, the inner product is the cosine.
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from rich.filesize import decimal
 
@@ -26,11 +26,11 @@ from ifqa.retrieval.vectors.vector_store import VERSION, Shards, encode_corpus, 
 from ifqa.settings import (
     Natural,
     NotNegative,
+    PluginSettings,
     Precision,
     StoredModel,
     Text,
     YesNo,
-    check_arguments,
     parse_stored,
 )
 from ifqa.storage.artifacts import compute_fingerprint
@@ -46,33 +46,71 @@ class Dense(IndexedRetriever):
     """Searches passage vectors exactly or with FAISS."""
 
     version = 1
+    takes = ("index",)
     runtime_only = ("device", "engine", "workers", "memory_gb")
     resumes = True
     model_settings: ClassVar = {"model": hub.MINILM, "query_model": ""}
     _searcher: vector_index.FaissIndex | FlatIndex
 
-    @check_arguments("setting of retriever 'dense'")
-    def __init__(
-        self,
-        index: Path,
-        *,
-        nprobe: Natural = 0,
-        ef_search: Natural = 0,
-        device: str = "auto",
-        memory_gb: NotNegative = 0.0,
-    ) -> None:
+    class Settings(PluginSettings):
+        nprobe: Natural = 0
+        """Lists of an IVF index to search; 0 for 1/64 of all lists, and at least 64."""
+        ef_search: Natural = 0
+        """Candidates kept by an HNSW search; 0 for 128."""
+        device: str = "auto"
+        """The device of the encoder and of a FAISS index: "cpu", "cuda", or "auto". Exact search
+        runs on the CPU.
+        """
+        memory_gb: NotNegative = 0.0
+        """Memory in 10^9 bytes above which a FAISS index is searched part by part; 0 for 70% of the
+        free memory.
+        """
+
+    class BuildSettings(PluginSettings):
+        model: PathSetting = hub.MINILM
+        """A sentence-transformers model or DPR's context encoder: a folder, or a name on the
+        hub.
+        """
+        query_model: PathSetting = ""
+        """DPR's question encoder; empty for the encoder whose name matches the context
+        encoder's.
+        """
+        query_prefix: str | None = None
+        """Put before each question; by default the prefix in the model's files."""
+        passage_prefix: str | None = None
+        """Put before each passage; by default the prefix in the model's files."""
+        titles: YesNo = "auto"
+        """Whether to put a passage's title before its text: "yes", "no", or "auto": yes for DPR,
+        else no.
+        """
+        max_tokens: Natural = 0
+        """Texts are truncated to this number of tokens; 0 for the model's limit (256 for DPR)."""
+        precision: Precision = "auto"
+        """The precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware supports it."""
+        factory: str = ""
+        """A FAISS index_factory string ("SQ8", "IVF4096,PQ48x8", "HNSW32", ...); empty for exact
+        search.
+        """
+        train_sample: Natural = 0
+        """Number of vectors to train a FAISS index on; 0 for 64 per centroid."""
+        keep_vectors: bool = True
+        """Keep the vectors next to a FAISS index; without them, another index needs a new
+        encoding.
+        """
+        seed: Natural = 0
+        """The seed that chooses the sample."""
+        device: str = "auto"
+        """The device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU."""
+        engine: Engine = "local"
+        """Where passages are encoded: "local", or "ray" for a cluster."""
+        workers: Natural = 0
+        """Encoding processes; 0 for one per GPU, or a single process on a CPU."""
+
+    def __init__(self, settings: Settings, *, index: Path) -> None:
         """Open an index from `build`, and its model.
 
         Raises IfqaError if the index is missing, damaged or for another model, or if the model, the
         GPU or faiss is missing.
-
-        Args:
-            nprobe: lists of an IVF index to search; 0 for the default.
-            ef_search: candidates kept by an HNSW search; 0 for the default.
-            device: "cpu", "cuda", or "auto", for the encoder and a FAISS index. Exact search runs
-                on the CPU.
-            memory_gb: memory in 10^9 bytes above which a FAISS index is searched part by part; 0
-                for most of the free memory.
         """
         path = require_file(index / _FACTS_FILE, "dense index")
         facts = parse_stored(
@@ -81,21 +119,24 @@ class Dense(IndexedRetriever):
         weights = hub.model_fingerprint(facts.model, facts.query_model)
         encoders.refuse_other_weights(index, facts.model, facts.weights, weights)
         keys = {"model", "query_model", "max_tokens", "query_prefix", "passage_prefix", "precision"}
-        settings = facts.model_dump(include=keys)
-        settings |= {"titles": "yes" if facts.titles else "no", "device": device}
-        self.encoder = encoders.cached_encoder(encoders.EncoderSettings(**settings))
+        built = facts.model_dump(include=keys)
+        built |= {"titles": "yes" if facts.titles else "no", "device": settings.device}
+        self.encoder = encoders.cached_encoder(encoders.EncoderSettings(**built))
         self.family = facts.family
         self.trained_on = tuple(facts.trained_on)
         self._shards = Shards(index)
         if facts.factory:
-            shape = (facts.passages, facts.dimension or 0)
-            # FAISS has no other devices
-            faiss_device = "cuda" if self.encoder.device == "cuda" else "cpu"
             self._searcher = vector_index.FaissIndex(
-                index, shape, nprobe, ef_search, faiss_device, memory_gb
+                index,
+                (facts.passages, facts.dimension or 0),
+                settings.nprobe,
+                settings.ef_search,
+                # FAISS has no other devices
+                "cuda" if self.encoder.device == "cuda" else "cpu",
+                settings.memory_gb,
             )
         else:
-            if nprobe or ef_search:
+            if settings.nprobe or settings.ef_search:
                 raise ConfigError(
                     f"nprobe and ef_search need a FAISS index, but {index} has none; set them to 0"
                 )
@@ -109,95 +150,74 @@ class Dense(IndexedRetriever):
         return self._shards.to_rankings(*self._searcher.search(vectors, k))
 
     @classmethod
-    @check_arguments("build setting of retriever 'dense'", injected=["passages", "folder"])
-    def build(
-        cls,
-        passages: Path,
-        folder: Path,
-        *,
-        model: PathSetting = hub.MINILM,
-        query_model: PathSetting = "",
-        query_prefix: str | None = None,
-        passage_prefix: str | None = None,
-        titles: YesNo = "auto",
-        max_tokens: Natural = 0,
-        precision: Precision = "auto",
-        factory: str = "",
-        train_sample: Natural = 0,
-        keep_vectors: bool = True,
-        seed: Natural = 0,
-        device: str = "auto",
-        engine: Engine = "local",
-        workers: Natural = 0,
-    ) -> None:
+    def build(cls, passages: Path, folder: Path, settings: BuildSettings) -> None:
         """Encode `passages-*.jsonl` into a folder, and build a FAISS index over the vectors if
         `factory` is given.
 
         Vectors of an interrupted build are reused. Raises IfqaError if there are no passages, the
-        model is missing, or a setting is out of range.
-
-        Args:
-            model, query_model, query_prefix, passage_prefix, titles, max_tokens, precision, device:
-                see `ifqa.retrieval.vectors.encoders.EncoderSettings`.
-            factory: a FAISS index_factory string ("SQ8", "IVF4096,PQ48x8", "HNSW32", ...); empty
-                for exact search.
-            train_sample: number of vectors to train a FAISS index on; 0 for the default.
-            keep_vectors: keep the vectors next to a FAISS index; without them, another index needs
-                a new encoding.
-            seed: chooses the sample.
-            engine: "local", or "ray" for a cluster.
-            workers: encoding processes; 0 for one per GPU, or a single process on a CPU.
+        model is missing, or a setting does not apply to it.
         """
-        if not factory and not keep_vectors:
+        factory = settings.factory
+        if not factory and not settings.keep_vectors:
             raise ConfigError("keep_vectors = false leaves nothing to search; set factory too")
         count_passages(passages)  # before the slow loading of the model
-        precision = encoders.precision_name(precision, device)  # the same for all workers
-        settings = encoders.EncoderSettings(
-            model, query_model, titles, max_tokens, precision, device, query_prefix, passage_prefix
-        )
-        encoder = encoders.cached_encoder(settings)
+        precision = encoders.precision_name(settings.precision, settings.device)
+        # The same precision for all workers
+        encoding = replace(_encoder_settings(settings), precision=precision)
+        encoder = encoders.cached_encoder(encoding)
         facts: dict[str, object] = {**encoder.facts}
-        facts["weights"] = hub.model_fingerprint(model, encoder.facts.get("query_model", ""))
+        facts["weights"] = hub.model_fingerprint(
+            settings.model, encoder.facts.get("query_model", "")
+        )
         logger.info(f"{folder}: {json.dumps(facts)}")
         fingerprint = compute_fingerprint(
             facts | {"version": VERSION, "query_prefix": "", "query_model": ""}
         )
         gpus = _count_gpus(encoder.device)
-        workers = workers or (max(1, gpus) if engine == "local" else 0)
-        encode = partial(encoders.encode_stored, settings)
+        workers = settings.workers or (max(1, gpus) if settings.engine == "local" else 0)
         facts["passages"] = encode_corpus(
-            passages, folder, fingerprint, encode, engine=engine, workers=workers, gpus=gpus
+            passages,
+            folder,
+            fingerprint,
+            partial(encoders.encode_stored, encoding),
+            engine=settings.engine,
+            workers=workers,
+            gpus=gpus,
         )
         if factory:
             shards = Shards(folder)
             facts["faiss"] = vector_index.build_index(
-                shards, folder, factory, train_sample=train_sample, seed=seed
+                shards,
+                folder,
+                factory,
+                train_sample=settings.train_sample,
+                seed=settings.seed,
             )
         obsolete: list[Path] = []
         if not factory:
             obsolete = list(folder.glob("faiss*"))
-        elif not keep_vectors:
+        elif not settings.keep_vectors:
             obsolete = list(folder.glob("vectors-*.npy"))
         for path in obsolete:
             path.unlink()
-        family, trained_on = encoders.read_training(model, hub.question_model(model, query_model))
+        family, trained_on = encoders.read_training(
+            settings.model, hub.question_model(settings.model, settings.query_model)
+        )
         write_json(
             folder / _FACTS_FILE,
             facts | {"factory": factory, "family": family, "trained_on": trained_on},
         )
 
     @classmethod
-    def forecast(cls, passages: int, *, factory: str = "", **build_settings: Any) -> BuildCost:
+    def forecast(cls, passages: int, settings: BuildSettings) -> BuildCost:
         """The cost of `build` on this machine, measured by encoding some passages.
 
         Raises as `build` does.
         """
-        names = {field.name for field in fields(encoders.EncoderSettings)}
-        settings = encoders.EncoderSettings(
-            **{name: build_settings[name] for name in names & build_settings.keys()}
-        )
-        encoder = encoders.cached_encoder(settings)
-        encode = partial(encoders.encode_stored, settings)
+        factory = settings.factory
+        encoding = _encoder_settings(settings)
+        encoder = encoders.cached_encoder(encoding)
+        encode = partial(encoders.encode_stored, encoding)
         cost = estimate_encoding(
             passages, encode, encoder.device, gpus=max(1, _count_gpus(encoder.device))
         )
@@ -215,29 +235,38 @@ class Dense(IndexedRetriever):
         return replace(cost, memory=cost.memory + 2 * part_bytes, about=about)
 
     @classmethod
-    def training_family(cls, model: str = hub.MINILM, **_: object) -> str:
+    def training_family(cls, settings: BuildSettings, root: Path) -> str:
         """The split family that `ifqa train dense` trained a model on, or empty, without loading
         the model.
         """
+        model = settings.model
         return encoders.read_training(model)[0] if Path(model).is_dir() else ""
 
     @classmethod
     def build_requirements(
-        cls,
-        index: Path,
-        *,
-        model: str = hub.MINILM,
-        query_model: str = "",
-        root: Path = Path(),
-        **_: object,
+        cls, index: Path, settings: BuildSettings, root: Path
     ) -> list[Requirement]:
         """The encoder."""
-        return hub.encoder_requirements(model, root, query_model)
+        return hub.encoder_requirements(settings.model, root, settings.query_model)
 
     @classmethod
-    def build_fingerprint(cls, model: str = hub.MINILM, query_model: str = "", **_: object) -> str:
+    def build_fingerprint(cls, settings: BuildSettings) -> str:
         """SHA-256 of the model files that `build` uses."""
-        return hub.model_fingerprint(model, hub.question_model(model, query_model))
+        model = settings.model
+        return hub.model_fingerprint(model, hub.question_model(model, settings.query_model))
+
+
+def _encoder_settings(settings: Dense.BuildSettings) -> encoders.EncoderSettings:
+    return encoders.EncoderSettings(
+        settings.model,
+        settings.query_model,
+        settings.titles,
+        settings.max_tokens,
+        settings.precision,
+        settings.device,
+        settings.query_prefix,
+        settings.passage_prefix,
+    )
 
 
 def _count_gpus(device: str) -> int:

@@ -8,40 +8,37 @@ from ifqa.llms.budget import COUNTS
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult, StageUsage
 from ifqa.retrieval.composition import Part
-from ifqa.settings import Natural, check_arguments
+from ifqa.settings import Natural, PluginSettings
 
 
 class Fusion(Retriever):
     """Fuses the rankings of its parts, which may be any retrievers."""
 
     version = 1
+    takes = ("parts",)
     default_parts: ClassVar[list[dict[str, str]]] = [{"name": "bm25"}, {"name": "dense"}]
 
-    @check_arguments("setting of retriever 'fusion'")
-    def __init__(
-        self,
-        *,
-        parts: Sequence[Part],
-        method: Literal["rrf", "weighted"] = "weighted",
-        rrf_k: Natural = 60,
-    ) -> None:
+    class Settings(PluginSettings):
+        method: Literal["rrf", "weighted"] = "weighted"
+        """How a passage is scored. "rrf": the sum over the parts of weight / (rrf_k + rank).
+        "weighted": the sum of weight x score / best score of the part's ranking.
+        """
+        rrf_k: Natural = 60
+        """Damps the lead of the first ranks in "rrf"."""
+
+    def __init__(self, settings: Settings, *, parts: Sequence[Part]) -> None:
         """Raises ConfigError if there are fewer than two parts, a weight is below 0, or all weights
         are 0.
 
-        Args:
-            parts: at least two.
-            method: "rrf": a passage's score is the sum over the parts of weight / (rrf_k + rank).
-                "weighted": the sum of weight x score / best score of the part's ranking; see
-                `fuse_by_score`.
-            rrf_k: damps the lead of the first ranks.
+        See `fuse_by_rank` and `fuse_by_score`.
         """
         if len(parts) < 2:
             raise ConfigError(f"fusion needs at least two [[retriever.parts]], found {len(parts)}")
         if any(part.weight < 0 for part in parts) or not any(part.weight for part in parts):
             raise ConfigError("fusion needs weights of at least 0, and one above 0")
         self._parts = parts
-        self._method = method
-        self._rrf_k = rrf_k
+        self._method = settings.method
+        self._rrf_k = settings.rrf_k
         self.trained_on = tuple(sha256 for part in parts for sha256 in part.retriever.trained_on)
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:

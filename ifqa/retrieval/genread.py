@@ -12,7 +12,7 @@ from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel, Retriever
 from ifqa.records import Completion, Passage, Question, Request, SearchResult, StageUsage
 from ifqa.retrieval.composition import rank_in_order
-from ifqa.settings import Temperature, check_arguments
+from ifqa.settings import PluginSettings, Temperature
 from ifqa.storage.files import sha256
 
 
@@ -22,29 +22,31 @@ class GenRead(Retriever):
 
     As published: a single passage at temperature 0, up to 300 tokens, newlines replaced by spaces
     (GenRead mainfunc.py:141-150, inference.py:33-47). Several passages need a temperature above 0
-    (0.95 in GenRead; inference.py:50-66). Raises IfqaError if the prompt, the NAME of a
-    `prompts/NAME.toml`, is missing or reads passages.
+    (0.95 in GenRead; inference.py:50-66). Raises IfqaError if the prompt is missing or reads
+    passages.
     """
 
     version = 1
+    takes = ("llm", "root")
     # questions: each completion is stored as it arrives, so parts would gain nothing
     chunk = 1 << 30
 
-    @check_arguments("setting of retriever 'genread'")
-    def __init__(
-        self,
-        llm: LanguageModel,
-        prompt: str = "genread-generate",
-        temperature: Temperature = 0.0,
-        root: Path = Path(),
-    ) -> None:
+    class Settings(PluginSettings):
+        prompt: str = "genread-generate"
+        """The prompt, a file `prompts/NAME.toml`, which must not read passages."""
+        temperature: Temperature = 0.0
+        """The temperature of the samples; 0 for a single passage, the most likely one."""
+
+    def __init__(self, settings: Settings, *, llm: LanguageModel, root: Path = Path()) -> None:
         self.llm = llm
-        self.prompt = load_prompt(prompt, root)
-        self.temperature = temperature
+        self.prompt = load_prompt(settings.prompt, root)
+        self.temperature = settings.temperature
         self.trained_on = llm.trained_on
         if self.prompt.reads_passages:
-            fault = f"prompt {prompt!r} reads passages, but retriever 'genread' has none to show"
-            raise ConfigError(f"{fault}; choose another prompt")
+            raise ConfigError(
+                f"prompt {settings.prompt!r} reads passages, but retriever 'genread' has none to "
+                "show; choose another prompt"
+            )
         self._meter = UsageMeter(llm, ("retry", "stored_failures", "not_asked", "too_long"))
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
@@ -90,9 +92,9 @@ class GenRead(Retriever):
         return self._meter.usage()
 
     @classmethod
-    def fingerprint(cls, prompt: str = "genread-generate", root: Path = Path(), **_: object) -> str:
+    def fingerprint(cls, settings: Settings, root: Path) -> str:
         """A fingerprint of the prompt's file."""
-        return hashlib.sha256(sha256(prompt_path(prompt, root)).encode()).hexdigest()
+        return hashlib.sha256(sha256(prompt_path(settings.prompt, root)).encode()).hexdigest()
 
 
 def _complete_requests(

@@ -23,7 +23,7 @@ from ifqa.records import Hit, Question, SearchResult
 from ifqa.retrieval import composition
 from ifqa.retrieval.composition import FetchPassages, Part, SinglePart
 from ifqa.retrieval.queries import content_terms
-from ifqa.settings import StoredModel, check_arguments, parse_stored
+from ifqa.settings import PluginSettings, StoredModel, parse_stored
 from ifqa.storage.files import cached_sha256, read_json, require_file
 from ifqa.storage.resources import BUNDLED
 
@@ -90,20 +90,26 @@ class Ranker(SinglePart):
     """Reranks all passages of its part."""
 
     version = 2
+    takes = ("parts", "passages")
     default_parts: ClassVar = composition.DEFAULT_FIRST_STAGE
     model_settings: ClassVar = {"model": "ifqa-ranker"}
 
-    @check_arguments("setting of retriever 'ranker'")
+    class Settings(PluginSettings):
+        model: PathSetting = BUNDLED_MODEL
+        """The weights: "ifqa" for those that ship with ifqa, or a file `ranker.json` from `ifqa
+        train ranker`.
+        """
+
     def __init__(
-        self, *, parts: Sequence[Part], passages: FetchPassages, model: PathSetting = BUNDLED_MODEL
+        self, settings: Settings, *, parts: Sequence[Part], passages: FetchPassages
     ) -> None:
-        """Read the weights: "ifqa", or a file `ranker.json` from `ifqa train ranker`.
+        """Read the weights.
 
         Raises IfqaError if there is not exactly one part, or the model is missing or has other
         features.
         """
         super().__init__("ranker", parts)
-        ranker = read_ranker(model)
+        ranker = read_ranker(settings.model)
         self._fetch = passages
         self._weigh = load_word_weights(minilm_folder())
         self._weights = [ranker.weights[name] for name in FEATURES]
@@ -111,14 +117,14 @@ class Ranker(SinglePart):
         self.trained_on = (*ranker.sources.values(), *self.trained_on)
 
     @classmethod
-    def training_family(cls, model: str = BUNDLED_MODEL, **_: object) -> str:
+    def training_family(cls, settings: Settings, root: Path) -> str:
         """The split family that the weights were trained on."""
-        return read_ranker(model).family
+        return read_ranker(settings.model).family
 
     @classmethod
-    def fingerprint(cls, model: str = BUNDLED_MODEL, **_: object) -> str:
+    def fingerprint(cls, settings: Settings, root: Path) -> str:
         """SHA-256 of the model's file."""
-        return cached_sha256(_model_path(model))
+        return cached_sha256(_model_path(settings.model))
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first."""

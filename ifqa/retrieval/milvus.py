@@ -25,13 +25,21 @@ from ifqa.progress import bar
 from ifqa.protocols import IndexedRetriever, PathSetting, Requirement
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.vectors import encoders, sparse_encoder
-from ifqa.settings import Natural, Precision, StoredModel, Text, check_arguments, parse_stored
+from ifqa.settings import (
+    Natural,
+    PluginSettings,
+    Precision,
+    StoredModel,
+    Text,
+    parse_stored,
+)
 from ifqa.storage.artifacts import compute_fingerprint
 from ifqa.storage.files import read_json, require_file, sha256, write_json
 
 if TYPE_CHECKING:
     from pymilvus import CollectionSchema, MilvusClient
     from pymilvus.milvus_client.index import IndexParams
+    from sentence_transformers import SparseEncoder
 
 logger = logging.getLogger(__name__)
 
@@ -74,36 +82,69 @@ class Milvus(IndexedRetriever):
     """Searches a Milvus collection."""
 
     version = 1
+    takes = ("index",)
     runtime_only = ("device",)
     resumes = True
     model_settings: ClassVar = {"model": "", "query_model": "", "sparse_model": ""}
 
-    @check_arguments("setting of retriever 'milvus'")
-    def __init__(
-        self,
-        index: Path,
-        *,
-        fields: list[Field] | None = None,
-        rrf_k: Natural = 60,
-        device: str = "auto",
-    ) -> None:
+    class Settings(PluginSettings):
+        fields: list[Field] | None = None
+        """The fields to search; several are fused by their ranks. By default all of the index."""
+        rrf_k: Natural = 60
+        """Damps the lead of the first ranks, if fields are fused."""
+        device: str = "auto"
+        """The device of the encoders: "cpu", "cuda", "mps" or "auto"."""
+
+    class BuildSettings(PluginSettings):
+        uri: str = ""
+        """The server's address; empty for a file in the index's folder. The server's token is in
+        the environment variable MILVUS_TOKEN.
+        """
+        collection: str = ""
+        """The alias on the server; by default ifqa_CORPUS_INDEX."""
+        replace: bool = True
+        """Whether a changed corpus fills a new collection; if not, the changed passages are
+        inserted and deleted in the collection that is being searched. A file is always made anew.
+        """
+        analyzer: str = "standard"
+        """The analyzer of BM25's words: "standard", or one of the server's, such as "english".
+        Milvus Lite has no stemming.
+        """
+        model: PathSetting = ""
+        """The model of the field "dense", a sentence-transformers model or DPR's context encoder: a
+        folder, or a name on the hub; empty for no such field.
+        """
+        query_model: PathSetting = ""
+        """DPR's question encoder; empty for the encoder whose name matches the context
+        encoder's.
+        """
+        sparse_model: PathSetting = ""
+        """The model of the field "sparse", a learned sparse encoder of sentence-transformers: a
+        folder, or a name on the hub; empty for no such field.
+        """
+        titles: bool = False
+        """Encode a passage's title before its text. BM25 reads the text alone."""
+        precision: Precision = "auto"
+        """The precision of the encoders: "float32", "bfloat16", or "auto": bfloat16 if the hardware
+        supports it.
+        """
+        device: str = "auto"
+        """The device of the encoders: "cpu", "cuda", "mps" or "auto"."""
+
+    def __init__(self, settings: Settings, *, index: Path) -> None:
         """Open an index, and the encoders of its fields.
 
         Raises IfqaError if the index or a model is missing, the server does not answer, or its
         collection is of another corpus.
-
-        Args:
-            fields: those to search; several are fused by their ranks. By default all of the index.
-            rrf_k: damps the lead of the first ranks, if fields are fused.
-            device: "cpu", "cuda", "mps" or "auto", for the encoders.
         """
+        device = settings.device
         path = require_file(index / _FACTS_FILE, "milvus index")
         facts = parse_stored(
             _MilvusFacts, read_json(path), str(path), "build it again: ifqa index CORPUS"
         )
         known = ["bm25", *(["dense"] if facts.dense else []), *(["sparse"] if facts.sparse else [])]
-        self._fields = list[str](fields or known)
-        self._rrf_k = rrf_k
+        self._fields = list[str](settings.fields or known)
+        self._rrf_k = settings.rrf_k
         if missing := [field for field in self._fields if field not in known]:
             raise ConfigError(f"{index} has no field {missing[0]!r}; known: {', '.join(known)}")
         for field, stored in (("dense", facts.dense), ("sparse", facts.sparse)):
@@ -113,9 +154,7 @@ class Milvus(IndexedRetriever):
         if "dense" in self._fields:
             self._encoder = _open_encoder(facts.dense, device)
         if "sparse" in self._fields:
-            self._sparse = sparse_encoder.open_sparse_encoder(
-                facts.sparse["model"], facts.sparse["precision"], device
-            )
+            self._sparse = _open_sparse(facts.sparse, device)
         self.family = facts.family
         self.trained_on = tuple(facts.trained_on)
         self._uri = facts.uri
@@ -192,60 +231,17 @@ class Milvus(IndexedRetriever):
         return self._client.hybrid_search(self._name, requests, RRFRanker(self._rrf_k), **options)
 
     @classmethod
-    @check_arguments("build setting of retriever 'milvus'", injected=["passages", "folder"])
-    def build(
-        cls,
-        passages: Path,
-        folder: Path,
-        *,
-        uri: str = "",
-        collection: str = "",
-        replace: bool = True,
-        analyzer: str = "standard",
-        model: PathSetting = "",
-        query_model: PathSetting = "",
-        sparse_model: PathSetting = "",
-        titles: bool = False,
-        precision: Precision = "auto",
-        device: str = "auto",
-    ) -> None:
+    def build(cls, passages: Path, folder: Path, settings: BuildSettings) -> None:
         """Insert `passages-*.jsonl` into a collection; passages of an interrupted build are kept.
 
         Raises IfqaError if there are no passages, a model is missing, or the server does not answer
         or refuses something.
-
-        Args:
-            uri: the server's address; empty for a file in the folder. See `KEY_VARIABLE` for its
-                token.
-            collection: the alias on the server; by default ifqa_CORPUS_INDEX.
-            replace: whether a changed corpus fills a new collection; if False, the changed passages
-                are inserted and deleted in the collection that is being searched. A file is always
-                made anew.
-            analyzer: of BM25's words: "standard", or one of the server's, such as "english". Milvus
-                Lite has no stemming.
-            model, query_model: of the field "dense"; see
-                `ifqa.retrieval.vectors.encoders.EncoderSettings`.
-            sparse_model: of the field "sparse"; see
-                `ifqa.retrieval.vectors.sparse_encoder.open_sparse_encoder`.
-            titles: encode a passage's title before its text. BM25 reads the text alone.
-            precision, device: of the encoders.
         """
+        uri = settings.uri
         shards, count = count_passages(passages)
-        resolved = encoders.precision_name(precision, device)
-        dense: dict[str, Any] = (
-            {"model": model, "query_model": hub.question_model(model, query_model)} if model else {}
-        )
-        sparse: dict[str, Any] = {"model": sparse_model} if sparse_model else {}
-        for facts in (dense, sparse):
-            if facts:
-                facts["weights"] = hub.model_fingerprint(
-                    facts["model"], facts.get("query_model", "")
-                )
-                facts |= {"titles": titles, "precision": resolved}
-        encoder = _open_encoder(dense, device) if dense else None
-        weigher = (
-            sparse_encoder.open_sparse_encoder(sparse_model, resolved, device) if sparse else None
-        )
+        dense, sparse = _encoder_facts(settings)
+        encoder = _open_encoder(dense, settings.device) if dense else None
+        weigher = _open_sparse(sparse, settings.device) if sparse else None
 
         def to_records(batch: Sequence[Passage]) -> list[dict[str, Any]]:
             records: list[dict[str, Any]] = [
@@ -256,20 +252,22 @@ class Milvus(IndexedRetriever):
                     record["dense"] = vector
             if weigher:
                 for record, weights in zip(
-                    records, sparse_encoder.passage_weights(weigher, titles, batch), strict=True
+                    records,
+                    sparse_encoder.passage_weights(weigher, settings.titles, batch),
+                    strict=True,
                 ):
                     record["sparse"] = weights
             return records
 
-        shape = {"analyzer": analyzer, "dense": dense, "sparse": sparse, "version": cls.version}
-        if replace or not uri:
+        shape = {
+            "analyzer": settings.analyzer,
+            "dense": dense,
+            "sparse": sparse,
+            "version": cls.version,
+        }
+        if settings.replace or not uri:
             shape["passages"] = list(map(sha256, shards.values()))
-        index = folder.name.strip(".").removesuffix(".partial")
-        alias = (
-            re.sub(r"\W", "_", collection or f"ifqa_{passages.parent.name}_{index}", flags=re.ASCII)
-            if uri
-            else ""
-        )
+        alias = _alias(settings.collection, passages, folder) if uri else ""
         name = f"{alias or 'passages'}_{compute_fingerprint(shape)[:_HASH]}"
         client = connect(uri, folder)
         try:
@@ -279,12 +277,12 @@ class Milvus(IndexedRetriever):
                     dimension = encoder.facts["dimension"] if encoder else None
                     client.create_collection(
                         name,
-                        schema=_schema(analyzer, dimension, bool(sparse)),
+                        schema=_schema(settings.analyzer, dimension, bool(sparse)),
                         consistency_level="Strong",
                         index_params=_index_params(client, dimension, bool(sparse)),
                         timeout=_SECONDS,
                     )
-                if not replace:
+                if not settings.replace:
                     client.alter_collection_properties(name, {_PASSAGES: ""})
                 stored = chain.from_iterable(map(read_shard, shards.values()))
                 fingerprint = _insert(client, name, stored, count, to_records)
@@ -294,7 +292,7 @@ class Milvus(IndexedRetriever):
         finally:
             close(client, uri, folder)
         family, trained_on = (
-            encoders.read_training(model, dense["query_model"]) if model else ("", [])
+            encoders.read_training(dense["model"], dense["query_model"]) if dense else ("", [])
         )
         facts = {
             "uri": uri,
@@ -308,26 +306,22 @@ class Milvus(IndexedRetriever):
         write_json(folder / _FACTS_FILE, facts)
 
     @classmethod
-    def training_family(cls, model: str = "", **_: object) -> str:
+    def training_family(cls, settings: BuildSettings, root: Path) -> str:
         """The split family that `ifqa train dense` trained the encoder on, or empty."""
+        model = settings.model
         return encoders.read_training(model)[0] if model and Path(model).is_dir() else ""
 
     @classmethod
     def build_requirements(
-        cls,
-        index: Path,
-        *,
-        uri: str = "",
-        model: str = "",
-        query_model: str = "",
-        sparse_model: str = "",
-        root: Path = Path(),
-        **_: object,
+        cls, index: Path, settings: BuildSettings, root: Path
     ) -> list[Requirement]:
         """The encoders, and a server that answers."""
-        needs = hub.encoder_requirements(model, root, query_model) if model else []
-        needs += hub.encoder_requirements(sparse_model, root) if sparse_model else []
-        if uri:
+        needs: list[Requirement] = []
+        if settings.model:
+            needs += hub.encoder_requirements(settings.model, root, settings.query_model)
+        if settings.sparse_model:
+            needs += hub.encoder_requirements(settings.sparse_model, root)
+        if uri := settings.uri:
             try:
                 connect(uri, index).close()
                 needs.append(Requirement(f"the Milvus server at {uri}"))
@@ -336,14 +330,15 @@ class Milvus(IndexedRetriever):
         return needs
 
     @classmethod
-    def build_fingerprint(
-        cls, *, model: str = "", query_model: str = "", sparse_model: str = "", **_: object
-    ) -> str:
+    def build_fingerprint(cls, settings: BuildSettings) -> str:
         """SHA-256 of the model files that `build` uses."""
-        dense = (
-            hub.model_fingerprint(model, hub.question_model(model, query_model)) if model else ""
-        )
-        return dense + (hub.model_fingerprint(sparse_model) if sparse_model else "")
+        fingerprint = ""
+        if model := settings.model:
+            question_model = hub.question_model(model, settings.query_model)
+            fingerprint += hub.model_fingerprint(model, question_model)
+        if settings.sparse_model:
+            fingerprint += hub.model_fingerprint(settings.sparse_model)
+        return fingerprint
 
 
 def connect(uri: str, index: Path) -> "MilvusClient":
@@ -413,6 +408,32 @@ def count_rows(client: "MilvusClient", collection: str) -> int:
     """Load a collection for searching, and count its passages, without deleted ones."""
     client.load_collection(collection, timeout=_LOAD_SECONDS)
     return int(client.query(collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
+
+
+def _encoder_facts(settings: Milvus.BuildSettings) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The facts of the dense and of the sparse encoder; empty for a field that is not built."""
+    dense: dict[str, Any] = {}
+    if model := settings.model:
+        query_model = hub.question_model(model, settings.query_model)
+        dense = {"model": model, "query_model": query_model}
+    sparse: dict[str, Any] = {"model": settings.sparse_model} if settings.sparse_model else {}
+    precision = encoders.precision_name(settings.precision, settings.device)
+    for facts in (dense, sparse):
+        if facts:
+            facts["weights"] = hub.model_fingerprint(facts["model"], facts.get("query_model", ""))
+            facts |= {"titles": settings.titles, "precision": precision}
+    return dense, sparse
+
+
+def _alias(collection: str, passages: Path, folder: Path) -> str:
+    """The alias of a collection on a server."""
+    index = folder.name.strip(".").removesuffix(".partial")
+    name = collection or f"ifqa_{passages.parent.name}_{index}"
+    return re.sub(r"\W", "_", name, flags=re.ASCII)
+
+
+def _open_sparse(facts: Mapping[str, Any], device: str) -> "SparseEncoder":
+    return sparse_encoder.open_sparse_encoder(facts["model"], facts["precision"], device)
 
 
 def _open_encoder(facts: Mapping[str, Any], device: str) -> encoders.Encoder:

@@ -7,7 +7,7 @@ from ifqa.corpus.wikipedia.source import split_article
 from ifqa.protocols import Retriever
 from ifqa.records import Passage, Question, SearchResult, gold_id
 from ifqa.retrieval.composition import rank_in_order
-from ifqa.settings import Natural, check_arguments
+from ifqa.settings import Natural, PluginSettings
 
 
 class Gold(Retriever):
@@ -18,8 +18,8 @@ class Gold(Retriever):
 
     version = 1
 
-    def __init__(self) -> None:
-        """There are no settings."""
+    def __init__(self, settings: PluginSettings | None = None) -> None:
+        """There are no settings, so none need be given."""
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` gold passages of each question, scored 1, 1/2, 1/3, ….
@@ -38,17 +38,19 @@ class Context(Retriever):
 
     It needs no corpus.
 
-    `words` is the length of a passage; 0 for the unchanged context as a single passage. A question
-    without a context gets no passages. Readers truncate long passages (the span reader reads about
-    170 words), so split long contexts into passages of 100 words. Then set the span reader's
-    `rank_weight = 0`, because the passages' order says nothing about relevance.
+    A question without a context gets no passages. Readers truncate long passages (the span reader
+    reads about 170 words), so split long contexts into passages of 100 words. Then set the span
+    reader's `rank_weight = 0`, because the passages' order says nothing about relevance.
     """
 
     version = 1
 
-    @check_arguments("setting of retriever 'context'")
-    def __init__(self, words: Natural = 0) -> None:
-        self._words = words
+    class Settings(PluginSettings):
+        words: Natural = 0
+        """The length of a passage in words; 0 for the unchanged context as a single passage."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._words = settings.words
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The first `k` passages of each question's context, scored 1, 1/2, 1/3, …."""

@@ -35,7 +35,7 @@ from ifqa.retrieval.composition import (
     standardise,
 )
 from ifqa.retrieval.queries import rewrite_questions
-from ifqa.settings import Natural, Positive, StoredModel, check_arguments, parse_stored
+from ifqa.settings import Natural, PluginSettings, Positive, StoredModel, parse_stored
 from ifqa.storage.files import read_json
 from ifqa.storage.resources import BUNDLED
 from ifqa.tracing import span
@@ -57,82 +57,77 @@ class Rerank(SinglePart):
     """Reranks the first passages of its part with a cross-encoder or the span reader."""
 
     version = 1
+    takes = ("parts", "passages")
     runtime_only = ("device",)
     default_parts: ClassVar[list[dict[str, str]]] = [{"name": "fusion"}]
     model_settings: ClassVar = {"model": "ifqa-rerank"}
 
-    @check_arguments("setting of retriever 'rerank'")
+    class Settings(PluginSettings):
+        model: PathSetting = BUNDLED_MODEL
+        """The model: "ifqa", a folder from `ifqa train rerank`, a cross-encoder on the hub, or
+        "extractive": the bundled span reader, which scores a passage by its candidate answers.
+        """
+        reads: str = "question"
+        """The query that the model reads, a key of `ifqa.retrieval.queries.QUERIES`."""
+        depth: Natural = 0
+        """Number of passages to rerank; the others keep their order below them; 0 for all."""
+        model_weight: _Weight = MODEL_WEIGHT
+        """Weight of the model's scores, above 0 to 1; the part's scores get the rest."""
+        device: str = "auto"
+        """The device: "cpu", "cuda", or "auto"."""
+
     def __init__(
-        self,
-        *,
-        parts: Sequence[Part],
-        passages: FetchPassages,
-        model: PathSetting = BUNDLED_MODEL,
-        reads: str = "question",
-        depth: Natural = 0,
-        model_weight: _Weight = MODEL_WEIGHT,
-        device: str = "auto",
+        self, settings: Settings, *, parts: Sequence[Part], passages: FetchPassages
     ) -> None:
         """Load the model.
 
         Raises IfqaError if there is not exactly one part, or the model is missing or does not load.
-
-        Args:
-            parts, passages: the retriever to rerank, and the corpus.
-            model: "ifqa", a folder from `ifqa train rerank`, a cross-encoder on the hub, or
-                "extractive": the bundled span reader, which scores a passage by its candidate
-                answers (`Extractive.relevance`).
-            reads: the query that the model reads, a key of `ifqa.retrieval.queries.QUERIES`.
-            depth: number of passages to rerank; the others keep their order below them; 0 for all.
-            model_weight: weight of the model's scores, above 0 to 1; the part's scores get the
-                rest. See `reorder_hits`.
-            device: "cpu", "cuda", or "auto".
         """
+        model = settings.model
         super().__init__("rerank", parts)
         self._fetch = passages
-        self._reads = reads
-        self._weight = model_weight
-        self._depth = depth or self._part.k
+        self._reads = settings.reads
+        self._weight = settings.model_weight
+        self._depth = settings.depth or self._part.k
         self._model = model
-        rewrite_questions([], reads)
+        rewrite_questions([], settings.reads)
         self._relevance: Callable[
             [Sequence[tuple[str, str]]], Sequence[float] | NDArray[np.float32]
         ]
         if model == SPAN_READER:
-            reader = Extractive(device=device)
+            reader = Extractive(Extractive.Settings(device=settings.device))
             self._relevance = reader.relevance
             self.family = reader.family
             self.trained_on = (*reader.trained_on, *self.trained_on)
         else:
-            encoder = CrossEncoder(model, device)
+            encoder = CrossEncoder(model, settings.device)
             self._relevance = encoder.relevance
             if encoder.adapter:
                 self.family = encoder.adapter.family
                 self.trained_on = (*encoder.adapter.sources.values(), *self.trained_on)
 
     @classmethod
-    def requirements(
-        cls, *, model: str = BUNDLED_MODEL, root: Path = Path(), **_: object
-    ) -> list[Requirement]:
+    def requirements(cls, settings: Settings, root: Path) -> list[Requirement]:
         """The model, unless it is bundled."""
+        model = settings.model
         return [] if model in (BUNDLED_MODEL, SPAN_READER) else [hub.model_requirement(model, root)]
 
     @classmethod
-    def training_family(cls, model: str = BUNDLED_MODEL, **_: object) -> str:
+    def training_family(cls, settings: Settings, root: Path) -> str:
         """The split family that the model was trained on, or empty, without loading the model."""
-        if model == SPAN_READER:
-            return Extractive.training_family()
-        adapter = read_adapter(model)
+        if settings.model == SPAN_READER:
+            return Extractive.training_family(Extractive.Settings(), root)
+        adapter = read_adapter(settings.model)
         return adapter.family if adapter else ""
 
     @classmethod
-    def fingerprint(cls, model: str = BUNDLED_MODEL, **_: object) -> str:
+    def fingerprint(cls, settings: Settings, root: Path) -> str:
         """SHA-256 of the model's files, or of the span reader's code and files."""
+        model = settings.model
         if model != SPAN_READER:
             return hub.weights_fingerprint(adapter_folder(model) or hub.model_folder(model))
-        return hashlib.sha256(
-            f"{code_fingerprint(Extractive)} {Extractive.fingerprint()}".encode()
-        ).hexdigest()
+        files = Extractive.fingerprint(Extractive.Settings(), root)
+        return hashlib.sha256(f"{code_fingerprint(Extractive)} {files}".encode()).hexdigest()
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first."""

@@ -10,6 +10,7 @@ from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle
 from ifqa.formats.runs import read_run
 from ifqa.protocols import PathSetting, Requirement, Retriever
 from ifqa.records import Hit, Question, SearchResult
+from ifqa.settings import PluginSettings
 from ifqa.storage.files import require_file, sha256
 
 
@@ -24,11 +25,16 @@ class RunFile(Retriever):
 
     version = 1
 
-    def __init__(self, path: PathSetting) -> None:
+    class Settings(PluginSettings):
+        path: PathSetting
+        """The file of rankings."""
+
+    def __init__(self, settings: Settings) -> None:
         """Read the rankings.
 
         Raises IfqaError if the file is missing or a pickle, or a line or an entry is malformed.
         """
+        path = settings.path
         self.path = path
         refuse_pickle(Path(path))
         self.rankings: dict[str, SearchResult] = {}  # by question id
@@ -77,17 +83,17 @@ class RunFile(Retriever):
         return rankings
 
     @classmethod
-    def requirements(cls, *, path: str, root: Path = Path(), **_: object) -> list[Requirement]:
+    def requirements(cls, settings: Settings, root: Path) -> list[Requirement]:
         """The file."""
-        return [
-            Requirement(path, "" if (root / path).exists() else "no such file; set another path")
-        ]
+        remedy = "" if Path(settings.path).exists() else "no such file; set another path"
+        return [Requirement(settings.path, remedy)]
 
     @classmethod
-    def fingerprint(cls, path: str) -> str:
+    def fingerprint(cls, settings: Settings, root: Path) -> str:
         """SHA-256 of the file."""
-        refuse_pickle(require_file(Path(path), "run"))
-        return sha256(Path(path))
+        path = require_file(Path(settings.path), "run")
+        refuse_pickle(path)
+        return sha256(path)
 
 
 def _normalise_text(question: str) -> str:

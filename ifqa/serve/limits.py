@@ -3,7 +3,7 @@ language model's cost.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ifqa.config.experiment import Experiment
@@ -48,10 +48,9 @@ def cap_cost(experiment: Experiment, flags: Sequence[str] = ()) -> Experiment:
     `flags` set one, even to 0.
     """
     caps = ("max_cost", "max_total_tokens")
-    llm: Mapping[str, object] = experiment.llm or {}
-    uses_llm = experiment.asks_llm("reader") or experiment.asks_llm("retriever")
+    llm = experiment.llm.section() if experiment.llm else {}
     if (
-        not uses_llm
+        not experiment.asks_llm
         or not all(cap in llm for cap in caps)
         or any(llm[cap] or f"llm.{cap}" in flags for cap in caps)
     ):

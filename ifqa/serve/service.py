@@ -101,7 +101,7 @@ class Service:
             limits.waiting,
             sizes.BATCH,
         )
-        self._llm = system.session.llm(system.run) if system.experiment.asks_llm("reader") else None
+        self._llm = system.model if reader and reader.takes("llm") else None
         self.about = _about(system, limits, self._llm)
         self._numbers = count(1)
         self.metrics.registry.register(self)
@@ -316,7 +316,7 @@ def _about(system: System, limits: Limits, llm: LanguageModel | None) -> schemas
         (threshold, answerable) = system.thresholds()
         model, streams = (llm.name, llm.streams) if llm else ("", False)
         texts = {
-            "name": reader["name"],
+            "name": reader.name,
             "label": label,
             "model": model,
             "language": system.reader.language,
@@ -331,10 +331,10 @@ def _about(system: System, limits: Limits, llm: LanguageModel | None) -> schemas
         if has_corpus
         else None,
         documents=documents,
-        retriever=retriever["name"] if retriever else None,
+        retriever=retriever.name if retriever else None,
         reader=form,
-        passages_read=reader["passages"] if reader and retriever else 0,
-        k=retriever["k"] if retriever else 0,
+        passages_read=reader.passages if reader and retriever else 0,
+        k=retriever.k if retriever else 0,
         examples=[] if documents else _examples(system),
         limits=schemas.LimitsForm(seconds=limits.seconds, waiting=limits.waiting),
     )

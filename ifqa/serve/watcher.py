@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from itertools import count
@@ -17,7 +17,11 @@ from weakref import finalize
 
 from ifqa.errors import IfqaError
 from ifqa.formatting import pluralize
-from ifqa.pipeline.run import CorpusBuild, Run
+from ifqa.pipeline.corpus_build import CorpusBuild
+from ifqa.pipeline.index import Index
+from ifqa.pipeline.passages import PASSAGES
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.stage import Stage
 from ifqa.pipeline.stages import build_corpus
 from ifqa.pipeline.system import System
 from ifqa.storage.artifacts import lock
@@ -109,15 +113,14 @@ class Watcher:
         served = self._system.run.corpus
         assert run.corpus is not None
         assert served is not None
-        parts = ["passages", *run.experiment.indexes]
+        stages = [PASSAGES, *map(Index, run.experiment.indexes)]
         files = {
             key: file
             for source in run.corpus.sources
             for key, file in source.hashes(run.corpus.known).items()
         }
-        if all(map(run.corpus.is_current, parts)) and _inputs(run.corpus, parts) == _inputs(
-            served, parts
-        ):
+        is_current = all(map(run.corpus.is_current, stages))
+        if is_current and _inputs(run.corpus, stages) == _inputs(served, stages):
             return
         before = _hashes(served)
         self.changed = _differences(before, files)
@@ -144,7 +147,7 @@ class Watcher:
         assert run.corpus
         corpus = run.corpus.corpus
         with lock(corpus.folder, wait=True):
-            for part in ("passages", *run.experiment.indexes):
+            for part in (PASSAGES.name, *run.experiment.indexes):
                 shutil.copytree(corpus.folder / part, folder / part, copy_function=_link_or_copy)
         run.corpus = CorpusBuild(corpus, run.questions_of, folder)
         _ = system.documents  # while the folder is there
@@ -152,9 +155,10 @@ class Watcher:
         return run.corpus
 
 
-def _inputs(build: CorpusBuild, parts: list[str]) -> list[Mapping[str, object]]:
-    """The inputs that the parts of a complete corpus were built from."""
-    return [manifest["inputs"] for part in parts if (manifest := build.artifact(part).manifest)]
+def _inputs(build: CorpusBuild, stages: Sequence[Stage[CorpusBuild]]) -> list[object]:
+    """The inputs that the stages of a complete corpus were made from."""
+    manifests = (build.artifact(stage.name).manifest for stage in stages)
+    return [manifest["inputs"] for manifest in manifests if manifest]
 
 
 def _hashes(build: CorpusBuild) -> dict[str, str]:

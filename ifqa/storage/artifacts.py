@@ -216,7 +216,7 @@ class Artifact:
     def make(
         self,
         inputs_of: Callable[[], dict[str, object]],
-        again: Callable[[], dict[str, object]] | None = None,
+        again: Callable[[Path], dict[str, object]] | None = None,
         others: Iterable[Path] = (),
         resume: Literal["", "same", "any"] = "",
     ) -> Iterator[Draft | None]:
@@ -229,8 +229,8 @@ class Artifact:
 
         Args:
             inputs_of: computes the artifact's inputs.
-            again: computes them at the end, to detect that an input changed during the build; by
-                default `inputs_of`.
+            again: computes them at the end from the folder that was filled, to detect that an input
+                changed during the build; by default `inputs_of`.
             others: folders of the same artifact elsewhere; the first with the same inputs is
                 copied.
             resume: when to keep the files of an interrupted build. "same": if it had the same
@@ -265,7 +265,8 @@ class Artifact:
             with ExitStack() as failure:
                 failure.callback(_discard_empty, draft.folder)
                 yield draft
-                if compute_fingerprint((again or inputs_of)()) != compute_fingerprint(inputs):
+                inputs_now = again(draft.folder) if again else inputs_of()
+                if compute_fingerprint(inputs_now) != compute_fingerprint(inputs):
                     raise IfqaError(
                         f"an input of {folder} changed while it was being made; "
                         "run the same command again"

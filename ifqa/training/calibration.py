@@ -10,7 +10,7 @@ and prove nothing by it.
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -28,11 +28,11 @@ from ifqa.scoring.gold_overlap import overlaps
 from ifqa.scoring.measures.confidence import AUROC, BRIER, ECE, EM_50
 from ifqa.scoring.measures.exact_match import exact_match, normalize
 from ifqa.scoring.statistics import ColumnStatistic, to_percent
-from ifqa.settings import Natural, PartShare, Positive
+from ifqa.settings import Natural, PartShare, PluginSettings, Positive, setting_fields
 from ifqa.storage.files import read_json, write_json
 from ifqa.training.checkpoints import MANIFEST, damaged_file
 from ifqa.training.extractive import READING, Extractive
-from ifqa.training.trainer import DataclassTrainer, assign_folds, configure_trainer, covers_gold
+from ifqa.training.trainer import BaseTrainer, assign_folds, configure_trainer, covers_gold
 
 logger = logging.getLogger(__name__)
 
@@ -62,8 +62,7 @@ class HeldOutPrediction(TypedDict):
     features: Mapping[str, float]  # empty without an answer
 
 
-@dataclass(kw_only=True)
-class CalibrationTrainer(DataclassTrainer):
+class CalibrationTrainer(BaseTrainer):
     """Fit the span reader's confidence, on folds of its training questions.
 
     --to names its weights.
@@ -73,20 +72,33 @@ class CalibrationTrainer(DataclassTrainer):
     folder = "models/extractive"
     retrieved = 20
 
-    seed: Natural = 0  # assigns questions to folds
-    folds: Annotated[int, Field(ge=2)] = 4  # no two folds share a question or a gold passage
-    read_folds: Natural = 0  # folds to train a reader for and to read; 0 for all, fewer are quicker
-    passages: Positive = 5  # passages read per question
-    without_gold: PartShare = 0.2  # total weight of the readings without gold passages
-    # Share of the questions read with a gold passage that get an abstention
-    false_abstentions: PartShare = 0.1
-    # Trainings averaged for a fold's reader, however many the weights average
-    average: Positive = 1
-    # Where the weights' training started, if it had a start; empty for `reading` in the folder
-    start: PathSetting = ""
-    # As in `ifqa.reading.span.reader.Extractive`; empty for the manifest's
-    encoder: PathSetting = ""
-    device: str = "cpu"
+    class Settings(PluginSettings):
+        seed: Natural = 0
+        """The seed that assigns questions to folds."""
+        folds: Annotated[int, Field(ge=2)] = 4
+        """The number of folds; no two share a question or a gold passage."""
+        read_folds: Natural = 0
+        """Folds to train a reader for and to read; 0 for all, fewer are quicker."""
+        passages: Positive = 5
+        """Passages read per question."""
+        without_gold: PartShare = 0.2
+        """The total weight of the readings without gold passages."""
+        false_abstentions: PartShare = 0.1
+        """The share of the questions read with a gold passage that get an abstention."""
+        average: Positive = 1
+        """Trainings averaged for a fold's reader, however many the weights average."""
+        start: PathSetting = ""
+        """Where the weights' training started, if it had a start; empty for `reading` in the
+        folder.
+        """
+        encoder: PathSetting = ""
+        """The encoder that the weights were trained on, as in the reader 'extractive'; empty for
+        the name in their manifest.
+        """
+        device: str = "cpu"
+        """The device: "cpu", "cuda", or "auto" for a GPU if present."""
+
+    settings: Settings
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         manifest = _read_manifest(folder)
@@ -99,12 +111,12 @@ class CalibrationTrainer(DataclassTrainer):
                 f"{folder} was trained on {', '.join(trained_on) or 'no file'}, not on "
                 f"{files}; {mend}"
             )
-        if unknown := manifest["settings"].keys() - {field.name for field in fields(Extractive)}:
+        if unknown := manifest["settings"].keys() - setting_fields(Extractive.Settings).keys():
             mend = f"train the weights again: ifqa train extractive --to {folder}"
             raise ConfigError(
                 f"{folder} was trained by an earlier version of ifqa, with {min(unknown)!r}; {mend}"
             )
-        _find_start(folder, manifest, self.start)
+        _find_start(folder, manifest, self.settings.start)
 
     def train(
         self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA
@@ -115,35 +127,40 @@ class CalibrationTrainer(DataclassTrainer):
         be removed afterwards.
         """
         self.check_data(dataset, folder)
+        settings = self.settings
+        shares = (settings.without_gold, settings.false_abstentions)
         manifest = _read_manifest(folder)
-        encoder = str(resolve_encoder(folder, self.encoder).folder)
-        settings = {
+        encoder = str(resolve_encoder(folder, settings.encoder).folder)
+        reader_settings = {
             **manifest["settings"],
-            "average": self.average,
-            "device": self.device,
+            "average": settings.average,
+            "device": settings.device,
             "encoder": encoder,
-            "start": _find_start(folder, manifest, self.start),
+            "start": _find_start(folder, manifest, settings.start),
         }
-        fold_of = assign_folds(dataset.questions, self.folds, self.seed)
+        fold_of = assign_folds(dataset.questions, settings.folds, settings.seed)
         rows: list[HeldOutPrediction] = []
-        n_read = min(self.read_folds or self.folds, self.folds)
+        n_read = min(settings.read_folds or settings.folds, settings.folds)
         for fold in range(n_read):
             held_out = dataset.select([n for n, number in enumerate(fold_of) if number == fold])
             others = dataset.select([n for n, number in enumerate(fold_of) if number != fold])
             counts = f"{len(others.questions)} questions, reading {len(held_out.questions)}"
-            logger.info(f"fold {fold + 1} of {self.folds}: training on {counts}")
+            logger.info(f"fold {fold + 1} of {settings.folds}: training on {counts}")
             reads = folder / FOLDS / str(fold)
-            configure_trainer(Extractive, **settings).train(_exclude_gold(others, held_out), reads)
-            reader = Reader(weights=str(reads), encoder=encoder, device=self.device)
-            rows += _read_fold(reader, fold, self.passages, held_out)
-        fitted = fit_calibration(rows, self.without_gold, self.false_abstentions)
-        fitted_on = {name: getattr(self, name) for name in _SETTINGS}
+            trainer = configure_trainer(Extractive, **reader_settings)
+            trainer.train(_exclude_gold(others, held_out), reads)
+            reader = Reader(
+                Reader.Settings(weights=str(reads), encoder=encoder, device=settings.device)
+            )
+            rows += _read_fold(reader, fold, settings.passages, held_out)
+        fitted = fit_calibration(rows, *shares)
+        fitted_on: dict[str, Any] = {name: getattr(settings, name) for name in _SETTINGS}
         fitted_on |= {
             "sources": dataset.sources,
             "questions": sum(n < n_read for n in fold_of),
             "rows": len(rows),
         }
-        measured = cross_validate(rows, self.without_gold, self.false_abstentions)
+        measured = cross_validate(rows, *shares)
         content = {"version": VERSION, "weights": fingerprint_weights(folder), **fitted}
         content |= {"fitted_on": fitted_on, "measured": measured}
         write_json(folder / CALIBRATION_FILE, content)

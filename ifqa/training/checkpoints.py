@@ -16,6 +16,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,21 @@ _LIBRARIES = (
     "tokenizers",
     "safetensors",
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepSettings:
+    """How a network is trained, step by step."""
+
+    seed: int
+    batch: int  # rows in a forward pass
+    learning_rate: float  # the highest
+    every: int  # steps between checkpoints
+    device: str
+    weight_decay: float = 0.0
+    warmup: float = 0.1  # steps before the highest rate; below 1, a share of all steps
+    # Whether networks are cast to bfloat16; None: if the hardware supports it
+    bf16: bool | None = None
 
 
 def rank_and_world_size() -> tuple[int, int]:
@@ -247,12 +263,13 @@ def train_with_loss(
     rows: "Sized",
     collate: "Callable[[list[Any]], dict[str, Any]]",
     folder: Path,
+    steps: StepSettings,
     optimizer: "Optimizer | None" = None,
-    **settings: Any,
+    **more: object,
 ) -> dict[str, object]:
     """Train a network on rows in their order.
 
-    `collate` batches them, `settings` are those of `training_arguments`.
+    `collate` batches them, `more` are further arguments of transformers.
 
     Without an optimiser it is AdamW with one rate.
     """
@@ -264,7 +281,7 @@ def train_with_loss(
         ) -> "Tensor":
             return loss(model, inputs)
 
-    arguments = training_arguments(TrainingArguments, folder, **settings, **CUSTOM_ROWS)
+    arguments = training_arguments(TrainingArguments, folder, steps, **more, **CUSTOM_ROWS)
     trainer = LossTrainer(
         model=model,
         args=arguments,
@@ -366,39 +383,27 @@ def uses_bfloat16(device: str) -> bool:
 
 
 def training_arguments(
-    kind: type["TrainingArguments"],
-    folder: Path,
-    *,
-    seed: int,
-    batch: int,
-    learning_rate: float,
-    every: int,
-    device: str,
-    weight_decay: float = 0.0,
-    warmup: float = 0.1,
-    bf16: bool | None = None,
-    **more: object,
+    kind: type["TrainingArguments"], folder: Path, steps: StepSettings, **more: object
 ) -> "TrainingArguments":
-    """Arguments of a transformers trainer: one pass over rows in training order, a checkpoint
-    `every` steps.
+    """Arguments of a transformers trainer: one pass over rows in training order.
 
-    Networks are cast to bfloat16 where the hardware supports it, or as `bf16` says.
+    `more` are further arguments of it.
     """
     arguments = kind(
         output_dir=str(folder / CHECKPOINTS),
         num_train_epochs=1,
-        per_device_train_batch_size=batch,
-        seed=seed,
-        learning_rate=learning_rate,
-        weight_decay=weight_decay,
-        warmup_steps=warmup,
+        per_device_train_batch_size=steps.batch,
+        seed=steps.seed,
+        learning_rate=steps.learning_rate,
+        weight_decay=steps.weight_decay,
+        warmup_steps=steps.warmup,
         lr_scheduler_type="linear",
-        bf16=uses_bfloat16(device) if bf16 is None else bf16,
-        use_cpu=device == "cpu",
+        bf16=uses_bfloat16(steps.device) if steps.bf16 is None else steps.bf16,
+        use_cpu=steps.device == "cpu",
         save_strategy="steps",
-        save_steps=every,
+        save_steps=steps.every,
         save_total_limit=2,
-        logging_steps=max(1, every // _LOGGED),
+        logging_steps=max(1, steps.every // _LOGGED),
         report_to="none",
         disable_tqdm=True,
         **more,

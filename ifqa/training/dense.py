@@ -6,7 +6,6 @@ import logging
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -40,7 +39,6 @@ logger = logging.getLogger(__name__)
 _Row = dict[str, str | list[str]]  # column -> a question or a passage
 
 
-@dataclass(kw_only=True)
 class Dense(EpochTrainer):
     """Train a dense retriever with in-batch negatives and hard negatives from BM25.
 
@@ -73,36 +71,51 @@ class Dense(EpochTrainer):
         ),
     }
 
-    model: str = MINILM  # the start: a sentence-transformers model, or a BERT if `two_encoders`
-    # DPR's BERTs for questions and (title, text), vectors at [CLS]; else one, no titles
-    two_encoders: bool = False
-    # Factor of inner products: 20 for vectors of length 1, 1 for others
-    scale: Annotated[float, Field(ge=0.01)] = 20.0
-    epochs: Positive = 3
-    batch: Positive = 32
-    negatives: Natural = 1  # hard negatives per question and pass
-    pool: Annotated[int, Field(ge=0, le=100)] = 20  # passages to draw them from
-    shuffle_positives: bool = True  # draw a gold passage in each pass; else use the first
-    learning_rate: NotNegative = 2e-5
-    warmup: NotNegative = 0.1  # steps before the highest rate; below 1, a share of all steps
-    weight_decay: NotNegative = 0.01
-    clip: NotNegative = 1.0  # norm that gradients are clipped to
-    max_tokens: Positive = 256  # most tokens of a question, or of a passage with its title
+    class Settings(EpochTrainer.Settings):
+        model: str = MINILM
+        """The start: a sentence-transformers model, or a BERT if `two_encoders`."""
+        two_encoders: bool = False
+        """Whether to train DPR's two BERTs, for questions and for titles with texts, with vectors
+        at [CLS]; else one encoder, which reads no titles.
+        """
+        scale: Annotated[float, Field(ge=0.01)] = 20.0
+        """The factor of inner products: 20 for vectors of length 1, 1 for others."""
+        epochs: Positive = 3
+        """Passes over the questions."""
+        batch: Positive = 32
+        """Questions per step of AdamW."""
+        negatives: Natural = 1
+        """Hard negatives per question and pass."""
+        pool: Annotated[int, Field(ge=0, le=100)] = 20
+        """Passages to draw the hard negatives from."""
+        shuffle_positives: bool = True
+        """Whether to draw a gold passage in each pass; else the first is used."""
+        learning_rate: NotNegative = 2e-5
+        """The highest learning rate; it then falls to 0."""
+        warmup: NotNegative = 0.1
+        """Steps before the highest rate; below 1, a share of all steps."""
+        weight_decay: NotNegative = 0.01
+        """The weight decay of AdamW."""
+        clip: NotNegative = 1.0
+        """The norm that gradients are clipped to."""
+        max_tokens: Positive = 256
+        """Most tokens of a question, or of a passage with its title."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_pool(self.pool, self.negatives)
+    settings: Settings
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        require_pool(settings.pool, settings.negatives)
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         require_gold(dataset)
-        kind = (
-            read_json(model_folder(self.model) / "config.json").get("model_type")
-            if self.two_encoders
-            else "bert"
-        )
+        if not self.settings.two_encoders:
+            return
+        model = self.settings.model
+        kind = read_json(model_folder(model) / "config.json").get("model_type")
         if kind != "bert":
             raise ConfigError(
-                f"{self.model} cannot start two encoders: wanted a model of type bert, found {kind}"
+                f"{model} cannot start two encoders: wanted a model of type bert, found {kind}"
             )
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
@@ -114,8 +127,9 @@ class Dense(EpochTrainer):
         the network would learn to tell the two kinds apart.
         """
         self.check_data(dataset, folder)
-        start = model_folder(self.model)
-        encoder = {"name": self.model, "sha256": weights_fingerprint(start)}
+        settings = self.settings
+        start = model_folder(settings.model)
+        encoder = {"name": settings.model, "sha256": weights_fingerprint(start)}
         inputs = self.inputs(dataset) | {"recipe": self.recipe, "encoder": encoder}
         if not checkpoints.begin_training(folder, inputs):
             return
@@ -125,8 +139,8 @@ class Dense(EpochTrainer):
         )
         trainer = self._trainer(batches, start, folder)
         record = checkpoints.run_trainer(trainer, folder)
-        _save(folder, trainer.model, self.two_encoders)
-        folders = ["*_encoder/"] if self.two_encoders else ["", "[0-9]_*/"]
+        _save(folder, trainer.model, settings.two_encoders)
+        folders = ["*_encoder/"] if settings.two_encoders else ["", "[0-9]_*/"]
         weights = [f"{name}model*.safetensors" for name in folders]
         checkpoints.finish_training(
             folder, inputs, record | {"batches": len(batches), "device": self.device}, weights
@@ -138,20 +152,21 @@ class Dense(EpochTrainer):
         A row goes into the first open batch where no passage is gold for another question; the last
         batches stay short.
         """
+        settings = self.settings
         questions = dataset.questions
-        (negatives, usable) = select_hard_negatives(dataset, self.negatives, self.pool)
+        (negatives, usable) = select_hard_negatives(dataset, settings.negatives, settings.pool)
         golds = [_gold_passages(*pair) for pair in zip(questions, dataset.rankings, strict=True)]
         candidates = [passage for n in usable for passage in golds[n] + negatives[n]]
-        titled = self.two_encoders and any(passage.title for passage in candidates)
+        titled = settings.two_encoders and any(passage.title for passage in candidates)
         gold_for = _questions_by_gold_text(questions, {passage.text for passage in candidates})
         full: list[list[_Row]] = []
         #: rows, their questions, the questions that their passages are gold for
         waiting: list[tuple[list[_Row], set[int], set[int]]] = []
-        for epoch in range(self.epochs):
-            draw = random.Random(f"{self.seed} {epoch}")
+        for epoch in range(settings.epochs):
+            draw = random.Random(f"{settings.seed} {epoch}")
             for n in draw.sample(usable, len(usable)):
-                gold = draw.choice(golds[n]) if self.shuffle_positives else golds[n][0]
-                passages = [gold, *draw.sample(negatives[n], self.negatives)]
+                gold = draw.choice(golds[n]) if settings.shuffle_positives else golds[n][0]
+                passages = [gold, *draw.sample(negatives[n], settings.negatives)]
                 related = set().union(*(gold_for[passage.text] for passage in passages))
                 fits = (
                     m
@@ -161,10 +176,10 @@ class Dense(EpochTrainer):
                 if (number := next(fits, len(waiting))) == len(waiting):
                     waiting.append(([], set(), set()))
                 rows, members, barred = waiting[number]
-                rows.append(_row(questions[n], passages, self.two_encoders, titled))
+                rows.append(_row(questions[n], passages, settings.two_encoders, titled))
                 members.add(n)
                 barred |= related
-                if len(rows) == self.batch:
+                if len(rows) == settings.batch:
                     full.append(waiting.pop(number)[0])
         return full + [rows for rows, _, _ in waiting]
 
@@ -178,20 +193,15 @@ class Dense(EpochTrainer):
         )
         from transformers import set_seed
 
-        set_seed(self.seed)
+        settings = self.settings
+        set_seed(settings.seed)
         model = self._model(start)
         rows = [row for batch in batches for row in batch]
         arguments = checkpoints.training_arguments(
             SentenceTransformerTrainingArguments,
             folder,
-            seed=self.seed,
-            batch=self.batch,
-            learning_rate=self.learning_rate,
-            every=self.checkpoint_every,
-            device=self.device,
-            weight_decay=self.weight_decay,
-            warmup=self.warmup,
-            max_grad_norm=self.clip,
+            self.step_settings(weight_decay=settings.weight_decay, warmup=settings.warmup),
+            max_grad_norm=settings.clip,
             batch_sampler=partial(_fixed_batches, sizes=[len(batch) for batch in batches]),
             router_mapping={
                 name: "query" if name == "question" else "document" for name in rows[0]
@@ -212,26 +222,30 @@ class Dense(EpochTrainer):
             Transformer,
         )
 
+        settings = self.settings
+
         def tower() -> list["Module"]:
             # Without token types BERT takes 0 for all tokens, in pairs too, as DPR does
             # (dpr/models/biencoder.py:230)
             plain = {"text": {"return_token_type_ids": False}}
-            bert = Transformer(str(start), max_seq_length=self.max_tokens, processing_kwargs=plain)
+            bert = Transformer(
+                str(start), max_seq_length=settings.max_tokens, processing_kwargs=plain
+            )
             return [bert, Pooling(bert.get_embedding_dimension(), pooling_mode="cls")]
 
-        settings: dict[str, Any] = {"device": self.device, "prompts": {"query": "", "document": ""}}
-        with report_load_errors(self.model, "a sentence-transformers model"):
-            if self.two_encoders:
+        options: dict[str, Any] = {"device": self.device, "prompts": {"query": "", "document": ""}}
+        with report_load_errors(settings.model, "a sentence-transformers model"):
+            if settings.two_encoders:
                 return SentenceTransformer(
-                    modules=[Router.for_query_document(tower(), tower())], **settings
+                    modules=[Router.for_query_document(tower(), tower())], **options
                 )
-            model = SentenceTransformer(str(start), local_files_only=True, **settings)
-        if not any(isinstance(module, Normalize) for module in model) and self.scale > 1:
+            model = SentenceTransformer(str(start), local_files_only=True, **options)
+        if not any(isinstance(module, Normalize) for module in model) and settings.scale > 1:
             logger.info(
-                f"{self.model} does not normalise its vectors; set scale to "
-                f"about 1, not {self.scale:g}"
+                f"{settings.model} does not normalise its vectors; set scale to "
+                f"about 1, not {settings.scale:g}"
             )
-        model.max_seq_length = self.max_tokens
+        model.max_seq_length = settings.max_tokens
         return model
 
     def _loss(self, model: "SentenceTransformer") -> "nn.Module":
@@ -242,7 +256,7 @@ class Dense(EpochTrainer):
         # As in DPR (train_dense_encoder.py:622)
         gather = distributed.is_available() and distributed.is_initialized()
         return losses.MultipleNegativesRankingLoss(
-            model, scale=self.scale, similarity_fct=dot_score, gather_across_devices=gather
+            model, scale=self.settings.scale, similarity_fct=dot_score, gather_across_devices=gather
         )
 
 

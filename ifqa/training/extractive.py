@@ -6,11 +6,10 @@ import logging
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from ifqa.errors import ConfigError, FormatError
 from ifqa.formats.questions import read_questions
@@ -40,32 +39,9 @@ _HEADS = 5.0
 _WORDS = 190  # most words in a reading question's context; more do not fit the reader
 
 
-@dataclass(kw_only=True)
 class Extractive(EpochTrainer):
     """Train the span reader on all-MiniLM-L6-v2, or on another encoder: --set
     encoder=all-mpnet-base-v2.
-
-    Attributes:
-        encoder: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder with a BERT or an MPNet
-            (`ifqa.models.span_encoder`).
-        reading: files of reading questions for `ifqa.formats.questions.read_questions`, each with a
-            passage; one without answers has none there. They come first and train all of the
-            encoder's layers; the result stays in the folder `reading`.
-        start: such a folder, to start from, or weights that ship with ifqa: "shipped" or
-            "extractive-large". Questions without a split family, such as your own, may go on from
-            weights of any family, and the result is of that family.
-        average: number of trainings after the reading questions, with consecutive seeds, whose
-            weights are averaged (Wortsman et al. 2022, "Model soups"). They stay in the folder
-            `seeds` until the last is done.
-        epochs: passes over the questions; 0 stops after the reading questions.
-        rank, negatives, dropout: rank of the stored adapters, up to 4 negatives per question and
-            pass, share of dropped features.
-        without_gold: share of a question's passes that read its negatives alone, where no candidate
-            is right.
-        reading_epochs, reading_rate, reading_batch: as `epochs`, `learning_rate` (five times as
-            high for the heads) and `batch`.
-        device: the bundled weights come from a CPU with bfloat16; on other hardware the last digits
-            and a few answers differ.
     """
 
     runtime_only = (
@@ -79,50 +55,82 @@ class Extractive(EpochTrainer):
     )
     retrieved = 20
 
-    encoder: PathSetting = MINILM
-    reading: Annotated[
-        Sequence[PathSetting],
-        TrainerFlag(
-            "Reading questions to train on first: SQuAD's .json, or rows (.jsonl, .json) "
-            "with question, context and answers, compressed or not. Repeatable."
-        ),
-    ] = ()
-    start: PathSetting = ""
-    average: Positive = 1
-    epochs: Natural = 4
-    rank: Positive = 64
-    learning_rate: NotNegative = 5e-4
-    negatives: Natural = 1
-    without_gold: PartShare = 0.2
-    batch: Positive = 8
-    dropout: PartShare = 0.1
-    weight_decay: NotNegative = 0.01
-    reading_epochs: Positive = 2
-    reading_rate: NotNegative = 1.5e-4
-    reading_batch: Positive = 16
+    class Settings(EpochTrainer.Settings):
+        encoder: PathSetting = MINILM
+        """The encoder: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder with a BERT or an MPNet
+        (`ifqa.models.span_encoder`).
+        """
+        reading: Annotated[Sequence[PathSetting], TrainerFlag()] = ()
+        """Reading questions to train on first: SQuAD's .json, or rows (.jsonl, .json) with
+        question, context and answers, compressed or not.
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.average > 1 and not (self.reading or self.start):
+        Each has a passage; one without answers has none there. They train all of the encoder's
+        layers; the result stays in the folder `reading`.
+        """
+        start: PathSetting = ""
+        """The folder to start from: such a folder `reading`, or weights that ship with ifqa,
+        "shipped" or "extractive-large". Questions without a split family, such as your own, may go
+        on from weights of any family, and the result is of that family.
+        """
+        average: Positive = 1
+        """The number of trainings after the reading questions, with consecutive seeds, whose
+        weights are averaged (Wortsman et al. 2022, "Model soups"). They stay in the folder `seeds`
+        until the last is done.
+        """
+        epochs: Natural = 4
+        """Passes over the questions; 0 stops after the reading questions."""
+        rank: Positive = 64
+        """The rank of the stored adapters."""
+        learning_rate: NotNegative = 5e-4
+        """The highest learning rate, after a tenth of the steps; it then falls to 0."""
+        negatives: Natural = 1
+        """Negatives per question and pass, up to 4."""
+        without_gold: PartShare = 0.2
+        """The share of a question's passes that read its negatives alone, where no candidate is
+        right.
+        """
+        batch: Positive = 8
+        """Questions per step of AdamW."""
+        dropout: PartShare = 0.1
+        """The share of dropped features."""
+        weight_decay: NotNegative = 0.01
+        """The weight decay of AdamW."""
+        device: str = "cpu"
+        """The device: "cpu", "cuda", or "auto" for a GPU if present. The bundled weights come from
+        a CPU with bfloat16; on other hardware the last digits and a few answers differ.
+        """
+        reading_epochs: Positive = 2
+        """Passes over the reading questions."""
+        reading_rate: NotNegative = 1.5e-4
+        """The highest learning rate on reading questions; five times as high for the heads."""
+        reading_batch: Positive = 16
+        """Reading questions per step."""
+
+    settings: Settings
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        if settings.average > 1 and not (settings.reading or settings.start):
             wanted = "a common start of the trainings; name --reading FILE or --set start=FOLDER"
-            raise ConfigError(f"average = {self.average}: wanted {wanted}")
+            raise ConfigError(f"average = {settings.average}: wanted {wanted}")
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         from ifqa.training.extractive_phase import Example
 
-        encoder = find_encoder(self.encoder)
+        settings = self.settings
+        encoder = find_encoder(settings.encoder)
         require_any(
             dataset,
             lambda question: question.answers and Example(encoder.folder, question).has_target,
             "its answer in a gold passage",
         )
         checkpoints.refuse_foreign_weights(folder)
-        if self.start:
-            start = weights_folder(self.start)
+        if settings.start:
+            start = weights_folder(settings.start)
             if dataset.family:
-                refuse_family(self.start, load_span_manifest(start)["family"], dataset)
+                refuse_family(settings.start, load_span_manifest(start)["family"], dataset)
             fingerprint_weights(start)  # raises if a file is missing
-            resolve_encoder(start, self.encoder)
+            resolve_encoder(start, settings.encoder)
         _ = self._reading_questions
 
     def train(
@@ -141,13 +149,14 @@ class Extractive(EpochTrainer):
         from ifqa.training.extractive_phase import Example, open_network, train_phase
 
         self.check_data(dataset, folder)
-        encoder = find_encoder(self.encoder)
-        start = str(weights_folder(self.start)) if self.start else ""
+        settings = self.settings
+        encoder = find_encoder(settings.encoder)
+        start = str(weights_folder(settings.start)) if settings.start else ""
         pairs = zip(dataset.questions, dataset.rankings, strict=True)
         examples = [
             example for pair in pairs if (example := Example(encoder.folder, *pair)).has_target
         ]
-        if self.reading:
+        if settings.reading:
             self._train_reading(folder / READING, encoder, start)
             start = str(folder / READING)
         inputs = {"reader": "extractive", "encoder": encoder.identity, "start": None} | self.inputs(
@@ -158,15 +167,16 @@ class Extractive(EpochTrainer):
         if not checkpoints.begin_training(folder, inputs):
             shutil.rmtree(folder / SEEDS, ignore_errors=True)  # left by a kill after the manifest
             return load_span_manifest(folder)
-        if self.average > 1:
+        if settings.average > 1:
             return self._train_averaged(dataset, folder, encoder, start, inputs)
-        model = open_network(encoder, start, self.seed, self.dropout)
-        model.encoder.add_adapters(self.rank, torch.Generator().manual_seed(self.seed))
+        seed = settings.seed
+        model = open_network(encoder, start, seed, settings.dropout)
+        model.encoder.add_adapters(settings.rank, torch.Generator().manual_seed(seed))
         passes = (
             shuffle_batches(
-                examples, self.batch, f"{self.seed} {epoch}", lambda example: example.length
+                examples, settings.batch, f"{seed} {epoch}", lambda example: example.length
             )
-            for epoch in range(self.epochs)
+            for epoch in range(settings.epochs)
         )
         batches = [*chain.from_iterable(passes)]
         logger.info(
@@ -179,14 +189,10 @@ class Extractive(EpochTrainer):
             lambda example: example,
             folder,
             inputs,
+            self.step_settings(weight_decay=settings.weight_decay),
             count=len(examples),
-            seed=self.seed,
-            device=self.device,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            every=self.checkpoint_every,
-            negatives=self.negatives,
-            without_gold=self.without_gold,
+            negatives=settings.negatives,
+            without_gold=settings.without_gold,
         )
 
     def _train_averaged(
@@ -199,17 +205,20 @@ class Extractive(EpochTrainer):
     ) -> dict[str, object]:
         from ifqa.training.extractive_phase import open_network, save_training
 
+        settings = self.settings
+        first = settings.seed
         folders = {
-            seed: folder / SEEDS / str(seed) for seed in range(self.seed, self.seed + self.average)
+            seed: folder / SEEDS / str(seed) for seed in range(first, first + settings.average)
         }
-        single = replace(self, average=1, reading=(), start=start)
+        single: dict[str, Any] = {"average": 1, "reading": (), "start": start}
         manifests = [
-            replace(single, seed=seed).train(dataset, place) for seed, place in folders.items()
+            Extractive(settings.model_copy(update={**single, "seed": seed})).train(dataset, place)
+            for seed, place in folders.items()
         ]
-        model = open_network(encoder, "", self.seed, self.dropout)
+        model = open_network(encoder, "", first, settings.dropout)
         load_weights(model, *folders.values())
         record = {key: manifests[0][key] for key in ("examples", "steps", "precision")}
-        if (log := folders[self.seed] / checkpoints.LOG).exists():
+        if (log := folders[first] / checkpoints.LOG).exists():
             shutil.copyfile(log, folder / checkpoints.LOG)
         manifest = save_training(model, folder, inputs, record)
         shutil.rmtree(folder / SEEDS)
@@ -220,20 +229,21 @@ class Extractive(EpochTrainer):
         """The reading questions whose passages fit the reader, and the number of all reading
         questions.
         """
-        questions = [question for path in self.reading for question in read_questions(Path(path))]
+        files = self.settings.reading
+        questions = [question for path in files for question in read_questions(Path(path))]
         sizes = [[len(text.split()) for text in question.gold_passages] for question in questions]
         fitting = [
             question
             for question, words in zip(questions, sizes, strict=True)
             if words and max(words) <= _WORDS
         ]
-        if self.reading and not fitting:
+        if files and not fitting:
             problem = (
                 f"none of {len(questions)} reading questions has a passage "
                 f"of at most {_WORDS} words"
             )
             raise FormatError(
-                f"{self.reading[0]}: {problem}; wanted rows with question, context and answers"
+                f"{files[0]}: {problem}; wanted rows with question, context and answers"
             )
         return fitting, len(questions)
 
@@ -248,32 +258,33 @@ class Extractive(EpochTrainer):
             f"{len(questions):,} of {count:,} reading questions have a "
             f"passage of at most {_WORDS} words"
         )
-        seed = self.seed
-        epochs = self.reading_epochs
-        size = self.reading_batch
+        settings = self.settings
+        seed = settings.seed
+        epochs = settings.reading_epochs
+        size = settings.reading_batch
         inputs: dict[str, object] = {
             "reader": "extractive",
             "encoder": encoder.identity,
             "family": "",
             "start": None,
-            "sources": {Path(path).name: sha256(Path(path)) for path in self.reading},
+            "sources": {Path(path).name: sha256(Path(path)) for path in settings.reading},
             "rows": _count_labels(questions, "source"),
             "licences": _count_labels(questions, "licence"),
             "settings": {
                 "seed": seed,
                 "epochs": epochs,
-                "learning_rate": self.reading_rate,
+                "learning_rate": settings.reading_rate,
                 "batch": size,
-                "dropout": self.dropout,
-                "weight_decay": self.weight_decay,
-                "rank": self.rank,
+                "dropout": settings.dropout,
+                "weight_decay": settings.weight_decay,
+                "rank": settings.rank,
             },
         }
         if start:
             inputs |= _record_start(Path(start), "")
         if not checkpoints.begin_training(folder, inputs):
             return
-        model = open_network(encoder, start, seed, self.dropout)
+        model = open_network(encoder, start, seed, settings.dropout)
         model.encoder.train_layers()
 
         def characters(question: Question) -> int:
@@ -289,13 +300,11 @@ class Extractive(EpochTrainer):
             partial(Example, encoder.folder),
             folder,
             inputs,
+            self.step_settings(
+                learning_rate=settings.reading_rate, weight_decay=settings.weight_decay
+            ),
             count=len(questions),
-            seed=seed,
-            device=self.device,
-            learning_rate=self.reading_rate,
             heads=_HEADS,
-            weight_decay=self.weight_decay,
-            every=self.checkpoint_every,
         )
 
 

@@ -9,6 +9,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -207,13 +208,9 @@ def train_phase(
     encode: Callable[[_Row], Example],
     folder: Path,
     inputs: dict[str, Any],
+    settings: checkpoints.StepSettings,
     *,
     count: int,
-    seed: int,
-    device: str,
-    learning_rate: float,
-    weight_decay: float,
-    every: int,
     heads: float = 1.0,
     negatives: int = 0,
     without_gold: float = 0.0,
@@ -227,7 +224,7 @@ def train_phase(
     the heads' rate as a multiple of the encoder's. `negatives` and `without_gold` are as in
     `Example.draw_pairs`. Random choices depend only on seed and step.
     """
-    precision = half_precision(device)
+    precision = half_precision(settings.device)
     model.encoder.cast(precision)
 
     def collate(steps: Sequence[int]) -> dict[str, Any]:
@@ -237,7 +234,7 @@ def train_phase(
         }
 
     def loss(model: SpanModel, inputs: Mapping[str, Any]) -> Tensor:
-        draw = random.Random(f"{seed} {inputs['step']}")
+        draw = random.Random(f"{settings.seed} {inputs['step']}")
         generator = torch.Generator().manual_seed(draw.getrandbits(63))
         drawn = [
             example.draw_pairs(draw, negatives, without_gold) for example in inputs["examples"]
@@ -252,6 +249,7 @@ def train_phase(
         ]
         return torch.stack(losses).mean()
 
+    learning_rate = settings.learning_rate
     groups: list[dict[str, Any]] = [
         {"params": [*model.encoder.parameters()], "lr": learning_rate},
         {"params": [*model.heads.parameters(), model.length], "lr": learning_rate * heads},
@@ -263,13 +261,9 @@ def train_phase(
             range(len(batches)),
             collate,
             folder,
-            seed=seed,
-            batch=1,
-            learning_rate=learning_rate,
-            every=every,
-            device=device,
-            bf16=False,  # the encoder computes in its own precision
-            optimizer=torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=weight_decay),
+            # a row is a step's batch; the encoder computes in its own precision
+            replace(settings, batch=1, bf16=False),
+            torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=settings.weight_decay),
         )
     return save_training(
         model,

@@ -6,7 +6,6 @@ The prompts are the reader's; the loss is on the answer alone.
 import logging
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
@@ -41,7 +40,6 @@ logger = logging.getLogger(__name__)
 DEPTH = 20  # passages retrieved for a question
 
 
-@dataclass(kw_only=True)
 class Llm(EpochTrainer):
     """Tune a language model for the reader 'llm', as an adapter: --model FOLDER then reads with
     it.
@@ -50,40 +48,55 @@ class Llm(EpochTrainer):
     runtime_only = ("model", "device_batch", *EpochTrainer.runtime_only)
     retrieved = DEPTH
 
-    model: Annotated[
-        str, TrainerFlag("Start: smollm2, a GGUF file, a folder, a name on the hub, or an adapter.")
-    ] = "smollm2"
-    prompt: str = "short"  # the reader's prompt, without reasoning
-    # A gold passage replaces the last if none was retrieved
-    passages: Annotated[int, Field(ge=1, le=DEPTH)] = 5
-    alone: Share = 0.5  # share of prompts with only the gold passages
-    epochs: Positive = 1
-    # Of new adapters, on all linear layers; an adapter that is trained further keeps its own
-    rank: Positive = 32
-    learning_rate: NotNegative = 3e-4
-    batch: Positive = 8
-    device_batch: Positive = 8  # questions in a forward pass; a divisor of `batch`
-    # Most tokens of prompt and answer; passages that do not fit are left out
-    max_tokens: Positive = 1024
-    device: str = "auto"
-    checkpoint_every: Positive = 25
+    class Settings(EpochTrainer.Settings):
+        model: Annotated[str, TrainerFlag()] = "smollm2"
+        """Start: smollm2, a GGUF file, a folder, a name on the hub, or an adapter."""
+        prompt: str = "short"
+        """The reader's prompt, without reasoning."""
+        passages: Annotated[int, Field(ge=1, le=DEPTH)] = 5
+        """Passages in a prompt; a gold passage replaces the last if none was retrieved."""
+        alone: Share = 0.5
+        """The share of prompts with only the gold passages."""
+        epochs: Positive = 1
+        """Passes over the questions."""
+        rank: Positive = 32
+        """The rank of new adapters, on all linear layers; an adapter that is trained further keeps
+        its own.
+        """
+        learning_rate: NotNegative = 3e-4
+        """The highest learning rate, after a tenth of the steps; it then falls to 0."""
+        batch: Positive = 8
+        """Questions per step of AdamW."""
+        device_batch: Positive = 8
+        """Questions in a forward pass; a divisor of `batch`."""
+        max_tokens: Positive = 1024
+        """Most tokens of prompt and answer; passages that do not fit are left out."""
+        device: str = "auto"
+        """The device: "cpu", "cuda", or "auto" for a GPU if present; in bfloat16 if the hardware
+        supports it.
+        """
+        checkpoint_every: Positive = 25
+        """Steps between checkpoints."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.batch % self.device_batch:
+    settings: Settings
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        if settings.batch % settings.device_batch:
             raise ConfigError(
-                f"batch = {self.batch}: wanted a multiple of device_batch, {self.device_batch}"
+                f"batch = {settings.batch}: wanted a multiple of device_batch, "
+                f"{settings.device_batch}"
             )
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         require_any(dataset, has_gold_answer, "an answer")
-        prompt = load_prompt(self.prompt)
-        if prompt.steps:
+        name = self.settings.prompt
+        if load_prompt(name).steps:
             raise ConfigError(
-                f"prompt {self.prompt!r} shows reasoning, which questions lack; "
-                "wanted one such as 'short'"
+                f"prompt {name!r} shows reasoning, which questions lack; wanted one such as 'short'"
             )
-        refuse_family(self.model, find_causal_lm(self.model).family, dataset)
+        model = self.settings.model
+        refuse_family(model, find_causal_lm(model).family, dataset)
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Tune, and write peft's adapter and a `manifest.json`.
@@ -93,27 +106,34 @@ class Llm(EpochTrainer):
         from peft.helpers import disable_input_dtype_casting
 
         self.check_data(dataset, folder)
-        source = find_causal_lm(self.model)
-        base = base_model(source.adapter) if source.adapter else self.model
+        settings = self.settings
+        source = find_causal_lm(settings.model)
+        base = base_model(source.adapter) if source.adapter else settings.model
+        start = {"name": settings.model, "sha256": source.fingerprint} if source.adapter else {}
         inputs = self.inputs(dataset) | {
-            "prompt": sha256(prompt_path(self.prompt)),
+            "prompt": sha256(prompt_path(settings.prompt)),
             "base": {"name": base, "sha256": CausalLMFiles(source.folder).fingerprint},
-            "start": {"name": self.model, "sha256": source.fingerprint} if source.adapter else {},
+            "start": start,
         }
         if not checkpoints.begin_training(folder, inputs):
             return
-        reader = HF(model=str(source.folder), device=self.device)
-        tokenizer = PromptTokenizer(reader, load_prompt(self.prompt), self.max_tokens)
+        reader = HF(HF.Settings(model=str(source.folder), device=self.device))
+        tokenizer = PromptTokenizer(reader, load_prompt(settings.prompt), settings.max_tokens)
         rows = self.prompt_rows(dataset, tokenizer)
         if not rows:
             checkpoints.remove_leftovers(folder)
             raise ConfigError(
-                f"max_tokens = {self.max_tokens}: no prompt fits, even without passages; "
+                f"max_tokens = {settings.max_tokens}: no prompt fits, even without passages; "
                 "set it higher"
             )
         logger.info(f"{folder}: {len(rows):,} prompts with answers")
         network = checkpoints.add_adapter(
-            reader.model, self.rank, self.seed, source.adapter, source.folder, task="CAUSAL_LM"
+            reader.model,
+            settings.rank,
+            settings.seed,
+            source.adapter,
+            source.folder,
+            task="CAUSAL_LM",
         )
         with disable_input_dtype_casting(network):  # autocast would undo peft's casts to float32
             record = checkpoints.train_with_loss(
@@ -122,12 +142,8 @@ class Llm(EpochTrainer):
                 rows,
                 partial(collate, pad=tokenizer.pad),
                 folder,
-                seed=self.seed,
-                batch=self.device_batch,
-                gradient_accumulation_steps=self.batch // self.device_batch,
-                learning_rate=self.learning_rate,
-                every=self.checkpoint_every,
-                device=network.device.type,
+                self.step_settings(batch=settings.device_batch, device=network.device.type),
+                gradient_accumulation_steps=settings.batch // settings.device_batch,
             )
         checkpoints.save_adapter(network, folder, base)
         record |= {"rows": len(rows), "device": str(reader.model.device)}
@@ -135,24 +151,25 @@ class Llm(EpochTrainer):
 
     def prompt_rows(self, dataset: TrainingData, tokenizer: "PromptTokenizer") -> "list[PromptRow]":
         """A row per question and pass, in training order, with passages drawn for each pass."""
+        settings = self.settings
         rows: list[PromptRow] = []
-        for epoch in range(self.epochs):
-            draw = random.Random(f"{self.seed} {epoch}")
+        for epoch in range(settings.epochs):
+            draw = random.Random(f"{settings.seed} {epoch}")
             prompts = []
             for question, ranking in zip(dataset.questions, dataset.rankings, strict=True):
                 if has_gold_answer(question):
-                    gold_alone = draw.random() < self.alone
+                    gold_alone = draw.random() < settings.alone
                     shown = [
                         Passage(gold_id(text), "", text)
                         for text in question.gold_passages
                         if gold_alone
                     ]
-                    shown = shown or training_passages(question, ranking, self.passages, True)
+                    shown = shown or training_passages(question, ranking, settings.passages, True)
                     prompts.append(tokenizer.row(question, shown, question.answers[0]))
             # the prompts that fit, shuffled, with prompts of similar length next to each other
             fitting = [prompt for prompt in prompts if prompt]
             batches = shuffle_batches(
-                fitting, self.batch, f"{self.seed} {epoch}", lambda row: len(row["prompt"])
+                fitting, settings.batch, f"{settings.seed} {epoch}", lambda row: len(row["prompt"])
             )
             rows += [row for batch in batches for row in batch]
         return rows

@@ -7,7 +7,6 @@ penalty. Right passages cover a gold one. `bench/ranker.py` measures the gain.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -17,10 +16,10 @@ from ifqa.progress import bar
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.records import GOLD
 from ifqa.retrieval.linear_ranker import FEATURES, compute_features, load_word_weights
-from ifqa.settings import NotNegative
+from ifqa.settings import NotNegative, PluginSettings
 from ifqa.storage.files import write_json
 from ifqa.training import checkpoints
-from ifqa.training.trainer import DataclassTrainer, covers_gold, require_gold
+from ifqa.training.trainer import BaseTrainer, covers_gold, require_gold
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,8 +44,7 @@ class ListFeatures(NamedTuple):
     gold: "Bools"
 
 
-@dataclass(kw_only=True)
-class Ranker(DataclassTrainer):
+class Ranker(BaseTrainer):
     """Train the weights of the retriever 'ranker' on BM25's lists, in seconds.
 
     Then set model = "models/ranker/ranker.json".
@@ -57,9 +55,15 @@ class Ranker(DataclassTrainer):
     retrieved = 100
     scored = True
 
-    # "gold": other questions' gold passages, lest weights tell gold from articles
-    negatives: Negatives = "gold"
-    penalty: NotNegative = 1.0  # factor of the sum of squared weights
+    class Settings(PluginSettings):
+        negatives: Negatives = "gold"
+        """The wrong passages: "all", or "gold" for other questions' gold passages, lest the weights
+        tell gold passages from articles.
+        """
+        penalty: NotNegative = 1.0
+        """The factor of the sum of squared weights."""
+
+    settings: Settings
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         require_gold(dataset)
@@ -69,8 +73,9 @@ class Ranker(DataclassTrainer):
         inputs = self.inputs(dataset) | {"features": list(FEATURES)}
         if not checkpoints.begin_training(folder, inputs):
             return
+        settings = self.settings
         weights = fit_weights(
-            compute_lists(dataset), range(len(FEATURES)), self.negatives, self.penalty
+            compute_lists(dataset), range(len(FEATURES)), settings.negatives, settings.penalty
         )
         write_json(folder / WEIGHTS, self.weights_json(dataset, weights))
         logger.info(f"{folder}: {len(dataset.questions):,} lists")
@@ -82,8 +87,8 @@ class Ranker(DataclassTrainer):
             "sources": dataset.sources,
             "questions": len(dataset.questions),
             "depth": self.retrieved,
-            "negatives": self.negatives,
-            "penalty": self.penalty,
+            "negatives": self.settings.negatives,
+            "penalty": self.settings.penalty,
             "weights": {
                 name: round(weight, 6)
                 for name, weight in zip(FEATURES, weights.tolist(), strict=True)

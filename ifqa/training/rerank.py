@@ -4,7 +4,6 @@ sentence-transformers.
 
 import logging
 import random
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +23,6 @@ MAX_TOKENS = 256
 _RELEVANT = 20.0
 
 
-@dataclass(kw_only=True)
 class Rerank(EpochTrainer):
     """Train the reranker: a cross-encoder, as an adapter on all-MiniLM-L6-v2.
 
@@ -35,17 +33,27 @@ class Rerank(EpochTrainer):
     libraries = ("datasets",)
     retrieved = 20
 
-    epochs: Positive = 2
-    rank: Positive = 32  # the rank of the LoRA adapters (Hu et al. 2022) on all linear layers
-    learning_rate: NotNegative = 1e-3
-    negatives: Positive = 3  # hard negatives per question and pass
-    pool: Annotated[int, Field(ge=1, le=20)] = 20  # hard negatives to draw from
-    batch: Positive = 8
-    weight_decay: NotNegative = 0.01
+    class Settings(EpochTrainer.Settings):
+        epochs: Positive = 2
+        """Passes over the questions."""
+        rank: Positive = 32
+        """The rank of the LoRA adapters (Hu et al. 2022) on all linear layers."""
+        learning_rate: NotNegative = 1e-3
+        """The highest learning rate, after a tenth of the steps; it then falls to 0."""
+        negatives: Positive = 3
+        """Hard negatives per question and pass."""
+        pool: Annotated[int, Field(ge=1, le=20)] = 20
+        """Hard negatives to draw from."""
+        batch: Positive = 8
+        """Questions per step of AdamW."""
+        weight_decay: NotNegative = 0.01
+        """The weight decay of AdamW."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_pool(self.pool, self.negatives)
+    settings: Settings
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        require_pool(settings.pool, settings.negatives)
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         require_gold(dataset)
@@ -61,8 +69,9 @@ class Rerank(EpochTrainer):
         if not checkpoints.begin_training(folder, inputs):
             return
         rows = self._rows(dataset)
+        negatives = self.settings.negatives
         logger.info(
-            f"{folder}: {len(rows):,} lists of 1 gold passage and {self.negatives} hard negatives"
+            f"{folder}: {len(rows):,} lists of 1 gold passage and {negatives} hard negatives"
         )
         trainer = self._trainer(rows, folder)
         record = checkpoints.run_trainer(trainer, folder)
@@ -75,16 +84,17 @@ class Rerank(EpochTrainer):
         """A row per question and epoch, in training order, with a gold passage and negatives drawn
         at random.
         """
+        settings = self.settings
         questions = dataset.questions
-        (negatives, usable) = select_hard_negatives(dataset, self.negatives, self.pool)
-        labels = [_RELEVANT, *[0.0] * self.negatives]
+        (negatives, usable) = select_hard_negatives(dataset, settings.negatives, settings.pool)
+        labels = [_RELEVANT, *[0.0] * settings.negatives]
         rows: list[dict[str, object]] = []
-        for epoch in range(self.epochs):
-            draw = random.Random(f"{self.seed} {epoch}")
+        for epoch in range(settings.epochs):
+            draw = random.Random(f"{settings.seed} {epoch}")
             draw.shuffle(usable)
             for n in usable:
                 texts = [draw.choice(questions[n].gold_passages)]
-                texts += [passage.text for passage in draw.sample(negatives[n], self.negatives)]
+                texts += [passage.text for passage in draw.sample(negatives[n], settings.negatives)]
                 rows.append({"query": questions[n].text, "passages": texts, "labels": labels})
         return rows
 
@@ -103,18 +113,19 @@ class Rerank(EpochTrainer):
         from ifqa.models.transformer import BERT_LINEAR
 
         silence_transformers()
-        set_seed(self.seed)
-        settings: dict[str, Any] = {
+        set_seed(self.settings.seed)
+        rank = self.settings.rank
+        options: dict[str, Any] = {
             "max_length": MAX_TOKENS,
             "device": self.device,
             "activation_fn": torch.nn.Identity(),
         }
-        model = CrossEncoder(str(minilm_folder()), num_labels=1, **settings)
+        model = CrossEncoder(str(minilm_folder()), num_labels=1, **options)
         layers = "|".join(name.replace(".", r"\.") for name in BERT_LINEAR)
         targets = rf".*(encoder\.layer\.\d+\.({layers})|pooler\.dense)"  # full names, for peft
         lora: dict[str, Any] = {
-            "r": self.rank,
-            "lora_alpha": self.rank,
+            "r": rank,
+            "lora_alpha": rank,
             "target_modules": targets,
             "modules_to_save": ["classifier"],
         }
@@ -122,12 +133,7 @@ class Rerank(EpochTrainer):
         arguments = checkpoints.training_arguments(
             CrossEncoderTrainingArguments,
             folder,
-            seed=self.seed,
-            batch=self.batch,
-            learning_rate=self.learning_rate,
-            every=self.checkpoint_every,
-            device=self.device,
-            weight_decay=self.weight_decay,
+            self.step_settings(weight_decay=self.settings.weight_decay),
             batch_sampler=checkpoints.sequential_batch_sampler,
         )
         dataset = Dataset.from_list(rows)

@@ -3,7 +3,7 @@
 import logging
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -17,10 +17,10 @@ from ifqa.reading.t5 import checkpoint as t5
 from ifqa.reading.t5.readers import first_answer, input_text, passage_inputs
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
-from ifqa.settings import Natural, NotNegative, Positive
+from ifqa.settings import Natural, NotNegative, PluginSettings, Positive
 from ifqa.training import checkpoints
 from ifqa.training.trainer import (
-    DataclassTrainer,
+    BaseTrainer,
     fingerprint_questions,
     refuse_family,
     require_any,
@@ -40,8 +40,7 @@ LARGE = 50_000  # with this many questions or more, CausalQA trained for STEPS
 STEPS, SHORT = 60_000, 6_000
 
 
-@dataclass(kw_only=True)
-class T5Trainer(DataclassTrainer):
+class T5Trainer(BaseTrainer):
     """A trainer of a T5; a subclass defines the inputs and the targets."""
 
     runtime_only = ("device", "device_batch", "recompute")
@@ -55,40 +54,62 @@ class T5Trainer(DataclassTrainer):
     #: Whether the loss is the mean over a step's target tokens, as in transformers' T5, or over
     #: questions' means, as in FiD.
     by_token: ClassVar[bool] = False
-    # a subclass may make these settings
+    # a subclass may take these from its settings
     max_target = 0  # most tokens of a target; 0 for no limit
     rank = 0
     gold = "retrieved"
 
-    model: str = "google/flan-t5-base"  # the start: a T5 on the hub, or a checkpoint of the reader
-    passages: Positive = 20  # retrieved, per question
-    steps: Natural  # steps of the optimiser, AdamW
-    batch: Positive = 32  # questions per step, over all devices and micro-steps
-    learning_rate: NotNegative = 1e-4  # the highest; it then falls linearly to 0
-    warmup: NotNegative = 0.1  # steps before the highest rate; below 1, a share of all steps
-    weight_decay: NotNegative = 0.01
-    clip: NotNegative = 1.0  # norm that gradients are clipped to
-    max_tokens: Positive = 250  # most tokens of question and passage together
-    seed: Natural = 0  # for the order, the drawn answers and dropout
-    titles: bool = True  # whether to read titles
-    evaluate_every: Positive = 100  # steps between checkpoints; each answers the dev questions
-    # "cpu", "cuda", or "auto" for a GPU if present; in bfloat16 if the hardware supports it
-    device: str = "auto"
-    device_batch: Positive = 1  # questions in a forward pass; changes the gradient only by dropout
-    recompute: bool = True  # recompute the encoder's layers for the gradient, to save memory
+    class Settings(PluginSettings):
+        model: str = "google/flan-t5-base"
+        """The start: a T5 on the hub, or a checkpoint of the reader."""
+        passages: Positive = 20
+        """Passages retrieved per question."""
+        steps: Natural
+        """Steps of the optimiser, AdamW."""
+        batch: Positive = 32
+        """Questions per step, over all devices and micro-steps."""
+        learning_rate: NotNegative = 1e-4
+        """The highest learning rate; it then falls linearly to 0."""
+        warmup: NotNegative = 0.1
+        """Steps before the highest rate; below 1, a share of all steps."""
+        weight_decay: NotNegative = 0.01
+        """The weight decay of AdamW."""
+        clip: NotNegative = 1.0
+        """The norm that gradients are clipped to."""
+        max_tokens: Positive = 250
+        """Most tokens of question and passage together."""
+        seed: Natural = 0
+        """The seed for the order, the drawn answers and dropout."""
+        titles: bool = True
+        """Whether to read titles."""
+        evaluate_every: Positive = 100
+        """Steps between checkpoints; each answers the dev questions."""
+        device: str = "auto"
+        """The device: "cpu", "cuda", or "auto" for a GPU if present; in bfloat16 if the hardware
+        supports it.
+        """
+        device_batch: Positive = 1
+        """Questions in a forward pass; changes the gradient only by dropout."""
+        recompute: bool = True
+        """Whether to recompute the encoder's layers for the gradient, to save memory."""
 
-    def __post_init__(self) -> None:
-        t5.Conventions(self.max_tokens)
-        if self.batch % (size := self.device_batch * checkpoints.rank_and_world_size()[1]):
+    settings: Settings
+
+    def __init__(self, settings: Settings) -> None:
+        if settings.steps:
+            every = min(settings.evaluate_every, settings.steps)
+            settings = settings.model_copy(update={"evaluate_every": every})
+        super().__init__(settings)
+        t5.Conventions(settings.max_tokens)
+        if settings.batch % (size := settings.device_batch * checkpoints.rank_and_world_size()[1]):
             wanted = f"wanted a multiple of {size}, the questions in a forward pass"
-            raise ConfigError(f"training setting batch: {wanted}, found {self.batch}")
-        self.device = resolve_device(self.device)
-        self.retrieved = self.passages
-        if self.steps:
-            self.evaluate_every = min(self.evaluate_every, self.steps)
+            raise ConfigError(f"training setting batch: {wanted}, found {settings.batch}")
+        self.device = resolve_device(settings.device)
+        self.retrieved = settings.passages
 
     def texts(self, question: Question, passages: Sequence[Passage]) -> Sequence[str]:
-        return passage_inputs(question.text, passages[: self.passages], self.titles)
+        settings = self.settings
+        return passage_inputs(question.text, passages[: settings.passages], settings.titles)
 
     def targets(self, question: Question) -> list[str]:
         """The right answers; each pass over the questions draws a target from them."""
@@ -99,8 +120,9 @@ class T5Trainer(DataclassTrainer):
 
     def check_data(self, dataset: TrainingData, folder: Path) -> None:
         require_any(dataset, self.targets, "an answer")
-        start = t5.checkpoint_folder(self.model, self.reader, _MEND)
-        refuse_family(self.model, t5.load_t5_manifest(start, self.reader).family, dataset)
+        model = self.settings.model
+        start = t5.checkpoint_folder(model, self.reader, _MEND)
+        refuse_family(model, t5.load_t5_manifest(start, self.reader).family, dataset)
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Train, and write the best checkpoint by exact match on dev, or else the last.
@@ -110,21 +132,26 @@ class T5Trainer(DataclassTrainer):
         import torch
 
         self.check_data(dataset, folder)
-        start = t5.open_checkpoint(self.model, reader=self.reader, mend=_MEND, merged=not self.rank)
+        settings = self.settings
+        start = t5.open_checkpoint(
+            settings.model, reader=self.reader, mend=_MEND, merged=not self.rank
+        )
         inputs = self.inputs(dataset) | {
             "recipe": self.recipe,
             "dev": fingerprint_questions(dev),
-            "start": {"name": self.model, "sha256": start.fingerprint} | start.training,
+            "start": {"name": settings.model, "sha256": start.fingerprint} | start.training,
         }
         if self.rank:
-            base = base_model(start.adapter) if start.adapter else self.model
+            base = base_model(start.adapter) if start.adapter else settings.model
             inputs["base"] = {
                 "name": base,
                 "sha256": weights_fingerprint(start.weights, only_weights=True),
             }
         if not checkpoints.begin_training(folder, inputs):
             return
-        conventions = t5.Conventions(self.max_tokens, self.titles, start.conventions.encoder_eos)
+        conventions = t5.Conventions(
+            settings.max_tokens, settings.titles, start.conventions.encoder_eos
+        )
         usable = dataset.select(
             [n for n, question in enumerate(dataset.questions) if self.targets(question)]
         )
@@ -132,15 +159,15 @@ class T5Trainer(DataclassTrainer):
         network: Any = start.model
         if self.rank:
             network = checkpoints.add_adapter(
-                network, self.rank, self.seed, start.adapter, start.weights
+                network, self.rank, settings.seed, start.adapter, start.weights
             )
         trainer = _trainer(self, rows, dev, network, folder)
         try:
             record = checkpoints.run_trainer(trainer, folder)
         except torch.OutOfMemoryError as error:
             problem = (
-                f"{self.passages} passages of {self.max_tokens} tokens do not fit into the memory "
-                f"of {self.device}"
+                f"{settings.passages} passages of {settings.max_tokens} tokens do not fit into the "
+                f"memory of {self.device}"
             )
             mend = "resume with --set device_batch=1 --set recompute=true, or use fewer passages"
             raise ConfigError(f"{folder}: {problem}; {mend}") from error
@@ -162,11 +189,9 @@ class T5Trainer(DataclassTrainer):
             checkpoints.finish_training(folder, inputs, record | {"device": self.device}, weights)
 
 
-@dataclass(kw_only=True)
 class Fid(T5Trainer):
-    """Train Fusion-in-Decoder, a T5, on retrieved passages; for several GPUs, run torchrun -m ifqa.
-
-    With `gold` "included", the first gold passage replaces the last passage if none was retrieved.
+    """Train Fusion-in-Decoder, a T5, on retrieved passages; for several GPUs, run torchrun -m
+    ifqa.
     """
 
     recipes: ClassVar = {
@@ -189,13 +214,26 @@ class Fid(T5Trainer):
     }
     reader = "fid"
 
-    gold: Literal["retrieved", "included"] = "retrieved"
-    steps: Positive = 1000
-    # Of adapters (LoRA) on the layers, the only weights trained then; 0 to train all weights
-    rank: Natural = 0
+    class Settings(T5Trainer.Settings):
+        gold: Literal["retrieved", "included"] = "retrieved"
+        """With "included", the first gold passage replaces the last passage if none was
+        retrieved.
+        """
+        steps: Positive = 1000
+        """Steps of the optimiser, AdamW."""
+        rank: Natural = 0
+        """The rank of adapters (LoRA) on the layers, the only weights trained then; 0 to train all
+        weights.
+        """
+
+    settings: Settings
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.gold = settings.gold
+        self.rank = settings.rank
 
 
-@dataclass(kw_only=True)
 class UnifiedQA(T5Trainer):
     """Train UnifiedQA, a T5 that reads question and context as one text, as CausalQA did.
 
@@ -217,22 +255,43 @@ class UnifiedQA(T5Trainer):
     by_token = True
     max_answer = 500
 
-    model: str = t5.DEFAULT_CHECKPOINTS["unifiedqa"]
-    # 0 for the published number: 60,000, or 6,000 with fewer than 50,000 questions
-    steps: Natural = 0
-    batch: Positive = 2
-    learning_rate: NotNegative = 5e-5
-    warmup: NotNegative = 0.0
-    weight_decay: NotNegative = 0.0
-    max_tokens: Positive = 2048
-    max_target: Positive = 100  # most tokens of a target (47-49)
-    evaluate_every: Positive = 1000
-    seed: Natural = 42
-    device_batch: Positive = 2
-    recompute: bool = False
+    class Settings(T5Trainer.Settings):
+        model: str = t5.DEFAULT_CHECKPOINTS["unifiedqa"]
+        """The start: a T5 on the hub, or a checkpoint of the reader."""
+        steps: Natural = 0
+        """Steps of the optimiser, AdamW; 0 for the published number: 60,000, or 6,000 with fewer
+        than 50,000 questions.
+        """
+        batch: Positive = 2
+        """Questions per step, over all devices and micro-steps."""
+        learning_rate: NotNegative = 5e-5
+        """The highest learning rate; it then falls linearly to 0."""
+        warmup: NotNegative = 0.0
+        """Steps before the highest rate; below 1, a share of all steps."""
+        weight_decay: NotNegative = 0.0
+        """The weight decay of AdamW."""
+        max_tokens: Positive = 2048
+        """Most tokens of question and context together."""
+        max_target: Positive = 100
+        """Most tokens of a target (47-49)."""
+        evaluate_every: Positive = 1000
+        """Steps between checkpoints; each answers the dev questions."""
+        seed: Natural = 42
+        """The seed for the order, the drawn answers and dropout."""
+        device_batch: Positive = 2
+        """Questions in a forward pass; changes the gradient only by dropout."""
+        recompute: bool = False
+        """Whether to recompute the encoder's layers for the gradient, to save memory."""
+
+    settings: Settings
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.max_target = settings.max_target
 
     def texts(self, question: Question, passages: Sequence[Passage]) -> Sequence[str]:
-        return [input_text(question, passages[: self.passages], self.titles)]
+        settings = self.settings
+        return [input_text(question, passages[: settings.passages], settings.titles)]
 
     def targets(self, question: Question) -> list[str]:
         answers = super().targets(question)
@@ -242,10 +301,11 @@ class UnifiedQA(T5Trainer):
         return first_answer(text)
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
-        if self.steps:
+        if self.settings.steps:
             return super().train(dataset, folder, dev)
         count = sum(1 for question in dataset.questions if self.targets(question))
-        return replace(self, steps=published_steps(count)).train(dataset, folder, dev)
+        settings = self.settings.model_copy(update={"steps": published_steps(count)})
+        return UnifiedQA(settings).train(dataset, folder, dev)
 
 
 def published_steps(questions: int) -> int:
@@ -265,15 +325,16 @@ class TrainingRows:
         self._inputs: dict[int, list[list[int]]] = {}  # question's index -> token ids of its inputs
         self._targets: list[tuple[int, str]] = []  # each row's question, by index, and target
         questions = dataset.questions
+        batch = trainer.settings.batch
         for epoch in range(-(-len(self) // max(1, len(questions)))):
-            draw = random.Random(f"{trainer.seed} {epoch}")
+            draw = random.Random(f"{trainer.settings.seed} {epoch}")
             order = draw.sample(range(len(questions)), len(questions))
             self._targets += [(n, draw.choice(trainer.targets(questions[n]))) for n in order]
         for start in range(
-            0, len(self), trainer.batch
+            0, len(self), batch
         ):  # rows of similar length share a forward pass, with less padding
-            step = self._targets[start : start + trainer.batch]
-            self._targets[start : start + trainer.batch] = sorted(
+            step = self._targets[start : start + batch]
+            self._targets[start : start + batch] = sorted(
                 step, key=lambda row: self._length(row[0])
             )
 
@@ -282,12 +343,12 @@ class TrainingRows:
         question = self.dataset.questions[index]
         ranking = self.dataset.rankings[index]
         texts = [
-            passage.text for passage in ranking[: self.trainer.passages]
+            passage.text for passage in ranking[: self.trainer.settings.passages]
         ] or question.gold_passages[:1]
         return sum(map(len, texts))
 
     def __len__(self) -> int:
-        return self.trainer.steps * self.trainer.batch
+        return self.trainer.settings.steps * self.trainer.settings.batch
 
     def __getitem__(self, row: int) -> dict[str, object]:
         """Token ids of a question's inputs and of its target, and for a loss by token a weight."""
@@ -297,15 +358,16 @@ class TrainingRows:
             question = self.dataset.questions[index]
             ranking = self.dataset.rankings[index]
             shown = training_passages(
-                question, ranking, trainer.passages, trainer.gold == "included"
+                question, ranking, trainer.settings.passages, trainer.gold == "included"
             )
             self._inputs[index] = self._tokens(question, shown)
         label = self._label(target)
         features: dict[str, object] = {"passages": self._inputs[index], "label": label}
         if trainer.by_token:  # makes the mean over the step's questions a mean over its tokens
-            step = self._targets[row - row % trainer.batch :][: trainer.batch]
+            batch = trainer.settings.batch
+            step = self._targets[row - row % batch :][:batch]
             features["weight"] = (
-                trainer.batch * len(label) / sum(len(self._label(target)) for _, target in step)
+                batch * len(label) / sum(len(self._label(target)) for _, target in step)
             )
         return features
 
@@ -346,7 +408,7 @@ def collate(rows: Sequence[dict[str, Any]]) -> dict[str, "Tensor"]:
 
 
 def _trainer(
-    settings: T5Trainer, rows: TrainingRows, dev: TrainingData, start: Any, folder: Path
+    configured: T5Trainer, rows: TrainingRows, dev: TrainingData, start: Any, folder: Path
 ) -> "Seq2SeqTrainer":
     import torch
     from torch import Tensor
@@ -354,7 +416,10 @@ def _trainer(
 
     from ifqa.reading.t5.fusion_in_decoder import generate_answers
 
-    half = checkpoints.uses_bfloat16(settings.device)
+    settings = configured.settings
+    device = configured.device
+    most = configured.max_answer
+    half = checkpoints.uses_bfloat16(device)
     padding = start.config.pad_token_id
 
     class Trainer(checkpoints.SequentialSampling, Seq2SeqTrainer):
@@ -366,40 +431,39 @@ def _trainer(
                 "input_ids": inputs["passage_ids"].cpu(),
                 "attention_mask": inputs["passage_mask"].cpu(),
             }
-            with torch.autocast(settings.device, torch.bfloat16, enabled=half):
-                network = self.model.get_base_model() if settings.rank else self.model
+            with torch.autocast(device, torch.bfloat16, enabled=half):
+                network = self.model.get_base_model() if configured.rank else self.model
                 answers = generate_answers(
-                    network,
-                    features,
-                    inputs["counts"].tolist(),
-                    max_answer_tokens=settings.max_answer,
+                    network, features, inputs["counts"].tolist(), max_answer_tokens=most
                 )
-            tokens = [
-                answer.tokens + [padding] * (settings.max_answer - len(answer.tokens))
-                for answer in answers
-            ]
+            tokens = [answer.tokens + [padding] * (most - len(answer.tokens)) for answer in answers]
             return None, torch.tensor(tokens, device=self.args.device), inputs["labels"]
 
     def scores(output: EvalPrediction) -> dict[str, float]:
         texts = rows.tokenizer.batch_decode(output.predictions, skip_special_tokens=True)
         pairs = zip(texts, output.label_ids[:, 0], strict=True)
-        right = [exact_match(settings.answer(text), dev.questions[n].answers) for text, n in pairs]
+        right = [
+            exact_match(configured.answer(text), dev.questions[n].answers) for text, n in pairs
+        ]
         return {"EM": 100 * sum(right) / len(right)}
 
     dev_rows = rows.dev_rows(dev)
     set_seed(settings.seed)
     if settings.recompute:
         start.encoder.gradient_checkpointing_enable({"use_reentrant": False})
-    arguments = checkpoints.training_arguments(
-        Seq2SeqTrainingArguments,
-        folder,
+    steps = checkpoints.StepSettings(
         seed=settings.seed,
         batch=settings.device_batch,
         learning_rate=settings.learning_rate,
         every=settings.evaluate_every,
-        device=settings.device,
+        device=device,
         weight_decay=settings.weight_decay,
         warmup=settings.warmup,
+    )
+    arguments = checkpoints.training_arguments(
+        Seq2SeqTrainingArguments,
+        folder,
+        steps,
         max_grad_norm=settings.clip,
         gradient_accumulation_steps=settings.batch
         // (settings.device_batch * checkpoints.rank_and_world_size()[1]),

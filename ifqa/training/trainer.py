@@ -8,18 +8,20 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from ifqa.errors import ConfigError, unknown_name
+from ifqa.errors import ConfigError, MissingInput, unknown_name
 from ifqa.models.devices import resolve_device
 from ifqa.protocols import Requirement, Trainer, TrainingData
 from ifqa.records import Passage, Question, gold_id
 from ifqa.scoring.gold_overlap import covers
 from ifqa.scoring.measures.answer_recall import has_answer
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.settings import Natural, NotNegative, Positive, check_settings
+from ifqa.settings import Natural, NotNegative, PluginSettings, Positive, parse_settings
+from ifqa.training.checkpoints import StepSettings
 
 _Trainer = TypeVar("_Trainer", bound=Trainer)
 _POOL = 16  # batches whose rows are sorted by length together
@@ -27,27 +29,36 @@ _Row = TypeVar("_Row")
 
 
 def configure_trainer(trainer: type[_Trainer], **settings: object) -> _Trainer:
-    """A trainer with these settings, which override those of its recipe."""
+    """A trainer with these settings, which override those of its recipe.
+
+    ConfigError for a wrong setting, MissingInput if a library that the trainer needs is missing.
+    """
     recipe = str(settings.pop("recipe", next(iter(trainer.recipes)))) if trainer.recipes else ""
     if recipe and recipe not in trainer.recipes:
         raise unknown_name("recipe", recipe, trainer.recipes)
-    check_settings("training setting", trainer, settings)
-    if not recipe:
-        return trainer(**settings)
-    configured = trainer(**{**trainer.recipes[recipe].settings, **settings})
-    configured.recipe = recipe
+    by_recipe = trainer.recipes[recipe].settings if recipe else {}
+    checked = parse_settings(trainer.Settings, {**by_recipe, **settings}, "training setting")
+    for need in trainer.requirements(checked, Path()):
+        if not need.present:
+            raise MissingInput(f"training needs {need.name}; {need.remedy}")
+    configured = trainer(checked)
+    if recipe:
+        configured.recipe = recipe
     return configured
 
 
-@dataclass(kw_only=True)
-class DataclassTrainer(Trainer):
-    """A trainer whose settings are the fields of a dataclass."""
+class BaseTrainer(Trainer):
+    """A trainer of ifqa: the libraries that it needs, and what identifies its training."""
 
     libraries: ClassVar[tuple[str, ...]] = ()  # libraries of the extra "train" that it imports
     scored: ClassVar[bool] = False  # whether it learns from the passages' retrieval scores
+    settings: PluginSettings
+
+    def __init__(self, settings: PluginSettings) -> None:
+        self.settings = settings
 
     @classmethod
-    def requirements(cls, *_: Any, **settings: Any) -> list[Requirement]:
+    def requirements(cls, settings: PluginSettings, root: Path) -> list[Requirement]:
         mend = "install it with: pip install 'ifqa[train]'"
         return [
             Requirement(name, "" if importlib.util.find_spec(name) else mend)
@@ -56,9 +67,7 @@ class DataclassTrainer(Trainer):
 
     def inputs(self, dataset: TrainingData) -> dict[str, Any]:
         """What identifies a training, for its manifest."""
-        settings = {
-            name: value for name, value in asdict(self).items() if name not in self.runtime_only
-        }
+        settings = self.settings.model_dump(exclude={*self.runtime_only})
         questions = fingerprint_questions(dataset, self.scored)
         return {
             "family": dataset.family,
@@ -68,22 +77,43 @@ class DataclassTrainer(Trainer):
         }
 
 
-@dataclass(kw_only=True)
-class EpochTrainer(DataclassTrainer):
+class EpochTrainer(BaseTrainer):
     """A trainer of a network, in passes over the questions."""
 
     runtime_only: ClassVar[tuple[str, ...]] = ("device", "checkpoint_every")
-    seed: Natural = 0  # for initialisation, order, random choices and dropout
-    epochs: Positive  # passes over the questions
-    batch: Positive  # questions per step of AdamW
-    # The highest, by default after a tenth of the steps; it then falls to 0
-    learning_rate: NotNegative
-    # "cpu", "cuda", or "auto" for a GPU if present; in bfloat16 if the hardware supports it
-    device: str = "cpu"
-    checkpoint_every: Positive = 100  # steps between checkpoints
 
-    def __post_init__(self) -> None:
-        self.device = resolve_device(self.device)
+    class Settings(PluginSettings):
+        seed: Natural = 0
+        """The seed for initialisation, order, random choices and dropout."""
+        epochs: Positive
+        """Passes over the questions."""
+        batch: Positive
+        """Questions per step of AdamW."""
+        learning_rate: NotNegative
+        """The highest learning rate, by default after a tenth of the steps; it then falls to 0."""
+        device: str = "cpu"
+        """The device: "cpu", "cuda", or "auto" for a GPU if present; in bfloat16 if the hardware
+        supports it.
+        """
+        checkpoint_every: Positive = 100
+        """Steps between checkpoints."""
+
+    settings: Settings
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.device = resolve_device(settings.device)
+
+    def step_settings(self, **changes: Any) -> StepSettings:
+        """How its settings say that a network is trained; `changes` are other fields."""
+        steps = StepSettings(
+            seed=self.settings.seed,
+            batch=self.settings.batch,
+            learning_rate=self.settings.learning_rate,
+            every=self.settings.checkpoint_every,
+            device=self.device,
+        )
+        return replace(steps, **changes)
 
 
 def require_any(dataset: TrainingData, has: Callable[[Question], object], what: str) -> None:

@@ -4,9 +4,9 @@ import json
 from collections import Counter
 
 import pytest
+from opened_sources import open_section
 
 from ifqa.benchmarks.ifqa import Sample
-from ifqa.corpus.sources import open_source
 from ifqa.records import Passage
 from ifqa.report.stats.questions import measure
 from ifqa.scoring.gold_overlap import covers
@@ -18,7 +18,7 @@ def passages():
     source = {"format": "dump", "path": "sample/encyclopedia.xml"}
     lines = (
         line
-        for unit in open_source(source).work_units()
+        for unit in open_section(source).work_units()
         for line in unit.make_shard().lines.splitlines()
     )
     return [

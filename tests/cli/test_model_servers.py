@@ -259,7 +259,7 @@ def test_a_setting_that_is_gone_is_refused_by_name(setting, words):
 
 def test_a_setting_that_is_gone_may_stand_with_its_default():
     write(llm='batch = false\neffort = ""\n')
-    assert load_experiment("cb").llm["model"] == "m"
+    assert load_experiment("cb").llm_setting("model") == "m"
 
 
 def test_a_batch_that_was_not_fetched_stops_every_run_of_its_model(tmp_path):
@@ -454,12 +454,12 @@ def test_a_model_of_this_machine_runs_here_whether_a_file_or_a_flag_names_it():
             'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "llm"\nprompt = "closed-book"\n'
             f'[llm]\nmodel = "{name}"\n'
         )
-        assert load_experiment("here").llm["name"] in ("hf", "llama-cpp")
+        assert load_experiment("here").llm.name in ("hf", "llama-cpp")
     Path("experiments/there.toml").write_text(
         'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "llm"\nprompt = "closed-book"\n'
         '[llm]\nmodel = "smollm2"\nbase_url = "http://127.0.0.1:1/v1"\n'
     )
-    assert load_experiment("there").llm["name"] == "openai"
+    assert load_experiment("there").llm.name == "openai"
 
 
 def test_a_value_that_json_lacks_is_refused_among_further_parameters():

@@ -13,7 +13,8 @@ from ifqa.cli.setup import doctor, init
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
-from ifqa.pipeline.run import CorpusBuild, Run
+from ifqa.pipeline.corpus_build import CorpusBuild
+from ifqa.pipeline.run import Run
 from ifqa.scoring.scheme import load_scheme
 
 pytestmark = pytest.mark.usefixtures("here")

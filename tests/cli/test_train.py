@@ -2,13 +2,13 @@
 
 import subprocess
 import sys
-from inspect import signature
 from pathlib import Path
 
 import pytest
 from command_line import ifqa_here
 
 from ifqa.plugins import load_plugin, plugin_names
+from ifqa.settings import setting_fields
 
 HEAVY = ("torch", "transformers", "sklearn", "faiss")
 
@@ -45,7 +45,7 @@ def settings_in_help(text: str) -> tuple[str, set[str]]:
 
 @pytest.mark.parametrize("name", plugin_names("trainer"))
 def test_the_help_has_every_setting(name: str, helps: dict[str, str]) -> None:
-    settings = signature(load_plugin("trainer", name)).parameters
+    settings = setting_fields(load_plugin("trainer", name).Settings)
     flags = {setting for setting in settings if f"--{setting} " in helps[name]}
     _, listed = settings_in_help(helps[name])
     assert listed == {*settings} - flags

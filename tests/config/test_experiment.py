@@ -11,7 +11,6 @@ from ifqa.config.experiment import (
     base_experiments,
     load_experiment,
     parse_experiment,
-    search_settings,
 )
 from ifqa.config.overrides import as_sections, override
 from ifqa.errors import IfqaError
@@ -31,9 +30,9 @@ SAMPLE = {
 
 def test_defaults_are_filled_in():
     experiment = parse_experiment("x", SAMPLE, "x.toml")
-    assert experiment.retriever.items() >= {"index": "bm25", "k": 100, "k1": 0.9, "b": 0.4}.items()
-    assert search_settings(experiment.retriever).keys() & {"index", "k", "k1", "b"} == {"k1", "b"}
-    assert experiment.reader["passages"] == 5
+    section = experiment.retriever.section()
+    assert section.items() >= {"index": "bm25", "k": 100, "k1": 0.9, "b": 0.4}.items()
+    assert experiment.reader.passages == 5
     assert all(load_corpus(name).name == name for name in list_resources("indexes", ".toml"))
 
 

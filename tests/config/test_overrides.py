@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from ifqa.config.experiment import load_experiment, parse_experiment
-from ifqa.config.overrides import override, write_resolved
+from ifqa.config.overrides import as_sections, override, write_resolved
 from ifqa.errors import IfqaError
 from ifqa.storage.resources import list_resources
 
@@ -69,12 +69,14 @@ def base(tables=OPEN, **more):
     ],
 )
 def test_a_change_is_in_the_name_and_changes_that_setting_alone(tables, changes, name, settings):
-    before = base(tables)
+    before = as_sections(base(tables))
     whole = {
-        key: getattr(before, key) | value if isinstance(value, dict) else value
+        key: before[key] | value if isinstance(value, dict) else value
         for key, value in settings.items()
     }
-    assert override(before, changes) == replace(before, name=name, **whole)
+    variant = override(base(tables), changes)
+    assert variant.name == name
+    assert as_sections(variant) == before | whole
 
 
 def test_the_order_of_changes_does_not_matter():
@@ -87,7 +89,7 @@ def test_the_order_of_changes_does_not_matter():
 def test_a_variant_changed_back_has_the_settings_of_its_base():
     there = override(base(), {"k": 5, "retriever.query": "question"})
     back = override(there, {"k": 20, "retriever.query": "names"})
-    assert "query" not in there.retriever
+    assert there.retriever.query == "question"
     assert replace(back, name="x") == base()
     assert back.name == "x+k=5+retriever.query=question+k=20+retriever.query=names"
 
@@ -96,21 +98,18 @@ def test_another_plugin_keeps_only_the_number_of_passages():
     fresh = parse_experiment("y", OPEN | {"retriever": {"name": "dense", "k": 20}}, "y.toml")
     changed = override(base(), {"retriever": "dense"})
     assert changed.retriever == fresh.retriever
-    assert (changed.retriever["index"], changed.reader) == ("dense", base().reader)
+    assert (changed.retriever.index, changed.reader) == ("dense", base().reader)
     named = override(base(), {"retriever": "dense", "retriever.index": "other", "k": 5})
-    assert (named.retriever["index"], named.retriever["k"]) == ("other", 5)
+    assert (named.retriever.index, named.retriever.k) == ("other", 5)
     reading = override(base(), {"reader": "predictions", "reader.path": "p.jsonl"})
-    assert reading.reader == {"name": "predictions", "passages": 7, "path": "p.jsonl"}
+    assert reading.reader.section() == {"name": "predictions", "passages": 7, "path": "p.jsonl"}
     assert reading.retriever == base().retriever
     assert override(base(), {"retriever": "bm25", "reader": "extractive"}) == base()
 
 
 def test_parts_return_as_many_passages_as_the_whole():
     def depths(retriever):
-        return [
-            retriever["k"],
-            *(depth for part in retriever.get("parts", ()) for depth in depths(part)),
-        ]
+        return [step.k for step in retriever.steps]
 
     nested = OPEN | {"retriever": {"name": "rerank", "k": 20}}
     deeper, fewer = (depths(override(base(nested), {"k": k}).retriever) for k in (50, 5))
@@ -131,7 +130,7 @@ def test_another_language_model_has_none_of_the_first_ones_settings():
         override(base(CLOSED), {key: "hf", "llm.model": "n"}) for key in ("llm", "llm.name")
     )
     assert short.llm == long.llm
-    assert (short.llm["name"], short.llm["model"], short.llm["window"]) == ("hf", "n", 0)
+    assert (short.llm.name, short.llm.settings.model, short.llm.settings.window) == ("hf", "n", 0)
     assert (short.name, long.name) == ("x+llm=hf+llm.model=n", "x+llm.model=n+llm.name=hf")
 
 
@@ -142,20 +141,19 @@ def test_passages_to_read_without_a_retriever_are_refused():
         override(base(CLOSED), {"reader.passages": 3})
     with pytest.raises(IfqaError, match="passages = 5, but without"):
         base({**CLOSED, "reader": {**CLOSED["reader"], "passages": 5}})
-    assert base(CLOSED).reader["passages"] == 0
+    assert base(CLOSED).reader.passages == 0
     for changes, passages in (({}, 5), ({"reader.passages": 3}, 3)):
-        assert (
-            override(base(CLOSED), {"retriever": "gold"} | changes).reader["passages"] == passages
-        )
+        assert override(base(CLOSED), {"retriever": "gold"} | changes).reader.passages == passages
 
 
 def test_runtime_settings_change_neither_the_name_nor_the_expected_scores():
     expecting = base(CLOSED, expected={"EM": {"value": 1.0}})
     faster = override(expecting, {"llm.concurrency": 3, "llm.max_cost": 2.5})
-    assert (faster.name, faster.llm["concurrency"], faster.llm["max_cost"]) == ("x", 3, 2.5)
+    settings = faster.llm.settings
+    assert (faster.name, settings.concurrency, settings.max_cost) == ("x", 3, 2.5)
     assert faster.expected == expecting.expected != ()
     fewer = override(expecting, {"llm.concurrency": 3, "limit": 2})
-    assert (fewer.name, fewer.llm["concurrency"], fewer.expected) == ("x+limit=2", 3, ())
+    assert (fewer.name, fewer.llm.settings.concurrency, fewer.expected) == ("x+limit=2", 3, ())
 
 
 @pytest.mark.parametrize(
@@ -274,14 +272,14 @@ def test_a_model_on_this_machine_is_asked_here_unless_a_server_is_named(tmp_path
 
     for name in ("smollm2", "a/b.gguf", "made"):
         llm = llm_of(CLOSED, model=name, window=99)
-        assert (llm["name"], llm["model"], llm["window"]) == (
+        assert (llm.name, llm.settings.model, llm.settings.window) == (
             "llama-cpp" if "gguf" in name else "hf",
             name,
             99,
         )
-        assert llm_of(CLOSED, model=name, base_url="http://localhost:8000/v1")["name"] == "openai"
-        assert llm_of(CLOSED, model=name, name="openai")["name"] == "openai"
+        assert llm_of(CLOSED, model=name, base_url="http://localhost:8000/v1").name == "openai"
+        assert llm_of(CLOSED, model=name, name="openai").name == "openai"
     for name in ("gpt-4.1", "else", "nowhere", "x" * 5000):
-        assert llm_of(CLOSED, model=name)["name"] == "openai"
+        assert llm_of(CLOSED, model=name).name == "openai"
     monkeypatch.setattr("ifqa.models.causal_lm.importlib.util.find_spec", lambda name: None)
-    assert llm_of(CLOSED, model="a/b.gguf")["name"] == "hf"
+    assert llm_of(CLOSED, model="a/b.gguf").name == "hf"

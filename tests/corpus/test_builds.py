@@ -49,7 +49,7 @@ def build(**settings):
 def stop_build(monkeypatch, step="write_id_index", stop=None, **settings):
     """Interrupt a build, by default after its last block."""
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(stages, step, stop or Mock(side_effect=KeyboardInterrupt))
+        patch.setattr(f"ifqa.pipeline.passages.{step}", stop or Mock(side_effect=KeyboardInterrupt))
         build(**settings)
 
 

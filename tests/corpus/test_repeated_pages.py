@@ -83,7 +83,7 @@ def test_a_build_that_is_stopped_behind_its_last_block_ends_as_an_undisturbed_on
     pages = [*PAGES, copy(1, "newer", 5 * 10**6)]
     for step in ("write_id_index", "read_file_records"):
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(stages, step, Mock(side_effect=KeyboardInterrupt))
+            patch.setattr(f"ifqa.pipeline.passages.{step}", Mock(side_effect=KeyboardInterrupt))
             build(pages)
     texts, bad = build(pages)
     assert texts["1-0"].startswith("newer")

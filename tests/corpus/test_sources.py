@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from dumps import HEAD, TAIL, page
+from opened_sources import open_section
 from refusals import refused
 
 from ifqa.corpus import work_units
-from ifqa.corpus.sources import open_source, total_size
-from ifqa.plugins import open_benchmark
+from ifqa.corpus.sources import total_size
 from ifqa.storage.artifacts import compute_fingerprint
 
 PAGES = [page(n, f"Page {n}", f"Words of page {n}. " * 9) for n in range(1, 6)]
@@ -34,16 +34,8 @@ def write_questions(answer="five", indent=None, split="dev"):
     Path(f"data/ifqa/full_split/{split}.json").write_text(json.dumps(records, indent=indent))
 
 
-def questions_of(benchmark, splits):
-    return [open_benchmark(benchmark).questions(split) for split in splits]
-
-
-def open_section(section):
-    return open_source(section, questions_of=questions_of)
-
-
 def fingerprint(section, known=None):
-    return compute_fingerprint(open_section(section).fingerprint(known or {}))
+    return compute_fingerprint(open_section(section).identity(known or {}))
 
 
 def dump(path="d.xml", **settings):
@@ -63,10 +55,7 @@ def test_readable_sources_have_the_size_of_what_they_read():
     [
         (
             {"path": "d.xml"},
-            (
-                "unknown format of a passage source ''; known: articles, "
-                "documents, dump, gold, passages"
-            ),
+            "wanted a format, such as 'dump'; found None",
         ),
         ({"format": "dmp", "path": "d.xml"}, "'dmp'; did you mean 'dump'?"),
         (dump(word=50), "unknown setting of a 'dump' source 'word'; did you mean 'words'?"),
@@ -96,7 +85,7 @@ def test_readable_sources_have_the_size_of_what_they_read():
 )
 def test_a_wrong_source_is_refused_in_one_line(section, message):
     with refused(re.escape(message)):
-        open_source(section)
+        open_section(section)
 
 
 def test_only_the_dumps_of_a_folder_are_read_in_order_of_their_numbers():
@@ -238,7 +227,7 @@ def hashes():
     """A function that hashes the dump whose hash is known as "known"."""
     facts = json.loads(json.dumps(open_section(dump()).facts()))
     known = {path: [*fact[:2], "known"] for path, fact in facts.items()}
-    return lambda: open_section(dump()).fingerprint(known)["files"]
+    return lambda: open_section(dump()).identity(known)["files"]
 
 
 def test_known_facts_do_not_change_the_fingerprint():

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import chdir
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -41,37 +41,47 @@ def identities(out: Path) -> None:
     """
     from ifqa.config.corpus import load_corpus
     from ifqa.config.experiment import load_experiment
-    from ifqa.pipeline.run import CorpusBuild, Run
+    from ifqa.pipeline.corpus_build import CorpusBuild
+    from ifqa.pipeline.index import Index
+    from ifqa.pipeline.passages import PASSAGES
+    from ifqa.pipeline.run import Run
     from ifqa.pipeline.stages import build_passages
     from ifqa.storage.artifacts import compute_fingerprint
 
     corpus = load_corpus("sample")
     build_passages(corpus)
-    corpus_identities = {"passages": compute_fingerprint(CorpusBuild(corpus).inputs("passages"))}
-    for index in corpus.indexes:
-        corpus_identities[index] = compute_fingerprint(CorpusBuild(corpus).inputs(index))
+    build = CorpusBuild(corpus)
+    stages = [PASSAGES, *map(Index, corpus.indexes)]
+    corpus_identities = {stage.name: compute_fingerprint(build.inputs(stage)) for stage in stages}
     plugins: dict[str, dict[str, Any]] = {}
     for name in EXPERIMENTS:
-        experiment = load_experiment(name)
-        plugins[name] = {
-            kind: Run(experiment).fingerprint(kind) for kind in ("retriever", "reader")
-        }
+        run = Run(load_experiment(name))
+        plugins[name] = {plugin.kind: run.fingerprint(plugin) for plugin in run.experiment.asked}
     write_json(out / "corpus.json", corpus_identities)
     write_json(out / "fingerprints.json", plugins)
     settings = {}
     for path in sorted((ROOT / "experiments").glob("*.toml")):
-        resolved = {
-            key: value
-            for key, value in asdict(load_experiment(path.stem)).items()
-            if key not in DERIVED
-        }
+        resolved = _settings(load_experiment(path.stem))
         settings[path.stem] = sha(json.dumps(resolved, sort_keys=True, default=str).encode())
     write_json(out / "experiments.json", settings)
 
 
+def _settings(experiment: Any) -> dict[str, object]:
+    """An experiment's fields, with the sections of its plugins as a file has them."""
+    values = {
+        field.name: getattr(experiment, field.name)
+        for field in fields(experiment)
+        if field.name not in DERIVED
+    }
+    values["expected"] = [asdict(expected) for expected in experiment.expected]
+    for part in ("retriever", "reader", "llm"):
+        values[part] = values[part] and values[part].section()
+    return values
+
+
 def passages(out: Path) -> None:
     """Passages of the sample and of our own pages, in both profiles, as written to shards."""
-    from ifqa.corpus.sources import open_source
+    from opened_sources import open_section
 
     for profile in ("ifqa", "release"):
         for name, path in (
@@ -79,7 +89,7 @@ def passages(out: Path) -> None:
             ("pages", str(HERE / "pages.xml")),
         ):
             source = {"format": "dump", "path": path, "profile": profile}
-            shards = b"".join(unit.make_shard().lines for unit in open_source(source).work_units())
+            shards = b"".join(unit.make_shard().lines for unit in open_section(source).work_units())
             lines = shards.decode().splitlines()
             kept = (
                 lines
@@ -92,7 +102,8 @@ def passages(out: Path) -> None:
 
 def completions(out: Path) -> None:
     """The keys of the completions of each prompt for two questions, as paths."""
-    from ifqa.corpus.sources import open_source
+    from opened_sources import open_section
+
     from ifqa.llms.cache import cache_key
     from ifqa.plugins import open_benchmark
     from ifqa.prompting.demonstrations import load_demos
@@ -101,7 +112,7 @@ def completions(out: Path) -> None:
     from ifqa.storage.resources import list_resources
 
     questions = open_benchmark("sample").questions("hard")[:2]
-    [unit, *_] = open_source({"format": "dump", "path": "sample/encyclopedia.xml"}).work_units()
+    [unit, *_] = open_section({"format": "dump", "path": "sample/encyclopedia.xml"}).work_units()
     records = map(json.loads, unit.make_shard().lines.splitlines()[:3])
     some = [Passage(record["id"], record["title"], record["contents"]) for record in records]
     demos = load_demos("sample").demos[:2]

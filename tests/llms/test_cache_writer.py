@@ -32,7 +32,8 @@ from ifqa.progress import show_messages
 from ifqa.records import Request
 show_messages()
 url, store, count, concurrency = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-model = OpenAI(model="m", base_url=url, store=store, concurrency=concurrency, window=4096)
+settings = {"base_url": url, "store": store, "concurrency": concurrency, "window": 4096}
+model = OpenAI(OpenAI.Settings(model="m", **settings))
 try:
     done = model.complete([Request(messages=(("user", str(n)),), max_tokens=16) for n in range(count)])
 except IfqaError as error:

@@ -8,6 +8,7 @@ import math
 import re
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import tiny_chat
@@ -64,7 +65,7 @@ def folder(tmp_path_factory):
 def open_model(folder, tmp_path):
     """Opens the tiny model in float32, with a store of the test's own."""
     base = {"model": str(folder), "store": str(tmp_path / "completions"), "precision": "float32"}
-    return lambda **settings: HF(**base | settings)
+    return lambda root=Path(), **settings: HF(HF.Settings(**base | settings), root=root)
 
 
 @functools.cache
@@ -151,7 +152,9 @@ def gpt2(tmp_path):
 
 
 def test_a_model_with_absolute_positions_continues_a_text(gpt2, tmp_path):
-    model = HF(model=str(gpt2), store=str(tmp_path), batch_tokens=400, precision="float32")
+    model = HF(
+        HF.Settings(model=str(gpt2), store=str(tmp_path), batch_tokens=400, precision="float32")
+    )
     assert not model.chat
     assert model.window == 256
     shared = [Request(text=tiny_chat.TEXTS[0][:60] + " Who?" * n, max_tokens=9) for n in (1, 4, 0)]
@@ -160,7 +163,9 @@ def test_a_model_with_absolute_positions_continues_a_text(gpt2, tmp_path):
 
 
 def test_a_model_without_a_chat_template_takes_no_messages(gpt2, tmp_path):
-    model = HF(model=str(gpt2), store=str(tmp_path), batch_tokens=400, precision="float32")
+    model = HF(
+        HF.Settings(model=str(gpt2), store=str(tmp_path), batch_tokens=400, precision="float32")
+    )
     with pytest.raises(IfqaError, match="has no chat template and takes no messages"):
         model.complete([chat("Who?")])
 
@@ -284,7 +289,12 @@ def test_likelihoods_that_cannot_be_computed_are_empty(open_model, tmp_path):
     config = MambaConfig(vocab_size=len(words), hidden_size=32, num_hidden_layers=2, state_size=4)
     MambaForCausalLM(config).save_pretrained(folder)
     words.save_pretrained(folder)
-    assert HF(model=str(folder), store=str(tmp_path)).log_likelihoods(chat("Who?"), answers) == []
+    assert (
+        HF(HF.Settings(model=str(folder), store=str(tmp_path))).log_likelihoods(
+            chat("Who?"), answers
+        )
+        == []
+    )
 
 
 def test_an_end_or_a_stop_string_that_the_tokenizer_lacks_changes_no_likelihood(open_model):
@@ -323,7 +333,8 @@ def test_models_that_may_answer_differently_have_different_names(open_model, tmp
 def test_a_model_that_was_moved_keeps_its_name(folder, open_model, tmp_path):
     moved = tiny_chat.save(tmp_path / "elsewhere" / "tiny")
     assert open_model(model=str(moved)).name == open_model().name
-    assert HF.fingerprint(str(moved)) == HF.fingerprint(str(folder), window=3)
+    fingerprint = HF.fingerprint(HF.Settings(model=str(folder), window=3), Path())
+    assert HF.fingerprint(HF.Settings(model=str(moved)), Path()) == fingerprint
 
 
 class Command:
@@ -494,5 +505,5 @@ def test_another_kind_of_model_is_refused_in_one_line(tmp_path, kind, message):
         code = {"AutoConfig": "a.B", "AutoModelForCausalLM": "a.C"}
         config.write_text(json.dumps({"model_type": "my_own", "auto_map": code}))
     with pytest.raises(IfqaError, match=message) as raised:
-        HF(model=str(folder), store=str(tmp_path))
+        HF(HF.Settings(model=str(folder), store=str(tmp_path)))
     assert "\n" not in str(raised.value)

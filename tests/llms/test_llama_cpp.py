@@ -30,7 +30,7 @@ def file(tmp_path_factory):
 
 
 def start(file, root, **settings):
-    return LlamaCpp(model=str(file), root=root, threads=1, **settings)
+    return LlamaCpp(LlamaCpp.Settings(model=str(file), threads=1, **settings), root=root)
 
 
 def chat(text, **settings):
@@ -48,9 +48,8 @@ def test_it_answers_as_transformers_does_with_the_same_weights(file, tmp_path):
     answers = start(file, tmp_path).complete(
         [*REQUESTS, Request(text="The boats land", max_tokens=6)]
     )
-    other = HF(model=str(file), root=tmp_path, precision="float32", store="other").complete(
-        REQUESTS
-    )
+    settings = HF.Settings(model=str(file), precision="float32", store="other")
+    other = HF(settings, root=tmp_path).complete(REQUESTS)
     incomplete = "\ufffd"  # the first bytes of a character, at the end
     pairs = [
         (mine.text.rstrip(incomplete), its.text.rstrip(incomplete))

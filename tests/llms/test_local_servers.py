@@ -174,12 +174,12 @@ def test_completions_that_are_not_used_are_told_in_one_line(capsys):
 
 
 def test_completions_of_openai_keep_their_name():
-    assert OpenAI(model="gpt-4.1").name == "gpt-4.1"
+    assert OpenAI(OpenAI.Settings(model="gpt-4.1")).name == "gpt-4.1"
 
 
 def test_completions_of_an_https_host_keep_their_name():
     assert (
-        OpenAI(model="m", base_url="https://api.groq.com/openai/v1", window=9).name
+        OpenAI(OpenAI.Settings(model="m", base_url="https://api.groq.com/openai/v1", window=9)).name
         == "m at api.groq.com"
     )
 
@@ -309,7 +309,9 @@ def test_https_to_a_server_without_tls_is_one_line():
             IfqaError, match=r"does not speak TLS; wanted an address that begins with http://"
         ):
             OpenAI(
-                model="m", base_url=f"https://127.0.0.1:{server.server_address[1]}/v1", window=9
+                OpenAI.Settings(
+                    model="m", base_url=f"https://127.0.0.1:{server.server_address[1]}/v1", window=9
+                )
             ).complete(ask("a"))
     finally:
         server.shutdown()

@@ -21,6 +21,7 @@ from ifqa.llms.hf import HF
 from ifqa.llms.openai import OpenAI
 from ifqa.llms.response_parsing import retry_after
 from ifqa.records import Completion, Request
+from ifqa.settings import parse_settings
 
 
 def files(folder):
@@ -70,7 +71,7 @@ def test_all_requests_are_counted(asked_twice):
 
 
 def test_no_request_needs_no_server():
-    unreachable = OpenAI(model="m", base_url="http://127.0.0.1:9/v1", window=9)
+    unreachable = OpenAI(OpenAI.Settings(model="m", base_url="http://127.0.0.1:9/v1", window=9))
     assert unreachable.complete([]) == []
     assert unreachable.spent.calls == 0
 
@@ -98,7 +99,7 @@ def test_a_schema_is_sent_as_the_form_of_the_response():
 
 
 def test_openai_gets_the_parameters_its_reasoning_models_take(monkeypatch, capsys):
-    openai = OpenAI(model="gpt-5-mini", thinking="low")
+    openai = OpenAI(OpenAI.Settings(model="gpt-5-mini", thinking="low"))
     (request,) = ask("a", max_tokens=9, temperature=1.0)
     parameters = {"model", "messages", "max_completion_tokens", "reasoning_effort"}
     assert openai.form.arguments(request).keys() == parameters
@@ -112,17 +113,17 @@ def test_openai_gets_the_parameters_its_reasoning_models_take(monkeypatch, capsy
     assert openai.name == "gpt-5-mini effort low", (
         "the name of version 0.2, whose completions were paid"
     )
-    assert not OpenAI(model="gpt-3.5-turbo-instruct").chat
+    assert not OpenAI(OpenAI.Settings(model="gpt-3.5-turbo-instruct")).chat
     assert capsys.readouterr().err == ""
-    assert OpenAI(model="llama").window == 4096
+    assert OpenAI(OpenAI.Settings(model="llama")).window == 4096
     assert "context window is unknown; assuming 4096" in capsys.readouterr().err
-    assert OpenAI(model="llama", window=8192).window == 8192
+    assert OpenAI(OpenAI.Settings(model="llama", window=8192)).window == 8192
     monkeypatch.setenv("OPENAI_BASE_URL", "https://gateway.example.org/v1")
-    assert OpenAI(model="gpt-4.1").name == "gpt-4.1 at gateway.example.org", (
+    assert OpenAI(OpenAI.Settings(model="gpt-4.1")).name == "gpt-4.1 at gateway.example.org", (
         "completions are stored by host"
     )
     assert (
-        OpenAI(model="gpt-4.1", base_url="http://127.0.0.1:8000/v1").name
+        OpenAI(OpenAI.Settings(model="gpt-4.1", base_url="http://127.0.0.1:8000/v1")).name
         == "gpt-4.1 at localhost:8000"
     )
 
@@ -318,7 +319,7 @@ def test_an_answer_without_usable_text_is_paid_twice_in_all_runs(name):
 
 
 def test_completions_of_openai_that_an_earlier_version_stored_are_used():
-    llm = OpenAI(model="gpt-4.1")
+    llm = OpenAI(OpenAI.Settings(model="gpt-4.1"))
     llm._cache.put("gpt-4.1", {ask("a")[0]: Completion("paid before")})
     (done,) = llm.complete(ask("a"))  # nothing could be sent from here
     assert (done.text, done.cached) == ("paid before", True)
@@ -489,10 +490,10 @@ def test_only_a_local_server_needs_no_key(monkeypatch):
         assert texts(model(server).complete(ask("a"))) == ["to a"]
     assert server.keys == {"Bearer none"}
     with pytest.raises(IfqaError, match=r"OPENAI_API_KEY is not set; api\.openai\.com needs a key"):
-        OpenAI(model="gpt-4.1").complete(ask("a"))
+        OpenAI(OpenAI.Settings(model="gpt-4.1")).complete(ask("a"))
     monkeypatch.setenv("OPENAI_API_KEY", f"{KEY} …")
     with pytest.raises(IfqaError, match="copy it again") as caught:
-        OpenAI(model="gpt-4.1").complete(ask("a"))
+        OpenAI(OpenAI.Settings(model="gpt-4.1")).complete(ask("a"))
     assert "canary" not in str(caught.value)
 
 
@@ -504,7 +505,7 @@ def test_arguments_out_of_range_are_refused_by_name():
         ({"base_url": "http://me:sk-secret@host/v1"}, "put the key into OPENAI_API_KEY"),
     ]:
         with pytest.raises(IfqaError, match=words) as caught:
-            OpenAI(**{"model": "m", **settings})
+            OpenAI(parse_settings(OpenAI.Settings, {"model": "m"} | settings, "setting"))
         assert "secret" not in str(caught.value)
 
 

@@ -78,14 +78,14 @@ def test_a_cap_on_cost_needs_a_price():
         with pytest.raises(
             IfqaError, match=rf"price of {culprit} is unknown: add it to a prices\.toml"
         ):
-            OpenAI(**settings, max_cost=1.0)
-        assert OpenAI(**settings, window=9).price is None
-        assert OpenAI(**settings, window=9).estimate(ask("a")).cost is None
+            OpenAI(OpenAI.Settings(**settings, max_cost=1.0))
+        assert OpenAI(OpenAI.Settings(**settings, window=9)).price is None
+        assert OpenAI(OpenAI.Settings(**settings, window=9)).estimate(ask("a")).cost is None
 
 
 def test_a_cap_on_cost_at_another_host_takes_a_users_price():
     Path("prices.toml").write_text(PRICED)
-    assert OpenAI(**THERE | {"model": "m"}, max_cost=1.0).price
+    assert OpenAI(OpenAI.Settings(**THERE | {"model": "m"}, max_cost=1.0)).price
 
 
 @pytest.fixture

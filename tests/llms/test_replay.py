@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -32,7 +33,9 @@ def write(path, *lines):
 
 def test_completions_are_replayed(tmp_path):
     completions = {CHAT: ANSWER, TEXT: Completion("they would\nland", 5, 4, "length")}
-    model = Replay(path=str(record(tmp_path / "two.jsonl", "tiny@1234", completions)))
+    model = Replay(
+        Replay.Settings(path=str(record(tmp_path / "two.jsonl", "tiny@1234", completions)))
+    )
     steps = []
     completions = model.complete([TEXT, CHAT, CHAT], steps.append)
     assert [completion.text for completion in completions] == [
@@ -50,7 +53,7 @@ def test_a_request_that_was_not_recorded_gets_an_error(tmp_path):
     path = write(
         tmp_path / "a.jsonl", {"request": {"text": "Wick"}, "completion": {"text": "harbour"}}
     )
-    model = Replay(path=str(path), window=2048)
+    model = Replay(Replay.Settings(path=str(path), window=2048))
     completions = model.complete(
         [Request(text="Wick"), Request(text="Wick", temperature=0.5), Request(text="Wick ")]
     )
@@ -87,9 +90,9 @@ requests = st.builds(
 )
 def test_any_recording_is_replayed_as_it_was(tmp_path_factory, recorded):
     folder = tmp_path_factory.mktemp("recording")
-    completions = Replay(path=str(record(folder / "a.jsonl", "m", recorded))).complete(
-        list(recorded)
-    )
+    completions = Replay(
+        Replay.Settings(path=str(record(folder / "a.jsonl", "m", recorded)))
+    ).complete(list(recorded))
     assert [replace(completion, cached=False) for completion in completions] == list(
         recorded.values()
     )
@@ -102,12 +105,13 @@ def test_a_shipped_recording_is_found_by_its_name(tmp_path, monkeypatch):
         tmp_path / "recordings" / "mine.jsonl",
         {"request": {"text": "a"}, "completion": {"text": "b"}},
     )
-    assert Replay(path="mine").complete([Request(text="a")])[0].text == "b"
-    assert Replay.fingerprint(path="mine", window=3) == Replay.fingerprint(path=str(path))
+    assert Replay(Replay.Settings(path="mine")).complete([Request(text="a")])[0].text == "b"
+    fingerprint = Replay.fingerprint(Replay.Settings(path=str(path)), Path())
+    assert Replay.fingerprint(Replay.Settings(path="mine", window=3), Path()) == fingerprint
     with pytest.raises(IfqaError, match="unknown recording 'mina'; did you mean 'mine'"):
-        Replay(path="mina")
+        Replay(Replay.Settings(path="mina"))
     with pytest.raises(IfqaError, match=r"recording not found: no/such\.jsonl does not exist"):
-        Replay(path="no/such.jsonl")
+        Replay(Replay.Settings(path="no/such.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -144,16 +148,16 @@ def test_a_wrong_line_is_refused_with_its_number(tmp_path, line, message):
         tmp_path / "a.jsonl", {"request": {"text": "a"}, "completion": {"text": "b"}}, line
     )
     with pytest.raises(IfqaError, match=message):
-        Replay(path=str(path))
+        Replay(Replay.Settings(path=str(path)))
 
 
 def test_a_stored_failure_is_replayed_as_one(tmp_path):
     failure = Completion(error="the response has no text", permanent=True, prompt_tokens=12)
-    model = Replay(path=str(record(tmp_path / "a.jsonl", "m", {CHAT: failure})))
+    model = Replay(Replay.Settings(path=str(record(tmp_path / "a.jsonl", "m", {CHAT: failure}))))
     assert model.complete([CHAT]) == [replace(failure, cached=True)]
 
 
 def test_thoughts_are_replayed_apart_from_the_text(tmp_path):
     thought = replace(ANSWER, reasoning="It had none.")
-    model = Replay(path=str(record(tmp_path / "a.jsonl", "m", {CHAT: thought})))
+    model = Replay(Replay.Settings(path=str(record(tmp_path / "a.jsonl", "m", {CHAT: thought}))))
     assert model.complete([CHAT]) == [replace(thought, cached=True)]

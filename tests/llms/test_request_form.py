@@ -204,7 +204,7 @@ def test_a_parameter_that_ifqa_sets_is_refused_in_extra(name):
     from ifqa.llms.openai import OpenAI
 
     with pytest.raises(IfqaError, match=f"llm.extra: '{name}' is set by ifqa"):
-        OpenAI.refuse_settings(extra={name: 1})
+        OpenAI.refuse_settings(OpenAI.Settings(model="m", extra={name: 1}))
 
 
 def test_thoughts_have_room_beside_the_answer():

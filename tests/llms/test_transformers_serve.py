@@ -25,7 +25,11 @@ def test_our_client_gets_the_answers_that_the_model_gives_here(
         for n in range(12)
     ]
     plain = [Request(text=TEXT, max_tokens=99, stop=(stop,)) for stop in ("\n", "a", "e", "ar")]
-    local = HF(model=str(folder), precision="float32", device="cpu", store=str(tmp_path / "local"))
+    local = HF(
+        HF.Settings(
+            model=str(folder), precision="float32", device="cpu", store=str(tmp_path / "local")
+        )
+    )
     with serve(folder, tmp_path_factory.mktemp("server")) as address:
         store = str(tmp_path / "served")
         settings = {
@@ -35,7 +39,7 @@ def test_our_client_gets_the_answers_that_the_model_gives_here(
             "concurrency": 8,
         }
         for requests, form in ((chats, "chat"), (plain, "completion")):
-            client = OpenAI(model=str(folder), form=form, **settings)
+            client = OpenAI(OpenAI.Settings(model=str(folder), form=form, **settings))
             completions = client.complete(requests)
             expected = local.complete(requests)
             # The server strips chats
@@ -49,4 +53,4 @@ def test_our_client_gets_the_answers_that_the_model_gives_here(
         with pytest.raises(
             IfqaError, match=f"Server is pinned to '{re.escape(str(folder))}'; requested 'gpt-4.1'"
         ):
-            OpenAI(model="gpt-4.1", **settings).complete(chats)
+            OpenAI(OpenAI.Settings(model="gpt-4.1", **settings)).complete(chats)

@@ -60,18 +60,18 @@ def test_a_file_becomes_the_model_it_was_written_from_exactly_or_near_it(exact, 
 
 def test_a_file_is_dequantised_once(exact, monkeypatch):
     file, _ = exact
-    model = HF(model=str(file), root=file.parent, precision="float32", store="a")
+    model = HF(HF.Settings(model=str(file), precision="float32", store="a"), root=file.parent)
     assert gguf_folder(file, file.parent).is_dir()
     monkeypatch.setattr(module, "_convert", None)
-    again = HF(model=str(file), root=file.parent, precision="float32", store="b")
+    again = HF(HF.Settings(model=str(file), precision="float32", store="b"), root=file.parent)
     assert again.name == model.name
     assert model.name.startswith("tiny.gguf@")
 
 
 def test_a_file_completes_like_any_model(exact, tmp_path):
     file, folder = exact
-    model = HF(model=str(file), root=file.parent, precision="float32", store="a")
-    plain = HF(model=str(folder), root=tmp_path, precision="float32")
+    model = HF(HF.Settings(model=str(file), precision="float32", store="a"), root=file.parent)
+    plain = HF(HF.Settings(model=str(folder), precision="float32"), root=tmp_path)
     request = Request(messages=(("user", TEXT),), max_tokens=12)
     assert model.complete([request])[0].text == plain.complete([request])[0].text
 

@@ -80,7 +80,7 @@ def test_passages_cut_while_their_ids_are_indexed_are_refused(monkeypatch):
         shard.write_bytes(b"".join(shard.read_bytes().splitlines(keepends=True)[:4]))
         return write_id_index(folder)
 
-    monkeypatch.setattr(stages, "write_id_index", cut_first)
+    monkeypatch.setattr("ifqa.pipeline.passages.write_id_index", cut_first)
     with pytest.raises(IfqaError, match=r"the shards in .* changed while they were indexed"):
         stages.build_passages(load_corpus("few"))
     assert not Path("indexes/few/passages").exists()

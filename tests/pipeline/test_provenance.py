@@ -16,7 +16,13 @@ from ifqa.config.corpus import load_corpus
 from ifqa.corpus import work_units
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
-from ifqa.pipeline.run import CorpusBuild, Run
+from ifqa.pipeline.corpus_build import CorpusBuild
+from ifqa.pipeline.index import Index
+from ifqa.pipeline.passages import PASSAGES
+from ifqa.pipeline.read import READ
+from ifqa.pipeline.retrieve import RETRIEVE
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.score import SCORE
 from ifqa.plugins import load_plugin
 from ifqa.reading.predictions import Predictions
 from ifqa.retrieval import queries
@@ -102,7 +108,8 @@ def searching(**tables):
 
 def fingerprint_of(kind, **tables):
     """The fingerprint of the retriever or the reader of an experiment."""
-    return Run(experiment(**tables)).fingerprint(kind)
+    run = Run(experiment(**tables))
+    return run.fingerprint(getattr(run.experiment, kind))
 
 
 def changes(*inputs):
@@ -246,7 +253,7 @@ def test_a_language_model_counts_only_for_the_stage_that_asks_it():
 
 
 def fingerprint_of_passages(few=None):
-    return compute_fingerprint(CorpusBuild(few or load_corpus("few")).inputs("passages"))
+    return compute_fingerprint(CorpusBuild(few or load_corpus("few")).inputs(PASSAGES))
 
 
 def test_passages_are_known_by_their_sources():
@@ -272,42 +279,42 @@ def test_passages_are_known_by_the_version(monkeypatch):
 
 
 def test_a_sources_path_changes_no_identity():
-    before = CorpusBuild(load_corpus("few")).inputs("passages")
+    before = CorpusBuild(load_corpus("few")).inputs(PASSAGES)
     Path("elsewhere").mkdir()
     Path("few.jsonl").rename("elsewhere/other.jsonl")
     os.utime("elsewhere/other.jsonl", (1, 1))
     moved = corpus('path = "elsewhere/other.jsonl"')
-    assert CorpusBuild(moved).inputs("passages") == before
+    assert CorpusBuild(moved).inputs(PASSAGES) == before
 
 
 def test_the_engine_changes_no_identity():
-    before = CorpusBuild(load_corpus("few")).inputs("passages")
+    before = CorpusBuild(load_corpus("few")).inputs(PASSAGES)
     by_ray = corpus(top='[passages]\nworkers = 1\nengine = "ray"\n')
-    assert CorpusBuild(by_ray).inputs("passages") == before
+    assert CorpusBuild(by_ray).inputs(PASSAGES) == before
 
 
 def test_the_training_split_counts_where_a_subset_depends_on_it():
     mine = experiment(reader=FILE)
     stages.read(Run(mine))
-    scores = [Run(mine).inputs("score")]
+    scores = [Run(mine).inputs(SCORE)]
     for passage in ("one", "two"):
         record = {"idx": 1, "question": "If?", "answers": ["x"], "context": [passage]}
         write("data/ifqa/full_split/train.json", json.dumps([record]))
-        scores.append(Run(mine).inputs("score"))
+        scores.append(Run(mine).inputs(SCORE))
     assert changes(*scores) == [{"training"}, {"training"}]
 
 
 def test_inputs_of_an_index_name_the_present_passages():
     stages.build_passages(load_corpus("few"))
-    before = CorpusBuild(load_corpus("few")).inputs("first")
+    before = CorpusBuild(load_corpus("few")).inputs(Index("first"))
     assert before["passages"] == compute_fingerprint(
-        CorpusBuild(load_corpus("few")).inputs("passages")
+        CorpusBuild(load_corpus("few")).inputs(PASSAGES)
     )
     inputs = [before]
     for change in (lambda: write("model", "weights"), edit, lambda: passages((0, 2))):
         change()
         stages.build_passages(load_corpus("few"))
-        inputs.append(CorpusBuild(load_corpus("few")).inputs("first"))
+        inputs.append(CorpusBuild(load_corpus("few")).inputs(Index("first")))
     assert changes(*inputs) == [{"files"}, {"code"}, {"passages"}]
 
 
@@ -317,8 +324,8 @@ def test_inputs_of_an_index_name_the_present_passages():
 )
 def test_a_build_setting_counts_unless_it_only_changes_speed(setting, counts):
     stages.build_passages(load_corpus("few"))
-    before = CorpusBuild(load_corpus("few")).inputs("first")
-    assert (CorpusBuild(corpus(index=setting)).inputs("first") != before) is counts
+    before = CorpusBuild(load_corpus("few")).inputs(Index("first"))
+    assert (CorpusBuild(corpus(index=setting)).inputs(Index("first")) != before) is counts
 
 
 @pytest.mark.parametrize(
@@ -356,25 +363,25 @@ def test_a_build_setting_counts_unless_it_only_changes_speed(setting, counts):
 def test_a_retrieval_needs_an_index_of_the_present_passages(broken, complaint):
     broken()
     with pytest.raises(IfqaError, match=complaint):
-        Run(searching()).inputs("retrieve")
+        Run(searching()).inputs(RETRIEVE)
 
 
 def changed_inputs(before, **tables):
     """The inputs of `retrieve` that differ from those before."""
-    after = Run(experiment(**{"corpus": "few", "retriever": FIRST, **tables})).inputs("retrieve")
+    after = Run(experiment(**{"corpus": "few", "retriever": FIRST, **tables})).inputs(RETRIEVE)
     return changes(before, after)[0]
 
 
 def test_indexes_are_inputs_of_retrieve():
     build_few()
-    assert Run(searching()).inputs("retrieve")["indexes"] == {
-        "first": compute_fingerprint(CorpusBuild(load_corpus("few")).inputs("first"))
+    assert Run(searching()).inputs(RETRIEVE)["indexes"] == {
+        "first": compute_fingerprint(CorpusBuild(load_corpus("few")).inputs(Index("first")))
     }
 
 
 def test_settings_are_inputs_of_retrieve():
     build_few()
-    before = Run(searching()).inputs("retrieve")
+    before = Run(searching()).inputs(RETRIEVE)
     others = {"about": "Another.", "seed": 3, "reader": READER, "expected": {"EM": {"value": 1.0}}}
     assert changed_inputs(before, **others) == set()
     assert changed_inputs(before, retriever=FIRST | {"patience": 9}) == set()
@@ -383,7 +390,7 @@ def test_settings_are_inputs_of_retrieve():
 
 def test_questions_are_inputs_of_retrieve():
     build_few()
-    before = Run(searching()).inputs("retrieve")
+    before = Run(searching()).inputs(RETRIEVE)
     assert changed_inputs(before, limit=1) == {"questions"}
     assert changed_inputs(before, questions=["ifqa/full-dev/1"]) == {"questions"}
     questions("captain0", "captain2")
@@ -397,18 +404,18 @@ def test_passages_are_inputs_of_a_retriever_that_reads_them():
         corpus="few",
         retriever={"name": "fusion", "parts": [GOLD, {"name": "outside_of_provenance:Looking"}]},
     )
-    inputs = compute_fingerprint(CorpusBuild(load_corpus("few")).inputs("passages"))
+    inputs = compute_fingerprint(CorpusBuild(load_corpus("few")).inputs(PASSAGES))
     assert (
-        Run(looking).inputs("retrieve")["passages"]
-        == Run(fused).inputs("retrieve")["passages"]
+        Run(looking).inputs(RETRIEVE)["passages"]
+        == Run(fused).inputs(RETRIEVE)["passages"]
         == inputs
     )
-    assert "passages" not in Run(searching()).inputs("retrieve")
+    assert "passages" not in Run(searching()).inputs(RETRIEVE)
     assert "passages" not in Run(experiment(retriever={"name": "rerank", "parts": [GOLD]})).inputs(
-        "retrieve"
+        RETRIEVE
     )
-    assert set(Run(experiment(reader=FILE)).inputs("read")) == {"stage", "reader", "questions"}
-    assert Run(experiment(reader=FILE, corpus="few")).inputs("read")["passages"] == inputs
+    assert set(Run(experiment(reader=FILE)).inputs(READ)) == {"stage", "reader", "questions"}
+    assert Run(experiment(reader=FILE, corpus="few")).inputs(READ)["passages"] == inputs
 
 
 def test_a_stage_with_changed_inputs_is_refused_by_name():
@@ -417,7 +424,7 @@ def test_a_stage_with_changed_inputs_is_refused_by_name():
     for changed, stage, complaint in (
         (
             tables | {"retriever": GOLD | {"k": 3}, "limit": 1},
-            "read",
+            READ,
             (
                 r"mine/retrieve .* \(changed: questions, retriever\); make it again: "
                 r"ifqa retrieve mine"
@@ -425,10 +432,10 @@ def test_a_stage_with_changed_inputs_is_refused_by_name():
         ),
         (
             tables | {"reader": FILE | {"passages": 9}},
-            "score",
+            SCORE,
             r"mine/read .* \(changed: reader\); make it again: ifqa read mine",
         ),
-        ({"reader": FILE}, "score", r"mine/read .* \(changed: reader, run\)"),
+        ({"reader": FILE}, SCORE, r"mine/read .* \(changed: reader, run\)"),
     ):
         with pytest.raises(IfqaError, match=complaint):
             Run(experiment(**changed)).inputs(stage)
@@ -443,21 +450,21 @@ def scored():
 
 
 def test_scores_depend_on_the_scorer(scored, monkeypatch):
-    before = Run(scored).inputs("score")
+    before = Run(scored).inputs(SCORE)
     monkeypatch.setattr(per_question, "VERSION", per_question.VERSION + 1)
-    assert changes(before, Run(scored).inputs("score")) == [{"version"}]
+    assert changes(before, Run(scored).inputs(SCORE)) == [{"version"}]
 
 
 def test_scores_depend_on_the_benchmark(scored, monkeypatch):
-    before = Run(scored).inputs("score")
+    before = Run(scored).inputs(SCORE)
     monkeypatch.setattr(IfQA, "version", IfQA.version + 1)
-    assert changes(before, Run(scored).inputs("score")) == [{"benchmark"}]
+    assert changes(before, Run(scored).inputs(SCORE)) == [{"benchmark"}]
 
 
 def test_scores_need_a_reading_by_the_present_reader(scored, monkeypatch):
     monkeypatch.setattr(Predictions, "version", Predictions.version + 1)
     with pytest.raises(IfqaError, match=r"mine/read .* \(changed: reader\)"):
-        Run(scored).inputs("score")
+        Run(scored).inputs(SCORE)
 
 
 MINE = """
@@ -473,10 +480,10 @@ def test_scores_depend_on_the_measures_that_an_experiment_names():
     stages.run(Run(plain))
     write("mine_of_tests.py", MINE.format(best="high"))
     names = ("accuracy", "mine_of_tests:OURS")
-    ours, theirs = (Run(experiment(reader=FILE, measures=[name])).inputs("score") for name in names)
-    assert changes(Run(plain).inputs("score"), ours) == [{"measures"}]
+    ours, theirs = (Run(experiment(reader=FILE, measures=[name])).inputs(SCORE) for name in names)
+    assert changes(Run(plain).inputs(SCORE), ours) == [{"measures"}]
     assert (ours["measures"], "measured_by" in ours) == (["accuracy"], False)
     assert list(theirs["measured_by"]) == ["mine_of_tests"]
     write("mine_of_tests.py", MINE.format(best="low"))
-    edited = Run(experiment(reader=FILE, measures=["mine_of_tests:OURS"])).inputs("score")
+    edited = Run(experiment(reader=FILE, measures=["mine_of_tests:OURS"])).inputs(SCORE)
     assert changes(theirs, edited) == [{"measured_by"}]

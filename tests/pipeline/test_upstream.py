@@ -11,18 +11,21 @@ from scored_experiments import write
 
 from ifqa.config.corpus import CorpusConfig
 from ifqa.config.experiment import load_experiment, parse_experiment
+from ifqa.corpus.sources import parse_source
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
 from ifqa.pipeline import stages
-from ifqa.pipeline.run import CorpusBuild, Run
+from ifqa.pipeline.corpus_build import CorpusBuild
+from ifqa.pipeline.opening import refuse_other_families
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import (
     prediction_line,
     predictions_of,
     rankings_of,
     read_predictions,
 )
-from ifqa.pipeline.system import System, refuse_other_families
-from ifqa.plugins import open_benchmark
+from ifqa.pipeline.system import System
+from ifqa.plugins import Plugins, open_benchmark
 from ifqa.records import Calculation, Explanation, Hit, Prediction, Question, Term
 from ifqa.scoring.stored_scores import read_scores
 from ifqa.storage.files import write_jsonl
@@ -201,9 +204,7 @@ def test_weights_of_the_other_family_are_refused_before_any_build(tables, split,
 def test_every_tracked_experiment_may_be_tested_on_its_split():
     experiments = [load_experiment(name) for name in list_resources("experiments", ".toml")]
     # Checkpoints are yet to be trained
-    here = [
-        experiment for experiment in experiments if not (experiment.reader or {}).get("checkpoint")
-    ]
+    here = [experiment for experiment in experiments if not experiment.reader_setting("checkpoint")]
     assert (
         [refuse_other_families(Run(experiment)) for experiment in here] == [None] * len(here) != []
     )
@@ -233,7 +234,8 @@ def test_a_dense_model_of_the_other_family_is_refused_before_indexing():
     ],
 )
 def test_gold_passages_of_questions_that_are_not_there_are_refused(benchmark, split, complaint):
-    source = {"format": "gold", "benchmark": benchmark, "splits": [split] if split else []}
+    section = {"format": "gold", "benchmark": benchmark, "splits": [split] if split else []}
+    source = parse_source(section, "mine", Plugins())
     with pytest.raises(IfqaError, match=complaint):
         _ = CorpusBuild(CorpusConfig("mine", (source,), {})).sources
 

@@ -11,7 +11,7 @@ from scored_experiments import benchmark
 
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
-from ifqa.pipeline.chunk_runner import add_counts
+from ifqa.pipeline.asking import add_counts
 from ifqa.pipeline.run import Run
 from ifqa.protocols import Retriever
 from ifqa.storage.artifacts import read_manifest

@@ -1,6 +1,7 @@
 """The reader that asks a language model only where the span reader is unsure."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from refusals import refused
@@ -36,9 +37,17 @@ class Scripted(LanguageModel):
         return [Completion(self.text, 1, 1, "stop", error=self.error) for _ in requests]
 
 
+def cascade(llm, **settings):
+    return Cascade(Cascade.Settings(**settings), llm=llm)
+
+
+def fingerprint(**settings):
+    return Cascade.fingerprint(Cascade.Settings(**settings), Path())
+
+
 @pytest.fixture(scope="module")
 def span():
-    return Extractive().answer([PLAIN, FAR], [BRIDGE, BRIDGE])
+    return Extractive(Extractive.Settings()).answer([PLAIN, FAR], [BRIDGE, BRIDGE])
 
 
 def test_only_unsure_questions_are_asked(span):
@@ -46,7 +55,7 @@ def test_only_unsure_questions_are_asked(span):
     assert sure > unsure
     llm = Scripted()
     done = []
-    first, second = Cascade(llm, sure=(sure + unsure) / 2).answer(
+    first, second = cascade(llm, sure=(sure + unsure) / 2).answer(
         [PLAIN, FAR], [BRIDGE, BRIDGE], done.append
     )
     assert first == span[0]
@@ -54,39 +63,40 @@ def test_only_unsure_questions_are_asked(span):
     (request,) = llm.seen
     assert "zinc" in str(request)
     assert sum(done) == 2
-    predictions = Cascade(llm, sure=0.0001).answer([PLAIN, FAR], [BRIDGE, BRIDGE])
+    predictions = cascade(llm, sure=0.0001).answer([PLAIN, FAR], [BRIDGE, BRIDGE])
     assert [prediction.answer for prediction in predictions] == [
         prediction.answer for prediction in span
     ]
     assert len(llm.seen) == 1
     # Nothing to read
-    assert [prediction.answer for prediction in Cascade(llm).answer([PLAIN], [[]])] == ["by rail"]
-    assert len(Cascade(llm).requests([PLAIN, FAR], [BRIDGE, BRIDGE])) == 2
+    assert [prediction.answer for prediction in cascade(llm).answer([PLAIN], [[]])] == ["by rail"]
+    assert len(cascade(llm).requests([PLAIN, FAR], [BRIDGE, BRIDGE])) == 2
 
 
 def test_an_unparsed_completion_leaves_the_answer_and_a_failed_request_fails(span):
-    reader = Cascade(Scripted("I cannot say."), sure=1.0, prompt="open-book-cot")
+    reader = cascade(Scripted("I cannot say."), sure=1.0, prompt="open-book-cot")
     (prediction,) = reader.answer([PLAIN], [BRIDGE])
     assert (prediction.answer, prediction.confidence, prediction.error) == (
         span[0].answer,
         span[0].confidence,
         "",
     )
-    reader = Cascade(Scripted(error="HTTP 500"), sure=1.0)
+    reader = cascade(Scripted(error="HTTP 500"), sure=1.0)
     assert (reader.answer([PLAIN], [BRIDGE])[0].error, reader.usage()["retry"]) == ("HTTP 500", 1)
 
 
 def test_the_fingerprint_covers_the_prompt_and_two_families_are_refused(monkeypatch):
-    assert Cascade.fingerprint(prompt="open-book") != Cascade.fingerprint(prompt="short")
-    assert [*Cascade.requirements(weights=LARGE)] == [*Extractive.requirements(weights=LARGE)]
-    assert Cascade.training_family() == Extractive.training_family() == Cascade(Scripted()).family
-    monkeypatch.setattr(
-        "ifqa.reading.llm.Llm.training_family", classmethod(lambda cls, **_: "ifqa/few")
-    )
+    assert fingerprint(prompt="open-book") != fingerprint(prompt="short")
+    large = Extractive.requirements(Extractive.Settings(weights=LARGE), Path())
+    assert [*Cascade.requirements(Cascade.Settings(weights=LARGE), Path())] == [*large]
+    family = Cascade.training_family(Cascade.Settings(), Path())
+    assert family == Extractive.training_family(Extractive.Settings(), Path())
+    assert family == cascade(Scripted()).family
+    monkeypatch.setattr("ifqa.reading.llm.Llm.training_family", classmethod(lambda *_: "ifqa/few"))
     with refused(
         "weights and demonstrations come from ifqa/few and ifqa/full; wanted one split family"
     ):
-        Cascade.training_family()
+        Cascade.training_family(Cascade.Settings(), Path())
 
 
 class Weighing(Scripted):
@@ -123,13 +133,13 @@ class Weighing(Scripted):
 )
 def test_a_model_that_gives_likelihoods_decides_with_the_span_reader(span, likelihoods, answer):
     llm = Weighing(likelihoods)
-    reader = Cascade(llm, sure=1.0, prompt="short")
+    reader = cascade(llm, sure=1.0, prompt="short")
     (prediction,) = reader.answer([PLAIN], [BRIDGE])
     assert (prediction.answer, prediction.error, prediction.passage_ids) == (answer, "", ("p1",))
     assert (prediction.confidence, prediction.candidate) == (None, "")
     assert prediction.how == (span[0].how if answer == "1905" else None)
     assert {"Answer: by rail", "Answer: 1905"} < {*llm.weighed}
-    assert (reader.usage()["unparsed"], Cascade(llm, prompt="short").answer([PLAIN], [BRIDGE])) == (
+    assert (reader.usage()["unparsed"], cascade(llm, prompt="short").answer([PLAIN], [BRIDGE])) == (
         0,
         span[:1],
     )
@@ -137,7 +147,7 @@ def test_a_model_that_gives_likelihoods_decides_with_the_span_reader(span, likel
 
 def test_an_answer_that_differs_in_form_alone_is_weighed_once():
     llm = Weighing({"1905": -0.1}, text="Answer: the 1905.")
-    (prediction,) = Cascade(llm, sure=1.0, prompt="short").answer([PLAIN], [BRIDGE])
+    (prediction,) = cascade(llm, sure=1.0, prompt="short").answer([PLAIN], [BRIDGE])
     assert (prediction.answer, len(llm.weighed)) == ("1905", len({*llm.weighed}))
 
 
@@ -145,7 +155,7 @@ def test_the_evidence_of_a_weighed_answer_has_its_passage():
     elsewhere = Passage("p2", "", "The ferry at Wick is old. " * 60)
     llm = Weighing({"1902": -0.1, "1905": -30.0})
     llm.window = 700  # bytes: only the first passage fits
-    (prediction,) = Cascade(llm, sure=1.0, prompt="short").answer([PLAIN], [[elsewhere, *BRIDGE]])
+    (prediction,) = cascade(llm, sure=1.0, prompt="short").answer([PLAIN], [[elsewhere, *BRIDGE]])
     assert prediction.answer == "1902"
     assert "p1" in prediction.passage_ids
 
@@ -154,7 +164,7 @@ def test_the_evidence_of_a_weighed_answer_has_its_passage():
     ("likelihoods", "answer"), [({"1902": -0.1, "1905": -30.0}, "1902"), ({}, "1905")]
 )
 def test_an_unparsed_completion_leaves_the_span_readers_answers_to_weigh(likelihoods, answer):
-    (prediction,) = Cascade(Weighing(likelihoods, text=""), sure=1.0, prompt="short").answer(
+    (prediction,) = cascade(Weighing(likelihoods, text=""), sure=1.0, prompt="short").answer(
         [PLAIN], [BRIDGE]
     )
     assert (prediction.answer, prediction.error, prediction.failed) == (answer, "", False)
@@ -165,7 +175,7 @@ def test_without_a_candidate_or_with_a_prompt_that_wants_reasoning_nothing_is_we
         llm = Weighing({"1905": -0.1})
         assert [
             each.answer
-            for each in Cascade(llm, sure=1.0, prompt=prompt).answer([PLAIN], [passages])
+            for each in cascade(llm, sure=1.0, prompt=prompt).answer([PLAIN], [passages])
         ] == ["by rail"]
         assert not llm.weighed
 
@@ -187,7 +197,7 @@ def test_each_unsure_question_gets_its_own_answer_beside_failures():
     done = []
     llm.window = 2000
     questions = [FAR, PLAIN, long, PLAIN]
-    reader = Cascade(llm, sure=1.0, prompt="short")
+    reader = cascade(llm, sure=1.0, prompt="short")
     failed, right, too_long, empty = reader.answer(
         questions, [BRIDGE, BRIDGE, BRIDGE, []], done.append
     )

@@ -5,6 +5,7 @@ from a checkpoint.
 import functools
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from ifqa.plugins import load_plugin
 from ifqa.reading.t5.checkpoint import Conventions, encode_texts
 from ifqa.reading.t5.readers import Fid, Rag, passage_inputs
 from ifqa.records import Passage, Question
+from ifqa.settings import parse_settings, setting_fields
 
 PASSAGES = [
     Passage(
@@ -49,15 +51,17 @@ def folder(tmp_path_factory):
 
 
 def fid(folder, **changes):
-    return Fid(
-        str(folder), **{"device": "cpu", "precision": "float32", "max_answer_tokens": 12} | changes
-    )
+    settings = {"device": "cpu", "precision": "float32", "max_answer_tokens": 12} | changes
+    return Fid(Fid.Settings(checkpoint=str(folder), **settings))
 
 
 def rag(folder, **changes):
-    return Rag(
-        str(folder), **{"device": "cpu", "precision": "float32", "max_answer_tokens": 8} | changes
-    )
+    settings = {"device": "cpu", "precision": "float32", "max_answer_tokens": 8} | changes
+    return Rag(Rag.Settings(checkpoint=str(folder), **settings))
+
+
+def fingerprint(checkpoint, **settings):
+    return Fid.fingerprint(Fid.Settings(checkpoint=str(checkpoint), **settings), Path())
 
 
 @pytest.fixture(scope="module")
@@ -171,25 +175,25 @@ def test_each_setting_changes_scores(folder, reader):
 
 def test_a_copy_has_the_same_fingerprint(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy")
-    assert Fid.fingerprint(str(folder)) == Fid.fingerprint(str(copy))
+    assert fingerprint(folder) == fingerprint(copy)
 
 
 def test_the_fingerprint_does_not_cover_beams(folder):
-    assert Fid.fingerprint(str(folder)) == Fid.fingerprint(str(folder), beams=2)
+    assert fingerprint(folder) == fingerprint(folder, beams=2)
 
 
 def test_the_fingerprint_covers_what_scores_follow_from(tmp_path):
     ours = save(tmp_path / "ours")
-    prints = [Fid.fingerprint(str(ours))]
-    prints.append(Fid.fingerprint(str(ours), tokenizer=str(save(tmp_path / "words", seed=3))))
+    prints = [fingerprint(ours)]
+    prints.append(fingerprint(ours, tokenizer=str(save(tmp_path / "words", seed=3))))
     (ours / "manifest.json").write_text("{}")
-    prints.append(Fid.fingerprint(str(ours)))
+    prints.append(fingerprint(ours))
     vocabulary = json.loads((ours / "tokenizer.json").read_text())
     vocabulary["model"]["vocab"][5][1] = -1.0
     (ours / "tokenizer.json").write_text(json.dumps(vocabulary))
-    prints.append(Fid.fingerprint(str(ours)))
+    prints.append(fingerprint(ours))
     model(seed=9, vocabulary=len(tokenizer())).save_pretrained(ours)
-    prints.append(Fid.fingerprint(str(ours)))
+    prints.append(fingerprint(ours))
     assert len(set(prints)) == 5
 
 
@@ -250,12 +254,18 @@ def test_settings_out_of_range_are_refused(folder):
     }  # fmt: skip
     for name, setting in wrong.items():
         with refused(name):
-            Rag(str(folder), **{name: setting})
+            Rag(parse_settings(Rag.Settings, {"checkpoint": str(folder), name: setting}, "setting"))
 
 
 def test_a_missing_checkpoint_is_refused(tmp_path):
     with refused("train one with: ifqa train fid"):
-        Rag(str(tmp_path / "none"))
+        rag(tmp_path / "none")
+
+
+def test_the_temperature_is_shown_among_the_settings_of_fid():
+    settings = [*setting_fields(Rag.Settings)]
+    assert settings.pop(2) == "temperature"
+    assert settings == [*setting_fields(Fid.Settings)]
 
 
 def test_only_rag_takes_scores():
@@ -268,8 +278,8 @@ def test_only_rag_takes_scores():
 def test_the_default_says_what_to_fetch(reader, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with refused("flan-t5-small is not installed; fetch it with: ifqa data flan-t5-small"):
-        reader()
-    [requirement] = reader.requirements(root=tmp_path)
+        reader(reader.Settings())
+    [requirement] = reader.requirements(reader.Settings(), tmp_path)
     assert (
         requirement.remedy == "its base model flan-t5-small: fetch it with: ifqa data flan-t5-small"
     )
@@ -279,6 +289,6 @@ def test_the_default_says_what_to_fetch(reader, tmp_path, monkeypatch):
 def test_the_shipped_adapter_refuses_another_base_model(reader, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(save(tmp_path / "t5"), tmp_path / "models/flan-t5-small")
-    assert reader.requirements(root=tmp_path)[0].present
+    assert reader.requirements(reader.Settings(), tmp_path)[0].present
     with refused("weights/fid was trained on a different flan-t5-small"):
-        reader()
+        reader(reader.Settings())

@@ -21,6 +21,7 @@ from ifqa.reading.llm import Llm
 from ifqa.records import Passage, Question
 from ifqa.report.console import show_scores
 from ifqa.retrieval.genread import GenRead
+from ifqa.settings import parse_settings
 from ifqa.storage.files import read_json
 
 PASSAGES = [
@@ -33,9 +34,16 @@ QUESTIONS = [
 
 
 def model(server, **settings):
-    return OpenAI(
-        **{"model": "gpt-4o-mini", "base_url": server.url, "retries": 0, "window": 4096} | settings
-    )
+    defaults = {"model": "gpt-4o-mini", "base_url": server.url, "retries": 0, "window": 4096}
+    return OpenAI(OpenAI.Settings(**defaults | settings))
+
+
+def llm_reader(llm, **settings):
+    return Llm(Llm.Settings(**settings), llm=llm)
+
+
+def fingerprint(prompt):
+    return Llm.fingerprint(Llm.Settings(prompt=prompt), Path())
 
 
 def answers(text):
@@ -46,7 +54,7 @@ def answers(text):
 def asked():
     """The predictions, the reader, and the requests of three questions."""
     with serving(answers("Reasoning: it is so.\nAnswer: **1901**.")) as server:
-        reader = Llm(model(server), prompt="open-book-cot")
+        reader = llm_reader(model(server), prompt="open-book-cot")
         predictions = reader.answer(QUESTIONS, [PASSAGES[:2], PASSAGES[2:3], []])
     return predictions, reader, server.bodies
 
@@ -80,7 +88,8 @@ def test_a_question_is_one_call(asked):
 
 def test_closed_book_prompts_show_no_passages():
     with serving(answers("Answer: 1901")) as server:
-        closed = Llm(model(server), prompt="closed-book").answer(QUESTIONS[:1], [PASSAGES])[0]
+        reader = llm_reader(model(server), prompt="closed-book")
+        closed = reader.answer(QUESTIONS[:1], [PASSAGES])[0]
     assert "Bo Carr" not in server.bodies[0]["messages"][-1]["content"]
     assert closed.answer == "1901"
     assert closed.passage_ids == ()
@@ -88,7 +97,7 @@ def test_closed_book_prompts_show_no_passages():
 
 def test_order_puts_the_best_last():
     with serving(answers("Answer: 1901")) as server:
-        last = Llm(model(server), order="best last").answer(QUESTIONS[:1], [PASSAGES[:3]])[0]
+        last = llm_reader(model(server), order="best last").answer(QUESTIONS[:1], [PASSAGES[:3]])[0]
     text = server.bodies[0]["messages"][-1]["content"]
     places = [text.index(passage.text) for passage in PASSAGES[:3]]
     assert places == sorted(places, reverse=True)
@@ -97,7 +106,7 @@ def test_order_puts_the_best_last():
 
 def test_passages_beyond_the_window_are_counted():
     with serving(answers("Answer: 1")) as server:
-        reader = Llm(model(server, window=330), prompt="open-book")
+        reader = llm_reader(model(server, window=330), prompt="open-book")
         prediction = reader.answer(QUESTIONS[:1], [PASSAGES])[0]
     assert 0 < len(prediction.passage_ids) < 6
     assert prediction.passage_ids == tuple(f"p{n}" for n in range(len(prediction.passage_ids)))
@@ -107,7 +116,7 @@ def test_passages_beyond_the_window_are_counted():
 def test_a_question_beyond_the_window_is_not_asked():
     long = Question("t/9", "If " + "so it were and " * 500 + "what?", ("1",))
     with serving(answers("I cannot say.")) as server:
-        reader = Llm(model(server, window=800), prompt="open-book-cot")
+        reader = llm_reader(model(server, window=800), prompt="open-book-cot")
         too_long, _ = reader.answer([long, QUESTIONS[0]], [[], []])
     assert re.match(r"not asked: the question take", too_long.error)
     assert server.requests == 1
@@ -116,7 +125,7 @@ def test_a_question_beyond_the_window_is_not_asked():
 
 def test_an_unparsed_completion_is_counted():
     with serving(answers("I cannot say.")) as server:
-        reader = Llm(model(server, window=800), prompt="open-book-cot")
+        reader = llm_reader(model(server, window=800), prompt="open-book-cot")
         [unparsed] = reader.answer(QUESTIONS[:1], [[]])
     assert unparsed.answer == ""
     assert unparsed.error[:10] == "unparsed: "
@@ -126,15 +135,10 @@ def test_an_unparsed_completion_is_counted():
 
 def test_answers_are_parsed_again_when_their_prompts_rule_changes(monkeypatch):
     before = {
-        prompt: Llm.fingerprint(prompt=prompt)
-        for prompt in ("open-book", "open-book-cot", "counterfactual")
+        prompt: fingerprint(prompt) for prompt in ("open-book", "open-book-cot", "counterfactual")
     }
     monkeypatch.setitem(RULE_VERSIONS, "last marker", "of tomorrow")
-    changed = {
-        prompt
-        for prompt, fingerprint in before.items()
-        if Llm.fingerprint(prompt=prompt) != fingerprint
-    }
+    changed = {prompt for prompt, hashed in before.items() if fingerprint(prompt) != hashed}
     assert changed == {"open-book-cot", "counterfactual"}
 
 
@@ -147,7 +151,7 @@ def test_an_answer_outside_the_choices_is_a_counted_failure():
     with serving(
         lambda prompt, time, body: Reply(text=texts[re.search(r"mill (\d)\?", prompt)[1]])
     ) as server:
-        reader = Llm(model(server), prompt="multiple-choice")
+        reader = llm_reader(model(server), prompt="multiple-choice")
         right, wrong = reader.answer(offers, [PASSAGES[:1], []])
     assert "(A) more\n(B) less" in server.bodies[0]["messages"][-1]["content"]
     assert (right.answer, right.completion) == ("less", "Answer: (B) less")
@@ -158,7 +162,7 @@ def test_an_answer_outside_the_choices_is_a_counted_failure():
 def test_the_answer_most_samples_agree_on_counts():
     texts = iter(["Answer: The Mill", "Answer: 1902", "no", "Answer: mill.", "Answer: 1902"])
     with serving(lambda prompt, time, body: Reply(text=next(texts))) as server:
-        reader = Llm(
+        reader = llm_reader(
             model(server, concurrency=1), prompt="open-book-cot", samples=5, temperature=0.7
         )
         prediction = reader.answer(QUESTIONS[:1], [PASSAGES[:1]])[0]
@@ -169,11 +173,13 @@ def test_the_answer_most_samples_agree_on_counts():
 
 def test_demonstrations_come_from_a_file_or_are_drawn_by_seed():
     with serving(answers("Answer: 1")) as server:
-        reader = Llm(model(server), prompt="counterfactual", demos="sample", shots=2)
+        reader = llm_reader(model(server), prompt="counterfactual", demos="sample", shots=2)
         reader.answer(QUESTIONS[:1], [PASSAGES[:1]])
     roles = [message["role"] for message in server.bodies[0]["messages"]]
     assert (roles, reader.family) == (["system", *["user", "assistant"] * 2, "user"], "sample")
-    readers = [Llm(model(server), demos="sample/train", shots=3, seed=seed) for seed in (0, 1)]
+    readers = [
+        llm_reader(model(server), demos="sample/train", shots=3, seed=seed) for seed in (0, 1)
+    ]
     first, second = (reader.fitted(QUESTIONS[:1], [[]])[0].request.messages for reader in readers)
     assert (
         [role for role, _ in first].count("assistant")
@@ -197,7 +203,8 @@ def test_demonstrations_come_from_a_file_or_are_drawn_by_seed():
 )
 def test_settings_out_of_range_are_refused_in_one_line(settings, message):
     with serving() as server, refused(message):
-        Llm(model(server), **settings)
+        checked = parse_settings(Llm.Settings, settings, "setting of reader 'llm'")
+        Llm(checked, llm=model(server))
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +215,7 @@ def sampled():
         return error(500, "no") if "mill 1" in prompt else Reply(text=f"text {time}\n\nIt was so.")
 
     with serving(plan) as server:
-        retriever = GenRead(model(server), temperature=0.9)
+        retriever = GenRead(GenRead.Settings(temperature=0.9), llm=model(server))
         rankings = retriever.search(QUESTIONS, 2)
     return rankings, retriever, server.bodies
 
@@ -232,7 +239,7 @@ def test_genread_sends_its_settings(sampled):
 
 def test_genread_refuses_a_prompt_with_passages():
     with serving() as server, refused("reads passages"):
-        GenRead(model(server), prompt="open-book")
+        GenRead(GenRead.Settings(prompt="open-book"), llm=model(server))
 
 
 CLOSED = '[reader]\nname = "llm"\nprompt = "closed-book"'

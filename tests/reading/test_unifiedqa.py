@@ -64,10 +64,19 @@ def copies(groups, tmp_path):
     return tmp_path
 
 
-def opened(checkpoint, **settings):
-    return UnifiedQA(
-        str(checkpoint), device="cpu", precision="float32", **{"max_answer_tokens": 8} | settings
+def opened(checkpoint, root=Path()):
+    settings = UnifiedQA.Settings(
+        checkpoint=str(checkpoint), device="cpu", precision="float32", max_answer_tokens=8
     )
+    return UnifiedQA(settings, root=root)
+
+
+def family(checkpoint, root=Path()):
+    return UnifiedQA.training_family(UnifiedQA.Settings(checkpoint=str(checkpoint)), root)
+
+
+def fingerprint(checkpoint, reader=UnifiedQA, **settings):
+    return reader.fingerprint(reader.Settings(checkpoint=str(checkpoint), **settings), Path())
 
 
 # The forms of the examples in allenai/unifiedqa README.md, "Feeding data into UnifiedQA" and "Using
@@ -161,12 +170,12 @@ def test_odd_texts_are_answered(folder):
 
 
 def test_the_defaults_are_causalqas(folder, monkeypatch):
-    reader = UnifiedQA(folder, device="cpu")
+    reader = UnifiedQA(UnifiedQA.Settings(checkpoint=folder, device="cpu"))
     assert (reader._t5.conventions.max_tokens, reader._t5.conventions.encoder_eos) == (2048, True)
     assert (reader._t5.max_answer_tokens, reader._t5.beams) == (500, 1)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with refused(r"unifiedqa-v2-t5-base-1363200.*reader 'unifiedqa' uses this .*train unifiedqa"):
-        UnifiedQA()
+        UnifiedQA(UnifiedQA.Settings())
 
 
 def test_each_group_is_answered_by_its_own_model_in_any_order(groups):
@@ -209,31 +218,24 @@ def test_groups_are_found_by_the_names_of_folders(groups, tmp_path):
         ("{group}/{group}", "wanted {group} once"),
     ):
         with refused(message):
-            UnifiedQA.training_family(str(tmp_path / name))
+            family(tmp_path / name)
 
 
 def test_the_models_of_groups_share_a_family_and_join_their_sources(groups, folder, copies):
     reader = opened("model-{group}", root=groups)
     assert (reader.family, reader.trained_on) == ("causal/original", {"model-one", "model-two"})
-    assert UnifiedQA.training_family("model-{group}", root=groups) == "causal/original"
+    assert family("model-{group}", root=groups) == "causal/original"
     (copies / "two/manifest.json").write_text('{"family": "causal/random"}')
     with refused("trained on causal/original and causal/random, which may share questions"):
         opened(copies / "{group}")
 
 
 def test_the_fingerprint_covers_all_models(groups, folder, copies):
-    pattern = str(copies / "{group}")
-    prints = [
-        UnifiedQA.fingerprint(pattern),
-        UnifiedQA.fingerprint(str(groups / "model-{group}"), beams=2),
-    ]
+    pattern = copies / "{group}"
+    prints = [fingerprint(pattern), fingerprint(groups / "model-{group}", beams=2)]
     assert prints[0] == prints[1]
     (copies / "two/manifest.json").write_text("{}")
-    prints += [
-        UnifiedQA.fingerprint(pattern),
-        UnifiedQA.fingerprint(folder),
-        Fid.fingerprint(folder),
-    ]
+    prints += [fingerprint(pattern), fingerprint(folder), fingerprint(folder, Fid)]
     shutil.move(copies / "two", copies / "three")
-    prints.append(UnifiedQA.fingerprint(pattern))
+    prints.append(fingerprint(pattern))
     assert len(set(prints)) == 5

@@ -204,7 +204,7 @@ def test_a_record_is_valid_if_a_setting_is_new_or_only_changes_speed(sample_inde
     assert entry_of(name).scores
     content["tables"]["retriever"]["k1"] = 1.2
     write_record(content)
-    assert entry_of(name).experiment.retriever["k1"] == 1.2, (
+    assert entry_of(name).experiment.retriever.settings.k1 == 1.2, (
         "a variant has the settings of its record"
     )
 

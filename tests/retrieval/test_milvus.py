@@ -22,6 +22,7 @@ from ifqa.retrieval import milvus
 from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.fusion import fuse_by_rank
 from ifqa.retrieval.milvus import Milvus
+from ifqa.settings import parse_settings
 
 TEXTS = [
     f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5)
@@ -50,8 +51,12 @@ def build(tmp_path, texts=TEXTS, name="index", **settings):
     passages = tmp_path / f"passages of {name} {len(list(tmp_path.iterdir()))}"
     write_passages(passages, texts)
     (tmp_path / name).mkdir(exist_ok=True)
-    Milvus.build(passages, tmp_path / name, **CPU, **settings)
+    Milvus.build(passages, tmp_path / name, Milvus.BuildSettings(**CPU, **settings))
     return tmp_path / name
+
+
+def open_index(index, **settings):
+    return Milvus(Milvus.Settings(**settings), index=index)
 
 
 def stop(*_, **__):
@@ -71,15 +76,15 @@ def built(models, tmp_path_factory):
 def alone(built):
     """What each field finds."""
     fields = ("dense", "sparse")
-    return {field: Milvus(built, fields=[field]).search(QUESTIONS, 60) for field in fields}
+    return {field: open_index(built, fields=[field]).search(QUESTIONS, 60) for field in fields}
 
 
 def test_the_dense_field_finds_what_its_own_index_finds(models, built, alone, tmp_path):
     passages = next(built.parent.glob("passages*"))
-    Dense.build(passages, tmp_path / "dense", model=models["model"], **CPU)
-    for ranking, expected in zip(
-        alone["dense"], Dense(tmp_path / "dense").search(QUESTIONS, 60), strict=True
-    ):
+    settings = Dense.BuildSettings(model=models["model"], **CPU)
+    Dense.build(passages, tmp_path / "dense", settings)
+    dense = Dense(Dense.Settings(), index=tmp_path / "dense")
+    for ranking, expected in zip(alone["dense"], dense.search(QUESTIONS, 60), strict=True):
         assert [hit.score for hit in ranking] == pytest.approx(
             [hit.score for hit in expected], rel=2e-3
         )
@@ -101,7 +106,7 @@ def test_the_sparse_field_finds_what_its_model_finds(models, alone):
 
 
 def test_fields_are_fused_by_rank(built, alone):
-    fused = Milvus(built, fields=["dense", "sparse"]).search(QUESTIONS, 10)
+    fused = open_index(built, fields=["dense", "sparse"]).search(QUESTIONS, 10)
     for number, ranking in enumerate(fused):
         scores = fuse_by_rank([alone["dense"][number][:10], alone["sparse"][number][:10]], [1, 1])
         assert [hit.score for hit in ranking] == pytest.approx(
@@ -112,17 +117,17 @@ def test_fields_are_fused_by_rank(built, alone):
 def test_an_index_is_known_by_the_files_of_all_its_encoders(models, tmp_path):
     context = tiny_dpr(tmp_path)
     fingerprints = [
-        Milvus.build_fingerprint(**settings)
+        Milvus.build_fingerprint(Milvus.BuildSettings(**settings))
         for settings in ({}, models, models | {"model": context})
     ]
     assert fingerprints[0] == ""
     assert len(set(fingerprints)) == 3
-    fingerprints.append(Milvus.build_fingerprint(model=context))
+    fingerprints.append(Milvus.build_fingerprint(Milvus.BuildSettings(model=context)))
     assert len(set(fingerprints)) == 4
 
 
 def test_bm25_ranks_passages_with_more_of_the_words_first(tmp_path):
-    index = Milvus(
+    index = open_index(
         build(tmp_path, ["red moon", "red red moon moon", "a tree", "the moon and a tree"])
     )
     assert ids(index.search([Question("q", "Red moon")], 9)) == [["p1", "p0", "p3"]]
@@ -131,7 +136,7 @@ def test_bm25_ranks_passages_with_more_of_the_words_first(tmp_path):
 
 
 def test_a_killed_build_goes_on_where_it_stopped(tmp_path, caplog):
-    whole = Milvus(build(tmp_path, name="whole")).search(QUESTIONS, 60)
+    whole = open_index(build(tmp_path, name="whole")).search(QUESTIONS, 60)
     passages = next(tmp_path.glob("passages*"))
     code = (
         "import os, signal, sys; from pathlib import Path; from ifqa.retrieval import "
@@ -140,21 +145,22 @@ def test_a_killed_build_goes_on_where_it_stopped(tmp_path, caplog):
         "def stop(*args, **options):\n    calls.append(upsert(*args, **options))\n"
         "    if len(calls) == 4: os.kill(os.getpid(), signal.SIGKILL)\n"
         "MilvusClient.upsert = stop; Path(sys.argv[2]).mkdir()\n"
-        "milvus.Milvus.build(Path(sys.argv[1]), Path(sys.argv[2]))"
+        "settings = milvus.Milvus.BuildSettings()\n"
+        "milvus.Milvus.build(Path(sys.argv[1]), Path(sys.argv[2]), settings)"
     )
     folder = tmp_path / "killed"
     command = [sys.executable, "-c", code, str(passages), str(folder)]
     assert subprocess.run(command).returncode == -signal.SIGKILL
     with caplog.at_level("INFO"):
-        Milvus.build(passages, folder)
+        Milvus.build(passages, folder, Milvus.BuildSettings())
     assert "40 passages kept" in caplog.text
-    assert Milvus(folder).search(QUESTIONS, 60) == whole
+    assert open_index(folder).search(QUESTIONS, 60) == whole
 
 
 def test_those_who_search_see_the_old_corpus_or_the_new_one_while_the_alias_moves(tmp_path, server):
     old = [f"moon old{n}" for n in range(40)]
     new = [f"moon new{n}" for n in range(40)]
-    index = Milvus(build(tmp_path, old, uri=server, collection="moved"))
+    index = open_index(build(tmp_path, old, uri=server, collection="moved"))
     question = [Question("q", "moon")]
     seen = []
     done = threading.Event()
@@ -195,7 +201,7 @@ def test_a_corpus_can_be_changed_in_place(tmp_path, server, caplog):
     with caplog.at_level("INFO"):
         folder = build(tmp_path, ["zebra", *TEXTS[1:50]], **settings)
     assert "49 passages kept" in caplog.text
-    index = Milvus(folder)
+    index = open_index(folder)
     assert ids(index.search([Question("q", "zebra")], 5)) == [["p0"]]
     assert milvus.count_rows(index._client, "in_place") == 50
 
@@ -204,16 +210,16 @@ def test_another_build_that_changes_as_many_passages_in_place_is_noticed(tmp_pat
     settings = {"uri": server, "collection": "shared_in_place", "replace": False}
     mine = build(tmp_path, name="mine", **settings)
     theirs = build(tmp_path, ["zebra", *TEXTS[1:]], name="theirs", **settings)
-    assert ids(Milvus(theirs).search([Question("q", "zebra")], 5)) == [["p0"]]
+    assert ids(open_index(theirs).search([Question("q", "zebra")], 5)) == [["p0"]]
     with refused("holds other passages, because another build changed them in place"):
-        Milvus(mine)
+        open_index(mine)
 
 
 def test_the_same_passages_of_another_build_are_no_change(tmp_path, server):
     settings = {"uri": server, "collection": "shared_unchanged", "replace": False}
     mine = build(tmp_path, name="mine", **settings)
     build(tmp_path, name="theirs", **settings)
-    assert Milvus(mine).search(QUESTIONS, 5)
+    assert open_index(mine).search(QUESTIONS, 5)
 
 
 def test_a_collection_that_is_being_changed_is_not_searched(tmp_path, server, monkeypatch):
@@ -223,7 +229,7 @@ def test_a_collection_that_is_being_changed_is_not_searched(tmp_path, server, mo
     with pytest.raises(KeyboardInterrupt):
         build(tmp_path, ["zebra", *TEXTS[1:]], name="other", **settings)
     with refused("is being changed"):
-        Milvus(folder)
+        open_index(folder)
 
 
 def test_a_build_killed_before_its_drop_leaves_no_collection(tmp_path, server):
@@ -237,7 +243,7 @@ def test_a_build_killed_before_its_drop_leaves_no_collection(tmp_path, server):
     assert len([name for name in client.list_collections() if name.startswith("left_over_")]) == 2
     folder = build(tmp_path, changed, **settings)
     assert len([name for name in client.list_collections() if name.startswith("left_over_")]) == 1
-    assert ids(Milvus(folder).search([Question("q", "zebra")], 5)) == [["p0"]]
+    assert ids(open_index(folder).search([Question("q", "zebra")], 5)) == [["p0"]]
 
 
 def test_a_build_that_did_not_end_is_named(tmp_path, server, caplog):
@@ -256,10 +262,10 @@ def lite(tmp_path_factory):
 
 
 def test_a_file_serves_one_process(lite):
-    Milvus(lite)
+    open_index(lite)
     code = (
         "import sys; from pathlib import Path; from ifqa.retrieval.milvus import Milvus; "
-        "Milvus(Path(sys.argv[1]))"
+        "Milvus(Milvus.Settings(), index=Path(sys.argv[1]))"
     )
     other = subprocess.run([sys.executable, "-c", code, str(lite)], capture_output=True, text=True)
     assert "ServiceError: cannot open" in other.stderr
@@ -268,9 +274,9 @@ def test_a_file_serves_one_process(lite):
 
 def test_an_unknown_field_is_refused(lite):
     with refused("has no field 'dense'; known: bm25"):
-        Milvus(lite, fields=["dense"])
+        open_index(lite, fields=["dense"])
     with refused("'fields': wanted a list with 'bm25', 'dense', 'sparse', found \\['colbert'\\]"):
-        Milvus(lite, fields=["colbert"])
+        parse_settings(Milvus.Settings, {"fields": ["colbert"]}, "setting")
 
 
 def test_a_lost_collection_is_refused(tmp_path, server):
@@ -279,7 +285,7 @@ def test_a_lost_collection_is_refused(tmp_path, server):
     client.drop_alias("gone")
     [client.drop_collection(name) for name in client.list_collections() if name.startswith("gone")]
     with refused("gone_.* with 0 passages, wanted gone_.* with 60"):
-        Milvus(shared)
+        open_index(shared)
 
 
 class _Refusing(grpc.GenericRpcHandler):
@@ -336,7 +342,8 @@ def test_an_answer_that_takes_too_long_is_one_line():
 
 
 def test_addresses_that_do_not_answer_or_may_not_get_the_token_are_refused(tmp_path, monkeypatch):
-    [missing] = Milvus.build_requirements(tmp_path, uri="http://127.0.0.1:1")
+    settings = Milvus.BuildSettings(uri="http://127.0.0.1:1")
+    [missing] = Milvus.build_requirements(tmp_path, settings, tmp_path)
     assert "milvus http://127.0.0.1:1: Fail connecting" in missing.remedy
     with refused("milvus: uri contains a password"):
         milvus.connect("http://root:key@cluster:19530", tmp_path)

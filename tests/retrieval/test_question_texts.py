@@ -9,7 +9,9 @@ LONG = " ".join(f"w{n}" for n in range(250))
 
 
 def texts(context, k=10, **settings):
-    [ranking] = Context(**settings).search([Question("q", "why?", context=context)], k)
+    [ranking] = Context(Context.Settings(**settings)).search(
+        [Question("q", "why?", context=context)], k
+    )
     generated = {passage.id: passage.text for passage in ranking.generated}
     return [generated[hit.passage_id] for hit in ranking]
 
@@ -22,7 +24,7 @@ def test_a_context_is_a_passage_or_split_into_passages_in_order():
     assert texts("Two\n  lines. ") == ["Two\n  lines. "]
     assert texts("a b a b c", words=2) == ["a b", "c"]
     assert texts("") == texts(" \n") == texts(" ", words=5) == []
-    [hits] = Context(words=100).search([Question("q", "?", context=LONG)], 3)
+    [hits] = Context(Context.Settings(words=100)).search([Question("q", "?", context=LONG)], 3)
     assert [hit.score for hit in hits] == [1, 1 / 2, 1 / 3]
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from ifqa.retrieval import rerank as module
 from ifqa.retrieval.composition import Part
 from ifqa.retrieval.question_texts import Gold
 from ifqa.retrieval.rerank import Rerank, reorder_hits
+from ifqa.settings import parse_settings
 
 QUESTIONS = [
     Question("q/0", "If Ada Lind had not won the cup, who would have?"),
@@ -61,78 +63,70 @@ def test_passages_below_the_depth_keep_their_order(pairs, depth):
     assert reorder_hits([], []) == []
 
 
+def rerank(part=None, k=3, **settings):
+    settings = Rerank.Settings(**{"device": "cpu", "model_weight": 1.0} | settings)
+    return Rerank(settings, parts=[Part(part or Scripted(), k)], passages=fetch)
+
+
 @pytest.fixture
 def spied(monkeypatch):
-    """A part, the settings of a reranker of it, and what its model reads."""
+    """What the model of a reranker reads."""
     batches = []
     relevance = module.CrossEncoder.relevance
     spy = lambda self, pairs: (batches.append(pairs), relevance(self, pairs))[1]  # noqa: E731
     monkeypatch.setattr(module.CrossEncoder, "relevance", spy)
-    part = Scripted()
-    settings = {"parts": [Part(part, 3)], "passages": fetch, "device": "cpu", "model_weight": 1.0}
-    return part, settings, batches
+    return batches
 
 
-def test_a_ranking_has_the_k_best_of_the_model(spied):
-    _, settings, _ = spied
-    [ranking] = Rerank(**settings).search(QUESTIONS[:1], 2)
+def test_a_ranking_has_the_k_best_of_the_model():
+    [ranking] = rerank().search(QUESTIONS[:1], 2)
     assert ranking[0].passage_id == "a"
     assert len(ranking) == 2
 
 
-def test_training_includes_that_of_the_parts(spied):
-    _, settings, _ = spied
-    assert Rerank(**settings).trained_on[-1] == "abc"
+def test_training_includes_that_of_the_parts():
+    assert rerank().trained_on[-1] == "abc"
 
 
 def test_the_model_reads_the_configured_clause(spied):
-    _, settings, batches = spied
-    Rerank(**settings, depth=2, reads="presupposition").search(QUESTIONS[:1], 3)
-    assert batches[0] == [("Ada Lind had not won the cup", PASSAGES[name]) for name in "cb"]
+    rerank(depth=2, reads="presupposition").search(QUESTIONS[:1], 3)
+    assert spied[0] == [("Ada Lind had not won the cup", PASSAGES[name]) for name in "cb"]
 
 
-def test_passages_beyond_the_depth_come_last(spied):
-    _, settings, _ = spied
-    rerank = Rerank(**settings, depth=2, reads="presupposition")
-    [ranking] = rerank.search(QUESTIONS[:1], 3)
+def test_passages_beyond_the_depth_come_last():
+    [ranking] = rerank(depth=2, reads="presupposition").search(QUESTIONS[:1], 3)
     assert ranking[2].passage_id == "a"
 
 
-def test_the_parts_are_asked_the_whole_question(spied):
-    part, settings, _ = spied
-    Rerank(**settings).search(QUESTIONS[:1], 2)
-    Rerank(**settings, depth=2, reads="presupposition").search(QUESTIONS[:1], 3)
+def test_the_parts_are_asked_the_whole_question():
+    part = Scripted()
+    rerank(part).search(QUESTIONS[:1], 2)
+    rerank(part, depth=2, reads="presupposition").search(QUESTIONS[:1], 3)
     assert part.asked == [QUESTIONS[0].text] * 2
 
 
 def test_the_ranking_keeps_its_generated_passages():
     question = Question("q/0", "If?", gold_passages=(PASSAGES["a"], PASSAGES["b"]))
-    [ranking] = Rerank(parts=[Part(Gold(), 5)], passages=fetch, device="cpu").search([question], 5)
+    [ranking] = rerank(Gold(), k=5, model_weight=0.5).search([question], 5)
     assert {hit.passage_id for hit in ranking} == {passage.id for passage in ranking.generated}
 
 
 def test_the_span_reader_raises_the_passage_with_an_answer():
-    rerank = Rerank(
-        parts=[Part(Scripted(), 3)],
-        passages=fetch,
-        model="extractive",
-        device="cpu",
-        model_weight=1.0,
-    )
+    by_answers = rerank(model="extractive")
     question = Question(
         "q/0", "If Ada Lind had won the cup a year later, in what year would she have won it?"
     )
-    assert rerank.search([question], 3)[0][0].passage_id == "a"
-    assert rerank.family == Rerank.training_family("extractive") == "ifqa/full"
-    assert rerank.trained_on[-1] == "abc"
-    assert Rerank.fingerprint("extractive") != Rerank.fingerprint("ifqa")
+    assert by_answers.search([question], 3)[0][0].passage_id == "a"
+    settings = Rerank.Settings(model="extractive")
+    assert by_answers.family == Rerank.training_family(settings, Path()) == "ifqa/full"
+    assert by_answers.trained_on[-1] == "abc"
+    fingerprint = Rerank.fingerprint(settings, Path())
+    assert fingerprint != Rerank.fingerprint(Rerank.Settings(model="ifqa"), Path())
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"parts": []}, r"needs exactly one \[\[retriever.parts\]\], found 0"),
-        ({"model_weight": 0.0}, "'model_weight': wanted a number above 0, at most 1"),
         ({"reads": "claws"}, "unknown query 'claws'; .*known: .*main"),
         ({"model": "no/such model"}, "neither a folder here nor a name on the hub"),
         ({"device": "tpu"}, "unknown device 'tpu'"),
@@ -140,7 +134,17 @@ def test_the_span_reader_raises_the_passage_with_an_answer():
 )
 def test_wrong_settings_are_refused_in_one_line(settings, message):
     with refused(message):
-        Rerank(**{"parts": [Part(Scripted(), 1)], "passages": fetch, "device": "cpu", **settings})
+        rerank(**settings)
+
+
+def test_a_weight_of_0_is_refused():
+    with refused("'model_weight': wanted a number above 0, at most 1"):
+        parse_settings(Rerank.Settings, {"model_weight": 0.0}, "setting")
+
+
+def test_no_parts_are_refused():
+    with refused(r"needs exactly one \[\[retriever.parts\]\], found 0"):
+        Rerank(Rerank.Settings(), parts=[], passages=fetch)
 
 
 def test_the_bundled_adapter_is_small():

@@ -33,15 +33,19 @@ def ctxs_file(path, *entries):
     return str(path)
 
 
+def open_run(path):
+    return RunFile(RunFile.Settings(path=path))
+
+
 def test_a_trec_run_may_leave_questions_out(tmp_path):
     (tmp_path / "run").write_text("b/dev/1 Q0 p 2 1.0 t\nb/dev/1 Q0 q 1 2.0 t\n")
-    run = RunFile(str(tmp_path / "run"))
+    run = open_run(str(tmp_path / "run"))
     assert run.search(QUESTIONS, 1) == [SearchResult([Hit("q", 2.0)]), SearchResult([])]
 
 
 def test_a_trec_run_of_other_questions_is_refused(tmp_path):
     (tmp_path / "run").write_text("b/dev/1 Q0 p 2 1.0 t\nb/dev/1 Q0 q 1 2.0 t\n")
-    run = RunFile(str(tmp_path / "run"))
+    run = open_run(str(tmp_path / "run"))
     with refused("wanted ids like c/dev/1, found b/dev/1"):
         run.search([Question("c/dev/1", "?")], 1)
 
@@ -51,7 +55,7 @@ def test_entries_are_matched_by_text_as_dpr_writes_it(tmp_path):
     ctxs = [
         {"question": text, "ctxs": [ctx(n) for n in numbers]} for text, numbers in entries.items()
     ]
-    run = RunFile(ctxs_file(tmp_path / "x.json", *ctxs))
+    run = open_run(ctxs_file(tmp_path / "x.json", *ctxs))
     first, second = run.search(QUESTIONS, 1)
     assert [*first, *second] == [Hit("wiki:1", 99.0)] * 2
     assert [len(ranking) for ranking in run.search(QUESTIONS, 5)] == [2, 2]
@@ -71,7 +75,7 @@ def test_a_matching_id_counts_before_the_text(tmp_path):
         {"id": key, "question": text, "ctxs": [ctx(n)]}
         for n, (key, text) in enumerate(entries, start=1)
     ]
-    run = RunFile(ctxs_file(tmp_path / "x.json", *ctxs))
+    run = open_run(ctxs_file(tmp_path / "x.json", *ctxs))
     rankings = run.search([*QUESTIONS, Question("b/dev/3", "If what?")], 1)
     assert [ranking[0].passage_id for ranking in rankings] == ["wiki:1", "wiki:1", "wiki:4"]
 
@@ -79,14 +83,16 @@ def test_a_matching_id_counts_before_the_text(tmp_path):
 def test_ctxs_of_other_questions_are_refused(tmp_path):
     path = ctxs_file(tmp_path / "x.json", {"question": "who sang it?", "ctxs": []})
     with refused(r"no entry for b/dev/2, 'If so, what\?'; found 1 .*'who sang it\?'"):
-        RunFile(path).search(QUESTIONS[1:], 5)
+        open_run(path).search(QUESTIONS[1:], 5)
 
 
 def test_a_pickle_is_refused(tmp_path):
     (tmp_path / "wikipedia_passages_00").write_bytes(pickle.dumps([1]))
-    for read in (RunFile, RunFile.fingerprint):
-        with refused("is a pickle"):
-            read(str(tmp_path / "wikipedia_passages_00"))
+    settings = RunFile.Settings(path=str(tmp_path / "wikipedia_passages_00"))
+    with refused("is a pickle"):
+        RunFile(settings)
+    with refused("is a pickle"):
+        RunFile.fingerprint(settings, tmp_path)
 
 
 def experiment(path, split="dev", k=2):

@@ -28,10 +28,9 @@ def ask(*prompts, **more):
     return [Request(messages=(("user", prompt),), **more) for prompt in prompts]
 
 
-def model(server, **settings):
-    return OpenAI(
-        **{"model": "m", "base_url": server.url, "window": 4096, "retries": 3, **settings}
-    )
+def model(server, budget=None, **settings):
+    base = {"model": "m", "base_url": server.url, "window": 4096, "retries": 3}
+    return OpenAI(OpenAI.Settings(**base | settings), budget=budget)
 
 
 def texts(completions):

@@ -3,7 +3,7 @@ weights.
 """
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +82,7 @@ def checksums(folder):
 
 
 def batches(questions, rankings, **changes):
-    return Dense(**changes)._batches(TrainingData(questions, rankings))
+    return Dense(Dense.Settings(**changes))._batches(TrainingData(questions, rankings))
 
 
 def rank(model):
@@ -132,7 +132,8 @@ def test_the_loss_and_its_gradient_are_those_of_dpr(bert):
         "scale": 1.0,
         "epochs": 3,
     }
-    assert published.items() <= asdict(configure_trainer(Dense, recipe="dpr", epochs=3)).items()
+    settings = configure_trainer(Dense, recipe="dpr", epochs=3).settings
+    assert published.items() <= settings.model_dump().items()
     towers = {task: BertModel.from_pretrained(bert).eval() for task in ("query", "document")}
     tokenizer = BertTokenizerFast.from_pretrained(bert)
 

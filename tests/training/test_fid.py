@@ -6,7 +6,6 @@ import json
 import os
 import random
 import traceback
-from dataclasses import asdict
 
 import pytest
 import tiny_t5
@@ -31,6 +30,10 @@ def train(folder, start, dev=NO_DATA, **changes):
     return open_checkpoint(str(folder)).model.state_dict()
 
 
+def reader(folder):
+    return Fid(Fid.Settings(checkpoint=str(folder), device="cpu"))
+
+
 def distance(first, second):
     """The distance of two networks; Adam makes full steps even for gradients near 0."""
     return float(torch.cat([(first[name] - second[name]).flatten() for name in first]).norm())
@@ -50,7 +53,8 @@ def test_the_published_recipe_is_fid_larges():
         "model": "google-t5/t5-large",
         "gold": "retrieved",
     }
-    assert published.items() <= asdict(configure_trainer(Trainer, recipe="published")).items()
+    settings = configure_trainer(Trainer, recipe="published").settings
+    assert published.items() <= settings.model_dump().items()
 
 
 def test_a_gold_passage_is_included_where_none_was_retrieved():
@@ -81,7 +85,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, start):
         train(tmp_path / "cut", start, dev=dev)
     assert (tmp_path / "cut/checkpoints/checkpoint-2").exists()
     with refused("unfinished training"):
-        Fid(str(tmp_path / "cut"))
+        reader(tmp_path / "cut")
     resumed = train(tmp_path / "cut", start, dev=dev)
     assert resumed.keys() == whole.keys()
     assert distance(resumed, whole) == 0
@@ -141,11 +145,11 @@ def test_an_adapter_is_trained_alone_resumed_after_a_kill_and_trained_further(tm
     every = train(tmp_path / "every", str(tmp_path / "whole"), steps=1, learning_rate=0.0)
     assert distance(every, whole) < 1e-6 * distance(whole, before)
     assert (tmp_path / "every/model.safetensors").exists()
-    reader = Fid(str(tmp_path / "whole"), device="cpu")
-    assert (reader.family, reader.label) == ("ifqa/full", "")
+    opened = reader(tmp_path / "whole")
+    assert (opened.family, opened.label) == ("ifqa/full", "")
     save_file(tensors, file, metadata={"format": "pt"})
     with refused("whole was trained on a different .*base .SHA-256"):
-        Fid(str(tmp_path / "whole"))
+        reader(tmp_path / "whole")
 
 
 def test_a_finished_training_is_kept_if_only_its_speed_is_set_anew(tmp_path, start):

@@ -3,7 +3,7 @@ line.
 """
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 import tiny_t5
@@ -83,6 +83,11 @@ def trained(start, tmp_path_factory):
     return folder
 
 
+def opened(folder):
+    settings = UnifiedQA.Settings(checkpoint=str(folder), device="cpu", max_answer_tokens=20)
+    return UnifiedQA(settings)
+
+
 def test_the_settings_are_the_published_ones():
     # train_unifiedqa.py:9-27, 68-76 and the defaults of TrainingArguments in transformers 4.30
     published = {
@@ -97,7 +102,7 @@ def test_the_settings_are_the_published_ones():
         "seed": 42,
         "device_batch": 2,
     }
-    assert published.items() <= asdict(Trainer()).items()
+    assert published.items() <= Trainer.Settings().model_dump().items()
     assert [published_steps(n) for n in (1, 25_569, 49_999, 50_000, 769_606)] == [
         6000,
         6000,
@@ -121,8 +126,9 @@ def test_the_number_of_steps_is_taken_from_the_number_of_questions(tmp_path, sta
 
 
 def test_a_target_is_all_answers_joined_by_tabs_and_cut():
-    assert Trainer().targets(QUESTIONS[0]) == ["rain\tby rain"]
-    assert Trainer().targets(replace(QUESTIONS[0], answers=(" ", ""))) == []
+    trainer = configure_trainer(Trainer)
+    assert trainer.targets(QUESTIONS[0]) == ["rain\tby rain"]
+    assert trainer.targets(replace(QUESTIONS[0], answers=(" ", ""))) == []
     words = tiny_t5.tokenizer()
     trainer = configure_trainer(Trainer, max_target=4, steps=2, device="cpu", batch=4)
     rows = t5.TrainingRows(trainer, DATASET, words, Conventions(16))
@@ -159,7 +165,7 @@ def test_the_loss_is_that_of_transformers_t5(start):
 
 
 def test_twenty_questions_are_learnt_by_heart(trained, start):
-    reader = UnifiedQA(str(trained), device="cpu", max_answer_tokens=20)
+    reader = opened(trained)
     questions = FIRST_ANSWERS.questions
 
     def em(passages):
@@ -170,7 +176,7 @@ def test_twenty_questions_are_learnt_by_heart(trained, start):
 
     assert em(CONTEXTS) == 100
     assert (reader.family, reader.trained_on, reader.label) == ("causal/original", {"abc"}, "")
-    untrained = UnifiedQA(start, device="cpu", max_answer_tokens=20).answer(questions, CONTEXTS)
+    untrained = opened(start).answer(questions, CONTEXTS)
     assert not any(
         exact_match(p.answer, q.answers) for p, q in zip(untrained, questions, strict=True)
     )

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
@@ -25,11 +25,12 @@ from ifqa.corpus.work_units import (
     SkippedPages,
     Source,
     WorkUnit,
+    find_input,
 )
 from ifqa.errors import ConfigError, MissingInput
 from ifqa.formatting import pluralize
 from ifqa.progress import bar, report
-from ifqa.settings import Natural, Positive
+from ifqa.settings import Natural, PluginSettings, Positive
 from ifqa.storage.files import sha256
 
 _FILES, _SIZE = 256, 8_000_000  # files in a unit, and their bytes
@@ -124,38 +125,44 @@ class DocumentsUnit(WorkUnit):
         return Shard(b"".join(lines), pages, count, words, tally, tuple(records))
 
 
-@dataclass
 class Documents(Source):
     """A user's own documents.
 
     Read are .txt, .log, .md, .rst, .html, .pdf, .docx, .odt, .pptx, .odp, .epub, .eml, .mbox,
     .xlsx, .csv, .tsv, .json, .jsonl, .ipynb, and text without an ending such as README.
-
-    Args:
-        path: a folder with its subfolders, or a file.
-        include: patterns of files to read, such as "*.pdf" or "reports/*"; empty for all.
-        exclude: patterns of files and folders to skip.
-        words: approximate words of a passage; it ends at the end of a sentence.
-        overlap: words of whole sentences that a passage repeats from the previous passage; less
-            than `words`.
-        columns: the columns of tables to read; empty for all.
-        max_mb: megabytes of the largest file to read.
-        ocr: whether ocrmypdf reads PDF files without text.
     """
 
     format = "documents"
     unit = "file"
     is_user_folder = True
+    takes = ("root",)
 
-    path: str
-    include: Sequence[str] = ()
-    exclude: Sequence[str] = ()
-    words: Positive = 100
-    overlap: Natural = 0
-    columns: Sequence[str] = ()
-    max_mb: Annotated[float, Field(gt=0)] = 50.0
-    ocr: bool = False
-    _hashes: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    class Settings(PluginSettings):
+        path: str
+        """A folder with its subfolders, or a file."""
+        include: Sequence[str] = ()
+        """Patterns of files to read, such as "*.pdf" or "reports/*"; empty for all."""
+        exclude: Sequence[str] = ()
+        """Patterns of files and folders to skip."""
+        words: Positive = 100
+        """Approximate words of a passage; it ends at the end of a sentence."""
+        overlap: Natural = 0
+        """Words of whole sentences that a passage repeats from the previous passage; less than
+        `words`.
+        """
+        columns: Sequence[str] = ()
+        """The columns of tables to read; empty for all."""
+        max_mb: Annotated[float, Field(gt=0)] = 50.0
+        """Megabytes of the largest file to read."""
+        ocr: bool = False
+        """Whether ocrmypdf reads PDF files without text."""
+
+    settings: Settings
+
+    def __init__(self, settings: Settings, *, root: Path = Path()) -> None:
+        self.settings = settings
+        self.path = find_input(settings.path, root)
+        self._hashes: dict[str, str] = {}
 
     def check(self) -> None:
         path = Path(self.path)
@@ -163,21 +170,27 @@ class Documents(Source):
             raise MissingInput(
                 f"documents not found: there is no {path.absolute()}; name a folder, or a file"
             )
-        if self.overlap >= self.words:
+        overlap = self.settings.overlap
+        words = self.settings.words
+        if overlap >= words:
             raise ConfigError(
-                f"overlap = {self.overlap}: wanted fewer words than a passage has, {self.words}"
+                f"overlap = {overlap}: wanted fewer words than a passage has, {words}"
             )
-        if self.ocr:
+        if self.settings.ocr:
             ocr.require_program()
 
     @cached_property
     def scanned(self) -> list[FolderFile]:
         """The files of the folder, with those to skip."""
-        return list(scan_folder(Path(self.path), self.include, self.exclude, self.max_mb))
+        settings = self.settings
+        return list(
+            scan_folder(Path(self.path), settings.include, settings.exclude, settings.max_mb)
+        )
 
     @property
     def chunking(self) -> Chunking:
-        return Chunking(self.words, self.overlap, tuple(self.columns), self.ocr)
+        settings = self.settings
+        return Chunking(settings.words, settings.overlap, tuple(settings.columns), settings.ocr)
 
     @cached_property
     def key_prefix(self) -> str:
@@ -187,9 +200,11 @@ class Documents(Source):
         )
         return hashlib.sha256(settings.encode("utf-8", "surrogatepass")).hexdigest()[:16] + "/"
 
-    def settings(self) -> dict[str, object]:
-        settings = super().settings() | {"reader": VERSION}
-        return settings if self.ocr else {key: settings[key] for key in settings if key != "ocr"}
+    def identity_settings(self) -> dict[str, object]:
+        settings = super().identity_settings() | {"reader": VERSION}
+        if not self.settings.ocr:
+            del settings["ocr"]
+        return settings
 
     def documents(self, known: KnownFiles) -> Iterator[Document]:
         """The files to read, with their hashes.
@@ -234,7 +249,7 @@ class Documents(Source):
             documents=tuple(documents), chunking=self.chunking, where=where, read=read
         )
 
-    def fingerprint(self, known: KnownFiles) -> dict[str, object]:
+    def identity(self, known: KnownFiles) -> dict[str, object]:
         digest = hashlib.sha256()
         with bar(f"checking {Path(self.path).name}", self.size(), unit="bytes") as advance:
             for document in self.documents(known):
@@ -242,7 +257,7 @@ class Documents(Source):
                     f"{document.sha256} {document.file.name}\n".encode("utf-8", "surrogatepass")
                 )
                 advance(document.file.size)
-        return self.settings() | {"files": [digest.hexdigest()]}
+        return self.identity_settings() | {"files": [digest.hexdigest()]}
 
     def hashes(self, known: KnownFiles) -> dict[str, str]:
         return {document.key: document.sha256 for document in self.documents(known)}
@@ -257,7 +272,8 @@ class Documents(Source):
             yield f"all skipped files, with reasons: {build.listed}"
 
     def explain_empty(self, build: BuildReport) -> str:
-        chosen = " that include and exclude allow" if self.include or self.exclude else ""
+        is_chosen = self.settings.include or self.settings.exclude
+        chosen = " that include and exclude allow" if is_chosen else ""
         return "; ".join(_describe_skipped(build.bad)) or f"no file in {self.path}{chosen}"
 
 

@@ -22,6 +22,7 @@ from ifqa.corpus.wikipedia.dump import (
 )
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 from ifqa.corpus.work_units import (
+    FileSettings,
     FileSource,
     Shard,
     SkippedPages,
@@ -143,31 +144,36 @@ def _page_units(
         yield unit()
 
 
-@dataclass
 class Dump(FileSource):
     """MediaWiki pages-articles dumps: .xml, plain or compressed with bzip2 (one stream or many),
     gzip or xz.
-
-    Args:
-        path: a file, or a folder or pattern (`enwiki-*.xml-p*.bz2`), read in the order of the
-            numbers in the names.
-        profile: "ifqa" yields text like that of the IfQA release; "release" also reproduces the
-            release's losses.
-        words: words of a passage, split at white space.
-        wrap: fill an article's last passage up to `words` with the article's first words.
     """
+
+    class Settings(FileSettings):
+        path: str
+        """A file, or a folder or pattern (`enwiki-*.xml-p*.bz2`), read in the order of the numbers
+        in the names.
+        """
+        profile: Profile = "ifqa"
+        """"ifqa" yields text like that of the IfQA release; "release" also reproduces the release's
+        losses.
+        """
+        words: Positive = 100
+        """Words of a passage, split at white space."""
+        wrap: bool = True
+        """Whether an article's last passage is filled up to `words` with the article's first
+        words.
+        """
 
     format = "dump"
     needs = "the Wikipedia dump"
     names = re.compile(r".*\.xml(-p\d+p\d+)?(\.(bz2|gz|xz))?")
     wanted = "no dump (.xml, .xml.bz2, .xml.gz or .xml.xz)"
 
-    profile: Profile = "ifqa"
-    words: Positive = 100
-    wrap: bool = True
+    settings: Settings
 
     def read_units(self, file: Path) -> Iterator[WorkUnit]:
-        settings = self.settings()
+        settings = self.identity_settings()
         header = stream_header(file)
         tally = SkippedPages()
         del settings["format"]
@@ -182,44 +188,51 @@ class Dump(FileSource):
                 ((page, handle.tell()) for page in pages), str(file), settings, tally
             )
 
-    def settings(self) -> dict[str, object]:
-        # A former setting, which fingerprints contain
-        former = {"profile": self.profile, "disambiguation": "keep"}
-        return former | super().settings() | {"text": wikitext.VERSION}
+    def identity_settings(self) -> dict[str, object]:
+        # A former setting, which identities contain
+        former = {"profile": self.settings.profile, "disambiguation": "keep"}
+        return former | super().identity_settings() | {"text": wikitext.VERSION}
 
     def list_folder(self, folder: Path) -> list[Path]:
         return sort_files(file for file in folder.iterdir() if self.names.fullmatch(file.name))
 
 
-@dataclass
 class Articles(FileSource):
-    """Articles of plain text: JSON lines, WikiExtractor's JSON, or parquet.
+    """Articles of plain text: JSON lines, WikiExtractor's JSON, or parquet."""
 
-    Args:
-        path: a file, a folder with its subfolders, or a pattern.
-        words, wrap: as for `Dump`.
-        share: fraction of the articles to keep, chosen by the hash of their ids: a larger share
-            contains every smaller one.
-    """
+    class Settings(FileSettings):
+        path: str
+        """A file, a folder with its subfolders, or a pattern."""
+        words: Positive = 100
+        """Words of a passage, split at white space."""
+        wrap: bool = True
+        """Whether an article's last passage is filled up to `words` with the article's first
+        words.
+        """
+        share: Annotated[float, Field(gt=0, le=1)] = 1.0
+        """Fraction of the articles to keep, chosen by the hash of their ids: a larger share
+        contains every smaller one.
+        """
 
     format = "articles"
     needs = "articles"
     names = re.compile(r"[^.].*\.(jsonl(\.(bz2|gz|xz))?|parquet)|wiki_\d+(\.bz2)?")
     wanted = "no article file (.jsonl, also .xz, .gz, .bz2; .parquet; WikiExtractor's wiki_00)"
 
-    words: Positive = 100
-    wrap: bool = True
-    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    settings: Settings
 
     def read_units(self, file: Path) -> Iterator[WorkUnit]:
+        settings = self.settings
         tally = SkippedPages()
-        bound = self.share * 2**64
+        bound = settings.share * 2**64
         pages = (
             (page, at)
             for page, at in read_articles(file, tally)
             if hash_id(id_bytes(page.id)) < bound
         )
-        return _page_units(pages, str(file), {"words": self.words, "wrap": self.wrap}, tally)
+        return _page_units(
+            pages, str(file), {"words": settings.words, "wrap": settings.wrap}, tally
+        )
 
     def list_folder(self, folder: Path) -> list[Path]:
         return sorted(file for file in walk_files(folder) if self.names.fullmatch(file.name))

@@ -42,7 +42,7 @@ from ifqa.reading.span.weights import (
 )
 from ifqa.records import Calculation, Explanation, Passage, Prediction, Question, Term
 from ifqa.scoring.measures.exact_match import normalize
-from ifqa.settings import Positive, Precision, Share, check_arguments
+from ifqa.settings import PluginSettings, Positive, Precision, Share
 from ifqa.storage.files import sha256
 from ifqa.storage.resources import BUNDLED
 
@@ -79,64 +79,65 @@ class Extractive(Reader):
     from a user's own documents keep their form. Titles are not read (see
     `ifqa.reading.span.network`). Question and passage are cut to 256 tokens together, about 170
     words.
-
-    Args:
-        weights: a folder that `ifqa train extractive` made, or "extractive-large": more right
-            answers, with an encoder five times as large, to be fetched. Both it and the default,
-            empty, ship with ifqa.
-        rank_weight: a passage's place in the ranking lowers its candidates' scores by `rank_weight
-            * log(place)`.
-        device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
-        threshold: the reader abstains below this confidence (needs a calibration); with 0, it
-            answers every question, but a system opened with `ifqa.open` abstains where `answerable`
-            is below the calibration's threshold.
-        precision: "float32"; "bfloat16", which changes about 3 answers in 100 (MiniLM); or "auto":
-            bfloat16 where the processor supports it, then float32 for questions whose best two
-            answers are close.
-        batch_tokens: tokens read at a time, padding included; limits memory and never changes an
-            answer.
-        encoder: the encoder that the weights were trained on: "all-MiniLM-L6-v2",
-            "all-mpnet-base-v2", or a folder; empty for the name in their manifest. Any other
-            encoder is refused.
     """
 
     version = 6
+    takes = ("root",)
     runtime_only = ("device", "batch_tokens", "encoder")
     model_settings: ClassVar = {"weights": "ifqa-extractive"}
 
-    @check_arguments("setting of reader 'extractive'")
-    def __init__(
-        self,
-        weights: PathSetting = "",
-        rank_weight: float = 1.0,
-        threshold: Share = 0.0,
-        device: str = "auto",
-        precision: Precision = "auto",
-        batch_tokens: Positive = 8192,
-        encoder: PathSetting = "",
-        root: Path = Path(),
-    ) -> None:
+    class Settings(PluginSettings):
+        weights: PathSetting = ""
+        """A folder that `ifqa train extractive` made, or "extractive-large": more right answers,
+        with an encoder five times as large, to be fetched. Both it and the default, empty, ship
+        with ifqa.
+        """
+        rank_weight: float = 1.0
+        """A passage's place in the ranking lowers its candidates' scores by `rank_weight *
+        log(place)`.
+        """
+        threshold: Share = 0.0
+        """The reader abstains below this confidence, for which its weights need a calibration. With
+        0, it answers every question, but a system opened with `ifqa.open` abstains where
+        `answerable` is below the calibration's threshold.
+        """
+        device: str = "auto"
+        """The device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU."""
+        precision: Precision = "auto"
+        """The precision: "float32"; "bfloat16", which changes about 3 answers in 100 (MiniLM); or
+        "auto": bfloat16 where the processor supports it, then float32 for questions whose best two
+        answers are close.
+        """
+        batch_tokens: Positive = 8192
+        """Tokens read at a time, padding included; limits memory and never changes an answer."""
+        encoder: PathSetting = ""
+        """The encoder that the weights were trained on: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or
+        a folder; empty for the name in their manifest. Any other encoder is refused.
+        """
+
+    def __init__(self, settings: Settings, *, root: Path = Path()) -> None:
         import torch
 
         from ifqa.models.span_encoder import open_encoder
         from ifqa.reading.span.network import SpanModel
 
-        self.folder = weights_folder(weights)
+        self.folder = weights_folder(settings.weights)
         self.manifest = load_span_manifest(self.folder)
         self.family = self.manifest["family"]
-        self.rank_weight = rank_weight
-        self.batch_tokens = batch_tokens
+        self.rank_weight = settings.rank_weight
+        self.batch_tokens = settings.batch_tokens
         # weights of earlier versions were trained without a null candidate
         self._has_null = bool(self.manifest.get("settings", {}).get("without_gold"))
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())
-        place = resolve_device(device)
-        self._encoder = resolve_encoder(self.folder, encoder, root).folder
+        place = resolve_device(settings.device)
+        self._encoder = resolve_encoder(self.folder, settings.encoder, root).folder
         self._model = SpanModel(open_encoder(self._encoder))
         load_weights(self._model, self.folder)
         self._model.to(place).eval()
-        self._precision = resolve_precision(precision, place)
-        self._close_precision = torch.float32 if precision == "auto" else self._precision
+        self._precision = resolve_precision(settings.precision, place)
+        self._close_precision = torch.float32 if settings.precision == "auto" else self._precision
         self.calibration = load_calibration(self.folder, fingerprint_weights(self.folder))
+        threshold = settings.threshold
         self.threshold = self.abstain_threshold = threshold
         if threshold and self.calibration is None:
             mend = f"fit it: ifqa train calibration --to {self.folder}"
@@ -266,13 +267,13 @@ class Extractive(Reader):
         ).abstain_below(self.threshold)
 
     @classmethod
-    def requirements(
-        cls, *, weights: str = "", encoder: str = "", root: Path = Path(), **_: object
-    ) -> Iterator[Requirement]:
+    def requirements(cls, settings: Settings, root: Path) -> Iterator[Requirement]:
         """The named weights, and their encoder if it is not part of this installation."""
-        folder = weights_folder(weights, root)
+        weights = settings.weights
+        encoder = settings.encoder
+        folder = weights_folder(weights)
         if folder != BUNDLED_WEIGHTS:
-            yield model_requirement(weights, root)
+            yield model_requirement(weights)
         if not encoder and (folder / "manifest.json").exists():
             try:
                 encoder = load_span_manifest(folder)["encoder"]["name"]
@@ -282,12 +283,12 @@ class Extractive(Reader):
             yield model_requirement(encoder, root)
 
     @classmethod
-    def training_family(cls, weights: str = "", **_: object) -> str:
-        return str(load_span_manifest(weights_folder(weights))["family"])
+    def training_family(cls, settings: Settings, root: Path) -> str:
+        return str(load_span_manifest(weights_folder(settings.weights))["family"])
 
     @classmethod
-    def fingerprint(cls, weights: str = "", **_: object) -> str:
-        folder = weights_folder(weights)
+    def fingerprint(cls, settings: Settings, root: Path) -> str:
+        folder = weights_folder(settings.weights)
         digest = fingerprint_weights(folder)
         file = folder / CALIBRATION_FILE
         return (

@@ -33,52 +33,109 @@ from ifqa.protocols import (
 from ifqa.reading.t5 import checkpoint as checkpoints
 from ifqa.reading.t5.checkpoint import DEFAULT_CHECKPOINTS, checkpoint_folder, load_t5_manifest
 from ifqa.records import Passage, Prediction, Question
-from ifqa.settings import Natural, NotNegative, Positive, Precision, YesNo, check_arguments
+from ifqa.settings import Natural, NotNegative, PluginSettings, Positive, Precision, YesNo
 
 if TYPE_CHECKING:
     from ifqa.reading.t5.fusion_in_decoder import GeneratedAnswer
 
 GROUP = "{group}"
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-# Most tokens of an answer, including the token that starts decoding
 _Answer = Annotated[int, Field(ge=2)]
 _Decoder = Callable[
     ..., list["GeneratedAnswer"]
 ]  # takes the arguments of `ifqa.reading.t5.fusion_in_decoder.generate_answers`
 
 
+# In a file, the settings of a class follow those of its last base: these are small classes, so that
+# FiD's and RAG's own settings come between the common ones.
+class CheckpointSettings(PluginSettings):
+    """What a reader opens."""
+
+    checkpoint: PathSetting = ""
+    """A folder or a model of the hub; empty for the reader's default."""
+    tokenizer: PathSetting = ""
+    """A folder or a model of the hub; empty for the checkpoint's own, or T5's if it has none."""
+
+
+class MixtureSettings(CheckpointSettings):
+    """How RAG weighs passages."""
+
+    temperature: NotNegative = 0.0
+    """Divides the scores; 0 for 1."""
+
+
+class InputSettings(PluginSettings):
+    """How texts become inputs."""
+
+    max_tokens: Natural = 0
+    """Most tokens of question and passage together; 0 for the checkpoint's own limit (by default
+    250, as published).
+    """
+    titles: YesNo = "auto"
+    """Whether passages' titles are read: "yes", "no", or "auto" for the checkpoint's own convention
+    (by default yes).
+    """
+
+
+class EndSettings(InputSettings):
+    """How inputs end."""
+
+    encoder_eos: YesNo = "auto"
+    """Whether inputs end in `</s>`: "yes", "no", or "auto" for the checkpoint's own convention (by
+    default yes; facebookresearch/FiD's were trained without `</s>`).
+    """
+
+
+class AnswerSettings(PluginSettings):
+    """How answers are generated."""
+
+    max_answer_tokens: _Answer = 50
+    """Most tokens of an answer, including the token that starts decoding (FiD
+    test_reader.py:42-46).
+    """
+    beams: Positive = 1
+    """1 for greedy decoding; more beams need that many times the memory, and more time."""
+    device: str = "auto"
+    """The device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU."""
+    precision: Precision = "auto"
+    """The precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware supports bfloat16
+    multiplication.
+    """
+    batch_tokens: Natural = 0
+    """Tokens encoded at a time, padding included; 0 for the device's default. Halved if memory runs
+    out.
+    """
+
+
+class T5Settings(AnswerSettings, InputSettings, CheckpointSettings):
+    """What all readers with a T5 share."""
+
+
 class T5Generator:
     """A checkpoint on its device; a reader's settings replace the checkpoint's conventions."""
 
     def __init__(
-        self,
-        reader: str,
-        checkpoint: str,
-        tokenizer: str,
-        *,
-        max_tokens: int,
-        titles: YesNo,
-        max_answer_tokens: int,
-        beams: int,
-        device: str,
-        precision: str,
-        batch_tokens: int,
-        encoder_eos: YesNo = "auto",
+        self, reader: str, settings: T5Settings, checkpoint: str, encoder_eos: YesNo = "auto"
     ) -> None:
+        """Open `checkpoint`, which may be another than that of the settings.
+
+        `encoder_eos` is as in `EndSettings`.
+        """
         from ifqa.reading.t5.fusion_in_decoder import batch_limits
 
-        device = resolve_device(device)
-        stored = checkpoints.open_checkpoint(checkpoint, tokenizer, reader)
-        changes: dict[str, Any] = {"max_tokens": max_tokens} if max_tokens else {}
-        named = {"titles": titles, "encoder_eos": encoder_eos}
+        device = resolve_device(settings.device)
+        stored = checkpoints.open_checkpoint(checkpoint, settings.tokenizer, reader)
+        changes: dict[str, Any] = {"max_tokens": settings.max_tokens} if settings.max_tokens else {}
+        named = {"titles": settings.titles, "encoder_eos": encoder_eos}
         changes |= {name: setting == "yes" for name, setting in named.items() if setting != "auto"}
         self.conventions = replace(stored.conventions, **changes)
         self.manifest = stored.manifest
-        self.model = stored.model.to(device=device, dtype=resolve_precision(precision, device))
-        self.limits = batch_limits(self.model, beams, batch_tokens)
+        precision = resolve_precision(settings.precision, device)
+        self.model = stored.model.to(device=device, dtype=precision)
+        self.limits = batch_limits(self.model, settings.beams, settings.batch_tokens)
         self._tokenizer = stored.tokenizer
-        self.max_answer_tokens = max_answer_tokens
-        self.beams = beams
+        self.max_answer_tokens = settings.max_answer_tokens
+        self.beams = settings.beams
 
     def answer(
         self, texts: Sequence[Sequence[str]], decode: _Decoder | None = None
@@ -118,10 +175,8 @@ class T5Reader(Reader):
     runtime_only = ("device", "batch_tokens")
 
     @classmethod
-    def requirements(
-        cls, *, checkpoint: str = "", root: Path = Path(), **_: object
-    ) -> list[Requirement]:
-        name = checkpoint or DEFAULT_CHECKPOINTS[cls.trainer]
+    def requirements(cls, settings: T5Settings, root: Path) -> list[Requirement]:
+        name = settings.checkpoint or DEFAULT_CHECKPOINTS[cls.trainer]
         try:
             missing = [
                 folder
@@ -143,11 +198,12 @@ class T5Reader(Reader):
             ]
 
     @classmethod
-    def training_family(cls, checkpoint: str = "", root: Path = Path(), **_: object) -> str:
+    def training_family(cls, settings: T5Settings, root: Path) -> str:
         """The split family of a checkpoint's training questions, from its manifest.
 
         Empty if unknown.
         """
+        checkpoint = settings.checkpoint
         folders = [
             checkpoint_folder(name, cls.trainer)
             for name in group_folders(checkpoint, root).values()
@@ -165,37 +221,18 @@ class T5Reader(Reader):
         return "".join(families)
 
     @classmethod
-    def fingerprint(
-        cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object
-    ) -> str:
-        return checkpoints.fingerprint_checkpoint(
-            checkpoint_folder(checkpoint, cls.trainer), cls.trainer, tokenizer
-        )
+    def fingerprint(cls, settings: T5Settings, root: Path) -> str:
+        return cls._fingerprint(settings.checkpoint, settings.tokenizer)
+
+    @classmethod
+    def _fingerprint(cls, checkpoint: str, tokenizer: str) -> str:
+        folder = checkpoint_folder(checkpoint, cls.trainer)
+        return checkpoints.fingerprint_checkpoint(folder, cls.trainer, tokenizer)
 
 
 class Fid(T5Reader):
     """Fusion-in-Decoder (Izacard & Grave 2021): encodes each passage alone, and attends to all of
     them in decoding.
-
-    Args:
-        checkpoint: a folder that `ifqa train fid` made, one of facebookresearch/FiD's
-            (`nq_reader_base`), or a T5 of the hub; empty for the adapter in this package, on
-            flan-t5-small.
-        tokenizer: a folder or a model of the hub; empty for the checkpoint's own, or T5's if it has
-            none.
-        max_tokens: most tokens of question and passage together; 0 for the checkpoint's own limit
-            (by default 250, as published).
-        titles, encoder_eos: whether passages' titles are read, and whether inputs end in `</s>`:
-            "yes", "no", or "auto" for the checkpoint's own convention (by default yes;
-            facebookresearch/FiD's were trained without `</s>`).
-        max_answer_tokens: most tokens of an answer, including the token that starts decoding (FiD
-            test_reader.py:42-46).
-        beams: 1 for greedy decoding; more beams need that many times the memory, and more time.
-        device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
-        precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware supports bfloat16
-            multiplication.
-        batch_tokens: tokens encoded at a time, padding included; 0 for the device's default. Halved
-            if memory runs out.
     """
 
     name = "fid"
@@ -203,33 +240,15 @@ class Fid(T5Reader):
     version = 1
     model_settings: ClassVar = {"checkpoint": "ifqa-fid"}  # also of "rag"
 
-    @check_arguments("setting of reader 'fid'")
-    def __init__(
-        self,
-        checkpoint: PathSetting = "",
-        tokenizer: PathSetting = "",
-        max_tokens: Natural = 0,
-        titles: YesNo = "auto",
-        encoder_eos: YesNo = "auto",
-        max_answer_tokens: _Answer = 50,
-        beams: Positive = 1,
-        device: str = "auto",
-        precision: Precision = "auto",
-        batch_tokens: Natural = 0,
-    ) -> None:
-        self._t5 = T5Generator(
-            self.trainer,
-            checkpoint,
-            tokenizer,
-            max_tokens=max_tokens,
-            titles=titles,
-            encoder_eos=encoder_eos,
-            max_answer_tokens=max_answer_tokens,
-            beams=beams,
-            device=device,
-            precision=precision,
-            batch_tokens=batch_tokens,
-        )
+    class Settings(T5Settings, EndSettings):
+        checkpoint: PathSetting = ""
+        """A folder that `ifqa train fid` made, one of facebookresearch/FiD's (`nq_reader_base`), or
+        a T5 of the hub; empty for the adapter in this package, on flan-t5-small.
+        """
+
+    def __init__(self, settings: Settings) -> None:
+        checkpoint = settings.checkpoint
+        self._t5 = T5Generator(self.trainer, settings, checkpoint, settings.encoder_eos)
         self.conventions = self._t5.conventions
         self.family, self.trained_on = (
             self._t5.manifest.family,
@@ -305,49 +324,25 @@ class Rag(Fid):
     A passage's weight p(z|x) is the softmax, over the passages read, of the retrieval scores
     divided by the temperature. A prediction's `score` is log p(y|x). Its `passage_scores`, whose
     sum is 1, are p(z|x,y). This is RAG-Sequence: the whole answer comes from one passage.
-
-    Args:
-        checkpoint: a folder that `ifqa train fid` made, or a T5 of the hub; empty for the adapter
-            of `fid`.
-        temperature: divides the scores; 0 for 1.
-        beams: hypotheses kept per passage; 1 for greedy decoding, as in the paper for question
-            answering (its appendix A).
-        tokenizer, max_tokens, titles, encoder_eos, max_answer_tokens, device, precision,
-            batch_tokens: as in `Fid`.
     """
 
     name = "rag"
     version = 1
     takes_scores = True
 
-    @check_arguments("setting of reader 'rag'")
-    def __init__(
-        self,
-        checkpoint: PathSetting = "",
-        tokenizer: PathSetting = "",
-        temperature: NotNegative = 0.0,
-        max_tokens: Natural = 0,
-        titles: YesNo = "auto",
-        encoder_eos: YesNo = "auto",
-        max_answer_tokens: _Answer = 50,
-        beams: Positive = 1,
-        device: str = "auto",
-        precision: Precision = "auto",
-        batch_tokens: Natural = 0,
-    ) -> None:
-        self.temperature = temperature or 1.0
-        super().__init__(
-            checkpoint,
-            tokenizer,
-            max_tokens=max_tokens,
-            titles=titles,
-            encoder_eos=encoder_eos,
-            max_answer_tokens=max_answer_tokens,
-            beams=beams,
-            device=device,
-            precision=precision,
-            batch_tokens=batch_tokens,
-        )
+    class Settings(Fid.Settings, MixtureSettings):
+        checkpoint: PathSetting = ""
+        """A folder that `ifqa train fid` made, or a T5 of the hub; empty for the adapter of
+        `fid`.
+        """
+        beams: Positive = 1
+        """Hypotheses kept per passage; 1 for greedy decoding, as in the paper for question
+        answering (its appendix A).
+        """
+
+    def __init__(self, settings: Settings) -> None:
+        self.temperature = settings.temperature or 1.0
+        super().__init__(settings)
 
     def _decoder(
         self,
@@ -376,57 +371,39 @@ class UnifiedQA(T5Reader):
     to the first tab, because CausalQA trains on all answers of a question, joined by tabs. T5's
     tokenizers read a tab as a space, so with them the answer is the whole output, as CausalQA
     scores it (evaluate_unifiedqa.py:61-71).
-
-    Args:
-        checkpoint: a folder that `ifqa train unifiedqa` made, one of CausalQA's published folders,
-            or a T5 of the hub; empty for allenai/unifiedqa-v2-t5-base-1363200. With `{group}` in
-            its name, each group of questions (CausalQA's datasets) has its own folder, such as
-            `models/unifiedqa-{group}`; one of these models is in memory at a time.
-        max_tokens: most tokens of question and passages together; 0 for the checkpoint's own (2048
-            by default).
-        max_answer_tokens: as in `Fid`; CausalQA's is 500 (evaluate_unifiedqa.py:47).
-        tokenizer, titles, beams, device, precision, batch_tokens: as in `Fid`.
-        root: the folder to which a checkpoint with `{group}` is relative.
     """
 
     name = "unifiedqa"
     trainer = "unifiedqa"
+    takes = ("root",)  # to which a checkpoint with `{group}` is relative
     version = 1
     model_settings: ClassVar = {"checkpoint": DEFAULT_CHECKPOINTS["unifiedqa"]}
     chunk = 64  # decoded together
 
-    @check_arguments("setting of reader 'unifiedqa'")
-    def __init__(
-        self,
-        checkpoint: PathSetting = "",
-        tokenizer: PathSetting = "",
-        max_tokens: Natural = 0,
-        titles: YesNo = "auto",
-        max_answer_tokens: _Answer = 500,
-        beams: Positive = 1,
-        device: str = "auto",
-        precision: Precision = "auto",
-        batch_tokens: Natural = 0,
-        root: Path = Path(),
-    ) -> None:
-        self.family = self.training_family(checkpoint, root)
-        self._checkpoint = checkpoint
-        self._folders = group_folders(checkpoint, root)
+    class Settings(T5Settings):
+        checkpoint: PathSetting = ""
+        """A folder that `ifqa train unifiedqa` made, one of CausalQA's published folders, or a T5
+        of the hub; empty for allenai/unifiedqa-v2-t5-base-1363200. With `{group}` in its name, each
+        group of questions (CausalQA's datasets) has its own folder, such as
+        `models/unifiedqa-{group}`; one of these models is in memory at a time.
+        """
+        max_tokens: Natural = 0
+        """Most tokens of question and passages together; 0 for the checkpoint's own limit (by
+        default 2048).
+        """
+        max_answer_tokens: _Answer = 500
+        """Most tokens of an answer, including the token that starts decoding; CausalQA's is 500
+        (evaluate_unifiedqa.py:47).
+        """
+
+    def __init__(self, settings: Settings, *, root: Path = Path()) -> None:
+        self.family = self.training_family(settings, root)
+        self._checkpoint = settings.checkpoint
+        self._folders = group_folders(settings.checkpoint, root)
         folders = [checkpoint_folder(name, self.trainer) for name in self._folders.values()]
         sources = [load_t5_manifest(folder, self.trainer).sources.values() for folder in folders]
         self.trained_on = frozenset(chain.from_iterable(sources))
-        self._open = partial(
-            T5Generator,
-            "unifiedqa",
-            tokenizer=tokenizer,
-            max_tokens=max_tokens,
-            titles=titles,
-            beams=beams,
-            max_answer_tokens=max_answer_tokens,
-            device=device,
-            precision=precision,
-            batch_tokens=batch_tokens,
-        )
+        self._open = partial(T5Generator, self.trainer, settings)
         self._group = next(iter(self._folders))
         self._t5: T5Generator | None = self._open(self._folders[self._group])
 
@@ -475,12 +452,11 @@ class UnifiedQA(T5Reader):
         return self._t5
 
     @classmethod
-    def fingerprint(
-        cls, checkpoint: str = "", tokenizer: str = "", root: Path = Path(), **_: object
-    ) -> str:
+    def fingerprint(cls, settings: T5Settings, root: Path) -> str:
         digest = hashlib.sha256()
-        for group, name in group_folders(checkpoint, root).items():
-            digest.update(f"{group} {super().fingerprint(name, tokenizer)}\n".encode())
+        for group, name in group_folders(settings.checkpoint, root).items():
+            hashed = cls._fingerprint(name, settings.tokenizer)
+            digest.update(f"{group} {hashed}\n".encode())
         return digest.hexdigest()
 
 

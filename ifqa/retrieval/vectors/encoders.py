@@ -52,22 +52,7 @@ class EncoderFacts(TypedDict):
 
 @dataclass(frozen=True)
 class EncoderSettings:
-    """The settings of an encoder.
-
-    Attributes:
-        model: a sentence-transformers model or DPR's context encoder: a folder, or a name on the
-            hub.
-        query_model: DPR's question encoder; empty for the encoder whose name matches the context
-            encoder's.
-        titles: whether to put a passage's title before its text: "yes", "no", or "auto" (yes for
-            DPR, else no).
-        max_tokens: texts are truncated to this number of tokens; 0 for the model's limit (256 for
-            DPR).
-        precision: "float32", "bfloat16", or "auto" for bfloat16 if the hardware supports it.
-        device: "cpu", "cuda", "mps", or "auto" (CUDA if there is a GPU, else the CPU).
-        query_prefix, passage_prefix: put before each text; None for the prefix in the model's
-            files.
-    """
+    """The settings of an encoder, as `ifqa.retrieval.dense.Dense.BuildSettings` describes them."""
 
     model: str = hub.MINILM
     query_model: str = ""

@@ -14,13 +14,13 @@ from unittest.mock import Mock
 
 import pytest
 from mixed_documents import make
+from opened_sources import documents
 
 from ifqa.config.corpus import load_corpus
 from ifqa.corpus import shard_writer
 from ifqa.corpus.documents import readers, source
 from ifqa.corpus.documents.folder import require_documents
 from ifqa.corpus.documents.indexed_file import mend
-from ifqa.corpus.documents.source import Documents
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
@@ -279,9 +279,9 @@ def test_a_file_whose_name_is_not_utf_8_is_read_once(docs, monkeypatch):
 )
 def test_patterns_choose_files(docs, settings, wanted):
     assert {
-        file.name for file in Documents(str(docs), **settings).scanned if not file.kind
+        file.name for file in documents(str(docs), **settings).scanned if not file.kind
     } == wanted
-    assert [file.name for file in Documents(str(docs / "notes/french.txt")).scanned] == [
+    assert [file.name for file in documents(str(docs / "notes/french.txt")).scanned] == [
         "french.txt"
     ]
 
@@ -311,7 +311,7 @@ def test_a_folder_without_text_or_without_the_library_for_its_pdfs_is_refused(do
         require_documents("~nobody-of-this-name/papers")
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("tools.jsonl"))
     assert "no permission to read it" in {
-        file.reason for file in Documents(str(docs)).scanned if file.kind == "closed"
+        file.reason for file in documents(str(docs)).scanned if file.kind == "closed"
     }
 
 
@@ -357,7 +357,7 @@ def test_output_of_ifqa_in_the_folder_is_no_document(docs, monkeypatch, capsys):
     build(docs)
     assert ": up to date\n" in capsys.readouterr().err
     for below in ("", "/passages-00000.jsonl"):
-        assert [file.reason for file in Documents(f"indexes/mine/passages{below}").scanned] == [
+        assert [file.reason for file in documents(f"indexes/mine/passages{below}").scanned] == [
             "written by ifqa"
         ]
 
@@ -369,4 +369,4 @@ def test_a_folder_with_a_manifest_of_another_program_is_read(manifest, docs):
     (docs / "app").mkdir()
     (docs / "app/manifest.json").write_text(manifest)
     (docs / "app/readme.md").write_text("The keeper is Ada.")
-    assert "app/readme.md" in {file.name for file in Documents(str(docs)).scanned if not file.kind}
+    assert "app/readme.md" in {file.name for file in documents(str(docs)).scanned if not file.kind}

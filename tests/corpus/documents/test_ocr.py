@@ -2,9 +2,9 @@
 
 import pytest
 from mixed_documents import pdf
+from opened_sources import documents
 
 from ifqa.corpus.documents import ocr
-from ifqa.corpus.documents.source import Documents
 from ifqa.corpus.work_units import FileRecord
 from ifqa.errors import MissingInput
 
@@ -27,7 +27,7 @@ def program(tmp_path, monkeypatch, script):
 
 
 def records(folder) -> dict[str, FileRecord]:
-    [unit, *_] = Documents(str(folder), ocr=True).work_units()
+    [unit, *_] = documents(str(folder), ocr=True).work_units()
     return {record.key.rpartition("/")[2]: record for record in unit.make_shard().files}
 
 
@@ -77,13 +77,13 @@ def test_without_the_program_the_command_to_install_it_is_told(folder, monkeypat
     with pytest.raises(
         MissingInput, match="ocrmypdf is not installed; install it: apt install ocrmypdf"
     ):
-        Documents(str(folder), ocr=True).check()
+        documents(str(folder), ocr=True).check()
 
 
 def test_only_a_corpus_with_ocr_has_another_identity(folder):
-    plain = Documents(str(folder))
-    scanned = Documents(str(folder), ocr=True)
-    assert "ocr" not in plain.fingerprint({})
+    plain = documents(str(folder))
+    scanned = documents(str(folder), ocr=True)
+    assert "ocr" not in plain.identity({})
     assert "ocr" not in plain.chunking.identity
-    assert scanned.fingerprint({}) == plain.fingerprint({}) | {"ocr": True}
+    assert scanned.identity({}) == plain.identity({}) | {"ocr": True}
     assert scanned.key_prefix != plain.key_prefix

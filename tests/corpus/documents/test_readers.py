@@ -454,7 +454,7 @@ def test_hostile_html_takes_time_linear_in_its_length(part):
 def test_the_docs_state_the_limits():
     table = Path(__file__).parents[3].joinpath("docs/own-documents.md").read_text(encoding="utf-8")
     limits = {
-        "bytes of a file": f"{Documents.max_mb:g} MB (`max_mb`)",
+        "bytes of a file": f"{Documents.Settings.model_fields['max_mb'].default:g} MB (`max_mb`)",
         "seconds to read a file": f"{worker.SECONDS:g}",
         "memory to read a file": f"{worker.MEMORY / 1e9:.1f} GB of address space; macOS and Windows do not enforce it",
         (

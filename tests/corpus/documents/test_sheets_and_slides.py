@@ -11,13 +11,13 @@ from datetime import date
 
 import pytest
 from mixed_documents import archive, runs
+from opened_sources import documents
 from openpyxl import Workbook
 
 from ifqa.corpus.documents import office
 from ifqa.corpus.documents.chunking import chunk_document, parse_locator
 from ifqa.corpus.documents.decoding import UnreadableFile
 from ifqa.corpus.documents.readers import READERS
-from ifqa.corpus.documents.source import Documents
 
 SHOW = "http://schemas.openxmlformats.org/presentationml/2006/main"
 DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
@@ -269,7 +269,7 @@ def test_json_is_rows_or_keys_with_their_lines():
 
 def test_a_text_file_without_an_ending_is_a_document(tmp_path):
     (tmp_path / "LICENSE").write_text("You may copy it.")
-    (read,) = Documents(str(tmp_path)).scanned
+    (read,) = documents(str(tmp_path)).scanned
     assert read.name == "LICENSE"
     assert read.kind == ""
 
@@ -277,7 +277,7 @@ def test_a_text_file_without_an_ending_is_a_document(tmp_path):
 def test_a_program_without_an_ending_is_no_document(tmp_path):
     (tmp_path / "LICENSE").write_text("You may copy it.")
     (tmp_path / "tool").write_bytes(b"\x7fELF\0\1")
-    _, skipped = Documents(str(tmp_path)).scanned
+    _, skipped = documents(str(tmp_path)).scanned
     assert skipped.kind == "other"
     assert skipped.reason == "no kind of document that is read (no ending)"
 

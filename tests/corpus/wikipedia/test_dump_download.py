@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from file_server import serving
+from opened_sources import open_section
 from refusals import refused
 
 from ifqa.cli.data import fetch_wiki
-from ifqa.corpus.sources import open_source
 from ifqa.corpus.wikipedia import dump_download
 from ifqa.errors import IfqaError
 from ifqa.storage import download as storage_download
@@ -77,7 +77,7 @@ def test_a_download_says_what_was_checked(capsys):
 def test_a_downloaded_dump_is_a_source():
     fetch_wiki("enwiki")
     source = {"format": "dump", "path": "data/enwiki/enwiki-*-pages-articles-multistream*.xml*.bz2"}
-    assert [path.name for path in open_source(source).files()] == NAMES
+    assert [path.name for path in open_section(source).files()] == NAMES
 
 
 def test_a_downloaded_dump_is_not_fetched_again(server, capsys):
@@ -111,7 +111,7 @@ def test_another_wiki_of_a_date_from_a_mirror(server, capsys):
     assert {path.name for path in Path("data/dewiki").iterdir()} == {name, "dump.json"}
     assert 'write indexes/dewiki.toml with path = "data/dewiki"' in capsys.readouterr().out
     assert [
-        path.name for path in open_source({"format": "dump", "path": "data/dewiki"}).files()
+        path.name for path in open_section({"format": "dump", "path": "data/dewiki"}).files()
     ] == [name]
 
 
@@ -314,4 +314,4 @@ def test_wrong_options_are_refused(name, option, message):
 @pytest.mark.usefixtures("here")
 def test_the_error_for_a_missing_source_names_the_command_that_fetches_it(kind, path, hint):
     with pytest.raises(IfqaError, match=hint):
-        open_source({"format": kind, "path": path})
+        open_section({"format": kind, "path": path})

@@ -14,9 +14,10 @@ import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened_sources import open_section
 from pyarrow import parquet
 
-from ifqa.corpus.sources import open_source, read_passages
+from ifqa.corpus.ready_passages import read_passages
 from ifqa.corpus.wikipedia.dump import Page
 from ifqa.corpus.wikipedia.source import read_articles, split_article
 from ifqa.corpus.work_units import SkippedPages
@@ -29,7 +30,7 @@ PAGES = [Page("7", "A", "one\ntwo"), Page("8", "B", "")]
 
 
 def open_articles(path, **settings):
-    return open_source({"format": "articles", "path": str(path)} | settings)
+    return open_section({"format": "articles", "path": str(path)} | settings)
 
 
 def articles(path):
@@ -200,7 +201,7 @@ def test_passages_of_a_folder_with_files_of_several_formats_are_read(tmp_path):
     (tmp_path / "below/p3.jsonl").write_text('{"id": "3", "contents": "b"}\n')
     for name in ("README.md", ".p1.jsonl", "p.jsonl.part"):
         (tmp_path / name).write_text("no passage")
-    source = open_source({"format": "passages", "path": str(tmp_path)})
+    source = open_section({"format": "passages", "path": str(tmp_path)})
     wanted = [
         Passage("1", "A", "a"),
         Passage("3", "", "b"),
@@ -248,7 +249,7 @@ def test_passages_of_a_folder_with_files_of_several_formats_are_read(tmp_path):
 def test_a_line_that_is_not_an_article_or_a_passage_is_named(tmp_path, kind, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(IfqaError, match=message):
-        list(open_source({"format": kind, "path": str(tmp_path / name)}).work_units())
+        list(open_section({"format": kind, "path": str(tmp_path / name)}).work_units())
 
 
 def test_a_larger_share_contains_every_smaller_share(tmp_path):
@@ -314,4 +315,4 @@ def test_an_archive_that_is_not_read_is_to_be_unpacked(tmp_path, name, in_folder
     with pytest.raises(
         IfqaError, match=f"{name} is packed in a way that ifqa does not read; unpack it"
     ):
-        open_source({"format": "dump", "path": str(path)}).files()
+        open_section({"format": "dump", "path": str(path)}).files()

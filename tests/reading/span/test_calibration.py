@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -74,6 +75,14 @@ def test_confidence_is_the_logistic_function_of_the_odds(odds):
     assert confidence == pytest.approx(1 / (1 + math.exp(-odds)) if odds > -700 else 0)
 
 
+def extractive(**settings):
+    return Extractive(Extractive.Settings(**settings))
+
+
+def reader_fingerprint(folder):
+    return Extractive.fingerprint(Extractive.Settings(weights=str(folder)), Path())
+
+
 @pytest.fixture
 def calibrate(tmp_path):
     """Writes a calibration beside a copy of the bundled weights; returns the folder."""
@@ -101,7 +110,7 @@ def test_without_a_calibration_there_is_no_confidence(tmp_path):
     shutil.copytree(
         BUNDLED_WEIGHTS, tmp_path / "bare", ignore=shutil.ignore_patterns(CALIBRATION_FILE)
     )
-    reader = Extractive(weights=str(tmp_path / "bare"))
+    reader = extractive(weights=str(tmp_path / "bare"))
     [prediction] = reader.answer(QUESTIONS, PASSAGES)
     assert (prediction.answer, prediction.confidence, reader.abstain_threshold) == (
         "Anselm Crossing",
@@ -109,12 +118,12 @@ def test_without_a_calibration_there_is_no_confidence(tmp_path):
         0.0,
     )
     with refused(r"has no calibration\.json for threshold = 0\.3; fit it: ifqa train calibration"):
-        Extractive(weights=str(tmp_path / "bare"), threshold=0.3)
+        extractive(weights=str(tmp_path / "bare"), threshold=0.3)
 
 
 def test_the_reader_gives_calibrated_confidence_and_abstains_below_its_threshold(calibrate):
     folder = str(calibrate())
-    plain = Extractive(weights=folder)
+    plain = extractive(weights=folder)
     [answer] = plain.read(QUESTIONS, PASSAGES)
     [prediction] = plain.answer(QUESTIONS, PASSAGES)
     assert answer.features["agreement"] == 0.5
@@ -122,7 +131,7 @@ def test_the_reader_gives_calibrated_confidence_and_abstains_below_its_threshold
     assert (plain.abstain_threshold, plain.answerable_threshold) == (0.0, 0.4)
     abstention = replace(prediction, answer="", candidate="Anselm Crossing")
     for threshold, expected in ((0.45, prediction), (0.55, abstention)):
-        reader = Extractive(weights=folder, threshold=threshold)
+        reader = extractive(weights=folder, threshold=threshold)
         assert (reader.abstain_threshold, reader.answerable_threshold) == (threshold, 0.0)
         assert reader.answer(QUESTIONS, PASSAGES) == [expected]
     [failed] = plain.answer(QUESTIONS, [[]])
@@ -131,10 +140,10 @@ def test_the_reader_gives_calibrated_confidence_and_abstains_below_its_threshold
 
 def test_the_fingerprint_covers_weights_and_calibration(calibrate):
     folder = calibrate()
-    fingerprint = Extractive.fingerprint(weights=str(folder))
-    assert Extractive.fingerprint(weights=str(calibrate(intercept=-2.0))) != fingerprint
+    fingerprint = reader_fingerprint(folder)
+    assert reader_fingerprint(calibrate(intercept=-2.0)) != fingerprint
     (folder / CALIBRATION_FILE).unlink()
-    assert Extractive.fingerprint(weights=str(folder)) == fingerprint_weights(folder)
+    assert reader_fingerprint(folder) == fingerprint_weights(folder)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ CASES = [json.loads(line) for line in LINES]
 
 @pytest.fixture(scope="module")
 def reader():
-    return Extractive(precision="float32")
+    return Extractive(Extractive.Settings(precision="float32"))
 
 
 def test_of_120_questions_at_most_two_are_computed_wrongly(reader):

@@ -11,6 +11,7 @@ from refusals import refused
 
 from ifqa.reading.span.reader import BUNDLED_WEIGHTS, EMPTY_RELEVANCE, Extractive, Sentence
 from ifqa.records import Passage, Question
+from ifqa.settings import parse_settings
 
 QUESTIONS = [
     Question("t/0", "If the Veldmar bridge had kept its original name, what would it be called?"),
@@ -52,9 +53,17 @@ PASSAGES = [
 ]
 
 
+def extractive(**settings):
+    return Extractive(Extractive.Settings(**settings))
+
+
+def sentence_reader(**settings):
+    return Sentence(Sentence.Settings(**settings))
+
+
 @pytest.fixture(scope="module")
 def reader():
-    return Extractive(precision="float32")
+    return extractive(precision="float32")
 
 
 def test_spans_are_read_and_numbers_computed(reader):
@@ -85,7 +94,7 @@ def test_spans_are_read_and_numbers_computed(reader):
 
 def test_the_sentence_of_an_answer_can_be_the_answer(reader):
     spans = reader.answer(QUESTIONS, PASSAGES)
-    sentences = Sentence(precision="float32").answer(QUESTIONS, PASSAGES)
+    sentences = sentence_reader(precision="float32").answer(QUESTIONS, PASSAGES)
     assert [sentence.answer for sentence in sentences] == [
         TEXTS[0][0],
         "The club has won 14 league titles.",
@@ -96,12 +105,13 @@ def test_the_sentence_of_an_answer_can_be_the_answer(reader):
             replace(sentence, answer=span.answer, completion=span.completion, how=span.how) == span
         )
         assert sentence.how == replace(span.how, calculation=None)
-    [withheld] = Sentence(precision="float32", threshold=1.0).answer(QUESTIONS[:1], PASSAGES[:1])
+    withholding = sentence_reader(precision="float32", threshold=1.0)
+    [withheld] = withholding.answer(QUESTIONS[:1], PASSAGES[:1])
     assert (withheld.answer, withheld.candidate) == ("", TEXTS[0][0])
 
 
 def test_a_passage_in_several_rankings_of_a_question_is_read_once(monkeypatch):
-    reader = Extractive(precision="float32")
+    reader = extractive(precision="float32")
     question = QUESTIONS[0]
     (first, second) = PASSAGES[0]
     rankings = [[first, second], [second], [second, first]]
@@ -128,7 +138,7 @@ def test_a_passages_relevance_is_its_share_of_the_softmax():
     """A second passage, without the answer, makes it less probable by the factor 1 + exp(its
     relevance - the first's).
     """
-    reader = Extractive(precision="float32", rank_weight=0.0)
+    reader = extractive(precision="float32", rank_weight=0.0)
     question = QUESTIONS[0]
     (first, second) = PASSAGES[0]
     relevant, other, empty = reader.relevance(
@@ -143,7 +153,7 @@ def test_a_passages_relevance_is_its_share_of_the_softmax():
 
 
 def test_the_null_candidate_has_the_score_0(weights_without):
-    reader = Extractive(precision="float32", rank_weight=0.0)
+    reader = extractive(precision="float32", rank_weight=0.0)
     question = QUESTIONS[0]
     masses = [
         math.exp(share)
@@ -151,7 +161,7 @@ def test_the_null_candidate_has_the_score_0(weights_without):
     ]
     [prediction] = reader.answer([question], PASSAGES[:1])
     assert prediction.answerable == pytest.approx(sum(masses) / (1 + sum(masses)), rel=1e-4)
-    old = Extractive(weights=weights_without("without_gold"), precision="float32", rank_weight=0.0)
+    old = extractive(weights=weights_without("without_gold"), precision="float32", rank_weight=0.0)
     assert old.answer([question], PASSAGES[:1]) == [replace(prediction, answerable=None)]
 
 
@@ -174,8 +184,8 @@ def weights_without(tmp_path):
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_an_answer_does_not_depend_on_the_batch(precision):
-    together = Extractive(precision=precision).answer(QUESTIONS, PASSAGES)
-    small = Extractive(precision=precision, batch_tokens=1)
+    together = extractive(precision=precision).answer(QUESTIONS, PASSAGES)
+    small = extractive(precision=precision, batch_tokens=1)
     alone = [
         small.answer([question], [ranking])[0]
         for question, ranking in zip(QUESTIONS, PASSAGES, strict=True)
@@ -208,21 +218,21 @@ def test_odd_passages_are_read_or_reported(reader, text):
 
 def test_missing_and_broken_weights_and_settings_are_named(tmp_path):
     with refused("weights"):
-        Extractive(weights=str(tmp_path))
+        extractive(weights=str(tmp_path))
     for settings in ({"device": "abacus"}, {"precision": "float8"}, {"batch_tokens": 0}):
         with refused(next(iter(settings))):
-            Extractive(**settings)
+            Extractive(parse_settings(Extractive.Settings, settings, "setting"))
     shutil.copy(BUNDLED_WEIGHTS / "manifest.json", tmp_path)
     (tmp_path / "adapter.safetensors").write_bytes(b"no")
     with refused("damaged weights"):
-        Extractive(weights=str(tmp_path))
+        extractive(weights=str(tmp_path))
 
 
 def test_questions_whose_best_answers_are_close_are_read_again_in_float32(monkeypatch):
     exact, quick = (
-        Extractive(precision=name).read(QUESTIONS, PASSAGES) for name in ("float32", "bfloat16")
+        extractive(precision=name).read(QUESTIONS, PASSAGES) for name in ("float32", "bfloat16")
     )
-    reader = Extractive(precision="bfloat16")
+    reader = extractive(precision="bfloat16")
     reader._close_precision = torch.float32
     monkeypatch.setattr("ifqa.reading.span.reader.CLOSE_MARGIN", math.inf)
     assert reader.read(QUESTIONS, PASSAGES) == exact

@@ -1,5 +1,7 @@
 """The span reader's stored weights: the low-rank adapter restores the trained network."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from refusals import refused
@@ -67,19 +69,18 @@ def test_the_larger_weights_ship_with_a_calibration_and_name_the_encoder_to_fetc
     folder = weights_folder(LARGE)
     manifest = load_span_manifest(folder)
     assert manifest["encoder"] == {"name": MPNET.hub, "sha256": MPNET.sha256}
-    assert manifest["family"] == Extractive.training_family(LARGE) == "ifqa/full"
+    large = Extractive.Settings(weights=LARGE)
+    assert manifest["family"] == Extractive.training_family(large, Path()) == "ifqa/full"
     assert {"rows", "licences"} <= manifest["start"]["trained"].keys()
     assert 0 < load_calibration(folder, fingerprint_weights(folder)).answerable_threshold < 1
     assert sum(file.stat().st_size for file in folder.iterdir()) < 25e6
     assert describe_exposure({LARGE: read_model_facts(LARGE)}, "ifqa").startswith(
         f"{LARGE} has seen ifqa"
     )
-    assert (
-        Extractive.fingerprint(LARGE)
-        != Extractive.fingerprint()
-        == Extractive.fingerprint("shipped")
-    )
-    (missing,) = (need for need in Extractive.requirements(weights=LARGE) if not need.present)
+    shipped = Extractive.fingerprint(Extractive.Settings(weights="shipped"), Path())
+    assert Extractive.fingerprint(large, Path()) != shipped
+    assert Extractive.fingerprint(Extractive.Settings(), Path()) == shipped
+    (missing,) = (need for need in Extractive.requirements(large, Path()) if not need.present)
     assert (missing.name, missing.remedy) == (MPNET.hub, f"fetch it with: ifqa data {MPNET.name}")
     with refused(f"to fetch it: ifqa data {MPNET.name}"):
-        Extractive(LARGE)
+        Extractive(large)

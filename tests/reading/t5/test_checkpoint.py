@@ -9,6 +9,7 @@ import json
 import math
 import pickle
 import shutil
+from pathlib import Path
 
 import pytest
 import sentencepiece
@@ -446,9 +447,10 @@ def test_a_missing_broken_or_too_large_tokenizer_raises_a_one_line_error(tmp_pat
 
 
 def assert_in_fingerprint(folder, file):
-    before = Fid.fingerprint(str(folder))
+    settings = Fid.Settings(checkpoint=str(folder))
+    before = Fid.fingerprint(settings, Path())
     (folder / file).write_bytes((folder / file).read_bytes() + b"\n")
-    assert Fid.fingerprint(str(folder)) != before
+    assert Fid.fingerprint(settings, Path()) != before
 
 
 def test_a_sentencepiece_tokenizer_is_read(tmp_path):

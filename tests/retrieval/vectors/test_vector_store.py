@@ -205,7 +205,7 @@ CPU = {"precision": "float32", "device": "cpu"}
 
 
 def encode(passages, folder, model, **settings):
-    Dense.build(passages, folder, model=model, **CPU | settings)
+    Dense.build(passages, folder, Dense.BuildSettings(model=model, **CPU | settings))
     return json.loads((folder / "dense.json").read_text())
 
 
@@ -328,11 +328,12 @@ def test_a_folder_without_passages_is_refused(tmp_path, model):
 
 
 def test_the_forecast_counts_the_vectors(model):
-    cost = Dense.forecast(1000, model=model, **CPU)
+    cost = Dense.forecast(1000, Dense.BuildSettings(model=model, **CPU))
     assert cost.seconds > 0
     assert cost.disk == 1000 * (2 * 32 + 16)
     assert cost.memory > 1e6
 
 
 def test_the_forecast_counts_the_index(model):
-    assert Dense.forecast(1000, model=model, **CPU, factory="SQ8").disk > 1000 * 32
+    settings = Dense.BuildSettings(model=model, **CPU, factory="SQ8")
+    assert Dense.forecast(1000, settings).disk > 1000 * 32

@@ -18,9 +18,10 @@ from transformers import AutoModelForCausalLM
 from ifqa.config.experiment import parse_experiment
 from ifqa.llms.hf import HF
 from ifqa.models.causal_lm import download_hint, find_causal_lm
-from ifqa.pipeline import system as opening
+from ifqa.pipeline import opening
+from ifqa.pipeline.opening import refuse_other_families
 from ifqa.pipeline.run import Run
-from ifqa.pipeline.system import System, refuse_other_families
+from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
 from ifqa.prompting.prompts import load_prompt
 from ifqa.protocols import TrainingData
@@ -44,7 +45,7 @@ SETTINGS = {
     "learning_rate": 1e-2,
     "device": "cpu",
 }
-TRAINER = Trainer(passages=2, alone=0.5, epochs=3, batch=2, device_batch=2)
+PROMPTS = Trainer.Settings(passages=2, alone=0.5, epochs=3, batch=2, device_batch=2)
 FILES = {"adapter_model.safetensors", "adapter_config.json", "manifest.json"}
 
 
@@ -54,7 +55,12 @@ def start(tmp_path_factory):
 
 
 def open_model(model, folder):
-    return HF(model=model, device="cpu", precision="float32", store=str(folder / "completions"))
+    store = str(folder / "completions")
+    return HF(HF.Settings(model=model, device="cpu", precision="float32", store=store))
+
+
+def prompt_rows(tokenizer, **changes):
+    return Trainer(PROMPTS.model_copy(update=changes)).prompt_rows(DATASET, tokenizer)
 
 
 def tune(folder, start, **changes):
@@ -75,7 +81,8 @@ def test_a_row_is_the_readers_prompt_the_answer_and_the_end(tmp_path, chat):
     template = tiny_chat.TEMPLATE if chat else None
     model = open_model(str(tiny_chat.save(tmp_path / "tiny", template=template)), tmp_path)
     row = PromptTokenizer(model, load_prompt("short"), 400).row(QUESTIONS[0], RANKINGS[0], "Bath")
-    [request] = Llm(model, prompt="short").requests(QUESTIONS[:1], RANKINGS[:1])
+    reader = Llm(Llm.Settings(prompt="short"), llm=model)
+    [request] = reader.requests(QUESTIONS[:1], RANKINGS[:1])
     assert row["prompt"] == model.ids(request)
     answer = row["answer"]
     assert answer[-1] == model.tokenizer.eos_token_id
@@ -91,15 +98,13 @@ def test_a_row_is_the_readers_prompt_the_answer_and_the_end(tmp_path, chat):
 def test_prompts_mix_gold_passages_alone_with_retrieved_ones(start, tmp_path):
     model = open_model(start, tmp_path)
     tokenizer = PromptTokenizer(model, load_prompt("short"), 400)
-    shown = [
-        model.tokenizer.decode(row["prompt"]) for row in TRAINER.prompt_rows(DATASET, tokenizer)
-    ]
+    shown = [model.tokenizer.decode(row["prompt"]) for row in prompt_rows(tokenizer)]
     assert len(shown) == 3 * len(QUESTIONS)
     assert {sum(text in prompt for text in TEXTS) for prompt in shown} == {1, 2}
     gold = {question.text: question.gold_passages[0] for question in QUESTIONS}
     assert all(any(text in prompt and gold[text] in prompt for text in gold) for prompt in shown)
     for share, count in ((0.0, 2), (1.0, 1)):
-        rows = replace(TRAINER, alone=share).prompt_rows(DATASET, tokenizer)
+        rows = prompt_rows(tokenizer, alone=share)
         assert {
             sum(text in model.tokenizer.decode(row["prompt"]) for text in TEXTS) for row in rows
         } == {count}
@@ -112,7 +117,7 @@ def logits_of(network, ids):
 def test_the_loss_is_that_of_each_answer_alone(start, tmp_path):
     tokenizer = PromptTokenizer(open_model(start, tmp_path), load_prompt("short"), 400)
     network = AutoModelForCausalLM.from_pretrained(start)
-    rows = TRAINER.prompt_rows(DATASET, tokenizer)[:3]
+    rows = prompt_rows(tokenizer)[:3]
     expected = []
     for row in rows:
         logits = logits_of(network, row["prompt"] + row["answer"])[len(row["prompt"]) - 1 : -1]
@@ -143,7 +148,7 @@ def test_an_adapter_reads_as_peft_does_and_answers_what_it_learnt(start, tmp_pat
     model = open_model(str(tmp_path / "adapter"), tmp_path)
     assert model.family == "ifqa/full"
     assert model.name.startswith("adapter@")
-    reader = Llm(model, prompt="short")
+    reader = Llm(Llm.Settings(prompt="short"), llm=model)
     assert reader.trained_on == {"ab"}
     predictions = reader.answer(QUESTIONS, [[ranking[0]] for ranking in RANKINGS])
     assert [prediction.answer for prediction in predictions] == TOWNS[:4]

@@ -195,7 +195,7 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(
         (True, "p1", "p2"),
         (False, "p0"),
     }
-    reader = Extractive(weights=str(tmp_path))
+    reader = Extractive(Extractive.Settings(weights=str(tmp_path)))
     assert (reader.answerable_threshold, content["fitted_on"]["rows"]) == (
         content["answerable_threshold"],
         24,

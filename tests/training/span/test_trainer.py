@@ -58,6 +58,10 @@ def train(dataset, folder, **settings):
     return configure_trainer(extractive.Extractive, **settings).train(dataset, folder)
 
 
+def reader(folder, **settings):
+    return Extractive(Extractive.Settings(weights=str(folder), **settings))
+
+
 @contextmanager
 def killed_at(step):
     """Raise KeyboardInterrupt when the step is logged, before its checkpoint."""
@@ -168,7 +172,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path, whole, settings
     curves = [[(line["step"], line["loss"], line["learning_rate"]) for line in log] for log in logs]
     assert curves[0] == curves[1]
     assert [step for step, _, _ in curves[0]] == [1, 2, 3, 4, 5, 6]
-    assert Extractive(weights=str(whole)).family == "ifqa/full"
+    assert reader(whole).family == "ifqa/full"
     manifest = json.loads((whole / "manifest.json").read_text())
     assert (manifest["sources"], manifest["settings"]["seed"], manifest["examples"]) == (
         {"train.json": "ab"},
@@ -310,21 +314,18 @@ def test_the_reader_is_trained_on_mpnet_from_reading_to_answers(tmp_path, mpnet)
     assert stored["encoder.layer.0.attention.attn.q.weight.A"].shape == (16, 32)
     assert stored["encoder.relative_attention_bias.weight"].shape == (32, 4)
     passages = [[Passage("p", "", question.gold_passages[0])] for question in QUESTIONS[:3]]
-    reader = Extractive(weights=str(folder), precision="float32")
-    assert [prediction.answer for prediction in reader.answer(QUESTIONS[:3], passages)] == [
-        "7",
-        "Old Mill",
-        "Oslo",
-    ]
+    predictions = reader(folder, precision="float32").answer(QUESTIONS[:3], passages)
+    assert [prediction.answer for prediction in predictions] == ["7", "Old Mill", "Oslo"]
     shutil.copytree(mpnet, tmp_path / "copy")
-    moved = Extractive(weights=str(folder), precision="float32", encoder="copy", root=tmp_path)
-    assert moved.answer(QUESTIONS[:3], passages) == reader.answer(QUESTIONS[:3], passages)
+    settings = Extractive.Settings(weights=str(folder), precision="float32", encoder="copy")
+    moved = Extractive(settings, root=tmp_path)
+    assert moved.answer(QUESTIONS[:3], passages) == predictions
 
 
 def test_weights_of_another_encoder_are_refused(tmp_path, mpnet):
     train(DATASET, tmp_path / "weights", **SETTINGS | {"epochs": 1}, encoder=str(mpnet))
     with refused(r"weights was trained on the encoder .*tiny \(SHA-256 .*\), and .* holds another"):
-        Extractive(weights=str(tmp_path / "weights"), encoder="all-MiniLM-L6-v2")
+        reader(tmp_path / "weights", encoder="all-MiniLM-L6-v2")
     with refused(r"weights was trained on the encoder .*tiny"):
         train(DATASET, tmp_path / "more", **SETTINGS, start=str(tmp_path / "weights"))
     assert not (tmp_path / "more").exists()
@@ -335,7 +336,7 @@ def test_questions_of_ones_own_go_on_from_the_shipped_weights_and_keep_their_fam
     trained = train(own, tmp_path / "mine", **SETTINGS | {"start": "shipped", "epochs": 1})
     assert (trained["family"], trained["start"]["trained"]["family"]) == ("ifqa/full", "ifqa/full")
     assert trained["start"]["sha256"] == fingerprint_weights(BUNDLED_WEIGHTS)
-    assert Extractive(weights=str(tmp_path / "mine")).family == "ifqa/full"
+    assert reader(tmp_path / "mine").family == "ifqa/full"
     with refused("shipped was trained on ifqa/full and may not be trained further on ifqa/few"):
         train(
             replace(DATASET, family="ifqa/few"), tmp_path / "few", **SETTINGS | {"start": "shipped"}

@@ -1,0 +1,137 @@
+"""The stage that scores the run and the predictions over all questions."""
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import repeat
+
+from ifqa.pipeline.read import READ, rankings_identity
+from ifqa.pipeline.retrieve import RETRIEVE
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.session import Session
+from ifqa.pipeline.stage import Stage
+from ifqa.pipeline.stage_outputs import passages_of, predictions_of, rankings_of
+from ifqa.plugins import code_fingerprint, source_file
+from ifqa.records import Passage, Prediction, fingerprint_questions
+from ifqa.scoring import per_question
+from ifqa.scoring.aggregation import aggregate_rows
+from ifqa.scoring.stored_scores import QuestionRow
+from ifqa.storage.artifacts import Draft
+from ifqa.storage.files import sha256, write_json, write_jsonl
+from ifqa.workers.pool import Workers
+
+
+class Score(Stage[Run]):
+    """Writes `scores.json`, and a row for each question to `per_question.jsonl`."""
+
+    def needs(self, run: Run) -> Sequence[Stage[Run]]:
+        stages = (RETRIEVE, READ)
+        return [stage for stage in stages if stage.plugin(run.experiment)]
+
+    def command(self, run: Run) -> str:
+        return f"ifqa run {run.experiment.name}"
+
+    def inputs(self, run: Run) -> dict[str, object]:
+        """The questions, their benchmark, the added measures, the run, passages and predictions,
+        and the scorer's version.
+        """
+        experiment = run.experiment
+        benchmark = run.benchmark
+        inputs: dict[str, object] = {
+            "stage": self.name,
+            "version": per_question.VERSION,
+            "seed": experiment.seed,
+            "benchmark": {
+                "name": experiment.benchmark,
+                "code": code_fingerprint(type(benchmark)),
+            },
+            **_measures(run),
+            "questions": run.questions_identity,
+        }
+        # A subset of questions depends on it
+        if split := benchmark.training_split(experiment.split):
+            inputs["training"] = fingerprint_questions(
+                run.questions_of(experiment.benchmark, split)
+            )
+        inputs |= rankings_identity(run)
+        if experiment.reader:
+            inputs["predictions"] = READ.identity(run)
+        return inputs
+
+    def make(
+        self,
+        run: Run,
+        draft: Draft,
+        session: Session | None = None,
+        workers: Workers | None = None,
+    ) -> list[str]:
+        experiment = run.experiment
+        predictions: list[Prediction] = []
+        if experiment.reader:
+            predictions = list(predictions_of(experiment, run.questions))
+        rows = _score_rows(run, predictions)
+        write_jsonl(draft.folder / "per_question.jsonl", rows)
+        depth = experiment.retriever.k if experiment.retriever else 0
+        aggregator = aggregate_rows(rows, run.questions, experiment.scheme, depth, predictions)
+        scores = aggregator.scores(experiment.seed) | _failures(run)
+        write_json(draft.folder / "scores.json", scores | {"of": len(run.split)})
+        return []
+
+
+def _score_rows(run: Run, predictions: Sequence[Prediction]) -> list[QuestionRow]:
+    """The row of each question, from the files of earlier stages."""
+    experiment = run.experiment
+    depth = experiment.retriever.k if experiment.retriever else 0
+    read_depth = experiment.reader.passages if experiment.reader else 0
+    ranked: Iterable[list[Passage] | None] = repeat(None, len(run.questions))
+    if experiment.retriever:
+        ranked = passages_of(experiment, rankings_of(experiment, run.questions))
+    answered = predictions or repeat(None, len(run.questions))
+    rows = []
+    for question, passages, prediction in zip(run.questions, ranked, answered, strict=True):
+        texts = None if passages is None else [passage.text for passage in passages]
+        row = per_question.score_question(
+            question, experiment.scheme, texts, depth, read_depth, prediction
+        )
+        rows.append(row)
+    return rows
+
+
+def _failures(run: Run) -> dict[str, int]:
+    """The questions that earlier stages could not answer and may ask again."""
+    manifests = [run.artifact(stage.name).manifest for stage in SCORE.needs(run)]
+    records = [manifest["record"] for manifest in manifests if manifest]
+    worst = max(records, key=lambda record: record.get("retry", 0))
+    failures = {"not_asked": worst.get("not_asked", 0), "retry": worst.get("retry", 0)}
+    stored = max(record.get("stored_failures", 0) for record in records)
+    return failures | ({"stored_failures": stored} if stored else {})
+
+
+def _measures(run: Run) -> dict[str, object]:
+    """The measures that the experiment adds, and the SHA-256 of each module outside this package
+    that defines any.
+    """
+    experiment = run.experiment
+    scheme = experiment.scheme
+    modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
+    modules |= {_defining_module(measure.score) for measure in scheme.measures}
+    modules |= {_defining_module(subset.holds) for subset in scheme.subsets}
+    files = {
+        name: sha256(source_file(name))
+        for name in sorted(modules)
+        if name.partition(".")[0] != "ifqa"
+    }
+    named = {"measures": list(experiment.measures)} if experiment.measures else {}
+    return named | ({"measured_by": files} if files else {})
+
+
+def _defining_module(function: Callable[..., object]) -> str:
+    """The module of a function, of the function in a `partial`, or of the class of a callable
+    object.
+    """
+    while isinstance(function, partial):
+        function = function.func
+    return function.__module__ if inspect.isroutine(function) else type(function).__module__
+
+
+SCORE = Score("score")
