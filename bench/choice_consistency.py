@@ -18,9 +18,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ifqa.benchmarks.wiqa.direction_lexicon import opposite
-from ifqa.benchmarks.wiqa.question_generation import word_stem
-from ifqa.benchmarks.wiqa.release import split_stem
+from ifqa.companions.wiqa.direction_lexicon import opposite
+from ifqa.companions.wiqa.question_generation import word_stem
+from ifqa.companions.wiqa.release import split_stem
+from ifqa.companions.wiqa.trainers import Choice, select_multiple_choice
 from ifqa.models.devices import Features
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import NO_DATA, TrainingData
@@ -28,7 +29,6 @@ from ifqa.records import Passage, Question
 from ifqa.settings import Positive
 from ifqa.storage.files import sha256
 from ifqa.training import checkpoints
-from ifqa.training.multiple_choice import Choice, select_multiple_choice
 from ifqa.training.trainer import configure_trainer
 
 if TYPE_CHECKING:

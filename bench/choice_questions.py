@@ -28,9 +28,9 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from ifqa.benchmarks.wiqa.graphs import Graph, read_graphs
-from ifqa.benchmarks.wiqa.question_generation import effect_questions
-from ifqa.benchmarks.wiqa.release import read_wiqa_questions
+from ifqa.companions.wiqa.graphs import Graph, read_graphs
+from ifqa.companions.wiqa.question_generation import effect_questions
+from ifqa.companions.wiqa.release import read_wiqa_questions
 from ifqa.storage.files import write_jsonl
 
 CHOICES = ["more", "less", "no effect"]

@@ -11,7 +11,7 @@ import csv
 import sys
 from pathlib import Path
 
-from ifqa.benchmarks.causalqa.typology import read_annotations
+from ifqa.companions.causalqa.typology import read_annotations
 from ifqa.formats.questions import iter_questions
 
 NUMBERED = {"hotpotqa", "nq-dpr", "trivia-dpr"}

@@ -39,6 +39,8 @@ _FOLDERS = {
     "measure": "ifqa.scoring.measures",
     "trainer": "ifqa.training",
 }
+#: Packages with plugins of several kinds: their `PLUGINS` maps a kind to such a table.
+_COMPANIONS = ("ifqa.companions.causalqa", "ifqa.companions.wiqa")
 _EXTRAS = {
     "faiss": "cpu",
     "milvus_lite": "milvus",
@@ -50,7 +52,9 @@ _EXTRAS = {
 
 def plugin_names(kind: str) -> dict[str, str]:
     """Name -> "module:Class" of ifqa's own plugins; the kind is a `Kind` or "measure"."""
-    names: dict[str, str] = importlib.import_module(_FOLDERS[kind]).PLUGINS
+    names: dict[str, str] = dict(importlib.import_module(_FOLDERS[kind]).PLUGINS)
+    for companion in _COMPANIONS:
+        names |= importlib.import_module(companion).PLUGINS.get(kind, {})
     return names
 
 

@@ -11,12 +11,13 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "ifqa"
 
-# Nine layers. A part imports only parts of its own layer, without a cycle, and of the layers below
+# Ten layers. A part imports only parts of its own layer, without a cycle, and of the layers below
 # it. `plugins` loads classes by name, so it can stand low.
 LAYERS = [
     ["__main__", "__init__", "cli"],
     ["serve", "api"],
     ["report"],
+    ["companions"],
     ["pipeline", "training"],
     ["retrieval", "reading", "llms", "benchmarks", "config"],
     ["corpus", "scoring", "prompting", "models", "formats"],

@@ -59,7 +59,7 @@ def _causalqa(
     Without --from, the release is fetched. It has only ids of ELI5: the folder
     eli5 beside it holds ELI5's own file, train_eli5.jsonl or eli5-train-kilt.jsonl.
     """
-    from ifqa.benchmarks.causalqa.builder import build_causalqa
+    from ifqa.companions.causalqa.builder import build_causalqa
 
     _print_lines(build_causalqa(Path(), source))
 
@@ -90,7 +90,7 @@ def _wiqa(
     if not graphs:
         fetch_benchmark("wiqa", source)
         return
-    from ifqa.benchmarks.wiqa.question_generation import write_questions
+    from ifqa.companions.wiqa.question_generation import write_questions
 
     _print_lines(write_questions(Path(), graphs, seed or 0))
 

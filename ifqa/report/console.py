@@ -237,12 +237,10 @@ def list_json() -> dict[str, object]:
             path.parent.name for path in Path("experiments").glob("*/experiment.toml")
         ),
         "benchmarks": {
-            name: list(open_benchmark(name).splits) for name in plugin_names("benchmark")
+            name: list(open_benchmark(name).splits) for name in sorted(plugin_names("benchmark"))
         },
-        **{
-            f"{kind}s": list(plugin_names(kind))
-            for kind in ("retriever", "reader", "llm", "measure")
-        },
+        **{f"{kind}s": sorted(plugin_names(kind)) for kind in ("retriever", "reader")},
+        **{f"{kind}s": list(plugin_names(kind)) for kind in ("llm", "measure")},
         "prompts": sorted(list_resources("prompts", ".toml")),
         "demonstrations": sorted(list_resources("prompts/demos", ".jsonl")),
     }

@@ -11,7 +11,4 @@ PLUGINS = {
     "fid": "ifqa.training.t5:Fid",
     "unifiedqa": "ifqa.training.t5:UnifiedQA",
     "llm": "ifqa.training.llm:Llm",
-    "adaboost": "ifqa.training.multiple_choice:AdaBoost",
-    "decomp-attn": "ifqa.training.multiple_choice:DecompAttn",
-    "choice": "ifqa.training.multiple_choice:Choice",
 }

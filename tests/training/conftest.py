@@ -2,17 +2,9 @@
 
 import pytest
 import tiny_t5
-import torch
+from exact_training import exact  # noqa: F401 - a fixture
 from one_thread import one_thread  # noqa: F401 - a fixture
 from short_trainings import QUESTIONS, TEXTS
-
-
-@pytest.fixture(scope="module", autouse=True)
-def exact():
-    with pytest.MonkeyPatch.context() as patch:
-        for module in ("ifqa.models.devices", "ifqa.training.checkpoints"):
-            patch.setattr(f"{module}.half_precision", lambda device: torch.float32)
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ifqa.benchmarks.causalqa.benchmark import DATASETS, SPLITS
-from ifqa.benchmarks.causalqa.builder import DatasetFacts, read_facts
-from ifqa.benchmarks.causalqa.release import ALL, PUBLISHED
-from ifqa.benchmarks.causalqa.rules import RULES, TABLE, match_rules
+from ifqa.companions.causalqa.benchmark import DATASETS, SPLITS
+from ifqa.companions.causalqa.builder import DatasetFacts, read_facts
+from ifqa.companions.causalqa.release import ALL, PUBLISHED
+from ifqa.companions.causalqa.rules import RULES, TABLE, match_rules
 from ifqa.errors import MissingInput, unknown_name
 from ifqa.formats.questions import iter_questions
 from ifqa.formats.tables import unpacked_suffix

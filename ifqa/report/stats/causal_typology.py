@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ifqa.benchmarks.causalqa import typology
-from ifqa.benchmarks.causalqa.typology import ASPECTS, LabellerScore, QuestionKey
+from ifqa.companions.causalqa import typology
+from ifqa.companions.causalqa.typology import ASPECTS, LabellerScore, QuestionKey
 from ifqa.errors import ConfigError, FormatError
 from ifqa.formats.questions import iter_questions
 from ifqa.formatting import pluralize

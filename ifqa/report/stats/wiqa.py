@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ifqa.benchmarks.wiqa.graphs import Graph, read_graphs
-from ifqa.benchmarks.wiqa.question_generation import FOLDER, SAMPLE
-from ifqa.benchmarks.wiqa.release import CHOICES, check_label, read_topics, read_wiqa_questions
+from ifqa.companions.wiqa.graphs import Graph, read_graphs
+from ifqa.companions.wiqa.question_generation import FOLDER, SAMPLE
+from ifqa.companions.wiqa.release import CHOICES, check_label, read_topics, read_wiqa_questions
 from ifqa.errors import ConfigError, MissingInput
 from ifqa.formatting import pluralize
 from ifqa.report.table import Table

@@ -16,7 +16,4 @@ PLUGINS = {
     "F1": "ifqa.scoring.measures.exact_match:F1",
     "gold_all": "ifqa.scoring.measures.gold_recall:GOLD_ALL",
     "gold_any": "ifqa.scoring.measures.gold_recall:GOLD_ANY",
-    "ROUGE-L": "ifqa.scoring.measures.rouge_l:ROUGE_L",
-    "ROUGE-L-P": "ifqa.scoring.measures.rouge_l:ROUGE_L_PRECISION",
-    "ROUGE-L-R": "ifqa.scoring.measures.rouge_l:ROUGE_L_RECALL",
 }

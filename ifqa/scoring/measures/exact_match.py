@@ -15,7 +15,6 @@ from functools import lru_cache
 
 from ifqa.errors import FormatError
 from ifqa.protocols import Measure
-from ifqa.records import Prediction, Question
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -94,15 +93,6 @@ def _token_f1(answer: str, gold: str) -> float:
     return 2 * shared / (len(answer_tokens) + len(gold_tokens))
 
 
-def _causalqa_f1(question: Question, prediction: Prediction) -> float:
-    """F1 as CausalQA's authors compute it: 0 for an answer that normalises to nothing.
-
-    `_f1` in finetuning/measures.py of webis-de/coling22-benchmark-for-causal-question-answering at
-    fc72cfd.
-    """
-    return f1(prediction.answer, question.answers) if normalize(prediction.answer) else 0.0
-
-
 EM = Measure(
     "EM",
     lambda question, prediction: exact_match(prediction.answer, question.answers),
@@ -116,4 +106,3 @@ CONTAINS = Measure(
 F1 = Measure(
     "F1", lambda question, prediction: f1(prediction.answer, question.answers), in_tables=True
 )
-CAUSALQA_F1 = Measure("F1", _causalqa_f1, in_tables=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import ifqa_here
 
-from ifqa.benchmarks.causalqa.release import ALL, PUBLISHED
+from ifqa.companions.causalqa.release import ALL, PUBLISHED
 from ifqa.storage.files import write_jsonl
 
 ROWS = [

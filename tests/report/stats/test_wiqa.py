@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from ifqa.benchmarks.wiqa.question_generation import FOLDER
+from ifqa.companions.wiqa.question_generation import FOLDER
 from ifqa.errors import IfqaError
 from ifqa.report.stats import show_tables
 from ifqa.report.stats.wiqa import KINDS, measure, tables

@@ -1,1 +1,0 @@
-"""Webis-CausalQA-22: causal questions of ten datasets (Bondarenko et al., COLING 2022)."""

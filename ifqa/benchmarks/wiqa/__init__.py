@@ -1,1 +1,0 @@
-"""WIQA: influence graphs of processes, and "what if" questions made from them."""

@@ -1,0 +1,1 @@
+"""Companion benchmarks, each a whole: its questions, readers, trainers, measures and counts."""

@@ -1,1 +1,0 @@
-"""Readers that choose among the answers a question offers."""
