@@ -67,6 +67,8 @@ class ConsistentChoice(Choice):
         labels: Sequence[int],
         collate: Callable[[Sequence[int]], Features],
         logits: Callable[["nn.Module", Features], "Tensor"],
+        warmup: float = 0.0,
+        weight_decay: float = 0.0,
     ) -> dict[str, object]:
         import torch
         import torch.nn.functional as F
@@ -92,16 +94,15 @@ class ConsistentChoice(Choice):
                 name: torch.tensor(numbers, dtype=torch.long) for name, numbers in places.items()
             }
 
-        settings = self.settings
         own = len(labels) - len(self._partner)
-        rows = random.Random(settings.seed).sample(range(own), own)
+        rows = random.Random(self.settings.seed).sample(range(own), own)
         record = checkpoints.train_with_loss(
             loss,
             model,
             rows,
             batch,
             folder,
-            self.step_settings(weight_decay=settings.weight_decay, warmup=settings.warmup),
+            self.step_settings(weight_decay=weight_decay, warmup=warmup),
         )
         return record | {"examples": len(labels)}
 

@@ -35,6 +35,7 @@ _ROLES: dict[str, tuple[type[roles.Plugin], str, Collection[str]]] = {
     ),
     "reader": (roles.Reader, "answer", {"llm", "root"}),
     "llm": (roles.LanguageModel, "complete", {"root", "budget"}),
+    # Its arguments are all settings, also those with the name of a resource
     "trainer": (roles.Trainer, "train", set()),
 }
 #: Classmethods that take settings -> the number of arguments before these.
@@ -110,6 +111,8 @@ def _refuse_unknown_needs(
 ) -> None:
     """Refuse a constructor that requires a resource which its role does not get."""
     allowed = set(_ROLES[kind][2])
+    if not allowed:
+        return
     if role is not roles.IndexedRetriever:
         allowed.discard("index")
     if not getattr(plugin, "default_parts", ()):
@@ -134,7 +137,7 @@ def _settings_of_signatures(kind: Kind, plugin: type[Any]) -> dict[str, object]:
     }
     if kind == "benchmark":
         return members
-    members["Settings"] = settings_of(plugin.__init__, _RESOURCES)
+    members["Settings"] = settings_of(plugin.__init__, _RESOURCES if allowed else ())
     members["__init__"] = _construct(plugin)
     if hasattr(plugin, "build"):
         members["BuildSettings"] = settings_of(plugin.build, {"passages", "folder"})

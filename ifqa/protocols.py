@@ -88,9 +88,8 @@ class Plugin:
     #: to do instead.
     retired: ClassVar[Mapping[str, tuple[object, str]]] = {}
 
-    if TYPE_CHECKING:  # each class takes its own settings
-
-        def __init__(self, settings: Any = ..., **resources: Any) -> None: ...
+    def __init__(self, settings: Any = None, **resources: Any) -> None:
+        """Open the plugin with its settings, and with the resources that it `takes`."""
 
     @classmethod
     def fingerprint(cls, settings: Any, root: Path) -> str:

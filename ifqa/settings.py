@@ -175,7 +175,7 @@ def join_paths(settings: _Model, root: Path) -> _Model:
         path = getattr(settings, name)
         is_path = _IS_PATH in field.metadata and isinstance(path, str) and path
         if is_path and path != field.default and (root / path).exists():
-            joined[name] = str(root / path)
+            joined[name] = str((root / path).absolute())  # so that nobody joins it again
     return settings.model_copy(update=joined)
 
 

@@ -200,13 +200,14 @@ def test_a_path_below_the_root_is_joined_and_a_default_name_is_not(tmp_path):
 
 
 SOURCE = """
+from pathlib import Path
 import ifqa
 class Feed:
     'Three notes.'
     def __init__(self, path: str, title: str = ""):
         self.path, self.title = path, title
     def passages(self):
-        for number, line in enumerate(open(self.path)):
+        for number, line in enumerate(Path(self.path).read_text().splitlines()):
             yield ifqa.Passage(f"note-{number}", self.title, line.strip())
 """
 

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from ifqa.errors import FormatError, MissingInput, unknown_name
 from ifqa.formats.questions import check_unique_ids
-from ifqa.protocols import Benchmark, Subset
+from ifqa.protocols import Benchmark, Resource, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ANSWER
 from ifqa.scoring.measures.confidence import CONFIDENCE
@@ -44,7 +44,7 @@ class IfQA(Benchmark):
     """The public release, which `ifqa data ifqa` puts into `data/ifqa/`."""
 
     name = "ifqa"
-    takes = ("root",)
+    takes: ClassVar[tuple[Resource, ...]] = ("root",)
     measures = (EM, F1, CONTAINS, *CONFIDENCE, GOLD_ANY, GOLD_ALL, ANSWER)
     paths: ClassVar[dict[str, str]] = {
         f"{family}-{part}": f"{family}_split/{part}.json"

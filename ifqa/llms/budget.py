@@ -14,12 +14,12 @@ from ifqa.llms.cache import sum_tokens
 from ifqa.llms.credentials import OPENAI, is_local, is_openai
 from ifqa.protocols import LanguageModel, ProgressCallback, no_progress
 from ifqa.records import Completion, Request, StageUsage
-from ifqa.settings import StrictModel, parse_section
+from ifqa.settings import StrictModel, parse_section, wanted
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import BUNDLED, find_resource
 
 PRICES = "prices.toml"
-Dollars = Annotated[float, Field(ge=0, description="US dollars per million tokens")]
+Dollars = Annotated[float, Field(ge=0, json_schema_extra=wanted("US dollars per million tokens"))]
 
 
 class PriceFile(StrictModel):

@@ -41,7 +41,7 @@ from ifqa.prompting.parsing import (
 )
 from ifqa.protocols import Cut
 from ifqa.records import Passage
-from ifqa.settings import Positive, StrictModel, Text, parse_section
+from ifqa.settings import Positive, StrictModel, Text, parse_section, wanted
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import require_resource
 
@@ -64,7 +64,10 @@ class Prompt(StrictModel):
     #: Only for the completion form: a chat model stops by itself, and may begin with a newline.
     stop: Annotated[
         list[Literal["\n"]],
-        Field(max_length=1, description='[] or ["\\n"], as other stop strings cut answers'),
+        Field(
+            max_length=1,
+            json_schema_extra=wanted('[] or ["\\n"], as other stop strings cut answers'),
+        ),
     ]
     user: _Filled
     assistant: _Filled

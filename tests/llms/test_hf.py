@@ -34,6 +34,7 @@ from ifqa.llms.cache import CompletionCache, request_seed
 from ifqa.llms.generation import TokenSampler
 from ifqa.llms.hf import HF, end_tokens
 from ifqa.records import Estimate, Request, TokenUsage
+from ifqa.settings import parse_settings
 
 SHOWN = [
     ("system", "Be brief."),
@@ -460,11 +461,18 @@ def test_tokens_of_a_text(open_model, folder):
     )
 
 
-def test_settings_are_checked(open_model):
+def test_settings_out_of_range_are_refused():
     for settings, message in [
         ({"precision": "int8"}, "'precision': unknown value 'int8'"),
         ({"window": -1}, "'window': wanted a whole number from 0"),
         ({"batch_tokens": -5}, "'batch_tokens': wanted a whole number from 0"),
+    ]:
+        with pytest.raises(IfqaError, match=message):
+            parse_settings(HF.Settings, {"model": "m"} | settings, "setting")
+
+
+def test_settings_that_do_not_fit_are_refused(open_model):
+    for settings, message in [
         ({"model": " "}, "model is empty"),
         ({"window": 600}, "window is 600, but .* has only 512"),
         ({"device": "tpu"}, "unknown device"),

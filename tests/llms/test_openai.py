@@ -586,8 +586,8 @@ def test_tokens_that_the_server_has_cached_cost_what_prices_toml_says():
 def test_a_store_outside_of_the_working_directory_is_refused(plugin):
     for store in ("../elsewhere", "a/../../elsewhere", "/tmp/elsewhere"):
         with pytest.raises(IfqaError, match="outside of the working directory"):
-            plugin.refuse_settings(store=store)
-    plugin.refuse_settings(store="kept/completions")
+            plugin.refuse_settings(plugin.Settings(model="m", store=store))
+    plugin.refuse_settings(plugin.Settings(model="m", store="kept/completions"))
 
 
 def test_a_key_that_the_server_repeats_is_not_in_the_completion(tmp_path):

@@ -276,7 +276,9 @@ def test_a_taken_address_is_refused_in_one_line():
 def test_a_paid_model_has_a_default_cap(tmp_path, capsys):
     def cap(flags=(), **settings):
         llm = {"name": "openai", "model": "m", **settings}
-        return cap_cost(small(tmp_path, reader={"name": "llm"}, llm=llm), flags).llm_setting("max_cost")
+        return cap_cost(small(tmp_path, reader={"name": "llm"}, llm=llm), flags).llm_setting(
+            "max_cost"
+        )
 
     assert (cap(), cap(max_cost=5.0), cap(max_total_tokens=9), cap(["llm.max_cost"])) == (
         1.0,

@@ -50,6 +50,11 @@ def test_missing_or_altered_weights_are_trained_again(finished, name, altered, c
         checkpoints.begin_training(finished, {**INPUTS, "settings": {"epochs": 2}})
 
 
+def test_a_whole_number_of_an_older_manifest_is_the_same_setting(tmp_path):
+    checkpoints.begin_training(tmp_path, {"settings": {"warmup": 1000}})
+    assert checkpoints.begin_training(tmp_path, {"settings": {"warmup": 1000.0}})
+
+
 FOREIGN = (
     "checkpoints/checkpoint-5/weights.bin model.safetensors pytorch_model.bin "
     "ctx_encoder/model.safetensors"

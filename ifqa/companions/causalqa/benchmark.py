@@ -72,6 +72,7 @@ class CausalQA(Benchmark):
     """
 
     name = "causalqa"
+    takes = ("root",)
     groups = "dataset"
     measures = (*ANSWER_MEASURES, ANSWER_RECALL)
     missing = "run: ifqa data causalqa"

@@ -23,9 +23,9 @@ from ifqa.companions.wiqa.release import split_stem
 from ifqa.errors import ConfigError, DamagedArtifact
 from ifqa.models.devices import resolve_device
 from ifqa.plugins import open_benchmark
-from ifqa.protocols import PathSetting, RankedPassages
+from ifqa.protocols import RankedPassages
 from ifqa.records import Prediction, Question
-from ifqa.settings import StoredModel, check_arguments, parse_stored
+from ifqa.settings import PathSetting, PluginSettings, StoredModel, parse_stored
 from ifqa.storage.files import read_json, require_file, sha256
 
 if TYPE_CHECKING:
@@ -40,24 +40,27 @@ class Majority(OptionReader):
     """Gives the same answer to all questions.
 
     Where a question does not offer it, the prediction fails.
-
-    Args:
-        split: the training questions, as benchmark/split; their most frequent answer is given, on a
-            tie the first.
-        answer: the answer to give, instead of `split`.
-        root: the folder to which the benchmark's files are relative.
     """
 
     name = "majority"
     version = 1
+    takes = ("root",)
 
-    @check_arguments("setting of reader 'majority'")
-    def __init__(self, split: str = "", answer: str = "", root: Path = Path()) -> None:
-        if bool(split) == bool(answer):
+    class Settings(PluginSettings):
+        split: str = ""
+        """The training questions, as benchmark/split; their most frequent answer is given, on a tie
+        the first.
+        """
+        answer: str = ""
+        """The answer to give, instead of `split`."""
+
+    def __init__(self, settings: Settings, *, root: Path = Path()) -> None:
+        split = settings.split
+        if bool(split) == bool(settings.answer):
             wanted = "split (the training questions, such as sample-wiqa/train) or answer"
             raise ConfigError(f"reader 'majority': wanted either {wanted}")
-        self.family = self.training_family(split, root)
-        self._answer = answer
+        self.family = self.training_family(settings, root)
+        self._answer = settings.answer
         if split:
             benchmark, _, part = split.partition("/")
             source = open_benchmark(benchmark, root)
@@ -82,16 +85,16 @@ class Majority(OptionReader):
         return predictions
 
     @classmethod
-    def training_family(cls, split: str = "", root: Path = Path(), **_: object) -> str:
+    def training_family(cls, settings: Settings, root: Path) -> str:
         """The split family of the training questions; empty for a fixed answer."""
-        benchmark, _slash, part = split.partition("/")
-        return open_benchmark(benchmark, root).family(part) if split else ""
+        benchmark, _, part = settings.split.partition("/")
+        return open_benchmark(benchmark, root).family(part) if settings.split else ""
 
     @classmethod
-    def fingerprint(cls, split: str = "", root: Path = Path(), **_: object) -> str:
+    def fingerprint(cls, settings: Settings, root: Path) -> str:
         """SHA-256 over the files of the training questions; empty for a fixed answer."""
-        benchmark, _slash, part = split.partition("/")
-        files = open_benchmark(benchmark, root).files(part) if split else ()
+        benchmark, _, part = settings.split.partition("/")
+        files = open_benchmark(benchmark, root).files(part) if settings.split else ()
         return hashlib.sha256(" ".join(map(sha256, files)).encode()).hexdigest() if files else ""
 
 
@@ -108,10 +111,6 @@ class Polarity(OptionReader):
 
     name = "polarity"
     version = 1
-
-    @check_arguments("setting of reader 'polarity'")
-    def __init__(self) -> None:
-        pass
 
     def _choose(self, questions: Sequence[Question], passages: RankedPassages) -> list[Prediction]:
         predictions = []
@@ -134,16 +133,18 @@ class ClassifierReader(OptionReader):
     A question that offers none of them fails.
     """
 
+    class Settings(PluginSettings):
+        checkpoint: PathSetting
+        """A folder that `ifqa train` made for this reader."""
+
     weights: ClassVar[str]  # the file of the weights
     model_settings: ClassVar = {"checkpoint": ""}
     manifest: ChoiceManifest
 
     def _read_manifest(self, checkpoint: str) -> None:
         self.manifest = load_choice_manifest(checkpoint, self.name)
-        self.family, self.trained_on = (
-            self.manifest.family,
-            frozenset(self.manifest.sources.values()),
-        )
+        self.family = self.manifest.family
+        self.trained_on = frozenset(self.manifest.sources.values())
 
     def _choose(self, questions: Sequence[Question], passages: RankedPassages) -> list[Prediction]:
         predictions = []
@@ -168,11 +169,12 @@ class ClassifierReader(OptionReader):
         raise NotImplementedError
 
     @classmethod
-    def training_family(cls, checkpoint: str, **_: object) -> str:
-        return load_choice_manifest(checkpoint, cls.name).family
+    def training_family(cls, settings: Settings, root: Path) -> str:
+        return load_choice_manifest(settings.checkpoint, cls.name).family
 
     @classmethod
-    def fingerprint(cls, checkpoint: str, **_: object) -> str:
+    def fingerprint(cls, settings: Settings, root: Path) -> str:
+        checkpoint = settings.checkpoint
         manifest = load_choice_manifest(checkpoint, cls.name)
         weights = sha256(
             require_file(Path(checkpoint) / cls.weights, f"weights of reader {cls.name!r}")
@@ -217,19 +219,19 @@ class TreeEnsemble(StoredModel):
 class AdaBoost(ClassifierReader):
     """Boosted decision trees (Freund and Schapire 1997; SAMME) over the words of change and of
     effect, the paper's features.
-
-    Args:
-        checkpoint: a folder that `ifqa train adaboost` made.
     """
 
     name = "adaboost"
     version = 1
     weights = TREES_FILE
 
-    @check_arguments("setting of reader 'adaboost'")
-    def __init__(self, checkpoint: PathSetting) -> None:
-        self._read_manifest(checkpoint)
-        path = require_file(Path(checkpoint) / TREES_FILE, "weights of reader 'adaboost'")
+    class Settings(ClassifierReader.Settings):
+        checkpoint: PathSetting
+        """A folder that `ifqa train adaboost` made."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._read_manifest(settings.checkpoint)
+        path = require_file(Path(settings.checkpoint) / TREES_FILE, "weights of reader 'adaboost'")
         mend = "train it again: ifqa train adaboost"
         self._ensemble = parse_stored(TreeEnsemble, read_json(path), str(path), mend)
         words = len(self._ensemble.words)
@@ -298,10 +300,6 @@ def decision_function(
 class DecompAttn(ClassifierReader):
     """Decomposable attention with the change as premise and the effect as hypothesis, on MiniLM's
     embeddings, not GloVe's.
-
-    Args:
-        checkpoint: a folder that `ifqa train decomp-attn` made.
-        device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
     """
 
     name = "decomp-attn"
@@ -310,15 +308,21 @@ class DecompAttn(ClassifierReader):
     batch = 64
     runtime_only = ("device",)
 
-    @check_arguments("setting of reader 'decomp-attn'")
-    def __init__(self, checkpoint: PathSetting, device: str = "auto") -> None:
+    class Settings(ClassifierReader.Settings):
+        checkpoint: PathSetting
+        """A folder that `ifqa train decomp-attn` made."""
+        device: str = "auto"
+        """The device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU."""
+
+    def __init__(self, settings: Settings) -> None:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
         from ifqa.companions.wiqa.attention import build_network
 
+        checkpoint = settings.checkpoint
         self._read_manifest(checkpoint)
-        self._device = resolve_device(device)
+        self._device = resolve_device(settings.device)
         path = require_file(Path(checkpoint) / NETWORK_FILE, "weights of reader 'decomp-attn'")
         try:
             model = build_network(self.manifest.settings, len(self.manifest.classes))

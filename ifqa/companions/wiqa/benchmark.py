@@ -10,6 +10,7 @@ questions), with the graphs, in which a question's nodes are found.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 from ifqa.companions.wiqa.consistency import DISJUNCTIVE, SYMMETRY, TRANSITIVITY
 from ifqa.companions.wiqa.graphs import Graph, locate_nodes, read_graphs
@@ -23,7 +24,7 @@ from ifqa.companions.wiqa.release import (
     split_stem,
 )
 from ifqa.errors import FormatError, MissingInput, unknown_name
-from ifqa.protocols import Benchmark, Subset
+from ifqa.protocols import Benchmark, Resource, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.exact_match import ACCURACY
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
@@ -98,6 +99,7 @@ class Wiqa(Benchmark):
     """
 
     name = "wiqa"
+    takes: ClassVar[tuple[Resource, ...]] = ("root",)
     groups = "paragraph"
     measures = MEASURES
     downloads = DOWNLOADS
@@ -205,6 +207,7 @@ class SampleWiqa(Wiqa):
     """
 
     name = "sample-wiqa"
+    takes = ()
     subsets = SUBSETS  # type: ignore[assignment]
     downloads = {}  # noqa: RUF012
     folder = BUNDLED / "wiqa"

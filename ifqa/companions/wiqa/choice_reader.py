@@ -23,9 +23,9 @@ from ifqa.models.devices import (
     split_batches,
     to_device,
 )
-from ifqa.protocols import PathSetting, RankedPassages
+from ifqa.protocols import RankedPassages
 from ifqa.records import Passage, Prediction, Question
-from ifqa.settings import Natural, Precision, YesNo, check_arguments
+from ifqa.settings import Natural, PathSetting, PluginSettings, Precision, YesNo
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,12 +54,6 @@ class Choice(OptionReader):
 
     The paragraph is the passages' text: with the retriever 'context', the text that comes with the
     question.
-
-    Args:
-        checkpoint: a folder that `ifqa train choice` made, or any transformers model with a
-            multiple-choice head.
-        paragraph: whether the passages are read; "auto" as in training.
-        device, precision, batch_tokens: as in `ifqa.reading.t5.readers.Fid`.
     """
 
     name = "choice"
@@ -67,26 +61,37 @@ class Choice(OptionReader):
     version = 1
     runtime_only = ("device", "batch_tokens")
 
-    @check_arguments("setting of reader 'choice'")
-    def __init__(
-        self,
-        checkpoint: PathSetting,
-        paragraph: YesNo = "auto",
-        device: str = "auto",
-        precision: Precision = "float32",
-        batch_tokens: Natural = 0,
-    ) -> None:
-        manifest = _manifest(checkpoint)
-        self._device = resolve_device(device)
-        self._encoder = open_choice_encoder(checkpoint)
+    class Settings(PluginSettings):
+        checkpoint: PathSetting
+        """A folder that `ifqa train choice` made, or any transformers model with a multiple-choice
+        head.
+        """
+        paragraph: YesNo = "auto"
+        """Whether the passages are read; "auto" as in training."""
+        device: str = "auto"
+        """The device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU."""
+        precision: Precision = "float32"
+        """The precision: "float32", "bfloat16", or "auto": bfloat16 where the hardware supports
+        it.
+        """
+        batch_tokens: Natural = 0
+        """Tokens read at a time, padding included; 0 for what suits the device. It limits memory
+        and never changes an answer.
+        """
+
+    def __init__(self, settings: Settings) -> None:
+        manifest = _manifest(settings.checkpoint)
+        self._device = resolve_device(settings.device)
+        self._encoder = open_choice_encoder(settings.checkpoint)
         self._format = input_format(manifest.settings if manifest else {}, self._encoder.longest)
-        if paragraph != "auto":
-            self._format = replace(self._format, paragraph=paragraph == "yes")
+        if settings.paragraph != "auto":
+            self._format = replace(self._format, paragraph=settings.paragraph == "yes")
         if manifest:
             self.family = manifest.family
             self.trained_on = frozenset(manifest.sources.values())
-        self._budget = batch_tokens or BATCH_TOKENS[self._device]
-        self._encoder.model.to(self._device, resolve_precision(precision, self._device))
+        self._budget = settings.batch_tokens or BATCH_TOKENS[self._device]
+        precision = resolve_precision(settings.precision, self._device)
+        self._encoder.model.to(self._device, precision)
 
     def _choose(self, questions: Sequence[Question], passages: RankedPassages) -> list[Prediction]:
         import torch
@@ -112,14 +117,14 @@ class Choice(OptionReader):
         ]
 
     @classmethod
-    def training_family(cls, checkpoint: str, **_: object) -> str:
-        manifest = _manifest(checkpoint)
+    def training_family(cls, settings: Settings, root: Path) -> str:
+        manifest = _manifest(settings.checkpoint)
         return manifest.family if manifest else ""
 
     @classmethod
-    def fingerprint(cls, checkpoint: str, **_: object) -> str:
-        _manifest(checkpoint)  # refuses weights of another reader
-        return hub.weights_fingerprint(hub.model_folder(checkpoint, _MEND))
+    def fingerprint(cls, settings: Settings, root: Path) -> str:
+        _manifest(settings.checkpoint)  # refuses weights of another reader
+        return hub.weights_fingerprint(hub.model_folder(settings.checkpoint, _MEND))
 
 
 def _manifest(checkpoint: str) -> ChoiceManifest | None:

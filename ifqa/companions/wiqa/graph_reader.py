@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ifqa.companions.wiqa.direction_lexicon import direction, polarity
@@ -16,7 +17,7 @@ from ifqa.models.devices import resolve_device
 from ifqa.models.hub import MINILM, minilm_folder, silence_transformers, weights_fingerprint
 from ifqa.protocols import ProgressCallback, RankedPassages, Requirement, no_progress
 from ifqa.records import Explanation, Passage, Prediction, Question
-from ifqa.settings import Share, check_arguments
+from ifqa.settings import PluginSettings, Share
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,24 +52,27 @@ class Graph(OptionReader):
     nearest to the effect are the ends of a path, which is the explanation. The answer is "more" if
     change and effect both say more than the passage does, or both less, by the lexicon of the
     reader 'polarity'; a description without a direction says more.
-
-    Args:
-        least: the mean of the two cosines from which a change has an effect; the default fits the
-            bundled training questions.
-        device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
     """
 
     name = "graph"
     version = 1
     runtime_only = ("device",)
 
-    @check_arguments("setting of reader 'graph'")
-    def __init__(self, least: Share = 0.28, device: str = "auto") -> None:
+    class Settings(PluginSettings):
+        least: Share = 0.28
+        """The mean of the two cosines from which a change has an effect; the default fits the
+        bundled training questions.
+        """
+        device: str = "auto"
+        """The device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU."""
+
+    def __init__(self, settings: Settings) -> None:
         from sentence_transformers import SentenceTransformer
 
         silence_transformers()
-        self._least = least
-        self._encoder = SentenceTransformer(str(minilm_folder()), device=resolve_device(device))
+        self._least = settings.least
+        device = resolve_device(settings.device)
+        self._encoder = SentenceTransformer(str(minilm_folder()), device=device)
 
     def answer(
         self,
@@ -139,11 +143,11 @@ class Graph(OptionReader):
         return self._encoder.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
 
     @classmethod
-    def requirements(cls, *_: object, **_settings: object) -> list[Requirement]:
+    def requirements(cls, settings: Settings, root: Path) -> list[Requirement]:
         return [Requirement(MINILM)]
 
     @classmethod
-    def fingerprint(cls, **_: object) -> str:
+    def fingerprint(cls, settings: Settings, root: Path) -> str:
         return weights_fingerprint(minilm_folder())
 
 

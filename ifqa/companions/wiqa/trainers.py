@@ -7,7 +7,6 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -23,12 +22,20 @@ from ifqa.companions.wiqa.options import load_choice_manifest, normalize_choice
 from ifqa.errors import ConfigError, FormatError
 from ifqa.models.devices import BATCH_TOKENS, Features, split_batches
 from ifqa.models.hub import MINILM, WEIGHTS_SHA256, model_fingerprint
-from ifqa.protocols import NO_DATA, PathSetting, TrainingData
+from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.records import Question
-from ifqa.settings import Natural, NotNegative, PartShare, Positive, Share
+from ifqa.settings import (
+    Natural,
+    NotNegative,
+    PartShare,
+    PathSetting,
+    PluginSettings,
+    Positive,
+    Share,
+)
 from ifqa.storage.files import write_json
 from ifqa.training import checkpoints
-from ifqa.training.trainer import DataclassTrainer, EpochTrainer, refuse_family
+from ifqa.training.trainer import BaseTrainer, EpochTrainer, refuse_family
 
 if TYPE_CHECKING:
     from sklearn.ensemble import AdaBoostClassifier
@@ -37,8 +44,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@dataclass(kw_only=True)
-class AdaBoost(DataclassTrainer):
+class AdaBoost(BaseTrainer):
     """Train boosted trees over the words of change and effect, for multiple-choice questions."""
 
     libraries = ("sklearn",)
@@ -46,11 +52,17 @@ class AdaBoost(DataclassTrainer):
     split = "train"
     corpus = None
 
-    # trees; scikit-learn's default, like `depth`, since WIQA's paper names none
-    rounds: Positive = 50
-    depth: Positive = 1
-    least: Positive = 1  # training questions that must have a word for it to be a feature
-    seed: Natural = 0  # chooses among features that split equally well
+    class Settings(PluginSettings):
+        rounds: Positive = 50
+        """Trees; scikit-learn's default, like `depth`, since WIQA's paper names none."""
+        depth: Positive = 1
+        """The depth of a tree."""
+        least: Positive = 1
+        """Training questions that must have a word for it to be a feature."""
+        seed: Natural = 0
+        """The seed that chooses among features that split equally well."""
+
+    settings: Settings
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Train, and write `model.json` and a `manifest.json`.
@@ -67,20 +79,24 @@ class AdaBoost(DataclassTrainer):
             return
         stems = [question.text for question in dataset.questions]
         counts = Counter(word for stem in stems for word in {*baselines.tagged_words(stem)})
-        words = sorted(word for word, count in counts.items() if count >= self.least)
+        settings = self.settings
+        words = sorted(word for word, count in counts.items() if count >= settings.least)
         if not words:
             raise ConfigError(
-                f"no word is in {self.least} of {len(stems)} training questions; set 'least' lower"
+                f"no word is in {settings.least} of {len(stems)} training questions; "
+                "set 'least' lower"
             )
-        stump = DecisionTreeClassifier(max_depth=self.depth)
-        boosted = AdaBoostClassifier(stump, n_estimators=self.rounds, random_state=self.seed)
+        stump = DecisionTreeClassifier(max_depth=settings.depth)
+        boosted = AdaBoostClassifier(
+            stump, n_estimators=settings.rounds, random_state=settings.seed
+        )
         try:
             trees = export_trees(boosted.fit(baselines.count_words(stems, words), labels))
         except ValueError as error:
             if "worse than random" not in str(error):
                 raise
             problem = (
-                f"no tree of depth {self.depth} is better than chance on "
+                f"no tree of depth {settings.depth} is better than chance on "
                 f"{len(stems)} training questions"
             )
             raise ConfigError(f"{problem}; set depth higher") from error
@@ -112,16 +128,22 @@ def export_trees(boosted: "AdaBoostClassifier") -> list[baselines.Tree]:
     ]
 
 
-@dataclass(kw_only=True)
 class ChoiceTrainer(EpochTrainer):
+    """A trainer of a network that scores the choices of a question."""
+
     benchmark = "wiqa"
     split = "train"
     corpus = None
-    warmup = 0.0  # share of the steps before the highest rate; a subclass may make this a setting
-    weight_decay = 0.0  # AdamW's, likewise
 
-    device: str = "auto"
-    checkpoint_every: Positive = 200
+    class Settings(EpochTrainer.Settings):
+        device: str = "auto"
+        """The device: "cpu", "cuda", or "auto" for a GPU if present; in bfloat16 if the hardware
+        supports it.
+        """
+        checkpoint_every: Positive = 200
+        """Steps between checkpoints."""
+
+    settings: Settings
 
     def fit(
         self,
@@ -130,11 +152,14 @@ class ChoiceTrainer(EpochTrainer):
         labels: Sequence[int],
         collate: Callable[[Sequence[int]], Features],
         logits: Callable[["nn.Module", Features], "Tensor"],
+        warmup: float = 0.0,
+        weight_decay: float = 0.0,
     ) -> dict[str, object]:
         """Train on cross-entropy; returns the steps.
 
         `collate` makes features from questions' indices; `logits` scores them, [questions,
-        choices], with -inf for missing choices. `labels` are the right choices.
+        choices], with -inf for missing choices. `labels` are the right choices. `warmup` is the
+        share of the steps before the highest rate, `weight_decay` AdamW's.
         """
         import torch
         import torch.nn.functional as F
@@ -146,7 +171,8 @@ class ChoiceTrainer(EpochTrainer):
         def batch(rows: Sequence[int]) -> Features:
             return collate(rows) | {"right": torch.tensor([labels[n] for n in rows])}
 
-        draws = [random.Random(f"{self.seed} {epoch}") for epoch in range(self.epochs)]
+        settings = self.settings
+        draws = [random.Random(f"{settings.seed} {epoch}") for epoch in range(settings.epochs)]
         rows = [n for draw in draws for n in draw.sample(range(len(labels)), len(labels))]
         record = checkpoints.train_with_loss(
             loss,
@@ -154,27 +180,28 @@ class ChoiceTrainer(EpochTrainer):
             rows,
             batch,
             folder,
-            seed=self.seed,
-            batch=self.batch,
-            learning_rate=self.learning_rate,
-            every=self.checkpoint_every,
-            device=self.device,
-            weight_decay=self.weight_decay,
-            warmup=self.warmup,
+            self.step_settings(weight_decay=weight_decay, warmup=warmup),
         )
         return record | {"examples": len(labels)}
 
 
-@dataclass(kw_only=True)
 class DecompAttn(ChoiceTrainer):
     """Train decomposable attention on change and effect, for multiple-choice questions."""
 
-    epochs: Positive = 5
-    batch: Positive = 32
-    # Adagrad at 0.05 (Parikh et al. 2016) learnt nothing from thousands of questions
-    learning_rate: NotNegative = 1e-3
-    hidden: Positive = 200  # size of the layers, as in the paper's section 5.1
-    dropout: PartShare = 0.2  # share of features dropped before each layer
+    class Settings(ChoiceTrainer.Settings):
+        epochs: Positive = 5
+        """Passes over the questions."""
+        batch: Positive = 32
+        """Questions per step of AdamW."""
+        # Adagrad at 0.05 (Parikh et al. 2016) learnt nothing from thousands of questions
+        learning_rate: NotNegative = 1e-3
+        """The highest learning rate; it then falls to 0."""
+        hidden: Positive = 200
+        """Size of the layers, as in the paper's section 5.1."""
+        dropout: PartShare = 0.2
+        """Share of features dropped before each layer."""
+
+    settings: Settings
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Train all but MiniLM's embeddings, and write `model.safetensors` and a
@@ -200,30 +227,38 @@ class DecompAttn(ChoiceTrainer):
             changes, effects = zip(*(pairs[n] for n in rows), strict=True)
             return {"change": pad_ids(changes), "effect": pad_ids(effects)}
 
-        set_seed(self.seed)
+        set_seed(self.settings.seed)
         model = build_network(inputs["settings"], len(classes))
         record = self.fit(model, folder, labels, collate, lambda model, features: model(**features))
         checkpoints.save_tensors(folder / baselines.NETWORK_FILE, model.state_dict())
         checkpoints.finish_training(folder, inputs, record, [baselines.NETWORK_FILE])
 
 
-@dataclass(kw_only=True)
 class Choice(ChoiceTrainer):
     """Train an encoder that scores each option of a question, with or without its paragraph."""
 
     runtime_only = ("encoder", *ChoiceTrainer.runtime_only)
 
-    # A model on the hub, a folder, or a folder of `ifqa train choice` to train further
-    encoder: PathSetting = MINILM
-    # Read with question and option, see `ifqa.companions.wiqa.choice_reader`
-    paragraph: Literal["yes", "no"] = "yes"
-    epochs: Positive = 3
-    batch: Positive = 16
-    # Asai and Hajishirzi (2020): RoBERTa-base at 2e-5 with 64 questions per step
-    learning_rate: NotNegative = 5e-5
-    warmup: Share = 0.1
-    weight_decay: NotNegative = 0.01
-    max_tokens: Positive = 256  # most tokens of a sequence; the paragraph is cut first
+    class Settings(ChoiceTrainer.Settings):
+        encoder: PathSetting = MINILM
+        """A model on the hub, a folder, or a folder of `ifqa train choice` to train further."""
+        paragraph: Literal["yes", "no"] = "yes"
+        """Whether the paragraph is read with question and option."""
+        epochs: Positive = 3
+        """Passes over the questions."""
+        batch: Positive = 16
+        """Questions per step of AdamW."""
+        # Asai and Hajishirzi (2020): RoBERTa-base at 2e-5 with 64 questions per step
+        learning_rate: NotNegative = 5e-5
+        """The highest learning rate, after the steps of `warmup`; it then falls to 0."""
+        warmup: Share = 0.1
+        """Share of the steps before the highest rate."""
+        weight_decay: NotNegative = 0.01
+        """The weight decay of AdamW."""
+        max_tokens: Positive = 256
+        """Most tokens of a sequence; the paragraph is cut first."""
+
+    settings: Settings
 
     def train(self, dataset: TrainingData, folder: Path, dev: TrainingData = NO_DATA) -> None:
         """Train all weights, and write encoder, tokenizer and a `manifest.json`.
@@ -233,18 +268,18 @@ class Choice(ChoiceTrainer):
         import torch
         from transformers import set_seed
 
+        settings = self.settings
+        start = settings.encoder
         dataset = select_multiple_choice(dataset)
         labels = list(map(gold_choice, dataset.questions))
-        if (Path(self.encoder) / checkpoints.MANIFEST).exists():
-            refuse_family(
-                self.encoder, load_choice_manifest(self.encoder, "choice").family, dataset
-            )
+        if (Path(start) / checkpoints.MANIFEST).exists():
+            refuse_family(start, load_choice_manifest(start, "choice").family, dataset)
         inputs = {"reader": "choice"} | self.inputs(dataset)
-        inputs["start"] = {"name": self.encoder, "sha256": model_fingerprint(self.encoder)}
+        inputs["start"] = {"name": start, "sha256": model_fingerprint(start)}
         if not checkpoints.begin_training(folder, inputs):
             return
-        set_seed(self.seed)  # opening the encoder initialises the head
-        encoder = open_choice_encoder(self.encoder, untrained=True)
+        set_seed(settings.seed)  # opening the encoder initialises the head
+        encoder = open_choice_encoder(start, untrained=True)
         scheme = input_format(inputs["settings"], encoder.longest)
 
         def collate(rows: Sequence[int]) -> Features:
@@ -253,7 +288,15 @@ class Choice(ChoiceTrainer):
             counts = torch.tensor([len(each) for each in options])
             return encoder.pad([pair for each in options for pair in each]) | {"counts": counts}
 
-        record = self.fit(encoder.model.train(), folder, labels, collate, option_logits)
+        record = self.fit(
+            encoder.model.train(),
+            folder,
+            labels,
+            collate,
+            option_logits,
+            settings.warmup,
+            settings.weight_decay,
+        )
         encoder.model.save_pretrained(folder)
         encoder.tokenizer.save_pretrained(folder)
         checkpoints.finish_training(folder, inputs, record, ["model*.safetensors"])

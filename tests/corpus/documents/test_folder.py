@@ -22,8 +22,10 @@ from ifqa.corpus.documents import readers, source
 from ifqa.corpus.documents.folder import require_documents
 from ifqa.corpus.documents.indexed_file import mend
 from ifqa.corpus.passage_store import PassageStore
+from ifqa.corpus.sources import parse_source
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.plugins import Plugins
 
 
 def folders(root):
@@ -239,9 +241,8 @@ def test_bad_articles_are_reported_apart_from_documents_left_out(docs, capsys):
         {"id": "a b", "title": "Lamp", "text": "Lit."},
     ]
     Path("a.jsonl").write_text("".join(json.dumps(article) + "\n" for article in articles))
-    stages.build_passages(
-        replace(notes, sources=({"format": "articles", "path": "a.jsonl"}, *notes.sources))
-    )
+    source = parse_source({"format": "articles", "path": "a.jsonl"}, "mine", Plugins())
+    stages.build_passages(replace(notes, sources=(source, *notes.sources)))
     message = capsys.readouterr().err
     assert "1 bad page: indexes/mine/passages/bad_pages.jsonl\n" in message
     assert "left out: 1 hidden, 2 linked\n" in message

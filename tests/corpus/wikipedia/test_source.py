@@ -210,7 +210,7 @@ def test_passages_of_a_folder_with_files_of_several_formats_are_read(tmp_path):
     ]
     assert [passage for unit in source.work_units() for passage in unit.content] == wanted
     assert source.size() == sum(path.stat().st_size for path in source.files())
-    assert len(source.fingerprint({})["files"]) == 3
+    assert len(source.identity({})["files"]) == 3
 
 
 @pytest.mark.parametrize(
