@@ -389,6 +389,26 @@ class Subset:
     about: str = ""  # for reports
 
 
+@dataclass(frozen=True)
+class CountTable:
+    """A table of counts: each row has as many cells as there are columns."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+    note: str = ""  # the text below the table; each line is a paragraph
+    # The terminal dims rows whose first cell starts with this: published values
+    published: str = ""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What `ifqa stats` prints: tables, and with --json the `content`, or else the tables."""
+
+    tables: Sequence[CountTable]
+    content: object = None  # JSON data
+
+
 class Benchmark(Plugin):
     """Questions, and how answers to them are scored."""
 
@@ -433,6 +453,22 @@ class Benchmark(Plugin):
         If it changes, scores are recomputed.
         """
         return ""
+
+    def counts(self) -> Mapping[str, Callable[..., Counts]]:
+        """Verb of `ifqa stats` -> a function that counts, such as what a published table counts.
+
+        Its docstring is the verb's help. Its parameters are the verb's arguments and options, as
+        Typer reads them: an option for each that has a default.
+        """
+        return {}
+
+    def fetcher(self) -> Callable[..., Iterable[str]] | None:
+        """What `ifqa data` calls in place of fetching `downloads`; None for these.
+
+        It does the work and yields lines to print. Its docstring and parameters are read as those
+        of `counts`.
+        """
+        return None
 
 
 class PassageSource(Plugin):

@@ -109,6 +109,26 @@ def test_a_plugin_imports_another_only_if_it_is_made_of_it(kind):
         assert not imports()[plugin] & plugins
 
 
+COMPANIONS = ("ifqa.companions.causalqa", "ifqa.companions.wiqa")
+
+
+@pytest.mark.parametrize("companion", COMPANIONS)
+def test_a_companion_is_imported_by_its_own_modules_alone(companion):
+    """The door is `ifqa.plugins`, which names the package by a string."""
+    pairs = [(module, target) for module, targets in imports().items() for target in targets]
+    outside = [
+        f"{module} may not import {target}"
+        for module, target in pairs
+        if f"{target}.".startswith(f"{companion}.") and not f"{module}.".startswith(f"{companion}.")
+    ]
+    assert outside == []
+
+
+def test_each_companion_is_named_in_the_house_rules():
+    folders = sorted(path.parent for path in (PACKAGE / "companions").glob("*/__init__.py"))
+    assert [f"ifqa.companions.{folder.name}" for folder in folders] == list(COMPANIONS)
+
+
 def test_no_file_lies_deeper_than_three_folders():
     assert [path for path in modules().values() if len(path.relative_to(PACKAGE).parts) > 3] == []
 

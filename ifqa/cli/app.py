@@ -439,10 +439,9 @@ def mcp(run: "Run", changed: list[str], timeout: _Timeout = 60.0) -> None:
 app.add_typer(data, name="data", rich_help_panel=_DATA)
 app.add_typer(train, name="train", rich_help_panel=_TRAIN)
 app.add_typer(stats, name="stats", rich_help_panel=_LOOK)
-for group in (app, stats):
-    for command in group.registered_commands:
-        if command.callback:
-            command.callback = options.with_quiet(command.callback)
+for command in app.registered_commands:
+    if command.callback:
+        command.callback = options.with_quiet(command.callback)
 
 
 def _print_artifact(folder: Path, json: bool) -> int:

@@ -1,8 +1,8 @@
-"""`ifqa data NAME`: fetch a benchmark, a dump, a model or files of an object store, build causalqa,
-or make questions.
+"""`ifqa data NAME`: fetch a benchmark, a dump, a model or files of an object store, or do what a
+benchmark does in place of fetching.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +11,7 @@ import typer
 from typer import Option
 from typer.main import get_command
 
-from ifqa.cli.options import Repeated, lazy_group, print_line, with_quiet
-from ifqa.errors import ConfigError
+from ifqa.cli.options import lazy_group, options_of, print_line, with_options, with_quiet
 
 if TYPE_CHECKING:
     from ifqa.models.hub import FetchedModel
@@ -31,68 +30,11 @@ def _print_lines(lines: Iterable[str]) -> None:
         print_line(line)
 
 
-def fetch_benchmark(name: str, source: Path | None = None) -> None:
-    """Fetch a benchmark's questions."""
-    from ifqa.benchmarks.downloads import fetch_files
-    from ifqa.plugins import open_benchmark
-
-    _print_lines(fetch_files(open_benchmark(name), source))
-
-
 def fetch_wiki(name: str, date: str = "", url: str = "") -> None:
     """Fetch a wiki's dump, or DPR's passages, into data/NAME/."""
     from ifqa.corpus.wikipedia.dump_download import fetch_source
 
     _print_lines(fetch_source(name, date, url))
-
-
-def _causalqa(
-    source: Annotated[
-        Path | None,
-        Option(
-            "--from", metavar="FOLDER", help="Folder of the authors' release and the folder eli5."
-        ),
-    ] = None,
-) -> None:
-    """Build Webis-CausalQA from the authors' release.
-
-    Without --from, the release is fetched. It has only ids of ELI5: the folder
-    eli5 beside it holds ELI5's own file, train_eli5.jsonl or eli5-train-kilt.jsonl.
-    """
-    from ifqa.companions.causalqa.builder import build_causalqa
-
-    _print_lines(build_causalqa(Path(), source))
-
-
-def _wiqa(
-    source: _From = None,
-    graphs: Annotated[
-        Repeated,
-        Option(
-            "--questions-from",
-            metavar="GRAPHS",
-            help="File to make questions from, or sample-wiqa.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, Option(min=0, help="Seed for making the questions.", show_default="0")
-    ] = None,
-) -> None:
-    """Fetch WIQA, or make questions from influence graphs.
-
-    The new questions go to data/wiqa/made-train.jsonl, made-dev.jsonl and
-    made-test.jsonl.
-    """
-    if graphs and source:
-        raise ConfigError("found --questions-from and --from; wanted one of them")
-    if seed is not None and not graphs:
-        raise ConfigError("--seed is for --questions-from; leave it out")
-    if not graphs:
-        fetch_benchmark("wiqa", source)
-        return
-    from ifqa.companions.wiqa.question_generation import write_questions
-
-    _print_lines(write_questions(Path(), graphs, seed or 0))
 
 
 def _psgs_w100(
@@ -145,13 +87,24 @@ def _model_command(model: "FetchedModel", text: str = "") -> Callable[..., None]
 
 
 def _benchmark_command(name: str) -> Callable[..., None]:
-    def fetch(source: _From = None) -> None:
-        fetch_benchmark(name, source)
+    from ifqa.benchmarks.downloads import fetch_files
+    from ifqa.plugins import open_benchmark
+
+    benchmark = open_benchmark(name)
+
+    def fetch(source: _From = None) -> Iterable[str]:
+        return fetch_files(benchmark, source)
 
     fetch.__doc__ = (
         f"Fetch the benchmark {name}, and verify the checksums that its publisher gives, if any."
     )
-    return fetch
+    function = benchmark.fetcher() or fetch
+
+    def verb(values: Any) -> None:
+        _print_lines(function(**values))
+
+    verb.__doc__ = function.__doc__
+    return with_options(options_of(function), lambda values: {"values": values})(verb)
 
 
 _FID_HELP = """Fetch what the reader fid needs: flan-t5-small.
@@ -160,20 +113,31 @@ Its adapter, trained on IfQA, comes with ifqa.
 """
 
 
+def _benchmarks() -> Iterator[str]:
+    """The benchmarks of ifqa that have something to fetch, build or make."""
+    from ifqa.plugins import open_benchmark, plugin_names
+
+    for name in plugin_names("benchmark"):
+        benchmark = open_benchmark(name)
+        if benchmark.downloads or benchmark.fetcher():
+            yield name
+
+
 @cache
 def _listed_commands() -> dict[str, tuple[str, Callable[..., None]]]:
-    """Name -> panel and command."""
+    """Name -> panel and command, of dumps and models."""
     from ifqa.models.hub import FLAN_T5, MODELS
 
     return {
-        "ifqa": (_QUESTIONS, _benchmark_command("ifqa")),
-        "causalqa": (_QUESTIONS, _causalqa),
-        "wiqa": (_QUESTIONS, _wiqa),
         "enwiki": (_TEXTS, _wiki_command("enwiki")),
         "psgs_w100": (_TEXTS, _psgs_w100),
         "fid": (_MODELS, _model_command(FLAN_T5, _FID_HELP)),
         **{name: (_MODELS, _model_command(model)) for name, model in MODELS.items()},
     }
+
+
+def _names() -> list[str]:
+    return [*_benchmarks(), *_listed_commands()]
 
 
 def _command(name: str) -> Any:
@@ -202,4 +166,4 @@ _HELP = """Fetch questions, dumps and models, or make questions.
 NAME may also be another wiki, a plugin's benchmark, or an address (s3://bucket/folder).
 `ifqa data NAME --help` shows a name's options. Interrupted downloads resume.
 """
-data = lazy_group(_HELP, _listed_commands, _command)
+data = lazy_group(_HELP, _names, _command)

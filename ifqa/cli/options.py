@@ -106,6 +106,21 @@ def with_options(
     return decorate
 
 
+def options_of(function: Callable[..., object]) -> dict[str, object]:
+    """The parameters of a plugin's function, for `with_options`: a flag for each with a default, an
+    argument for each without, unless its annotation says otherwise.
+    """
+    options: dict[str, object] = {}
+    for name, parameter in signature(function, eval_str=True).parameters.items():
+        kind: Any = parameter.annotation
+        if kind is parameter.empty:
+            kind = str
+        if get_origin(kind) is not Annotated:
+            kind = Annotated[kind, Argument() if parameter.default is parameter.empty else Option()]
+        options[name] = (kind, parameter.default)
+    return options
+
+
 def with_changes(command: Commands) -> Decorator:
     """A decorator that adds the flags and --set.
 

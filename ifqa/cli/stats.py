@@ -1,23 +1,30 @@
-"""`ifqa stats`: counts for a benchmark's questions, causal questions, their annotations, and
-WIQA.
-"""
+"""`ifqa stats`: counts of any benchmark's questions, and what a benchmark counts itself."""
 
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option, Typer
+import typer
+from typer import Option
+from typer.main import get_command
 
-from ifqa.cli.options import Json, OfBenchmark, Repeated, print_json, show_help
-
-stats = Typer(
-    help="Show counts for a benchmark or a set of questions.",
-    invoke_without_command=True,
-    callback=show_help,
+from ifqa.cli.options import (
+    Json,
+    OfBenchmark,
+    Repeated,
+    lazy_group,
+    options_of,
+    print_json,
+    with_options,
+    with_quiet,
 )
+from ifqa.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ifqa.protocols import Counts
 
 
-@stats.command("questions")
-def stats_questions(
+def _questions(
     benchmark: OfBenchmark = "ifqa",
     splits: Annotated[
         Repeated,
@@ -36,81 +43,56 @@ def stats_questions(
     print_json(counts) if json else show_tables(questions.tables(counts))
 
 
-@stats.command("causal")
-def stats_causal(
-    source: Annotated[
-        str,
-        Argument(
-            help="A file (.jsonl, .json, .parquet, .csv, .tsv, .txt, .gz) or BENCHMARK[:SPLIT]."
-        ),
-    ],
-    rules: Annotated[
-        Repeated, Option(help="Rules: notebook, table3 or fixed. Repeatable.", show_default="all")
-    ] = None,
-    dataset: Annotated[
-        str, Option(help="Also show the paper's values for this dataset, such as hotpotqa.")
-    ] = "",
-    json: Json = False,
-) -> None:
-    """Count causal questions by the rules of Webis-CausalQA.
+def _verb(count: "Callable[..., Counts]") -> Callable[..., None]:
+    """The verb that prints the counts of a benchmark's function."""
 
-    For labelled questions, also the rules' precision and recall.
-    """
-    from ifqa.report.stats import causal, show_tables
+    def arguments(values: dict[str, Any]) -> dict[str, object]:
+        return {"json": values.pop("json"), "values": values}
 
-    counts = causal.measure(source, rules or (), dataset)
-    print_json(causal.stats_json(counts)) if json else show_tables(causal.tables(counts))
+    def verb(values: Any, json: Any) -> None:
+        from ifqa.report.stats import counts_json, show_counts
+
+        counts = count(**values)
+        print_json(counts_json(counts)) if json else show_counts(counts)
+
+    verb.__doc__ = count.__doc__
+    return with_options({**options_of(count), "json": (Json, False)}, arguments)(verb)
 
 
-@stats.command("causal-corpus")
-def stats_causal_corpus(json: Json = False) -> None:
-    """Count the causal questions and words of data/causalqa by dataset and split, beside the
-    paper's tables.
-    """
-    from ifqa.report.stats import causal, show_tables
+@cache
+def _own_verbs() -> Mapping[str, Callable[..., None]]:
+    """Name -> verb: `questions`, and those of ifqa's own benchmarks."""
+    from ifqa.plugins import open_benchmark, plugin_names
 
-    counts = causal.measure_corpus(Path("data/causalqa"))
-    print_json(causal.corpus_json(counts)) if json else show_tables(causal.corpus_tables(counts))
-
-
-@stats.command("typology")
-def stats_typology(
-    file: Annotated[
-        Path | None, Argument(help="File of annotations: id, semantic, pragmatic.")
-    ] = None,
-    questions: Annotated[
-        Path | None, Option(help="Texts for the rule-based labeller: dataset, id, question.")
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Count annotations by the typology of causal questions, and judge the rule-based labeller by
-    them.
-    """
-    from ifqa.report.stats import causal_typology, show_tables
-
-    counts = causal_typology.measure(file, questions)
-    print_json(causal_typology.stats_json(counts)) if json else show_tables(
-        causal_typology.tables(counts)
-    )
+    verbs: dict[str, Callable[..., None]] = {"questions": _questions}
+    for benchmark in plugin_names("benchmark"):
+        counts = open_benchmark(benchmark).counts()
+        verbs |= {name: _verb(count) for name, count in counts.items()}
+    return verbs
 
 
-@stats.command("wiqa")
-def stats_wiqa(
-    sources: Annotated[
-        Repeated, Argument(help="Files, a folder, or sample-wiqa.", show_default="data/wiqa")
-    ] = None,
-    graphs: Annotated[
-        Path | None, Option(help="File of graphs, to check each label against its path.")
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Count WIQA's topics, paragraphs, graphs and questions by split, beside the paper's Table
-    1.
-    """
-    from ifqa.report.stats import show_tables, wiqa
+def _verbs_of(benchmark: str) -> Mapping[str, Callable[..., None]]:
+    """The verbs of a benchmark from outside; ConfigError if it has none."""
+    from ifqa.plugins import open_benchmark
 
-    counts = wiqa.measure(sources or ["data/wiqa"], graphs)
-    if json:
-        print_json({"splits": counts, "paper": wiqa.PUBLISHED})
-    else:
-        show_tables(wiqa.tables(counts, published=sources != ["sample-wiqa"]))
+    counts = open_benchmark(benchmark).counts()
+    if not counts:
+        mend = f"give it a method counts, or run: ifqa stats questions --benchmark {benchmark}"
+        raise ConfigError(f"benchmark {benchmark!r} counts nothing; {mend}")
+    return {name: _verb(count) for name, count in counts.items()}
+
+
+def _command(name: str) -> Any:
+    """The command of a verb, or of a benchmark from outside, whose only verb it runs."""
+    verbs = _verbs_of(name) if ":" in name else _own_verbs()
+    if ":" not in name:
+        if name not in verbs:
+            return None
+        verbs = {name: verbs[name]}
+    app = typer.Typer(add_completion=False, no_args_is_help=True)
+    for verb, function in verbs.items():
+        app.command(verb)(with_quiet(function))
+    return get_command(app)
+
+
+stats = lazy_group("Show counts for a benchmark or a set of questions.", _own_verbs, _command)

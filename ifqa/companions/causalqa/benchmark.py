@@ -11,15 +11,16 @@ data/causalqa/NAME.jsonl is the split NAME; its lines also name their "dataset",
 "answer" in place of "answers": one text with tabs between the answers, as in the authors' release.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from ifqa.companions.causalqa.measures import AUTHORS_F1, ROUGE_L, ROUGE_L_PRECISION, ROUGE_L_RECALL
+from ifqa.companions.causalqa.release import DATASETS, SPLITS
 from ifqa.errors import FormatError, MissingInput, unknown_name
 from ifqa.formats.questions import check_unique_ids
 from ifqa.formatting import pluralize
-from ifqa.protocols import Benchmark
+from ifqa.protocols import Benchmark, Counts
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ANSWER
 from ifqa.scoring.measures.exact_match import EM
@@ -35,19 +36,6 @@ from ifqa.storage.files import (
 )
 from ifqa.storage.resources import BUNDLED
 
-SPLITS = ("original-train", "original-valid", "random-train", "random-valid")
-DATASETS = (
-    "paq",
-    "gooaq",
-    "msmarco",
-    "naturalquestions",
-    "eli5",
-    "searchqa",
-    "squad2",
-    "newsqa",
-    "hotpotqa",
-    "triviaqa",
-)
 #: The authors' measures.
 ANSWER_MEASURES = (
     ROUGE_L,
@@ -137,6 +125,18 @@ class CausalQA(Benchmark):
             if self._user_file(split) is None and kind in ("original", "random")
             else ""
         )
+
+    def counts(self) -> Mapping[str, Callable[..., Counts]]:
+        """The verbs of the paper's tables: of rules, of the corpus, and of the typology."""
+        from ifqa.companions.causalqa.commands import countings
+
+        return countings(self)
+
+    def fetcher(self) -> Callable[..., Iterable[str]]:
+        """The build of the folder from the authors' release."""
+        from ifqa.companions.causalqa.commands import fetching
+
+        return fetching(self)
 
     def _user_file(self, split: str) -> Path | None:
         path = self.folder / f"{split}.jsonl"

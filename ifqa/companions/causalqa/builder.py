@@ -14,8 +14,7 @@ from pathlib import Path
 from typing_extensions import TypedDict
 
 from ifqa.companions.causalqa import release
-from ifqa.companions.causalqa.benchmark import DATASETS, SPLITS
-from ifqa.companions.causalqa.release import ELI5, ReleaseFile
+from ifqa.companions.causalqa.release import DATASETS, ELI5, SPLITS, ReleaseFile
 from ifqa.companions.causalqa.rules import RULES, match_rules
 from ifqa.errors import FormatError, MissingInput
 from ifqa.progress import bar

@@ -32,7 +32,6 @@ from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple
 
-from ifqa.companions.causalqa.benchmark import DATASETS
 from ifqa.errors import FormatError
 from ifqa.formats.tables import objects_field
 from ifqa.storage.files import LONGEST_LINE, read_jsonl, read_lines, typed_field
@@ -40,6 +39,19 @@ from ifqa.storage.files import LONGEST_LINE, read_jsonl, read_lines, typed_field
 URL = "https://zenodo.org/record/7186761/files/Webis-CausalQA-22-v-1.0.zip"
 NAME = "Webis-CausalQA-22"
 ELI5 = "eli5"
+SPLITS = ("original-train", "original-valid", "random-train", "random-valid")
+DATASETS = (
+    "paq",
+    "gooaq",
+    "msmarco",
+    "naturalquestions",
+    "eli5",
+    "searchqa",
+    "squad2",
+    "newsqa",
+    "hotpotqa",
+    "triviaqa",
+)
 _FILE = re.compile(
     r"(?:.*/)?input/(original|random)-splits/(?P<dataset>\w+?)_(?P<part>train"
     r"|valid)_(?P<family>\1)_split\.csv"

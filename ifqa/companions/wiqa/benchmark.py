@@ -7,7 +7,7 @@ wiqa --questions-from` writes the splits made-train, made-dev and made-test. Opt
 questions), with the graphs, in which a question's nodes are found.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -24,7 +24,7 @@ from ifqa.companions.wiqa.release import (
     split_stem,
 )
 from ifqa.errors import FormatError, MissingInput, unknown_name
-from ifqa.protocols import Benchmark, Resource, Subset
+from ifqa.protocols import Benchmark, Counts, Resource, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.exact_match import ACCURACY
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
@@ -154,6 +154,18 @@ class Wiqa(Benchmark):
         """
         return self.name if split in SPLITS else ""
 
+    def counts(self) -> Mapping[str, Callable[..., Counts]]:
+        """The verb of the paper's Table 1."""
+        from ifqa.companions.wiqa.commands import counting
+
+        return {"wiqa": counting(self)}
+
+    def fetcher(self) -> Callable[..., Iterable[str]] | None:
+        """What fetches the release, or makes questions from graphs."""
+        from ifqa.companions.wiqa.commands import fetching
+
+        return fetching(self)
+
     def topics(self) -> dict[str, str]:
         """Paragraph -> topic; empty without `topics.tsv`."""
         path = self.folder / "topics.tsv"
@@ -219,6 +231,13 @@ class SampleWiqa(Wiqa):
     def splits(self) -> list[str]:
         """The three splits."""
         return [*SPLITS]
+
+    def counts(self) -> Mapping[str, Callable[..., Counts]]:
+        """None: `ifqa stats wiqa sample-wiqa` counts the bundled questions."""
+        return {}
+
+    def fetcher(self) -> None:
+        """None: there is nothing to fetch."""
 
     def topics(self) -> dict[str, str]:
         """Paragraph -> topic."""

@@ -1,21 +1,16 @@
-"""The counts of `ifqa stats`.
-
-Each module has `measure`, which counts, and `tables`, which lays them out for the terminal.
-"""
+"""The counts of `ifqa stats`: of any benchmark's questions, and the layout of a benchmark's own."""
 
 from bisect import bisect
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from itertools import accumulate
 
 from rich.console import Console
 from typing_extensions import TypedDict
 
-from ifqa.errors import IfqaError, MissingInput, unknown_name
 from ifqa.formatting import one_decimal
-from ifqa.protocols import Benchmark
+from ifqa.protocols import Counts
 from ifqa.report.table import Table
-from ifqa.scoring.statistics import Interval
 
 _NARROW = 6  # columns; wider tables have one space between columns, to fit 80 characters
 
@@ -37,6 +32,26 @@ def show_tables(tables: Iterable[Table]) -> None:
         table.show(console, gap=2 if len(table.columns) <= _NARROW else 1)
 
 
+def show_counts(counts: Counts) -> None:
+    show_tables(
+        Table(
+            table.title,
+            table.note,
+            tuple(table.columns),
+            tuple(map(tuple, table.rows)),
+            published=table.published,
+        )
+        for table in counts.tables
+    )
+
+
+def counts_json(counts: Counts) -> object:
+    """The counts as JSON data: the benchmark's own, or its tables."""
+    if counts.content is not None:
+        return counts.content
+    return [asdict(table) for table in counts.tables]
+
+
 def summary(histogram: Mapping[int, int]) -> Summary:
     if not histogram:
         return {}
@@ -47,28 +62,5 @@ def summary(histogram: Mapping[int, int]) -> Summary:
     return {"mean": mean, "median": (low + high) / 2, "least": sizes[0], "most": sizes[-1]}
 
 
-def select_splits(benchmark: Benchmark, named: Sequence[str] = ()) -> Sequence[str]:
-    """The named splits of a benchmark; without names, the splits whose files exist."""
-    if wrong := [split for split in named if benchmark.splits and split not in benchmark.splits]:
-        raise unknown_name(f"split of {benchmark.name}", wrong[0], benchmark.splits)
-    splits = list(named)
-    for split in () if named else benchmark.splits:
-        with suppress(IfqaError):
-            benchmark.files(split)
-            splits.append(split)
-    if not splits:
-        name = benchmark.name
-        folder = benchmark.folder
-        raise MissingInput(
-            f"{name}: no split in {folder}; run: ifqa data {name}, or name a split: {name}:SPLIT"
-        )
-    return splits
-
-
 def percent_cell(share: float | None, sign: str = "") -> str:
     return "-" if share is None else f"{one_decimal(share)}{sign}"
-
-
-def interval_cell(share: Interval | None) -> str:
-    """A share from 0 to 1 with its interval, as the text of a cell."""
-    return "-" if share is None else "{:.2f} [{:.2f}, {:.2f}]".format(*share)

@@ -13,10 +13,11 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
+from ifqa.benchmarks.splits import select_splits
 from ifqa.clauses import split_question
 from ifqa.plugins import open_benchmark
 from ifqa.records import Question
-from ifqa.report.stats import Summary, percent_cell, select_splits, summary
+from ifqa.report.stats import Summary, percent_cell, summary
 from ifqa.report.table import Table
 from ifqa.scoring.measures.answer_recall import ceiling
 from ifqa.scoring.measures.exact_match import normalize

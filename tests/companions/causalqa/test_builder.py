@@ -12,8 +12,9 @@ from command_line import ifqa_here
 from refusals import refused
 
 from ifqa.companions.causalqa import builder
-from ifqa.companions.causalqa.benchmark import DATASETS, SPLITS, CausalQA
+from ifqa.companions.causalqa.benchmark import CausalQA
 from ifqa.companions.causalqa.builder import build_causalqa
+from ifqa.companions.causalqa.release import DATASETS, SPLITS
 from ifqa.errors import IfqaError
 
 ARCHIVE = "Webis-CausalQA-22-v-1.0.zip"

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from ifqa.companions.wiqa.benchmark import KINDS, SPLITS, TOPICS
+from ifqa.companions.wiqa.counts import PUBLISHED
 from ifqa.companions.wiqa.graphs import read_graphs
 from ifqa.companions.wiqa.question_generation import FOLDER, effect_questions, no_effect_questions
 from ifqa.companions.wiqa.release import read_wiqa_questions
@@ -17,7 +18,6 @@ from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.records import Prediction
-from ifqa.report.stats.wiqa import PUBLISHED
 from ifqa.scoring.aggregation import aggregate_rows
 from ifqa.scoring.per_question import score_question
 from ifqa.scoring.scheme import load_scheme

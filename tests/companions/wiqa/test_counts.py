@@ -6,10 +6,11 @@ import shutil
 
 import pytest
 
+from ifqa.companions.wiqa.counts import KINDS, measure
 from ifqa.companions.wiqa.question_generation import FOLDER
 from ifqa.errors import IfqaError
-from ifqa.report.stats import show_tables
-from ifqa.report.stats.wiqa import KINDS, measure, tables
+from ifqa.plugins import open_benchmark
+from ifqa.report.stats import show_counts
 from ifqa.storage.files import read_jsonl, write_jsonl
 
 
@@ -31,15 +32,27 @@ def test_the_bundled_questions_are_counted_by_split():
     assert [dev[hops] for hops in ("1 hop", "2 hops", "3 hops")] == [18, 16, 8]
 
 
-def test_the_papers_counts_stand_beside(capsys):
-    show_tables(tables(measure([str(FOLDER / "dev.jsonl")]), published=True))
-    printed = capsys.readouterr().out
-    assert "paper train" in printed
-    assert ["questions", "62", "29,808", "6,894", "3,993"] in [
-        line.split() for line in printed.splitlines()
-    ]
-    show_tables(tables(measure(["sample-wiqa"]), published=False))
-    assert "paper" not in capsys.readouterr().out
+def shown(capsys, *sources):
+    """What `ifqa stats wiqa` prints."""
+    show_counts(open_benchmark("wiqa").counts()["wiqa"]([*map(str, sources)]))
+    return capsys.readouterr().out
+
+
+def test_the_papers_counts_stand_beside_those_of_a_file(capsys):
+    lines = [line.split() for line in shown(capsys, FOLDER / "dev.jsonl").splitlines()]
+    assert lines[0] == ["dev", *"paper train paper dev paper test".split()]
+    assert ["questions", "62", "29,808", "6,894", "3,993"] in lines
+
+
+def test_the_bundled_questions_are_not_compared_with_the_paper(capsys):
+    assert "paper" not in shown(capsys, "sample-wiqa")
+
+
+def test_the_benchmarks_own_folder_is_counted_by_default(tmp_path):
+    (tmp_path / "data/wiqa").mkdir(parents=True)
+    shutil.copy(FOLDER / "dev.jsonl", tmp_path / "data/wiqa")
+    count = open_benchmark("wiqa", tmp_path).counts()["wiqa"]
+    assert count().content["splits"]["dev"]["questions"] == 62
 
 
 def test_a_contradiction_is_one_line(tmp_path):

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ifqa.companions.causalqa.benchmark import DATASETS, SPLITS
+from ifqa.benchmarks.splits import select_splits
 from ifqa.companions.causalqa.builder import DatasetFacts, read_facts
-from ifqa.companions.causalqa.release import ALL, PUBLISHED
+from ifqa.companions.causalqa.release import ALL, DATASETS, PUBLISHED, SPLITS
 from ifqa.companions.causalqa.rules import RULES, TABLE, match_rules
 from ifqa.errors import MissingInput, unknown_name
 from ifqa.formats.questions import iter_questions
@@ -19,9 +19,8 @@ from ifqa.formats.tables import unpacked_suffix
 from ifqa.formatting import one_decimal, pluralize
 from ifqa.plugins import open_benchmark, plugin_names
 from ifqa.progress import bar
+from ifqa.protocols import CountTable
 from ifqa.records import Question
-from ifqa.report.stats import interval_cell, select_splits
-from ifqa.report.table import Table
 from ifqa.scoring.statistics import Interval, wilson_interval
 
 ANY = "any"
@@ -183,7 +182,7 @@ def stats_json(counts: QuestionCounts) -> dict[str, object]:
     return content
 
 
-def tables(counts: QuestionCounts) -> Iterator[Table]:
+def tables(counts: QuestionCounts) -> Iterator[CountTable]:
     """The number of questions that each rule matches, by dataset too, and its precision and recall,
     beside the paper's values.
     """
@@ -197,7 +196,7 @@ def tables(counts: QuestionCounts) -> Iterator[Table]:
             (title, *cells, *(_share_cell(PAPER_RULES[name], ALL.questions) for _ in paper))
         )
     title = f"{counts.source}: {pluralize(total, 'question')}, matched by each rule"
-    yield Table(title, "", ("", *readings, *paper), tuple(rows))
+    yield CountTable(("", *readings, *paper), rows, title)
     if any(counts.questions):
         rows = []
         for dataset, number in counts.questions.items():
@@ -212,7 +211,7 @@ def tables(counts: QuestionCounts) -> Iterator[Table]:
             )
             rows.append((dataset or "(none named)", f"{number:,}", *shares, *cells))
         columns = ("", "questions", *readings, "the paper's", "percent")
-        yield Table("By dataset: causal questions, in %", "", columns, tuple(rows))
+        yield CountTable(columns, rows, "By dataset: causal questions, in %")
     if counts.labelled:
         rows = []
         for reading, rules in readings.items():
@@ -224,7 +223,7 @@ def tables(counts: QuestionCounts) -> Iterator[Table]:
         title = f"Of {counts.labelled:,} labelled questions, {counts.positive:,} of them causal"
         shown = f"{PAPER_PRECISION:.2f} and {PAPER_RECALL:.2f}"
         note = f"In brackets: 95% intervals. The paper, on 1,000 questions: {shown}."
-        yield Table(title, note, ("", "matched", "precision", "recall"), tuple(rows))
+        yield CountTable(("", "matched", "precision", "recall"), rows, title, note)
 
 
 def _share_cell(number: int, of: int) -> str:
@@ -272,7 +271,7 @@ def _corpus_counts(*facts: DatasetFacts) -> dict[str, object]:
     }
 
 
-def corpus_tables(facts: Mapping[str, DatasetFacts]) -> Iterator[Table]:
+def corpus_tables(facts: Mapping[str, DatasetFacts]) -> Iterator[CountTable]:
     """The counts by dataset and by split, with the paper's values in the line below each
     dataset's.
     """
@@ -287,7 +286,7 @@ def corpus_tables(facts: Mapping[str, DatasetFacts]) -> Iterator[Table]:
         "mean words of a causal question, and of its first answer."
     )
     title = "Questions, and the causal ones (the paper: Tables 1 and 2)"
-    yield Table(title, note, ("", *_CORPUS_COLUMNS.values()), tuple(rows), published="paper")
+    yield CountTable(("", *_CORPUS_COLUMNS.values()), rows, title, note, published="paper")
     rows = []
     for (dataset,), paper, name in groups:
         rows.append((name, *(f"{dataset['splits'][split][0]:,}" for split in SPLITS)))
@@ -295,7 +294,7 @@ def corpus_tables(facts: Mapping[str, DatasetFacts]) -> Iterator[Table]:
     absent = [name for name in DATASETS if name not in facts]
     note = f"Absent: {', '.join(absent)}." if absent else ""
     title = "Causal questions by split (the paper: the N of Table 4)"
-    yield Table(title, note, ("", *SPLITS), tuple(rows), published="paper")
+    yield CountTable(("", *SPLITS), rows, title, note, published="paper")
 
 
 def _corpus_cell(key: str, count: object) -> str:
@@ -304,3 +303,8 @@ def _corpus_cell(key: str, count: object) -> str:
     if key == "share":
         return f"{one_decimal(count)}%"
     return one_decimal(count) if key.endswith("words") else f"{count:,}"
+
+
+def interval_cell(share: Interval | None) -> str:
+    """A share from 0 to 1 with its interval, as the text of a cell."""
+    return "-" if share is None else "{:.2f} [{:.2f}, {:.2f}]".format(*share)

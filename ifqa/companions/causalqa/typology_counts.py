@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ifqa.companions.causalqa import typology
+from ifqa.companions.causalqa.counts import interval_cell
 from ifqa.companions.causalqa.typology import ASPECTS, LabellerScore, QuestionKey
 from ifqa.errors import ConfigError, FormatError
 from ifqa.formats.questions import iter_questions
 from ifqa.formatting import pluralize
-from ifqa.report.stats import interval_cell
-from ifqa.report.table import Table
+from ifqa.protocols import CountTable
 from ifqa.scoring.statistics import wilson_interval
 
 # Aspect -> question -> class; "" for the labeller's abstention
@@ -96,14 +96,14 @@ def _scores_json(scores: Mapping[str, LabellerScore]) -> dict[str, object]:
     return content
 
 
-def tables(counts: AnnotationCounts) -> Iterator[Table]:
+def tables(counts: AnnotationCounts) -> Iterator[CountTable]:
     """The counts, and the labeller's coverage and precision."""
     for aspect, classes in ASPECTS.items():
         rows: list[tuple[str, ...]] = []
         for name in [*classes, *([""] if "labeller" in counts.classes else [])]:
             numbers = (f"{aspects[aspect].get(name, 0):,}" for aspects in counts.classes.values())
             rows.append((name or "(abstains)", *numbers))
-        yield Table(f"Questions by {aspect} class", "", ("", *counts.classes), tuple(rows))
+        yield CountTable(("", *counts.classes), rows, f"Questions by {aspect} class")
     rows = []
     for aspect, by_class in counts.labeller.items():
         for name, score in by_class.items():
@@ -118,4 +118,4 @@ def tables(counts: AnnotationCounts) -> Iterator[Table]:
             "coverage: the share of questions to which the labeller gives a class. In brackets: "
             "95% intervals."
         )
-        yield Table("The labeller, judged by the annotations", note, columns, tuple(rows))
+        yield CountTable(columns, rows, "The labeller, judged by the annotations", note)

@@ -42,7 +42,7 @@ def counted(*arguments, verb="causal"):
 
 
 @pytest.fixture(autouse=True)
-def _questions():
+def _questions(here):
     write_jsonl(Path("q.jsonl"), [{"question": q, "dataset": d, "causal": c} for q, d, c in ROWS])
     write_jsonl(
         Path("t.jsonl"),

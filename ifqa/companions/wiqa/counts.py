@@ -4,7 +4,7 @@ And labels checked against the graphs.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ifqa.companions.wiqa.graphs import Graph, read_graphs
@@ -12,7 +12,7 @@ from ifqa.companions.wiqa.question_generation import FOLDER, SAMPLE
 from ifqa.companions.wiqa.release import CHOICES, check_label, read_topics, read_wiqa_questions
 from ifqa.errors import ConfigError, MissingInput
 from ifqa.formatting import pluralize
-from ifqa.report.table import Table
+from ifqa.protocols import CountTable
 from ifqa.storage.files import read_jsonl
 
 KINDS = ("in_para", "out_of_para", "no_effect")
@@ -32,10 +32,10 @@ PUBLISHED: dict[str, tuple[int, int, int]] = {
     "3 hops": (4149, 941, 545),
 }
 
-Counts = dict[str, dict[str, int]]  # split or file name -> category -> count
+SplitCounts = dict[str, dict[str, int]]  # split or file name -> category -> count
 
 
-def measure(sources: Sequence[str], graphs: Path | None = None) -> Counts:
+def measure(sources: Sequence[str], graphs: Path | None = None) -> SplitCounts:
     """Count topics (if known), paragraphs, graphs, and questions by type, hops and label.
 
     `sources` are files of questions, folders of released and generated splits (train.jsonl,
@@ -43,7 +43,7 @@ def measure(sources: Sequence[str], graphs: Path | None = None) -> Counts:
     counts the questions whose nodes are in their graph.
     """
     graphs_by_id = read_graphs(graphs) if graphs else None
-    counts: Counts = {}
+    counts: SplitCounts = {}
     for path in (path for source in sources for path in _question_files(source)):
         if path.stem in counts:
             raise ConfigError(
@@ -102,7 +102,7 @@ def _read_topics(folder: Path) -> dict[str, str]:
     return {}
 
 
-def tables(counts: Counts, published: bool) -> Iterator[Table]:
+def table(counts: SplitCounts, published: bool) -> CountTable:
     """The counts, one column per split; `published` adds the paper's columns."""
     columns: dict[str, Mapping[str, int]] = {**counts}
     notes = []
@@ -122,4 +122,4 @@ def tables(counts: Counts, published: bool) -> Iterator[Table]:
         (name, *(f"{column[name]:,}" if name in column else "-" for column in columns.values()))
         for name in names
     ]
-    yield Table("", "\n".join(notes), ("", *columns), tuple(rows))
+    return CountTable(("", *columns), rows, note="\n".join(notes))
