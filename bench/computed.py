@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import FormatError, MissingInput
-from ifqa.models.hub import minilm_folder
+from ifqa.models.places import minilm_folder
 from ifqa.reading.span.network import EncodedPair, encode_pair
 from ifqa.scoring.measures.exact_match import normalize
 from ifqa.scoring.measures.numeric import is_numeric

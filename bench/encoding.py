@@ -20,7 +20,7 @@ from typing import Any
 
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import IfqaError
-from ifqa.models.hub import MINILM, model_folder
+from ifqa.models.places import MINILM, model_folder
 from ifqa.plugins import open_benchmark
 from ifqa.records import Passage
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder

@@ -14,7 +14,7 @@ from typer.main import get_command
 from ifqa.cli.options import lazy_group, options_of, print_line, with_options, with_quiet
 
 if TYPE_CHECKING:
-    from ifqa.models.hub import FetchedModel
+    from ifqa.models.places import FetchedModel
 
 _From = Annotated[
     Path | None,
@@ -126,7 +126,7 @@ def _benchmarks() -> Iterator[str]:
 @cache
 def _listed_commands() -> dict[str, tuple[str, Callable[..., None]]]:
     """Name -> panel and command, of dumps and models."""
-    from ifqa.models.hub import FLAN_T5, MODELS
+    from ifqa.models.places import FLAN_T5, MODELS
 
     return {
         "enwiki": (_TEXTS, _wiki_command("enwiki")),

@@ -94,7 +94,7 @@ def doctor(json: Json = False) -> None:
     from rich.filesize import decimal
 
     from ifqa.llms.credentials import KEY
-    from ifqa.models.hub import minilm_folder
+    from ifqa.models.places import minilm_folder
     from ifqa.pipeline.check import requirement_json
     from ifqa.protocols import Requirement
 

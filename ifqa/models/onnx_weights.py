@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ifqa.errors import FormatError
-from ifqa.models.hub import WEIGHTS
+from ifqa.models.places import WEIGHTS
 from ifqa.storage.files import read_json, write_json
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ifqa.errors import DamagedArtifact, FormatError, MissingInput, unknown_name
-from ifqa.models.hub import MINILM, MPNET, WEIGHTS, WEIGHTS_SHA256, model_folder
+from ifqa.models.places import MINILM, MPNET, WEIGHTS, WEIGHTS_SHA256, model_folder
 from ifqa.storage.files import cached_sha256, read_json
 
 if TYPE_CHECKING:

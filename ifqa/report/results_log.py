@@ -22,8 +22,8 @@ from ifqa.config.experiment import Experiment, base_experiments, load_experiment
 from ifqa.config.overrides import as_sections
 from ifqa.corpus import work_units
 from ifqa.errors import DamagedArtifact, IfqaError, MissingInput, PluginError
-from ifqa.models.hub import FLAN_T5, SMOLLM2, is_packaged
 from ifqa.models.ledger import ModelFacts
+from ifqa.models.places import FLAN_T5, SMOLLM2, is_packaged
 from ifqa.pipeline.passages import PASSAGES
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.score import SCORE

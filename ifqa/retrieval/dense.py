@@ -17,7 +17,7 @@ from rich.filesize import decimal
 
 from ifqa.corpus.passage_store import count_passages
 from ifqa.errors import ConfigError
-from ifqa.models import hub
+from ifqa.models import loading, places
 from ifqa.protocols import IndexedRetriever, PathSetting, Requirement
 from ifqa.records import BuildCost, Question, SearchResult
 from ifqa.retrieval.vectors import encoders, vector_index
@@ -49,7 +49,7 @@ class Dense(IndexedRetriever):
     takes = ("index",)
     runtime_only = ("device", "engine", "workers", "memory_gb")
     resumes = True
-    model_settings: ClassVar = {"model": hub.MINILM, "query_model": ""}
+    model_settings: ClassVar = {"model": places.MINILM, "query_model": ""}
     _searcher: vector_index.FaissIndex | FlatIndex
 
     class Settings(PluginSettings):
@@ -67,7 +67,7 @@ class Dense(IndexedRetriever):
         """
 
     class BuildSettings(PluginSettings):
-        model: PathSetting = hub.MINILM
+        model: PathSetting = places.MINILM
         """A sentence-transformers model or DPR's context encoder: a folder, or a name on the
         hub.
         """
@@ -116,7 +116,7 @@ class Dense(IndexedRetriever):
         facts = parse_stored(
             _DenseFacts, read_json(path), str(path), "build it again: ifqa index CORPUS"
         )
-        weights = hub.model_fingerprint(facts.model, facts.query_model)
+        weights = loading.model_fingerprint(facts.model, facts.query_model)
         encoders.refuse_other_weights(index, facts.model, facts.weights, weights)
         keys = {"model", "query_model", "max_tokens", "query_prefix", "passage_prefix", "precision"}
         built = facts.model_dump(include=keys)
@@ -166,7 +166,7 @@ class Dense(IndexedRetriever):
         encoding = replace(_encoder_settings(settings), precision=precision)
         encoder = encoders.cached_encoder(encoding)
         facts: dict[str, object] = {**encoder.facts}
-        facts["weights"] = hub.model_fingerprint(
+        facts["weights"] = loading.model_fingerprint(
             settings.model, encoder.facts.get("query_model", "")
         )
         logger.info(f"{folder}: {json.dumps(facts)}")
@@ -201,7 +201,7 @@ class Dense(IndexedRetriever):
         for path in obsolete:
             path.unlink()
         family, trained_on = encoders.read_training(
-            settings.model, hub.question_model(settings.model, settings.query_model)
+            settings.model, encoders.question_model(settings.model, settings.query_model)
         )
         write_json(
             folder / _FACTS_FILE,
@@ -247,13 +247,15 @@ class Dense(IndexedRetriever):
         cls, index: Path, settings: BuildSettings, root: Path
     ) -> list[Requirement]:
         """The encoder."""
-        return hub.encoder_requirements(settings.model, root, settings.query_model)
+        return encoders.encoder_requirements(settings.model, root, settings.query_model)
 
     @classmethod
     def build_fingerprint(cls, settings: BuildSettings) -> str:
         """SHA-256 of the model files that `build` uses."""
         model = settings.model
-        return hub.model_fingerprint(model, hub.question_model(model, settings.query_model))
+        return loading.model_fingerprint(
+            model, encoders.question_model(model, settings.query_model)
+        )
 
 
 def _encoder_settings(settings: Dense.BuildSettings) -> encoders.EncoderSettings:

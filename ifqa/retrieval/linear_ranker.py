@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ifqa.clauses import split_question
 from ifqa.errors import ConfigError
-from ifqa.models.hub import minilm_folder
+from ifqa.models.places import minilm_folder
 from ifqa.protocols import PathSetting
 from ifqa.records import Hit, Question, SearchResult
 from ifqa.retrieval import composition

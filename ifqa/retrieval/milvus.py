@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from ifqa.corpus.passage_store import count_passages, read_shard
 from ifqa.errors import ConfigError, DamagedArtifact, ServiceError
 from ifqa.llms.credentials import check_address, is_local, redact
-from ifqa.models import hub
+from ifqa.models import loading
 from ifqa.progress import bar
 from ifqa.protocols import IndexedRetriever, PathSetting, Requirement
 from ifqa.records import Hit, Passage, Question, SearchResult
@@ -149,7 +149,7 @@ class Milvus(IndexedRetriever):
             raise ConfigError(f"{index} has no field {missing[0]!r}; known: {', '.join(known)}")
         for field, stored in (("dense", facts.dense), ("sparse", facts.sparse)):
             if field in self._fields:
-                weights = hub.model_fingerprint(stored["model"], stored.get("query_model", ""))
+                weights = loading.model_fingerprint(stored["model"], stored.get("query_model", ""))
                 encoders.refuse_other_weights(index, stored["model"], stored["weights"], weights)
         if "dense" in self._fields:
             self._encoder = _open_encoder(facts.dense, device)
@@ -318,9 +318,9 @@ class Milvus(IndexedRetriever):
         """The encoders, and a server that answers."""
         needs: list[Requirement] = []
         if settings.model:
-            needs += hub.encoder_requirements(settings.model, root, settings.query_model)
+            needs += encoders.encoder_requirements(settings.model, root, settings.query_model)
         if settings.sparse_model:
-            needs += hub.encoder_requirements(settings.sparse_model, root)
+            needs += encoders.encoder_requirements(settings.sparse_model, root)
         if uri := settings.uri:
             try:
                 connect(uri, index).close()
@@ -334,10 +334,10 @@ class Milvus(IndexedRetriever):
         """SHA-256 of the model files that `build` uses."""
         fingerprint = ""
         if model := settings.model:
-            question_model = hub.question_model(model, settings.query_model)
-            fingerprint += hub.model_fingerprint(model, question_model)
+            question_model = encoders.question_model(model, settings.query_model)
+            fingerprint += loading.model_fingerprint(model, question_model)
         if settings.sparse_model:
-            fingerprint += hub.model_fingerprint(settings.sparse_model)
+            fingerprint += loading.model_fingerprint(settings.sparse_model)
         return fingerprint
 
 
@@ -414,13 +414,15 @@ def _encoder_facts(settings: Milvus.BuildSettings) -> tuple[dict[str, Any], dict
     """The facts of the dense and of the sparse encoder; empty for a field that is not built."""
     dense: dict[str, Any] = {}
     if model := settings.model:
-        query_model = hub.question_model(model, settings.query_model)
+        query_model = encoders.question_model(model, settings.query_model)
         dense = {"model": model, "query_model": query_model}
     sparse: dict[str, Any] = {"model": settings.sparse_model} if settings.sparse_model else {}
     precision = encoders.precision_name(settings.precision, settings.device)
     for facts in (dense, sparse):
         if facts:
-            facts["weights"] = hub.model_fingerprint(facts["model"], facts.get("query_model", ""))
+            facts["weights"] = loading.model_fingerprint(
+                facts["model"], facts.get("query_model", "")
+            )
             facts |= {"titles": settings.titles, "precision": precision}
     return dense, sparse
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from ifqa.errors import ConfigError
-from ifqa.models import hub
+from ifqa.models import loading, places
 from ifqa.models.devices import (
     BATCH_TOKENS,
     CHUNK,
@@ -110,7 +110,9 @@ class Rerank(SinglePart):
     def requirements(cls, settings: Settings, root: Path) -> list[Requirement]:
         """The model, unless it is bundled."""
         model = settings.model
-        return [] if model in (BUNDLED_MODEL, SPAN_READER) else [hub.model_requirement(model, root)]
+        return (
+            [] if model in (BUNDLED_MODEL, SPAN_READER) else [places.model_requirement(model, root)]
+        )
 
     @classmethod
     def training_family(cls, settings: Settings, root: Path) -> str:
@@ -125,7 +127,7 @@ class Rerank(SinglePart):
         """SHA-256 of the model's files, or of the span reader's code and files."""
         model = settings.model
         if model != SPAN_READER:
-            return hub.weights_fingerprint(adapter_folder(model) or hub.model_folder(model))
+            return loading.weights_fingerprint(adapter_folder(model) or places.model_folder(model))
         files = Extractive.fingerprint(Extractive.Settings(), root)
         return hashlib.sha256(f"{code_fingerprint(Extractive)} {files}".encode()).hexdigest()
 
@@ -200,7 +202,7 @@ def read_adapter(model: str) -> Adapter | None:
     adapter = parse_stored(
         Adapter, read_json(folder / "manifest.json"), str(folder / "manifest.json"), _MEND
     )
-    if adapter.encoder.get("sha256") != hub.WEIGHTS_SHA256:
+    if adapter.encoder.get("sha256") != places.WEIGHTS_SHA256:
         raise ConfigError(
             f"{folder} is not an adapter of all-MiniLM-L6-v2 from `ifqa train rerank`"
         )
@@ -220,29 +222,29 @@ class CrossEncoder:
         from peft import PeftModel
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-        hub.silence_transformers()
+        loading.silence_transformers()
         self.device = resolve_device(device)
         self.adapter = read_adapter(model)
         adapted = adapter_folder(model)
-        folder = hub.minilm_folder() if adapted else hub.model_folder(model)
+        folder = places.minilm_folder() if adapted else places.model_folder(model)
         labels = {"num_labels": 1} if adapted else {}
-        with hub.report_load_errors(model, "a cross-encoder"):
+        with loading.report_load_errors(model, "a cross-encoder"):
             self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
             network, report = AutoModelForSequenceClassification.from_pretrained(
                 folder, trust_remote_code=False, output_loading_info=True, **labels
             )
         if self.adapter and adapted:  # the adapter has the classifier that the encoder lacks
             self._tokens = self.adapter.settings.max_tokens
-            with hub.report_load_errors(model, "an adapter of `ifqa train rerank`", _MEND):
+            with loading.report_load_errors(model, "an adapter of `ifqa train rerank`", _MEND):
                 network = PeftModel.from_pretrained(
                     network, str(adapted), local_files_only=True
                 ).merge_and_unload()
         else:
             self._tokens = min(
-                hub.config_number(network.config, "max_position_embeddings") or _MAX_TOKENS,
+                loading.config_number(network.config, "max_position_embeddings") or _MAX_TOKENS,
                 _MAX_TOKENS,
             )
-            hub.refuse_missing(model, report)
+            loading.refuse_missing(model, report)
         if network.config.num_labels != 1:
             raise ConfigError(
                 f"{model} has {network.config.num_labels} labels; wanted a "

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import Field
 
 from ifqa.errors import ConfigError
-from ifqa.models.hub import MINILM, model_folder, report_load_errors, weights_fingerprint
+from ifqa.models.loading import report_load_errors, weights_fingerprint
+from ifqa.models.places import MINILM, model_folder
 from ifqa.protocols import NO_DATA, Recipe, TrainingData
 from ifqa.records import Passage, Question
 from ifqa.scoring.gold_overlap import covers, word_grams

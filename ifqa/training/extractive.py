@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from ifqa.errors import ConfigError, FormatError
 from ifqa.formats.questions import read_questions
-from ifqa.models.hub import MINILM
+from ifqa.models.places import MINILM
 from ifqa.models.span_encoder import EncoderFiles, find_encoder
 from ifqa.protocols import NO_DATA, PathSetting, TrainerFlag, TrainingData
 from ifqa.reading.span.reader import weights_folder

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ifqa.errors import ConfigError
-from ifqa.models.hub import minilm_folder
+from ifqa.models.places import minilm_folder
 from ifqa.progress import bar
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.records import GOLD

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from ifqa.models.hub import MINILM, WEIGHTS_SHA256, minilm_folder, silence_transformers
+from ifqa.models.loading import silence_transformers
+from ifqa.models.places import MINILM, WEIGHTS_SHA256, minilm_folder
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.settings import NotNegative, Positive
 from ifqa.training import checkpoints

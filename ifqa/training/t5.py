@@ -11,7 +11,7 @@ from ifqa.errors import ConfigError
 from ifqa.formatting import one_decimal
 from ifqa.models.causal_lm import base_model
 from ifqa.models.devices import Features, resolve_device
-from ifqa.models.hub import weights_fingerprint
+from ifqa.models.loading import weights_fingerprint
 from ifqa.protocols import NO_DATA, Recipe, TrainingData
 from ifqa.reading.t5 import checkpoint as t5
 from ifqa.reading.t5.readers import first_answer, input_text, passage_inputs

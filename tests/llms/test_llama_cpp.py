@@ -131,7 +131,7 @@ def test_other_files_are_refused_in_one_line(tmp_path):
         IfqaError, match=r"bad\.gguf: llama\.cpp cannot load it; wanted a GGUF file"
     ):
         start(tmp_path / "bad.gguf", tmp_path)
-    with pytest.raises(IfqaError, match="file not found; wanted a GGUF file"):
+    with pytest.raises(IfqaError, match=r"found no model .*; put the file there, or name another"):
         start("bert-base", tmp_path)
 
 

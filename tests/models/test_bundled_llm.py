@@ -10,8 +10,8 @@ from ifqa.models.causal_lm import (
     is_local_model,
     local_llm,
 )
-from ifqa.models.hub import TUNED, local_path
 from ifqa.models.ledger import describe_exposure, read_model_facts
+from ifqa.models.places import TUNED, local_path
 from ifqa.storage.files import read_json
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -25,7 +25,9 @@ def test_it_is_known_by_its_name():
 
 def test_it_says_which_model_to_fetch():
     assert download_hint(TUNED) == "fetch it with: ifqa data qwen2.5-coder-0.5b"
-    with refused("qwen2.5-coder-0.5b: file not found.*fetch it with: ifqa data qwen2.5-coder-0.5b"):
+    with refused(
+        "found no model 'qwen2.5-coder-0.5b' .*; fetch it with: ifqa data qwen2.5-coder-0.5b"
+    ):
         find_causal_lm(TUNED)
 
 

@@ -18,9 +18,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from ifqa.errors import IfqaError
 from ifqa.llms.hf import HF
 from ifqa.models import causal_lm
-from ifqa.models import install as module
-from ifqa.models.hub import SMOLLM2
-from ifqa.models.install import dequantise, gguf_folder, install_model
+from ifqa.models.causal_lm import dequantise, gguf_folder
+from ifqa.models.install import install_model
+from ifqa.models.places import SMOLLM2
 from ifqa.records import Request
 from ifqa.storage.files import cached_sha256
 
@@ -81,7 +81,7 @@ def test_other_files_are_refused_in_one_line(tmp_path):
     with refused(r"bad\.gguf does not load as a GGUF file .*wanted a GGUF file"):
         dequantise(tmp_path / "bad.gguf", tmp_path / "bad")
     assert not (tmp_path / "bad").exists()
-    with pytest.raises(IfqaError, match="file not found; wanted a GGUF file"):
+    with pytest.raises(IfqaError, match=r"found no model .*; put the file there, or name another"):
         causal_lm.find_causal_lm(str(tmp_path / "none.gguf"), tmp_path)
 
 
@@ -100,7 +100,7 @@ def smollm2(exact, tmp_path):
 
 def test_smollm2_says_how_it_is_fetched(tmp_path):
     with pytest.raises(
-        IfqaError, match="smollm2 is not installed; fetch it with: ifqa data smollm2"
+        IfqaError, match=r"found no model 'smollm2' .*; fetch it with: ifqa data smollm2"
     ):
         causal_lm.find_causal_lm("smollm2", tmp_path)
     assert causal_lm.download_hint("smollm2", tmp_path) == SMOLLM2.fetch_hint

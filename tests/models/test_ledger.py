@@ -7,7 +7,7 @@ import pytest
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override
 from ifqa.errors import ConfigError
-from ifqa.models import hub
+from ifqa.models import places
 from ifqa.models.ledger import describe_exposure, read_model_facts
 from ifqa.pipeline.run import Run
 from ifqa.report.exposure import collect_models
@@ -80,8 +80,8 @@ def test_a_manifest_of_another_shape_names_nothing(tmp_path, content):
 def test_a_copied_file_is_recognised_by_its_hash(tmp_path, monkeypatch):
     file = tmp_path / "x.gguf"
     file.write_text("weights")
-    model = hub.FetchedModel("flan-t5-copy", (), ("x.gguf",), sha256(file))
-    monkeypatch.setitem(hub.MODELS, model.name, model)
+    model = places.FetchedModel("flan-t5-copy", (), ("x.gguf",), sha256(file))
+    monkeypatch.setitem(places.MODELS, model.name, model)
     assert mark("x.gguf", "wiqa", tmp_path) == FLAN.format("x.gguf")
 
 

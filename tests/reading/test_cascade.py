@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from refusals import refused
 
-from ifqa.models.hub import LARGE
+from ifqa.models.places import LARGE
 from ifqa.protocols import LanguageModel
 from ifqa.reading.cascade import Cascade
 from ifqa.reading.span.reader import Extractive

@@ -202,7 +202,7 @@ def test_a_model_trained_on_the_same_questions_is_recorded():
     [
         ({}, {"nprobe": 3}, "nprobe and ef_search need a FAISS index, but .* has none"),
         ({"keep_vectors": False}, {}, "keep_vectors = false leaves nothing to search; set factory"),
-        ({"model": "nowhere/model/at/all"}, {}, "is neither a folder here nor a name on the hub"),
+        ({"model": "nowhere/model/at/all"}, {}, "found no model 'nowhere/model/at/all'"),
         ({"precision": "int8"}, {}, "'precision': unknown value 'int8'"),
     ],
 )

@@ -11,7 +11,7 @@ from refusals import refused
 from three_passages import PASSAGES, Scripted, fetch
 
 from ifqa.config.experiment import parse_experiment
-from ifqa.models.hub import minilm_folder
+from ifqa.models.places import minilm_folder
 from ifqa.pipeline.opening import refuse_other_families
 from ifqa.pipeline.run import Run
 from ifqa.records import Question

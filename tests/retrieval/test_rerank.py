@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from refusals import refused
 from three_passages import PASSAGES, Scripted, fetch
 
-from ifqa.models.hub import minilm_folder
+from ifqa.models.places import minilm_folder
 from ifqa.records import Hit, Question
 from ifqa.retrieval import rerank as module
 from ifqa.retrieval.composition import Part
@@ -128,7 +128,7 @@ def test_the_span_reader_raises_the_passage_with_an_answer():
     ("settings", "message"),
     [
         ({"reads": "claws"}, "unknown query 'claws'; .*known: .*main"),
-        ({"model": "no/such model"}, "neither a folder here nor a name on the hub"),
+        ({"model": "no/such model"}, "found no model 'no/such model' in an installed package"),
         ({"device": "tpu"}, "unknown device 'tpu'"),
     ],
 )

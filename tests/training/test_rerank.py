@@ -10,7 +10,7 @@ from refusals import refused
 from short_trainings import Killed, ended_at, torn_copies
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from ifqa.models.hub import minilm_folder
+from ifqa.models.places import minilm_folder
 from ifqa.protocols import TrainingData
 from ifqa.records import Passage, Question
 from ifqa.retrieval import rerank

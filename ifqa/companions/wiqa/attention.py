@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ifqa.companions.wiqa.release import split_stem
-from ifqa.models.hub import minilm_folder
+from ifqa.models.places import minilm_folder
 from ifqa.models.transformer import load_tokenizer, token_embeddings
 
 # [CLS] serves as the paper's NULL token before each text, to which tokens without a counterpart

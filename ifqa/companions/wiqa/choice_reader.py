@@ -15,7 +15,7 @@ from ifqa.companions.wiqa.options import (
     load_choice_manifest,
 )
 from ifqa.errors import ConfigError
-from ifqa.models import hub
+from ifqa.models import loading, places
 from ifqa.models.devices import (
     BATCH_TOKENS,
     resolve_device,
@@ -124,7 +124,7 @@ class Choice(OptionReader):
     @classmethod
     def fingerprint(cls, settings: Settings, root: Path) -> str:
         _manifest(settings.checkpoint)  # refuses weights of another reader
-        return hub.weights_fingerprint(hub.model_folder(settings.checkpoint, _MEND))
+        return loading.weights_fingerprint(places.model_folder(settings.checkpoint, _MEND))
 
 
 def _manifest(checkpoint: str) -> ChoiceManifest | None:
@@ -159,7 +159,7 @@ class ChoiceEncoder:
         RoBERTa's positions begin after the padding id, so its table offers fewer.
         """
         config = self.model.config
-        positions = hub.config_number(config, "max_position_embeddings") or _MOST
+        positions = loading.config_number(config, "max_position_embeddings") or _MOST
         if config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet", "longformer"):
             positions -= (config.pad_token_id or 0) + 1
         return min(positions, _MOST)
@@ -174,7 +174,7 @@ class ChoiceEncoder:
         ids, types = zip(*pairs, strict=True)
         rows = {"input_ids": ids, "attention_mask": [[1] * len(row) for row in ids]}
         # RoBERTa has a single token type
-        if (hub.config_number(self.model.config, "type_vocab_size") or 0) > 1:
+        if (loading.config_number(self.model.config, "type_vocab_size") or 0) > 1:
             rows["token_type_ids"] = types
         padding = {"input_ids": self.tokenizer.pad_token_id or 0}
         return {
@@ -203,9 +203,9 @@ def open_choice_encoder(name: str, *, untrained: bool = False) -> ChoiceEncoder:
     """
     from transformers import AutoModelForMultipleChoice
 
-    hub.silence_transformers()
-    folder = hub.model_folder(name, _MEND)
-    with hub.report_load_errors(name, "an encoder with a multiple-choice head", _MEND):
+    loading.silence_transformers()
+    folder = places.model_folder(name, _MEND)
+    with loading.report_load_errors(name, "an encoder with a multiple-choice head", _MEND):
         model, report = AutoModelForMultipleChoice.from_pretrained(
             str(folder), local_files_only=True, trust_remote_code=False, output_loading_info=True
         )
@@ -214,8 +214,8 @@ def open_choice_encoder(name: str, *, untrained: bool = False) -> ChoiceEncoder:
             kind: [key for key in keys if not _HEAD.search(str(key))]
             for kind, keys in report.items()
         }
-    hub.refuse_missing(name, report)
-    tokenizer = hub.open_tokenizer(Path(folder))
+    loading.refuse_missing(name, report)
+    tokenizer = loading.open_tokenizer(Path(folder))
     if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None:
         raise ConfigError(
             f"{name} has no tokens [CLS] and [SEP]; take an encoder such as BERT, RoBERTa or MiniLM"

@@ -14,7 +14,8 @@ from ifqa.companions.wiqa.options import OptionReader
 from ifqa.companions.wiqa.release import CHOICES
 from ifqa.corpus.sentences import split_sentences
 from ifqa.models.devices import resolve_device
-from ifqa.models.hub import MINILM, minilm_folder, silence_transformers, weights_fingerprint
+from ifqa.models.loading import silence_transformers, weights_fingerprint
+from ifqa.models.places import MINILM, minilm_folder
 from ifqa.protocols import ProgressCallback, RankedPassages, Requirement, no_progress
 from ifqa.records import Explanation, Passage, Prediction, Question
 from ifqa.settings import PluginSettings, Share

@@ -21,7 +21,8 @@ from ifqa.companions.wiqa.choice_reader import (
 from ifqa.companions.wiqa.options import load_choice_manifest, normalize_choice
 from ifqa.errors import ConfigError, FormatError
 from ifqa.models.devices import BATCH_TOKENS, Features, split_batches
-from ifqa.models.hub import MINILM, WEIGHTS_SHA256, model_fingerprint
+from ifqa.models.loading import model_fingerprint
+from ifqa.models.places import MINILM, WEIGHTS_SHA256
 from ifqa.protocols import NO_DATA, TrainingData
 from ifqa.records import Question
 from ifqa.settings import (

@@ -17,7 +17,7 @@ from ifqa.corpus.documents.chunking import parse_locator
 from ifqa.corpus.sentences import sentence_span
 from ifqa.errors import IfqaError, MissingInput
 from ifqa.models.devices import resolve_device, resolve_precision
-from ifqa.models.hub import is_packaged, local_path, model_requirement
+from ifqa.models.places import is_packaged, local_path, model_requirement
 from ifqa.protocols import (
     PathSetting,
     ProgressCallback,

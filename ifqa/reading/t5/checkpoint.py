@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from ifqa.errors import ConfigError, DamagedArtifact, FormatError, IfqaError, MissingInput
-from ifqa.models import hub
+from ifqa.models import loading, places
 from ifqa.models.causal_lm import base_model, is_adapter
 from ifqa.models.devices import CHUNK, Features
 from ifqa.settings import StoredModel, StrictModel, parse_stored
@@ -142,7 +142,7 @@ def checkpoint_folder(name: str, reader: str = "fid", mend: str = "") -> Path:
     default = f"reader {reader!r} uses this model if no checkpoint is named: {mend}"
     if is_adapter(adapter := Path(name or DEFAULT_CHECKPOINTS[reader])):
         return adapter
-    folder = hub.model_folder(name or DEFAULT_CHECKPOINTS[reader], mend if name else default)
+    folder = places.model_folder(name or DEFAULT_CHECKPOINTS[reader], mend if name else default)
     config = read_json(folder / "config.json")
     kind = config.get("model_type") if isinstance(config, dict) else None
     if kind != "t5":
@@ -166,7 +166,8 @@ def weights_folder(folder: Path, reader: str, mend: str = "") -> Path:
         )
     base = checkpoint_folder(name, reader, mend)
     trained_on = load_t5_manifest(folder, reader).base.sha256
-    if trained_on and trained_on != (sha256 := hub.weights_fingerprint(base, only_weights=True)):
+    sha256 = loading.weights_fingerprint(base, only_weights=True) if trained_on else ""
+    if trained_on != sha256:
         problem = (
             f"{folder} was trained on a different {name} (SHA-256 {trained_on[:8]}..., found "
             f"{sha256[:8]}...)"
@@ -188,7 +189,7 @@ def fingerprint_checkpoint(folder: Path, reader: str, tokenizer: str = "") -> st
 
 def _fingerprint(*folders: Path) -> str:
     return hashlib.sha256(
-        "".join(map(hub.weights_fingerprint, dict.fromkeys(folders))).encode()
+        "".join(map(loading.weights_fingerprint, dict.fromkeys(folders))).encode()
     ).hexdigest()
 
 
@@ -203,7 +204,7 @@ def open_checkpoint(
     has none (as with FiD's published readers). `name` and `mend` are as in `checkpoint_folder`.
     Unless `merged`, an adapter is not added to its base.
     """
-    hub.silence_transformers()
+    loading.silence_transformers()
     folder = checkpoint_folder(name, reader, mend)
     manifest = load_t5_manifest(folder, reader)
     stored = manifest.conventions.model_dump(exclude_unset=True)
@@ -212,7 +213,7 @@ def open_checkpoint(
     if merged and weights != folder:
         model = _merge_adapter(model, folder)
     conventions = replace(CONVENTIONS[reader], **{"encoder_eos": not published} | stored)
-    opened = hub.open_tokenizer(tokenizer_folder(weights, tokenizer))
+    opened = loading.open_tokenizer(tokenizer_folder(weights, tokenizer))
     if len(opened) > model.config.vocab_size:
         problem = (
             f"the tokenizer of {weights} has {len(opened):,} tokens and the model "
@@ -236,9 +237,9 @@ def _load(folder: Path, mend: str) -> tuple["FusionInDecoder", bool]:
 
     from ifqa.reading.t5.fusion_in_decoder import FusionInDecoder
 
-    with hub.report_load_errors(str(folder), "a T5", mend):
+    with loading.report_load_errors(str(folder), "a T5", mend):
         config = T5Config.from_pretrained(str(folder))
-        if hub.config_number(config, "decoder_start_token_id") is None:
+        if loading.config_number(config, "decoder_start_token_id") is None:
             config.decoder_start_token_id = config.pad_token_id  # as in every T5
         tensors = _pickled(folder)
         published = any(name.startswith("encoder.encoder.") for name in tensors)
@@ -273,7 +274,7 @@ def _merge_adapter(model: "FusionInDecoder", adapter: Path) -> "FusionInDecoder"
     if model.lm_head.weight is not model.shared.weight:
         # Transformers sets it for every T5, and peft would warn
         model.config.tie_word_embeddings = False
-    with hub.report_load_errors(str(adapter), "an adapter of a T5", "train it again"):
+    with loading.report_load_errors(str(adapter), "an adapter of a T5", "train it again"):
         network: Any = PeftModel.from_pretrained(model, str(adapter), local_files_only=True)
         merged: FusionInDecoder = network.merge_and_unload().eval()
     return merged
@@ -307,7 +308,7 @@ def tokenizer_folder(folder: Path, name: str) -> Path:
     if not name and any((folder / file).exists() for file in _TOKENIZER_FILES):
         return folder
     try:
-        return hub.model_folder(name or TOKENIZER)
+        return places.model_folder(name or TOKENIZER)
     except IfqaError as error:
         mend = "copy T5's tokenizer.json into its folder, or name one: --set reader.tokenizer=DIR"
         raise MissingInput(f"{folder} has no tokenizer of its own, and {error}; {mend}") from error

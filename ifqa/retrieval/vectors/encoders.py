@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ifqa.errors import ConfigError, FormatError, IfqaError
-from ifqa.models import devices, hub
+from ifqa.models import devices, loading, places
 from ifqa.models.devices import Features
+from ifqa.protocols import Requirement
 from ifqa.records import Passage
 from ifqa.retrieval.vectors.vector_store import to_float16
 from ifqa.settings import Precision, YesNo
@@ -54,7 +55,7 @@ class EncoderFacts(TypedDict):
 class EncoderSettings:
     """The settings of an encoder, as `ifqa.retrieval.dense.Dense.BuildSettings` describes them."""
 
-    model: str = hub.MINILM
+    model: str = places.MINILM
     query_model: str = ""
     titles: YesNo = "auto"
     max_tokens: int | None = 0  # None for models of word vectors, which have no limit
@@ -103,8 +104,8 @@ class Encoder:
 
 def cached_encoder(settings: EncoderSettings) -> Encoder:
     """The encoder, cached in the process by settings and model files."""
-    question_model = hub.question_model(settings.model, settings.query_model)
-    return _open_cached(settings, hub.model_fingerprint(settings.model, question_model))
+    questions = question_model(settings.model, settings.query_model)
+    return _open_cached(settings, loading.model_fingerprint(settings.model, questions))
 
 
 # For a worker's many tasks; keyed by `weights` too: a model may be trained again
@@ -124,10 +125,10 @@ def open_encoder(settings: EncoderSettings) -> Encoder:
 
     Raises IfqaError if the model is missing or cannot be loaded, or a setting does not apply to it.
     """
-    hub.silence_transformers()
+    loading.silence_transformers()
     device = devices.resolve_device(settings.device)
-    folder = hub.model_folder(settings.model)
-    if questions := hub.question_model(settings.model, settings.query_model):
+    folder = places.model_folder(settings.model)
+    if questions := question_model(settings.model, settings.query_model):
         if settings.query_prefix or settings.passage_prefix:
             raise ConfigError("DPR's encoders take no prefix; remove the setting")
         return _open_dpr(settings, folder, questions, device)
@@ -207,11 +208,11 @@ def _open_dpr(settings: EncoderSettings, folder: Path, questions: str, device: s
     dtype = devices.resolve_precision(settings.precision, device)
 
     def load_tower(kind: type[DPRContextEncoder] | type[DPRQuestionEncoder], path: Path) -> Tower:
-        with hub.report_load_errors(str(path), f"a {kind.__name__}"):
+        with loading.report_load_errors(str(path), f"a {kind.__name__}"):
             tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False)
             model, report = kind.from_pretrained(path, dtype=dtype, output_loading_info=True)
             model = model.to(device).eval()
-        hub.refuse_missing(str(path), report)
+        loading.refuse_missing(str(path), report)
         _check_positions(max_tokens, model.config)
 
         def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
@@ -232,7 +233,7 @@ def _open_dpr(settings: EncoderSettings, folder: Path, questions: str, device: s
         return Tower(tokenise, lambda features: model(**features).pooler_output)
 
     passages = load_tower(DPRContextEncoder, folder)
-    queries = load_tower(DPRQuestionEncoder, hub.model_folder(questions))
+    queries = load_tower(DPRQuestionEncoder, places.model_folder(questions))
     precision = precision_name(settings.precision, device)
     dimension = int(_encode(queries, [("dimension", "")], device).shape[1])
     facts: EncoderFacts = {
@@ -257,7 +258,7 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
 
     name = settings.model
     max_tokens = settings.max_tokens
-    with hub.report_load_errors(name, "a sentence-transformers model"):
+    with loading.report_load_errors(name, "a sentence-transformers model"):
         model = SentenceTransformer(
             str(folder), device=device, trust_remote_code=False, local_files_only=True
         )
@@ -265,7 +266,7 @@ def _open_sentence_transformer(settings: EncoderSettings, folder: Path, device: 
         report = load_report(
             folder / read_json(modules)[0]["path"] if modules.exists() else folder, model[0]
         )
-    hub.refuse_missing(name, report, unused="pooler.")  # this code pools token vectors
+    loading.refuse_missing(name, report, unused="pooler.")  # this code pools token vectors
     if max_tokens and max_tokens != model.max_seq_length:
         network: Any = model[0]
         _check_positions(max_tokens, network.model.config)
@@ -345,11 +346,36 @@ def to_float32(_module: object, _inputs: object, features: Features) -> Features
     }
 
 
+def question_model(model: str, query_model: str = "") -> str:
+    """The question encoder of a DPR context encoder.
+
+    Empty for a model that encodes questions itself.
+    """
+    folder = places.model_folder(model)
+    path = folder / "config.json"
+    config = read_json(path) if path.exists() else {}
+    if not isinstance(config, dict):
+        raise FormatError(f"{path}: wanted a JSON object, found {type(config).__name__}")
+    if config.get("model_type") != "dpr":
+        return ""
+    return query_model or question_encoder_name(model)
+
+
+def encoder_requirements(model: str, root: Path, query_model: str = "") -> list[Requirement]:
+    names = dict.fromkeys((model, query_model or question_encoder_name(model)))
+    return [places.model_requirement(name, root) for name in names]
+
+
+def question_encoder_name(model: str) -> str:
+    """The name of a DPR context encoder's question encoder; other names are unchanged."""
+    return "question_encoder".join(model.rsplit("ctx_encoder", 1))
+
+
 def read_training(*models: str) -> tuple[str, list[str]]:
     """The split family that `ifqa train dense` trained a model on, and the SHA-256 of its question
     files; empty for others.
     """
-    folders = [hub.model_folder(model) for model in models if model]
+    folders = [places.model_folder(model) for model in models if model]
     for path in (
         parent / "manifest.json" for folder in folders for parent in (folder, folder.parent)
     ):

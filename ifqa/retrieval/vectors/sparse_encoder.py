@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ifqa.errors import ConfigError
-from ifqa.models import hub
+from ifqa.models import loading, places
 from ifqa.models.devices import resolve_device
 from ifqa.records import Passage
 from ifqa.retrieval.vectors import encoders
@@ -74,10 +74,10 @@ def open_sparse_encoder(name: str, precision: str, device: str) -> "SparseEncode
     import torch
     from sentence_transformers import SparseEncoder
 
-    hub.silence_transformers()
+    loading.silence_transformers()
     device = resolve_device(device)
-    folder = hub.model_folder(name)
-    with hub.report_load_errors(name, "a learned sparse encoder"):
+    folder = places.model_folder(name)
+    with loading.report_load_errors(name, "a learned sparse encoder"):
         _refuse_untrained(name, folder)
         model = SparseEncoder(
             str(folder), device=device, trust_remote_code=False, local_files_only=True
@@ -86,7 +86,7 @@ def open_sparse_encoder(name: str, precision: str, device: str) -> "SparseEncode
             encoders.load_report(path, module) for module, path in _list_networks(model, folder)
         ]
     for report in reports:
-        hub.refuse_missing(name, report, unused="pooler.")
+        loading.refuse_missing(name, report, unused="pooler.")
     if model.similarity_fn_name != "dot":
         similarity = model.similarity_fn_name
         raise ConfigError(

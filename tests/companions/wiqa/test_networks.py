@@ -18,7 +18,7 @@ from ifqa.companions.wiqa import trainers
 from ifqa.companions.wiqa.attention import DecomposableAttention, encode_stem, pad_ids
 from ifqa.companions.wiqa.baselines import DecompAttn
 from ifqa.companions.wiqa.choice_reader import Choice, InputFormat, encode_options
-from ifqa.models.hub import minilm_folder
+from ifqa.models.places import minilm_folder
 from ifqa.protocols import TrainingData
 from ifqa.records import Passage, Question
 from ifqa.training.trainer import configure_trainer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ifqa.models.hub import minilm_folder
+from ifqa.models.places import minilm_folder
 from ifqa.reading.span.network import encode_pair
 from ifqa.reading.span.reader import explain
 

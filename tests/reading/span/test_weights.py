@@ -7,8 +7,8 @@ import torch
 from refusals import refused
 from tiny_mpnet import tiny_mpnet
 
-from ifqa.models.hub import LARGE, MPNET, minilm_folder
 from ifqa.models.ledger import describe_exposure, read_model_facts
+from ifqa.models.places import LARGE, MPNET, minilm_folder
 from ifqa.models.span_encoder import open_encoder
 from ifqa.reading.span.calibration import load_calibration
 from ifqa.reading.span.network import SpanModel, encode_pair

@@ -18,7 +18,7 @@ from tiny_encoder import tiny, tiny_dpr, tokenizer
 from transformers import DPRContextEncoder, DPRQuestionEncoder
 
 from ifqa.models import devices
-from ifqa.models.hub import MINILM, minilm_folder
+from ifqa.models.places import MINILM, minilm_folder
 from ifqa.records import Passage
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
 
@@ -281,7 +281,7 @@ def test_half_precision_keeps_length(bert):
         ({"query_prefix": "x", "model": "dpr"}, "take no prefix"),
         (
             {"query_model": "/nowhere", "model": "dpr"},
-            "'/nowhere' is neither a folder here nor a name on the hub",
+            "found no model '/nowhere' in an installed package",
         ),
         ({"max_tokens": 301, "model": "dpr"}, "max_tokens"),
     ],

@@ -243,7 +243,7 @@ def test_an_adapter_on_another_model_is_refused(whole, start, tmp_path):
     [
         ({"prompt": "counterfactual"}, "prompt 'counterfactual' shows reasoning"),
         ({"batch": 3}, "wanted a multiple of device_batch"),
-        ({"model": "smollm2"}, "smollm2 is not installed; fetch it with: ifqa data smollm2"),
+        ({"model": "smollm2"}, "found no model 'smollm2' .*; fetch it with: ifqa data smollm2"),
     ],
 )
 def test_what_cannot_be_tuned_is_refused_before_anything_is_written(

@@ -11,7 +11,7 @@ import pytest
 from refusals import refused
 from sklearn.linear_model import LogisticRegression
 
-from ifqa.models.hub import minilm_folder
+from ifqa.models.places import minilm_folder
 from ifqa.protocols import TrainingData
 from ifqa.reading.span.calibration import CALIBRATION_FILE, Calibration
 from ifqa.reading.span.reader import BUNDLED_WEIGHTS, Extractive

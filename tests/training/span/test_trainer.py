@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from short_trainings import torn_copies
 from tiny_mpnet import tiny_mpnet
 
-from ifqa.models.hub import minilm_folder
+from ifqa.models.places import minilm_folder
 from ifqa.protocols import TrainingData
 from ifqa.reading.span.network import encode_pair
 from ifqa.reading.span.reader import BUNDLED_WEIGHTS, Extractive

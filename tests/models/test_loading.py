@@ -1,55 +1,16 @@
-"""A model's files: finding them, identifying them, and refusing malformed files."""
+"""A model's files: identifying them, and refusing malformed files."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from refusals import refused
 from tiny_encoder import tiny, tiny_dpr
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import MINILM, minilm_folder, model_folder, weights_fingerprint
+from ifqa.models.loading import weights_fingerprint
 from ifqa.retrieval.rerank import CrossEncoder
 from ifqa.retrieval.vectors.encoders import EncoderSettings, open_encoder
-
-
-def test_a_folder_counts_before_a_name_on_the_hub(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "intfloat" / "e5-base").mkdir(parents=True)
-    with pytest.raises(IfqaError, match=r"e5-base has no model: neither config\.json nor"):
-        model_folder("intfloat/e5-base")
-    (tmp_path / "intfloat" / "e5-base" / "config.json").write_text("{}")
-    assert model_folder("intfloat/e5-base").resolve() == tmp_path / "intfloat" / "e5-base"
-    assert model_folder(MINILM) == model_folder("all-MiniLM-L6-v2") == minilm_folder()
-    for name in ("/nowhere/model", "a b", "a/b/c", "x" * 300):
-        with pytest.raises(IfqaError, match="is neither a folder here nor a name on the hub"):
-            model_folder(name)
-
-
-@pytest.mark.parametrize("offline", ["1", ""])
-def test_an_unreachable_hub_is_reported_in_one_line(tmp_path, offline):
-    command = [
-        sys.executable,
-        "-c",
-        "from ifqa.models.hub import model_folder\nmodel_folder('no/such')",
-    ]
-    nowhere = {
-        "HF_HUB_OFFLINE": offline,
-        "HF_ENDPOINT": "http://127.0.0.1:1",
-        "HF_HOME": str(tmp_path),
-    }
-    done = subprocess.run(
-        command, env=os.environ | nowhere, capture_output=True, text=True, check=False
-    )
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith(
-        "ifqa.errors.MissingInput: model 'no/such' is not here and cannot be downloaded"
-    )
-    assert "without a network, copy its folder here" in last
 
 
 def test_only_files_that_decide_the_vectors_change_the_fingerprint(tmp_path):
@@ -88,23 +49,6 @@ def test_a_malformed_tokenizer_is_refused(tmp_path, content):
         open_encoder(EncoderSettings(context, device="cpu"))
     with pytest.raises(IfqaError, match=complaint):
         CrossEncoder(str(tmp_path / "encoder"), "cpu")
-
-
-def test_a_missing_question_encoder_is_refused(tmp_path):
-    context = tiny_dpr(tmp_path)
-    shutil.rmtree(tmp_path / "question_encoder")
-    with pytest.raises(
-        IfqaError, match="question_encoder' is neither a folder here nor a name on the hub"
-    ):
-        open_encoder(EncoderSettings(context, device="cpu"))
-
-
-def test_an_unnamed_question_encoder_is_refused(tmp_path):
-    context = tiny_dpr(tmp_path)
-    shutil.rmtree(tmp_path / "question_encoder")
-    Path(context).rename(tmp_path / "passages")
-    with pytest.raises(IfqaError, match="set query_model to its question encoder"):
-        open_encoder(EncoderSettings(str(tmp_path / "passages"), device="cpu"))
 
 
 @pytest.mark.parametrize(
