@@ -62,7 +62,7 @@ def test_a_file_is_dequantised_once(exact, monkeypatch):
     file, _ = exact
     model = HF(HF.Settings(model=str(file), precision="float32", store="a"), root=file.parent)
     assert gguf_folder(file, file.parent).is_dir()
-    monkeypatch.setattr(module, "_convert", None)
+    monkeypatch.setattr(causal_lm, "_convert", None)
     again = HF(HF.Settings(model=str(file), precision="float32", store="b"), root=file.parent)
     assert again.name == model.name
     assert model.name.startswith("tiny.gguf@")
