@@ -167,19 +167,19 @@ def part(text):
 
 
 def test_equal_passages_of_two_parts_are_one():
-    fusion = Fusion(parts=[part("one"), part("one")])
+    fusion = Fusion(Fusion.Settings(), parts=[part("one"), part("one")])
     assert len(fusion.search([Question("q", "If so?")], 1)[0].generated) == 1
 
 
 def test_different_passages_that_share_an_id_are_refused():
-    fusion = Fusion(parts=[part("one"), part("two")])
+    fusion = Fusion(Fusion.Settings(), parts=[part("one"), part("two")])
     with pytest.raises(IfqaError, match="different passages with the id 'made/0'"):
         fusion.search([Question("q", "If so?")], 1)
 
 
 def test_too_few_demonstrations_are_refused():
     with pytest.raises(IfqaError, match="wanted 99 demonstrations, found 4 in 'sample'"):
-        Llm(Replay(path="sample"), demos="sample", shots=99)
+        Llm(Llm.Settings(demos="sample", shots=99), llm=Replay(Replay.Settings(path="sample")))
 
 
 def test_questions_that_the_window_has_no_room_for_fail_unasked(tmp_path):

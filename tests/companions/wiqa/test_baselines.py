@@ -75,23 +75,29 @@ def test_majority_gives_the_most_frequent_training_answer(monkeypatch):
     monkeypatch.setattr(
         "ifqa.companions.wiqa.baselines.open_benchmark", lambda name, root: benchmark
     )
-    reader = Majority(split="rainy/train")
+    reader = Majority(Majority.Settings(split="rainy/train"))
     questions = [
         question_of("a", "b", choices=choices) for choices in (CHOICES, ("LESS", "same"), ("x",))
     ]
     predictions = reader.answer(questions, [[]] * 3)
     assert [prediction.answer for prediction in predictions] == ["less", "LESS", ""]
     assert predictions[2].error == "the answer 'less' is not offered"
-    assert (reader.family, Majority.training_family("rainy/train"), len(reader.trained_on)) == (
+    assert (
+        reader.family,
+        Majority.training_family(Majority.Settings(split="rainy/train"), Path()),
+        len(reader.trained_on),
+    ) == (
         "rainy",
         "rainy",
         1,
     )
-    assert Majority.fingerprint("rainy/train") != ""
-    assert Majority(answer="more").answer(questions[:1], [[]])[0].answer == "more"
+    assert Majority.fingerprint(Majority.Settings(split="rainy/train"), Path()) != ""
+    assert (
+        Majority(Majority.Settings(answer="more")).answer(questions[:1], [[]])[0].answer == "more"
+    )
     for settings in ({}, {"split": "rainy/train", "answer": "more"}):
         with refused("wanted either split"):
-            Majority(**settings)
+            Majority(Majority.Settings(**settings))
 
 
 POLARITIES = {
@@ -184,7 +190,7 @@ def boosted(tmp_path_factory):
 
 
 def test_adaboost_learns_the_answers(boosted):
-    reader = AdaBoost(checkpoint=str(boosted))
+    reader = AdaBoost(AdaBoost.Settings(checkpoint=str(boosted)))
     questions = draw_questions(60, seed=1)
     predictions = reader.answer(questions, [[]] * 60)
     assert (
@@ -198,10 +204,10 @@ def test_adaboost_learns_the_answers(boosted):
 
 
 def test_a_model_names_its_training(boosted):
-    reader = AdaBoost(checkpoint=str(boosted))
+    reader = AdaBoost(AdaBoost.Settings(checkpoint=str(boosted)))
     assert reader.family == "rain"
     assert reader.trained_on == {"abc"}
-    assert AdaBoost.training_family(str(boosted)) == "rain"
+    assert AdaBoost.training_family(AdaBoost.Settings(checkpoint=str(boosted)), Path()) == "rain"
 
 
 def test_the_words_of_change_are_apart_from_those_of_effect(boosted):
@@ -212,11 +218,11 @@ def test_the_words_of_change_are_apart_from_those_of_effect(boosted):
 
 
 def test_a_model_has_a_fingerprint(boosted):
-    assert len(AdaBoost.fingerprint(str(boosted))) == 64
+    assert len(AdaBoost.fingerprint(AdaBoost.Settings(checkpoint=str(boosted)), Path())) == 64
 
 
 def test_adaboost_answers_with_the_words_of_the_choices(boosted):
-    reader = AdaBoost(checkpoint=str(boosted))
+    reader = AdaBoost(AdaBoost.Settings(checkpoint=str(boosted)))
     other_choices = [
         question_of("more rain", "more mud", choices=choices)
         for choices in (("up", "MORE"), ("x", "y"))
@@ -229,12 +235,13 @@ def test_adaboost_answers_with_the_words_of_the_choices(boosted):
 
 def test_another_reader_refuses_the_model(boosted):
     with refused("holds weights of reader 'adaboost'; name a folder that `ifqa train choice` made"):
-        load_plugin("reader", "choice").fingerprint(str(boosted))
+        choice = load_plugin("reader", "choice")
+        choice.fingerprint(choice.Settings(checkpoint=str(boosted)), Path())
 
 
 def test_a_missing_model_is_refused(boosted):
     with refused("not found"):
-        AdaBoost(checkpoint=str(boosted / "nowhere"))
+        AdaBoost(AdaBoost.Settings(checkpoint=str(boosted / "nowhere")))
 
 
 def test_adaboost_trains_to_the_same_bytes(boosted, tmp_path):
@@ -269,7 +276,7 @@ def test_damaged_trees_are_refused_in_one_line(boosted, tmp_path, change, messag
     (tmp_path / "manifest.json").write_bytes((boosted / "manifest.json").read_bytes())
     (tmp_path / "model.json").write_text(json.dumps(model))
     with refused(message):
-        AdaBoost(checkpoint=str(tmp_path))
+        AdaBoost(AdaBoost.Settings(checkpoint=str(tmp_path)))
 
 
 @pytest.fixture(params=["majority", "polarity", "adaboost"])
@@ -279,7 +286,8 @@ def reader(request, boosted):
         "polarity": {},
         "adaboost": {"checkpoint": str(boosted)},
     }
-    return load_plugin("reader", request.param)(**settings[request.param])
+    plugin = load_plugin("reader", request.param)
+    return plugin(plugin.Settings(**settings[request.param]))
 
 
 def test_passages_change_nothing(reader):

@@ -24,7 +24,7 @@ CHOICES = ("more", "less", "no effect")
 
 @pytest.fixture(scope="module")
 def reader():
-    return Graph()
+    return Graph(Graph.Settings())
 
 
 @pytest.mark.parametrize(

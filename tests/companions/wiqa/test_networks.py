@@ -4,6 +4,7 @@ kills.
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -162,12 +163,14 @@ def count_right(reader, **changes):
 
 @pytest.mark.parametrize("name", TRAININGS)
 def test_questions_are_learnt_by_heart(name, trained):
-    reader = TRAININGS[name][1](checkpoint=str(trained[name]), device="cpu")
+    kind = TRAININGS[name][1]
+    settings = kind.Settings(checkpoint=str(trained[name]), device="cpu")
+    reader = kind(settings)
     assert count_right(reader) >= 11
     # The order does not matter
     assert count_right(reader, choices=("no effect", "less", "more")) >= 11
     assert (reader.family, reader.trained_on) == ("rain", {"abc"})
-    assert TRAININGS[name][1].training_family(str(trained[name])) == "rain"
+    assert kind.training_family(settings, Path()) == "rain"
     manifest = json.loads((trained[name] / "manifest.json").read_text())
     assert (manifest["reader"], manifest["record"]["steps"], manifest["record"]["examples"]) == (
         name,
@@ -184,7 +187,7 @@ def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(name, trained,
     kill(7, lambda: train(name, tmp_path / "cut", start))
     assert [path.name for path in (tmp_path / "cut/checkpoints").iterdir()] == ["checkpoint-4"]
     with refused(f"unfinished training; run the same `ifqa train {name}` again"):
-        reader(checkpoint=str(tmp_path / "cut"))
+        reader(reader.Settings(checkpoint=str(tmp_path / "cut")))
     train(name, tmp_path / "cut", start)
     assert (tmp_path / "cut/model.safetensors").read_bytes() == (
         trained[name] / "model.safetensors"
@@ -195,7 +198,7 @@ def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(name, trained,
     weights = tmp_path / "cut/model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     with refused(""):
-        reader(checkpoint=str(tmp_path / "cut"))
+        reader(reader.Settings(checkpoint=str(tmp_path / "cut")))
 
 
 @pytest.mark.parametrize("name", TRAININGS)
@@ -211,7 +214,9 @@ def test_a_torn_checkpoint_gives_way_to_the_one_before(name, trained, start, tmp
 def test_choice_scores_options_as_transformers_does(trained):
     words = AutoTokenizer.from_pretrained(trained["choice"])
     model = BertForMultipleChoice.from_pretrained(trained["choice"]).eval()
-    reader = Choice(checkpoint=str(trained["choice"]), device="cpu", batch_tokens=40)
+    reader = Choice(
+        Choice.Settings(checkpoint=str(trained["choice"]), device="cpu", batch_tokens=40)
+    )
     predictions = reader.answer(QUESTIONS[:5], DATASET.rankings[:5])
     for prediction, question, [passage] in zip(
         predictions, QUESTIONS, DATASET.rankings, strict=False
@@ -238,7 +243,8 @@ def test_choice_scores_options_as_transformers_does(trained):
 
 def test_the_paragraph_can_be_left_out(start):
     def scores(questions, rankings, **settings):
-        predictions = Choice(checkpoint=start, device="cpu", **settings).answer(questions, rankings)
+        reader = Choice(Choice.Settings(checkpoint=start, device="cpu", **settings))
+        predictions = reader.answer(questions, rankings)
         reads_paragraph = settings.get("paragraph") != "no" and rankings[0] != []
         assert all(bool(prediction.passage_ids) == reads_paragraph for prediction in predictions)
         return [prediction.score for prediction in predictions]
@@ -251,7 +257,8 @@ def test_the_paragraph_can_be_left_out(start):
 
 
 def test_an_encoder_without_types_reads_to_its_last_position(tmp_path):
-    reader = Choice(checkpoint=tiny_choice.encoder(tmp_path / "roberta", "roberta"), device="cpu")
+    encoder = tiny_choice.encoder(tmp_path / "roberta", "roberta")
+    reader = Choice(Choice.Settings(checkpoint=encoder, device="cpu"))
     [prediction] = reader.answer(QUESTIONS[:1], [[Passage("1", "", "mud " * 99)]])
     assert prediction.answer in tiny_choice.CHOICES
     assert reader.family == ""
