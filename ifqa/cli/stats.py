@@ -32,8 +32,7 @@ def _questions(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Count a benchmark's questions by length, kind of answer and question word, and the questions
-    that splits share.
+    """Count a benchmark's questions by length, kind of answer and question word.
 
     For IfQA, the tables also show the paper's values.
     """

@@ -45,7 +45,6 @@ PAPER_PRECISION, PAPER_RECALL = 1.0, 0.8
 _CORPUS_COLUMNS = {
     "questions": "questions",
     "causal": "causal",
-    "unanswered": "no answer",
     "share": "share",
     "question_words": "question",
     "answer_words": "answer",
@@ -264,7 +263,6 @@ def _corpus_counts(*facts: DatasetFacts) -> dict[str, object]:
     keys = ("questions", "question_words", "answer_words")
     return {
         "causal": causal,
-        "unanswered": sum(counts["unanswered"] for counts in facts),
         "question_words": words / causal if causal else None,
         "answer_words": answer_words / causal if causal else None,
         "splits": {split: dict(zip(keys, counts, strict=True)) for split, counts in splits.items()},
@@ -282,8 +280,8 @@ def corpus_tables(facts: Mapping[str, DatasetFacts]) -> Iterator[CountTable]:
         for title, counts in ((name, _corpus_counts(*datasets)), ("  paper", paper._asdict())):
             rows.append((title, *(_corpus_cell(key, counts.get(key)) for key in _CORPUS_COLUMNS)))
     note = (
-        "The release has only causal questions. no answer: left out. question, answer:\n"
-        "mean words of a causal question, and of its first answer."
+        "The release has only causal questions. question, answer: mean words of a causal\n"
+        "question, and of its first answer."
     )
     title = "Questions, and the causal ones (the paper: Tables 1 and 2)"
     yield CountTable(("", *_CORPUS_COLUMNS.values()), rows, title, note, published="paper")

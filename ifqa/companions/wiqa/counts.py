@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ifqa.companions.wiqa.graphs import Graph, read_graphs
 from ifqa.companions.wiqa.question_generation import FOLDER, SAMPLE
-from ifqa.companions.wiqa.release import CHOICES, check_label, read_topics, read_wiqa_questions
+from ifqa.companions.wiqa.release import check_label, read_topics, read_wiqa_questions
 from ifqa.errors import ConfigError, MissingInput
 from ifqa.formatting import pluralize
 from ifqa.protocols import CountTable
@@ -36,7 +36,7 @@ SplitCounts = dict[str, dict[str, int]]  # split or file name -> category -> cou
 
 
 def measure(sources: Sequence[str], graphs: Path | None = None) -> SplitCounts:
-    """Count topics (if known), paragraphs, graphs, and questions by type, hops and label.
+    """Count topics (if known), paragraphs, graphs, and questions by type and hops.
 
     `sources` are files of questions, folders of released and generated splits (train.jsonl,
     made-train.jsonl), or "sample-wiqa". With a file of `graphs`, labels are checked, and "located"
@@ -69,7 +69,6 @@ def _question_files(source: str) -> list[Path]:
 def _count_file(path: Path, graphs: Mapping[str, Graph] | None) -> dict[str, int]:
     questions = read_wiqa_questions(path)
     types = Counter(question.kind for question in questions)
-    labels = Counter[str](question.question.answer_label for question in questions)
     hops = Counter(question.hops for question in questions if question.hops)
     paragraphs = {question.metadata.para_id for question in questions}
     topics = {
@@ -80,7 +79,6 @@ def _count_file(path: Path, graphs: Mapping[str, Graph] | None) -> dict[str, int
     counts |= {"paragraphs": len(paragraphs), "graphs": len(ids), "questions": len(questions)}
     counts |= {kind: types[kind] for kind in KINDS}
     counts |= {pluralize(n, "hop"): hops[n] for n in range(1, max([3, *hops]) + 1)}
-    counts |= {f"answer {label}": labels[label] for label in CHOICES}
     if graphs is not None:
         located = (
             check_label(question, graphs, f"{path}: {question.metadata.ques_id}")

@@ -1,7 +1,5 @@
 """Statistics of a benchmark's questions by split, beside the IfQA paper's Tables 1 and 2.
 
-And overlap between splits.
-
 Words are split at white space. The paper's annotations of answer types are not in the release, so
 `answer_type` uses a rule. Nothing is tuned on these numbers, so test splits may be counted too.
 """
@@ -15,9 +13,9 @@ from typing_extensions import TypedDict
 
 from ifqa.benchmarks.splits import select_splits
 from ifqa.clauses import split_question
+from ifqa.formatting import one_decimal
 from ifqa.plugins import open_benchmark
 from ifqa.records import Question
-from ifqa.report.stats import Summary, percent_cell, summary
 from ifqa.report.table import Table
 from ifqa.scoring.measures.answer_recall import ceiling
 from ifqa.scoring.measures.exact_match import normalize
@@ -25,7 +23,6 @@ from ifqa.scoring.measures.numeric import is_numeric
 
 TYPES = ("entity", "number", "date", "other")
 QUESTION_WORDS = ("what", "who", "which", "how many", "when", "where", "how", "why", "none")
-SUBSETS = ("all", "numeric", "other")
 
 _WH = re.compile(
     r"\b(?:who|whom|whose|what|which|when|where|why|how)\b(?: (?:many|much)\b)?", re.IGNORECASE
@@ -111,26 +108,22 @@ PAPER: dict[str, dict[str, dict[str, float]]] = {
 class SplitCounts(TypedDict):
     questions: int
     vocabulary: int  # distinct words of the questions, lower-cased, with their punctuation
-    # Number of words -> questions, first answers, or distinct gold passages
-    lengths: dict[str, dict[int, int]]
-    means: dict[str, Summary]  # of the lengths
+    # Words on average of "question_words" and "answer_words", of first answers; None without any
+    means: dict[str, float | None]
     types: dict[str, int]  # first answers by `answer_type`
     asked: dict[str, int]  # questions by `question_word`
-    answers: dict[str, int]  # "several_answers": questions whose answers differ after normalisation
-    #: All, numeric and other questions -> (questions with an answer in a gold passage, questions
-    #: with gold passages). The share is the ceiling of answer recall, None without gold passages.
-    in_gold: dict[str, tuple[int, int]]
-    percent: dict[str, dict[str, float | None]]
+    several: int  # questions whose answers differ after normalisation
+    #: Questions with an answer in a gold passage, and questions with gold passages. The share is
+    #: the ceiling of answer recall, None without gold passages.
+    in_gold: tuple[int, int]
+    percent: dict[str, dict[str, float | None]]  # "types", "asked" and "answers", as in `PAPER`
 
 
 class BenchmarkCounts(TypedDict):
-    """The counts of each split, the distinct questions that each pair of splits shares, and the
-    paper's values.
-    """
+    """The counts of each split, and for IfQA the paper's values."""
 
     benchmark: str
     splits: dict[str, SplitCounts]
-    shared: dict[str, dict[str, int]]
     paper: NotRequired[dict[str, dict[str, dict[str, float]]]]
 
 
@@ -140,11 +133,11 @@ def measure(benchmark: str, splits: Sequence[str] = ()) -> BenchmarkCounts:
     Without names, of all splits whose files exist.
     """
     source = open_benchmark(benchmark)
-    questions = {split: source.questions(split) for split in select_splits(source, splits)}
     counts: BenchmarkCounts = {
         "benchmark": benchmark,
-        "splits": {split: count_split(questions[split]) for split in questions},
-        "shared": shared_questions(questions),
+        "splits": {
+            split: count_split(source.questions(split)) for split in select_splits(source, splits)
+        },
     }
     if benchmark == "ifqa":
         counts["paper"] = PAPER
@@ -158,63 +151,33 @@ def count_split(questions: Sequence[Question]) -> SplitCounts:
         for question, clause in zip(questions, clauses, strict=True)
         if question.answers
     ]
-    lengths = {
-        "question_words": _lengths(question.text for question in questions),
-        "answer_words": _lengths(question.answers[0] for question, _ in answered),
-        "passage_words": _lengths(
-            {text for question in questions for text in question.gold_passages}
-        ),
-    }
     types = _counts(TYPES, (answer_type(question, clause) for question, clause in answered))
     words = _counts(QUESTION_WORDS, map(question_word, clauses))
-    answers = {
-        "several_answers": sum(
-            len(set(map(normalize, question.answers))) > 1 for question in questions
-        ),
-        "several_passages": sum(len(question.gold_passages) > 1 for question in questions),
-        "yes_no": sum(
-            not {"yes", "no"}.isdisjoint(map(normalize, question.answers)) for question in questions
-        ),
-        "numeric": sum(is_numeric(question.answers) for question in questions),
-    }
-    ceilings: dict[str, list[float]] = {kind: [] for kind in SUBSETS}
-    for question in questions:
-        if question.gold_passages:
-            kind = "numeric" if is_numeric(question.answers) else "other"
-            ceilings["all"].append(ceiling(question))
-            ceilings[kind].append(ceiling(question))
-    in_gold = {kind: (int(sum(scores)), len(scores)) for kind, scores in ceilings.items()}
+    several = sum(len(set(map(normalize, question.answers))) > 1 for question in questions)
+    ceilings = [ceiling(question) for question in questions if question.gold_passages]
+    in_gold = int(sum(ceilings))
     return {
         "questions": len(questions),
         "vocabulary": len(
             {word for question in questions for word in question.text.lower().split()}
         ),
-        "lengths": lengths,
-        "means": {name: summary(histogram) for name, histogram in lengths.items()},
+        "means": {
+            "question_words": _mean_words([question.text for question in questions]),
+            "answer_words": _mean_words([question.answers[0] for question, _ in answered]),
+        },
         "types": types,
         "asked": words,
-        "answers": answers,
-        "in_gold": in_gold,
+        "several": several,
+        "in_gold": (in_gold, len(ceilings)),
         "percent": {
             "types": _percentages(types, sum(types.values())),
             "asked": _percentages(words, sum(words.values())),
-            "answers": _percentages(answers, len(questions)),
-            "in_gold": {
-                kind: 100 * hits / of if of else None for kind, (hits, of) in in_gold.items()
+            "answers": {
+                "several": 100 * several / len(questions) if questions else 0.0,
+                "in_gold": 100 * in_gold / len(ceilings) if ceilings else None,
             },
         },
     }
-
-
-def shared_questions(splits: Mapping[str, Sequence[Question]]) -> dict[str, dict[str, int]]:
-    """The number of distinct questions that two splits share, compared after normalisation: split
-    -> split -> count.
-
-    The diagonal has each split's number of distinct questions. IfQA's full-train has 903 of the
-    1,594 distinct questions of few-dev: never test a model on its training questions.
-    """
-    texts = {split: {normalize(question.text) for question in splits[split]} for split in splits}
-    return {split: {other: len(texts[split] & texts[other]) for other in texts} for split in texts}
 
 
 def answer_type(question: Question, main_clause: str) -> str:
@@ -267,8 +230,8 @@ def question_word(main_clause: str) -> str:
     return word if word in QUESTION_WORDS else word.split()[0]
 
 
-def _lengths(texts: Iterable[str]) -> dict[int, int]:
-    return dict(sorted(Counter(len(text.split()) for text in texts).items()))
+def _mean_words(texts: Sequence[str]) -> float | None:
+    return sum(len(text.split()) for text in texts) / len(texts) if texts else None
 
 
 def _counts(names: Sequence[str], labels: Iterable[str]) -> dict[str, int]:
@@ -286,80 +249,39 @@ def tables(counts: BenchmarkCounts) -> Iterator[Table]:
     splits = counts["splits"]
     rows: list[tuple[str, ...]] = []
     for split, part in splits.items():
-        means = [f"{lengths['mean']:.2f}" if lengths else "-" for lengths in part["means"].values()]
-        passage_lengths = part["lengths"]["passage_words"]
-        passages = sum(passage_lengths.values())
-        whole = percent_cell(
-            100 * passage_lengths.get(100, 0) / passages if passages else None, "%"
-        )
-        sizes = (*means[:2], f"{part['vocabulary']:,}", f"{passages:,}", means[2], whole)
-        rows.append((split, f"{part['questions']:,}", *sizes))
+        means = ["-" if mean is None else f"{mean:.2f}" for mean in part["means"].values()]
+        rows.append((split, f"{part['questions']:,}", *means, f"{part['vocabulary']:,}"))
         if paper and split in paper["sizes"]:
             published = paper["sizes"][split]
             words = [f"{published[name]:.2f}" for name in ("question_words", "answer_words")]
             rows.append(
-                (
-                    "  paper",
-                    f"{published['questions']:,}",
-                    *words,
-                    f"{published['vocabulary']:,}",
-                    "",
-                    "",
-                    "",
-                )
+                ("  paper", f"{published['questions']:,}", *words, f"{published['vocabulary']:,}")
             )
-    columns = (
-        "",
-        "questions",
-        "words",
-        "answer",
-        "vocabulary",
-        "passages",
-        "words",
-        "of 100 words",
-    )
+    columns = ("", "questions", "words", "answer", "vocabulary")
     title = f"{counts['benchmark']}: sizes, words on average"
     yield Table(title, "", columns, tuple(rows), published="paper")
-    shares = {name: splits[name]["percent"] for name in splits}
     published_shares = paper["percent"] if paper else {}
 
-    def share_table(title: str, key: str, names: Sequence[str]) -> Table:
-        rows = [(split, *map(percent_cell, part[key].values())) for split, part in shares.items()]
+    def share_table(title: str, key: str, names: Sequence[str], note: str = "") -> Table:
+        rows = [
+            (split, *map(_percent_cell, part["percent"][key].values()))
+            for split, part in splits.items()
+        ]
         if key in published_shares:
-            rows.append(
-                ("paper, all", *(percent_cell(published_shares[key].get(name)) for name in names))
-            )
-        return Table(title, "", ("", *names), tuple(rows), published="paper")
+            published = published_shares[key]
+            rows.append(("paper, all", *(_percent_cell(published.get(name)) for name in names)))
+        columns = ("", *(name.replace("_", " ") for name in names))
+        return Table(title, note, columns, tuple(rows), published="paper")
 
     by_hand = "; in the paper, by annotators" if paper else ""
     yield share_table(f"What the answer is, in %: by rule{by_hand}", "types", TYPES)
     note = (
         "several: more than one answer. in gold: a gold passage holds an answer (the\n"
-        "ceiling of answer recall); then the same for numeric and for other questions."
+        "ceiling of answer recall)."
     )
-    rows = []
-    for split, part_shares in shares.items():
-        rows.append(
-            (
-                split,
-                *map(
-                    percent_cell,
-                    [*part_shares["answers"].values(), *part_shares["in_gold"].values()],
-                ),
-            )
-        )
-    if published_shares:
-        several, in_gold = (
-            percent_cell(published_shares["answers"][key]) for key in ("several", "in_gold")
-        )
-        rows.append(("paper, all", several, *"---", in_gold, *"--"))
-    columns = ("", "several", "passages", "yes/no", "numeric", "in gold", "numeric", "other")
-    yield Table("Answers and gold passages, in %", note, columns, tuple(rows), published="paper")
+    yield share_table("Answers and gold passages, in %", "answers", ("several", "in_gold"), note)
     yield share_table("The question word of the main clause, in %", "asked", QUESTION_WORDS)
-    rows = [
-        (split, *(f"{number:,}" for number in row.values()))
-        for split, row in counts["shared"].items()
-    ]
-    title = "Distinct questions in both splits, word for word"
-    note = "Diagonal: a split's distinct questions. Do not test on training questions."
-    yield Table(title, note, ("", *splits), tuple(rows))
+
+
+def _percent_cell(share: float | None) -> str:
+    return "-" if share is None else one_decimal(share)

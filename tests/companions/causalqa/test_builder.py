@@ -191,8 +191,8 @@ def test_the_statistics_are_those_of_the_files_next_to_the_papers(tmp_path):
     assert process.returncode == 0, process.stderr
     rows = [line.split() for line in process.stdout.splitlines()]
     for row in (
-        "eli5 - 3 1 - 5.0 2.0",
-        "paper 64,875,601 769,606 - 1.2% 9.6 2.7",
+        "eli5 - 3 - 5.0 2.0",
+        "paper 64,875,601 769,606 1.2% 9.6 2.7",
         "squad2 3 3 3 3",
         "paper - 252 - 321",
     ):

@@ -28,7 +28,6 @@ def test_the_bundled_questions_are_counted_by_split():
         "located": 62,
     }
     assert [dev[kind] for kind in KINDS] == [22, 20, 20]
-    assert [dev[f"answer {label}"] for label in ("more", "less", "no_effect")] == [20, 22, 20]
     assert [dev[hops] for hops in ("1 hop", "2 hops", "3 hops")] == [18, 16, 8]
 
 
