@@ -1,7 +1,7 @@
 """Write the generated parts of the docs.
 
-They are the tree in inside.md, command-line.md, reference.md, the grid in readers.md, and the
-settings in language-models.md.
+They are the tree in inside.md, command-line.md, reference.md, the grid in readers.md, the settings
+in language-models.md, and the JSON Schemas of experiment and corpus files.
 
     python docs/write.py            write them
     python docs/write.py --check    write nothing; list stale pages, and exit with 1
@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+SCHEMAS = ROOT / "ifqa/bundled/schemas"
 END = "<!-- until here -->"
 BENCHMARKS = {"ifqa": "IfQA", "wiqa": "WIQA", "causalqa": "CausalQA"}
 MEASURES = ("gold_any@20", "EM", "F1", "accuracy", "ROUGE-L")  # of the tables in reference.md
@@ -223,6 +224,9 @@ def _table(rows: Sequence[Mapping[str, object]], *columns: str) -> str:
 
 def written() -> dict[Path, str]:
     """Path -> the text it should have."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    from schemas import corpus_schema, experiment_schema
+
     from ifqa.report.result_tables import READERS
 
     inside, readers, published = (
@@ -239,7 +243,13 @@ def written() -> dict[Path, str]:
         ),
         ROOT / "docs/command-line.md": command_line(),
         published: reference(published),
+        SCHEMAS / "experiment.json": as_json(experiment_schema()),
+        SCHEMAS / "corpus.json": as_json(corpus_schema()),
     }
+
+
+def as_json(schema: Mapping[str, object]) -> str:
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

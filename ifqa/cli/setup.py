@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: The JSON Schemas that `init` writes, as the files' first lines name them -> those that ship.
+_SCHEMAS = {
+    "experiments/experiment.schema.json": "experiment.json",
+    "indexes/corpus.schema.json": "corpus.json",
+}
 _PACKAGES = (  # name, purpose, the extra that installs it
     ("pyserini", "BM25 through Lucene", ""),
     ("torch", "readers, dense retrieval", ""),
@@ -84,6 +89,10 @@ def init(
         text = (BUNDLED / "start" / template).read_text(encoding="utf-8").replace("NAME", name)
         with atomic_write(Path(path)) as handle:
             write_bytes(handle, text.replace('path = "FOLDER"', path_line).encode())
+    # For editors; one of an earlier version is replaced
+    for path, schema in _SCHEMAS.items():
+        with atomic_write(Path(path)) as handle:
+            write_bytes(handle, (BUNDLED / "schemas" / schema).read_bytes())
         print_line(path)
     logger.info(hint)
 

@@ -157,10 +157,11 @@ def _summary(
     sums: Mapping[str, Any], reused: int, report: BuildReport, sources: Sequence[Source]
 ) -> list[str]:
     """What a build did, in lines; `reused` are the blocks of an interrupted one."""
-    pages = pluralize(sums["pages"], sources[0].unit)
+    # Passages that came split already are of no page
+    pages = f" of {pluralize(sums['pages'], sources[0].unit)}" if sums["pages"] else ""
     shards = pluralize(sums["shards"], "shard")
     folder = report.listed.parent
-    lines = [f"{folder}: {pluralize(sums['passages'], 'passage')} of {pages} in {shards}"]
+    lines = [f"{folder}: {pluralize(sums['passages'], 'passage')}{pages} in {shards}"]
     if reused:
         lines.append(f"{pluralize(reused, 'block')} had been finished by an earlier build")
     return lines + list(
