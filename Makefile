@@ -34,16 +34,12 @@ grid: .venv/dev
 # modules are kept, also where the environment forbids it: the tests start some 200 processes. A worker that dies ends the run and
 # names its test: `loadfile` would give that test to worker after worker.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
-# What takes models, Java, servers, processes or a browser.
-SLOW := $(addprefix tests/,cli corpus/test_builds.py docs experiments golden kills \
-	llms models pipeline/test_convert.py pipeline/test_workers.py reading report retrieval serve test_api.py test_wheel.py training workers)
 
 test: .venv/dev
 	$(PYTEST)
 
 test-fast: .venv/dev
-	$(PYTEST) $(addprefix --ignore=,$(SLOW))
-	@echo "left out, and run by make test: $(SLOW)"
+	$(PYTEST) -m "not slow"
 
 docs: .venv/dev
 	$(BIN)/python docs/write.py

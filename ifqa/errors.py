@@ -13,7 +13,25 @@ class IfqaError(Exception):
 
     The command line prints it and exits with 2. Any other exception is a bug and keeps its
     traceback.
+
+    Attributes:
+        found: what was found, as the message has it; empty if it does not tell it apart.
+        wanted: what was wanted, likewise.
+        mend: how to mend it, likewise: a command, or a name to write in place of another.
     """
+
+    def __init__(
+        self, message: str = "", *, found: str = "", wanted: str = "", mend: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.found = found
+        self.wanted = wanted
+        self.mend = mend
+
+    def parts(self) -> dict[str, str]:
+        """The parts of the message that it tells apart, for JSON."""
+        parts = {"found": self.found, "wanted": self.wanted, "mend": self.mend}
+        return {name: part for name, part in parts.items() if part}
 
 
 class ConfigError(IfqaError):
@@ -48,9 +66,13 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> ConfigError:
     known = sorted(known)
     close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
+    listed = f"known: {', '.join(known) or 'none'}"
     if len(known) > _MANY:
         nearest = difflib.get_close_matches(str(name), known, n=5, cutoff=0)
-        return ConfigError(
-            f"unknown {what} {name!r}; {hint}nearest of {len(known)}: {', '.join(nearest)}"
-        )
-    return ConfigError(f"unknown {what} {name!r}; {hint}known: {', '.join(known) or 'none'}")
+        listed = f"nearest of {len(known)}: {', '.join(nearest)}"
+    return ConfigError(
+        f"unknown {what} {name!r}; {hint}{listed}",
+        found=str(name),
+        wanted=listed,
+        mend=close[0] if close else "",
+    )

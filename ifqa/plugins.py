@@ -319,7 +319,8 @@ def _find_plugin(kind: str, name: str) -> str:
     registered = registered_names(kind)
     if name not in registered:
         known = {**registered, **plugin_names(kind)}
-        raise ConfigError(f"{unknown_name(kind, name, known)}; or {wanted}, from a file here")
+        error = unknown_name(kind, name, known)
+        raise ConfigError(f"{error}; or {wanted}, from a file here", **error.parts())
     return registered[name]
 
 
@@ -345,7 +346,9 @@ def _import_plugin(kind: str, name: str, root: Path) -> object:
             raise
         install = f"pip install 'ifqa[{extra}]'"
         raise MissingInput(
-            f"{kind} {name!r} needs {error.name}; install it with: {install}"
+            f"{kind} {name!r} needs {error.name}; install it with: {install}",
+            wanted=str(error.name),
+            mend=install,
         ) from error
     except SyntaxError as error:
         raise PluginError(

@@ -99,7 +99,7 @@ def parse_stored(model: type[_Model], value: object, where: str, mend: str = "")
         key = ".".join(map(str, first["loc"][issubclass(model, _ShapeModel) :])) or "all of it"
         ending = f"; {mend}" if mend else ""
         raise DamagedArtifact(
-            f"{where}: not as ifqa writes it ({key}: {first['msg']}){ending}"
+            f"{where}: not as ifqa writes it ({key}: {first['msg']}){ending}", mend=mend
         ) from error
 
 
@@ -244,22 +244,32 @@ def _validate(
         for problem in problems
         if problem["type"] in ("extra_forbidden", "invalid_key")
     ]:
-        raise ConfigError(f"{opening}{unknown_name(what, str(unknown[0]), [*names, *other_keys])}")
+        raise _after(opening, unknown_name(what, str(unknown[0]), [*names, *other_keys]))
     name = str(min(problems, key=lambda problem: problem["type"] != "missing")["loc"][0])
     schema = model.model_json_schema()["properties"][name]
     if name not in values:
         if misspelt := get_close_matches(
             name, [str(key) for key in values if key not in names], n=1
         ):
-            raise ConfigError(f"{opening}{unknown_name(what, misspelt[0], names)}")
-        raise ConfigError(f"{opening}{what} {name!r} is missing; wanted {_describe_schema(schema)}")
+            raise _after(opening, unknown_name(what, misspelt[0], names))
+        expected = _describe_schema(schema)
+        raise ConfigError(
+            f"{opening}{what} {name!r} is missing; wanted {expected}", wanted=expected
+        )
     value = values[name]
     choices = _list_choices(schema)
     if choices and isinstance(value, str):
-        raise ConfigError(f"{opening}{what} {name!r}: {unknown_name('value', value, choices)}")
+        raise _after(f"{opening}{what} {name!r}: ", unknown_name("value", value, choices))
+    expected = _describe_schema(schema)
+    found = f"{value!r:.200}"
     raise ConfigError(
-        f"{opening}{what} {name!r}: wanted {_describe_schema(schema)}, found {value!r:.200}"
+        f"{opening}{what} {name!r}: wanted {expected}, found {found}", found=found, wanted=expected
     )
+
+
+def _after(opening: str, error: ConfigError) -> ConfigError:
+    """An error whose message starts with `opening`."""
+    return ConfigError(f"{opening}{error}", **error.parts())
 
 
 def _list_choices(schema: Mapping[str, Any]) -> list[Any]:

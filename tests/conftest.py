@@ -3,6 +3,7 @@ import logging
 import os
 import signal
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -20,7 +21,8 @@ settings.load_profile("ifqa")
 
 # A background command starts with SIGINT ignored, and `nohup` ignores SIGHUP. Every process of a
 # test would inherit that.
-for name, usual in {"SIGINT": signal.default_int_handler, "SIGHUP": signal.SIG_DFL}.items():
+HANDLERS: dict[str, Any] = {"SIGINT": signal.default_int_handler, "SIGHUP": signal.SIG_DFL}
+for name, usual in HANDLERS.items():
     if hasattr(signal, name) and signal.getsignal(signal.Signals[name]) is signal.SIG_IGN:
         signal.signal(signal.Signals[name], usual)
 

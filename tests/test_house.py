@@ -42,7 +42,7 @@ def imports():
     known = modules()
     targets_of = {}
     for name, path in known.items():
-        targets = set()
+        targets: set[str] = set()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module:
                 targets |= {f"{node.module}.{name.name}" for name in node.names} & known.keys() or {
@@ -61,7 +61,7 @@ def part(name):
 
 def part_imports():
     """Part -> the other parts it imports."""
-    parts = defaultdict(set)
+    parts: defaultdict[str, set[str]] = defaultdict(set)
     for name, targets in imports().items():
         parts[part(name)] |= {part(target) for target in targets} - {part(name)}
     return dict(parts)

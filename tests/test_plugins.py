@@ -38,7 +38,7 @@ def test_a_plugin_from_the_working_directory_is_named_by_module_and_class(here):
         5: "wanted a name, or my_module:Class",
     }.items():
         with pytest.raises(IfqaError, match=complaint):
-            plugins.load_plugin("reader", name)
+            plugins.load_plugin("reader", name)  # type: ignore[arg-type]
 
 
 def test_a_plugin_that_lacks_an_extra_says_which(here):
@@ -74,7 +74,7 @@ def outside(module):
 
 def test_a_class_from_outside_gets_the_rest_of_its_role_and_stays_itself(outside):
     plain = plugins.load_plugin("reader", f"{outside}:Plain")
-    heard = []
+    heard: list[float] = []
     settings = plain.Settings(said="yes")
     answered = plain(settings).answer(["one", "two"], [[], []], advance=heard.append)
     assert answered == ["yes", "yes"]

@@ -65,8 +65,9 @@ def test_a_message_with_a_newline_is_printed_on_one_line(capsys):
 
 def shown(width, work):
     """What a terminal of this width gets of some work under a bar."""
+    screen = StringIO()
     terminal = Console(
-        file=StringIO(), force_terminal=True, width=width, color_system=None, _environ={}
+        file=screen, force_terminal=True, width=width, color_system=None, _environ={}
     )
     progress._display.cache_clear()
     progress._display().live.console = terminal
@@ -74,7 +75,7 @@ def shown(width, work):
         work()
     finally:
         progress._display.cache_clear()
-    return terminal.file.getvalue()
+    return screen.getvalue()
 
 
 def test_a_bar_shows_the_file_being_read_and_the_share_of_it_that_is_read_within_80_columns():
@@ -106,7 +107,7 @@ def test_nested_bars_are_shown_below_each_other_and_vanish():
     def work():
         with bar("outer", 2) as advance, bar("inner", None) as step:
             time.sleep(0.7)
-            advance()
+            advance(1)
             step(3)
             time.sleep(0.2)
 
@@ -140,7 +141,7 @@ def test_lines_take_the_place_of_a_bar_where_there_is_no_terminal(monkeypatch, c
 
 def test_work_of_less_than_half_a_second_shows_nothing(capsys):
     with bar("short", 1) as advance:
-        advance()
+        advance(1)
     progress.report("nowhere.pdf", 1)
     assert capsys.readouterr().err == ""
 

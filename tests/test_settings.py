@@ -34,7 +34,7 @@ def outside(
     above: Annotated[float, Field(gt=0, lt=1)] | None = None,
     names: tuple[str, ...] = (),
     either: float | Literal["auto"] = "auto",
-    device: "NoSuchName" = "cpu",  # noqa: F821
+    device: "NoSuchName" = "cpu",  # type: ignore[name-defined]  # noqa: F821
     bare=3,
     anything: Any = None,
     copy: bool = False,
@@ -104,7 +104,7 @@ def weighing(
     path: str,
     share: float = 1,
     both: float | int = 2,
-    ways: list[float] = (),
+    ways: list[float] = (),  # type: ignore[assignment]
     low: Positive = 0,
     n: int = 3,
 ):

@@ -1,9 +1,11 @@
 """The command line as a process: signals, exit codes, and one-line errors on stderr."""
 
+import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from traceback import extract_tb
 from typing import NoReturn, TypeVar
@@ -37,6 +39,8 @@ def run_process(command: Callable[[], int]) -> NoReturn:
         code = UNREAD
     except (IfqaError, OSError) as error:
         code = print_error(error_message(error))
+        if "--json" in sys.argv:
+            print_error_json(error)
     except SystemExit as error:
         if isinstance(error.__context__, BrokenPipeError):  # raised by typer and rich
             code = UNREAD
@@ -84,6 +88,16 @@ def error_message(error: IfqaError | OSError) -> str:
     if error.errno is None or isinstance(error, BrokenPipeError):
         raise error
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
+
+
+def print_error_json(error: IfqaError | OSError) -> None:
+    """Print an error on stdout in place of the JSON of a result, with the parts that it tells
+    apart.
+    """
+    parts = error.parts() if isinstance(error, IfqaError) else {}
+    content = {"kind": type(error).__name__, "message": error_message(error), **parts}
+    with suppress(OSError):  # nobody reads it
+        print(json.dumps({"error": content}, ensure_ascii=False))
 
 
 def print_error(message: str) -> int:

@@ -89,11 +89,11 @@ def init(
         text = (BUNDLED / "start" / template).read_text(encoding="utf-8").replace("NAME", name)
         with atomic_write(Path(path)) as handle:
             write_bytes(handle, text.replace('path = "FOLDER"', path_line).encode())
+        print_line(path)
     # For editors; one of an earlier version is replaced
     for path, schema in _SCHEMAS.items():
         with atomic_write(Path(path)) as handle:
             write_bytes(handle, (BUNDLED / "schemas" / schema).read_bytes())
-        print_line(path)
     logger.info(hint)
 
 

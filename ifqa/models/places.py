@@ -193,7 +193,8 @@ def find_model(name: str, root: Path = Path(), mend: str = "") -> Path:
     places = f"{', '.join(searched[:-1])} or {searched[-1]}"
     reason = f" ({cause})" if cause else ""
     problem = f"found no model {name!r} {places}{reason}"
-    raise MissingInput(f"{problem}; {_how_to_get(name, mend)}") from cause
+    how = _how_to_get(name, mend)
+    raise MissingInput(f"{problem}; {how}", wanted=name, mend=how) from cause
 
 
 def _how_to_get(name: str, mend: str) -> str:

@@ -61,7 +61,9 @@ class Run(Resolved):
 
     def _require(self, section: Part, configured: _T | None) -> _T:
         if configured is None:
-            raise ConfigError(f"experiment {self.experiment.name} has no [{section}]")
+            raise ConfigError(
+                f"experiment {self.experiment.name} has no [{section}]", wanted=f"[{section}]"
+            )
         return configured
 
     @property

@@ -76,7 +76,10 @@ def refuse_other_server(run: Run, stage: Stage[Run]) -> None:
         mend = f"{own}; or {mend}"
     raise OtherServer(
         f"{folder} holds answers of {name} at {earlier}, and this run would ask {name} at {now}, "
-        f"which may serve another model: {mend}"
+        f"which may serve another model: {mend}",
+        found=earlier,
+        wanted=now,
+        mend=mend,
     )
 
 

@@ -139,8 +139,11 @@ def validate(kind: TypeAdapter[_T], record: object, where: str) -> _T:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
+        found = f"{first['input']!a:.80}"
         raise IfqaError(
-            f"{where}: {place or 'value'}: {first['msg']}; found {first['input']!a:.80}"
+            f"{where}: {place or 'value'}: {first['msg']}; found {found}",
+            found=found,
+            wanted=first["msg"],
         ) from error
 
 

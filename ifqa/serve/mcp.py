@@ -108,7 +108,10 @@ def _tool_errors() -> Iterator[None]:
         ) from error
     except TimeoutError as error:
         raise ToolError("no answer within the time limit") from error
-    except (QueueFull, NotFound, IfqaError) as error:
+    except IfqaError as error:
+        parts = [f"{name}: {part}" for name, part in error.parts().items()]
+        raise ToolError("\n".join([str(error), *parts])) from error
+    except (QueueFull, NotFound) as error:
         raise ToolError(str(error)) from error
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from contextvars import ContextVar
 from http import HTTPMethod, HTTPStatus
+from types import MappingProxyType
 
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers, MutableHeaders
@@ -74,15 +75,21 @@ def configure_logging(quiet: bool) -> None:
 
 
 def problem_response(
-    status: int, detail: str, headers: Mapping[str, str] | None = None
+    status: int,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    parts: Mapping[str, str] = MappingProxyType({}),
 ) -> Response:
-    """A response with problem details."""
+    """A response with problem details; `parts` are those of an `IfqaError`."""
     problem = Problem(
-        title=HTTPStatus(status).phrase, status=status, detail=detail, request_id=_request_id.get()
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        request_id=_request_id.get(),
+        **parts,
     )
-    return Response(
-        problem.model_dump_json(), status, headers, media_type="application/problem+json"
-    )
+    content = problem.model_dump_json(exclude_none=True)
+    return Response(content, status, headers, media_type="application/problem+json")
 
 
 def error_response(error: BaseException) -> Response:
@@ -97,7 +104,7 @@ def error_response(error: BaseException) -> Response:
                 504, "no answer within the time limit; ask fewer questions at once, or later"
             )
         case IfqaError():
-            return problem_response(503, str(error), {"Retry-After": "30"})
+            return problem_response(503, str(error), {"Retry-After": "30"}, error.parts())
         case HTTPException():
             return problem_response(error.status_code, str(error.detail), error.headers)
         case RequestValidationError():

@@ -492,3 +492,7 @@ class Problem(Reply):
     status: int
     detail: str
     request_id: str = ""
+    #: The parts of `detail`, where the error tells them apart.
+    found: str | None = None
+    wanted: str | None = None
+    mend: str | None = None

@@ -197,10 +197,16 @@ class Artifact:
         folder = self.folder
         again = f"make it again: {command}"
         if self.manifest is None:
-            raise MissingInput(f"{folder} is not there yet; make it with: {command}")
+            raise MissingInput(
+                f"{folder} is not there yet; make it with: {command}",
+                wanted=str(folder),
+                mend=command,
+            )
         if self.damage:
             raise DamagedArtifact(
-                f"{folder} is damaged: {self.damage} is missing or was changed; {again}"
+                f"{folder} is damaged: {self.damage} is missing or was changed; {again}",
+                found=f"{self.damage} is missing or was changed",
+                mend=command,
             )
         if inputs is not None and not _has_inputs(self.manifest, inputs):
             old = self.manifest["inputs"]
@@ -208,7 +214,9 @@ class Artifact:
                 key for key in old.keys() | inputs.keys() if old.get(key) != inputs.get(key)
             )
             raise IfqaError(
-                f"{folder} was made from other inputs (changed: {', '.join(changed)}); {again}"
+                f"{folder} was made from other inputs (changed: {', '.join(changed)}); {again}",
+                found=f"changed: {', '.join(changed)}",
+                mend=command,
             )
         return self.manifest
 
@@ -322,7 +330,8 @@ def lock(folder: Path, wait: bool = False) -> Iterator[None]:
     except Timeout as error:
         if not wait:
             raise IfqaError(
-                f"another process is working in {folder}; wait until it ends, or stop it"
+                f"another process is working in {folder}; wait until it ends, or stop it",
+                mend="wait until it ends, or stop it",
             ) from error
         logger.info(f"another process is working in {folder}; waiting until it ends")
         guard.acquire(timeout=-1)

@@ -48,7 +48,7 @@ LARGEST_JSON = 1 << 31  # bytes of a JSON file that is read as a whole
 def require_file(path: Path, what: str) -> Path:
     """`path`; raises MissingInput if it does not exist, with a message that calls it a `what`."""
     if not path.exists():
-        raise MissingInput(f"{what} not found: {path} does not exist")
+        raise MissingInput(f"{what} not found: {path} does not exist", wanted=str(path))
     return path
 
 

@@ -3,6 +3,7 @@
 import socket
 from threading import Thread
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_a_broken_reply_leaves_no_file(tmp_path, reply):
     with socket.create_server(("127.0.0.1", 0)) as server:
         Thread(target=answer, args=(server,), daemon=True).start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}/dev.json"
-        benchmark = SimpleNamespace(
+        benchmark: Any = SimpleNamespace(
             name="b", folder=tmp_path / "b", downloads={"dev.json": (url, None)}
         )
         with pytest.raises(

@@ -3,13 +3,14 @@ gets.
 """
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
 from ifqa.benchmarks.obedience import OBEYED, REAL_WORLD, RIGHT, Obedience
+from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
-from ifqa.pipeline.system import _refuse_other_family
+from ifqa.pipeline.opening import refuse_other_families
+from ifqa.pipeline.run import Run
 from ifqa.records import Prediction
 from ifqa.scoring.scheme import load_scheme
 
@@ -87,12 +88,19 @@ def test_a_reader_of_ifqa_is_of_its_family():
     assert Obedience().family("sample-dev") == ""
     with pytest.raises(IfqaError, match="ifqa/few and ifqa/full share questions; name one of them"):
         Obedience().family("few-dev+full-dev")
-    with pytest.raises(IfqaError, match="x ifqa/few and may not be tested on ifqa/full"):
-        _refuse_other_family(
-            "x",
-            "ifqa/few",
-            SimpleNamespace(experiment=SimpleNamespace(split="full-dev"), benchmark=Obedience()),
-        )
+
+
+def test_weights_of_another_family_are_refused(tmp_path):
+    tables = {
+        "benchmark": "obedience",
+        "split": "full-dev",
+        "reader": {"name": "llm", "prompt": "closed-book", "demos": "ifqa/few-train", "shots": 1},
+        "llm": {"model": "m"},
+    }
+    experiment = parse_experiment("mine", tables, "mine.toml", tmp_path)
+    complaint = "shows demonstrations of ifqa/few and may not be tested on ifqa/full"
+    with pytest.raises(IfqaError, match=complaint):
+        refuse_other_families(Run(experiment))
 
 
 @pytest.mark.parametrize(

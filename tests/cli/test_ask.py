@@ -133,7 +133,7 @@ def run_twice(docs, monkeypatch):
     Path("q.csv").write_text(
         "id,question\n" + "".join(f'q{n},"{text}"\n' for n, text in enumerate(LAMPS))
     )
-    answered = []
+    answered: list[str] = []
     plain = System.answer
 
     def answer(self, questions, threshold=None):

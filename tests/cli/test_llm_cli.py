@@ -4,6 +4,7 @@ import json
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from command_line import ifqa_here
@@ -160,7 +161,7 @@ def test_a_check_after_the_retry_shows_every_stage_as_done(retried):
 
 def part(text):
     result = SearchResult([Hit("made/0", 1.0)], [Passage("made/0", "", text)])
-    retriever = SimpleNamespace(
+    retriever: Any = SimpleNamespace(
         trained_on=(), search=lambda questions, k: [result for _ in questions]
     )
     return Part(retriever, 1)
@@ -168,7 +169,9 @@ def part(text):
 
 def test_equal_passages_of_two_parts_are_one():
     fusion = Fusion(Fusion.Settings(), parts=[part("one"), part("one")])
-    assert len(fusion.search([Question("q", "If so?")], 1)[0].generated) == 1
+    [result] = fusion.search([Question("q", "If so?")], 1)
+    assert result.generated is not None
+    assert len(result.generated) == 1
 
 
 def test_different_passages_that_share_an_id_are_refused():
@@ -269,7 +272,10 @@ def test_a_run_without_any_answer_keeps_its_scores(unanswered):
 
 
 def test_a_run_with_an_answer_exits_with_0(tmp_path):
-    with serving(lambda *_: Reply() if server.requests % 2 else error(413, "too long")) as server:
+    def answer_every_other(*_):
+        return Reply() if server.requests % 2 else error(413, "too long")
+
+    with serving(answer_every_other) as server:
         write(tmp_path, "half", CLOSED, server.url)
         assert ifqa("run", "half")[0] == 0
 

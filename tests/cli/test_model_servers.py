@@ -454,12 +454,16 @@ def test_a_model_of_this_machine_runs_here_whether_a_file_or_a_flag_names_it():
             'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "llm"\nprompt = "closed-book"\n'
             f'[llm]\nmodel = "{name}"\n'
         )
-        assert load_experiment("here").llm.name in ("hf", "llama-cpp")
+        llm = load_experiment("here").llm
+        assert llm is not None
+        assert llm.name in ("hf", "llama-cpp")
     Path("experiments/there.toml").write_text(
         'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "llm"\nprompt = "closed-book"\n'
         '[llm]\nmodel = "smollm2"\nbase_url = "http://127.0.0.1:1/v1"\n'
     )
-    assert load_experiment("there").llm.name == "openai"
+    llm = load_experiment("there").llm
+    assert llm is not None
+    assert llm.name == "openai"
 
 
 def test_a_value_that_json_lacks_is_refused_among_further_parameters():

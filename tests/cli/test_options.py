@@ -7,6 +7,7 @@ import json
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -64,9 +65,10 @@ def ifqa(here, capsys, monkeypatch):
 
 
 def options(verb):
+    verbs: Any = module.parser()
     return {
         name
-        for param in module.parser().commands[verb].params
+        for param in verbs.commands[verb].params
         for name in param.opts
         if name.startswith("--")
     }
@@ -116,9 +118,12 @@ def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypa
 )
 def test_a_stage_gets_its_workers(verb, flags, expected, ifqa, monkeypatch):
     workers = []
-    monkeypatch.setattr(
-        stages, verb, lambda *arguments: workers.append(arguments[2]) or Path("nowhere")
-    )
+
+    def stage(*arguments):
+        workers.append(arguments[2])
+        return Path("nowhere")
+
+    monkeypatch.setattr(stages, verb, stage)
     monkeypatch.setattr(module, "_print_scores", lambda *_: 0)
     assert ifqa(verb, "mine", *flags).code == 0
     assert workers == [expected]

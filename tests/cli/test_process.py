@@ -52,6 +52,7 @@ def test_a_process_that_a_signal_stops_keeps_what_is_in_flight(sent, at_start):
         text=True,
         preexec_fn=start,
     ) as process:
+        assert process.stdout is not None
         assert process.stdout.readline() == "in flight\n"
         if at_start == signal.SIG_IGN:
             process.send_signal(signal.SIGINT)

@@ -5,6 +5,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from ifqa.cli import setup
 from ifqa.cli.setup import doctor, init
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
+from ifqa.corpus.documents.source import DocumentsUnit
 from ifqa.errors import IfqaError
 from ifqa.pipeline.corpus_build import CorpusBuild
 from ifqa.pipeline.run import Run
@@ -34,7 +36,7 @@ def test_init_writes_files_that_fit_together(capsys):
     experiment = load_experiment("trial")
     questions = Run(experiment).questions
     assert (len(questions), experiment.indexes) == (3, ["bm25"])
-    units = CorpusBuild(load_corpus("trial")).sources[0].work_units()
+    units: Any = CorpusBuild(load_corpus("trial")).sources[0].work_units()
     articles = [page.text for unit in units for page in unit.content]
     assert all(
         any(gold in text for text in articles)
@@ -57,6 +59,7 @@ def test_a_folder_of_documents_becomes_the_corpus(capsys):
     experiment = load_experiment("trial")
     assert (len(Run(experiment).questions), experiment.indexes) == (1, ["bm25"])
     [unit] = CorpusBuild(load_corpus("trial")).sources[0].work_units()
+    assert isinstance(unit, DocumentsUnit)
     assert [document.file.name for document in unit.documents] == ["mill.md"]
 
 

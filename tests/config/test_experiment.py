@@ -1,5 +1,6 @@
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ from ifqa.storage.resources import list_resources
 
 pytestmark = pytest.mark.usefixtures("here")
 
-SAMPLE = {
+SAMPLE: dict[str, Any] = {
     "benchmark": "sample",
     "split": "dev",
     "corpus": "sample",
@@ -30,8 +31,10 @@ SAMPLE = {
 
 def test_defaults_are_filled_in():
     experiment = parse_experiment("x", SAMPLE, "x.toml")
+    assert experiment.retriever is not None
     section = experiment.retriever.section()
     assert section.items() >= {"index": "bm25", "k": 100, "k1": 0.9, "b": 0.4}.items()
+    assert experiment.reader is not None
     assert experiment.reader.passages == 5
     assert all(load_corpus(name).name == name for name in list_resources("indexes", ".toml"))
 
@@ -101,7 +104,7 @@ def test_an_experiment_can_be_named_by_its_path():
     with pytest.raises(IfqaError, match="unknown experiment 'sampel'; did you mean 'sample'"):
         load_experiment("sampel")
     with pytest.raises(IfqaError, match="wanted a name, such as 'sample'"):
-        load_experiment(5)
+        load_experiment(5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -20,7 +21,7 @@ from ifqa.storage.resources import list_resources
 
 pytestmark = pytest.mark.usefixtures("here")
 
-OPEN = {
+OPEN: dict[str, Any] = {
     "benchmark": "sample",
     "split": "dev",
     "corpus": "sample",
@@ -29,7 +30,7 @@ OPEN = {
     "retriever": {"name": "bm25", "k": 20, "k1": 2.0, "index": "mine", "query": "names"},
     "reader": {"name": "extractive", "passages": 7, "weights": "mine"},
 }
-CLOSED = {
+CLOSED: dict[str, Any] = {
     "benchmark": "sample", "split": "dev", "reader": {"name": "llm", "prompt": "closed-book"},
     "llm": {"name": "openai", "model": "m", "window": 4000},
 }  # fmt: skip
@@ -89,6 +90,7 @@ def test_the_order_of_changes_does_not_matter():
 def test_a_variant_changed_back_has_the_settings_of_its_base():
     there = override(base(), {"k": 5, "retriever.query": "question"})
     back = override(there, {"k": 20, "retriever.query": "names"})
+    assert there.retriever is not None
     assert there.retriever.query == "question"
     assert replace(back, name="x") == base()
     assert back.name == "x+k=5+retriever.query=question+k=20+retriever.query=names"
@@ -97,11 +99,14 @@ def test_a_variant_changed_back_has_the_settings_of_its_base():
 def test_another_plugin_keeps_only_the_number_of_passages():
     fresh = parse_experiment("y", OPEN | {"retriever": {"name": "dense", "k": 20}}, "y.toml")
     changed = override(base(), {"retriever": "dense"})
+    assert changed.retriever is not None
     assert changed.retriever == fresh.retriever
     assert (changed.retriever.index, changed.reader) == ("dense", base().reader)
     named = override(base(), {"retriever": "dense", "retriever.index": "other", "k": 5})
+    assert named.retriever is not None
     assert (named.retriever.index, named.retriever.k) == ("other", 5)
     reading = override(base(), {"reader": "predictions", "reader.path": "p.jsonl"})
+    assert reading.reader is not None
     assert reading.reader.section() == {"name": "predictions", "passages": 7, "path": "p.jsonl"}
     assert reading.retriever == base().retriever
     assert override(base(), {"retriever": "bm25", "reader": "extractive"}) == base()
@@ -129,8 +134,10 @@ def test_another_language_model_has_none_of_the_first_ones_settings():
     short, long = (
         override(base(CLOSED), {key: "hf", "llm.model": "n"}) for key in ("llm", "llm.name")
     )
+    assert short.llm is not None
     assert short.llm == long.llm
-    assert (short.llm.name, short.llm.settings.model, short.llm.settings.window) == ("hf", "n", 0)
+    settings: Any = short.llm.settings
+    assert (short.llm.name, settings.model, settings.window) == ("hf", "n", 0)
     assert (short.name, long.name) == ("x+llm=hf+llm.model=n", "x+llm.model=n+llm.name=hf")
 
 
@@ -143,17 +150,22 @@ def test_passages_to_read_without_a_retriever_are_refused():
         base({**CLOSED, "reader": {**CLOSED["reader"], "passages": 5}})
     assert base(CLOSED).reader.passages == 0
     for changes, passages in (({}, 5), ({"reader.passages": 3}, 3)):
-        assert override(base(CLOSED), {"retriever": "gold"} | changes).reader.passages == passages
+        variant = override(base(CLOSED), {"retriever": "gold", **changes})
+        assert variant.reader is not None
+        assert variant.reader.passages == passages
 
 
 def test_runtime_settings_change_neither_the_name_nor_the_expected_scores():
     expecting = base(CLOSED, expected={"EM": {"value": 1.0}})
     faster = override(expecting, {"llm.concurrency": 3, "llm.max_cost": 2.5})
-    settings = faster.llm.settings
+    assert faster.llm is not None
+    settings: Any = faster.llm.settings
     assert (faster.name, settings.concurrency, settings.max_cost) == ("x", 3, 2.5)
     assert faster.expected == expecting.expected != ()
     fewer = override(expecting, {"llm.concurrency": 3, "limit": 2})
-    assert (fewer.name, fewer.llm.settings.concurrency, fewer.expected) == ("x+limit=2", 3, ())
+    assert fewer.llm is not None
+    kept: Any = fewer.llm.settings
+    assert (fewer.name, kept.concurrency, fewer.expected) == ("x+limit=2", 3, ())
 
 
 @pytest.mark.parametrize(

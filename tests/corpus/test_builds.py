@@ -38,12 +38,19 @@ def corpus(name="c", path="d.xml.bz2", workers=1, **settings):
     return load_corpus(name, workers=workers)
 
 
+def manifest_of(folder):
+    """The manifest of a finished artifact."""
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    return manifest
+
+
 def build(**settings):
     folder = stages.build_passages(corpus(**settings))
     files = {
         path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"
     }
-    return files | {"inputs": read_manifest(folder)["inputs"]}
+    return files | {"inputs": manifest_of(folder)["inputs"]}
 
 
 def stop_build(monkeypatch, step="write_id_index", stop=None, **settings):
@@ -125,7 +132,7 @@ def test_bad_pages_are_listed(capsys):
 
 
 def test_bad_pages_are_counted():
-    record = read_manifest(build_with_a_bad_page())["record"]
+    record = manifest_of(build_with_a_bad_page())["record"]
     assert record["pages"] == 1
     assert record["bad"] == 1
     assert record["left_out"] == {"bad": 1}
@@ -136,7 +143,7 @@ def test_an_estimate_is_near_the_built_numbers(each, near):
     multistream(Path("d.xml.bz2"), PAGES, each)
     loaded = corpus()
     estimate = estimate_build([open_source(section) for section in loaded.sources])
-    record = read_manifest(stages.build_passages(loaded))["record"]
+    record = manifest_of(stages.build_passages(loaded))["record"]
     assert estimate.passages == pytest.approx(record["passages"], rel=near)
     assert 0 < estimate.seen < 1 or each > 5
 

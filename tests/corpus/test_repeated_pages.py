@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -67,7 +68,9 @@ def test_of_equal_revisions_the_last_is_kept():
 
 def test_the_manifest_counts_what_is_kept():
     build([*PAGES, copy(1, "newer", 5 * 10**6), copy(2, "newer", 5 * 10**6)])
-    record = read_manifest(Path("indexes/c/passages"))["record"]
+    manifest = read_manifest(Path("indexes/c/passages"))
+    assert manifest is not None
+    record: Any = manifest["record"]
     assert (record["pages"], record["passages"], record["bad"]) == (29, 87, 2)
     assert record["words"] == 29 * 251 + 29 * 49  # the last passage is filled up from the start
 
@@ -109,7 +112,7 @@ def test_each_page_is_kept_once_in_its_latest_revision(shards):
     repeats = find_repeats(revisions)
     kept = []
     for number, shard in enumerate(shards):
-        seen = {}
+        seen: dict[int, int] = {}
         for page_number, revision in shard:
             place = seen.get(page_number, 0)
             seen[page_number] = place + 1

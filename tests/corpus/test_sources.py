@@ -44,9 +44,8 @@ def dump(path="d.xml", **settings):
 
 def test_readable_sources_have_the_size_of_what_they_read():
     write_questions()
-    sources = map(
-        open_section, [dump(profile="release"), {"format": "passages", "path": "p.tsv"}, GOLD]
-    )
+    sections = (dump(profile="release"), {"format": "passages", "path": "p.tsv"}, GOLD)
+    sources = [open_section(section) for section in sections]
     assert total_size(sources) == len(DUMP) + len("1\ttext\ttitle\n")
 
 

@@ -23,6 +23,8 @@ import pytest
 from ifqa.cli.app import main
 from ifqa.storage import resources
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"(?:<!-- not run: (.+?) -->\n)?^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -48,7 +50,7 @@ def commands(text):
 
     Those that go on in the next line, and here-documents, are whole.
     """
-    commands_found = []
+    commands_found: list[str] = []
     end = ""
     for line in text.replace("\\\n", " ").splitlines():
         if end:  # within a here-document

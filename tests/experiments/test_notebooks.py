@@ -14,6 +14,8 @@ import pytest
 from ifqa.config.experiment import load_experiment
 from ifqa.config.overrides import override, write_resolved
 
+pytestmark = pytest.mark.slow
+
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")

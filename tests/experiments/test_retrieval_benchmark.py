@@ -3,12 +3,16 @@ that knows their style.
 """
 
 import random
+from typing import cast
 
 import pytest
 import retrieval as benchmark
 
+from ifqa.corpus.passage_store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.records import GOLD, Hit, Passage, Question
+
+pytestmark = pytest.mark.slow
 
 OWN = "the mill at Brae was built by Ann Lee in the year of the great storm"
 QUESTIONS = [Question(f"q/{n}", "If so?", (), (f"{OWN} {n} {n} {n}",)) for n in range(40)]
@@ -24,12 +28,15 @@ class Store:
         ]
 
 
+STORE = cast(PassageStore, Store())
+
+
 def ranking(*ids):
     return [Hit(name, 1 / rank) for rank, name in enumerate(ids, start=1)]
 
 
 def control_table(rows):
-    return benchmark.control_table(rows, benchmark.judge(rows, QUESTIONS, Store()))
+    return benchmark.control_table(rows, benchmark.judge(rows, QUESTIONS, STORE))
 
 
 def test_a_questions_gold_passages_are_removed_before_the_control():
@@ -73,7 +80,7 @@ def test_recall_counts_the_first_passage_that_covers_a_gold_passage():
         "bm25": [ranking("article", "article-own")] * 40,
         "other": [ranking("article-own", "article")] * 40,
     }
-    table = benchmark.recall_table(rows, benchmark.judge(rows, QUESTIONS, Store()))
+    table = benchmark.recall_table(rows, benchmark.judge(rows, QUESTIONS, STORE))
     assert [round(score["value"]) for score in table["bm25"].values()] == [0, 100, 100, 100]
     assert [round(score["value"]) for score in table["other"].values()] == [100] * 4
     assert table["other"]["gold_any@1"]["p"] < 0.001

@@ -9,6 +9,7 @@ import json
 import lzma
 import re
 import tracemalloc
+from collections.abc import Callable, Iterable
 
 import pytest
 from hypothesis import given
@@ -179,8 +180,9 @@ WRONG = {
 def test_another_layout_is_refused_with_its_location(tmp_path, name):
     text, message = WRONG[name]
     (tmp_path / name).write_bytes(text.encode())
-    readers = {"brief": [iter_questions], "whole": [read_questions]}
-    for read in readers.get(name.partition(" ")[0], [iter_questions, read_questions]):
+    both: list[Callable[..., Iterable[Question]]] = [iter_questions, read_questions]
+    readers = {"brief": both[:1], "whole": both[1:]}
+    for read in readers.get(name.partition(" ")[0], both):
         with refused(f"{re.escape(str(tmp_path / name))}.*{re.escape(message)}"):
             list(read(tmp_path / name))
 

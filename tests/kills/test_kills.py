@@ -5,6 +5,8 @@ import signal
 import pytest
 from kill_stages import STAGES, kill_stage, prepare, run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

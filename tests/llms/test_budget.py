@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.llms import token_counts
-from ifqa.llms.budget import Account, Price, find_price
+from ifqa.llms.budget import Account, Price, Reservation, find_price
 from ifqa.llms.token_counts import (
     bound_prompt_tokens,
     count_prompt_tokens,
@@ -29,8 +29,15 @@ def price_file(tmp_path, text=TABLE):
 DATED = TABLE + '"big-2026-03-01" = { input = 9, output = 9 }\n'
 
 
+def known_price(*arguments, **settings):
+    """A price that is known."""
+    price = find_price(*arguments, **settings)
+    assert price is not None
+    return price
+
+
 def test_a_price_is_per_million_tokens(tmp_path):
-    price = find_price("big", root=price_file(tmp_path, DATED))
+    price = known_price("big", root=price_file(tmp_path, DATED))
     assert price.input == 3.0
     assert price.output == 12.5
     assert price.cost(2_000_000, 100_000) == pytest.approx(7.25)
@@ -39,7 +46,7 @@ def test_a_price_is_per_million_tokens(tmp_path):
 def test_a_dated_name_has_its_models_price_unless_it_is_listed(tmp_path):
     root = price_file(tmp_path, DATED)
     assert find_price("big-2025-12-31", root=root) == find_price("big", root=root)
-    assert find_price("big-2026-03-01", root=root).input == 9
+    assert known_price("big-2026-03-01", root=root).input == 9
 
 
 def test_an_unknown_price_is_none(tmp_path):
@@ -54,26 +61,28 @@ OTHER = "https://api.example.com/v1"
 
 
 def test_our_prices_are_openais():
-    assert find_price("gpt-4.1-mini", OPENAI).output == 1.60
-    assert find_price("gpt-4.1-mini", LOCAL).output == 1.60
+    assert known_price("gpt-4.1-mini", OPENAI).output == 1.60
+    assert known_price("gpt-4.1-mini", LOCAL).output == 1.60
     assert find_price("gpt-4.1-mini", OTHER) is None
     assert find_price("gpt-4.1-mini", "https://api.openai.com.example.com/v1") is None
 
 
 def test_our_prices_are_plausible():
-    prices = [find_price(model) for model in read_toml(find_resource("prices.toml"))["models"]]
+    path = find_resource("prices.toml")
+    assert path is not None
+    prices = [known_price(model) for model in read_toml(path)["models"]]
     assert all(0 < price.input <= price.output for price in prices)
 
 
 def test_a_model_on_this_machine_is_free():
-    assert find_price("any", LOCAL).cost(10**6, 10**6) == 0
+    assert known_price("any", LOCAL).cost(10**6, 10**6) == 0
     assert find_price("any", "http://10.0.0.7:8000/v1") is None
 
 
 def test_a_users_prices_are_of_all_hosts(tmp_path, monkeypatch):
     price_file(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert [find_price("big", url).input for url in (OPENAI, LOCAL, OTHER)] == [3, 3, 3]
+    assert [known_price("big", url).input for url in (OPENAI, LOCAL, OTHER)] == [3, 3, 3]
     assert find_price("gpt-4.1-mini") is None
     assert find_price("any", "http://10.0.0.7:8000/v1") is None
 
@@ -99,15 +108,15 @@ def test_the_tokens_that_a_budget_lets_through_never_exceed_a_cap(seed, max_cost
     price = Price(input=draw.uniform(0, 30), output=draw.uniform(0, 60))
     budget = Account(price, max_cost, max_tokens)
     billed = [0, 0]
-    reservations = []
+    reservations: list[Reservation] = []
     for _ in range(100):
         if reservations and draw.random() < 0.4:
             reservation = reservations.pop(draw.randrange(len(reservations)))
             used = (draw.randint(0, reservation.prompt), draw.randint(0, reservation.completion))
             budget.settle(reservation, used if draw.random() < 0.8 else None)
             billed = [total + more for total, more in zip(billed, used, strict=True)]
-        elif reservation := budget.reserve(draw.randint(1, 200), draw.randint(1, 100)):
-            reservations.append(reservation)
+        elif granted := budget.reserve(draw.randint(1, 200), draw.randint(1, 100)):
+            reservations.append(granted)
         assert price.cost(*billed) <= max_cost + 1e-12
         assert sum(billed) <= max_tokens
         assert budget.in_flight == len(reservations)
@@ -116,6 +125,7 @@ def test_the_tokens_that_a_budget_lets_through_never_exceed_a_cap(seed, max_cost
 def test_tokens_are_reserved_until_they_are_settled():
     budget = Account(Price(input=1, output=1), 0, 30)
     reservation = budget.reserve(10, 10)
+    assert reservation is not None
     assert budget.reserve(10, 10) is None
     budget.settle(reservation, (5, 5))
     assert budget.reserve(10, 10), "what fits exactly is let through"
@@ -124,7 +134,9 @@ def test_tokens_are_reserved_until_they_are_settled():
 
 def test_an_unknown_use_counts_all_that_was_reserved():
     budget = Account(Price(input=1_000_000, output=2_000_000))
-    budget.settle(budget.reserve(10, 5), None)
+    reservation = budget.reserve(10, 5)
+    assert reservation is not None
+    budget.settle(reservation, None)
     assert budget.spent == (10, 5)
     assert budget.cost == 20
 
@@ -132,8 +144,11 @@ def test_an_unknown_use_counts_all_that_was_reserved():
 def test_a_reservation_is_raised_to_the_servers_count():
     budget = Account(None)
     for reservation in [budget.reserve(10, 5) for _ in range(3)]:
+        assert reservation is not None
         budget.settle(reservation, (17, 1))
-    assert budget.reserve(10, 5).prompt == 17
+    raised = budget.reserve(10, 5)
+    assert raised is not None
+    assert raised.prompt == 17
     assert budget.extra == 7
 
 

@@ -41,7 +41,8 @@ except IfqaError as error:
 assert [completion.text for completion in done] == [f"to {n}" for n in range(count)]
 print(sum(completion.cached for completion in done))
 """
-HIDDEN = shutil.which("unshare") and ["unshare", "--map-root-user", "--mount", "sh", "-ec"]
+UNSHARE = ["unshare", "--map-root-user", "--mount", "sh", "-ec"]
+HIDDEN = UNSHARE if shutil.which("unshare") else []
 
 
 def start_run(server, count, concurrency=8):

@@ -9,6 +9,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiny_chat
@@ -174,12 +175,12 @@ def test_a_model_without_a_chat_template_takes_no_messages(gpt2, tmp_path):
 def test_an_answer_ends_before_its_first_stop_string(open_model):
     model = open_model()
     [whole] = model.complete([chat("Wick?", max_tokens=40)])
-    parts = {
+    pieces = {
         whole.text[at : at + length]
         for length in (1, 2, 5)
         for at in range(len(whole.text) - length)
     }
-    parts = sorted(part for part in parts if part.isascii())
+    parts = sorted(part for part in pieces if part.isascii())
     completions = model.complete(
         [chat("Wick?", max_tokens=40, stop=("never", part, "")) for part in parts]
     )
@@ -232,7 +233,7 @@ def test_samples_follow_the_models_probabilities(logits, temperature):
 
 def test_nothing_is_computed_twice(open_model, tmp_path, monkeypatch):
     model = open_model()
-    steps = []
+    steps: list[float] = []
     requests = [chat("Who?"), chat("Where?"), chat("Who?")]
     assert model.estimate(requests) == Estimate(
         2, *(sum(len(model.ids(request)) for request in requests[:2]), 48), 0.0
@@ -240,10 +241,10 @@ def test_nothing_is_computed_twice(open_model, tmp_path, monkeypatch):
     first = model.complete(requests, steps.append)
     assert first[0] == first[2]
     assert sorted(steps) == [1, 2]
-    tokens = [
+    prompts, answers = (
         sum(counts) for counts in zip(*(fields(first)[n][1:3] for n in range(2)), strict=True)
-    ]
-    assert model.spent == TokenUsage(2, 1, *tokens, 0.0)
+    )
+    assert model.spent == TokenUsage(2, 1, prompts, answers, 0.0)
     stored = CompletionCache(tmp_path / "completions").get(model.name, requests)
     assert [stored[request].text for request in requests] == texts(first)
     again = open_model()
@@ -462,21 +463,23 @@ def test_tokens_of_a_text(open_model, folder):
 
 
 def test_settings_out_of_range_are_refused():
-    for settings, message in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"precision": "int8"}, "'precision': unknown value 'int8'"),
         ({"window": -1}, "'window': wanted a whole number from 0"),
         ({"batch_tokens": -5}, "'batch_tokens': wanted a whole number from 0"),
-    ]:
+    ]
+    for settings, message in cases:
         with pytest.raises(IfqaError, match=message):
             parse_settings(HF.Settings, {"model": "m"} | settings, "setting")
 
 
 def test_settings_that_do_not_fit_are_refused(open_model):
-    for settings, message in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"model": " "}, "model is empty"),
         ({"window": 600}, "window is 600, but .* has only 512"),
         ({"device": "tpu"}, "unknown device"),
-    ]:
+    ]
+    for settings, message in cases:
         with pytest.raises(IfqaError, match=message):
             open_model(**settings)
 

@@ -242,6 +242,7 @@ def serving_tls(certificate):
 
     class Counting(http.server.ThreadingHTTPServer):
         tried = 0
+        url = ""
 
         def get_request(self):
             self.tried += 1

@@ -5,9 +5,12 @@ import gzip
 import json
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from openai_client import KEY, ask, count_stored, first, here, model, texts  # noqa: F401
@@ -43,7 +46,7 @@ def test_completions_come_in_the_order_of_their_requests():
 @pytest.fixture
 def asked_twice():
     """What two models with one store answer to equal requests."""
-    steps = []
+    steps: list[float] = []
     with serving() as server:
         done = model(server).complete([*ask("a", "b", "a"), *ask("a", sample=1)], steps.append)
         again = model(server)
@@ -129,12 +132,19 @@ def test_openai_gets_the_parameters_its_reasoning_models_take(monkeypatch, capsy
 
 
 VLLM = "This model's maximum context length is 16 tokens."
-PASSING = {
+
+
+def reply_with(body):
+    """An answer with status 200 and a copy of this body."""
+    return Reply(body=json.loads(json.dumps(body)), usage=None)
+
+
+PASSING: dict[str, Callable[[], Reply]] = {
     "429 with seconds": lambda: error(
         429, "slow down", "rate_limit_exceeded", {"retry-after": "0.01"}
     ),
     "429 with nothing": lambda: error(429, "slow down"),
-    **{str(status): lambda status=status: error(status, "oops") for status in (408, 409, 500)},
+    **{str(status): partial(error, status, "oops") for status in (408, 409, 500)},
     "502 in HTML": lambda: Reply(502, b"<html>Bad gateway</html>", usage=None),
     "no answer in time": lambda: Reply(latency=4.0),
     "cut before the answer": lambda: Reply(cut="before"),
@@ -163,8 +173,7 @@ BESIDE_CHOICES = {
     },
 }
 PASSING |= {
-    f"an error {where}": lambda body=body: Reply(body=json.loads(json.dumps(body)), usage=None)
-    for where, body in BESIDE_CHOICES.items()
+    f"an error {where}": partial(reply_with, body) for where, body in BESIDE_CHOICES.items()
 }
 UNUSABLE = {
     "malformed JSON": lambda: Reply(body=b'{"choices": [{"mess'),
@@ -195,7 +204,7 @@ ALONE = {
     "a filtered answer": lambda: Reply(text=None, finish="content_filter"),
     "an answer of nothing but reasoning": lambda: Reply(text="", finish="length"),
 }
-STOPPING = {
+STOPPING: dict[str, tuple[Callable[[], Reply], str]] = {
     "401": (
         lambda: error(401, f"Incorrect API key provided: {KEY}", "invalid_api_key"),
         "check OPENAI_API_KEY",
@@ -209,7 +218,7 @@ STOPPING = {
         "check the model and base_url",
     ),
     **{
-        str(status): (lambda status=status: error(status, "what is it"), "what is it")
+        str(status): (partial(error, status, "what is it"), "what is it")
         for status in (400, 403, 422)
     },
     "a login page": (
@@ -498,12 +507,13 @@ def test_only_a_local_server_needs_no_key(monkeypatch):
 
 
 def test_arguments_out_of_range_are_refused_by_name():
-    for settings, words in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"concurrency": 0}, "'concurrency': wanted a whole number from 1, found 0"),
         ({"max_cost": float("nan")}, "'max_cost': wanted a number from 0, found nan"),
         ({"model": " "}, "'model': wanted its name at the server"),
         ({"base_url": "http://me:sk-secret@host/v1"}, "put the key into OPENAI_API_KEY"),
-    ]:
+    ]
+    for settings, words in cases:
         with pytest.raises(IfqaError, match=words) as caught:
             OpenAI(parse_settings(OpenAI.Settings, {"model": "m"} | settings, "setting"))
         assert "secret" not in str(caught.value)
@@ -515,11 +525,10 @@ def test_the_wait_a_server_asks_for():
     assert {words: retry_after({"retry-after": words}) for words in waits} == waits
     assert retry_after({}) is None
     assert retry_after({"retry-after-ms": "250", "retry-after": "9"}) == 0.25
-    assert (
-        57
-        < retry_after({"retry-after": email.utils.formatdate(time.time() + 60, usegmt=True)})
-        <= 60
-    )
+    date = email.utils.formatdate(time.time() + 60, usegmt=True)
+    wait = retry_after({"retry-after": date})
+    assert wait is not None
+    assert 57 < wait <= 60
 
 
 def test_a_message_is_redacted_into_one_line():

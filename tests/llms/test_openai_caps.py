@@ -3,6 +3,7 @@
 import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from openai_client import ask, count_stored, here, model, texts  # noqa: F401
@@ -67,7 +68,7 @@ def test_the_next_run_sends_what_a_cap_refused():
         assert server.requests == 6
 
 
-THERE = {"model": "gpt-4.1-mini", "base_url": "https://api.example.com/v1"}
+THERE: dict[str, Any] = {"model": "gpt-4.1-mini", "base_url": "https://api.example.com/v1"}
 
 
 def test_a_cap_on_cost_needs_a_price():

@@ -36,14 +36,14 @@ def test_completions_are_replayed(tmp_path):
     model = Replay(
         Replay.Settings(path=str(record(tmp_path / "two.jsonl", "tiny@1234", completions)))
     )
-    steps = []
-    completions = model.complete([TEXT, CHAT, CHAT], steps.append)
-    assert [completion.text for completion in completions] == [
+    steps: list[float] = []
+    replayed = model.complete([TEXT, CHAT, CHAT], steps.append)
+    assert [completion.text for completion in replayed] == [
         "they would\nland",
         ANSWER.text,
         ANSWER.text,
     ]
-    assert completions[1] == replace(ANSWER, cached=True)
+    assert replayed[1] == replace(ANSWER, cached=True)
     assert (model.name, model.chat, sum(steps)) == ("tiny@1234", True, 3)
     assert model.spent == TokenUsage(cached=3, cost=0.0)
     assert model.estimate([CHAT, TEXT, CHAT]) == Estimate(0, 0, 0, 0.0)

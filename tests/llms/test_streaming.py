@@ -15,7 +15,7 @@ from ifqa.records import Request
 
 
 def stream(llm, requests):
-    updates = []
+    updates: list[str] = []
     with streaming(updates.append):
         completion = llm.complete(requests)
     return updates, completion
@@ -74,7 +74,7 @@ def test_a_broken_stream_is_retried(name):
 @pytest.mark.parametrize("secret", [KEY, base64.b64encode(KEY.encode()).decode().rstrip("=")])
 def test_no_part_of_the_key_is_streamed(secret):
     for cut in range(1, len(KEY)):
-        updates = []
+        updates: list[str] = []
         pieces = StreamedAnswer(True, updates.append, KEY)
         for text in ("I was sent ", secret[:cut], secret[cut:], " as key"):
             pieces.add({"choices": [{"delta": {"content": text}}]})

@@ -1,6 +1,7 @@
 """A real server, `transformers serve` with a tiny chat model, asked by our client."""
 
 import re
+from typing import Any
 
 import pytest
 import tiny_chat
@@ -10,6 +11,8 @@ from ifqa.errors import IfqaError
 from ifqa.llms.hf import HF
 from ifqa.llms.openai import OpenAI
 from ifqa.records import Request
+
+pytestmark = pytest.mark.slow
 
 TEXT = "Question: If Wick had no harbour, where would the boats land?"
 
@@ -32,14 +35,14 @@ def test_our_client_gets_the_answers_that_the_model_gives_here(
     )
     with serve(folder, tmp_path_factory.mktemp("server")) as address:
         store = str(tmp_path / "served")
-        settings = {
+        settings: dict[str, Any] = {
             "base_url": address,
             "window": tiny_chat.POSITIONS,
             "store": store,
             "concurrency": 8,
         }
         for requests, form in ((chats, "chat"), (plain, "completion")):
-            client = OpenAI(OpenAI.Settings(model=str(folder), form=form, **settings))
+            client = OpenAI(OpenAI.Settings(model=str(folder), **settings | {"form": form}))
             completions = client.complete(requests)
             expected = local.complete(requests)
             # The server strips chats

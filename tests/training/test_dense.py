@@ -23,6 +23,8 @@ from ifqa.training import dense
 from ifqa.training.dense import Dense
 from ifqa.training.trainer import configure_trainer
 
+pytestmark = pytest.mark.slow
+
 NAMES = "ada bo cy di ed flo gus hal ida jo kim lee mo nan oz pat ray sue tom una".split()
 THINGS = (
     "cups mills ships books roads songs bees farms clocks maps kites drums lamps boats coins "

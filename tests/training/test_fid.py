@@ -21,6 +21,8 @@ from ifqa.records import Passage, Question, gold_id
 from ifqa.training.t5 import Fid as Trainer
 from ifqa.training.trainer import configure_trainer, training_passages
 
+pytestmark = pytest.mark.slow
+
 DATASET = TrainingData(QUESTIONS, RANKINGS, "ifqa/full")
 
 

@@ -14,6 +14,8 @@ from ifqa.retrieval.linear_ranker import FEATURES, read_ranker
 from ifqa.training.ranker import Ranker, compute_lists, fit_weights, training_lists
 from ifqa.training.trainer import configure_trainer
 
+pytestmark = pytest.mark.slow
+
 TOWNS = "Bath Wick Lund Rye Hove Deal Ely Ayr".split()
 TEXTS = [
     f"The old mill of {town} was built by Ann Lee in 19{n}0 and burned down."

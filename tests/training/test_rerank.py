@@ -18,6 +18,8 @@ from ifqa.retrieval.rerank import CrossEncoder
 from ifqa.training.rerank import Rerank
 from ifqa.training.trainer import configure_trainer
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [
     "Ada Lind, a rower from Brill in Kent, won nine cups before she turned to coaching in 1931.",
     "The Old Mill at Bow was built by Bo Carr in 1790 and burned down in the great storm.",

@@ -21,6 +21,8 @@ from ifqa.training.t5 import UnifiedQA as Trainer
 from ifqa.training.t5 import published_steps
 from ifqa.training.trainer import configure_trainer, fingerprint_questions
 
+pytestmark = pytest.mark.slow
+
 CAUSES = (
     "rain frost wind heat rust sand dust salt mud smoke snow hail fog ice fire flood storm waves "
     "lightning drought"

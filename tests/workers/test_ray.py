@@ -23,7 +23,7 @@ from ifqa.retrieval.jvm import load_jnius
 from ifqa.workers.pool import Workers, map_tasks
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 
 
 def handler():

@@ -19,7 +19,7 @@ def common(a, b):
     """Length of the longest common subsequence, by the bits of whole numbers (Hyyrö 2004), not by a
     table.
     """
-    places = {}
+    places: dict[str, int] = {}
     for n, word in enumerate(a):
         places[word] = places.get(word, 0) | 1 << n
     full = (1 << len(a)) - 1

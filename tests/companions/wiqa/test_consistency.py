@@ -5,16 +5,17 @@ brute force.
 import random
 from itertools import combinations
 from statistics import fmean, stdev
+from typing import cast
 
 import pytest
 
-from ifqa.companions.wiqa.benchmark import SPLITS
+from ifqa.companions.wiqa.benchmark import SPLITS, Wiqa
 from ifqa.companions.wiqa.consistency import DISJUNCTIVE, SIGNS, SYMMETRY, TRANSITIVITY
 from ifqa.plugins import open_benchmark
 from ifqa.records import Prediction, Question
 from ifqa.scoring.statistics import SetStatistic
 
-SAMPLE = open_benchmark("sample-wiqa")
+SAMPLE = cast(Wiqa, open_benchmark("sample-wiqa"))
 QUESTIONS = [question for split in SPLITS for question in SAMPLE.questions(split)]
 GRAPHS = SAMPLE.graphs("test")
 MEASURES = (TRANSITIVITY, DISJUNCTIVE, SYMMETRY)
@@ -83,9 +84,11 @@ def test_a_perfect_reader_is_consistent_and_random_answers_score_chance(measure)
         predictions(random.Random(seed).choices([*SIGNS], k=len(QUESTIONS))) for seed in range(60)
     ]
     groups = [question.group for question in QUESTIONS]
-    value, low, high = SetStatistic(
-        measure, list(zip(QUESTIONS, draws[0], strict=True)), groups
-    ).interval(0)
+    interval = SetStatistic(measure, list(zip(QUESTIONS, draws[0], strict=True)), groups).interval(
+        0
+    )
+    assert interval is not None
+    value, low, high = interval
     assert low <= chance <= high
     assert low <= value <= high
     values = [measure.score(QUESTIONS, draw) for draw in draws]

@@ -5,6 +5,7 @@ kills.
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,8 @@ from ifqa.models.places import minilm_folder
 from ifqa.protocols import TrainingData
 from ifqa.records import Passage, Question
 from ifqa.training.trainer import configure_trainer
+
+pytestmark = pytest.mark.slow
 
 QUESTIONS = questions()
 DATASET = TrainingData(QUESTIONS, contexts(QUESTIONS), "rain", {"train.jsonl": "abc"})
@@ -128,7 +131,7 @@ def start(tmp_path_factory):
     return tiny_choice.encoder(tmp_path_factory.mktemp("start") / "model")
 
 
-TRAININGS = {
+TRAININGS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "choice": (trainers.Choice, Choice, {"learning_rate": 3e-3}),
     "decomp-attn": (
         trainers.DecompAttn,

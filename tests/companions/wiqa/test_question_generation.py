@@ -55,8 +55,8 @@ def by_hand(record):
     return {
         f"suppose {change} happens, how will it affect {effect}.": (answer, nodes)
         for answer, pairs in (("more", more), ("less", less))
-        for (source, target), nodes in pairs.items()
-        for change, effect in product(texts[source], texts[target])
+        for ends, nodes in pairs.items()
+        for change, effect in product(texts[ends[0]], texts[ends[1]])
     }
 
 

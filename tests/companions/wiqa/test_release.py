@@ -4,6 +4,7 @@ import json
 import re
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 from refusals import refused
@@ -41,7 +42,7 @@ def test_released_questions_survive_reading():
 
 def changed(**changes):
     """The record with changed fields; keys are paths, such as question__stem."""
-    record = deepcopy(RECORD)
+    record: Any = deepcopy(RECORD)
     for path, field in changes.items():
         *outer, key = path.split("__")
         (record[outer[0]] if outer else record)[key] = field

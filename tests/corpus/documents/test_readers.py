@@ -238,7 +238,7 @@ def test_a_heading_of_the_outline_is_found_on_its_page(entry, line, heading):
     ).split("|")
     # of each line of text
     above = ""
-    headings = {}
+    headings: dict[str, str] = {}
     for _, level, text in runs(".pdf", pdf([page], [entry])):
         above = text if level else above
         headings |= {} if level else {text: above}
@@ -468,12 +468,15 @@ def test_the_docs_state_the_limits():
 
 
 def test_a_long_table_tells_its_share_before_its_first_passage(monkeypatch):
-    shares = []
+    shares: list[float] = []
     told = []
+
+    def passage_line(*_):
+        told.append(len(shares))
+        return b"{}\n"
+
     monkeypatch.setattr(readers, "tell_share", shares.append)
-    monkeypatch.setattr(
-        readers, "passage_line", lambda *passage: told.append(len(shares)) or b"{}\n"
-    )
+    monkeypatch.setattr(readers, "passage_line", passage_line)
     rows = "name,town\n" + "Ole,Nordvik\n" * 500
     readers.read_request(
         {"name": "a.csv", "suffix": ".csv", "columns": [], "words": 100, "overlap": 0},

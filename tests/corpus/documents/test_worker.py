@@ -115,7 +115,7 @@ def test_the_process_ends_with_its_parent(content, ending):
 
 
 def test_a_long_file_tells_how_much_of_it_is_read_at_most_twice_a_second(worker):
-    shares = []
+    shares: list[float] = []
     assert worker.read({}, b"long", shares.append)[1] == b"LONG"
     assert shares == [0.25, 0.75]
     tell_share(0.5)  # this process reads no request

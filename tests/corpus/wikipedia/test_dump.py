@@ -241,7 +241,9 @@ STREAMED = (HEAD + "".join(ARTICLES) + TAIL).encode()
 
 
 def titles(path, size):
-    groups = list(split_streams(path, stream_header(path), size))
+    header = stream_header(path)
+    assert header is not None
+    groups = list(split_streams(path, header, size))
     assert b"".join(streams.packed for streams in groups) == path.read_bytes()
     pages = (
         parse_pages(streams.xml(), streams.where, SkippedPages(), complete=streams.last)

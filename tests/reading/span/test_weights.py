@@ -82,5 +82,5 @@ def test_the_larger_weights_ship_with_a_calibration_and_name_the_encoder_to_fetc
     assert Extractive.fingerprint(Extractive.Settings(), Path()) == shipped
     (missing,) = (need for need in Extractive.requirements(large, Path()) if not need.present)
     assert (missing.name, missing.remedy) == (MPNET.hub, f"fetch it with: ifqa data {MPNET.name}")
-    with refused(f"to fetch it: ifqa data {MPNET.name}"):
+    with refused(f"fetch it with: ifqa data {MPNET.name}"):
         Extractive(large)

@@ -31,6 +31,8 @@ from ifqa.training.llm import Llm as Trainer
 from ifqa.training.llm import PromptTokenizer, batch_loss, collate
 from ifqa.training.trainer import configure_trainer
 
+pytestmark = pytest.mark.slow
+
 QUESTIONS = QUESTIONS[:4]
 RANKINGS = RANKINGS[:4]
 DATASET = TrainingData(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"})

@@ -26,6 +26,8 @@ from ifqa.training.calibration import (
 )
 from ifqa.training.trainer import assign_folds, configure_trainer
 
+pytestmark = pytest.mark.slow
+
 TOWNS = "Oslo Lima Bonn Riga Kyiv Rome Bern Cork".split()
 QUESTIONS = [
     Question(

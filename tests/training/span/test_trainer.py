@@ -26,6 +26,8 @@ from ifqa.training.checkpoints import CHECKPOINTS, LOG
 from ifqa.training.extractive_phase import Example, Targets, find_targets, target_loss
 from ifqa.training.trainer import configure_trainer
 
+pytestmark = pytest.mark.slow
+
 CASES = [
     (
         "If Ada had won two fewer cups, how many?",
