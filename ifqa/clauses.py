@@ -150,6 +150,18 @@ def _find_main_clause(masked: str, begin: int) -> tuple[int, int] | None:
     return (unbroken[-1].start(), unbroken[-1].start("start")) if unbroken else None
 
 
+def _asks(word: str, rest: str) -> bool:
+    """Whether an interrogative asks, by the words after it; else it opens a relative clause."""
+    if re.match(_SUBJECT, rest):
+        return False
+    if re.search(_MODAL, rest):
+        return True
+    if word in ("when", "where"):
+        return bool(re.match(AUXILIARY, rest))
+    has_verb = re.search(rf"^\w+ {_SUBJECT}|{_FINITE.pattern}", rest)
+    return word in ("which", "whose") and bool(rest) and not has_verb
+
+
 def _rank_segment(segment: str, has_verb: bool) -> int:
     """How likely the text between two breaks starts the main clause: 0 (certain) to 5 (impossible).
 
@@ -162,18 +174,9 @@ def _rank_segment(segment: str, has_verb: bool) -> int:
         rest = segment[interrogative.end() :]
         if word in ("what", "how", "why") and not re.match(_SUBJECT, rest):
             return 0
-        has_noun = (
-            word in ("which", "whose")
-            and rest
-            and not re.search(rf"^\w+ {_SUBJECT}|{_FINITE.pattern}", rest)
-        )
-        inverted = word in ("when", "where") and re.match(AUXILIARY, rest)
-        is_question = (has_noun or inverted or re.search(_MODAL, rest)) and not re.match(
-            _SUBJECT, rest
-        )
         if not has_verb:
             return 4
-        return 0 if is_question else 2
+        return 0 if _asks(word, rest) else 2
     if verb := _VERB_FIRST.match(segment):
         if not has_verb:
             return 5

@@ -420,25 +420,35 @@ def summary_table(entries: Sequence[Entry]) -> Table:
     """The best experiment on each split of each benchmark, by the headline measure, with its
     verdict.
     """
-    best: dict[str, tuple[tuple[bool, bool, float], tuple[str, ...]]] = {}
+    best: dict[str, tuple[tuple[bool, bool, float], Entry]] = {}
     for entry in entries:
-        experiment = entry.experiment
-        scheme = entry.experiment.scheme
         headline = _headline(entry)
         if headline and not _partial_notice(entry):
-            key, mean = headline
-            gold = experiment.retriever is not None and experiment.retriever.name == "gold"
-            order = (
-                not gold,
-                bool(experiment.corpus),
-                mean["value"] if scheme.best_value(key) else -mean["value"],
-            )
-            over = _split_name(entry)
-            score = f"{scheme.display_name(key)} {_format_score(mean)}"
-            ranked = (order, (over, experiment.name, score, verdict_cell(entry)))
-            best[over] = max(best.get(over, ranked), ranked, key=lambda pair: pair[0])
-    rows = tuple(row for _, row in sorted(best.values(), key=lambda pair: pair[1]))
-    return Table("Summary", _SUMMARY_NOTE, ("questions", "best row", "score", "verdict"), rows)
+            split = _split_name(entry)
+            order = _summary_order(entry, *headline)
+            if split not in best or order > best[split][0]:
+                best[split] = order, entry
+    rows = [_summary_row(split, entry) for split, (_, entry) in best.items()]
+    columns = ("questions", "best row", "score", "verdict")
+    return Table("Summary", _SUMMARY_NOTE, columns, tuple(sorted(rows)))
+
+
+def _summary_order(entry: Entry, key: str, mean: ScoreInterval) -> tuple[bool, bool, float]:
+    """What makes an entry a better row: passages that were retrieved, a corpus, the score."""
+    experiment = entry.experiment
+    given_gold = experiment.retriever is not None and experiment.retriever.name == "gold"
+    value = mean["value"]
+    if not experiment.scheme.best_value(key):
+        value = -value
+    return not given_gold, bool(experiment.corpus), value
+
+
+def _summary_row(split: str, entry: Entry) -> tuple[str, ...]:
+    headline = _headline(entry)
+    assert headline
+    key, mean = headline
+    score = f"{entry.experiment.scheme.display_name(key)} {_format_score(mean)}"
+    return split, entry.experiment.name, score, verdict_cell(entry)
 
 
 def reader_tables(entries: Sequence[Entry]) -> list[Table]:

@@ -18,7 +18,7 @@ A perfect reader scores 100% in each. A reader that picks one of three answers a
 are a "more" and a "less".
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
@@ -88,34 +88,39 @@ def count_symmetric(graph: Sequence[GraphAnswer]) -> FitCount:
     """Count the pairs of questions with "more" and "less" swapped whose answers are reversed, or
     equal, as required.
     """
-    ends = [_ends(question.stem) for question in graph]
     places: dict[tuple[str, str], list[int]] = {}
-    for place, change_effect in enumerate(ends):
-        places.setdefault(change_effect, []).append(place)
+    for place, question in enumerate(graph):
+        places.setdefault(_ends(question.stem), []).append(place)
+    # Two places in the graph -> 1 if their answers must be equal, -1 if reversed
     pairs: dict[tuple[int, int], int] = {}
-    for place, (change, effect) in enumerate(ends):
-        swapped_change, swapped_effect = (
-            letters(opposite(part)) for part in split_stem(graph[place].stem)
-        )
-        swaps = (
-            (swapped_change, effect, -1),
-            (change, swapped_effect, -1),
-            (swapped_change, swapped_effect, 1),
-        )
-        for other_change, other_effect, sign in swaps:
-            for other in (
-                places.get((other_change, other_effect), ())
-                if other_change and other_effect
-                else ()
-            ):
-                if graph[place].gold == sign * graph[other].gold:
+    for place, question in enumerate(graph):
+        for ends, sign in _swapped(question.stem):
+            for other in places.get(ends, ()):
+                if question.gold == sign * graph[other].gold:
                     pairs[min(place, other), max(place, other)] = sign
-    signs = [
-        (graph[first].sign, graph[second].sign, sign) for (first, second), sign in pairs.items()
-    ]
-    return sum(a is not None and b is not None and a == sign * b for a, b, sign in signs), len(
-        signs
+    fitting = 0
+    for (first, second), sign in pairs.items():
+        one = graph[first].sign
+        two = graph[second].sign
+        if one is not None and two is not None and one == sign * two:
+            fitting += 1
+    return fitting, len(pairs)
+
+
+def _swapped(stem: str) -> Iterator[tuple[tuple[str, str], int]]:
+    """Change and effect of a question with "more" and "less" swapped in one or in both, and the
+    sign of its answer.
+    """
+    change, effect = _ends(stem)
+    other_change, other_effect = (letters(opposite(part)) for part in split_stem(stem))
+    swaps = (
+        (other_change, effect, -1),
+        (change, other_effect, -1),
+        (other_change, other_effect, 1),
     )
+    for swapped_change, swapped_effect, sign in swaps:
+        if swapped_change and swapped_effect:
+            yield (swapped_change, swapped_effect), sign
 
 
 def _multiply(first: int | None, second: int | None) -> int | None:

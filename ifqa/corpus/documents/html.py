@@ -53,61 +53,92 @@ def html_runs(text: str) -> list[TextRun]:
     return within if any(not run.level for run in within) else [run for run, _ in runs]
 
 
-def _parse(text: str, skipped: Set[str], roles: bool) -> tuple[list[tuple[TextRun, bool]], str]:  # noqa: C901, PLR0912
+def _parse(text: str, skipped: Set[str], roles: bool) -> tuple[list[tuple[TextRun, bool]], str]:
     """The runs, each with whether it is in `main`.
 
     And the name of a skipped element without an end tag, or empty.
     """
-    # the runs, and the text of each
-    runs = list[tuple[TextRun, bool]]()
-    pieces = list[list[str]]()
-    skipping: list[str] = []  # the skipped element, and nested elements of the same name
-    line = 1
-    level = 0
-    main = 0
-    article = 0
-    opens, glued = True, False
+    page = _Page(skipped, roles)
     for kind, content, attributes in _tokenize(text):
-        if kind == "text" and not skipping:
-            parts = [unescape(part) for part in content.split("\n")]
-            for number, part in enumerate(parts):
-                if glued and not number:  # "H<sub>2</sub>O" is one word
-                    pieces[-1].append(part)
-                elif part.strip() and level and not opens and runs and runs[-1][0].level == level:
-                    pieces[-1] += [" ", part]  # a heading is one run, even over several lines
-                    runs[-1] = runs[-1][0], main > 0
-                elif part.strip():
-                    runs.append((TextRun("", line + number, opens, level), main > 0))
-                    pieces.append([part])
-                    opens = False
-            glued = bool(parts[-1].strip()) or (glued and len(parts) == 1)
-        elif skipping:
-            if kind == "start" and content == skipping[0]:
-                skipping.append(content)
-            if kind == "end" and content == skipping[0]:
-                skipping.pop()
-        elif kind == "start" and _is_skipped(content, attributes, skipped, roles, article):
-            skipping = [content]
-            glued = glued and (content in INLINE or content in _UNSEEN)
+        if page.skipping:
+            page.pass_over(kind, content)
+        elif kind == "text":
+            page.add_text(content)
         elif kind != "raw":
-            step = 1 if kind == "start" else -1
-            main = max(
-                0,
-                main
-                + step * (content == "main" or (kind == "start" and _role(attributes) == "main")),
-            )
-            article = max(0, article + step * (content in ("main", "article", "section")))
-            if heading := _HEADING.fullmatch(content):
-                level = int(heading[1]) if kind == "start" else 0
-            if content not in INLINE:
-                glued = False
-                opens = opens or content not in ("td", "th", "br")
-        line += attributes.count("\n") + (content.count("\n") if kind in ("text", "raw") else 0)
-    joined = [
-        (replace(run, text="".join(parts)), within)
-        for (run, within), parts in zip(runs, pieces, strict=True)
-    ]
-    return joined, next(iter(skipping), "")
+            page.add_tag(kind == "start", content, attributes)
+        page.line += attributes.count("\n")
+        if kind in ("text", "raw"):
+            page.line += content.count("\n")
+    return page.runs(), next(iter(page.skipping), "")
+
+
+class _Page:
+    """The text of a page, as its tags and texts are added in order."""
+
+    def __init__(self, skipped: Set[str], roles: bool) -> None:
+        self.line = 1
+        self.skipping: list[str] = []  # the skipped element, and nested elements of the same name
+        self._skipped = skipped
+        self._roles = roles
+        self._runs: list[tuple[TextRun, bool]] = []
+        self._pieces: list[list[str]] = []  # the text of each run
+        self._level = 0  # of the open heading
+        self._main = 0  # open elements `main`
+        self._article = 0  # open elements of the page's own content
+        self._opens = True  # whether the next text begins a block
+        self._glued = False  # whether the next text goes on within a word: "H<sub>2</sub>O"
+
+    def runs(self) -> list[tuple[TextRun, bool]]:
+        pairs = zip(self._runs, self._pieces, strict=True)
+        return [(replace(run, text="".join(parts)), within) for (run, within), parts in pairs]
+
+    def pass_over(self, kind: str, content: str) -> None:
+        """Take a tag within a skipped element, which may end it."""
+        if content != self.skipping[0]:
+            return
+        if kind == "start":
+            self.skipping.append(content)
+        elif kind == "end":
+            self.skipping.pop()
+
+    def add_text(self, content: str) -> None:
+        parts = [unescape(part) for part in content.split("\n")]
+        for number, part in enumerate(parts):
+            if self._glued and not number:
+                self._pieces[-1].append(part)
+            elif part.strip():
+                self._add_line(part, self.line + number)
+        goes_on = self._glued and len(parts) == 1
+        self._glued = bool(parts[-1].strip()) or goes_on
+
+    def _add_line(self, text: str, line: int) -> None:
+        """Add a line to the open heading, which is one run, or as a run of its own."""
+        is_in_main = self._main > 0
+        if self._level and not self._opens and self._runs:
+            run, _ = self._runs[-1]
+            if run.level == self._level:
+                self._pieces[-1] += [" ", text]
+                self._runs[-1] = run, is_in_main
+                return
+        self._runs.append((TextRun("", line, self._opens, self._level), is_in_main))
+        self._pieces.append([text])
+        self._opens = False
+
+    def add_tag(self, is_start: bool, name: str, attributes: str) -> None:
+        if is_start and _is_skipped(name, attributes, self._skipped, self._roles, self._article):
+            self.skipping = [name]
+            self._glued = self._glued and (name in INLINE or name in _UNSEEN)
+            return
+        step = 1 if is_start else -1
+        if name == "main" or (is_start and _role(attributes) == "main"):
+            self._main = max(0, self._main + step)
+        if name in ("main", "article", "section"):
+            self._article = max(0, self._article + step)
+        if heading := _HEADING.fullmatch(name):
+            self._level = int(heading[1]) if is_start else 0
+        if name not in INLINE:
+            self._glued = False
+            self._opens = self._opens or name not in ("td", "th", "br")
 
 
 def _is_skipped(name: str, attributes: str, skipped: Set[str], roles: bool, article: int) -> bool:
