@@ -47,7 +47,8 @@ docs: .venv/dev
 	@echo "the docs are in build/docs/index.html"
 
 lint: .venv/dev
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/python .ci/imports
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/mypy --config-file tests/mypy.ini \
+		&& $(BIN)/python .ci/imports
 
 release: .venv/dev
 	$(BIN)/python .ci/release $(VERSION)

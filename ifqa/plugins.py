@@ -67,6 +67,12 @@ def registered_names(kind: str) -> dict[str, str]:
     return {entry.name: entry.value for entry in entry_points(group=f"ifqa.{kind}")}
 
 
+def known_names(kind: str) -> dict[str, str]:
+    """Name -> "module:Class" of ifqa's own plugins, in their order, and of registered ones."""
+    ours = plugin_names(kind)
+    return ours | {name: at for name, at in registered_names(kind).items() if name not in ours}
+
+
 def load_plugin(kind: Kind, name: str, root: Path = Path()) -> type[Any]:
     """Load a plugin's class, with all methods and attributes of its role.
 
@@ -314,14 +320,13 @@ def _find_plugin(kind: str, name: str) -> str:
         raise ConfigError(f"{kind} {name!r:.80}: wanted a name, or {wanted}")
     if ":" in name:
         return name
-    if target := plugin_names(kind).get(name):
+    if target := plugin_names(kind).get(name):  # without a search among the packages
         return target
-    registered = registered_names(kind)
-    if name not in registered:
-        known = {**registered, **plugin_names(kind)}
+    known = known_names(kind)
+    if name not in known:
         error = unknown_name(kind, name, known)
         raise ConfigError(f"{error}; or {wanted}, from a file here", **error.parts())
-    return registered[name]
+    return known[name]
 
 
 def _import_plugin(kind: str, name: str, root: Path) -> object:

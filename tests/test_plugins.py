@@ -3,6 +3,7 @@
 import hashlib
 import importlib
 import inspect
+import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pydantic import TypeAdapter
 
 from ifqa import plugins
 from ifqa.errors import IfqaError
+from ifqa.report.console import list_json
 from ifqa.settings import as_section, join_paths
 
 
@@ -260,6 +262,13 @@ def test_a_plugin_that_a_package_registers_is_loaded_by_its_name():
 def test_a_registered_plugin_is_among_the_known_names():
     with pytest.raises(IfqaError, match="unknown reader 'lastword'; did you mean 'last-word'"):
         plugins.load_plugin("reader", "lastword")
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_registered_plugin_is_listed_without_an_import():
+    sys.modules.pop("registered_of_tests", None)
+    assert "last-word" in list_json()["readers"]
+    assert "registered_of_tests" not in sys.modules
 
 
 @pytest.mark.parametrize("kind", ["source", "retriever", "reader", "llm", "trainer"])

@@ -23,7 +23,7 @@ from ifqa.pipeline.passages import open_store
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.score import SCORE
 from ifqa.pipeline.stage_outputs import passages_of, rankings_of
-from ifqa.plugins import open_benchmark, plugin_names
+from ifqa.plugins import known_names, open_benchmark
 from ifqa.records import Hit, Question, gold_id
 from ifqa.scoring.gold_overlap import covers
 from ifqa.storage.files import require_file
@@ -100,7 +100,7 @@ def _questions(source: str, is_file: bool) -> list[Question]:
     if ":" not in source:
         return Run(load_experiment(source)).questions
     benchmark, _, split = source.partition(":")  # the split may be a path with colons
-    if benchmark not in plugin_names("benchmark"):
+    if benchmark not in known_names("benchmark"):
         benchmark, _, split = source.rpartition(":")  # a plugin's, such as my_module:Class:SPLIT
     return open_benchmark(benchmark).questions(split)
 

@@ -14,7 +14,7 @@ from ifqa.pipeline.read import READ
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.stage_outputs import answers_of, predictions_of
 from ifqa.pipeline.stages import stages_of
-from ifqa.plugins import open_benchmark, plugin_names
+from ifqa.plugins import known_names, open_benchmark, plugin_names
 from ifqa.progress import write_line
 from ifqa.records import StageUsage
 from ifqa.report.answers import show_answer
@@ -236,14 +236,18 @@ def list_json() -> dict[str, object]:
         "variants": sorted(
             path.parent.name for path in Path("experiments").glob("*/experiment.toml")
         ),
-        "benchmarks": {
-            name: list(open_benchmark(name).splits) for name in sorted(plugin_names("benchmark"))
-        },
-        **{f"{kind}s": sorted(plugin_names(kind)) for kind in ("retriever", "reader")},
-        **{f"{kind}s": list(plugin_names(kind)) for kind in ("llm", "measure")},
+        "benchmarks": {name: _splits(name) for name in sorted(known_names("benchmark"))},
+        **{f"{kind}s": sorted(known_names(kind)) for kind in ("retriever", "reader")},
+        **{f"{kind}s": list(known_names(kind)) for kind in ("llm", "measure")},
         "prompts": sorted(list_resources("prompts", ".toml")),
         "demonstrations": sorted(list_resources("prompts/demos", ".jsonl")),
     }
+
+
+def _splits(benchmark: str) -> list[str]:
+    """The known splits of a benchmark; none of one from outside, which a list does not import."""
+    is_ours = benchmark in plugin_names("benchmark")
+    return list(open_benchmark(benchmark).splits) if is_ours else []
 
 
 def _listing(name: str, path: Path) -> dict[str, object]:
