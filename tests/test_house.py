@@ -129,6 +129,17 @@ def test_each_companion_is_named_in_the_house_rules():
     assert [f"ifqa.companions.{folder.name}" for folder in folders] == list(COMPANIONS)
 
 
+def test_tests_import_no_private_name():
+    private = [
+        f"{place} {name.name}"
+        for place, node in nodes(ast.ImportFrom)
+        if place.startswith(("tests", "bench")) and (node.module or "").startswith("ifqa")
+        for name in node.names
+        if name.name.startswith("_")
+    ]
+    assert private == []
+
+
 def test_no_file_lies_deeper_than_three_folders():
     assert [path for path in modules().values() if len(path.relative_to(PACKAGE).parts) > 3] == []
 

@@ -6,6 +6,7 @@ import inspect
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opened_sources import open_section
@@ -267,7 +268,8 @@ def test_a_registered_plugin_is_among_the_known_names():
 @pytest.mark.usefixtures("registered")
 def test_a_registered_plugin_is_listed_without_an_import():
     sys.modules.pop("registered_of_tests", None)
-    assert "last-word" in list_json()["readers"]
+    listed: Any = list_json()
+    assert "last-word" in listed["readers"]
     assert "registered_of_tests" not in sys.modules
 
 

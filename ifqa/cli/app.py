@@ -23,7 +23,7 @@ from ifqa.cli import options
 from ifqa.cli.ask import ask, calibrate
 from ifqa.cli.data import data
 from ifqa.cli.options import CorpusName, Engine, ExperimentName, Json, Processes, Quiet, Repeated
-from ifqa.cli.process import run_each, run_process
+from ifqa.cli.process import print_error, run_each, run_process
 from ifqa.cli.setup import doctor, init
 from ifqa.cli.stats import stats
 from ifqa.cli.train import train
@@ -229,6 +229,8 @@ def check(
             problem = error
         if json:
             options.print_json(findings_json(name, findings, str(problem or "")))
+            if problem:  # it is in the JSON already
+                return print_error(f"{name}: {problem}" if len(names) > 1 else str(problem))
         if problem:
             raise problem
         return 0

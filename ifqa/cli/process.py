@@ -96,8 +96,9 @@ def print_error_json(error: IfqaError | OSError) -> None:
     """
     parts = error.parts() if isinstance(error, IfqaError) else {}
     content = {"kind": type(error).__name__, "message": error_message(error), **parts}
+    line = json.dumps({"error": content}).replace("\x7f", "\\u007f")  # steers no terminal
     with suppress(OSError):  # nobody reads it
-        print(json.dumps({"error": content}, ensure_ascii=False))
+        print(line)
 
 
 def print_error(message: str) -> int:

@@ -334,7 +334,7 @@ def _requirements_of(name: str, changes: Mapping[str, object], root: Path) -> li
     return requirements(Run(override(load_experiment(name, root), changes)))
 
 
-def _inspect(
+def inspect_node(
     task: tuple[str, Mapping[str, object], Path],
 ) -> tuple[list[Requirement], dict[str, object]]:
     """The requirements on the machine that runs this, and its versions."""
@@ -359,7 +359,7 @@ def _node_requirements(
 ) -> Iterator[Requirement]:
     """Those of each node of the Ray cluster."""
     mine = _versions()
-    for node, answer in ask_nodes(_inspect, (name, changes, root)):
+    for node, answer in ask_nodes(inspect_node, (name, changes, root)):
         if isinstance(answer, str):
             yield Requirement(f"node {node}", f"{answer}; install the same ifqa there as here")
             continue

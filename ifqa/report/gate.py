@@ -179,7 +179,7 @@ def check_gate(first: Experiment | Path, second: Experiment, measure: str = "") 
     """
     b = ScoredExperiment(second)
     a = StoredScores(first) if isinstance(first, Path) else ScoredExperiment(first)
-    _refuse_changes(a, b)
+    refuse_changes(a, b)
     return judge(a, b, measure)
 
 
@@ -228,7 +228,7 @@ def _refuse_missing_rows(a: ScoredExperiment | StoredScores, questions: Sequence
         raise DamagedArtifact(f"{a.name} {lacks}; score it again, or copy the score folder again")
 
 
-def _refuse_changes(a: ScoredExperiment | StoredScores, b: ScoredExperiment) -> None:
+def refuse_changes(a: ScoredExperiment | StoredScores, b: ScoredExperiment) -> None:
     """Refuse scores of other questions, labels, passages, or of another scorer, and say which
     changed.
     """

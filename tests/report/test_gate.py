@@ -18,7 +18,7 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
-from ifqa.report.gate import _refuse_changes, check_gate
+from ifqa.report.gate import check_gate, refuse_changes
 from ifqa.storage.files import sha256
 
 SEARCHES = 'benchmark = "sample"\nsplit = "dev"\nlimit = 12\n[retriever]\nname = "gold"\nk = 5\n'
@@ -200,12 +200,12 @@ def measured_by(measure, version):
 
 
 def test_a_further_measure_is_compared():
-    _refuse_changes(measured_by("m", "1"), measured_by("o", "1"))
+    refuse_changes(measured_by("m", "1"), measured_by("o", "1"))
 
 
 def test_another_version_of_ones_own_measure_is_refused():
     with pytest.raises(IfqaError, match="measured by another m; run both again"):
-        _refuse_changes(measured_by("m", "1"), measured_by("m", "2"))
+        refuse_changes(measured_by("m", "1"), measured_by("m", "2"))
 
 
 @pytest.mark.parametrize(

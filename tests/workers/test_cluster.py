@@ -7,7 +7,7 @@ import pytest
 import tasks
 from ray.cluster_utils import Cluster
 
-from ifqa.pipeline.check import _inspect, check
+from ifqa.pipeline.check import check, inspect_node
 from ifqa.workers.pool import map_tasks
 
 VERSIONS = ("ifqa", "commit", "python", "libraries")
@@ -55,6 +55,6 @@ def test_check_says_what_each_node_lacks(nodes, monkeypatch, tmp_path):
         if "the same versions as here: ifqa 0." in line and ", here other; " in line
     ]
     assert len(differing) == 2
-    (missing,), _ = _inspect(("sample", {}, tmp_path / "elsewhere"))
+    (missing,), _ = inspect_node(("sample", {}, tmp_path / "elsewhere"))
     assert str(missing).startswith(f"  missing  {tmp_path}/elsewhere: ")
     assert "every node must see this folder under this path" in missing.remedy
