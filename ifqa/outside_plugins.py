@@ -76,7 +76,9 @@ def add_role(kind: Kind, name: str, plugin: type[Any]) -> type[Any]:
         attribute: getattr(plugin, attribute)
         for attribute in ("__module__", "__doc__", "__qualname__")
     }
-    if not _takes_declared_settings(plugin):
+    if kind != "benchmark" and _takes_declared_settings(plugin):
+        _refuse_unknown_resources(kind, name, plugin)
+    else:
         _refuse_unknown_needs(kind, name, plugin, role)
         members |= _settings_of_signatures(kind, plugin)
     if kind in ("reader", "llm") and not _has_parameter(getattr(plugin, method), "advance"):
@@ -91,6 +93,16 @@ def _takes_declared_settings(plugin: type[Any]) -> bool:
     """Whether a class inherits a role, and its constructor takes the declared `Settings`."""
     parameters = list(inspect.signature(plugin.__init__).parameters)
     return issubclass(plugin, roles.Plugin) and parameters[1:2] == ["settings"]
+
+
+def _refuse_unknown_resources(kind: Kind, name: str, plugin: type[Any]) -> None:
+    """Refuse a class that takes a resource which its role does not get."""
+    allowed = _ROLES[kind][2]
+    if unknown := sorted(set(plugin.takes) - set(allowed)):
+        raise PluginError(
+            f"{kind} {name!r}: it takes {unknown[0]!r}, which a {kind} does not get; it may take "
+            f"{', '.join(sorted(allowed)) or 'nothing'}"
+        )
 
 
 def _has_parameter(function: Callable[..., object], name: str) -> bool:
@@ -163,11 +175,19 @@ def _construct(plugin: type[Any]) -> Callable[..., None]:
 def _classmethod(method: Callable[..., object], leading: int) -> object:
     """A classmethod of a role, from one that takes the settings as keyword arguments.
 
-    `leading` arguments come before them. `root` is passed if the method names it.
+    `leading` arguments come before them. The method gets the settings that it names, or all with
+    `**settings`, and `root` if it names that.
     """
+    named = inspect.signature(method).parameters.values()
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in named)
 
     def call(cls: type[object], *arguments: Any) -> object:
-        given = as_section(arguments[leading])
+        settings = as_section(arguments[leading])
+        given = {
+            name: value
+            for name, value in settings.items()
+            if takes_all or _has_parameter(method, name)
+        }
         if len(arguments) > leading + 1 and _has_parameter(method, "root"):
             given["root"] = arguments[leading + 1]
         return method(*arguments[:leading], **given)

@@ -24,7 +24,7 @@ from typing import Any, Generic, Self, TypeVar
 from ifqa import protocols as roles
 from ifqa.errors import ConfigError, IfqaError, MissingInput, PluginError, unknown_name
 from ifqa.outside_plugins import Kind, add_role
-from ifqa.settings import PluginSettings, as_section, join_paths, parse_settings
+from ifqa.settings import PluginSettings, as_section, join_paths, parse_settings, setting_fields
 
 logger = logging.getLogger(__name__)
 
@@ -173,9 +173,18 @@ class ConfiguredPlugin(Generic[P]):
     ) -> Self:
         """Check the settings, which are all keys of a section but `other_keys`.
 
-        ConfigError, which starts with `where`, if one is wrong. `more` are fields of a subclass.
+        ConfigError, which starts with `where`, if one is wrong. PluginError if the plugin has a
+        setting with the name of one of the other keys, which could never be set. `more` are fields
+        of a subclass.
         """
         others = list(other_keys)
+        if clash := sorted(setting_fields(plugin.Settings).keys() & {*others}):
+            raise PluginError(
+                f"{kind} {name!r}: its setting {clash[0]!r} has the name of a key of its section; "
+                "rename it",
+                found=clash[0],
+                mend="rename it",
+            )
         given = {key: value for key, value in section.items() if key not in others}
         settings = parse_settings(
             plugin.Settings, given, f"setting of {kind} {name!r}", where, others

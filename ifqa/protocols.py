@@ -2,9 +2,10 @@
 every method and default.
 
 A class of ifqa inherits its role, declares its `Settings`, and is constructed with them:
-`plugin(settings, index=..., llm=...)`. A class from outside needs one method (`search`, `answer`,
-`complete`, `questions`, `train`); `ifqa.outside_plugins` adds the rest, and makes its `Settings`
-from the arguments of its constructor.
+`plugin(settings, index=..., llm=...)`. A benchmark has no settings, and gets `root` alone. A class
+from outside needs one method (`search`, `answer`, `complete`, `questions`, `train`, `passages`);
+`ifqa.outside_plugins` adds the rest, and makes its `Settings` from the arguments of its
+constructor.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -137,8 +138,15 @@ class Retriever(Trainable):
     # For a retriever over others if its section has none
     default_parts: ClassVar[Sequence[Mapping[str, Any]]] = ()
 
+    @classmethod
+    def rewrites(cls, settings: Any) -> bool:
+        """Whether it rewrites questions by `ifqa.retrieval.queries`, whose version then counts."""
+        return False
+
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """One result per question, in order, with up to `k` passages, best first.
+
+        Scores are finite and never rise, no passage comes twice, and no id has white space.
 
         A class from outside may return plain lists of hits; `ifqa.plugins.load_plugin` wraps them.
         """

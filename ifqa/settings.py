@@ -74,7 +74,8 @@ class StrictModel(BaseModel):
 class PluginSettings(StrictModel):
     """The settings of a plugin: a field for each, with a type, limits, a default and a docstring.
 
-    A setting without a default must be given.
+    A setting without a default must be given. Lists are `Sequence[...]`: values of a file are not
+    converted, and TOML has no tuples.
     """
 
     model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
@@ -238,6 +239,9 @@ def _validate(
         problems = error.errors(include_url=False)
     opening = f"{where}: " if where else ""
     names = list(setting_fields(model))
+    # of a validator of the whole class, which names no setting
+    if of_all := [problem for problem in problems if not problem["loc"]]:
+        raise ConfigError(f"{opening}{what}: {of_all[0]['msg'].removeprefix('Value error, ')}")
     # unknown keys first: a misspelt key is also missing
     if unknown := [
         problem["loc"][0]
@@ -295,9 +299,10 @@ def _describe_schema(schema: Mapping[str, Any]) -> str:
         return " or ".join(map(repr, choices))
     kind = schema.get("type", "object" if "$ref" in schema else "")
     if kind == "array":
-        if choices := _list_choices(schema["items"]):
+        items = schema.get("items", {})
+        if choices := _list_choices(items):
             return f"a list with {', '.join(map(repr, choices))}"
-        return "a list of texts" if schema["items"].get("type") == "string" else "a list"
+        return "a list of texts" if items.get("type") == "string" else "a list"
     bounds = [f"{words} {schema[key]:.10g}" for key, words in _BOUNDS.items() if key in schema]
     limits = ", ".join(bounds).replace(", at most", " to" if "minimum" in schema else ", at most")
     return " ".join(

@@ -13,6 +13,7 @@ from opened_sources import open_section
 from pydantic import TypeAdapter
 
 from ifqa import plugins
+from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.report.console import list_json
 from ifqa.settings import as_section, join_paths
@@ -301,3 +302,47 @@ def test_the_defaults_of_a_listed_plugin_are_valid(kind):
                 checked = TypeAdapter(field.rebuild_annotation(), config={"strict": True})
                 value = checked.validate_python(field.default)
                 assert type(value) is type(field.default), f"{name} {setting}"
+
+
+def parse_retriever(name, **settings):
+    sections = {
+        "benchmark": "sample",
+        "split": "dev",
+        "corpus": "sample",
+        "retriever": {"name": name, **settings},
+    }
+    return parse_experiment("x", sections, "x.toml").retriever
+
+
+def test_a_setting_with_the_name_of_a_key_of_its_section_is_refused(module):
+    text = (
+        "class Mine:\n    def __init__(self, k: int = 60): pass\n"
+        "    def search(self, questions, k): return []\n"
+    )
+    name = module("clash_of_tests", text)
+    with pytest.raises(IfqaError, match="its setting 'k' has the name of a key of its section"):
+        parse_retriever(f"{name}:Mine")
+
+
+def test_a_classmethod_gets_the_settings_that_it_names(module):
+    text = (
+        "class Mine:\n    def __init__(self, file: str = 'a', other: int = 1): pass\n"
+        "    def search(self, questions, k): return []\n"
+        "    @classmethod\n    def fingerprint(cls, file): return file\n"
+    )
+    name = module("named_of_tests", text)
+    assert parse_retriever(f"{name}:Mine", file="b").identity()["files"] == "b"
+
+
+DECLARED = """
+from ifqa.protocols import Retriever
+class Mine(Retriever):
+    takes = ("{resource}",)
+    def __init__(self, settings, **resources): pass
+"""
+
+
+def test_a_declared_resource_that_the_role_does_not_get_is_refused(module):
+    name = module("takes_of_tests", DECLARED.format(resource="budget"))
+    with pytest.raises(IfqaError, match="it takes 'budget', which a retriever does not get"):
+        parse_retriever(f"{name}:Mine")

@@ -120,8 +120,7 @@ class ConfiguredRetriever(ConfiguredPlugin[Retriever]):
     @property
     def rewrites_questions(self) -> bool:
         """Whether it searches for something else than the question as it is written."""
-        reads = self.section().get("reads", "question")  # a setting of the reranker
-        return self.query != "question" or reads != "question"
+        return self.query != "question" or self.plugin.rewrites(self.settings)
 
     def taking(self, resource: Resource) -> str:
         return next((step.name for step in self.steps if step.takes(resource)), "")
@@ -144,9 +143,9 @@ ConfiguredModel = ConfiguredPlugin[LanguageModel]
 class Experiment:
     """A retriever and a reader on a benchmark's split, with all settings and their defaults.
 
-    `retriever` is None for a closed book, `reader` for retrieval only, and `llm` if neither uses a
-    language model. `limit` keeps only the first questions, and `questions` only those with the
-    listed ids; 0 and () keep the whole split. `table` is the experiment's heading in a report.
+    `retriever` is None for a closed book, `reader` for retrieval only, and `llm` if the file names
+    none; `asks_llm` tells whether one is asked. `limit` keeps only the first questions, and
+    `questions` only those with the listed ids; 0 and () keep the whole split. `table` is the experiment's heading in a report.
     `measures` are names of further measures. Paths are relative to `root`. `plugins` are the loaded
     plugins, and `scheme` scores the answers; neither is compared or saved.
     """
@@ -267,7 +266,10 @@ def parse_experiment(
     root: Path = Path(),
     plugins: Plugins | None = None,
 ) -> Experiment:
-    """Parse an experiment; every error message starts with `where`."""
+    """Parse an experiment.
+
+    The message of an error starts with `where`; a plugin that refuses itself names the plugin.
+    """
     file = parse_section(ExperimentFile, sections, where)
     retriever = file.retriever
     reader = file.reader

@@ -107,6 +107,10 @@ class Rerank(SinglePart):
                 self.trained_on = (*encoder.adapter.sources.values(), *self.trained_on)
 
     @classmethod
+    def rewrites(cls, settings: Settings) -> bool:
+        return settings.reads != "question"
+
+    @classmethod
     def requirements(cls, settings: Settings, root: Path) -> list[Requirement]:
         """The model, unless it is bundled."""
         model = settings.model
