@@ -10,7 +10,6 @@ constructors of plugins, and callbacks. "into run" and "into plugins" are the ho
 `pipeline/run.py` and `plugins.py`, from any other file.
 """
 
-import json
 import runpy
 import sys
 import tempfile

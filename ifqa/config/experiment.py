@@ -145,9 +145,10 @@ class Experiment:
 
     `retriever` is None for a closed book, `reader` for retrieval only, and `llm` if the file names
     none; `asks_llm` tells whether one is asked. `limit` keeps only the first questions, and
-    `questions` only those with the listed ids; 0 and () keep the whole split. `table` is the experiment's heading in a report.
-    `measures` are names of further measures. Paths are relative to `root`. `plugins` are the loaded
-    plugins, and `scheme` scores the answers; neither is compared or saved.
+    `questions` only those with the listed ids; 0 and () keep the whole split. `table` is the
+    experiment's heading in a report. `measures` are names of further measures. Paths are relative
+    to `root`. `plugins` are the loaded plugins, and `scheme` scores the answers; neither is
+    compared or saved.
     """
 
     name: str
