@@ -356,8 +356,14 @@ def _import_plugin(kind: str, name: str, root: Path) -> object:
                 f"{kind} {name!r}: no module named {error.name!r} here or installed"
             ) from error
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None:
+        if extra is None and is_ours:
             raise
+        if extra is None:
+            raise MissingInput(
+                f"{kind} {name!r} imports {error.name}, which is not installed; install it",
+                wanted=str(error.name),
+                mend="install it",
+            ) from error
         install = f"pip install 'ifqa[{extra}]'"
         raise MissingInput(
             f"{kind} {name!r} needs {error.name}; install it with: {install}",

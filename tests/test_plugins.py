@@ -346,3 +346,10 @@ def test_a_declared_resource_that_the_role_does_not_get_is_refused(module):
     name = module("takes_of_tests", DECLARED.format(resource="budget"))
     with pytest.raises(IfqaError, match="it takes 'budget', which a retriever does not get"):
         parse_retriever(f"{name}:Mine")
+
+
+def test_a_package_that_a_plugin_lacks_is_named_in_one_line(module):
+    name = module("lacking_of_tests", "import no_such_package_of_tests\n")
+    complaint = "imports no_such_package_of_tests, which is not installed; install it"
+    with pytest.raises(IfqaError, match=complaint):
+        plugins.load_plugin("reader", f"{name}:Any")

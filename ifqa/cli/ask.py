@@ -127,12 +127,19 @@ def _prompt(ask_one: Callable[[str], "Answer"], show: Callable[["Answer"], objec
     with suppress(ImportError):  # Windows has no readline; its console edits lines itself
         import readline  # noqa: F401  # gives input() line editing and a history
     print('Ask "If ..., ...?"; an empty line ends.', file=sys.stderr)
-    with suppress(EOFError):
-        while line := input("> " if sys.stdout.isatty() else "").strip():
-            try:
-                show(ask_one(line))
-            except (IfqaError, OSError) as error:
-                print_error(error_message(error))
+    while line := _next_question():
+        try:
+            show(ask_one(line))
+        except (IfqaError, OSError) as error:
+            print_error(error_message(error))
+
+
+def _next_question() -> str:
+    """The next line that is typed; empty at its end."""
+    try:
+        return input("> " if sys.stdout.isatty() else "").strip()
+    except EOFError:
+        return ""
 
 
 @with_search(

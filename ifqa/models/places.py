@@ -112,13 +112,16 @@ def _in_package(name: str, _root: Path) -> Path | None:
 def _in_models(name: str, root: Path) -> Path | None:
     """The folder that `ifqa data NAME` has filled, or the GGUF file that it has kept there."""
     model = _BY_NAME.get(name)
-    if model is None or not (root / model.folder).is_dir():
+    folder = root / model.folder if model else None
+    if model is None or folder is None or not folder.is_dir():
         return None
-    # An earlier version dequantised the file when it was fetched
-    if model.page and not (root / model.folder / "config.json").is_file():
-        file = root / model.folder / model.files[0]
-        return file if file.is_file() else None
-    return root / model.folder
+    # A GGUF file from its publisher's page is kept as it is; one from a package was dequantised
+    # when it was fetched, as an earlier version did with all
+    is_folder = not model.page or (folder / "config.json").is_file()
+    file = folder / model.files[0]
+    if is_folder:
+        return folder
+    return file if file.is_file() else None
 
 
 def _at_path(name: str, root: Path) -> Path | None:

@@ -117,7 +117,6 @@ class AskingStage(Stage[Run]):
         return f"ifqa {self.name} {name}"
 
     def identity(self, run: Run) -> str:
-        """Its identity for a later stage; IfqaError if it is missing, damaged or stale."""
         if names_server(run.experiment):
             refuse_other_server(run, self)
         record = run.finished(self)["record"]

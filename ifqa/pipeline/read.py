@@ -71,7 +71,7 @@ class Read(AskingStage):
 
 def rankings_identity(run: Run) -> dict[str, str]:
     """The identities of the run that is read, and of the passages."""
-    ranked = {"run": RETRIEVE.identity(run)} if run.experiment.retriever else {}
+    ranked = {"run": run.identity(RETRIEVE)} if run.experiment.retriever else {}
     return ranked | ({"passages": run.corpus.identity(PASSAGES)} if run.corpus else {})
 
 

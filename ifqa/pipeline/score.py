@@ -55,7 +55,7 @@ class Score(Stage[Run]):
             )
         inputs |= rankings_identity(run)
         if experiment.reader:
-            inputs["predictions"] = READ.identity(run)
+            inputs["predictions"] = run.identity(READ)
         return inputs
 
     def make(

@@ -40,6 +40,10 @@ class Stage(ABC, Generic[R]):
         IfqaError if a stage that it needs is missing, damaged or stale.
         """
 
+    def identity(self, resolved: R) -> str:
+        """Its identity for later stages; IfqaError if it is missing, damaged or stale."""
+        return compute_fingerprint(resolved.finished(self)["inputs"])
+
     @abstractmethod
     def command(self, resolved: R) -> str:
         """The command that makes it, for messages."""
@@ -115,8 +119,8 @@ class Resolved:
         return self.artifact(stage.name).require(command, self.inputs(stage))
 
     def identity(self, stage: Stage[Any]) -> str:
-        """The identity of a finished stage; raises like `finished`."""
-        return compute_fingerprint(self.finished(stage)["inputs"])
+        """The identity of a finished stage; raises like `Stage.identity`."""
+        return stage.identity(self)
 
     def refresh(self) -> None:
         """Forget everything that was read or computed, so that the next use looks at it again."""

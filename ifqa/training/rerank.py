@@ -87,7 +87,7 @@ class Rerank(EpochTrainer):
         """
         settings = self.settings
         questions = dataset.questions
-        (negatives, usable) = select_hard_negatives(dataset, settings.negatives, settings.pool)
+        negatives, usable = select_hard_negatives(dataset, settings.negatives, settings.pool)
         labels = [_RELEVANT, *[0.0] * settings.negatives]
         rows: list[dict[str, object]] = []
         for epoch in range(settings.epochs):

@@ -104,8 +104,8 @@ class Choice(OptionReader):
         features = encoder.pad(pairs)
         logits = torch.empty(len(pairs))
         with torch.inference_mode():
-            for places, batch in split_batches(features, len(logits), self._budget):
-                logits[places] = encoder.logits(to_device(batch, self._device)).float().cpu()
+            for rows_of_batch, batch in split_batches(features, len(logits), self._budget):
+                logits[rows_of_batch] = encoder.logits(to_device(batch, self._device)).float().cpu()
         scores = iter(logits.tolist())
         return [
             choose_option(
