@@ -1,5 +1,5 @@
 """Splits a document into passages of about 100 words that end at a sentence and do not cross a
-heading.
+heading. A row of a table is one sentence, and so is an item of a list.
 
 A passage's id is its locator. `handbook.pdf#31:page=12,13@412` is passage 31 of handbook.pdf: it
 begins on page 12, and page 13 begins at its character 412. `notes.md#0:line=1-9` covers lines 1 to
@@ -16,6 +16,7 @@ from itertools import accumulate, pairwise
 from urllib.parse import quote, unquote_to_bytes
 
 from ifqa.corpus.documents.decoding import TextRun, clean_text
+from ifqa.corpus.documents.rows import row_pieces
 from ifqa.corpus.sentences import split_sentences
 from ifqa.formatting import printable_line
 from ifqa.records import Passage
@@ -28,8 +29,15 @@ _LONGEST_HEADING = 100  # characters of a heading in a title
 _DEEPEST = 3  # headings in a title
 ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
 
-# A run's text, its page or line number, and whether it starts a paragraph
-_Piece = tuple[str, int, bool]
+
+@dataclass(slots=True)
+class _Piece:
+    """A run's text in a section."""
+
+    text: str
+    place: int  # its page, line or the like
+    opens: bool  # whether it starts a paragraph
+    apart: bool = False  # whether a line break is before and after its paragraph
 
 
 def chunk_document(
@@ -40,26 +48,42 @@ def chunk_document(
     A passage's title is the file's name and the headings above it; a section's text begins with its
     own heading. At most 1.2 times `words` words are one passage; a longer section is split into
     equal passages that end at the nearest sentence end. Each repeats whole sentences of up to
-    `overlap` words from the previous passage. `unit` is the unit of the runs' places.
+    `overlap` words from the previous passage. A row of up to `words` words is never split, and each
+    piece of a longer one begins with the row's name. `unit` is the unit of the runs' places.
     """
     number = 0
-    for headings, pieces, sheet in _sections(runs):
+    for headings, pieces, sheet in _sections(runs, words):
         title = " › ".join([clean_text(name), *headings])
-        text = " ".join(piece for piece, _, _ in pieces)
-        starts = list(accumulate((len(piece) + 1 for piece, _, _ in pieces[:-1]), initial=0))
+        text = _join(pieces)
+        starts = list(accumulate((len(piece.text) + 1 for piece in pieces[:-1]), initial=0))
         paragraphs = [
-            start for start, (_, _, opens) in zip(starts, pieces, strict=True) if opens or not start
+            start for start, piece in zip(starts, pieces, strict=True) if piece.opens or not start
         ]
         for start, end in _spans(text, _sentences(text, paragraphs, words), words, overlap):
             places: list[tuple[int, int]] = []
             for n in range(bisect_right(starts, start) - 1, bisect_left(starts, end)):
-                if not places or places[-1][0] != pieces[n][1]:
-                    places.append((pieces[n][1], max(starts[n] - start, 0)))
+                if not places or places[-1][0] != pieces[n].place:
+                    places.append((pieces[n].place, max(starts[n] - start, 0)))
             yield Passage(passage_id(name, number, unit, places, sheet), title, text[start:end])
             number += 1
 
 
-def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_Piece], str]]:
+def _join(pieces: Sequence[_Piece]) -> str:
+    """The text of a section, with a line break before and after a row or an item."""
+    parts = list[str]()
+    is_apart = False
+    for piece in pieces:
+        if parts:
+            parts.append("\n" if piece.opens and (piece.apart or is_apart) else " ")
+        parts.append(piece.text)
+        if piece.opens:
+            is_apart = piece.apart
+    return "".join(parts)
+
+
+def _sections(
+    runs: Iterable[TextRun], words: int
+) -> Iterator[tuple[tuple[str, ...], list[_Piece], str]]:
     """Headings above, pieces, with its own heading, and sheet of each section.
 
     Headings without text join the next section.
@@ -69,12 +93,22 @@ def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_
     headings = tuple[str, ...]()
     sheet = ""
     bare = True  # no text but headings yet
+    in_item = False
     for run in runs:
         text = clean_text(run.text)
         if not text:
             continue
+        if in_item and (run.opens or run.level):
+            _end_item(pieces[-1])
+            in_item = False
         if not run.level:
-            pieces.append((text, run.place, run.opens or bare))
+            if run.row:
+                pieces += [
+                    _Piece(piece, run.place, True, True) for piece in row_pieces(run.row, words)
+                ]
+            else:
+                pieces.append(_Piece(text, run.place, run.opens or bare, run.item))
+                in_item = in_item or run.item
             bare = False
             sheet = run.sheet
             continue
@@ -86,9 +120,17 @@ def _sections(runs: Iterable[TextRun]) -> Iterator[tuple[tuple[str, ...], list[_
             above.pop()
         above.append((run.level, text[:_LONGEST_HEADING]))
         headings = tuple(heading for _, heading in above[-_DEEPEST:])
-        pieces.append((text if ENDED.search(text) else f"{text}.", run.place, True))
+        pieces.append(_Piece(text if ENDED.search(text) else f"{text}.", run.place, True))
+    if in_item:
+        _end_item(pieces[-1])
     if pieces:
         yield headings, pieces, sheet
+
+
+def _end_item(piece: _Piece) -> None:
+    """End the last piece of an item like a sentence."""
+    if not (ENDED.search(piece.text) or piece.text.endswith(",")):
+        piece.text += "."
 
 
 def _sentences(text: str, paragraphs: Sequence[int], longest: int) -> list[tuple[int, int]]:

@@ -4,6 +4,7 @@ import codecs
 import re
 from dataclasses import dataclass
 
+from ifqa.corpus.documents.marks import write_marks
 from ifqa.errors import IfqaError
 from ifqa.formatting import CONTROLS
 
@@ -41,16 +42,21 @@ class TextRun:
     opens: bool = True  # whether it starts a paragraph; if not, it continues the previous run
     level: int = 0  # of a heading, from 1; 0 for other text
     sheet: str = ""  # the sheet of a workbook that it is on
+    item: bool = False  # whether it starts an item of a list, which is to end like a sentence
+    #: Of the row of a table: the name of the column (often empty) and the text of each filled cell.
+    row: tuple[tuple[str, str], ...] = ()
 
 
 def clean_text(text: str) -> str:
-    """Collapse white space, replace ligatures, and remove soft hyphens and control characters."""
+    """Collapse white space, write superscripts and the like in plain characters, replace ligatures,
+    and remove soft hyphens and control characters.
+    """
     if text.isascii() and text.isprintable():  # the common case
         return " ".join(text.split())
     text = CONTROLS.sub(
         lambda match: " " if match[0] < "\xa0" or match[0] in "\u2028\u2029" else "", text
     )
-    return " ".join(text.translate(_LETTERS).split())
+    return " ".join(write_marks(text.translate(_LETTERS)).split())
 
 
 def is_binary(content: bytes) -> bool:

@@ -1,0 +1,67 @@
+"""Writes the row of a table as a sentence: "Item: Lamp; Old price: 99; New price: 30.".
+
+A row that is longer than a passage becomes several sentences, which begin with the row's name.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ifqa.corpus.sentences import keep_whole
+
+#: The name of the column, often empty, and the text of a filled cell.
+Cell = tuple[str, str]
+
+_ENDED = re.compile(r"[.!?][\"”’')\]]*$")
+_LONGEST_NAME = 12  # words of a row's name that are repeated
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+def row_text(row: Sequence[Cell]) -> str:
+    """The sentence of a row; one cell is a sentence by itself."""
+    text = "; ".join(_cell_text(name, value) for name, value in row)
+    return keep_whole(text if _ENDED.search(text) else f"{text}.")
+
+
+def _cell_text(name: str, value: str) -> str:
+    return f"{name}: {value}" if name else value
+
+
+def row_pieces(row: Sequence[Cell], longest: int) -> Iterator[str]:
+    """The sentence of a row, or, if it has more than `longest` words, several.
+
+    Each of them begins with the row's name, its first cell with a letter, and says the columns of
+    its values.
+    """
+    if _count_words(row) <= longest:
+        yield row_text(row)
+        return
+    name = _row_name(row)
+    room = max(longest - _count_words([name]), longest // 2)
+    piece = list[Cell]()
+    for cell in _split_long_cells(row, room):
+        if piece and _count_words([*piece, cell]) > longest:
+            yield row_text(piece)
+            piece = [name]
+        piece.append(cell)
+    yield row_text(piece)
+
+
+def _count_words(row: Sequence[Cell]) -> int:
+    return sum(len(name.split()) + len(value.split()) for name, value in row)
+
+
+def _row_name(row: Sequence[Cell]) -> Cell:
+    column, value = next((cell for cell in row if _LETTER.search(cell[1])), row[0])
+    words = value.split()
+    if len(words) > _LONGEST_NAME:
+        value = " ".join(words[:_LONGEST_NAME]) + " …"
+    return column, value
+
+
+def _split_long_cells(row: Sequence[Cell], room: int) -> Iterator[Cell]:
+    """The cells; one of more than `room` words is several, each with the name of its column."""
+    for column, value in row:
+        words = value.split()
+        step = max(room - len(column.split()), 1)
+        for first in range(0, len(words), step):
+            yield column, " ".join(words[first : first + step])
