@@ -35,7 +35,7 @@ _ATTRIBUTES = frozenset(
         "cost count country county currency customer date day deadline definition department "
         "deputy description destination director due duration email e-mail employees end entry "
         "example expires extension fax field file floor founded frequency from function gender "
-        "grade group hours id index inhabitants invoice isbn item job key kind label language "
+        "grade group hours id index inhabitants invoice isbn item job kind label language "
         "last length level licence license location manager maximum mayor meaning measure member "
         "minimum mobile model month name nationality no note notes number office opened order "
         "organisation organization owner page parameter parent percent period person phone place "
@@ -78,7 +78,10 @@ def table_runs(
             top = top[1:]
         pairs = not names and is_key_value(cells)
         for place, row in chain(top, block):
-            yield from row_runs(_named(row, names, pairs), columns, place)
+            if pairs:
+                yield from _pair_runs(row, place)
+            else:
+                yield from row_runs(_named(row, names), columns, place)
 
 
 def _blocks(rows: Iterable[Row]) -> Iterator[Iterator[Row]]:
@@ -317,16 +320,24 @@ def require_columns(columns: Sequence[str], names: Sequence[str], where: str = "
         )
 
 
-def _named(row: Sequence[str], names: Sequence[str], pairs: bool) -> list[Cell]:
-    """The cells of a row with the names of their columns, or of keys and values, the keys as names.
+def _pair_runs(row: Sequence[str], place: int) -> Iterator[TextRun]:
+    """The sentence of a row of keys and values: "Deputy: Nora Pike."."""
+    cells = [clean_text(cell) for cell in row]
+    pairs = zip(cells[::2], cells[1::2], strict=False)
+    filled = tuple((key.rstrip(":").rstrip(), value) for key, value in pairs if value)
+    if filled:
+        yield TextRun(row_text(filled), place, row=filled)
+    elif any(cells):
+        yield TextRun(row_text([("", cell) for cell in cells if cell]), place)
+
+
+def _named(row: Sequence[str], names: Sequence[str]) -> list[Cell]:
+    """The cells of a row with the names of their columns.
 
     A cell that is merged over the whole width, such as a title of rows, is one cell without a name.
     """
     if len(row) > 1 and len(set(row)) == 1 and cell_kind(row[0]) != "number":
         return [("", row[0])]
-    if pairs:
-        keys = [key.strip().rstrip(":").rstrip() for key in row[::2]]
-        return [*zip(keys, row[1::2], strict=False)]
     if not names:
         return [("", cell) for cell in row]
     beyond = (f"column {place}" for place in range(len(names) + 1, len(row) + 1))
