@@ -3,6 +3,7 @@ are, and parses their XML.
 """
 
 import zlib
+from collections.abc import Iterator
 from io import BytesIO
 from xml.etree.ElementTree import Element, ParseError
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
@@ -68,6 +69,15 @@ class Archive:
         self._remaining -= count
         if self._outer:
             self._outer._spend(count)
+
+    def chunks(self, name: str, size: int) -> Iterator[bytes]:
+        """Unpack a file in pieces, of an archive that `check` has passed."""
+        try:
+            with self._zip.open(name) as handle:
+                while piece := handle.read(size):
+                    yield piece
+        except BROKEN as error:
+            raise UnreadableFile(f"{name} in it cannot be unpacked ({error})") from error
 
     def check(self) -> None:
         """Refuse an archive that another library could not unpack within the limit.

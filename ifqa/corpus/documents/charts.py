@@ -10,6 +10,7 @@ from openpyxl.utils.datetime import from_excel
 from ifqa.corpus.documents.decoding import TextRun
 from ifqa.corpus.documents.drawings import drawing_text
 from ifqa.corpus.documents.list_numbers import parse_count
+from ifqa.corpus.documents.number_formats import format_value, plain_number
 from ifqa.corpus.documents.office import CHART, DRAWING
 from ifqa.corpus.documents.tables import table_runs
 
@@ -98,13 +99,12 @@ def _cached(holder: Element, style: str) -> dict[int, str]:
 
 
 def _as_shown(text: str, style: str) -> str:
-    """A number of a chart as a percentage or date, if its format says so, without noise."""
+    """A number of a chart in its format, such as a percentage or a date."""
     try:
         number = float(text)
     except ValueError:
         return text
-    if "%" in style:
-        return f"{100 * number:.10g}%"
-    if style and 0 < number < _LATEST_DAY and is_date_format(style):
-        return f"{from_excel(number):%Y-%m-%d}"
-    return f"{number:.12g}" if "." in text and len(text) > 12 else text
+    if not style or style == "General":
+        return plain_number(number)
+    is_day = 0 < number < _LATEST_DAY and is_date_format(style)
+    return format_value(from_excel(number) if is_day else number, style)

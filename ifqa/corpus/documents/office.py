@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-# Imported from here by other readers, too
-from ifqa.corpus.documents.archive import BROKEN as BROKEN
-from ifqa.corpus.documents.archive import Archive as Archive
+from ifqa.corpus.documents.archive import Archive
 
 DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"

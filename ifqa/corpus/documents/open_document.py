@@ -21,8 +21,8 @@ from ifqa.corpus.documents.blocks import (
 )
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile
 from ifqa.corpus.documents.equations import mathml_text
-from ifqa.corpus.documents.marks import lowered, raised, ruby
 from ifqa.corpus.documents.list_numbers import parse_count
+from ifqa.corpus.documents.marks import lowered, raised, ruby
 from ifqa.corpus.documents.open_styles import (
     DRAW,
     NO_STYLE,

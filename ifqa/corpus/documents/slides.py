@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from xml.etree.ElementTree import Element
 
+from ifqa.corpus.documents.archive import Archive
 from ifqa.corpus.documents.blocks import (
     Block,
     Notes,
@@ -25,7 +26,6 @@ from ifqa.corpus.documents.office import (
     DRAWING,
     RELATION,
     SHOW,
-    Archive,
     Package,
     Relation,
     children,

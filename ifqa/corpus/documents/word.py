@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from email import message_from_bytes
 from xml.etree.ElementTree import Element
 
+from ifqa.corpus.documents.archive import Archive
 from ifqa.corpus.documents.blocks import (
     Block,
     Notes,
@@ -19,8 +20,8 @@ from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_as, d
 from ifqa.corpus.documents.drawings import drawing_text
 from ifqa.corpus.documents.equations import equation_text
 from ifqa.corpus.documents.html import html_runs, read_html
-from ifqa.corpus.documents.marks import lowered, raised, ruby
 from ifqa.corpus.documents.list_numbers import parse_count
+from ifqa.corpus.documents.marks import lowered, raised, ruby
 from ifqa.corpus.documents.office import (
     CHART,
     DIAGRAM,
@@ -28,7 +29,6 @@ from ifqa.corpus.documents.office import (
     MATH,
     RELATION,
     WORD,
-    Archive,
     Package,
     children,
     is_on,
