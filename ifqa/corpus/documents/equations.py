@@ -11,6 +11,7 @@ _VALUE = f"{MATH}val"
 _GONE = frozenset((f"{WORD}del", f"{WORD}moveFrom"))
 _NUMBER = re.compile(r"\d{1,3}")
 _SINGLE = re.compile(r"[\w.,]+|[-+−–]\d+|\(.*\)|sqrt\(.*\)", re.S)  # needs no brackets
+_SIGNS = frozenset("∑∏∫∮⋃⋂")  # a blank is after their limits
 _SPACE = re.compile(r"\s+")
 
 
@@ -50,7 +51,8 @@ def _index(base: str, index: str) -> str:
     """A base with an index: x1, a_n."""
     if not index:
         return base
-    return base + lowered(index) if index.isdecimal() else f"{base}_{_bracketed(index)}"
+    is_plain = index.isdecimal() and base[-1:].isalnum()
+    return base + lowered(index) if is_plain else f"{base}_{_bracketed(index)}"
 
 
 def _fraction(above: str, below: str) -> str:
@@ -133,7 +135,7 @@ def mathml_text(element: Element) -> str:
     inner = [mathml_text(child) for child in element]
     writer = _MATHML.get(name)
     if writer and len(inner) >= writer[0]:
-        return writer[1](inner)
+        return writer[1](inner) + " " * (inner[0] in _SIGNS)
     own = _SPACE.sub(" ", element.text or "").strip() if not inner else ""
     return own + "".join(inner)
 

@@ -3,6 +3,7 @@
 """
 
 import posixpath
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -19,7 +20,7 @@ from ifqa.corpus.documents.blocks import (
     TableRow,
     block_runs,
 )
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile
+from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile
 from ifqa.corpus.documents.equations import mathml_text
 from ifqa.corpus.documents.list_numbers import parse_count
 from ifqa.corpus.documents.marks import lowered, raised, ruby
@@ -107,23 +108,27 @@ class _List:
     level: int = 0
 
 
-def read_odt(content: bytes) -> Iterator[TextRun]:
+def read_odt(content: bytes) -> Iterator[TextRun | Unread]:
     """The paragraphs and table rows of an OpenDocument text, without deleted and hidden text and
     the table of contents.
     """
     reader = _open(content)
     yield from block_runs(reader.blocks(reader.tree))
+    yield from reader.told()
 
 
-def read_odp(content: bytes) -> Iterator[TextRun]:
+def read_odp(content: bytes) -> Iterator[TextRun | Unread]:
     """The slides of an OpenDocument presentation that are shown, each with its title as the
     heading, and with its notes.
     """
     reader = _open(content)
     for number, page in enumerate(reader.tree.iter(f"{DRAW}page"), start=1):
         style = reader.styles.find("drawing-page", page.get(f"{DRAW}style-name"))
-        if not style.hidden:
+        if style.hidden:
+            yield Unread("hidden slide")
+        else:
             yield from with_title(reader.slide_runs(page, number), number)
+    yield from reader.told()
 
 
 def _open(content: bytes) -> "_Reader":
@@ -154,6 +159,12 @@ class _Reader:
         self._outline: dict[int, int] = {}  # the numbers of headings
         self._counts: dict[str, dict[int, int]] = {}  # of lists, by their ids and styles
         self._read = set[str]()  # objects, such as charts
+        self._unread = Counter[str]()
+
+    def told(self) -> Iterator[Unread]:
+        """What was left out on purpose."""
+        self._unread["comment"] += sum(1 for _ in self.tree.iter(f"{OFFICE}annotation"))
+        yield from (Unread(what, count) for what, count in self._unread.items() if count)
 
     def slide_runs(self, page: Element, number: int) -> Iterator[TextRun]:
         """The runs of a slide, its title first."""
@@ -187,6 +198,8 @@ class _Reader:
             yield from self._read_object(element)
         elif not _is_left_out(element):
             yield from self.blocks(element, around)
+        elif element.tag == f"{TEXT}section":
+            self._unread["hidden section"] += 1
 
     def _read_list(self, element: Element, around: _List | None) -> Iterator[Block]:
         name = element.get(f"{TEXT}style-name")
@@ -363,7 +376,9 @@ class _Reader:
             if child.tag == f"{TABLE}table-row":
                 self._place += not self._open
                 self._open += 1
-                if child.get(f"{TABLE}visibility") != "collapse":
+                if child.get(f"{TABLE}visibility") == "collapse":
+                    self._unread["hidden row"] += 1
+                else:
                     yield TableRow(self._place, self._cells(child), is_header)
                 self._open -= 1
             elif child.tag != f"{TABLE}table" and not _is_left_out(child):

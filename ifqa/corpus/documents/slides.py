@@ -17,7 +17,7 @@ from ifqa.corpus.documents.blocks import (
 )
 from ifqa.corpus.documents.charts import chart_runs
 from ifqa.corpus.documents.chunking import ENDED
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile
+from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile
 from ifqa.corpus.documents.drawings import drawing_text, is_bold
 from ifqa.corpus.documents.list_numbers import format_number, parse_count
 from ifqa.corpus.documents.office import (
@@ -58,9 +58,11 @@ class _Shape:
     blocks: list[Block]
 
 
-def read_pptx(content: bytes) -> Iterator[TextRun]:
+def read_pptx(content: bytes) -> Iterator[TextRun | Unread]:
     """The slides of a PowerPoint presentation that are shown, each with its title as the heading,
     and with its tables, charts, diagrams and notes.
+
+    Hidden slides are told as unread.
     """
     package = Package(Archive(content), _USUAL)
     targets = package.relations(package.main)
@@ -71,10 +73,11 @@ def read_pptx(content: bytes) -> Iterator[TextRun]:
         if key not in targets:
             raise UnreadableFile(f"slide {number} is missing in it")
         tree = package.tree(targets[key].name)
-        if tree.get("show") not in ("0", "false"):
-            yield from with_title(
-                _SlideReader(package, targets[key].name, number).runs(tree), number
-            )
+        if tree.get("show") in ("0", "false"):
+            yield Unread("hidden slide")
+            continue
+        reader = _SlideReader(package, targets[key].name, number)
+        yield from with_title(reader.runs(tree), number)
 
 
 def with_title(runs: Iterable[TextRun], number: int) -> Iterator[TextRun]:

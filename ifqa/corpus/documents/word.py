@@ -1,5 +1,6 @@
 """Reads documents of Word (.docx): paragraphs with their numbers, tables, text boxes and notes."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from email import message_from_bytes
@@ -16,7 +17,13 @@ from ifqa.corpus.documents.blocks import (
     block_runs,
 )
 from ifqa.corpus.documents.charts import chart_runs
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_as, decode_text
+from ifqa.corpus.documents.decoding import (
+    TextRun,
+    Unread,
+    UnreadableFile,
+    decode_as,
+    decode_text,
+)
 from ifqa.corpus.documents.drawings import drawing_text
 from ifqa.corpus.documents.equations import equation_text
 from ifqa.corpus.documents.html import html_runs, read_html
@@ -105,24 +112,28 @@ class _Line:
         side.extend(blocks)
 
 
-def read_docx(content: bytes) -> Iterator[TextRun]:
+def read_docx(content: bytes) -> Iterator[TextRun | Unread]:
     """The paragraphs and table rows of a Word document, without deleted, moved and hidden text.
 
     Notes follow the paragraph that refers to them. Running heads are read only if there is no other
-    text.
+    text. Hidden rows, comments, running heads and parts in other formats are told as unread.
     """
     return _read_archive(Archive(content), 0)
 
 
-def _read_archive(archive: Archive, depth: int) -> Iterator[TextRun]:
+def _read_archive(archive: Archive, depth: int) -> Iterator[TextRun | Unread]:
     package = Package(archive, _USUAL)
     reader = _Reader(package, depth)
     has_text = False
     for run in reader.runs():
         has_text = has_text or not (run.text.isspace() or not run.text)
         yield run
+    edges = list(reader.edge_runs())
     if not has_text:
-        yield from reader.edge_runs()
+        yield from edges
+    elif any(run.text.strip() for run in edges):
+        reader.unread["running head"] += len(reader.edges)
+    yield from (Unread(what, count) for what, count in reader.unread.items() if count)
 
 
 class _Reader:
@@ -141,6 +152,9 @@ class _Reader:
         self._open = 0  # outermost paragraphs and rows, and those in them, that are being read
         self._carried = list[str]()  # the texts of paragraphs whose end is deleted
         self._read = set[str]()  # charts, diagrams and chunks
+        self.unread = Counter[str]()
+        self.unread["comment"] += self._count_comments()
+        self.edges = self._edges()
         self._notes: dict[str, dict[str | None, str]] = {}
         for kind in ("footnote", "endnote"):
             self._notes[kind] = self._read_notes(kind)
@@ -151,15 +165,22 @@ class _Reader:
 
     def edge_runs(self) -> Iterator[TextRun]:
         """The runs of the running heads."""
+        for name in self.edges:
+            yield from block_runs(self._blocks_within(self._package.tree(name)))
+
+    def _edges(self) -> list[str]:
+        """The names of the parts with running heads."""
         names = [
             relation.name
             for kind in ("header", "footer")
             for relation in self._relations.values()
             if relation.kind == kind
         ]
-        for name in dict.fromkeys(names):
-            if name in self._package.archive.names:
-                yield from block_runs(self._blocks_within(self._package.tree(name)))
+        return [name for name in dict.fromkeys(names) if name in self._package.archive.names]
+
+    def _count_comments(self) -> int:
+        tree = self._related_tree("comments")
+        return 0 if tree is None else len(tree.findall(f"{WORD}comment"))
 
     def _related_tree(self, kind: str) -> Element | None:
         """The part of a kind that the document refers to, or that is where it usually is."""
@@ -213,7 +234,9 @@ class _Reader:
         for child in children(table):
             if child.tag == f"{WORD}tr":
                 self._begin()
-                if not _is_gone(child):
+                if _is_hidden(child):
+                    self.unread["hidden row"] += 1
+                elif not _is_deleted(child):
                     yield self._read_row(child)
                 self._open -= 1
             elif not _is_left_out(child):
@@ -386,9 +409,11 @@ class _Reader:
             return Notes()
         archive = self._package.archive
         try:
-            runs = list(_chunk_runs(archive.read(name), archive, self._depth + 1))
+            parts = list(_chunk_runs(archive.read(name), archive, self._depth + 1))
         except UnreadableFile:
-            return Notes()
+            parts = []
+        runs = [part for part in parts if isinstance(part, TextRun)]
+        self.unread["part in another format"] += not runs
         placed = list[TextRun]()
         for run in runs:
             self._place += run.opens and not self._open
@@ -396,7 +421,7 @@ class _Reader:
         return Notes(placed)
 
 
-def _chunk_runs(content: bytes, outer: Archive, depth: int) -> Iterable[TextRun]:
+def _chunk_runs(content: bytes, outer: Archive, depth: int) -> Iterable[TextRun | Unread]:
     """The runs of a part in another format: a Word document, a web page or plain text."""
     if content.startswith(b"PK"):
         return _read_archive(Archive(content, outer), depth) if depth <= _DEEPEST_CHUNK else []
@@ -430,14 +455,12 @@ def _is_left_out(element: Element) -> bool:
     return element.tag in _GONE or element.tag in _PROPERTIES
 
 
-def _is_gone(row: Element) -> bool:
-    """Whether a row is deleted or hidden."""
-    properties = row.find(f"{WORD}trPr")
-    if properties is None:
-        return False
-    return properties.find(f"{WORD}del") is not None or is_on(
-        properties.find(f"{WORD}hidden"), VALUE
-    )
+def _is_deleted(row: Element) -> bool:
+    return row.find(f"{WORD}trPr/{WORD}del") is not None
+
+
+def _is_hidden(row: Element) -> bool:
+    return is_on(row.find(f"{WORD}trPr/{WORD}hidden"), VALUE)
 
 
 def _has_mark(properties: Element | None, name: str) -> bool:
