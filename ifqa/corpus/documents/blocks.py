@@ -4,10 +4,11 @@ A cell of a table holds paragraphs and tables of its own. Its paragraphs are its
 its tables and the notes in it follow its row.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from ifqa.corpus.documents.decoding import TextRun
+from ifqa.corpus.documents.decoding import TextRun, clean_text
+from ifqa.corpus.documents.rows import row_text
 from ifqa.corpus.documents.tables import table_runs
 
 WIDEST = 1_024  # columns of a table
@@ -37,6 +38,7 @@ class TableCell:
 
     blocks: list["Block"] = field(default_factory=list)
     columns: int = 1
+    is_absent: bool = False  # a column that the row leaves out before or after its cells
     copies_left: bool = False
     copies_above: bool = False
 
@@ -94,26 +96,57 @@ def _table_runs(table: Table) -> Iterator[TextRun]:
             for cell in row.cells:
                 yield from block_runs(cell.blocks)
         return
-    rows = fill_rows(table.rows)
+    rows, covered = fill_rows(table.rows)
+    if max(map(len, rows), default=0) == 1:  # the name of a single column is text like the others
+        yield from _with_nested(table.rows, rows, covered, 0)
+        return
     titles = _count_titles(table.rows, rows)
     header = _find_declared_header(table.rows[titles:], rows[titles:])
-    title_rows = rows[:titles] if header else []
-    yield from _with_nested(table.rows[: len(title_rows)], title_rows, 0)
-    yield from _with_nested(table.rows[len(title_rows) :], rows[len(title_rows) :], header)
+    if not header:
+        titles = 0
+    yield from _with_nested(table.rows[:titles], rows[:titles], covered[:titles], 0)
+    yield from _with_nested(table.rows[titles:], rows[titles:], covered[titles:], header)
 
 
 def _with_nested(
-    table_rows: Sequence[TableRow], rows: Sequence[Sequence[str]], header: int | None
+    table_rows: Sequence[TableRow],
+    rows: Sequence[Sequence[str]],
+    covered: Sequence[Set[int]],
+    header: int | None,
 ) -> Iterator[TextRun]:
     """The runs of rows, each before those of the tables and notes in its cells."""
     done = 0
-    for run in table_runs(enumerate(rows), header=header, has_titles=False):
+    runs = list(table_runs(enumerate(rows), header=header, has_titles=False))
+    for run in [*_unsaid_names(rows, runs), *runs]:
         for row in table_rows[done : run.place]:
             yield from _nested_runs(row)
         done = max(done, run.place)
+        if covered[run.place] and len(run.row) > 1 and not any(name for name, _ in run.row):
+            run = _say_once(run, rows[run.place], covered[run.place])
         yield replace(run, place=table_rows[run.place].place)
     for row in table_rows[done:]:
         yield from _nested_runs(row)
+
+
+def _unsaid_names(rows: Sequence[Sequence[str]], runs: Sequence[TextRun]) -> Iterator[TextRun]:
+    """The rows of a header with the name of a column that has no value, so that no row says it."""
+    said = {name for run in runs for name, _ in run.row}
+    places = {run.place for run in runs}
+    for place, texts in enumerate(rows[:_MOST_HEADER_ROWS]):
+        if place in places:
+            return
+        cells = [cell for cell in map(clean_text, dict.fromkeys(texts)) if cell]
+        names = [cell.rstrip(":").rstrip() for cell in cells]
+        if not all(any(name in longer for longer in said) for name in names):
+            row = tuple(("", cell) for cell in cells)
+            yield TextRun(row_text(row), place, row=row)
+
+
+def _say_once(run: TextRun, texts: Sequence[str], covered: Set[int]) -> TextRun:
+    """A row without names of columns; then a merged cell is said once."""
+    cells = [clean_text(text) for place, text in enumerate(texts) if place not in covered]
+    row = tuple(("", cell) for cell in cells if cell)
+    return replace(run, text=row_text(row), row=row)
 
 
 def _nested_runs(row: TableRow) -> Iterator[TextRun]:
@@ -159,17 +192,36 @@ def cell_text(cell: TableCell) -> str:
     return "".join(parts)
 
 
-def fill_rows(rows: Sequence[TableRow]) -> list[list[str]]:
-    """The texts of the cells of each row; a merged cell is repeated in each place it covers."""
-    filled = list[list[str]]()
+def fill_rows(rows: Sequence[TableRow]) -> tuple[list[list[str]], list[set[int]]]:
+    """The texts of the cells of each row, and the places in it that a cell to the left covers.
+
+    A merged cell is repeated in each place it covers. A place that is covered in every row is none.
+    """
+    texts = list[list[str]]()
+    covered = list[set[int]]()
     for row in rows:
-        above = filled[-1] if filled else []
-        filled.append(_fill_row(row, above))
-    return filled
+        above = texts[-1] if texts else []
+        row_texts, row_covered = _fill_row(row, above)
+        texts.append(row_texts)
+        covered.append(row_covered)
+    width = max(map(len, texts), default=0)
+    used = [
+        place
+        for place in range(width)
+        if any(
+            place < len(row) and place not in gone for row, gone in zip(texts, covered, strict=True)
+        )
+    ]
+    if len(used) == width:
+        return texts, covered
+    numbers = {place: number for number, place in enumerate(used)}
+    kept = [[row[place] for place in used if place < len(row)] for row in texts]
+    return kept, [{numbers[place] for place in gone if place in numbers} for gone in covered]
 
 
-def _fill_row(row: TableRow, above: Sequence[str]) -> list[str]:
+def _fill_row(row: TableRow, above: Sequence[str]) -> tuple[list[str], set[int]]:
     texts = list[str]()
+    covered = set[int]()
     room = _COPIED
     is_single = len(row.cells) == 1
     for cell in row.cells:
@@ -184,13 +236,15 @@ def _fill_row(row: TableRow, above: Sequence[str]) -> list[str]:
             text = above[place] if place < len(above) else ""
         else:
             text = cell_text(cell)
+        is_none = cell.copies_left or cell.is_absent
+        covered.update(range(place if is_none else place + 1, place + columns))
         copied = columns if is_copy else columns - 1
         if not is_single and copied * len(text) > room:
             texts += ["" if is_copy else text, *[""] * (columns - 1)]
             continue
         room -= copied * len(text)
         texts += [text] * columns
-    return texts
+    return texts, covered
 
 
 def _count_titles(rows: Sequence[TableRow], texts: Sequence[Sequence[str]]) -> int:

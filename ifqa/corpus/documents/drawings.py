@@ -3,7 +3,7 @@
 from xml.etree.ElementTree import Element
 
 from ifqa.corpus.documents.equations import equation_text
-from ifqa.corpus.documents.marks import lowered, raised
+from ifqa.corpus.documents.marks import shifted
 from ifqa.corpus.documents.office import DRAWING, MATH, children
 from ifqa.corpus.documents.symbols import plain_symbols
 
@@ -45,7 +45,7 @@ def _run_text(run: Element) -> str:
     shift = properties.get("baseline") or "0"
     if not shift.strip("-0%"):
         return text
-    return lowered(text) if shift.startswith("-") else raised(text)
+    return shifted(text, -1 if shift.startswith("-") else 1)
 
 
 def is_bold(paragraph: Element) -> bool:

@@ -23,7 +23,7 @@ from ifqa.corpus.documents.blocks import (
 from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile
 from ifqa.corpus.documents.equations import mathml_text
 from ifqa.corpus.documents.list_numbers import parse_count
-from ifqa.corpus.documents.marks import lowered, raised, ruby
+from ifqa.corpus.documents.marks import ruby, shifted
 from ifqa.corpus.documents.open_styles import (
     DRAW,
     NO_STYLE,
@@ -94,9 +94,7 @@ class _Line:
         if text.strip():
             self.has_text = True
             self.bold = self.bold and bool(style.bold)
-            if style.shift:
-                text = raised(text) if style.shift > 0 else lowered(text)
-        self.parts.append(text)
+        self.parts.append(shifted(text, style.shift))
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ from ifqa.corpus.documents.drawings import drawing_text
 from ifqa.corpus.documents.equations import equation_text
 from ifqa.corpus.documents.html import html_runs, read_html
 from ifqa.corpus.documents.list_numbers import parse_count
-from ifqa.corpus.documents.marks import lowered, raised, ruby
+from ifqa.corpus.documents.marks import ruby, shifted
 from ifqa.corpus.documents.office import (
     CHART,
     DIAGRAM,
@@ -102,9 +102,7 @@ class _Line:
             self.bold = self.bold and bool(look.bold)
             if self.fields:
                 self.fields[-1].has_result = True
-            if look.shift:
-                text = raised(text) if look.shift > 0 else lowered(text)
-        self.parts.append(text)
+        self.parts.append(shifted(text, look.shift))
 
     def anchor(self, blocks: Iterable[Block]) -> None:
         """Add what is anchored here: above the text if there is none yet."""
@@ -473,7 +471,7 @@ def _has_mark(properties: Element | None, name: str) -> bool:
 def _empty_cells(properties: Element, name: str) -> list[TableCell]:
     """The columns that a row leaves out before or after its cells."""
     columns = parse_count(value_of(properties.find(f"{WORD}{name}")))
-    return [TableCell() for _ in range(min(columns, _WIDEST_CELL))]
+    return [TableCell(is_absent=True) for _ in range(min(columns, _WIDEST_CELL))]
 
 
 def _open_cell(element: Element) -> TableCell | None:
