@@ -182,6 +182,8 @@ def count_label(
     """
     level = levels.get(place, ListLevel())
     first = level.start if start is None else start
+    for above in range(place):  # a level that is passed over counts as begun
+        counts.setdefault(above, levels.get(above, ListLevel()).start)
     counts[place] = counts[place] + 1 if place in counts and start is None else first
     for below in [each for each in counts if each > place]:
         del counts[below]
@@ -189,7 +191,7 @@ def count_label(
         return ""
     numbers = {
         each: format_number(
-            counts.get(each, levels.get(each, ListLevel()).start),
+            counts[each],
             _NUMBER_STYLES.get(levels.get(each, ListLevel()).style, "decimal"),
         )
         for each in range(place + 1)

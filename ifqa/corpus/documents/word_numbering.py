@@ -98,6 +98,9 @@ class Numbering:
             numbered.is_open = True
             for each in numbered.restarts:
                 counts.pop(each, None)
+        for above in range(place):  # a level that is passed over counts as begun
+            if above in levels:
+                counts.setdefault(above, levels[above].start)
         counts[place] = counts[place] + 1 if place in counts else levels[place].start
         for below in [each for each in counts if each > place]:
             restart = levels[below].restart if below in levels else None
@@ -107,13 +110,16 @@ class Numbering:
 
     @staticmethod
     def _level_of(numbered: _List, list_id: str | None, level: str | None, style: Style) -> int:
+        if level is None and list_id is None:
+            level = style.list_level
         if level is not None:
             return parse_count(level)
-        if list_id is None:
-            for place, each in numbered.levels.items():
-                if each.paragraph_style and each.paragraph_style in style.ids:
-                    return place
-        return parse_count(style.list_level)
+        linked = (
+            place
+            for place, each in numbered.levels.items()
+            if each.paragraph_style and each.paragraph_style in style.ids
+        )
+        return next(linked, 0)
 
 
 def _write_label(levels: Mapping[int, _Level], place: int, counts: Mapping[int, int]) -> Label:
