@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.corpus.documents import (
+    epub,
     html,
     mail,
     ocr,
-    office,
+    open_document,
     pdf,
+    slides,
     spreadsheets,
     table_files,
     text_files,
+    word,
 )
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, decode_text, is_binary
@@ -49,11 +52,21 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
         (".html", ".htm", ".xhtml"), ("line", lambda content, _: html.read_html(content))
     ),
     ".pdf": ("page", lambda content, _: pdf.read_pdf(content)),
-    ".docx": ("paragraph", lambda content, _: office.read_docx(content)),
-    ".odt": ("paragraph", lambda content, _: office.read_odt(content)),
-    ".pptx": ("slide", lambda content, _: office.read_pptx(content)),
-    ".odp": ("slide", lambda content, _: office.read_odp(content)),
-    ".epub": ("part", lambda content, _: office.read_epub(content)),
+    **dict.fromkeys(
+        (".docx", ".docm", ".dotx", ".dotm"),
+        ("paragraph", lambda content, _: word.read_docx(content)),
+    ),
+    **dict.fromkeys(
+        (".odt", ".ott", ".fodt"), ("paragraph", lambda content, _: open_document.read_odt(content))
+    ),
+    **dict.fromkeys(
+        (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"),
+        ("slide", lambda content, _: slides.read_pptx(content)),
+    ),
+    **dict.fromkeys(
+        (".odp", ".otp", ".fodp"), ("slide", lambda content, _: open_document.read_odp(content))
+    ),
+    ".epub": ("part", lambda content, _: epub.read_epub(content)),
     ".csv": ("line", lambda content, columns: table_files.read_csv(decode_text(content), columns)),
     ".tsv": (
         "line",

@@ -8,8 +8,9 @@ import zipfile
 import pytest
 from mixed_documents import HANDBOOK, archive, docx, epub, pdf, runs
 
-from ifqa.corpus.documents import office, readers
+from ifqa.corpus.documents import archive as archives
 from ifqa.corpus.documents import pdf as pdf_reader
+from ifqa.corpus.documents import readers
 from ifqa.corpus.documents.decoding import UnreadableFile
 
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -338,7 +339,7 @@ def test_a_pdf_with_too_much_text_is_refused(monkeypatch):
 )
 def test_the_unpacked_size_of_an_archive_is_bounded(limit, parts, monkeypatch):
     text = f"<w:document {WORD}>{paragraph('A lamp.')}</w:document>".ljust(900)
-    monkeypatch.setattr(office, limit, 1000)
+    monkeypatch.setattr(archives, limit, 1000)
     assert runs(".docx", archive({"word/document.xml": text})) == [(1, 0, "A lamp.")]
     files = {f"word/{part}.xml": text + " " * 200 * (2 - len(parts)) for part in parts}
     with pytest.raises(UnreadableFile, match=r"in it unpacks to more than (1,000|100) bytes"):
