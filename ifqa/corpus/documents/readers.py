@@ -10,6 +10,7 @@ from typing import Any
 from ifqa.corpus.documents import (
     html,
     mail,
+    markdown_files,
     ocr,
     office,
     pdf,
@@ -43,7 +44,7 @@ def _read_plain(content: bytes, _: tuple[str, ...]) -> Iterable[TextRun]:
 #: Suffix -> the unit of its places, and the reader of its bytes and the named columns.
 READERS: Mapping[str, tuple[str, _Reader]] = {
     **dict.fromkeys((".txt", ".text", ".log"), ("line", _of_text(text_files.read_text))),
-    **dict.fromkeys((".md", ".markdown"), ("line", _of_text(text_files.read_markdown))),
+    **dict.fromkeys((".md", ".markdown"), ("line", _of_text(markdown_files.read_markdown))),
     ".rst": ("line", _of_text(text_files.read_rst)),
     **dict.fromkeys(
         (".html", ".htm", ".xhtml"), ("line", lambda content, _: html.read_html(content))

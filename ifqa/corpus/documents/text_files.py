@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines
-from ifqa.corpus.documents.html import INLINE, html_runs
+from ifqa.corpus.documents.markdown_files import read_markdown
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -125,65 +125,6 @@ def _strip_markup(line: str, kind: str) -> str:
     if _BULLET.match(line) and not line.strip()[:1].isalnum():
         line = _BULLET.sub("", line, count=1)
     return line.strip()
-
-
-def read_markdown(text: str) -> Iterator[TextRun]:
-    """The visible text of Markdown: without front matter, comments and the addresses of links."""
-    from markdown_it import MarkdownIt
-
-    lines = split_lines(text)
-    if lines and lines[0].strip() == "---":  # front matter, whose last rule must not make a heading
-        end = next(
-            (n for n, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "...")), 0
-        )
-        lines[: end + 1] = [""] * (end + 1)
-    parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable(["table", "strikethrough"])
-    yield from _token_runs(parser.parse("\n".join(lines)))
-
-
-def _token_runs(tokens: Sequence["Token"]) -> Iterator[TextRun]:
-    level = 0
-    row = 0
-    cells = list[str]()
-    for token in tokens:
-        first = token.map[0] + 1 if token.map else 1
-        lines = _token_lines(token.children or [])
-        if token.type in ("heading_open", "heading_close"):
-            level = int(token.tag[1:]) if token.type == "heading_open" else 0
-        elif token.type == "tr_open":
-            row = first
-            cells = []
-        elif token.type == "tr_close":
-            if any(cells):
-                yield TextRun(f"{'; '.join(filter(None, cells))}.", row)
-            row = 0
-        elif token.type == "inline" and row:
-            cells.append(" ".join(lines).strip())
-        elif token.type == "inline" and level:
-            yield TextRun(" ".join(lines), first, True, level)
-        elif token.type in ("inline", "fence", "code_block"):
-            lines = lines if token.type == "inline" else token.content.split("\n")
-            for number, line in enumerate(lines):
-                yield TextRun(line, first + number + (token.type == "fence"), number == 0)
-        elif token.type == "html_block":
-            for run in html_runs(token.content):
-                yield replace(run, place=first + run.place - 1)
-
-
-def _token_lines(tokens: Sequence["Token"]) -> list[str]:
-    """The visible text of each line of a paragraph; an image becomes its description."""
-    parts = [""]
-    for token in tokens:
-        if token.type in ("softbreak", "hardbreak"):
-            parts.append("")
-        elif token.type == "image":
-            parts[-1] += " ".join(_token_lines(token.children or []))
-        elif token.type == "html_inline":
-            name = _TAG_NAME.match(token.content)
-            parts[-1] += " " if name and name[1].lower() not in INLINE else ""
-        else:
-            parts[-1] += token.content
-    return parts
 
 
 def read_notebook(text: str) -> Iterator[TextRun]:
