@@ -1,10 +1,11 @@
 """Reads the text of an HTML page without menus, headers, footers and scripts, in linear time."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text
-from ifqa.corpus.documents.html_page import FRAME, Page
+from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, decode_text
+from ifqa.corpus.documents.html_page import FRAME, HIDDEN, Page
 from ifqa.corpus.documents.html_tokens import find_unclosed, parse_attributes, tokenize
 
 _CHARSET = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?([\w.:-]{2,40})", re.I)
@@ -14,19 +15,22 @@ _SHORTEST = 100  # words of a page of frames that is read
 _NAMED_FRAMES = 3
 
 
-def read_html(content: bytes) -> list[TextRun]:
-    """The text of an HTML file in its declared encoding.
+def read_html(content: bytes) -> Iterator[TextRun | Unread]:
+    """The text of an HTML file in its declared encoding, and what of it is struck out or hidden.
 
     Raises UnreadableFile for a page of frames, whose text is in other files.
     """
     declared = _CHARSET.search(content[:2000])
     text = decode_text(content, declared[1].decode("ascii") if declared else "")
-    runs = html_runs(text)
+    page = _parse(text)
+    runs = _runs(page)
     if _FRAMESET.search(text) and sum(len(run.text.split()) for run in runs) < _SHORTEST:
         sources = [parse_attributes(frame).get("src", "") for frame in _FRAME.findall(text)]
         named = ", ".join(list(filter(None, sources))[:_NAMED_FRAMES])
         raise UnreadableFile(f"a page of frames, whose text is in other files: {named or 'none'}")
-    return runs
+    yield from runs
+    if page.unread:
+        yield Unread(HIDDEN, page.unread)
 
 
 def html_runs(text: str) -> list[TextRun]:
@@ -35,8 +39,12 @@ def html_runs(text: str) -> list[TextRun]:
 
     Text that is struck out or hidden is left out. A page of nothing but menus or forms is read.
     """
+    return _runs(_parse(text))
+
+
+def _runs(page: Page) -> list[TextRun]:
     runs = list[TextRun]()
-    for run in _parse(text).runs():
+    for run in page.runs():
         if run.level == FRAME:  # a frame within a frame is not read
             inner = _parse(run.text).runs()
             runs += [replace(each, place=run.place) for each in inner if each.level != FRAME]

@@ -7,6 +7,7 @@ from html import unescape
 
 from ifqa.corpus.documents.decoding import TextRun
 from ifqa.corpus.documents.html_lists import DEEPEST_LISTS, OpenList, start_list
+from ifqa.corpus.documents.html_skipped import BLOCKS, Skipped
 from ifqa.corpus.documents.html_tables import LAYOUT_BLOCKS, Line, Table
 from ifqa.corpus.documents.html_tokens import VOID, Token, is_self_closing, parse_attributes
 from ifqa.corpus.documents.marks import lowered, note_mark, raised, ruby
@@ -26,6 +27,7 @@ _UNREAD = frozenset(
     "annotation audio button canvas datalist del object rp s script strike style template "
     "video iframe".split()
 )
+_STRUCK = frozenset("del s strike".split())
 _UNSEEN = frozenset(("script", "style", "template"))  # elements without a box, within a word
 # Elements that may be left out, if they end and others have text
 _MENUS = frozenset("nav header footer aside form noscript".split())
@@ -36,7 +38,8 @@ _STRUCK_OR_HIDDEN = re.compile(
 )
 _NOTE = re.compile(r"(?:foot|end|rear)note|\brole\s*=\s*[\"']?note", re.I)
 _NOTE_REFERENCE = re.compile(
-    r"(?:^|[\s-])(?:noteref|(?:foot|end)note-?(?:ref|reference|anchor)|fnref|reference)(?:\s|$)", re.I
+    r"(?:^|[\s-])(?:noteref|(?:foot|end)note-?(?:ref|reference|anchor)|fnref|reference)(?:\s|$)",
+    re.I,
 )
 _BACK_LINK = re.compile(
     r"(?:^|\s)(?:headerlink|(?:footnote-?)?back-?(?:ref|link)|footnote-back|doc-backlink)(?:\s|$)",
@@ -45,6 +48,7 @@ _BACK_LINK = re.compile(
 _NOTE_LENGTH = 12  # characters of a note's number or sign
 _HEADING = re.compile(r"h([1-6])")
 _TEXT_INPUTS = frozenset("text email tel url number date time month week datetime-local".split())
+HIDDEN = "struck or hidden part"  # as told of a page that has some
 FRAME = -1  # the level of a run that is a page by itself
 _DEEPEST_TABLES = 20
 _DEEPEST_MENUS = 100
@@ -52,34 +56,6 @@ _DEEPEST_MARKS = 20
 _FEWEST_WORDS = 25  # of a form that is read, and of a <noscript> that is the only text
 _TERM_WORDS = 10  # of a term that is repeated before its second definition
 _ENDED = re.compile(r"[.:;!?,][\"”’')\]]*$")
-
-# What ends an element without an end tag: the start of one of `siblings`, or the end of a container
-_SIBLINGS: dict[str, Set[str]] = {
-    "li": {"li"},
-    "dt": {"dt", "dd"},
-    "dd": {"dt", "dd"},
-    "td": {"td", "th", "tr", "thead", "tbody", "tfoot"},
-    "th": {"td", "th", "tr", "thead", "tbody", "tfoot"},
-    "tr": {"tr", "thead", "tbody", "tfoot"},
-    "thead": {"thead", "tbody", "tfoot"},
-    "tbody": {"thead", "tbody", "tfoot"},
-    "tfoot": {"thead", "tbody", "tfoot"},
-    "option": {"option", "optgroup"},
-    "optgroup": {"optgroup"},
-    "rp": {"rb", "rt", "rp"},
-    "p": set(
-        "p div ul ol dl table h1 h2 h3 h4 h5 h6 pre hr form section article aside header footer "
-        "main nav blockquote address details fieldset figure".split()
-    ),
-}
-_CONTAINERS: dict[str, Set[str]] = {
-    **dict.fromkeys(("li",), {"ul", "ol", "menu"}),
-    **dict.fromkeys(("dt", "dd"), {"dl"}),
-    **dict.fromkeys(("td", "th", "tr", "thead", "tbody", "tfoot"), {"table"}),
-    **dict.fromkeys(("option", "optgroup"), {"select"}),
-    "rp": {"ruby"},
-    "p": set("div td th li section article main body blockquote form".split()),
-}
 
 
 @dataclass(slots=True)
@@ -89,41 +65,6 @@ class _Menu:
     kind: str  # the element's name, or its role
     parent: int
     depth: int = 1  # open elements of its name within it, with itself
-
-
-@dataclass(slots=True)
-class _Skipped:
-    """The element that is not read, as long as it is open."""
-
-    name: str
-    depth: int = 1  # open elements of its name, or of its containers
-
-    def passes(self, kind: str, name: str) -> bool:
-        """Whether a tag is within the element, or ends it; sets `depth` to 0 at the end."""
-        if kind not in ("start", "end"):
-            return True
-        if self.name in _SIBLINGS:
-            return self._passes_optional(kind, name)
-        if name == self.name:
-            self.depth += 1 if kind == "start" else -1
-        return True
-
-    def _passes_optional(self, kind: str, name: str) -> bool:
-        """As `passes`, for an element whose end tag may be left out."""
-        containers = _CONTAINERS[self.name]
-        is_outer = self.depth == 1
-        if kind == "start":
-            if is_outer and name in _SIBLINGS[self.name]:
-                self.depth = 0
-                return False
-            self.depth += name in containers
-            return True
-        if is_outer and name == self.name:
-            self.depth = 0
-        elif name in containers:
-            self.depth -= 1
-            return self.depth > 0
-        return True
 
 
 @dataclass(slots=True)
@@ -144,10 +85,11 @@ class Page:
 
     def __init__(self, unclosed: Set[int] = frozenset()) -> None:
         self.line = 1
+        self.unread = 0  # struck or hidden elements
         self._unclosed = unclosed
         self._count = 0  # start tags
         self._lines: list[Line] = []
-        self._skipped: _Skipped | None = None
+        self._skipped: Skipped | None = None
         self._formula: Formula | None = None
         self._menus = [_Menu("", 0, 0)]
         self._open_menus: list[int] = [0]
@@ -173,7 +115,7 @@ class Page:
     @property
     def is_open(self) -> bool:
         """Whether an element that is not read has not ended."""
-        return self._skipped is not None and self._skipped.name not in _SIBLINGS
+        return self._skipped is not None and self._skipped.needs_end
 
     def add(self, token: Token) -> None:
         kind, content, attributes = token
@@ -235,9 +177,7 @@ class Page:
                 return
         opens = self._opens and not self._goes_on
         item = self._item and not self._level
-        line = Line(
-            [text], number, opens, self._level, item, self._main > 0, self._open_menus[-1]
-        )
+        line = Line([text], number, opens, self._level, item, self._main > 0, self._open_menus[-1])
         if self._label:
             line.pieces.insert(0, f"{self._label} ")
         if self._item and self._lists:
@@ -271,7 +211,7 @@ class Page:
 
     def _ends_formula(self, is_start: bool, name: str) -> bool:
         """Whether a tag ends the formula; a block does, if the end of the formula is missing."""
-        is_end = name == "math" if not is_start else name in _SIBLINGS["p"]
+        is_end = name == "math" if not is_start else name in BLOCKS
         if is_end and self._formula is not None:
             text = self._formula.text()
             self._formula = None
@@ -279,7 +219,7 @@ class Page:
         return is_end
 
     def _skip(self, name: str) -> None:
-        self._skipped = _Skipped(name)
+        self._skipped = Skipped(name)
         self._glued = self._glued and (name in INLINE or name in _UNSEEN)
 
     def _is_unread(self, name: str, attributes: dict[str, str], raw: str) -> bool:
@@ -295,12 +235,11 @@ class Page:
             kinds = f"{attributes.get('class', '')} {attributes.get('role', '')}"
             if _BACK_LINK.search(kinds):
                 return True
-        is_hidden = attributes.get("hidden", "until-found") != "until-found"
-        return (
-            is_hidden
-            or attributes.get("aria-hidden") == "true"
-            or ("style" in attributes and bool(_STRUCK_OR_HIDDEN.search(attributes["style"])))
+        is_hidden = attributes.get("hidden", "until-found") != "until-found" or (
+            "style" in attributes and bool(_STRUCK_OR_HIDDEN.search(attributes["style"]))
         )
+        self.unread += is_hidden
+        return is_hidden or attributes.get("aria-hidden") == "true"
 
     def _is_unread_element(self, name: str, attributes: dict[str, str]) -> bool:
         if name == "button":  # of an accordion
@@ -313,13 +252,12 @@ class Page:
             self._lines.append(
                 Line(frame, self.line, True, FRAME, False, self._main > 0, self._open_menus[-1])
             )
+        self.unread += name in _STRUCK
         return True
 
     # Menus, headers, footers and forms
 
-    def _count_menu(
-        self, is_start: bool, name: str, attributes: dict[str, str], raw: str
-    ) -> None:
+    def _count_menu(self, is_start: bool, name: str, attributes: dict[str, str], raw: str) -> None:
         """Count a tag of an element that may be left out, or of one with the same name."""
         if is_start and name not in VOID and not is_self_closing(raw):
             kind = self._menu_kind(name, attributes, raw)
@@ -374,14 +312,14 @@ class Page:
     # Blocks
 
     def _break(self, name: str) -> None:
-        self._glued = False
         if self._marks:
             self._end_marks(0)
+        self._glued = False
         if name not in _APART:
             self._opens = True
             if self._tables and name in LAYOUT_BLOCKS:
                 self._tables[-1][0].has_blocks = True
-            if self._svg and not self._svg_text and name in _SIBLINGS["p"]:
+            if self._svg and not self._svg_text and name in BLOCKS:
                 self._svg = 0  # its end is missing
 
     def _end_block(self) -> None:
@@ -514,6 +452,10 @@ class Page:
         else:
             table.start_group(name, end)
 
+    def _end_group(self, _: str, __: dict[str, str]) -> None:
+        if self._tables and not self._flat_tables:
+            self._tables[-1][0].start_group("", len(self._lines))
+
     def _end_cell(self, _: str, __: dict[str, str]) -> None:
         if not self._tables or self._flat_tables:
             return
@@ -629,12 +571,8 @@ class Page:
 
     def _all_lines(self) -> list[Line]:
         """All lines, of menus too, but not a page's note that it needs JavaScript."""
-        unscripted = [
-            number for number, menu in enumerate(self._menus) if menu.kind == "noscript"
-        ]
-        words = sum(
-            len(line.text.split()) for line in self._lines if line.menu in set(unscripted)
-        )
+        unscripted = [number for number, menu in enumerate(self._menus) if menu.kind == "noscript"]
+        words = sum(len(line.text.split()) for line in self._lines if line.menu in set(unscripted))
         if words >= _FEWEST_WORDS:
             return self._lines
         return [line for line in self._lines if line.menu not in set(unscripted)]
@@ -662,9 +600,7 @@ _STARTS: dict[str, _Handler] = {
     **dict.fromkeys(_HEADINGS, Page._start_heading),
     **dict.fromkeys(("main", "article", "section"), Page._start_section),
     **dict.fromkeys(_LISTS, Page._start_list),
-    **dict.fromkeys(
-        ("td", "th", "tr", "thead", "tbody", "tfoot", "caption"), Page._add_table_tag
-    ),
+    **dict.fromkeys(("td", "th", "tr", "thead", "tbody", "tfoot", "caption"), Page._add_table_tag),
     **dict.fromkeys(_MARKS, Page._start_mark),
     **dict.fromkeys(("text", "foreignobject"), Page._start_svg_text),
     "li": Page._start_item,
@@ -684,6 +620,7 @@ _ENDS: dict[str, _Handler] = {
     **dict.fromkeys(("main", "article", "section"), Page._end_section),
     **dict.fromkeys(_LISTS, Page._end_list),
     **dict.fromkeys(("td", "th", "tr"), Page._end_cell),
+    **dict.fromkeys(("thead", "tbody", "tfoot"), Page._end_group),
     **dict.fromkeys(_MARKS, Page._end_mark),
     **dict.fromkeys(("text", "foreignobject"), Page._end_svg_text),
     "li": Page._end_item,

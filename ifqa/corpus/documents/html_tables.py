@@ -1,4 +1,4 @@
-"""Tells tables of data in HTML from tables that lay a page out, and reads the rows of the former."""
+"""Tells tables of data in HTML from tables that lay out a page, and reads the rows of data."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -40,9 +40,7 @@ class Line:
         return "".join(self.pieces)
 
     def run(self) -> TextRun:
-        return TextRun(
-            self.text, self.number, self.opens, self.level, item=self.item, row=self.row
-        )
+        return TextRun(self.text, self.number, self.opens, self.level, item=self.item, row=self.row)
 
 
 @dataclass(slots=True)
@@ -78,7 +76,7 @@ class Table:
         self._has_caption = True
 
     def start_group(self, name: str, end: int) -> None:
-        """Start <thead>, <tbody> or <tfoot>."""
+        """Start <thead>, <tbody> or <tfoot>, or end one, with no name."""
         self.end_cell(end)
         self._in_head = name == "thead"
 
@@ -175,9 +173,7 @@ class Table:
             for row in rows
         ]
         spread = spread_cells(written)
-        table = [
-            (row.line, cells, row.in_head) for row, cells in zip(rows, spread, strict=True)
-        ]
+        table = [(row.line, cells, row.in_head) for row, cells in zip(rows, spread, strict=True)]
         yield from header_runs(table)
 
 
@@ -192,18 +188,18 @@ def header_runs(rows: Sequence[_Row]) -> Iterator[TextRun]:
     while start + 1 < len(rows) and not _filled(rows[start]):
         start += 1
     while start + 1 < len(rows) and _is_title(rows[start]):
-        yield from table_runs([_texts(rows[start])], header=0)
+        yield from table_runs([(rows[start][0], [rows[start][1][0].text])], header=0)
         start += 1
     is_headless = bool(start) and any(in_head for _, _, in_head in rows[:start])
     seen = set[tuple[str, ...]]()
     while start < len(rows):
         header = _count_headers(rows, start)
-        names = tuple(cell.text for _, cells, _ in rows[start : start + header] for cell in cells)
-        end = start + header
-        while end < len(rows) and not (header and _is_header(rows[end])):
+        names = tuple(cell.text for cell in rows[start][1])
+        end = start + max(header, 1)
+        while end < len(rows) and not _is_header(rows[end]):
             end += 1
-        is_bare = start + header == end and names in seen  # the header again, below the table
-        if not is_bare:
+        is_repeated = end == start + 1 and names in seen  # below the table
+        if not is_repeated:
             declared = header or _undeclared(rows[start:end], is_headless)
             yield from table_runs(map(_texts, rows[start:end]), header=declared)
         seen.add(names)

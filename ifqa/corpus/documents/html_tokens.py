@@ -43,16 +43,22 @@ def tokenize(text: str) -> Iterator[Token]:
             yield "text", text[shown : tag.start()], ""
         yield token
         position = end
-        # <script/> is an element of XHTML
-        if token[0] == "start" and token[1] in _RAW and not is_self_closing(token[2]):
-            if token[1] != "template" or not _SHADOW.search(token[2]):
-                end_tag = _RAW[token[1]].search(text, position)
-                end = end_tag.start() if end_tag else len(text)
-                yield "text" if token[1] == "textarea" else "raw", text[position:end], ""
-                position = end
+        if _has_raw_text(token):
+            end_tag = _RAW[token[1]].search(text, position)
+            end = end_tag.start() if end_tag else len(text)
+            yield "text" if token[1] == "textarea" else "raw", text[position:end], ""
+            position = end
         shown = position
     if text[shown:]:
         yield "text", text[shown:], ""
+
+
+def _has_raw_text(token: Token) -> bool:
+    """Whether a tag begins an element whose text has no tags; <script/> is empty, in XHTML."""
+    kind, name, attributes = token
+    if kind != "start" or name not in _RAW or is_self_closing(attributes):
+        return False
+    return name != "template" or not _SHADOW.search(attributes)
 
 
 def _tag_token(tag: re.Match[str], attributes: str) -> Token:

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ifqa.corpus.documents.decoding import TextRun, split_lines
-from ifqa.corpus.documents.html_page import Page
+from ifqa.corpus.documents.decoding import TextRun, Unread, split_lines
+from ifqa.corpus.documents.html_page import HIDDEN, Page
 from ifqa.corpus.documents.html_tokens import Token, find_unclosed, tokenize
 from ifqa.corpus.documents.marks import lowered, note_mark, raised
 
@@ -31,8 +31,20 @@ _TAGS = frozenset(
 )
 
 
-def read_markdown(text: str) -> Iterator[TextRun]:
+def read_markdown(text: str) -> Iterator[TextRun | Unread]:
     """The visible text of Markdown: without front matter, comments and the addresses of links."""
+    page = _parse(text)
+    yield from page.runs()
+    if page.unread:
+        yield Unread(HIDDEN, page.unread)
+
+
+def markdown_runs(text: str) -> Iterator[TextRun]:
+    """The runs of `read_markdown`."""
+    yield from _parse(text).runs()
+
+
+def _parse(text: str) -> Page:
     lines = split_lines(text)
     if lines and lines[0].strip() == "---":  # front matter, whose last rule must not make a heading
         end = next(
@@ -44,7 +56,7 @@ def read_markdown(text: str) -> Iterator[TextRun]:
     if page.is_open:  # the end tag of what is not read is missing
         unclosed = find_unclosed(token for _, token in _tokens(elements))
         page = _read_page(elements, Page(unclosed))
-    yield from page.runs()
+    return page
 
 
 def _parser() -> "MarkdownIt":

@@ -31,7 +31,7 @@ VERSION = 4  # raise it when passages of an earlier version must not be reused
 _Reader = Callable[[bytes, tuple[str, ...]], Iterable[TextRun | Unread]]
 
 
-def _of_text(read: Callable[[str], Iterable[TextRun]]) -> _Reader:
+def _of_text(read: Callable[[str], Iterable[TextRun | Unread]]) -> _Reader:
     return lambda content, _: read(decode_text(content))
 
 

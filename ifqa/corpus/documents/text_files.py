@@ -8,15 +8,10 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines
-from ifqa.corpus.documents.markdown_files import read_markdown
+from ifqa.corpus.documents.markdown_files import markdown_runs
 
-if TYPE_CHECKING:
-    from markdown_it.token import Token
-
-DEEPEST = 100  # levels of lists and quotations; deeper text is dropped
 _BULLET = re.compile(r"\s*(?:[-*+•‣]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+")
 _RULE = re.compile(r"\s*([=\-~^\"'`#*+.:_<>])\1{2,}\s*")
 _LINE = {"txt": "=-~", "rst": "=-~^\"'`#*+.:_<>"}
@@ -138,7 +133,7 @@ def read_notebook(text: str) -> Iterator[TextRun]:
         for number, cell in enumerate(cells, start=1):
             source = _joined(cell.get("source", cell.get("input", "")))
             if cell["cell_type"] == "markdown":
-                yield from (replace(run, place=number) for run in read_markdown(source))
+                yield from (replace(run, place=number) for run in markdown_runs(source))
                 continue
             level = int(cell["cell_type"] == "heading" and cell["level"])
             pieces = [split_lines(source)]
