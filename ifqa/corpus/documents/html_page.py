@@ -199,7 +199,7 @@ class Page:
         if is_start and self._is_unread(name, attributes, raw):
             self._skip(name)
             return
-        if name in self._menus_by_name or (is_start and name not in INLINE):
+        if name in _MENUS or name in self._menus_by_name or "role" in attributes:
             self._count_menu(is_start, name, attributes, raw)
         if name not in INLINE:
             self._break(name)

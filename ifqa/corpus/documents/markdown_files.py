@@ -111,7 +111,7 @@ def _count_list(element: "Element", numbers: list[int]) -> None:
     elif element.tag == "ul":
         numbers.append(-2)
     else:
-        numbers.append(int(element.attrGet("start") or 1) - 1 if element.attrs else 0)
+        numbers.append(int(element.attrs.get("start", 1)) - 1)
 
 
 def _html_tokens(content: str, line: int) -> Iterator[tuple[int, Token]]:

@@ -47,3 +47,23 @@ def _write_roman(number: int) -> str:
         count, number = divmod(number, value)
         text += letters * count
     return text
+
+
+def read_number(text: str) -> tuple[str, int]:
+    """The style and the value of a number that `write_number` can write; "i" is one."""
+    if text.isdecimal():
+        return "1", int(text)
+    lower = text.lower()
+    is_upper = text.isupper()
+    if len(lower) > 1 or lower == "i":
+        return "I" if is_upper else "i", _read_roman(lower)
+    return "A" if is_upper else "a", ord(lower) - ord("a") + 1
+
+
+def _read_roman(text: str) -> int:
+    values = {letters: value for value, letters in _ROMAN if len(letters) == 1}
+    numbers = [values.get(letter, 0) for letter in text]
+    following = [*numbers[1:], 0]
+    return sum(
+        -value if value < after else value for value, after in zip(numbers, following, strict=True)
+    )

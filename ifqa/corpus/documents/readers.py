@@ -14,6 +14,7 @@ from ifqa.corpus.documents import (
     ocr,
     office,
     pdf,
+    rst_files,
     spreadsheets,
     table_files,
     text_files,
@@ -45,7 +46,7 @@ def _read_plain(content: bytes, _: tuple[str, ...]) -> Iterable[TextRun]:
 READERS: Mapping[str, tuple[str, _Reader]] = {
     **dict.fromkeys((".txt", ".text", ".log"), ("line", _of_text(text_files.read_text))),
     **dict.fromkeys((".md", ".markdown"), ("line", _of_text(markdown_files.read_markdown))),
-    ".rst": ("line", _of_text(text_files.read_rst)),
+    ".rst": ("line", _of_text(rst_files.read_rst)),
     **dict.fromkeys(
         (".html", ".htm", ".xhtml"), ("line", lambda content, _: html.read_html(content))
     ),
