@@ -82,7 +82,7 @@ def _read_page(elements: Sequence["Element"], page: Page) -> Page:
 
 def _tokens(elements: Sequence["Element"]) -> Iterator[tuple[int, Token]]:
     """The elements as tags and texts of HTML, each with its line."""
-    numbers = list[int]()  # the last number of each open list; 0 of one without numbers
+    numbers = list[int]()  # the last number of each open list; -2 of one without numbers
     for element in elements:
         line = element.map[0] + 1 if element.map else 0
         if element.type == "inline":
@@ -97,7 +97,7 @@ def _tokens(elements: Sequence["Element"]) -> Iterator[tuple[int, Token]]:
             attributes = ""
             if element.tag in ("ul", "ol"):
                 _count_list(element, numbers)
-            elif element.type == "list_item_open" and numbers[-1] >= 0:
+            elif element.type == "list_item_open" and numbers[-1] >= -1:
                 numbers[-1] = max(numbers[-1] + 1, int(element.info or 0))
                 attributes = f'value="{numbers[-1]}"'
             kind = "start" if element.nesting > 0 else "end"
