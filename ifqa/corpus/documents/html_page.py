@@ -242,8 +242,8 @@ class Page:
         return is_hidden or attributes.get("aria-hidden") == "true"
 
     def _is_unread_element(self, name: str, attributes: dict[str, str]) -> bool:
-        if name == "button":  # of an accordion
-            return not (self._level or self._in_summary)
+        if name == "button":  # the heading of a part that can be opened, not beside a heading
+            return not ((self._level and self._opens) or self._in_summary)
         if name == "template":
             return not any(key.startswith("shadowroot") for key in attributes)
         if name == "iframe" and attributes.get("srcdoc"):

@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.corpus.documents import (
+    asciidoc_files,
     html,
+    latex_files,
     mail,
     markdown_files,
     ocr,
     office,
+    org_files,
     pdf,
     rst_files,
+    settings_files,
     spreadsheets,
+    subtitles,
     table_files,
     text_files,
 )
@@ -46,6 +51,9 @@ def _read_plain(content: bytes, _: tuple[str, ...]) -> Iterable[TextRun]:
 READERS: Mapping[str, tuple[str, _Reader]] = {
     **dict.fromkeys((".txt", ".text", ".log"), ("line", _of_text(text_files.read_text))),
     **dict.fromkeys((".md", ".markdown"), ("line", _of_text(markdown_files.read_markdown))),
+    **dict.fromkeys((".adoc", ".asciidoc"), ("line", _of_text(asciidoc_files.read_asciidoc))),
+    ".org": ("line", _of_text(org_files.read_org)),
+    ".tex": ("line", _of_text(latex_files.read_latex)),
     ".rst": ("line", _of_text(rst_files.read_rst)),
     **dict.fromkeys(
         (".html", ".htm", ".xhtml"), ("line", lambda content, _: html.read_html(content))
@@ -61,9 +69,12 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
         "line",
         lambda content, columns: table_files.read_csv(decode_text(content), columns, "\t"),
     ),
-    ".jsonl": (
-        "line",
-        lambda content, columns: table_files.read_jsonl(decode_text(content), columns),
+    **dict.fromkeys(
+        (".jsonl", ".ndjson"),
+        (
+            "line",
+            lambda content, columns: table_files.read_jsonl(decode_text(content), columns),
+        ),
     ),
     ".json": (
         "line",
@@ -71,6 +82,11 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
     ),
     **dict.fromkeys((".xlsx", ".xlsm", ".xltx", ".xltm"), ("row", spreadsheets.read_xlsx)),
     **dict.fromkeys((".xls", ".xlsb", ".ods"), ("row", spreadsheets.read_old_workbook)),
+    **dict.fromkeys((".ini", ".cfg", ".conf"), ("line", _of_text(settings_files.read_ini))),
+    ".properties": ("line", _of_text(settings_files.read_properties)),
+    **dict.fromkeys((".yaml", ".yml"), ("line", _of_text(settings_files.read_yaml))),
+    ".toml": ("line", _of_text(settings_files.read_toml)),
+    **dict.fromkeys((".srt", ".vtt"), ("second", _of_text(subtitles.read_subtitles))),
     ".ipynb": ("cell", _of_text(text_files.read_notebook)),
     ".eml": ("message", lambda content, _: mail.read_message(content, 1, set())),
     ".mbox": ("message", lambda content, _: mail.read_mbox(content)),
