@@ -8,14 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.corpus.documents import (
+    asciidoc_files,
     epub,
     html,
+    latex_files,
     mail,
+    markdown_files,
     ocr,
     open_document,
+    org_files,
     pdf,
+    rst_files,
+    settings_files,
     slides,
     spreadsheets,
+    subtitles,
     table_files,
     text_files,
     word,
@@ -33,7 +40,7 @@ VERSION = 4  # raise it when passages of an earlier version must not be reused
 _Reader = Callable[[bytes, tuple[str, ...]], Iterable[TextRun | Unread]]
 
 
-def _of_text(read: Callable[[str], Iterable[TextRun]]) -> _Reader:
+def _of_text(read: Callable[[str], Iterable[TextRun | Unread]]) -> _Reader:
     return lambda content, _: read(decode_text(content))
 
 
@@ -46,8 +53,11 @@ def _read_plain(content: bytes, _: tuple[str, ...]) -> Iterable[TextRun]:
 #: Suffix -> the unit of its places, and the reader of its bytes and the named columns.
 READERS: Mapping[str, tuple[str, _Reader]] = {
     **dict.fromkeys((".txt", ".text", ".log"), ("line", _of_text(text_files.read_text))),
-    **dict.fromkeys((".md", ".markdown"), ("line", _of_text(text_files.read_markdown))),
-    ".rst": ("line", _of_text(text_files.read_rst)),
+    **dict.fromkeys((".md", ".markdown"), ("line", _of_text(markdown_files.read_markdown))),
+    **dict.fromkeys((".adoc", ".asciidoc"), ("line", _of_text(asciidoc_files.read_asciidoc))),
+    ".org": ("line", _of_text(org_files.read_org)),
+    ".tex": ("line", _of_text(latex_files.read_latex)),
+    ".rst": ("line", _of_text(rst_files.read_rst)),
     **dict.fromkeys(
         (".html", ".htm", ".xhtml"), ("line", lambda content, _: html.read_html(content))
     ),
@@ -72,9 +82,12 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
         "line",
         lambda content, columns: table_files.read_csv(decode_text(content), columns, "\t"),
     ),
-    ".jsonl": (
-        "line",
-        lambda content, columns: table_files.read_jsonl(decode_text(content), columns),
+    **dict.fromkeys(
+        (".jsonl", ".ndjson"),
+        (
+            "line",
+            lambda content, columns: table_files.read_jsonl(decode_text(content), columns),
+        ),
     ),
     ".json": (
         "line",
@@ -82,6 +95,11 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
     ),
     **dict.fromkeys((".xlsx", ".xlsm", ".xltx", ".xltm"), ("row", spreadsheets.read_xlsx)),
     **dict.fromkeys((".xls", ".xlsb", ".ods"), ("row", spreadsheets.read_old_workbook)),
+    **dict.fromkeys((".ini", ".cfg", ".conf"), ("line", _of_text(settings_files.read_ini))),
+    ".properties": ("line", _of_text(settings_files.read_properties)),
+    **dict.fromkeys((".yaml", ".yml"), ("line", _of_text(settings_files.read_yaml))),
+    ".toml": ("line", _of_text(settings_files.read_toml)),
+    **dict.fromkeys((".srt", ".vtt"), ("second", _of_text(subtitles.read_subtitles))),
     ".ipynb": ("cell", _of_text(text_files.read_notebook)),
     ".eml": ("message", lambda content, _: mail.read_message(content, 1, set())),
     ".mbox": ("message", lambda content, _: mail.read_mbox(content)),

@@ -12,6 +12,7 @@ import pytest
 from mixed_documents import pdf
 
 from ifqa.corpus.documents.chunking import chunk_document
+from ifqa.corpus.documents.decoding import Unread
 from ifqa.corpus.documents.readers import READERS
 
 PROSE = "The keeper lit the lamp at nine and wrote it down.\n"
@@ -26,6 +27,23 @@ DOCUMENTS = {
     "keys.json": lambda n: "{" + ",".join(f'"{row}": [1, "x"]' for row in range(n)) + "}",
     "quotes.mbox": lambda n: f"From a 10:00:00\nSubject: x\n\n{PROSE}> {PROSE}\n" * (n // 10),
     "nested.html": lambda n: "<div>" * n + "The lamp.",
+    "rows.html": lambda n: "<table>" + "<tr><td rowspan=65534 colspan=9>a<td>b" * (n // 4),
+    "tables.html": lambda n: "<table><tr><td>a" * n,
+    "lists.html": lambda n: "<ol reversed><li>a" * n,
+    "menus.html": lambda n: "<nav><p>a<div role=search><form>b" * (n // 4),
+    "marks.html": lambda n: "<sup>a<math><mfrac>b</sub>" * (n // 4),
+    "grid.rst": lambda n: "+--+--+\n|  a  |\n" * n,
+    "rules.rst": lambda n: "== ==\na  b\n" * n,
+    "items.txt": lambda n: "".join(f"{' ' * (row % 7)}{row % 99}. x\n" for row in range(n)),
+    "groups.tex": lambda n: "{\\emph{a" * n,
+    "formulas.tex": lambda n: "$a \\( b \\begin{equation}" * (n // 4),
+    "cells.tex": lambda n: "\\begin{tabular}{l}" + "a & b \\\\\n" * n + "\\end{tabular}",
+    "cells.adoc": lambda n: "|===\n" + ".9999+|a\n|b\n" * n + "|===\n",
+    "items.org": lambda n: "- a :: *b\n| c |\n" * n,
+    "keys.yaml": lambda n: "".join(f"k{row}: [a, {{b: c}}]\n" for row in range(n)),
+    "keys.toml": lambda n: "".join(f"k{row} = [1,\n 2]\n" for row in range(n)),
+    "keys.ini": lambda n: "[a]\nb = c\n  d\n" * n,
+    "captions.srt": lambda n: "00:01,000 --> 00:02,000\n- <i>a\n\n" * n,
 }
 LONG_DOCUMENTS = {
     "bars.rst": lambda: "|" * 400_000 + "x",
@@ -33,6 +51,22 @@ LONG_DOCUMENTS = {
     "short rows.csv": lambda: "c," * 150_000 + "\n" + "a\n" * 150_000,
     "glued.html": lambda: "a<b>" * 1_000_000,
     "heading of many lines.html": lambda: "<h1>" + "a\n" * 1_000_000,
+    "quotes.html": lambda: "<a b='<a b=\"" * 100_000,
+    "open values.html": lambda: '<a b="<a " ' * 100_000,
+    "cells.html": lambda: "<table><tr>" + "<td colspan=1000000 rowspan=1000000>a" * 100_000,
+    "rows of merged cells.html": lambda: (
+        "<table><tr>" + "<td rowspan=65534>a" * 1000 + "<tr>" * 100_000
+    ),
+    "struck.html": lambda: "<s>a<del>b" * 100_000,
+    "tables.html": lambda: "<table><tr><td>a" * 100_000,
+    "dollars.tex": lambda: "$a\n\n" * 100_000 + "\\( " * 300_000,
+    "brackets.yaml": lambda: "[" * 1_000_000,
+    "keys.toml": lambda: "a" + ".a" * 500_000 + " = 1",
+    "strings.toml": lambda: 'a = """' + '\\"""' * 300_000,
+    "marks.org": lambda: " *a =b ~c" * 100_000,
+    "marks.adoc": lambda: " *a _b #c" * 100_000,
+    "marks.md": lambda: "<sup>^a~b[^c " * 100_000,
+    "bars of a grid.rst": lambda: "+-" * 100_000 + "+\n" + "|a" * 100_000,
     "lines.pdf": lambda: pdf(
         [["The sluice.", *["a" * 32_000] * 8, *["A word " + ". " * 15_000 + "z"] * 8]]
     ),
@@ -44,9 +78,9 @@ LONG_DOCUMENTS = {
 
 def chunks(name, content):
     unit, reader = READERS["." + name.rpartition(".")[2]]
-    return chunk_document(
-        name, reader(content if isinstance(content, bytes) else content.encode(), ()), unit
-    )
+    parts = reader(content if isinstance(content, bytes) else content.encode(), ())
+    texts = (part for part in parts if not isinstance(part, Unread))
+    return chunk_document(name, texts, unit)
 
 
 def executed_lines(name, content):

@@ -50,7 +50,7 @@ def test_markdown_is_read_as_headings_without_markup():
 
 
 def test_a_row_of_a_markdown_table_is_a_sentence():
-    assert runs(".md", "| a | b |\n|---|---|\n| 1 | 2 |\n") == [(1, 0, "a; b."), (3, 0, "1; 2.")]
+    assert runs(".md", "| a | b |\n|---|---|\n| 1 | 2 |\n") == [(3, 0, "a: 1; b: 2.")]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_row_of_a_markdown_table_is_a_sentence():
             "Write to <kevin@example.org> or see <https://example.org/a>.",
             "Write to kevin@example.org or see https://example.org/a.",
         ),
-        (".md", "A note.[^1]\n\n[^1]: It has vanished.", "A note.[^1] [^1]: It has vanished."),
+        (".md", "A note.[^1]\n\n[^1]: It has vanished.", "A note. [1] [1]: It has vanished."),
         (
             ".md",
             "<p align=center>\n<b>Bold</b> claim\n</p>\n\nMore<br>text.",
