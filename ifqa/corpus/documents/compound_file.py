@@ -6,7 +6,7 @@ sectors of a stream of their own. A chain that returns to a sector, or leaves th
 """
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from struct import Struct, error, unpack_from
 
@@ -107,8 +107,7 @@ class CompoundFile:
 
     def _short_chain(self, sector: int, size: int) -> bytes:
         starts = (
-            each * _SHORT_SECTOR
-            for each in _follow(self._short_table, sector, size, _SHORT_SECTOR)
+            each * _SHORT_SECTOR for each in _follow(self._short_table, sector, size, _SHORT_SECTOR)
         )
         self._remaining -= size
         if self._remaining < 0:

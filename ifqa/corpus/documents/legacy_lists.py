@@ -40,16 +40,12 @@ class Lists:
         if level >= len(levels):
             return None
         counts = self._counts[identifier]
-        if use not in self._started:  # a list may be used again with a start of its own
-            self._started.add(use)
-            for restarted, start in starts.items():
-                del counts[restarted:]
-                if restarted == level:
-                    counts += [levels[each].start for each in range(len(counts), level)]
-                    counts.append(start - 1)
+        if use not in self._started and starts:  # the list begins anew
+            del counts[min(starts) :]
+        self._started.add(use)
         del counts[level + 1 :]
         while len(counts) <= level:
-            start = levels[len(counts)].start
+            start = starts.get(len(counts), levels[len(counts)].start)
             counts.append(start - 1 if len(counts) == level else start)
         counts[level] += 1
         return _write_label(levels, level, counts)

@@ -7,17 +7,29 @@ from dataclasses import dataclass, replace
 from itertools import compress, pairwise
 from struct import error, unpack_from
 
+from ifqa.corpus.documents import html, office, text_files
 from ifqa.corpus.documents import word_binary as binary
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile
+from ifqa.corpus.documents.compound_file import SIGNATURE
+from ifqa.corpus.documents.decoding import (
+    HIDDEN,
+    TextRun,
+    Unread,
+    UnreadableFile,
+    decode_text,
+    is_binary,
+)
 from ifqa.corpus.documents.legacy_lists import Lists
 from ifqa.corpus.documents.marks import lowered, raised
+from ifqa.corpus.documents.rtf import is_rtf, read_rtf
 from ifqa.corpus.documents.symbol_font import symbol_text
+from ifqa.corpus.documents.web_archive import is_web_archive, read_web_archive
 from ifqa.corpus.documents.word_binary import Properties, WordFile, split_table
 from ifqa.corpus.documents.word_blocks import WordCell, WordRow, paragraph_run, word_table_runs
 
 _END = re.compile("[\r\x07\x0c]")  # of a paragraph: its mark, a cell's or row's, or a break
 _FIELD = re.compile("[\x13\x14\x15]")  # begin, separator and end of a field
 _SIGN = re.compile("[\uf000-\uf0ff]")  # of fonts such as Symbol
+_PAGE = re.compile(rb"<(?:html|!doctype html)\b", re.I)
 #: Characters that stand for something else: breaks, hyphens, pictures, and marks of notes.
 _SPECIAL: dict[int, str | None] = {0x0B: "\n", 0x0E: "\n", 0x1E: "-", 0x1F: None}
 _SPECIAL |= dict.fromkeys((*range(9), 0x13, 0x14, 0x15), None)
@@ -34,7 +46,24 @@ _TITLE = 62  # the number of a built-in style; those of headings are 1 to 9
 _DEEPEST_STYLE = 16  # styles that each are based on the next
 
 
-def read_doc(content: bytes) -> Iterator[TextRun]:
+def read_word(content: bytes) -> Iterable[TextRun | Unread]:
+    """A document by its bytes: Word opens RTF, web pages and text by the suffix .doc too."""
+    if content.startswith(SIGNATURE):
+        return read_doc(content)
+    if is_rtf(content):
+        return read_rtf(content)
+    if content.startswith(b"PK"):
+        return office.read_docx(content)
+    if is_web_archive(content):
+        return read_web_archive(content)
+    if is_binary(content):
+        raise UnreadableFile("not a document of Word 97 or later")
+    if _PAGE.search(content[:2000]):
+        return html.read_html(content)
+    return text_files.read_text(decode_text(content))
+
+
+def read_doc(content: bytes) -> Iterator[TextRun | Unread]:
     """The paragraphs and table rows of a document, counted from 1, without running heads.
 
     Footnotes, endnotes and text boxes follow the paragraph that they are in.
@@ -75,14 +104,20 @@ class _Document:
         symbol_fonts = _symbol_fonts(file.table(binary.FONTS))
         self._is_kept = _kept_in_fields(file.text)
         self._marks = list[tuple[int, int, "_Mark"]]()
+        self._hidden = 0  # pieces of hidden text
+        before = -1
         for start, end, properties in file.positions_of(file.character_runs()):
             if any(_is_on(properties.get(number, b"")) for number in _HIDDEN):
                 self._is_kept[start:end] = bytes(end - start)
+                self._hidden += start > before
+                before = end
             elif mark := _Mark.of(properties, symbol_fonts):
                 self._marks.append((start, end, mark))
 
-    def runs(self) -> Iterator[TextRun]:
-        return self._blocks(self._paragraphs(range(self._file.lengths[0]), self._notes))
+    def runs(self) -> Iterator[TextRun | Unread]:
+        yield from self._blocks(self._paragraphs(range(self._file.lengths[0]), self._notes))
+        if self._hidden:
+            yield Unread(HIDDEN, self._hidden)
 
     def _paragraphs(
         self, positions: range, notes: Sequence[tuple[int, range]]

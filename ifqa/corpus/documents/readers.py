@@ -9,13 +9,16 @@ from typing import Any
 
 from ifqa.corpus.documents import (
     html,
+    legacy_word,
     mail,
     ocr,
     office,
+    outlook_message,
     pdf,
     spreadsheets,
     table_files,
     text_files,
+    web_archive,
 )
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, decode_text, is_binary
@@ -48,8 +51,14 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
     **dict.fromkeys(
         (".html", ".htm", ".xhtml"), ("line", lambda content, _: html.read_html(content))
     ),
+    **dict.fromkeys(
+        (".mht", ".mhtml"), ("line", lambda content, _: web_archive.read_web_archive(content))
+    ),
     ".pdf": ("page", lambda content, _: pdf.read_pdf(content)),
     ".docx": ("paragraph", lambda content, _: office.read_docx(content)),
+    **dict.fromkeys(
+        (".doc", ".dot", ".rtf"), ("paragraph", lambda content, _: legacy_word.read_word(content))
+    ),
     ".odt": ("paragraph", lambda content, _: office.read_odt(content)),
     ".pptx": ("slide", lambda content, _: office.read_pptx(content)),
     ".odp": ("slide", lambda content, _: office.read_odp(content)),
@@ -71,6 +80,10 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
     **dict.fromkeys((".xls", ".xlsb", ".ods"), ("row", spreadsheets.read_old_workbook)),
     ".ipynb": ("cell", _of_text(text_files.read_notebook)),
     ".eml": ("message", lambda content, _: mail.read_message(content, 1, set())),
+    **dict.fromkeys(
+        (".msg", ".oft"),
+        ("message", lambda content, _: outlook_message.read_outlook_message(content)),
+    ),
     ".mbox": ("message", lambda content, _: mail.read_mbox(content)),
     "": ("line", _read_plain),
 }

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile
+from ifqa.corpus.documents.decoding import HIDDEN, TextRun, Unread, UnreadableFile
 from ifqa.corpus.documents.html import html_runs
 from ifqa.corpus.documents.marks import lowered, raised
 from ifqa.corpus.documents.rtf_events import ENDS, LABELS, STORIES, Event, Format, Parser
@@ -21,7 +21,7 @@ def is_rtf(content: bytes) -> bool:
     return _START.match(content[:100]) is not None
 
 
-def read_rtf(content: bytes) -> Iterator[TextRun]:
+def read_rtf(content: bytes) -> Iterator[TextRun | Unread]:
     """The paragraphs and table rows of a document, counted from 1, without running heads.
 
     Footnotes and text boxes follow the paragraph that they are in. Of HTML that is wrapped in RTF
@@ -39,6 +39,8 @@ def read_rtf(content: bytes) -> Iterator[TextRun]:
         yield from document.take_runs()
     document.end()
     yield from document.take_runs()
+    if document.hidden:
+        yield Unread(HIDDEN, document.hidden)
 
 
 def unwrap_html(content: bytes) -> str:
@@ -94,6 +96,8 @@ class _Document:
         self._number = 1  # of the next paragraph or row
         self._styles = dict[int, _Style]()
         self._style = _Style()  # that is being described
+        self.hidden = 0  # pieces of hidden text
+        self._was_hidden = False
 
     def take(self, event: Event) -> None:
         destination = event.format.destination.name
@@ -152,6 +156,9 @@ class _Document:
     def _take_text(self, text: str, format: Format) -> None:
         story = self._stories[-1]
         if not format.is_shown:
+            self.hidden += not self._was_hidden
+        self._was_hidden = not format.is_shown
+        if self._was_hidden:
             return
         if format.destination.name in LABELS:
             if story.label is not None:
@@ -195,8 +202,7 @@ class _Document:
         if story.cells:
             defined = [*story.definition, *[WordCell("")] * len(story.cells)]
             cells = [
-                replace(cell, text=text)
-                for cell, text in zip(defined, story.cells, strict=False)
+                replace(cell, text=text) for cell, text in zip(defined, story.cells, strict=False)
             ]
             story.rows.append(WordRow(self._number, cells, story.left, story.is_header))
             story.cells = []

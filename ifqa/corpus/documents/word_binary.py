@@ -21,7 +21,16 @@ _PAGE = 512  # bytes of a page of formats
 _WORD_97 = 0xC1  # the first version with this format
 _MAGIC = (0xA5EC, 0xA5DC)
 _ENCRYPTED, _OTHER_TABLE = 0x0100, 0x0200
-_OPERANDS = (1, 1, 2, 4, 2, 2, 0, 3)  # bytes, by the upper bits of a property's number; 0: it varies
+_OPERANDS = (
+    1,
+    1,
+    2,
+    4,
+    2,
+    2,
+    0,
+    3,
+)  # bytes, by the upper bits of a property's number; 0: it varies
 _TABLE = 0xD608  # the edges of a row's cells: its size has two bytes
 _TABS = 0xC615
 _ELSEWHERE = (0x6645, 0x6646)  # the properties are in the stream Data
@@ -76,7 +85,8 @@ class WordFile:
             start, size = unpack_from("<II", self._main, 154 + 8 * number)
         except error:
             return b""
-        return self._tables[start : start + size]
+        # The levels of the lists follow their table
+        return self._tables[start : start + size] if number != LISTS else self._tables[start:]
 
     def _read_pieces(self) -> Iterator[_Piece]:
         table = self.table(PIECES)
