@@ -8,6 +8,7 @@ from ifqa.corpus.documents.marks import write_marks
 from ifqa.errors import IfqaError
 from ifqa.formatting import CONTROLS
 
+HIDDEN = "hidden or deleted piece"  # of text: what `Unread` calls it
 _MULTIBYTE = 0.12  # share of bytes above 127 from which a text is unlikely to be in a Latin script
 #: Candidates for a statistical guess.
 _OTHER_ENCODINGS = (

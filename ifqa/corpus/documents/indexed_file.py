@@ -16,6 +16,11 @@ from ifqa.corpus.work_units import FileRecord, FileRecords, Source
 from ifqa.errors import MissingInput
 from ifqa.records import Passage
 
+
+def _convert(suffix: str) -> str:
+    return f"LibreOffice converts it: soffice --headless --convert-to {suffix} FILE"
+
+
 #: Kind of a file left out, start of its reason or its suffix -> what would help.
 _MENDS = {
     "no text on": "a scan without text: ocrmypdf IN OUT adds it, or start with --ocr",
@@ -26,10 +31,10 @@ _MENDS = {
     "closed": "allow your user to read it",
     "link": "put the file itself into the folder",
     "hidden": "rename it without the dot, if it should be read",
-    **dict.fromkeys((".doc", ".rtf", ".pages"), "save it as .docx"),
-    **dict.fromkeys((".xls", ".ods", ".numbers"), "save it as .xlsx"),
-    **dict.fromkeys((".ppt", ".key"), "save it as .pptx"),
-    ".msg": "save it as .eml",
+    "it is of a version of Word before 97": _convert("docx"),
+    **dict.fromkeys((".pages", ".wps", ".wpd", ".sxw", ".abw"), _convert("docx")),
+    **dict.fromkeys((".numbers", ".wks", ".sxc"), _convert("xlsx")),
+    **dict.fromkeys((".ppt", ".pps", ".key", ".sxi"), _convert("pptx")),
     **dict.fromkeys(
         (".png", ".jpg", ".tif"), "a picture: ocrmypdf IN OUT.pdf makes a PDF with its text"
     ),

@@ -151,7 +151,7 @@ def _people(raw: str) -> str:
     except (RecursionError, IndexError, ValueError):
         pairs = []
     names = [
-        f"{_decode_header(name)} ({address})" if name else address
+        f"{_decode_header(name)} ({address})" if name else _decode_header(address)
         for name, address in pairs
         if address
     ]

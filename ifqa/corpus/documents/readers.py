@@ -12,11 +12,13 @@ from ifqa.corpus.documents import (
     epub,
     html,
     latex_files,
+    legacy_word,
     mail,
     markdown_files,
     ocr,
     open_document,
     org_files,
+    outlook_message,
     pdf,
     rst_files,
     settings_files,
@@ -26,6 +28,7 @@ from ifqa.corpus.documents import (
     table_files,
     text_files,
     word,
+    web_archive,
 )
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, decode_text, is_binary
@@ -61,6 +64,9 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
     **dict.fromkeys(
         (".html", ".htm", ".xhtml"), ("line", lambda content, _: html.read_html(content))
     ),
+    **dict.fromkeys(
+        (".mht", ".mhtml"), ("line", lambda content, _: web_archive.read_web_archive(content))
+    ),
     ".pdf": ("page", lambda content, _: pdf.read_pdf(content)),
     **dict.fromkeys(
         (".docx", ".docm", ".dotx", ".dotm"),
@@ -77,6 +83,7 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
         (".odp", ".otp", ".fodp"), ("slide", lambda content, _: open_document.read_odp(content))
     ),
     ".epub": ("part", lambda content, _: epub.read_epub(content)),
+        (".doc", ".dot", ".rtf"), ("paragraph", lambda content, _: legacy_word.read_word(content))
     ".csv": ("line", lambda content, columns: table_files.read_csv(decode_text(content), columns)),
     ".tsv": (
         "line",
@@ -102,6 +109,10 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
     **dict.fromkeys((".srt", ".vtt"), ("second", _of_text(subtitles.read_subtitles))),
     ".ipynb": ("cell", _of_text(text_files.read_notebook)),
     ".eml": ("message", lambda content, _: mail.read_message(content, 1, set())),
+    **dict.fromkeys(
+        (".msg", ".oft"),
+        ("message", lambda content, _: outlook_message.read_outlook_message(content)),
+    ),
     ".mbox": ("message", lambda content, _: mail.read_mbox(content)),
     "": ("line", _read_plain),
 }
