@@ -61,7 +61,8 @@ _CONJUNCTIONS = frozenset("and or und oder bzw og eller och".split())
 _JOIN_MARKS = re.compile("[\x02\ufffe]")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
-_HYPHENS = ("-", "\x02", "\ufffe")
+_MARKS = "\x02\ufffe"
+_HYPHENS = ("-", *_MARKS)
 _LONGEST_WORD = 60  # characters of the first part of a word over two lines
 _SHIFT = 8.0  # points by which the columns of a table move from page to page
 _XFA_NOTICE = 1_500  # characters of "Please wait ...", all that a form of XML has in a PDF
@@ -124,7 +125,10 @@ def _join_hyphenated(page: Sequence[Line], known: set[str]) -> list[Line]:
                     joined.append(replace(line, text=rest.strip()))
                 continue
         joined.append(line)
-    return [replace(line, text=_JOIN_MARKS.sub("-", line.text)) for line in joined]
+    return [
+        replace(line, text=_JOIN_MARKS.sub("-", line.text)) if line.text[-1] in _MARKS else line
+        for line in joined
+    ]
 
 
 def _runs(pages: Sequence[Sequence[Line]], outline: _Outline) -> Iterator[TextRun]:
@@ -262,16 +266,17 @@ def _read_page(document: "PdfDocument", page: "PdfPage") -> tuple[Page, int]:
         rows = pdf_forms.add_fields(rows, fields, characters)
     rules = cache(lambda: find_rules(page, characters))
     lines = arrange(rows, rules, characters.is_monospaced)
-    cleaned = (
-        replace(
-            line,
-            text=_compose_accents(line.text).strip(),
-            parts=tuple(map(_compose_accents, line.parts)),
-        )
-        for line in lines
-    )
+    cleaned = [line if line.text.isascii() else _compose_line(line) for line in lines]
     shown = Page([line for line in cleaned if line.text], characters.width, characters.height)
     return shown, len(characters.text)
+
+
+def _compose_line(line: Line) -> Line:
+    return replace(
+        line,
+        text=_compose_accents(line.text).strip(),
+        parts=tuple(map(_compose_accents, line.parts)),
+    )
 
 
 def _compose_accents(line: str) -> str:

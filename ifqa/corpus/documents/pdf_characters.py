@@ -1,6 +1,7 @@
 """The characters of a page of a PDF with their boxes, in points, as the page is shown."""
 
 import ctypes
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -8,6 +9,10 @@ if TYPE_CHECKING:
 
 #: left, bottom, right, top; the origin is below and left of the page
 Box = tuple[float, float, float, float]
+
+_NARROW = re.compile("[iljI.,;:'|!]")
+_WIDE = re.compile("[mwMWABCDGHKNOQRUVXY]")
+_SAME_WIDTH = 0.05  # of a wide character: the difference to a narrow one in a font of one width
 
 NOWHERE: Box = (0.0, 0.0, 0.0, 0.0)
 
@@ -22,6 +27,7 @@ class Characters:
         self.text: str = self._textpage.get_text_range()
         self._raw = raw
         self._handle = self._textpage.raw
+        self._get_box = raw.FPDFText_GetLooseCharBox
         self._rectangle = raw.FS_RECTF()
         self._pointer = ctypes.byref(self._rectangle)
         self._is_mapped = len(self.text) != self._textpage.count_chars()
@@ -30,10 +36,13 @@ class Characters:
 
     def box(self, index: int) -> Box:
         """The box of a character of `text`, as high as its font."""
-        if not self._raw.FPDFText_GetLooseCharBox(self._handle, self._at(index), self._pointer):
+        if self._is_mapped:
+            index = self._at(index)
+        if not self._get_box(self._handle, index, self._pointer):
             return NOWHERE
         shape = self._rectangle
-        return self.turn((shape.left, shape.bottom, shape.right, shape.top))
+        box = shape.left, shape.bottom, shape.right, shape.top
+        return self.turn(box) if self._rotation else box
 
     def baseline(self, index: int) -> float:
         """The height of a character's baseline above the bottom of the page."""
@@ -41,11 +50,21 @@ class Characters:
         self._raw.FPDFText_GetCharOrigin(self._handle, self._at(index), x, y)
         return self.turn((x.value, y.value, x.value, y.value))[1]
 
-    def is_monospaced(self, index: int) -> bool:
-        """Whether all characters of a character's font have the same width."""
-        flags = ctypes.c_int()
-        self._raw.FPDFText_GetFontInfo(self._handle, self._at(index), None, 0, flags)
-        return bool(flags.value & 1)
+    def is_monospaced(self, start: int, end: int) -> bool | None:
+        """Whether the characters of a piece of text all have the same width, as code has.
+
+        None if it has no narrow and wide characters to compare.
+        """
+        text = self.text[start:end]
+        narrow = _NARROW.search(text)
+        wide = _WIDE.search(text)
+        if not narrow or not wide:
+            return None
+        widths = list[float]()
+        for place in (narrow.start(), wide.start()):
+            left, _, right, _ = self.box(start + place)
+            widths.append(right - left)
+        return abs(widths[0] - widths[1]) < _SAME_WIDTH * widths[1]
 
     def _at(self, index: int) -> int:
         if not self._is_mapped:

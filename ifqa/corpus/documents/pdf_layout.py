@@ -1,7 +1,6 @@
 """The lines of a page of a PDF with their places, in points, as the page is shown."""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,13 +11,18 @@ from ifqa.corpus.documents.pdf_marks import mark_by_place, text_with_marks
 _LINE = re.compile("[^\r\n\x02\ufffe]+[\x02\ufffe]?|[\x02\ufffe]")
 _OVERLAP = 0.3  # share of the lower height that two pieces of a line have in common
 _WIDE = 0.8  # heights of a line: a wider gap may part columns
+_MAYBE_WIDE = 0.5  # the same, where the end of the word before is only about known
 _SPACE = 0.12  # heights of a line: a wider gap is a space
-_SAMPLED = 6  # long lines of a page that are looked at for the gap between two columns of prose
-_MIDDLE = (0.2, 0.8)  # the part of a line in which that gap is
-# Widths of characters in heights of a line, roughly; the wide ones of East Asia have one
-_WIDTHS: dict[str, float] = defaultdict(lambda: 0.47)
-_WIDTHS |= dict.fromkeys("iljftI.,;:'!|()[]-/ ", 0.26) | dict.fromkeys("mwMW@%", 0.75)
-_WIDTHS |= dict.fromkeys("ABCDEFGHJKLNOPQRSTUVXYZ", 0.58)
+_SAMPLED = 4  # long lines of a page that are looked at for the gap between two columns of prose
+_MIDDLE = (0.28, 0.72)  # the part of a line in which that gap is
+_WORD = re.compile(r"\S{1,40}")
+# Widths of the characters of Latin-1 in hundredths of a line's height, roughly
+_NARROW = b"iljftI.,;:'!|()[]-/ "
+_WIDE_LETTERS = b"mwMW@%"
+_WIDTHS = bytes(
+    26 if code in _NARROW else 75 if code in _WIDE_LETTERS else 58 if 65 <= code <= 90 else 47
+    for code in range(256)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,8 @@ class Line:
 
 def make_line(spans: Sequence[Span]) -> Line:
     """A line of spans, from left to right."""
+    if len(spans) == 1:
+        return Line(spans[0].text, spans[0].box, (spans[0].text,))
     box = (
         min(span.left for span in spans),
         min(span.bottom for span in spans),
@@ -78,18 +84,16 @@ class _Piece:
     end: int
     first: Box
     last: Box
+    plain: int  # the place of its larger end: the other end may be a superscript
 
     @property
-    def plain(self) -> tuple[int, Box]:
-        """The place of its larger end, with its box: the other end may be a superscript."""
-        first, last = self.first, self.last
-        if first[3] - first[1] >= last[3] - last[1]:
-            return self.start, first
-        return self.end - 1, last
+    def box(self) -> Box:
+        """The box of its character `plain`."""
+        return self.first if self.plain == self.start else self.last
 
     @property
     def height(self) -> float:
-        _, box = self.plain
+        box = self.first if self.plain == self.start else self.last
         return box[3] - box[1]
 
     @property
@@ -103,18 +107,9 @@ def read_rows(characters: Characters) -> list[list[Span]]:
     cuts = _find_cuts(characters, pieces)
     rows: list[list[Span]] = []
     for number, piece in enumerate(pieces):
-        spans = [
-            Span(
-                text_with_marks(characters, part.start, part.end, *piece.plain),
-                part.start,
-                part.first[0],
-                piece.plain[1][1],
-                part.last[2],
-                piece.plain[1][3],
-                part.start == piece.start,
-            )
-            for part in _split_piece(characters, piece, cuts.get(number, ()))
-        ]
+        gaps = cuts.get(number)
+        parts = _split_piece(characters, piece, gaps) if gaps else (piece,)
+        spans = [_make_span(characters, part, piece) for part in parts]
         if rows and _continues(rows[-1][-1], spans[0]):
             last = rows[-1].pop()
             spans = [*_join_spans(last, spans[0]), *spans[1:]]
@@ -122,6 +117,13 @@ def read_rows(characters: Characters) -> list[list[Span]]:
         else:
             rows.append(spans)
     return rows
+
+
+def _make_span(characters: Characters, part: _Piece, piece: _Piece) -> Span:
+    box = piece.box
+    text = text_with_marks(characters, part.start, part.end, piece.plain, box)
+    opens = part.start == piece.start
+    return Span(text, part.start, part.first[0], box[1], part.last[2], box[3], opens)
 
 
 def _pieces(characters: Characters) -> Iterator[_Piece]:
@@ -132,7 +134,12 @@ def _pieces(characters: Characters) -> Iterator[_Piece]:
         end = match.start() + len(line.rstrip())
         if start < end:
             last = end - 2 if text[end - 1] in "\x02\ufffe" and end - 1 > start else end - 1
-            yield _Piece(start, end, characters.box(start), characters.box(last))
+            yield _make_piece(start, end, characters.box(start), characters.box(last))
+
+
+def _make_piece(start: int, end: int, first: Box, last: Box) -> _Piece:
+    is_first_larger = first[3] - first[1] >= last[3] - last[1]
+    return _Piece(start, end, first, last, start if is_first_larger else end - 1)
 
 
 def _find_cuts(
@@ -152,8 +159,9 @@ def _find_cuts(
         if piece.width > 0.5 * characters.width and number not in set(waiting)
     ]
     sample = long_lines[:: max(len(long_lines) // _SAMPLED, 1)][:_SAMPLED]
-    found = sum(bool(_wide_gaps(characters, pieces[number], *_MIDDLE)) for number in sample)
-    if found >= 2:
+    found = [number for number in sample if _wide_gaps(characters, pieces[number], *_MIDDLE)]
+    waiting += found
+    if len(found) * 2 >= _SAMPLED:
         waiting = list(range(len(pieces)))
     while waiting:
         number = waiting.pop()
@@ -170,15 +178,14 @@ def _loose_lines(characters: Characters, pieces: Sequence[_Piece]) -> list[int]:
     """The lines that are wider than their letters would be, by a gap or more."""
     text = characters.text
     natural = [
-        sum(map(_WIDTHS.__getitem__, text[piece.start : piece.end])) * piece.height
-        for piece in pieces
+        _natural_width(text[piece.start : piece.end]) * piece.height for piece in pieces
     ]
     ratios = sorted(
         piece.width / width
         for piece, width in zip(pieces, natural, strict=True)
         if width > 0 and piece.end - piece.start > 3
     )
-    usual = min(ratios[len(ratios) // 4], 1.3) if ratios else 1.0
+    usual = ratios[len(ratios) // 3] if ratios else 1.0
     loose = list[int]()
     for number, (piece, width) in enumerate(zip(pieces, natural, strict=True)):
         extra = piece.width - width * usual
@@ -187,23 +194,36 @@ def _loose_lines(characters: Characters, pieces: Sequence[_Piece]) -> list[int]:
     return loose
 
 
+def _natural_width(text: str) -> float:
+    """About the width of a text in heights of its line."""
+    return sum(text.encode("latin-1", "replace").translate(_WIDTHS)) / 100
+
+
 def _wide_gaps(
     characters: Characters, piece: _Piece, low: float = 0.0, high: float = 1.0
 ) -> list[tuple[int, int]]:
     """Start and end of the white space that is a wide gap, in a part of a piece."""
-    text = characters.text
-    size = piece.end - piece.start
-    start = piece.start + int(low * size)
-    end = piece.start + int(high * size)
+    text = characters.text[piece.start : piece.end]
+    size = len(text)
+    start = int(low * size)
+    end = int(high * size)
+    height = piece.height
+    if height <= 0 or ("  " not in text and characters.is_monospaced(piece.start, piece.end)):
+        return []
     gaps = list[tuple[int, int]]()
+    reached = 0.0  # about where the word before a gap ends, if it is not set wide
     for match in re.finditer(r"\s+", text[start:end]):
         before = start + match.start() - 1
         after = start + match.end()
-        if before < piece.start or after >= piece.end:
+        if before < 0 or after >= size:
             continue
-        room = characters.box(after)[0] - characters.box(before)[2]
-        if room > _WIDE * piece.height > 0:
-            gaps.append((before + 1, after))
+        left = characters.box(piece.start + after)[0]
+        if left - reached > _MAYBE_WIDE * height:
+            room = left - characters.box(piece.start + before)[2]
+            if room > _WIDE * height:
+                gaps.append((piece.start + before + 1, piece.start + after))
+        word = _WORD.match(text, after)
+        reached = left + _natural_width(word[0]) * height if word else left
     return gaps
 
 
@@ -213,10 +233,10 @@ def _split_piece(
     start = piece.start
     first = piece.first
     for end, after in gaps:
-        yield _Piece(start, end, first, characters.box(end - 1))
+        yield _make_piece(start, end, first, characters.box(end - 1))
         start = after
         first = characters.box(after)
-    yield _Piece(start, piece.end, first, piece.last)
+    yield _make_piece(start, piece.end, first, piece.last)
 
 
 def _continues(before: Span, after: Span) -> bool:

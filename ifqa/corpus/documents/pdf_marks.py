@@ -7,8 +7,8 @@ from itertools import groupby
 from ifqa.corpus.documents.marks import lowered, raised
 from ifqa.corpus.documents.pdf_characters import Box, Characters
 
-_WITH_DIGIT = re.compile(r"\S*\d\S*")
-_PART = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
+_WITH_DIGIT = re.compile(r"(?<!\S)[^\s\d]*\d\S*")
+_PART = re.compile(r"\d+|(?<=\d)[^\W\d_]+")  # that may be a mark, or have one at its end
 _LONGEST = 40  # characters of a word that may have a mark
 _SMALLER = 0.93  # heights of the text: that of a mark
 _RAISE = 0.15  # heights of the text from its baseline up to that of a superscript
@@ -59,13 +59,12 @@ def _marks(
 ) -> Iterator[tuple[int, int, Callable[[str], str]]]:
     """Start, end and kind of each superscript or subscript in a word that starts at `start`.
 
-    Parts of one kind of character are looked at by their first character, the last by its last.
+    Numbers are looked at by their last digit, letters after a number by their first.
     """
     if len(word) > _LONGEST:
         return
-    places = [start + part.start() for part in _PART.finditer(word)]
-    ends = {*places, start + len(word) - 1}
-    if not any(_differs(characters.box(place), reference) for place in sorted(ends)):
+    places = (start + _tested(part) for part in _PART.finditer(word))
+    if not any(_differs(characters.box(place), reference) for place in places):
         return
     baseline = characters.baseline(plain)
     height = reference[3] - reference[1]
@@ -78,6 +77,10 @@ def _marks(
         run = [place for place, _ in group]
         if write and len(run) <= _MOST:
             yield run[0], run[-1] + 1, write
+
+
+def _tested(part: re.Match[str]) -> int:
+    return part.end() - 1 if part[0].isdecimal() else part.start()
 
 
 def _differs(box: Box, reference: Box) -> bool:

@@ -32,11 +32,11 @@ _Interval = tuple[float, float]
 def arrange(
     rows: Sequence[_Row],
     rules: Callable[[], Rules],
-    is_monospaced: Callable[[int], bool],
+    is_monospaced: Callable[[int, int], bool | None],
 ) -> list[Line]:
     """The lines of a page in reading order, from its rows in the order of the file.
 
-    `rules` finds the page's rules, `is_monospaced` tells of a character of the page's text.
+    `rules` finds the page's rules, `is_monospaced` tells of a piece of the page's text.
     """
     lines = list[Line]()
     for block in _blocks(rows):
@@ -75,7 +75,7 @@ def _follows(before: _Row, row: _Row) -> bool:
 
 
 def _arrange_block(
-    block: Sequence[_Row], rules: Callable[[], Rules], is_monospaced: Callable[[int], bool]
+    block: Sequence[_Row], rules: Callable[[], Rules], is_monospaced: Callable[[int, int], bool | None]
 ) -> Iterator[Line]:
     if len(block) < 2:
         yield from _plain_lines(block)
@@ -225,7 +225,7 @@ def _is_table(
     block: Sequence[_Row],
     cells: Sequence[Sequence[str]],
     columns: Sequence[_Interval],
-    is_monospaced: Callable[[int], bool],
+    is_monospaced: Callable[[int, int], bool | None],
 ) -> bool:
     """Whether rows without rules are a table."""
     if len(cells) < _FEWEST_ROWS or any(len(row) < 2 for row in block[:1]):
@@ -245,7 +245,21 @@ def _is_table(
         _is_aligned(block, place, columns) for place in range(len(columns))
     ):
         return False
-    return not is_monospaced(block[0][0].start)
+    return not _is_code(block, filled, is_monospaced)
+
+
+def _is_code(
+    block: Sequence[_Row],
+    filled: Sequence[Sequence[str]],
+    is_monospaced: Callable[[int, int], bool | None],
+) -> bool:
+    """Whether rows are code or a drawing in characters."""
+    cells = [cell for column in filled for cell in column]
+    if 3 * sum(not any(map(str.isalnum, cell)) for cell in cells) > len(cells):
+        return True
+    spans = [max(row, key=lambda span: len(span.text)) for row in block]
+    votes = [is_monospaced(span.start, span.start + len(span.text)) for span in spans]
+    return votes.count(True) > votes.count(False)
 
 
 def _is_aligned(block: Sequence[_Row], place: int, columns: Sequence[_Interval]) -> bool:
