@@ -74,6 +74,7 @@ class FileRecord:
     reason: str
     shard: Path | None = None  # the file of its passages, once they are written
     start: int = 0
+    unread: str = ""  # parts of a read file that were left out, in words
 
     @property
     def facts(self) -> tuple[int, int, str]:

@@ -24,6 +24,8 @@ from ifqa.llms import cache
 from ifqa.llms.cache import CacheWriter, CompletionCache
 from ifqa.records import Completion
 
+pytestmark = pytest.mark.slow
+
 ASK = """
 import sys
 from ifqa.errors import IfqaError

@@ -116,6 +116,7 @@ def fields(completions):
     return [tuple(getattr(completion, name) for name in names) for completion in completions]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_tokens", [0, 1, 300])
 def test_batches_answer_as_transformers_does_one_at_a_time(open_model, folder, batch_tokens):
     model = open_model(batch_tokens=batch_tokens)

@@ -12,6 +12,8 @@ from ifqa.reading.cascade import Cascade
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Completion, Passage, Question
 
+pytestmark = pytest.mark.slow
+
 BRIDGE = [
     Passage("p1", "", "The bridge of Oakham was built in 1902 by Ada Carr, who came from Leith.")
 ]

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from prediction_files import run_answers
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parents[2] / ".ci/baselines"
 
 

@@ -24,6 +24,8 @@ from ifqa.retrieval.fusion import fuse_by_rank
 from ifqa.retrieval.milvus import Milvus
 from ifqa.settings import parse_settings
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [
     f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5)
     for n in range(60)

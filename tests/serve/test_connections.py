@@ -19,6 +19,8 @@ from serving_system import connected, on_loopback, small, until
 
 from ifqa.serve import limits
 
+pytestmark = pytest.mark.slow
+
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 CHUNKED = (
     b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Type: "

@@ -15,6 +15,8 @@ from openai_server import Reply
 from openai_server import serving as language_model
 from serving_system import on_loopback, small, until
 
+pytestmark = pytest.mark.slow
+
 READER = {"name": "llm", "prompt": "closed-book"}
 LLM = {"name": "openai", "model": "m", "window": 4096}
 

@@ -20,6 +20,8 @@ from ifqa.pipeline.stages import build_corpus
 from ifqa.serve import html, watcher
 from ifqa.serve import service as served
 
+pytestmark = pytest.mark.slow
+
 SOURCE = '[[passages.sources]]\nformat = "documents"\npath = "docs"\n'
 
 

@@ -35,12 +35,18 @@ def no_seven(n):
 
 
 def die_once(task):
+    """Die at 3; later tasks wait until each of two GPUs has one, so that none takes them all."""
     mark, n = task
     if n == 3 and not mark.exists():
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(0.05)
-    return n, os.environ.get("CUDA_VISIBLE_DEVICES")
+    gpu = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if n > 3:
+        mark.with_suffix(f".{gpu}").touch()
+        until = time.monotonic() + 60
+        while len(list(mark.parent.glob("died.*"))) < 2 and time.monotonic() < until:
+            time.sleep(0.05)
+    return n, gpu
 
 
 def die_at_three(n):

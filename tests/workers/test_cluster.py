@@ -11,7 +11,7 @@ from ifqa.pipeline.check import check, inspect_node
 from ifqa.workers.pool import map_tasks
 
 VERSIONS = ("ifqa", "commit", "python", "libraries")
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 
 
 @pytest.fixture

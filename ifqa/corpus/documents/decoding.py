@@ -48,6 +48,14 @@ class TextRun:
     dropped: int = 0  # lines that its reader left out, such as running heads
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Parts of a document that its reader leaves out on purpose, for the record of the file."""
+
+    what: str  # one of them, such as "hidden row"
+    count: int = 1
+
+
 def clean_text(text: str) -> str:
     """Collapse white space, write superscripts and the like in plain characters, replace ligatures,
     and remove soft hyphens and control characters.

@@ -90,6 +90,15 @@ class Archive:
         self._remaining -= len(content)
         return content
 
+    def chunks(self, name: str, size: int) -> Iterator[bytes]:
+        """Unpack a file in pieces, of an archive that `check` has passed."""
+        try:
+            with self._zip.open(name) as handle:
+                while piece := handle.read(size):
+                    yield piece
+        except BROKEN as error:
+            raise UnreadableFile(f"{name} in it cannot be unpacked ({error})") from error
+
     def check(self) -> None:
         """Refuse an archive that another library could not unpack within the limit.
 

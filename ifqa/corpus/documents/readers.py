@@ -1,22 +1,33 @@
 """Reads a document as passages, with a reader for each suffix."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ifqa.corpus.documents import html, mail, ocr, office, pdf, table_files, text_files
+from ifqa.corpus.documents import (
+    html,
+    mail,
+    ocr,
+    office,
+    pdf,
+    spreadsheets,
+    table_files,
+    text_files,
+)
 from ifqa.corpus.documents.chunking import chunk_document
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text, is_binary
+from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, decode_text, is_binary
 from ifqa.corpus.documents.worker import Worker, tell_share
 from ifqa.corpus.passage_store import passage_line
 from ifqa.errors import IfqaError
+from ifqa.formatting import pluralize
 from ifqa.protocols import ProgressCallback, no_progress
 
 VERSION = 4  # raise it when passages of an earlier version must not be reused
 
-_Reader = Callable[[bytes, tuple[str, ...]], Iterable[TextRun]]
+_Reader = Callable[[bytes, tuple[str, ...]], Iterable[TextRun | Unread]]
 
 
 def _of_text(read: Callable[[str], Iterable[TextRun]]) -> _Reader:
@@ -56,7 +67,8 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
         "line",
         lambda content, columns: table_files.read_json(decode_text(content), columns),
     ),
-    ".xlsx": ("row", lambda content, columns: table_files.read_xlsx(content, columns)),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xltx", ".xltm"), ("row", spreadsheets.read_xlsx)),
+    **dict.fromkeys((".xls", ".xlsb", ".ods"), ("row", spreadsheets.read_old_workbook)),
     ".ipynb": ("cell", _of_text(text_files.read_notebook)),
     ".eml": ("message", lambda content, _: mail.read_message(content, 1, set())),
     ".mbox": ("message", lambda content, _: mail.read_mbox(content)),
@@ -85,9 +97,10 @@ def read_passages(
     expected: str,
     chunking: Chunking,
     advance: ProgressCallback = no_progress,
-) -> tuple[bytes, int, int]:
-    """The passages of a file as lines of a shard, their number and their words.
+) -> tuple[bytes, Mapping[str, Any]]:
+    """The passages of a file as lines of a shard, and the facts about them.
 
+    The facts are the numbers of `passages` and `words`, and what was left `unread`, in words.
     `name` is the file's path relative to its folder, `expected` its SHA-256. `advance` gets the
     share that is read so far. Raises UnreadableFile with the reason.
     """
@@ -106,7 +119,7 @@ def read_passages(
         if not (chunking.ocr and str(error).startswith(pdf.NO_TEXT)):
             raise
         facts, lines = WORKER.read(request, ocr.add_text(content), advance)
-    return lines, facts["passages"], facts["words"]
+    return lines, facts
 
 
 def suffix_of(name: str) -> str:
@@ -115,7 +128,7 @@ def suffix_of(name: str) -> str:
     return (dot + suffix).lower() if stem else ""
 
 
-def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, int], bytes]:
+def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, Any], bytes]:
     """Read the passages of a document, in the process of `WORKER`.
 
     A request has a name, a suffix and a `Chunking`'s fields.
@@ -123,7 +136,9 @@ def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, 
     unit, reader = READERS[request["suffix"]]
     lines = list[bytes]()
     words = 0
-    runs = _tell_shares(reader(content, tuple(request["columns"])), len(content))
+    unread = Counter[str]()
+    parts = reader(content, tuple(request["columns"]))
+    runs = _tell_shares(_count_unread(parts, unread), len(content))
     for passage in chunk_document(
         request["name"], runs, unit, request["words"], request["overlap"]
     ):
@@ -131,7 +146,17 @@ def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, 
         words += len(passage.text.split())
     if not lines:
         raise UnreadableFile("no text in it")
-    return {"passages": len(lines), "words": words}, b"".join(lines)
+    told = ", ".join(pluralize(count, what) for what, count in sorted(unread.items()))
+    return {"passages": len(lines), "words": words, "unread": told}, b"".join(lines)
+
+
+def _count_unread(parts: Iterable[TextRun | Unread], unread: Counter[str]) -> Iterator[TextRun]:
+    """The runs of a document; what was left out is added to `unread`."""
+    for part in parts:
+        if isinstance(part, Unread):
+            unread[part.what] += part.count
+        else:
+            yield part
 
 
 def _tell_shares(runs: Iterable[TextRun], size: int) -> Iterator[TextRun]:

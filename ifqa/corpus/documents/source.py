@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -65,22 +65,26 @@ class Document:
             return replace(self.earlier, modified=file.modified), read_lines(self.earlier)
         report(file.name, before)
         lines = b""
-        passages = 0
-        words = 0
+        facts: Mapping[str, Any] = {"passages": 0, "words": 0, "unread": ""}
         reason = ""
 
         def advance(share: float) -> None:
             report(file.name, before + share * file.size)
 
         try:
-            lines, passages, words = read_passages(
-                Path(file.path), file.name, self.sha256, chunking, advance
-            )
+            lines, facts = read_passages(Path(file.path), file.name, self.sha256, chunking, advance)
         except UnreadableFile as error:
             reason = str(error)
-        return FileRecord(
-            self.key, file.size, file.modified, self.sha256, len(lines), passages, words, reason
-        ), lines
+        record = FileRecord(
+            key=self.key,
+            bytes=file.size,
+            modified=file.modified,
+            sha256=self.sha256,
+            length=len(lines),
+            reason=reason,
+            **facts,
+        )
+        return record, lines
 
 
 def read_lines(record: FileRecord) -> bytes:
@@ -268,6 +272,7 @@ class Documents(Source):
     def summary(self, build: BuildReport) -> Iterator[str]:
         yield f"{build.corpus}: {_describe_changes(build.before, build.after)}"
         yield from _describe_skipped(build.bad)
+        yield from _describe_unread(build.before, build.after)
         if any("kind" in file for file in build.bad):
             yield f"all skipped files, with reasons: {build.listed}"
 
@@ -314,6 +319,18 @@ def _name_files(state: str, keys: Iterable[str]) -> str:
     names = sorted(key.partition("/")[2] for key in keys)
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return f"; {len(names):,} {state} ({', '.join(names[:_NAMED])}{more})" if names else ""
+
+
+def _describe_unread(
+    before: Mapping[str, FileRecord], after: Mapping[str, FileRecord]
+) -> Iterator[str]:
+    """The parts that were left out of new and changed files, in a few lines."""
+    records = [record for key, record in after.items() if before.get(key) != record]
+    told = [record for record in records if record.unread]
+    for record in told[:_NAMED]:
+        yield f"left out of {record.key.partition('/')[2]}: {record.unread}"
+    if len(told) > _NAMED:
+        yield f"left out: parts of {pluralize(len(told) - _NAMED, 'more file')}"
 
 
 def _describe_skipped(bad: Sequence[Mapping[str, str]]) -> Iterator[str]:

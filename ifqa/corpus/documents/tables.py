@@ -30,25 +30,25 @@ _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 #: Words that columns and the keys of forms are called by, in some of the languages of `languages`.
 _ATTRIBUTES = frozenset(
     (
-        "account address age amount area author balance birthday born budget built capacity "
-        "category chair city class closed code colour color comment company contact continent "
-        "cost count country county currency customer date day deadline definition department "
-        "deputy description destination director due duration email e-mail employees end entry "
-        "example expires extension fax field file floor founded frequency from function gender "
-        "grade group hours id index inhabitants invoice isbn item job key kind label language "
-        "last length level licence license location manager maximum mayor meaning measure member "
-        "minimum mobile model month name nationality no note notes number office opened order "
-        "organisation organization owner page parameter parent percent period person phone place "
-        "plan population population position postcode price priority product project property "
-        "quantity rank rate rating reference region remark remarks result role room salary school "
-        "score section serial sex share size source speed stage start state status store street "
-        "subject supplier surname symbol task tax team telephone tenant term time title to total "
-        "town type unit units until url user value vat version ward website weight width year "
-        "zip "
+        "account address age amount answer area author balance birthday born budget built "
+        "capacity category chair city class closed code color colour comment company contact "
+        "continent cost count country county currency customer date day deadline definition "
+        "department deputy description destination director due duration e-mail email employees "
+        "end entry example expires extension fax field file floor founded frequency from function "
+        "gender grade group hours id index inhabitants invoice isbn item job key kind label "
+        "language last length level licence license location manager maximum mayor meaning "
+        "measure member minimum mobile model month name nationality no note notes number office "
+        "opened order organisation organization owner page parameter parent percent period person "
+        "phone place plan population position postcode price priority product project property "
+        "quantity question rank rate rating reference region remark remarks result role room "
+        "salary school score section serial sex share size source speed stage start state status "
+        "store street subject supplier surname symbol task tax team telephone tenant term time "
+        "title to total town type unit units until url user value vat version ward website weight "
+        "width year zip "
         "adresse alter anzahl art artikel bemerkung betrag datum einheit farbe jahr land menge "
-        "nachname nummer ort preis stadt strasse straße telefon titel vorname wert zeit "
-        "anno année date dirección fecha nom nombre número numéro pays prix précio precio quantité "
-        "antal beløp by dato enhet navn pris rolle sted år"
+        "nachname nummer ort preis stadt strasse straße telefon titel vorname wert zeit anno "
+        "année date dirección fecha nom nombre número numéro pays prix précio precio quantité "
+        "antal beløp by dato enhet navn pris rolle sted år "
     ).split()
 )
 
@@ -66,6 +66,10 @@ def table_runs(
     for number, block in enumerate(_blocks(rows)):
         top = list(islice(block, TOP))
         cells = [row for _, row in top]
+        parts = [] if header is not None else _tables_beside(cells)
+        if parts:
+            yield from _runs_beside(chain(top, block), parts)
+            continue
         if number == 0 or (header is None and _begins_table(cells, names)):
             start, rows_of_header = _locate_header(cells, header if number == 0 else None)
             yield from _preamble(top[:start])
@@ -78,7 +82,40 @@ def table_runs(
             top = top[1:]
         pairs = not names and is_key_value(cells)
         for place, row in chain(top, block):
-            yield from row_runs(_named(row, names, pairs), columns, place)
+            if pairs:
+                yield from _pair_runs(row, place)
+            else:
+                yield from row_runs(_named(row, names), columns, place)
+
+
+def _tables_beside(cells: Sequence[Sequence[str]]) -> list[slice]:
+    """The columns of each of several tables that stand beside one another; empty if it is one.
+
+    Empty columns are between them, and each has a first column of names.
+    """
+    width = max(map(len, cells))
+    filled = [any(place < len(row) and row[place] for row in cells) for place in range(width)]
+    starts = [n for n in range(width) if filled[n] and (n == 0 or not filled[n - 1])]
+    if len(starts) < 2:
+        return []
+    ends = [n + 1 for n in range(width) if filled[n] and (n + 1 == width or not filled[n + 1])]
+    parts = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
+    are_tables = all(_is_table_beside([row[part] for row in cells]) for part in parts)
+    return parts if are_tables else []
+
+
+def _is_table_beside(cells: Sequence[Sequence[str]]) -> bool:
+    rows = [row for row in cells if any(row)]
+    names = [row[0] for row in rows[1:] if row[0].strip()]
+    has_names = sum(cell_kind(name) == "text" for name in names) >= _MAJORITY * len(names) > 0
+    return has_names and max(map(len, rows)) > 1
+
+
+def _runs_beside(rows: Iterable[Row], parts: Sequence[slice]) -> Iterator[TextRun]:
+    """The rows of tables that stand beside one another, each table by itself."""
+    kept = list(rows)
+    for part in parts:
+        yield from table_runs((place, row[part]) for place, row in kept)
 
 
 def _blocks(rows: Iterable[Row]) -> Iterator[Iterator[Row]]:
@@ -104,7 +141,7 @@ def _begins_table(cells: Sequence[Sequence[str]], names: Sequence[str]) -> bool:
     start, _ = _locate_header(cells, None)
     if not names or len(cells[start]) > len(names) or _vote(cells[start:]) > 0:
         return True
-    return max(len(_filled(row)) for row in cells) == 1
+    return max(map(_count_cells, cells)) == 1
 
 
 def _locate_header(cells: Sequence[Sequence[str]], declared: int | None) -> tuple[int, int]:
@@ -119,7 +156,7 @@ def _find_table(cells: Sequence[Sequence[str]]) -> int:
     """The index of the first row below a preamble, whose rows have one cell where others have
     several.
     """
-    widths = [len(_filled(row)) for row in cells]
+    widths = list(map(_count_cells, cells))
     common = max(Counter(widths).items(), key=lambda pair: (pair[1], pair[0]), default=(1, 0))[0]
     start = 0
     while start + 1 < len(cells) and start < _LONGEST_PREAMBLE:
@@ -157,7 +194,8 @@ def _groups_columns(cells: Sequence[Sequence[str]]) -> bool:
     first, second = ([cell.strip() for cell in row] for row in cells[:2])
     names = list(filter(None, first))
     is_group = len(set(names)) < len(names) or 2 * len(names) <= sum(map(bool, second))
-    if not is_group or not names or any(cell_kind(name) == "number" for name in names):
+    has_numbers = any(cell_kind(name) == "number" for name in names)
+    if not is_group or not names or (has_numbers and not _are_years(list(dict.fromkeys(names)))):
         return False
     is_single = len(set(names)) == 1 and len(names) == len(first)  # a title over the whole width
     return not is_single and _vote(cells[1:]) > 0
@@ -213,12 +251,14 @@ def _looks_like_names(cells: Sequence[Sequence[str]]) -> bool:
     names = [cell.strip() for cell in cells[0]]
     width = max(map(len, cells))
     filled = list(filter(None, names))
-    if width < 2 or len(filled) < width - 1 or len(set(filled)) < len(filled):
+    if width == 1:
+        return _is_attribute(names[0])
+    if len(filled) < width - 1 or len(set(filled)) < len(filled):
         return False
     if any(cell_kind(name) == "number" or len(name.split()) > _LONGEST_NAME for name in filled):
         return False
     known = sum(_is_attribute(name) for name in filled)
-    return 2 * known > len(filled) if width == 2 else True
+    return width > 2 or 2 * known > len(filled)
 
 
 def _has_keys(body: Sequence[Sequence[str]]) -> bool:
@@ -266,9 +306,11 @@ def cell_kind(cell: str) -> Kind:
     return "mixed" if _DIGIT.search(text) else "text"
 
 
-def _filled(row: Sequence[str]) -> set[str]:
-    """The different texts in a row; a cell that is merged over the whole width is one."""
-    return {cell.strip() for cell in row if cell.strip()}
+def _count_cells(row: Sequence[str]) -> int:
+    """The number of filled cells; one that is merged over the whole width is one."""
+    if len(set(row)) == 1 and row[0].strip():
+        return 1
+    return sum(bool(cell.strip()) for cell in row)
 
 
 def _preamble(rows: Sequence[Row]) -> Iterator[TextRun]:
@@ -317,16 +359,24 @@ def require_columns(columns: Sequence[str], names: Sequence[str], where: str = "
         )
 
 
-def _named(row: Sequence[str], names: Sequence[str], pairs: bool) -> list[Cell]:
-    """The cells of a row with the names of their columns, or of keys and values, the keys as names.
+def _pair_runs(row: Sequence[str], place: int) -> Iterator[TextRun]:
+    """The sentence of a row of keys and values: "Deputy: Nora Pike."."""
+    cells = [clean_text(cell) for cell in row]
+    pairs = zip(cells[::2], cells[1::2], strict=False)
+    filled = tuple((key.rstrip(":").rstrip(), value) for key, value in pairs if value)
+    if filled:
+        yield TextRun(row_text(filled), place, row=filled)
+    elif any(cells):
+        yield TextRun(row_text([("", cell) for cell in cells if cell]), place)
+
+
+def _named(row: Sequence[str], names: Sequence[str]) -> list[Cell]:
+    """The cells of a row with the names of their columns.
 
     A cell that is merged over the whole width, such as a title of rows, is one cell without a name.
     """
     if len(row) > 1 and len(set(row)) == 1 and cell_kind(row[0]) != "number":
         return [("", row[0])]
-    if pairs:
-        keys = [key.strip().rstrip(":").rstrip() for key in row[::2]]
-        return [*zip(keys, row[1::2], strict=False)]
     if not names:
         return [("", cell) for cell in row]
     beyond = (f"column {place}" for place in range(len(names) + 1, len(row) + 1))

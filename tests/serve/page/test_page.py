@@ -14,6 +14,8 @@ import pytest
 import ifqa.serve
 from ifqa.report.html_page import COLOURS
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(ifqa.serve.__file__).parent / "page"
 KINDS = {
     "html": "text/html; charset=utf-8",
