@@ -7,7 +7,7 @@ import io
 import json
 import zipfile
 
-from ifqa.corpus.documents.decoding import clean_text
+from ifqa.corpus.documents.decoding import TextRun, clean_text
 from ifqa.corpus.documents.readers import READERS
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -19,7 +19,7 @@ def pdf(pages, outline=()):
     of its outline.
 
     A third value of an entry is the line, from 0, that it points to; without it, it points to the
-    page.
+    page. An empty line leaves a gap, as between a running head and the text.
     """
     objects = [
         "",
@@ -71,7 +71,9 @@ def runs(suffix, content, columns=()):
     """(place, level, text) of each run that a document is read as."""
     content = content if isinstance(content, bytes) else content.encode()
     cleaned = (
-        (run.place, run.level, clean_text(run.text)) for run in READERS[suffix][1](content, columns)
+        (run.place, run.level, clean_text(run.text))
+        for run in READERS[suffix][1](content, columns)
+        if isinstance(run, TextRun)
     )
     return [run for run in cleaned if run[2]]
 
@@ -143,32 +145,40 @@ def filler(topic, count=10):
 HANDBOOK = [
     [
         "Mill handbook",
+        "",
         "1 Welcome",
         "This handbook is for the staff of the water mill at Aldbrook.",
         *filler("gate"),
+        "",
         "1",
     ],
     [
         "Mill handbook",
+        "",
         "2 The wheel",
         "The wheel was built by the carpenter Ruth Hallam in 1871.",
         "It is an overshot wheel of oak with 36 buckets.",
         *filler("wheel"),
+        "",
         "2",
     ],
     [
         "Mill handbook",
+        "",
         "3 Safety",
         "If the brake fails, the sluice is closed by Tom Ferris, who keeps the only",
         "key to the sluice house.",
         *filler("brake"),
+        "",
         "3",
     ],
     [
         "Mill handbook",
+        "",
         "4 Flour",
         "The mill grinds 240 kilograms of rye a day for the bakery in Marlow.",
         *filler("stone"),
+        "",
         "4",
     ],
 ]

@@ -45,7 +45,6 @@ class TextRun:
     item: bool = False  # whether it starts an item of a list, which is to end like a sentence
     #: Of the row of a table: the name of the column (often empty) and the text of each filled cell.
     row: tuple[tuple[str, str], ...] = ()
-    dropped: int = 0  # lines that its reader left out, such as running heads
 
 
 @dataclass(frozen=True, slots=True)

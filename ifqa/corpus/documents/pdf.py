@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from operator import sub
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
 from ifqa.corpus.documents import pdf_forms
 from ifqa.corpus.documents.chunking import ENDED
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile
+from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile
 from ifqa.corpus.documents.pdf_characters import Characters
 from ifqa.corpus.documents.pdf_layout import Line, read_rows
 from ifqa.corpus.documents.pdf_margins import Page, drop_contents, drop_running_heads
@@ -71,25 +72,28 @@ _Heading = tuple[str, int]  # of the outline: title, and level from 1
 _Outline = Mapping[int, Sequence[_Heading]]
 
 
-def read_pdf(content: bytes) -> Iterator[TextRun]:
-    """The lines of a PDF with their pages, and the rows of its tables.
+def read_pdf(content: bytes) -> Iterator[TextRun | Unread]:
+    """The lines of a PDF with their pages, the rows of its tables, and what was left out.
 
     Headings come from its outline, or are lines that begin with a section number.
 
     A heading of the outline is placed at its text, over up to four lines; it is dropped if its page
-    does not show it. A run without text has the number of the lines that were dropped.
+    does not show it.
     """
     raw, outline = _extract(content)
-    pages = drop_running_heads(raw)
-    without_contents = [drop_contents(page) for page in pages]
-    pages = without_contents if any(without_contents) else pages
+    with_contents = drop_running_heads(raw)
+    pages = [drop_contents(page) for page in with_contents]
+    if not any(pages):
+        pages = with_contents
     if not any(pages):
         raise UnreadableFile(
             f"{NO_TEXT} on its {len(pages)} pages: if they were scanned, --ocr reads them"
         )
-    dropped = sum(len(page.lines) for page in raw) - sum(map(len, pages))
-    if dropped:
-        yield TextRun("", 1, dropped=dropped)
+    counts = [sum(map(len, kept)) for kept in ([page.lines for page in raw], with_contents, pages)]
+    dropped = map(sub, counts, counts[1:])
+    for what, count in zip(("running-head line", "contents line"), dropped, strict=False):
+        if count:
+            yield Unread(what, count)
     known = {
         word.casefold() for page in pages for line in page for word in _WORD.findall(line.text)
     }
@@ -172,8 +176,7 @@ def _run(text: str, place: int, before: str, has_outline: bool) -> TextRun:
 def _is_same_table(row: Line, line: Line) -> bool:
     """Whether a line is the next row of a table, perhaps on the next page."""
     return len(row.columns) == len(line.columns) and all(
-        abs(left - other) <= _SHIFT
-        for left, other in zip(row.columns, line.columns, strict=True)
+        abs(left - other) <= _SHIFT for left, other in zip(row.columns, line.columns, strict=True)
     )
 
 

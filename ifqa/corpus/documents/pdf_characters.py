@@ -69,7 +69,7 @@ class Characters:
     def _at(self, index: int) -> int:
         if not self._is_mapped:
             return index
-        return max(self._raw.FPDFText_GetCharIndexFromTextIndex(self._handle, index), 0)
+        return max(int(self._raw.FPDFText_GetCharIndexFromTextIndex(self._handle, index)), 0)
 
     def turn(self, box: Box) -> Box:
         """A box of an unrotated page as it is on the page that is shown."""

@@ -109,9 +109,7 @@ def _chosen_options(raw: Any, form: Any, annotation: Any) -> list[str]:
     count = min(raw.FPDFAnnot_GetOptionCount(form, annotation), _MOST_FIELDS)
     return [
         _string(
-            lambda *room, place=number: raw.FPDFAnnot_GetOptionLabel(
-                form, annotation, place, *room
-            )
+            lambda *room, place=number: raw.FPDFAnnot_GetOptionLabel(form, annotation, place, *room)
         )
         for number in range(max(count, 0))
         if raw.FPDFAnnot_IsOptionSelected(form, annotation, number)

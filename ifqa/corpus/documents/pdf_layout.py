@@ -177,9 +177,7 @@ def _find_cuts(
 def _loose_lines(characters: Characters, pieces: Sequence[_Piece]) -> list[int]:
     """The lines that are wider than their letters would be, by a gap or more."""
     text = characters.text
-    natural = [
-        _natural_width(text[piece.start : piece.end]) * piece.height for piece in pieces
-    ]
+    natural = [_natural_width(text[piece.start : piece.end]) * piece.height for piece in pieces]
     ratios = sorted(
         piece.width / width
         for piece, width in zip(pieces, natural, strict=True)
@@ -258,6 +256,4 @@ def _join_spans(before: Span, after: Span) -> list[Span]:
     parts = [mark_by_place(span.text, span.box, larger.box) for span in (before, after)]
     is_mark = parts[1] != after.text
     joined = (" " if gap > _SPACE * height and not is_mark else "").join(parts)
-    return [
-        replace(before, text=joined, right=after.right, bottom=larger.bottom, top=larger.top)
-    ]
+    return [replace(before, text=joined, right=after.right, bottom=larger.bottom, top=larger.top)]

@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from ifqa.corpus.documents.chunking import ENDED
@@ -38,6 +39,7 @@ _LABEL = re.compile(
     r"(?i)(?::|\b(?:number|no\.?|nr\.?|nummer|numéro|número|id|code|invoice|rechnung|facture|order|"
     r"receipt|ticket|room|card|customer|account|case|file|figure|table|question|part))\s*$"
 )
+_LETTER = re.compile(r"[^\W\d_]")
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
 
 
@@ -60,19 +62,25 @@ class _Edge:
     is_top: bool
     is_apart: bool
     is_title: bool
-    is_page_number: bool
+    is_number: bool  # nothing but a page number, perhaps that of another page
+    is_page_number: bool  # that of its page, counted from the file's first
+
+    @property
+    def may_be_head(self) -> bool:
+        """Whether it may be a running head if it is repeated."""
+        return self.is_apart or (self.is_number and self.depth == 0)
 
 
 def drop_running_heads(pages: Sequence[Page]) -> list[list[Line]]:
     """The lines of each page without its page number and running heads.
 
     On the first page, running heads are kept: they may be a letter's head. If all lines were
-    running heads, all are kept.
+    running heads, all are kept, unless they are numbers.
     """
     edges = [list(_edges(page, number)) for number, page in enumerate(pages)]
     places: dict[tuple[str, int | None], list[int]] = defaultdict(list)
     for number, rows in enumerate(edges):
-        for key in {key for row in rows if row.is_apart for key in row.keys}:
+        for key in {key for row in rows if row.may_be_head for key in row.keys}:
             places[key].append(number)
     repeated = {key: _repeated_pages(numbers, len(pages)) for key, numbers in places.items()}
     kept = list[list[Line]]()
@@ -83,24 +91,22 @@ def drop_running_heads(pages: Sequence[Page]) -> list[list[Line]]:
             if _is_running_head(row, heads) and not _is_letterhead(row, heads, number, page):
                 dropped.update(row.lines)
         kept.append([line for at, line in enumerate(page.lines) if at not in dropped])
-    return kept if any(kept) else [list(page.lines) for page in pages]
+    if any(kept) or not any(_LETTER.search(line.text) for page in pages for line in page.lines):
+        return kept
+    return [list(page.lines) for page in pages]
 
 
 def _is_running_head(row: _Edge, heads: set[tuple[str, int | None]]) -> bool:
-    if not row.is_apart:
-        return row.depth == 0 and row.is_page_number
+    if not row.may_be_head or (row.is_title and not row.is_number):
+        return False
     if row.is_page_number:
         return True
-    if row.is_title:
-        return False
     has_number = any(offset is not None for _, offset in heads)
     return has_number or (bool(heads) and len(heads) >= len(row.lines))
 
 
-def _is_letterhead(
-    row: _Edge, heads: set[tuple[str, int | None]], number: int, page: Page
-) -> bool:
-    """Whether the words of a running head are kept: on the first page, if they split no sentence."""
+def _is_letterhead(row: _Edge, heads: set[tuple[str, int | None]], number: int, page: Page) -> bool:
+    """Whether the words of a running head are kept: on page 1, where they split no sentence."""
     if number or row.is_page_number or any(offset is not None for _, offset in heads):
         return False
     before = page.lines[min(row.lines) - 1].text if min(row.lines) else "."
@@ -111,7 +117,7 @@ def _edges(page: Page, number: int) -> Iterator[_Edge]:
     """The rows at the top and bottom of a page, from its edges inwards."""
     rows = _rows(page.lines)
     bottoms = [min(page.lines[at].box[1] for at in row) for row in rows]
-    distances = [above - below for above, below in zip(bottoms, bottoms[1:], strict=False)]
+    distances = [above - below for above, below in pairwise(bottoms)]
     usual = median(distances) if distances else 0.0
     heights = [page.lines[at].height for row in rows for at in row]
     body = median(heights) if heights else 0.0
@@ -136,7 +142,7 @@ def _edges(page: Page, number: int) -> Iterator[_Edge]:
                 is_top,
                 depth <= max(apart, default=-1) or height < _SMALLER * body,
                 is_top and len(rows) > 1 and height > limit * body,
-                _is_page_number(lines, number),
+                *_number_of_row(lines, number),
             )
 
 
@@ -166,11 +172,11 @@ def _keys(line: Line, page: int) -> Iterator[tuple[str, int | None]]:
         label = part
 
 
-def _is_page_number(lines: Sequence[Line], page: int) -> bool:
-    """Whether a row is nothing but the number of its page, counted from the file's first."""
+def _number_of_row(lines: Sequence[Line], page: int) -> tuple[bool, bool]:
+    """Whether a row is nothing but a page number, and whether it is that of its page."""
     text = " ".join(line.text for line in lines)
     number = _page_number(text)
-    return number == ("#", page + 1) and any(map(str.isdecimal, text))
+    return number is not None, number == ("#", page + 1) and any(map(str.isdecimal, text))
 
 
 def _parts(line: Line) -> list[str]:

@@ -87,4 +87,3 @@ def _differs(box: Box, reference: Box) -> bool:
     height = reference[3] - reference[1]
     size = box[3] - box[1]
     return abs(size - height) + abs(box[1] - reference[1]) > _DIFFERENT * height
-

@@ -28,11 +28,7 @@ class Rules:
         """Where horizontal rules cross half of a box or more, from the top; at its edges, too."""
         half = (box[2] - box[0]) / 2
         room = box[3] - box[1] + 2 * _SAME
-        crossing = [
-            rule
-            for rule in self.horizontal
-            if box[1] - room < rule[1] < box[3] + room
-        ]
+        crossing = [rule for rule in self.horizontal if box[1] - room < rule[1] < box[3] + room]
         covered: dict[float, float] = {}
         for rule in sorted(crossing, key=lambda rule: -rule[1]):
             width = min(rule[2], box[2]) - max(rule[0], box[0])

@@ -75,7 +75,9 @@ def _follows(before: _Row, row: _Row) -> bool:
 
 
 def _arrange_block(
-    block: Sequence[_Row], rules: Callable[[], Rules], is_monospaced: Callable[[int, int], bool | None]
+    block: Sequence[_Row],
+    rules: Callable[[], Rules],
+    is_monospaced: Callable[[int, int], bool | None],
 ) -> Iterator[Line]:
     if len(block) < 2:
         yield from _plain_lines(block)
@@ -92,7 +94,7 @@ def _arrange_block(
         columns = _columns_between(places, block) or columns
     logical = _logical_rows(block, heights if is_ruled else (), columns)
     cells = [_cells(rows, columns) for rows in logical]
-    if is_ruled and len(cells) >= 2 or _is_table(block, cells, columns, is_monospaced):
+    if (is_ruled and len(cells) >= 2) or _is_table(block, cells, columns, is_monospaced):
         lefts = tuple(round(left) for left, _ in columns)
         for rows, row in zip(logical, cells, strict=True):
             text = " ".join(dict.fromkeys(filter(None, row)))
