@@ -81,7 +81,7 @@ def read_pdf(content: bytes) -> Iterator[TextRun | Unread]:
     does not show it.
     """
     raw, outline = _extract(content)
-    with_contents = drop_running_heads(raw)
+    with_contents = drop_running_heads(raw, may_be_letter=not outline)
     pages = [drop_contents(page) for page in with_contents]
     if not any(pages):
         pages = with_contents

@@ -71,10 +71,10 @@ class _Edge:
         return self.is_apart or (self.is_number and self.depth == 0)
 
 
-def drop_running_heads(pages: Sequence[Page]) -> list[list[Line]]:
+def drop_running_heads(pages: Sequence[Page], may_be_letter: bool = True) -> list[list[Line]]:
     """The lines of each page without its page number and running heads.
 
-    On the first page, running heads are kept: they may be a letter's head. If all lines were
+    On the first page, running heads are kept if they may be a letter's head. If all lines were
     running heads, all are kept, unless they are numbers.
     """
     edges = [list(_edges(page, number)) for number, page in enumerate(pages)]
@@ -88,7 +88,10 @@ def drop_running_heads(pages: Sequence[Page]) -> list[list[Line]]:
         dropped = set[int]()
         for row in rows:
             heads = {key for key in row.keys if number in repeated.get(key, ())}
-            if _is_running_head(row, heads) and not _is_letterhead(row, heads, number, page):
+            if not _is_running_head(row, heads):
+                continue
+            is_first = may_be_letter and number == 0
+            if not (is_first and _is_letterhead(row, heads, page)):
                 dropped.update(row.lines)
         kept.append([line for at, line in enumerate(page.lines) if at not in dropped])
     if any(kept) or not any(_LETTER.search(line.text) for page in pages for line in page.lines):
@@ -105,9 +108,9 @@ def _is_running_head(row: _Edge, heads: set[tuple[str, int | None]]) -> bool:
     return has_number or (bool(heads) and len(heads) >= len(row.lines))
 
 
-def _is_letterhead(row: _Edge, heads: set[tuple[str, int | None]], number: int, page: Page) -> bool:
-    """Whether the words of a running head are kept: on page 1, where they split no sentence."""
-    if number or row.is_page_number or any(offset is not None for _, offset in heads):
+def _is_letterhead(row: _Edge, heads: set[tuple[str, int | None]], page: Page) -> bool:
+    """Whether the words of a running head can be kept on its page: they split no sentence."""
+    if row.is_page_number or any(offset is not None for _, offset in heads):
         return False
     before = page.lines[min(row.lines) - 1].text if min(row.lines) else "."
     return row.is_top or bool(ENDED.search(before[-10:]))
