@@ -269,9 +269,13 @@ def _read_page(document: "PdfDocument", page: "PdfPage") -> tuple[Page, int]:
         rows = pdf_forms.add_fields(rows, fields, characters)
     rules = cache(lambda: find_rules(page, characters))
     lines = arrange(rows, rules, characters.is_monospaced)
-    cleaned = [line if line.text.isascii() else _compose_line(line) for line in lines]
+    cleaned = [_compose_line(line) if _may_have_accent(line.text) else line for line in lines]
     shown = Page([line for line in cleaned if line.text], characters.width, characters.height)
     return shown, len(characters.text)
+
+
+def _may_have_accent(text: str) -> bool:
+    return "`" in text or not text.isascii()
 
 
 def _compose_line(line: Line) -> Line:

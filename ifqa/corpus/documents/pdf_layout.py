@@ -25,7 +25,7 @@ _WIDTHS = bytes(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Span:
     """A piece of a line without a wide gap."""
 
@@ -46,7 +46,7 @@ class Span:
         return self.left, self.bottom, self.right, self.top
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Line:
     """A line of a page, or a row of a table."""
 
@@ -76,7 +76,7 @@ def make_line(spans: Sequence[Span]) -> Line:
     return Line(" ".join(parts), box, parts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Piece:
     """A stretch of characters on one line, without white space at its ends."""
 

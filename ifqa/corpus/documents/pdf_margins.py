@@ -86,10 +86,14 @@ def drop_running_heads(pages: Sequence[Page], may_be_letter: bool = True) -> lis
     kept = list[list[Line]]()
     for number, (page, rows) in enumerate(zip(pages, edges, strict=True)):
         dropped = set[int]()
-        for row in rows:
+        numbered = False  # each page has one number
+        for row in sorted(rows, key=lambda row: (not row.is_number, row.depth)):
             heads = {key for key in row.keys if number in repeated.get(key, ())}
+            if numbered:
+                heads = {(text, offset) for text, offset in heads if offset is None}
             if not _is_running_head(row, heads):
                 continue
+            numbered = numbered or any(offset is not None for _, offset in heads)
             is_first = may_be_letter and number == 0
             if not (is_first and _is_letterhead(row, heads, page)):
                 dropped.update(row.lines)

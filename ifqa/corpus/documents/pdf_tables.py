@@ -40,7 +40,10 @@ def arrange(
     """
     lines = list[Line]()
     for block in _blocks(rows):
-        lines += _arrange_block(block, rules, is_monospaced)
+        if len(block) == 1:
+            lines += _plain_lines(block)
+        else:
+            lines += _arrange_block(block, rules, is_monospaced)
     return lines
 
 
@@ -79,9 +82,6 @@ def _arrange_block(
     rules: Callable[[], Rules],
     is_monospaced: Callable[[int, int], bool | None],
 ) -> Iterator[Line]:
-    if len(block) < 2:
-        yield from _plain_lines(block)
-        return
     columns = _columns(block)
     if columns is None:
         yield from _plain_lines(block)
@@ -108,6 +108,9 @@ def _arrange_block(
 def _plain_lines(rows: Sequence[_Row]) -> Iterator[Line]:
     """Lines as the file has them."""
     for row in rows:
+        if len(row) == 1:
+            yield make_line(row)
+            continue
         line = list[Span]()
         for span in row:
             if line and span.opens:
