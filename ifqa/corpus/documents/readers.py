@@ -27,8 +27,8 @@ from ifqa.corpus.documents import (
     subtitles,
     table_files,
     text_files,
-    word,
     web_archive,
+    word,
 )
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, decode_text, is_binary
@@ -83,7 +83,9 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
         (".odp", ".otp", ".fodp"), ("slide", lambda content, _: open_document.read_odp(content))
     ),
     ".epub": ("part", lambda content, _: epub.read_epub(content)),
+    **dict.fromkeys(
         (".doc", ".dot", ".rtf"), ("paragraph", lambda content, _: legacy_word.read_word(content))
+    ),
     ".csv": ("line", lambda content, columns: table_files.read_csv(decode_text(content), columns)),
     ".tsv": (
         "line",

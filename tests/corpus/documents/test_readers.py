@@ -206,7 +206,8 @@ def test_lines_around_the_text_of_a_pdf_are_dropped():
         for more in ("an", "en", "in", "on", "un", "at")
     ]
     chapters = ["2. The wheel"] * 3 + ["3. The sluice"] * 3
-    pages = [[chapter, *body[n], f"page {'ivx'[n % 3]}"] for n, chapter in enumerate(chapters)]
+    numerals = "ii iii iv v vi vii".split()
+    pages = [[chapter, "", *body[n], f"page {numerals[n]}"] for n, chapter in enumerate(chapters)]
     contents = [
         "Contents",
         "1 Welcome . . . . . . . 1",
