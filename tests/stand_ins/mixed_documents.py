@@ -7,7 +7,7 @@ import io
 import json
 import zipfile
 
-from ifqa.corpus.documents.decoding import clean_text
+from ifqa.corpus.documents.decoding import TextRun, clean_text
 from ifqa.corpus.documents.readers import READERS
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -71,7 +71,9 @@ def runs(suffix, content, columns=()):
     """(place, level, text) of each run that a document is read as."""
     content = content if isinstance(content, bytes) else content.encode()
     cleaned = (
-        (run.place, run.level, clean_text(run.text)) for run in READERS[suffix][1](content, columns)
+        (run.place, run.level, clean_text(run.text))
+        for run in READERS[suffix][1](content, columns)
+        if isinstance(run, TextRun)
     )
     return [run for run in cleaned if run[2]]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Set
 from dataclasses import replace
 from html import unescape
 
-from ifqa.corpus.documents.decoding import TextRun, decode_text
+from ifqa.corpus.documents.decoding import TextRun, decode_markup
 
 _SKIPPED = set(
     (
@@ -32,14 +32,12 @@ _TAG = re.compile(r"<(?:(!--)|([/?!]?)([a-zA-Z][^\s<>/]{0,40})([^<>]*)>)")
 _ROLE = re.compile(r"\brole\s*=\s*[\"']?([a-z]+)", re.I)
 _HIDDEN = re.compile(r"(?:^|\s)(?:hidden(?=[\s=/]|$)|aria-hidden\s*=\s*[\"']?true)", re.I)
 _NOTE = re.compile(r"(?:foot|end|rear)note|\brole\s*=\s*[\"']?note", re.I)
-_CHARSET = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?([\w.:-]{2,40})", re.I)
 _HEADING = re.compile(r"h([1-6])")
 
 
 def read_html(content: bytes) -> list[TextRun]:
     """The text of an HTML file in its declared encoding."""
-    declared = _CHARSET.search(content[:2000])
-    return html_runs(decode_text(content, declared[1].decode("ascii") if declared else ""))
+    return html_runs(decode_markup(content))
 
 
 def html_runs(text: str) -> list[TextRun]:

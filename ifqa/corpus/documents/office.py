@@ -16,8 +16,8 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from ifqa.corpus.documents.chunking import ENDED
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text
-from ifqa.corpus.documents.html import html_runs
+from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, xml_source
+from ifqa.corpus.documents.html import read_html
 
 # Bytes of an unpacked file of an archive; its tree takes ten times the memory
 LARGEST_PART = 1 << 25
@@ -113,7 +113,7 @@ class Archive:
     def tree(self, name: str) -> Element:
         """Parse an XML file without a document type, whose entities could expand without limit."""
         try:
-            tree: Element = fromstring(self.read(name), forbid_dtd=True)
+            tree: Element = fromstring(xml_source(self.read(name)), forbid_dtd=True)
         except ParseError as error:
             raise UnreadableFile(f"{name} in it is not XML ({error})") from error
         except DefusedXmlException as error:
@@ -356,5 +356,5 @@ def read_epub(content: bytes) -> Iterator[TextRun]:
         if name in read:  # some books list a document once for each heading
             continue
         read.add(name)
-        for run in html_runs(decode_text(archive.read(name))):
+        for run in read_html(archive.read(name)):
             yield TextRun(run.text, number, run.opens, run.level)
