@@ -108,8 +108,8 @@ def test_the_folder_is_named_instead_of_the_experiments_collection(web):
 def served(system):
     """The address of a server, which decodes a path once, as a test client does not."""
     with on_loopback(system) as (service, address):
-        served.ids = [passage.id for passage in service.system.retrieve(["x"], 99)[0].passages]
-        yield address, {passage_id.partition("#")[0]: passage_id for passage_id in served.ids}
+        ids = [passage.id for passage in service.system.retrieve(["x"], 99)[0].passages]
+        yield address, {passage_id.partition("#")[0]: passage_id for passage_id in ids}
 
 
 def fetch(address, headers=None, method="GET"):

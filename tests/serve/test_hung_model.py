@@ -106,6 +106,7 @@ def process(folder, *flags):
         with subprocess.Popen(
             command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as server:
+            assert server.stdout is not None
             url = server.stdout.readline().strip()
             statuses = thread.submit(hang, url)
             until(lambda: b'ifqa_working{queue="ask"} 8.0' in urlopen(f"{url}/metrics").read())

@@ -7,7 +7,7 @@ import io
 import json
 import zipfile
 
-from ifqa.corpus.documents.decoding import TextRun, clean_text
+from ifqa.corpus.documents.decoding import Unread, clean_text
 from ifqa.corpus.documents.readers import READERS
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -70,10 +70,11 @@ def _escaped(text):
 def runs(suffix, content, columns=()):
     """(place, level, text) of each run that a document is read as."""
     content = content if isinstance(content, bytes) else content.encode()
+    parts = READERS[suffix][1](content, columns)
     cleaned = (
-        (run.place, run.level, clean_text(run.text))
-        for run in READERS[suffix][1](content, columns)
-        if isinstance(run, TextRun)
+        (part.place, part.level, clean_text(part.text))
+        for part in parts
+        if not isinstance(part, Unread)
     )
     return [run for run in cleaned if run[2]]
 

@@ -59,6 +59,8 @@ def read_xlsx(content: bytes, columns: Sequence[str]) -> Iterator[TextRun | Unre
     warnings.filterwarnings("ignore", module="openpyxl")  # about parts that it does not read
     archive = Archive(content)
     archive.check()
+    if _WORKBOOK not in archive.names:
+        raise UnreadableFile(f"no workbook of Excel (there is no {_WORKBOOK} in it)")
     try:
         layouts = _read_layouts(archive)
         book = load_workbook(BytesIO(content), read_only=True, data_only=True, keep_links=False)
@@ -174,10 +176,12 @@ def _read_layout(chunks: Iterable[bytes]) -> _Layout:
     layout = _Layout()
     rest = b""
     for chunk in chunks:
-        # An element may be cut at the end of a chunk, a row is not much longer than one
+        # An element may be cut at the end of a chunk
         whole, mark, rest = (rest + chunk).rpartition(b"</row>" if b"</row>" in chunk else b">")
         for match in _ELEMENT.finditer(whole + mark):
             _add_element(layout, match)
+    for match in _ELEMENT.finditer(rest):
+        _add_element(layout, match)
     return layout
 
 

@@ -73,6 +73,8 @@ def table_runs(
         if number == 0 or (header is None and _begins_table(cells, names)):
             start, rows_of_header = _locate_header(cells, header if number == 0 else None)
             yield from _preamble(top[:start])
+            if columns:  # they are known by their names
+                rows_of_header = max(rows_of_header, 1)
             below = start + rows_of_header
             names = column_names(cells[start:below])
             if columns:
@@ -208,7 +210,7 @@ def _vote(cells: Sequence[Sequence[str]]) -> float:
     first = cells[0]
     body = cells[1:]
     width = max(map(len, cells))
-    if width == 2 and (len(body) < 2 or _has_keys(body)):
+    if width == 2 and _may_be_pairs(first, body):
         return _vote_of_pairs(cells)
     if _are_years([cell for cell in first if cell_kind(cell) == "number"]):
         return 1
@@ -217,6 +219,13 @@ def _vote(cells: Sequence[Sequence[str]]) -> float:
         column = [row[place].strip() for row in body if place < len(row) and row[place].strip()]
         votes += _vote_of_column(name.strip(), column, is_first=place == 0)
     return votes
+
+
+def _may_be_pairs(first: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+    """Whether two columns may be keys and values, so that a first row of texts says nothing."""
+    if not first[0].strip() or any(cell_kind(row[0]) == "number" for row in body if row):
+        return False
+    return len(body) < 2 or _has_keys(body)
 
 
 def _vote_of_pairs(cells: Sequence[Sequence[str]]) -> float:

@@ -4,21 +4,13 @@ Broken and hostile files are unreadable with a reason.
 """
 
 import zipfile
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from mixed_documents import HANDBOOK, archive, docx, epub, pdf, runs
 
-from ifqa.corpus.documents import office, readers, text_files, worker
+from ifqa.corpus.documents import office, readers
 from ifqa.corpus.documents import pdf as pdf_reader
-from ifqa.corpus.documents.chunking import chunk_document
-from ifqa.corpus.documents.decoding import UnreadableFile, decode_text
-from ifqa.corpus.documents.html import html_runs
-from ifqa.corpus.documents.readers import READERS
-from ifqa.corpus.documents.source import Documents
+from ifqa.corpus.documents.decoding import UnreadableFile
 
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
@@ -104,44 +96,6 @@ def test_a_row_of_a_markdown_table_is_a_sentence():
         (".html", "<section><p>Body.</p><aside>A box.</aside></section>", "Body. A box."),
         (".html", '<p>Body.</p><aside epub:type="footnote">A note.</aside>', "Body. A note."),
         (".html", '<p>Body.</p><aside role="doc-endnote">A note.</aside>', "Body. A note."),
-        (
-            ".csv",
-            (
-                '"Data '
-                'Source","Indicators",\n\n"Updated","2024-05-30",\n\n"Country","Code","1960","1961","1962"\n"Aruba","ABW",1,2,3\n'
-            ),
-            (
-                "Data Source; Indicators. Updated; 2024-05-30. Country: Aruba. Code: ABW. 1960: "
-                "1. 1961: 2. 1962: 3."
-            ),
-        ),
-        (
-            ".csv",
-            "Mills of Norway\nname,year\nOld,1901\nNew,1950\n",
-            "Mills of Norway. name: Old. year: 1901. name: New. year: 1950.",
-        ),
-        (".csv", "value,value,\n1,2,3\n", "value: 1. value (2): 2. column 3: 3."),
-        (".csv", ',x\n"1",0\n"2",7\n', "column 1: 1. x: 0. column 1: 2. x: 7."),
-        (
-            ".csv",
-            ",Mills,\nname,year,wheels\nOld,1901,2\n",
-            "Mills. name: Old. year: 1901. wheels: 2.",
-        ),
-        (
-            ".csv",
-            "a,b\n1,2,3,4\n5,6,7,8\n",
-            "a: 1. b: 2. column 3: 3. column 4: 4. a: 5. b: 6. column 3: 7. column 4: 8.",
-        ),
-        (
-            ".csv",
-            'a,b\nthe 5" nail,x\n"y"z,2\n"open,3\nlast,4\n',
-            'a: the 5" nail. b: x. a: yz. b: 2. open,3 last,4',
-        ),
-        (
-            ".csv",
-            'a;b\n"one\ntwo";so, so\nthree, four, five;6\n',
-            "a: one two. b: so, so. a: three, four, five. b: 6.",
-        ),
         (
             ".pdf",
             pdf([["Schr\xa8oder wrote it.", "Garc\xb4ia fa\xb8cade"]]),
@@ -391,82 +345,6 @@ def test_the_unpacked_size_of_an_archive_is_bounded(limit, parts, monkeypatch):
         runs(".docx", archive(files))
 
 
-def test_rows_have_the_names_of_their_columns():
-    assert runs(".csv", "title;year\nElm;1901\nOak;\n") == [
-        (2, 1, "Elm"),
-        (2, 0, "1901"),
-        (3, 1, "Oak"),
-    ]
-    assert runs(".tsv", "a\tb\n1\t2\n", ("b",)) == [(2, 0, "2")]
-    row = ",".join(" ".join([f"word{column}"] * 40) for column in range(5))
-    passages = list(
-        chunk_document("t.csv", READERS[".csv"][1](f"a,b,c,d,e\n{row}\n".encode(), ()), "line")
-    )
-    assert len(passages) > 1
-    # A long row is split between its cells
-    assert all(passage.text[1] == ":" for passage in passages)
-    assert runs(".jsonl", '{"a": "x", "b": ["y", 2]}\n') == [(1, 0, "a: x."), (1, 0, "b: y, 2.")]
-    with pytest.raises(UnreadableFile, match="no column 'c'; found 'a', 'b'"):
-        runs(".csv", "a,b\n1,2\n", ("c",))
-
-
-@pytest.mark.parametrize(
-    ("encoding", "text"),
-    [
-        ("utf-8-sig", "naïve"),
-        ("utf-16", "naïve"),
-        ("cp1252", "Hélène a dit que c’est fini, et voilà."),
-        (
-            "cp1251",
-            "Договор аренды. Арендатор обязан вносить плату до пятого числа каждого месяца.",
-        ),
-    ],
-)
-def test_encodings_are_detected(encoding, text):
-    assert decode_text(text.encode(encoding)) == text
-    text = "Größe, Maß, Öl, Übung, Äther, süß. " * 5
-    # One damaged character changes no others
-    assert decode_text(text.encode() + b"\xff") == f"{text}\ufffd"
-
-
-@pytest.mark.parametrize("declared", ["utf-16-le", "cp037", "no-such"])
-def test_a_wrong_declared_encoding_is_ignored(declared):
-    page = f"<meta charset={declared}><p>Шлюз закрывает Том Феррис, ключ у него дома.</p>"
-    page += " " * (len(page) % 2)
-    assert texts(".html", page.encode("cp1251")) == "Шлюз закрывает Том Феррис, ключ у него дома."
-
-
-@pytest.mark.parametrize("suffix", sorted(READERS))
-@given(
-    content=st.binary(max_size=200)
-    | st.text("<>&#*_-=|`[]()!\n ab\"',{}:.\u2028\x1b", max_size=200).map(str.encode)
-)
-def test_any_bytes_are_read_or_unreadable(suffix, content):
-    with suppress(UnreadableFile):
-        assert all(place > 0 and "\x1b" not in text for place, _, text in runs(suffix, content))
-
-
-@pytest.mark.parametrize("part", ["<!--", "<a ", "<", "<nav>", "</", "<script>", "<h1>", "&"])
-def test_hostile_html_takes_time_linear_in_its_length(part):
-    html_runs(part * 100_000)  # quadratic time would be minutes
-
-
-def test_the_docs_state_the_limits():
-    table = Path(__file__).parents[3].joinpath("docs/own-documents.md").read_text(encoding="utf-8")
-    limits = {
-        "bytes of a file": f"{Documents.Settings.model_fields['max_mb'].default:g} MB (`max_mb`)",
-        "seconds to read a file": f"{worker.SECONDS:g}",
-        "memory to read a file": f"{worker.MEMORY / 1e9:.1f} GB of address space; macOS and Windows do not enforce it",
-        (
-            "one part of a document of Word, PowerPoint or OpenDocument, or of an `.epub`, unpacked"
-        ): f"{office.LARGEST_PART / 1e6:.1f} MB",
-        "all unpacked parts, also of an `.xlsx`": f"{office.LARGEST / 1e6:.0f} MB",
-        "text of a PDF": f"{pdf_reader.LARGEST_TEXT / 1e6:.0f} million characters",
-        "depth of lists and quotations in Markdown": f"{text_files.DEEPEST}",
-    }
-    assert all(f"| {limit} | {amount} |" in table for limit, amount in limits.items())
-
-
 def test_a_long_table_tells_its_share_before_its_first_passage(monkeypatch):
     shares: list[float] = []
     told = []
@@ -482,5 +360,5 @@ def test_a_long_table_tells_its_share_before_its_first_passage(monkeypatch):
         {"name": "a.csv", "suffix": ".csv", "columns": [], "words": 100, "overlap": 0},
         rows.encode(),
     )
-    assert told[0] == len(shares) == 1000
+    assert told[0] == len(shares) == 500
     assert shares == sorted(shares)

@@ -3,21 +3,13 @@
 Broken and hostile ones.
 """
 
-import io
 import json
-import time
-import zipfile
-from datetime import date
 
 import pytest
 from mixed_documents import archive, runs
 from opened_sources import documents
-from openpyxl import Workbook
 
-from ifqa.corpus.documents import office
-from ifqa.corpus.documents.chunking import chunk_document, parse_locator
 from ifqa.corpus.documents.decoding import UnreadableFile
-from ifqa.corpus.documents.readers import READERS
 
 SHOW = "http://schemas.openxmlformats.org/presentationml/2006/main"
 DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
@@ -26,85 +18,6 @@ NAMES = " ".join(
     f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{"drawing" if name == "draw" else name}:1.0"'
     for name in ("text", "table", "draw", "presentation", "office")
 )
-
-
-def workbook(**sheets):
-    book = Workbook()
-    book.remove(book.active)
-    for name, cells in sheets.items():
-        sheet = book.create_sheet(name.replace("_", " "))
-        for place, value in cells.items():
-            sheet[place] = value
-    book.save(content := io.BytesIO())
-    return content.getvalue()
-
-
-def workbook_of_costs():
-    head = {"A1": "Costs 2026", "A3": "part", "B3": "price", "C3": "due"}
-    return workbook(
-        May_1=head | {"A4": "brake", "B4": 0.1 + 0.2, "C4": date(2026, 5, 3), "B5": "=B4*2"},
-        Empty={},
-    )
-
-
-def test_a_workbook_is_read_sheet_by_sheet_as_values_below_their_headers():
-    assert runs(".xlsx", workbook_of_costs()) == [
-        (1, 1, "May 1"),
-        (1, 0, "Costs 2026."),
-        (4, 0, "part: brake."),
-        (4, 0, "price: 0.3."),
-        (4, 0, "due: 2026-05-03."),
-    ]
-
-
-def test_the_id_of_a_passage_of_a_workbook_locates_its_rows():
-    read = READERS[".xlsx"][1](workbook_of_costs(), ())
-    *_, passage = chunk_document("a.xlsx", read, "row")
-    assert passage.id == "a.xlsx#0:sheet=May%201,row=1-4"
-    assert str(parse_locator(passage.id)) == "a.xlsx, sheet May 1, rows 1-4"
-
-
-def test_a_row_over_groups_of_columns_is_no_header():
-    grouped = workbook(
-        S={
-            "A1": "From",
-            "D1": "To",
-            **{f"{c}2": f"n{c}" for c in "ABCDE"},
-            **{f"{c}3": c for c in "ABCDE"},
-        }
-    )
-    assert (3, 0, "nE: E.") in runs(".xlsx", grouped)
-
-
-def test_a_million_empty_rows_take_seconds():
-    start = time.process_time()
-    assert runs(".xlsx", workbook(S={"A1": "a", "XFD1048576": "far"}))[-1] == (
-        1048576,
-        0,
-        "column 16384: far.",
-    )
-    assert time.process_time() - start < 30
-
-
-def test_a_workbook_that_unpacks_to_too_much_is_refused(monkeypatch):
-    content = workbook(S={"A1": "a", "A2": "b"})
-    monkeypatch.setattr(office, "LARGEST", 1_000)
-    with pytest.raises(UnreadableFile, match="it unpacks to more than 1,000 bytes"):
-        runs(".xlsx", content)
-
-
-def test_an_archive_without_a_workbook_is_refused():
-    with pytest.raises(UnreadableFile, match="no workbook of Excel"):
-        runs(".xlsx", archive({"a.xml": "x"}))
-
-
-def test_a_workbook_that_declares_entities_is_refused():
-    content = workbook(S={"A1": "a", "A2": "b"})
-    entities = '<!DOCTYPE x [<!ENTITY a "aaaa">]><x>&a;</x>'
-    with zipfile.ZipFile(io.BytesIO(content)) as packed:
-        files = {name: packed.read(name) for name in packed.namelist()}
-    with pytest.raises(UnreadableFile, match="no workbook of Excel"):
-        runs(".xlsx", archive(files | {"xl/worksheets/sheet1.xml": entities}))
 
 
 def shape(kind, *paragraphs):
@@ -234,37 +147,6 @@ def test_a_notebook_of_the_old_format_is_read():
 def test_a_broken_notebook_is_refused(broken):
     with pytest.raises(UnreadableFile, match=r"not a Jupyter notebook($| \(Expecting)"):
         runs(".ipynb", broken)
-
-
-def test_json_is_rows_or_keys_with_their_lines():
-    assert runs(
-        ".json", '[\n{"title": "Elm",\n "year": 1901},\n{"title": "Oak", "year": null}]'
-    ) == [
-        (2, 1, "Elm"),
-        (2, 0, "1901"),
-        (4, 1, "Oak"),
-    ]
-    text = (
-        '{"server": {"port":\n 80, "on": true, "no": null}, "names": ["a",\n"b: '
-        '\\"c\\" {"], "deep": [{"x": "y."}]}'
-    )
-    assert runs(".json", text) == [
-        (2, 0, "server › port: 80."),
-        (2, 0, "server › on: true."),
-        (2, 0, "names: a."),
-        (3, 0, 'names: b: "c" {.'),
-        (3, 0, "deep › x: y."),
-    ]
-    assert runs(".json", '"alone"') == [(1, 0, "alone.")]
-    with pytest.raises(UnreadableFile, match="no column 'c'"):
-        runs(".json", '[{"a": 1}]', ("c",))
-    for broken, reason in (
-        ("[" * 100_000, "nested too deeply$"),
-        ("{", "not JSON"),
-        ("[1 2]", "not JSON"),
-    ):
-        with pytest.raises(UnreadableFile, match=reason):
-            runs(".json", broken)
 
 
 def test_a_text_file_without_an_ending_is_a_document(tmp_path):

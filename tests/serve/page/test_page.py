@@ -7,6 +7,7 @@ import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -29,7 +30,7 @@ POLICY = (
     "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 NASTY = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"
-ABOUT = {
+ABOUT: dict[str, Any] = {
     "name": "sample",
     "corpus": {"name": "sample", "passages": 1426},
     "retriever": "bm25",
@@ -54,7 +55,12 @@ LOVELL = {
     "pieces": [TEXT[:35], "Jim Lovell", TEXT[45:]],
 }
 OTHER = {"id": "2-0", "title": "Gemini", "text": "Another.", "pieces": ["Another."]}
-HOW = {"passage_id": "1-0", "sentence": [15, 46], "span": [35, 45], "calculation": None}
+HOW: dict[str, Any] = {
+    "passage_id": "1-0",
+    "sentence": [15, 46],
+    "span": [35, 45],
+    "calculation": None,
+}
 HOW["pieces"] = ["He lost the seat to ", "Jim Lovell", "."]
 TERMS = [
     {"text": "1849", "value": "1849", "source": "passage", "start": 0, "end": 4},
@@ -66,7 +72,7 @@ SUM = {
     "terms": TERMS,
     "line": "1859 = 1849 (passage) + 10 (question)",
 }
-PLAIN = {
+PLAIN: dict[str, Any] = {
     "id": "ask/1",
     "outcome": "answered",
     "answer": "Jim Lovell",
@@ -79,7 +85,7 @@ PLAIN = {
     "evidence": [LOVELL, OTHER],
     "seconds": 0.21,
 }
-OTHERS = {
+OTHERS: dict[str, dict[str, Any]] = {
     "computed": {"answer": "1859", "factual": "", "how": HOW | {"calculation": SUM}},
     "abstained": {
         "outcome": "abstained",
@@ -147,11 +153,13 @@ class Server(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}/"
         self.released = threading.Event()
         self.left = threading.Event()
-        self.tokens = []
-        self.folder = None
+        self.tokens: list[str] = []
+        self.folder: dict[str, Any] | None = None
 
 
 class Handler(BaseHTTPRequestHandler):
+    server: Server
+
     def log_message(self, *args):
         pass
 
@@ -181,8 +189,8 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/v1/documents":
             self.give(200, self.server.folder)
         else:
-            folder = COLOURS.parent if name == COLOURS.name else FOLDER
-            self.give(200, (folder / name).read_bytes(), KINDS[name.rpartition(".")[2]])
+            place = COLOURS.parent if name == COLOURS.name else FOLDER
+            self.give(200, (place / name).read_bytes(), KINDS[name.rpartition(".")[2]])
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

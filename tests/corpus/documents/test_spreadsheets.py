@@ -1,0 +1,245 @@
+"""Workbooks: cells as their sheets show them, and what is not read.
+
+Broken and hostile ones.
+"""
+
+import io
+import time
+import zipfile
+from datetime import date, timedelta
+
+import pytest
+from mixed_documents import archive, runs
+from openpyxl import Workbook
+from openpyxl.styles import Font
+
+from ifqa.corpus.documents import office
+from ifqa.corpus.documents.chunking import chunk_document, parse_locator
+from ifqa.corpus.documents.decoding import Unread, UnreadableFile
+from ifqa.corpus.documents.readers import READERS
+
+
+def workbook(**sheets):
+    book = Workbook()
+    book.remove(book.active)
+    for name, cells in sheets.items():
+        sheet = book.create_sheet(name.replace("_", " "))
+        for place, value in cells.items():
+            sheet[place] = value
+    book.save(content := io.BytesIO())
+    return content.getvalue()
+
+
+def workbook_of_costs():
+    head = {"A1": "Costs 2026", "A3": "part", "B3": "price", "C3": "due"}
+    return workbook(
+        May_1=head | {"A4": "brake", "B4": 0.1 + 0.2, "C4": date(2026, 5, 3), "B5": "=B4*2"},
+        Empty={},
+    )
+
+
+def test_a_workbook_is_read_sheet_by_sheet_as_values_below_their_headers():
+    assert runs(".xlsx", workbook_of_costs()) == [
+        (1, 1, "May 1"),
+        (1, 0, "Costs 2026."),
+        (4, 0, "part: brake; price: 0.3; due: 2026-05-03."),
+    ]
+
+
+def test_the_id_of_a_passage_of_a_workbook_locates_its_rows():
+    read = READERS[".xlsx"][1](workbook_of_costs(), ())
+    parts = [part for part in read if not isinstance(part, Unread)]
+    *_, passage = chunk_document("a.xlsx", parts, "row")
+    assert passage.id == "a.xlsx#0:sheet=May%201,row=1-4"
+    assert str(parse_locator(passage.id)) == "a.xlsx, sheet May 1, rows 1-4"
+
+
+def test_a_row_over_groups_of_columns_is_before_their_names():
+    grouped = workbook(
+        S={
+            "A1": "From",
+            "D1": "To",
+            **{f"{c}2": f"n{c}" for c in "ABCDE"},
+            **{f"{c}3": n for n, c in enumerate("ABCDE")},
+        }
+    )
+    wanted = "From nA: 0; From nB: 1; From nC: 2; To nD: 3; To nE: 4."
+    assert runs(".xlsx", grouped)[-1] == (3, 0, wanted)
+
+
+def test_a_million_empty_rows_take_seconds():
+    start = time.process_time()
+    assert runs(".xlsx", workbook(S={"A1": "a", "XFD1048576": "far"}))[-1] == (
+        1048576,
+        0,
+        "far.",
+    )
+    assert time.process_time() - start < 30
+
+
+def test_a_workbook_that_unpacks_to_too_much_is_refused(monkeypatch):
+    content = workbook(S={"A1": "a", "A2": "b"})
+    monkeypatch.setattr(office, "LARGEST", 1_000)
+    with pytest.raises(UnreadableFile, match="it unpacks to more than 1,000 bytes"):
+        runs(".xlsx", content)
+
+
+def test_an_archive_without_a_workbook_is_refused():
+    with pytest.raises(UnreadableFile, match="no workbook of Excel"):
+        runs(".xlsx", archive({"a.xml": "x"}))
+
+
+def test_a_workbook_that_declares_entities_is_refused():
+    content = workbook(S={"A1": "a", "A2": "b"})
+    entities = '<!DOCTYPE x [<!ENTITY a "aaaa">]><x>&a;</x>'
+    with zipfile.ZipFile(io.BytesIO(content)) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    with pytest.raises(UnreadableFile, match="no workbook of Excel"):
+        runs(".xlsx", archive(files | {"xl/worksheets/sheet1.xml": entities}))
+
+
+def saved(book):
+    book.save(content := io.BytesIO())
+    return content.getvalue()
+
+
+def told(content, suffix=".xlsx"):
+    """What is left unread in a workbook, with its number."""
+    parts = READERS[suffix][1](content, ())
+    return {part.what: part.count for part in parts if isinstance(part, Unread)}
+
+
+def sheet_of_towns():
+    book = Workbook()
+    for row in (("Town", "Share", "Age"), ("Alta", 0.125, 3), ("Bodo", 0.25, 4), ("Hamar", 0.5, 5)):
+        book.active.append(row)
+    return book
+
+
+def test_a_cell_is_read_as_the_sheet_shows_it():
+    book = Workbook()
+    book.active.append(["Item", "Share", "Hours", "Zip"])
+    book.active.append(["Lamp", 0.125, timedelta(hours=26, minutes=30), 1234])
+    for place, code in (("B2", "0.0%"), ("C2", "[h]:mm"), ("D2", "00000")):
+        book.active[place].number_format = code
+    assert (
+        runs(".xlsx", saved(book))[-1][2] == "Item: Lamp; Share: 12.5%; Hours: 26:30; Zip: 01234."
+    )
+
+
+def test_a_merged_cell_counts_for_all_that_it_covers():
+    book = Workbook()
+    for row in (("Region", "Town"), ("North", "Alta"), ("", "Bodo"), ("South", "Oslo")):
+        book.active.append(row)
+    book.active.merge_cells("A2:A3")
+    assert (3, 0, "Region: North; Town: Bodo.") in runs(".xlsx", saved(book))
+
+
+def test_a_title_over_all_columns_is_read_once():
+    book = Workbook()
+    for row in (("Prices of 2026", ""), ("Item", "Price"), ("Lamp", 30), ("Chair", 99)):
+        book.active.append(row)
+    book.active.merge_cells("A1:B1")
+    assert [text for _, _, text in runs(".xlsx", saved(book))][1:3] == [
+        "Prices of 2026.",
+        "Item: Lamp; Price: 30.",
+    ]
+
+
+def test_a_hidden_row_is_not_read():
+    book = sheet_of_towns()
+    book.active.row_dimensions[3].hidden = True
+    assert not any("Bodo" in text for _, _, text in runs(".xlsx", saved(book)))
+
+
+def test_a_row_that_a_filter_hides_is_read():
+    book = sheet_of_towns()
+    book.active.auto_filter.ref = "A1:C4"
+    book.active.auto_filter.add_filter_column(0, ["Alta"])
+    book.active.row_dimensions[3].hidden = True
+    assert any("Bodo" in text for _, _, text in runs(".xlsx", saved(book)))
+
+
+def test_a_hidden_column_is_not_read():
+    book = sheet_of_towns()
+    book.active.column_dimensions["B"].hidden = True
+    assert runs(".xlsx", saved(book))[1][2] == "Town: Alta; Age: 3."
+
+
+def test_a_hidden_sheet_is_not_read():
+    book = sheet_of_towns()
+    book.create_sheet("Old").append(["secret"])
+    book["Old"].sheet_state = "hidden"
+    assert not any("secret" in text for _, _, text in runs(".xlsx", saved(book)))
+
+
+def test_hidden_parts_are_told():
+    book = sheet_of_towns()
+    book.active.row_dimensions[3].hidden = True
+    book.active.column_dimensions["B"].hidden = True
+    book.create_sheet("Old").sheet_state = "veryHidden"
+    assert told(saved(book)) == {"hidden row": 1, "hidden column": 1, "hidden sheet": 1}
+
+
+def test_a_formula_that_was_never_computed_is_told():
+    assert told(workbook(S={"A1": 1, "B1": "=A1*2", "C1": "=B1"})) == {
+        "formula without a saved value": 2
+    }
+
+
+def test_a_struck_cell_is_not_read():
+    book = sheet_of_towns()
+    book.active["C2"].font = Font(strike=True)
+    assert runs(".xlsx", saved(book))[1][2] == "Town: Alta; Share: 0.125."
+
+
+def test_keys_have_their_values():
+    content = workbook(
+        S={"A1": "Owner", "B1": "Tom", "A2": "Deputy", "B2": "Nora", "A3": "Founded", "B3": 1903}
+    )
+    assert [text for _, _, text in runs(".xlsx", content)] == [
+        "S",
+        "Owner: Tom.",
+        "Deputy: Nora.",
+        "Founded: 1903.",
+    ]
+
+
+def ods(*rows):
+    """A flat table of OpenDocument, with "" for an empty cell."""
+    cells = "".join(
+        f"<table:table-row>{''.join(map(ods_cell, row))}</table:table-row>" for row in rows
+    )
+    names = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "table", "text")
+    )
+    body = f"<office:spreadsheet><table:table table:name='S'>{cells}</table:table></office:spreadsheet>"
+    content = f"<office:document-content {names}><office:body>{body}</office:body></office:document-content>"
+    kind = "application/vnd.oasis.opendocument.spreadsheet"
+    manifest = (
+        '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0">'
+        f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{kind}"/>'
+        "</manifest:manifest>"
+    )
+    parts = {"mimetype": kind, "META-INF/manifest.xml": manifest, "content.xml": content}
+    return archive(parts, zipfile.ZIP_STORED)
+
+
+def ods_cell(text):
+    if not text:
+        return "<table:table-cell/>"
+    return (
+        f'<table:table-cell office:value-type="string"><text:p>{text}</text:p></table:table-cell>'
+    )
+
+
+def test_a_sheet_of_opendocument_is_read():
+    content = ods(("Item", "Old", "New"), ("Lamp", "", "red"), ("Chair", "blue", "red"))
+    assert [text for _, _, text in runs(".ods", content)][1] == "Item: Lamp; New: red."
+
+
+@pytest.mark.parametrize("suffix", [".xls", ".xlsb", ".ods"])
+def test_a_broken_older_workbook_is_refused(suffix):
+    with pytest.raises(UnreadableFile, match=r"no workbook that can be read|not a complete zip"):
+        runs(suffix, b"PK\x03\x04 broken" if suffix != ".xls" else b"\xd0\xcf\x11\xe0 broken")

@@ -1,0 +1,204 @@
+"""Tables of any format: which rows are a header, and what each row says."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.corpus.documents.decoding import UnreadableFile
+from ifqa.corpus.documents.tables import cell_kind, column_names, find_header, table_runs
+
+
+def texts(table, **settings):
+    """The sentences of a table's rows; its cells are parted by commas, its rows by line breaks."""
+    rows = enumerate((line.split(",") for line in table.split("\n")), start=1)
+    return [run.text for run in table_runs(rows, **settings)]
+
+
+def test_each_value_has_the_name_of_its_column():
+    assert texts("name,works since\nTom Ferris,1998\nNora Pike,2004") == [
+        "name: Tom Ferris; works since: 1998.",
+        "name: Nora Pike; works since: 2004.",
+    ]
+
+
+def test_an_empty_cell_keeps_its_place():
+    assert texts("Item,Old price,New price\nLamp,,30\nChair,99,120")[0] == (
+        "Item: Lamp; New price: 30."
+    )
+
+
+def test_a_number_over_numbers_is_no_name():
+    assert texts("Lamp,Oslo,3\nChair,Bergen,4") == ["Lamp; Oslo; 3.", "Chair; Bergen; 4."]
+
+
+def test_a_value_that_stands_again_below_is_no_name():
+    assert texts("Lamp,Oslo,red\nChair,Bergen,blue\nDesk,Oslo,green")[0] == "Lamp; Oslo; red."
+
+
+def test_two_columns_without_a_header_are_keys_with_their_values():
+    assert texts("Owner,Tom Ferris\nDeputy,Nora Pike\nFounded,1903") == [
+        "Owner: Tom Ferris.",
+        "Deputy: Nora Pike.",
+        "Founded: 1903.",
+    ]
+
+
+def test_keys_over_numbers_are_no_header():
+    assert texts("Name,Mill\nFounded,1903\nCapacity,40\nStaff,12")[0] == "Name: Mill."
+
+
+def test_keys_of_a_form_have_the_value_beside_them():
+    form = "Name:,Nora Pike,Date:,3 May\nRole:,deputy,Place:,Oslo"
+    assert texts(form) == ["Name: Nora Pike; Date: 3 May.", "Role: deputy; Place: Oslo."]
+
+
+def test_years_are_names_of_columns():
+    assert texts("State,2019,2020\nAlaska,5,6\nAlabama,1,2")[0] == (
+        "State: Alaska; 2019: 5; 2020: 6."
+    )
+
+
+def test_the_first_column_may_have_no_name():
+    assert texts(",Price\nLamp,30\nChair,99") == ["Lamp; Price: 30.", "Chair; Price: 99."]
+
+
+def test_a_table_of_one_row_is_text():
+    assert texts("Lamp,30,red") == ["Lamp; 30; red."]
+
+
+def test_one_cell_is_its_text():
+    assert texts("All prices exclude VAT of 25 percent.") == [
+        "All prices exclude VAT of 25 percent."
+    ]
+
+
+def test_rows_above_the_header_are_text():
+    assert texts("Mills of Norway\nname,year\nOld,1901\nNew,1950") == [
+        "Mills of Norway.",
+        "name: Old; year: 1901.",
+        "name: New; year: 1950.",
+    ]
+
+
+def test_keys_above_a_table_are_apart_from_it():
+    table = "Updated,2024-05-30\n\nCountry,Code,1960,1961\nAruba,ABW,1,2"
+    assert texts(table) == ["Updated: 2024-05-30.", "Country: Aruba; Code: ABW; 1960: 1; 1961: 2."]
+
+
+def test_names_of_groups_are_before_those_of_their_columns():
+    table = ",2019,,2020,\nState,Men,Women,Men,Women\nAlaska,5,6,7,8\nAlabama,1,2,3,4"
+    assert texts(table)[0] == (
+        "State: Alaska; 2019 Men: 5; 2019 Women: 6; 2020 Men: 7; 2020 Women: 8."
+    )
+
+
+def test_a_second_table_has_a_header_of_its_own():
+    tables = "Item,Price\nLamp,30\n\nName,Role,Since\nTom,chair,1998\nNora,deputy,2004"
+    assert texts(tables)[1:] == [
+        "Name: Tom; Role: chair; Since: 1998.",
+        "Name: Nora; Role: deputy; Since: 2004.",
+    ]
+
+
+def test_a_repeated_header_is_no_row():
+    assert texts("Item,Price\nLamp,30\n\nItem,Price\nChair,99") == [
+        "Item: Lamp; Price: 30.",
+        "Item: Chair; Price: 99.",
+    ]
+
+
+def test_rows_below_an_empty_one_keep_the_names():
+    assert texts("Item,Price\nLamp,30\n\nChair,99")[1] == "Item: Chair; Price: 99."
+
+
+def test_a_note_below_a_table_is_text():
+    assert texts("Item,Price\nLamp,30\n\nPrices exclude VAT.")[1] == "Prices exclude VAT."
+
+
+def test_tables_beside_each_other_are_apart():
+    tables = "Item,Price,,Name,Role\nLamp,30,,Tom,chair\nChair,99,,Nora,deputy"
+    assert texts(tables)[2:] == ["Name: Tom; Role: chair.", "Name: Nora; Role: deputy."]
+
+
+def test_an_empty_column_does_not_part_a_table_of_numbers():
+    table = "Town,Inhabitants,,2019,2020\nAlta,30,,40,4\nBodo,99,,88,5"
+    assert texts(table)[0] == "Town: Alta; Inhabitants: 30; 2019: 40; 2020: 4."
+
+
+def test_a_cell_over_the_whole_width_is_one():
+    assert texts("Item,Price\nLamps,Lamps\nDesk lamp,30\nWall lamp,20")[1:] == [
+        "Item: Desk lamp; Price: 30.",
+        "Item: Wall lamp; Price: 20.",
+    ]
+
+
+def test_a_declared_header_is_taken():
+    assert texts("Ann,Bo\nCy,Dee", header=1) == ["Ann: Cy; Bo: Dee."]
+
+
+def test_a_table_that_declares_no_header_has_none():
+    assert texts("Item,Price\nLamp,30\nChair,99", header=0)[0] == "Item: Price."
+
+
+def test_the_column_title_is_the_heading_of_its_row():
+    rows = [(1, ["title", "year"]), (2, ["Elm", "1901"]), (3, ["Oak", ""])]
+    runs = list(table_runs(rows))
+    assert [(run.place, run.level, run.text) for run in runs] == [
+        (2, 1, "Elm"),
+        (2, 0, "1901."),
+        (3, 1, "Oak"),
+    ]
+
+
+def test_columns_can_be_chosen():
+    assert texts("a,b,c\n1,2,3", columns=("b", "c")) == ["b: 2; c: 3."]
+
+
+def test_a_missing_column_is_named():
+    with pytest.raises(UnreadableFile, match="no column 'z'; found 'a', 'b'"):
+        texts("a,b\n1,2", columns=("z",))
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        ([["value", "value", ""]], ["value", "value (2)", "column 3"]),
+        ([["", "x"]], ["", "x"]),
+        ([["Name:", "Age"]], ["Name", "Age"]),
+        ([["", "2019", ""], ["State", "Men", "Women"]], ["State", "2019 Men", "2019 Women"]),
+    ],
+)
+def test_columns_have_different_names(header, names):
+    assert column_names(header) == names
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [
+        ("", "empty"),
+        ("12", "number"),
+        ("-1,234.50", "number"),
+        ("$5", "number"),
+        ("12.5%", "number"),
+        ("2024-03-14", "number"),
+        ("14:05", "number"),
+        ("40 kg", "number"),
+        ("Room 12", "mixed"),
+        ("Lamp", "text"),
+    ],
+)
+def test_dates_times_amounts_are_numbers(cell, kind):
+    assert cell_kind(cell) == kind
+
+
+@given(st.lists(st.lists(st.sampled_from(["", "a", "b c", "12", "x1"]), max_size=5), max_size=8))
+def test_no_cell_is_lost_but_those_of_headers(cells):
+    rows = list(enumerate(cells, start=1))
+    runs = list(table_runs(rows, header=0))
+    said = " ".join(run.text for run in runs)
+    assert all(cell in said for row in cells for cell in row)
+
+
+@given(st.lists(st.lists(st.sampled_from(["", "a", "b", "1"]), max_size=4), max_size=6))
+def test_a_header_leaves_a_row(cells):
+    assert find_header([row for row in cells if any(row)]) < max(len(cells), 1)
