@@ -11,7 +11,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from ifqa.corpus.documents.decoding import UnreadableFile
+from ifqa.corpus.documents.decoding import UnreadableFile, xml_source
 
 # Bytes of an unpacked file of an archive; its tree takes ten times the memory
 LARGEST_PART = 1 << 25
@@ -101,7 +101,7 @@ def parse_xml(content: bytes, what: str) -> Element:
     `what` names it in the reason of UnreadableFile.
     """
     try:
-        tree: Element = fromstring(content, forbid_dtd=True)
+        tree: Element = fromstring(xml_source(content), forbid_dtd=True)
     except DefusedXmlException as error:
         raise UnreadableFile(f"{what} declares a document type; wanted plain XML") from error
     except (ParseError, ValueError, LookupError) as error:  # the last two: an unknown encoding

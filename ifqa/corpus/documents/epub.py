@@ -6,7 +6,7 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from ifqa.corpus.documents.archive import Archive
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_text
+from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_markup
 from ifqa.corpus.documents.html import html_runs
 
 _PAGES = ("application/xhtml+xml", "text/html")
@@ -38,5 +38,5 @@ def read_epub(content: bytes) -> Iterator[TextRun]:
         if name in read:  # some books list a document once for each heading
             continue
         read.add(name)
-        for run in html_runs(decode_text(archive.read(name))):
+        for run in html_runs(decode_markup(archive.read(name))):
             yield replace(run, place=number)

@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, decode_text
+from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, decode_markup
 from ifqa.corpus.documents.html_page import FRAME, HIDDEN, Page
 from ifqa.corpus.documents.html_tokens import find_unclosed, parse_attributes, tokenize
 
-_CHARSET = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?([\w.:-]{2,40})", re.I)
 _FRAMESET = re.compile(r"<frameset\b", re.I)
 _FRAME = re.compile(r"<i?frame\s([^<>]*)", re.I)
 _SHORTEST = 100  # words of a page of frames that is read
@@ -20,8 +19,7 @@ def read_html(content: bytes) -> Iterator[TextRun | Unread]:
 
     Raises UnreadableFile for a page of frames, whose text is in other files.
     """
-    declared = _CHARSET.search(content[:2000])
-    text = decode_text(content, declared[1].decode("ascii") if declared else "")
+    text = decode_markup(content)
     page = _parse(text)
     runs = _runs(page)
     if _FRAMESET.search(text) and sum(len(run.text.split()) for run in runs) < _SHORTEST:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import compress, pairwise
 from struct import error, unpack_from
 
-from ifqa.corpus.documents import html, office, text_files
+from ifqa.corpus.documents import html, text_files, word
 from ifqa.corpus.documents import word_binary as binary
 from ifqa.corpus.documents.compound_file import SIGNATURE
 from ifqa.corpus.documents.decoding import (
@@ -53,7 +53,7 @@ def read_word(content: bytes) -> Iterable[TextRun | Unread]:
     if is_rtf(content):
         return read_rtf(content)
     if content.startswith(b"PK"):
-        return office.read_docx(content)
+        return word.read_docx(content)
     if is_web_archive(content):
         return read_web_archive(content)
     if is_binary(content):

@@ -1,6 +1,7 @@
 """Reads a document as passages, with a reader for each suffix."""
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 from ifqa.corpus.documents import (
     asciidoc_files,
+    calendar_files,
     epub,
     html,
     latex_files,
@@ -40,6 +42,7 @@ from ifqa.protocols import ProgressCallback, no_progress
 
 VERSION = 4  # raise it when passages of an earlier version must not be reused
 
+_MAILDIR = re.compile(r"\d{9,11}\.[\w=]{1,60}\.[\w.,=-]{1,100}?(?:[:;!]2,\w*)?")
 _Reader = Callable[[bytes, tuple[str, ...]], Iterable[TextRun | Unread]]
 
 
@@ -51,6 +54,17 @@ def _read_plain(content: bytes, _: tuple[str, ...]) -> Iterable[TextRun]:
     if is_binary(content):
         raise UnreadableFile("not a text file: it contains control characters")
     return text_files.read_text(decode_text(content))
+
+
+def _for_attached(columns: tuple[str, ...]) -> mail.ReadAttached:
+    """The readers of documents that are attached to a mail."""
+
+    def read(suffix: str, content: bytes) -> Iterable[TextRun | Unread] | None:
+        if not suffix or suffix not in READERS:
+            return None
+        return READERS[suffix][1](content, columns)
+
+    return read
 
 
 #: Suffix -> the unit of its places, and the reader of its bytes and the named columns.
@@ -110,12 +124,18 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
     ".toml": ("line", _of_text(settings_files.read_toml)),
     **dict.fromkeys((".srt", ".vtt"), ("second", _of_text(subtitles.read_subtitles))),
     ".ipynb": ("cell", _of_text(text_files.read_notebook)),
-    ".eml": ("message", lambda content, _: mail.read_message(content, 1, set())),
+    ".eml": ("message", lambda content, columns: mail.read_eml(content, _for_attached(columns))),
     **dict.fromkeys(
         (".msg", ".oft"),
-        ("message", lambda content, _: outlook_message.read_outlook_message(content)),
+        (
+            "message",
+            lambda content, columns: outlook_message.read_outlook_message(
+                content, _for_attached(columns)
+            ),
+        ),
     ),
-    ".mbox": ("message", lambda content, _: mail.read_mbox(content)),
+    ".mbox": ("message", lambda content, columns: mail.read_mbox(content, _for_attached(columns))),
+    ".ics": ("line", _of_text(calendar_files.read_calendar)),
     "": ("line", _read_plain),
 }
 
@@ -167,8 +187,14 @@ def read_passages(
 
 
 def suffix_of(name: str) -> str:
-    """The suffix of a path in lower case, with its dot; empty if its name has none."""
-    stem, dot, suffix = name.rpartition("/")[2].rpartition(".")
+    """The suffix of a path in lower case, with its dot; empty if its name has none.
+
+    That of a message of a maildir, "1780300000.M1P2.mill:2,S", is ".eml".
+    """
+    base = name.rpartition("/")[2]
+    if _MAILDIR.fullmatch(base):
+        return ".eml"
+    stem, dot, suffix = base.rpartition(".")
     return (dot + suffix).lower() if stem else ""
 
 
@@ -177,7 +203,8 @@ def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, 
 
     A request has a name, a suffix and a `Chunking`'s fields.
     """
-    unit, reader = READERS[request["suffix"]]
+    suffix = request["suffix"] or mail.mail_suffix(content)  # mailboxes often have no ending
+    unit, reader = READERS[suffix]
     lines = list[bytes]()
     words = 0
     unread = Counter[str]()

@@ -26,6 +26,18 @@ DOCUMENTS = {
     "keys.jsonl": lambda n: "".join(f'{{"{"key" * 50}": {row}}}\n' for row in range(n)),
     "keys.json": lambda n: "{" + ",".join(f'"{row}": [1, "x"]' for row in range(n)) + "}",
     "quotes.mbox": lambda n: f"From a 10:00:00\nSubject: x\n\n{PROSE}> {PROSE}\n" * (n // 10),
+    "lines from.mbox": lambda n: "From a 10:00:00\nSubject: x\n" + "\nFrom a 10:00:00" * n,
+    "lengths.mbox": lambda n: "From a 10:00:00\nFrom: x\nContent-Length: 9\n\nx\n\n" * (n // 10),
+    "attached.eml": lambda n: (
+        "Content-Type: multipart/mixed; boundary=b\n\n"
+        + "--b\nContent-Type: text/plain; name=a.txt\n\nx\n" * (n // 10)
+    ),
+    "alternatives.eml": lambda n: (
+        "Content-Type: multipart/alternative; boundary=b\n\n"
+        + "--b\nContent-Type: text/html\n\n<p>x\n--b\n\nhtml\n" * (n // 10)
+    ),
+    "flowed.eml": lambda n: "Content-Type: text/plain; format=flowed\n\n" + "> x \n" * n,
+    "events.ics": lambda n: "BEGIN:VCALENDAR\n" + "BEGIN:VEVENT\nSUMMARY:x\n y\n" * n,
     "nested.html": lambda n: "<div>" * n + "The lamp.",
     "rows.html": lambda n: "<table>" + "<tr><td rowspan=65534 colspan=9>a<td>b" * (n // 4),
     "tables.html": lambda n: "<table><tr><td>a" * n,
@@ -67,6 +79,15 @@ LONG_DOCUMENTS = {
     "marks.adoc": lambda: " *a _b #c" * 100_000,
     "marks.md": lambda: "<sup>^a~b[^c " * 100_000,
     "bars of a grid.rst": lambda: "+-" * 100_000 + "+\n" + "|a" * 100_000,
+    "dashes.eml": lambda: "Subject: x\n\n" + "-" * 1_000_000 + "\n\nThe lamp.",
+    "parameters.eml": lambda: (
+        "Content-Type: multipart/mixed; boundary=b\n\n"
+        + f'--b\nContent-Type: text/plain;"{";" * 1_900}\n\nx\n' * 500
+    ),
+    "quotes.ics": lambda: "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:x\nA" + ';B="' * 500_000,
+    "zone.ics": lambda: (
+        f"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:x\nDTSTART;TZID={'a' * 1_000_000}:20260501T230000"
+    ),
     "lines.pdf": lambda: pdf(
         [["The sluice.", *["a" * 32_000] * 8, *["A word " + ". " * 15_000 + "z"] * 8]]
     ),
