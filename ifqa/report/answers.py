@@ -16,15 +16,15 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.text import Text
 
-from ifqa.corpus.documents.chunking import parse_locator
 from ifqa.corpus.sentences import sentence_span, split_sentences
 from ifqa.errors import ConfigError, IfqaError, MissingInput, ServiceError, unknown_name
 from ifqa.formatting import pluralize
 from ifqa.llms.request_form import requests_differ
 from ifqa.pipeline.searched import CorpusSummary
+from ifqa.pipeline.stage_outputs import passage_source
 from ifqa.pipeline.system import System
 from ifqa.progress import bar
-from ifqa.records import Ablation, Answer, Passage, Question, fingerprint_questions
+from ifqa.records import Ablation, Answer, Question, fingerprint_questions
 from ifqa.report.table import sanitize
 from ifqa.storage import artifacts
 from ifqa.storage.append_log import truncate_log
@@ -62,17 +62,6 @@ def find_support(answer: Answer) -> Support | None:
             start, end = sentence_span(passage.text, at, at + len(pieces[1]))
         return Support(passage.text[start:end], passage_source(passage, at), passage.id)
     return None
-
-
-def passage_source(passage: Passage, at: int | None = None) -> str:
-    """The source of a passage, or of its character `at`: a document's file and page or line.
-
-    Else title and id.
-    """
-    if locator := parse_locator(passage.id, at):
-        _, _, headings = passage.title.partition(" › ")
-        return f"{locator} · {headings}" if headings else str(locator)
-    return f"{passage.title} · {passage.id}" if passage.title else passage.id
 
 
 def answer_json(answer: Answer, searched: CorpusSummary | None = None) -> dict[str, object]:
