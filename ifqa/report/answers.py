@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.text import Text
 
+from ifqa.clauses import split_question
 from ifqa.corpus.sentences import sentence_span, split_sentences
 from ifqa.errors import ConfigError, IfqaError, MissingInput, ServiceError, unknown_name
 from ifqa.formatting import pluralize
@@ -33,6 +34,7 @@ from ifqa.storage.files import atomic_write, json_line, read_jsonl, write_bytes
 logger = logging.getLogger(__name__)
 
 _INDENT = 10
+_FACTS = "In fact"
 _COLOURS = {"right": "green", "wrong": "red", "partly right": "yellow", "abstained": "yellow"}
 
 
@@ -121,13 +123,14 @@ def show_answer(
         _print_field(console, "Note", f"[yellow]{sanitize(answer.note)}[/yellow]")
     if answer.how and answer.how.calculation:
         _print_field(console, "Computed", sanitize(str(answer.how.calculation)))
-    if answer.factual:
-        _print_field(console, "In fact", sanitize(answer.factual))
+    label = _evidence_label(answer)
+    if label == _FACTS and answer.factual:
+        _print_field(console, label, sanitize(answer.factual))
+        label = ""
     for number, passage in enumerate(answer.evidence[:passages]):
-        name = "" if number or answer.factual else "In fact"
         _print_field(
             console,
-            name,
+            "" if number else label,
             f"[dim]{sanitize(passage_source(passage, answer.position(passage)))}[/dim]",
         )
         _print_field(
@@ -138,6 +141,16 @@ def show_answer(
     if searched:
         _print_field(console, "Searched", f"[dim]{sanitize(str(searched))}[/dim]")
     console.print()
+
+
+def _evidence_label(answer: Answer) -> str:
+    """What the passages are to an answer.
+
+    They tell what is in fact so where the question supposes something else.
+    """
+    if not answer.text:
+        return "Read"
+    return _FACTS if split_question(answer.question.text).presupposition else "Source"
 
 
 def ablation_json(ablation: Ablation) -> dict[str, object]:

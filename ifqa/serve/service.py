@@ -12,7 +12,8 @@ from prometheus_client import CollectorRegistry, Counter, disable_created_metric
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from ifqa.corpus.documents.chunking import encoded_name
-from ifqa.corpus.documents.indexed_file import IndexedFile, mend
+from ifqa.corpus.documents.indexed_file import IndexedFile
+from ifqa.corpus.documents.left_out import mend
 from ifqa.corpus.shard_writer import read_bad_pages
 from ifqa.errors import IfqaError
 from ifqa.pipeline.system import System
@@ -263,7 +264,7 @@ class Service:
         bad = [file for file in read_bad_pages(build.artifact("passages").folder) if "kind" in file]
         bad.sort(key=lambda file: file["kind"] in _QUIET)
         left_out = [
-            {"file": file["id"], "reason": file["reason"], "hint": mend(file)}
+            {"file": file["id"], "reason": file["reason"], "hint": mend(file, build.corpus.name)}
             for file in bad[:_LISTED]
         ]
         update = vars(self.watcher) if self.watcher else {}

@@ -9,31 +9,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ifqa.corpus.documents.chunking import encode_name
-from ifqa.corpus.documents.readers import suffix_of
 from ifqa.corpus.documents.source import Documents, read_lines
 from ifqa.corpus.passage_store import parse_passage
 from ifqa.corpus.work_units import FileRecord, FileRecords, Source
 from ifqa.errors import MissingInput
 from ifqa.records import Passage
-
-#: Kind of a file left out, start of its reason or its suffix -> what would help.
-_MENDS = {
-    "no text on": "a scan without text: ocrmypdf IN OUT adds it, or start with --ocr",
-    "it needs a password": "save a copy without the password",
-    "not a complete PDF": "open it and save it again, or fetch it again",
-    "cannot be read (File name too long": "give its folders shorter names",
-    "large": "raise max_mb in the corpus file, indexes/NAME.toml",
-    "closed": "allow your user to read it",
-    "link": "put the file itself into the folder",
-    "hidden": "rename it without the dot, if it should be read",
-    **dict.fromkeys((".doc", ".rtf", ".pages"), "save it as .docx"),
-    **dict.fromkeys((".xls", ".ods", ".numbers"), "save it as .xlsx"),
-    **dict.fromkeys((".ppt", ".key"), "save it as .pptx"),
-    ".msg": "save it as .eml",
-    **dict.fromkeys(
-        (".png", ".jpg", ".tif"), "a picture: ocrmypdf IN OUT.pdf makes a PDF with its text"
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +21,8 @@ class IndexedFile:
     """A document of a built corpus."""
 
     top: Path  # the folder of documents
-    name: str  # its path relative to the folder, with slashes
+    path: str  # relative to the folder, with slashes
+    name: str  # the path as answers show it, with the prefix of its source
     record: FileRecord
 
     def passages(self) -> list[Passage]:
@@ -55,9 +36,9 @@ class IndexedFile:
         MissingInput unless its bytes are those that were indexed, and no link below `top` leads to
         it.
         """
-        path = self.top / self.name
+        path = self.top / self.path
         with suppress(OSError):
-            linked = path.resolve(strict=True) != self.top.resolve() / self.name
+            linked = path.resolve(strict=True) != self.top.resolve() / self.path
             if not linked and path.is_file() and path.stat().st_size == self.record.bytes:
                 handle = open(path, "rb", opener=_open_unlinked)  # noqa: SIM115 - closed by the caller
                 if hashlib.file_digest(handle, "sha256").hexdigest() == self.record.sha256:
@@ -79,20 +60,10 @@ def indexed_files(sources: Sequence[Source], records: FileRecords) -> Mapping[st
         if isinstance(source, Documents):
             top = Path(source.path)
             top = top if top.is_dir() else top.parent
+            start = source.key_prefix + source.name_prefix
             for key, record in records.items():
-                name = key.removeprefix(source.key_prefix)
-                if name != key and record.passages:
-                    files[encode_name(name)] = IndexedFile(top, name, record)
+                path = key.removeprefix(start)
+                if path != key and record.passages:
+                    name = source.name_prefix + path
+                    files[encode_name(name)] = IndexedFile(top, path, name, record)
     return files
-
-
-def mend(file: Mapping[str, str]) -> str:
-    """What would help to read a file that was left out, from its line of bad_pages.jsonl.
-
-    Often empty.
-    """
-    marks = (file["kind"], suffix_of(file["id"]) if file["kind"] == "other" else "")
-    return next(
-        (hint for mark, hint in _MENDS.items() if mark in marks or file["reason"].startswith(mark)),
-        "",
-    )
