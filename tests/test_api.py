@@ -72,12 +72,12 @@ def test_a_folder_of_documents_is_opened_in_place_of_a_corpus(workplace):
 
 
 def test_several_folders_are_opened_together(workplace):
-    for name in ("mill", "farm"):
+    for name in ("tower", "farm"):
         Path(name).mkdir()
         Path(name, "notes.md").write_text(f"The {name} is kept by Tom Ferris.\n")
-    with ifqa.open(docs=["mill", Path("farm")]) as system:
-        answer = system.ask("Who keeps the mill?")
-    assert answer.evidence[0].source == "mill/notes.md, line 1"
+    with ifqa.open(docs=["tower", Path("farm")]) as system:
+        answer = system.ask("Who keeps the tower?")
+    assert answer.evidence[0].source == "tower/notes.md, line 1"
 
 
 def test_scores_print_and_become_plain_data_a_frame_and_html(workplace):

@@ -102,7 +102,7 @@ def test_a_larger_max_mb_in_the_corpus_file_is_taken(docs):
     file = Path(f"indexes/{name_of_corpus()}.toml")
     file.write_text(file.read_text().replace("max_mb = 1.0", "max_mb = 2"))
     again = ask(ASKED, "--corpus", name_of_corpus())
-    assert "1 file read again, 27 unchanged; 1 new (big.txt)" in again.stderr
+    assert "unchanged; 1 new (big.txt)\n" in again.stderr
 
 
 def test_two_simultaneous_first_questions_are_answered_from_one_indexing(docs):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ifqa.corpus.documents.chunking import encode_name
+from ifqa.corpus.documents.readers import suffix_of
 from ifqa.corpus.documents.source import Documents, read_lines
 from ifqa.corpus.passage_store import parse_passage
 from ifqa.corpus.work_units import FileRecord, FileRecords, Source
@@ -24,6 +25,10 @@ class IndexedFile:
     path: str  # relative to the folder, with slashes
     name: str  # the path as answers show it, with the prefix of its source
     record: FileRecord
+
+    @property
+    def is_pdf(self) -> bool:
+        return suffix_of(self.name) == ".pdf"
 
     def passages(self) -> list[Passage]:
         """Its passages, in order, from the index."""

@@ -185,9 +185,7 @@ def _find_parts(page: str, words: Sequence[str]) -> list[tuple[int, int]]:
     return spans
 
 
-def _boxes(
-    page: "PdfPage", characters: Sequence[int], width: int, height: int
-) -> Iterator[_Box]:
+def _boxes(page: "PdfPage", characters: Sequence[int], width: int, height: int) -> Iterator[_Box]:
     """The boxes of characters in a picture of the page, one for each piece of a line."""
     from pypdfium2 import PdfiumError, raw
 
