@@ -35,6 +35,7 @@ def test_an_answer_has_all_of_its_record():
             "span": [19, 23],
             "pieces": pieces,
             "calculation": {"result": "1859", "rule": "plus", "terms": [term, ten], "line": line},
+            "pictures": [],
         },
         "evidence": [
             {"id": "p/1", "title": "Mill", "text": PASSAGE.text, "source": None, "pieces": pieces}

@@ -109,6 +109,8 @@ OTHERS: dict[str, dict[str, Any]] = {
         "how": None,
         "error": "the reader found nothing",
     },
+    "bare": {"factual": ""},
+    "simple": {"supposed": None},
     "nasty": {
         "answer": NASTY,
         "factual": NASTY,
@@ -327,8 +329,6 @@ def test_an_example_is_answered(page, server):
         "mark.supposed": "If plain",
         ".sure": "61% sure",
         ".fact": "Neil Armstrong",
-        ".quote mark": "Jim Lovell",
-        ".cite": "Apollo 11",
         ".sentence": "He lost the seat to Jim Lovell.",
         "#said": "Answer: Jim Lovell, 61% sure.",
     }
@@ -382,6 +382,83 @@ def test_a_sum_is_shown_with_its_terms(page):
         "",
     ]
     assert every(chromium, ".sum span") == sum_of
+
+
+HEADINGS = {
+    "If plain, who?": ["If it had been so", "In fact", "Source"],
+    "If bare, who?": ["If it had been so", "In fact"],
+    "If simple, who?": ["Answer", "Source"],
+    "If abstained, who?": ["Answer", "What was read"],
+    "If failed, who?": ["Answer", "What was read"],
+}
+
+
+@pytest.mark.parametrize("question", HEADINGS)
+def test_what_is_in_fact_so_is_told_only_where_something_is_supposed(page, question):
+    chromium = page(question)
+    until(chromium, "document.querySelector('.big')?.innerText")
+    assert every(chromium, "#answer h3") == HEADINGS[question]
+
+
+@pytest.mark.parametrize("question", HEADINGS)
+def test_the_sentence_is_shown_once(page, question):
+    chromium = page(question)
+    until(chromium, "document.querySelector('.big')?.innerText")
+    shown = chromium.value("document.querySelector('#answer').textContent")
+    assert shown.count("He lost the seat to Jim Lovell.") == 1
+
+
+def test_an_empty_question_gets_advice(page):
+    chromium = page()
+    until(chromium, "document.activeElement.id === 'question'")
+    chromium.press("Enter")
+    assert text(chromium, "#hint").startswith("Type a question first, such as: If Ann had left")
+    assert chromium.value("document.querySelector('#answer').hidden")
+
+
+def test_an_address_without_a_question_gets_advice(page, server):
+    chromium = page(" ")
+    until(chromium, "document.activeElement.id === 'question'")
+    assert text(chromium, "#hint").startswith("Type a question first, such as: If Ann had left")
+
+
+PICTURES = [
+    {"page": 4, "text": PLACE["text"], "url": "/static/icon.svg"},
+    {"page": 5, "text": f"Board {NASTY}.pdf, p. 5", "url": "/static/icon.svg?2"},
+]
+
+
+@pytest.fixture
+def pictured(page, server, monkeypatch):
+    """The page of an answer from a PDF whose sentence goes over two pages."""
+    monkeypatch.setitem(HOW, "pictures", PICTURES)
+    monkeypatch.setitem(PLAIN, "how", HOW)
+    server.folder = FOLDER_STATE
+    chromium = page("If plain, who?")
+    until(chromium, "document.querySelector('.page img')")
+    return chromium
+
+
+def test_the_pages_of_the_sentence_are_shown_below_a_source_in_a_pdf(pictured):
+    images = "[...document.querySelectorAll('.passage .page img')]"
+    assert pictured.value(f"{images}.map(one => [one.loading, one.getAttribute('src')])") == [
+        ["lazy", "/static/icon.svg"],
+        ["lazy", "/static/icon.svg?2"],
+    ]
+    assert pictured.value(f"{images}[1].alt") == (
+        f"Page 5 as it looks, with the sentence marked: Board {NASTY}.pdf, p. 5"
+    )
+    links = "[...document.querySelectorAll('.page')].map(one => one.getAttribute('href'))"
+    assert pictured.value(links) == [
+        "/documents/a%20b/original#page=4",
+        "/documents/a%20b/original#page=5",
+    ]
+    assert pictured.complaints == []
+
+
+def test_a_page_that_cannot_be_drawn_leaves_no_broken_picture(pictured):
+    pictured.value("document.querySelector('.page img').src = '/static/none.svg'")
+    until(pictured, "document.querySelectorAll('.page').length === 1")
 
 
 def test_an_abstention_is_explained(page):
@@ -469,7 +546,7 @@ def test_markup_stays_text_also_on_a_telephone(page):
     chromium = page("If nasty, who?", width=400)
     assert text(chromium, ".big") == NASTY
     chromium.value("document.querySelectorAll('details').forEach(one => { one.open = true })")
-    for place in ".fact|.quote|.cite|.passage h4|.source|.passage p|#said".split("|"):
+    for place in ".fact|.passage h4|.source|.passage p|#said".split("|"):
         assert NASTY in text(chromium, place), place
     assert chromium.value("document.querySelectorAll('main img, main script').length") == 0
     assert chromium.value("typeof window.hacked") == "undefined"
@@ -524,11 +601,11 @@ def test_each_source_of_a_folder_is_a_link_in_words(folder_page):
     asked(folder_page, "If plain, who?")
     assert text(folder_page, ".passage h4").split("\n")[0].startswith("Votes")
     links = (
-        "[...document.querySelectorAll('.cite a, .passage:first-of-type h4 a')].map(one => "
+        "[...document.querySelectorAll('.passage:first-of-type h4 a')].map(one => "
         "[one.innerText, one.getAttribute('href')])"
     )
     both = [[PLACE["text"], PLACE["url"]], ["original", PLACE["original"]]]
-    assert folder_page.value(links) == both * 2
+    assert folder_page.value(links) == both
     assert folder_page.value("document.querySelector('#hint').offsetHeight") < 30
 
 
