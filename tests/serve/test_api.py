@@ -26,7 +26,7 @@ from ifqa.serve.schemas import AnswerForm, Answers, RankingForm, Rankings
 PLAIN = "If Ada had not come, who would have built it?"
 LATER = "If it had been ten years later, in what year?"
 UNSURE = "If unsure, who?"
-QUESTIONS = [PLAIN, LATER, UNSURE, "If it fails, who?", "Who?"]
+QUESTIONS = [PLAIN, LATER, UNSURE, "If it fails, who?", "Who left?"]
 
 
 def ask(web, **body):
@@ -454,3 +454,9 @@ def test_no_request_ends_in_a_5xx(web):
         assert response.status_code < 500, response.text
 
     holds()
+
+
+def test_one_word_gets_advice_and_passages(web):
+    [answer] = ask(web, question="Sluice").json()["answers"]
+    assert (answer["outcome"], answer["answer"], len(answer["evidence"])) == ("abstained", "", 2)
+    assert answer["note"].startswith("There is only one word in it: ask a whole question")

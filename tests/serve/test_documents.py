@@ -31,7 +31,7 @@ endstream endobj
 5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj
 trailer<</Root 1 0 R>>
 """
-HINT = "save it as .docx: soffice --headless --convert-to docx FILE"
+HINT = "save as .docx: soffice --headless --convert-to docx FILE"
 UNCHANGED = {"updating": False, "changed": 0, "updated": "", "problem": ""}
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" onload="window.hacked=1"><text>A mill</text></svg>'
 LINES = [

@@ -20,7 +20,7 @@ _MENDS = {
     "large": f"start with --max-mb, or raise max_mb in indexes/{_CORPUS}.toml",
     "closed": "allow your user to read it",
     "link": "put the file itself into the folder",
-    "hidden": "rename it without the dot, if it should be read",
+    "hidden": "rename without the dot to have it read",
 }
 #: Formats to save other kinds of files in -> the suffixes of these, looked up only for files that
 #: no reader takes.
@@ -30,22 +30,22 @@ _SAVED_AS = {
     "pptx": ".key .pps .ppt .sxi",
 }
 _SUFFIX_MENDS = {
-    suffix: f"save it as .{kind}: soffice --headless --convert-to {kind} FILE"
+    suffix: f"save as .{kind}: soffice --headless --convert-to {kind} FILE"
     for kind, suffixes in _SAVED_AS.items()
     for suffix in suffixes.split()
 }
 _SUFFIX_MENDS |= {
-    ".ps": "save it as .pdf: ps2pdf FILE",
+    ".ps": "save as .pdf: ps2pdf FILE",
     **dict.fromkeys(
-        (".azw", ".azw3", ".fb2", ".mobi"), "save it as .epub: ebook-convert FILE OUT.epub"
+        (".azw", ".azw3", ".fb2", ".mobi"), "save as .epub: ebook-convert FILE OUT.epub"
     ),
     **dict.fromkeys(
         (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"),
-        "a picture: ocrmypdf IN OUT.pdf makes a PDF with its text",
+        "pictures: ocrmypdf IN OUT.pdf makes a PDF with their text",
     ),
     **dict.fromkeys(
         (".7z", ".bz2", ".gz", ".rar", ".tar", ".tgz", ".xz", ".zip", ".zst"),
-        "unpack it into the folder",
+        "unpack into the folder",
     ),
 }
 #: Kind of files that are only counted -> the noun.

@@ -5,6 +5,7 @@ The picture is a PNG of a bounded number of pixels and bytes.
 
 import ctypes
 import struct
+import sys
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ _CHARACTERS = 200_000  # of a page that are looked at
 _LONGEST = 2_000  # characters of a text to mark
 _CONTEXT = 60  # letters before the text that tell it from the same words elsewhere on the page
 _FEWEST = 8  # letters of a part of the text that is marked alone
+_ENDS = frozenset(".,;:!?)”’")
 _GREEN, _BLUE = 0.94, 0.42  # the light of these colours that a mark lets through
 
 _Box = tuple[int, int, int, int]  # left, top, right, bottom, in pixels
@@ -128,15 +130,24 @@ def _marked_characters(page: "PdfPage", before: str, text: str) -> list[int]:
     from pypdfium2 import raw
 
     textpage = page.get_textpage()
+    characters = "".join(
+        chr(min(raw.FPDFText_GetUnicode(textpage, index), sys.maxunicode))
+        for index in range(min(textpage.count_chars(), _CHARACTERS))
+    )
     letters: list[str] = []
     indices: list[int] = []
-    for index in range(min(textpage.count_chars(), _CHARACTERS)):
-        code = raw.FPDFText_GetUnicode(textpage, index)
-        for letter in _letters(chr(code) if code <= 0x10FFFF else ""):
+    for index, character in enumerate(characters):
+        for letter in _letters(character):
             letters.append(letter)
             indices.append(index)
-    spans = _find_text("".join(letters), before, text)
-    return [index for start, end in spans for index in indices[start:end]]
+    marked = list[int]()
+    for start, end in _find_text("".join(letters), before, text):
+        marked += indices[start:end]
+        # Also the mark at its end
+        after = marked[-1] + 1
+        if characters[after : after + 1] in _ENDS:
+            marked.append(after)
+    return marked
 
 
 def _letters(text: str) -> str:

@@ -118,9 +118,9 @@ def test_other_files_are_listed_with_their_reasons(built):
 
 def test_a_build_says_which_files_are_left_out(built):
     for line in (
-        "2 hidden: rename it without the dot, if it should be read",
+        "2 hidden: rename without the dot to have it read",
         "2 linked: put the file itself into the folder",
-        "1 .jpg: a picture: ocrmypdf IN OUT.pdf makes a PDF with its text",
+        "1 .jpg: pictures: ocrmypdf IN OUT.pdf makes a PDF with their text",
         "big.txt: 3 MB, more than max_mb = 2; start with --max-mb, or raise max_mb in "
         "indexes/mine.toml",
     ):
@@ -135,8 +135,8 @@ def other(*names):
 def test_files_that_no_reader_takes_are_counted_by_the_way_to_read_them():
     files = other("a.docm", "b.docm", "c/D.WPS", "e.xyz", "f.xyz", "g.so", "h", "i.xlsm")
     assert list(describe_left_out(files, "mine")) == [
-        "left out: 2 .docm, 1 .wps: save it as .docx: soffice --headless --convert-to docx FILE",
-        "left out: 1 .xlsm: save it as .xlsx: soffice --headless --convert-to xlsx FILE",
+        "left out: 2 .docm, 1 .wps: save as .docx: soffice --headless --convert-to docx FILE",
+        "left out: 1 .xlsm: save as .xlsx: soffice --headless --convert-to xlsx FILE",
         "left out: 2 .xyz, 1 .so, 1 without a usual ending: not read as documents",
     ]
 

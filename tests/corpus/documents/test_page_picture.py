@@ -109,3 +109,12 @@ def test_a_picture_is_bounded_in_pixels_and_bytes(monkeypatch):
 def test_what_cannot_be_drawn_is_said(content, page, reason):
     with pytest.raises(UnreadableFile, match=reason):
         draw_page(content, PagePart(page, "", SENTENCE))
+
+
+def test_a_sentence_over_two_columns_is_marked_in_both():
+    content = pdf([["Oats are dried.", "The sluice is", "closed by Tom.", "The end."]])
+    content = content.replace(b"0 -16 Td (closed", b"270 9 Td (closed")  # to the right, and up
+    rows = pixels(drawn(content, 1, "The sluice is closed by Tom."))
+    halves = [(row[: len(row) // 2], row[len(row) // 2 :]) for row in rows]
+    assert any(b"\xff\xef\x6b" in left for left, _ in halves)
+    assert any(b"\xff\xef\x6b" in right for _, right in halves)
