@@ -53,6 +53,8 @@ _NUMBER = re.compile(
     r"|[A-Z](?=[.:])|[IVXLC]+(?=[.:]))[.:)]?\s+"
 )
 _BULLET = re.compile(r"[-•‣▪◦*]\s")
+#: "3.", "(b)", "5.4 Force Majeure"
+_ITEM = re.compile(r"\(?(\d{1,2}(?:\.\d{1,2}){1,3}(?=\.?\s)|(?:\d{1,2}|[a-zA-Z])(?=[.)]\s))")
 #: A word over two lines: PDFium's mark within a line that it joined, or a hyphen and the start of
 #: the next line.
 _BROKEN = re.compile(
@@ -139,6 +141,7 @@ def _runs(pages: Sequence[Sequence[Line]], outline: _Outline) -> Iterator[TextRu
     """The runs of all pages; a table that goes on over a page is one table."""
     table = list[tuple[int, Line]]()
     before = ""
+    item = ""
     for number, page in enumerate(pages):
         placed = _place_headings([line.text for line in page], outline.get(number, ()))
         skip = 0
@@ -157,20 +160,40 @@ def _runs(pages: Sequence[Sequence[Line]], outline: _Outline) -> Iterator[TextRu
                 table.append((number + 1, line))
                 before = ""  # text below it is a paragraph of its own
                 continue
-            run = _run(line.text, number + 1, before, bool(outline))
+            run = _run(line.text, number + 1, before, item, bool(outline))
+            if run.item or run.level:
+                item = line.text
             before = "." if run.level else line.text
             yield run
     yield from _table_runs(table)
 
 
-def _run(text: str, place: int, before: str, has_outline: bool) -> TextRun:
-    """The run of a line after the text `before`."""
+def _run(text: str, place: int, before: str, item: str, has_outline: bool) -> TextRun:
+    """The run of a line after the text `before`; `item` is the text that opened the last item."""
     is_new = not before or bool(ENDED.search(before))
     numbered = _NUMBERED.fullmatch(text) if not has_outline and is_new else None
     if numbered:
         return TextRun(text, place, True, numbered[1].count(".") + 1)
-    is_item = bool(_BULLET.match(text))
+    is_item = bool(_BULLET.match(text)) or _opens_clause(text, is_new, item)
     return TextRun(text, place, not before or is_item, item=is_item)
+
+
+def _opens_clause(text: str, is_new: bool, item: str) -> bool:
+    """Whether a line begins with the number of an item: after a sentence, or after item 4 with 5.
+
+    A number at the start of any other line is a part of a sentence.
+    """
+    marker = _ITEM.match(text)
+    if marker is None:
+        return False
+    last = _ITEM.match(item)
+    return is_new or (last is not None and _rank(marker) == _rank(last) + 1)
+
+
+def _rank(marker: re.Match[str]) -> int:
+    """The place of an item in its list; that of a letter is in the alphabet."""
+    last = re.split(r"\W+", marker[1])[-1]
+    return int(last) if last.isdecimal() else ord(last[-1].lower()) - ord("a") + 1
 
 
 def _is_same_table(row: Line, line: Line) -> bool:

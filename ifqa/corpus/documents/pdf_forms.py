@@ -18,7 +18,7 @@ _MOST_PAIRS = 1_000_000  # of a row and a field on a page, which take a second
 _NEAR = 40.0  # points from a box to tick to its label
 _ABOVE = 2.0  # heights of a label above its field
 _TICKED = "[x]"
-_BLANK = re.compile(r" ?_{2,}")
+_BLANK = "_ "  # where a value is to be written
 _NAME = re.compile(r"[^\W\d_]{3}[^\[\].]*")  # of a field; "f1_01[0]" tells nothing
 
 
@@ -191,10 +191,10 @@ def _insert(span: Span, field: Field, characters: Characters) -> str:
             low = middle + 1
         else:
             high = middle
-    before = _BLANK.sub("", text[:low][-200:])
-    after = _BLANK.sub("", text[low:][:200])
+    before = text[:low].rstrip(_BLANK)
+    after = text[low:].lstrip(_BLANK)
     glue = "" if after[:1] in ",.;:)" else " "
-    return f"{text[:low][:-200]}{before.rstrip()} {field.value}{glue}{after}{text[low:][200:]}"
+    return f"{before} {field.value}{glue}{after}"
 
 
 def _add_below(rows: list[list[Span]], field: Field) -> None:

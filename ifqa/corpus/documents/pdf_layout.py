@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ifqa.corpus.documents.pdf_characters import NOWHERE, Box, Characters
 from ifqa.corpus.documents.pdf_marks import mark_by_place, text_with_marks
@@ -13,6 +14,7 @@ _OVERLAP = 0.3  # share of the lower height that two pieces of a line have in co
 _WIDE = 0.8  # heights of a line: a wider gap may part columns
 _MAYBE_WIDE = 0.5  # the same, where the end of the word before is only about known
 _SPACE = 0.12  # heights of a line: a wider gap is a space
+_WIDEST = 1.35  # of its letters' natural width: that of a line of code
 _SAMPLED = 4  # long lines of a page that are looked at for the gap between two columns of prose
 _MIDDLE = (0.28, 0.72)  # the part of a line in which that gap is
 _WORD = re.compile(r"\S{1,40}")
@@ -153,6 +155,9 @@ def _find_cuts(
     cuts: dict[int, list[tuple[int, int]]] = {}
     looked_at = set[int]()
     waiting = _loose_lines(characters, pieces)
+    for number, (piece, after) in enumerate(pairwise(pieces)):
+        if after.first[0] > piece.last[2] and _is_beside(piece.box, after.box):
+            waiting += range(max(number - 1, 0), min(number + 3, len(pieces)))
     long_lines = [
         number
         for number, piece in enumerate(pieces)
@@ -183,7 +188,7 @@ def _loose_lines(characters: Characters, pieces: Sequence[_Piece]) -> list[int]:
         for piece, width in zip(pieces, natural, strict=True)
         if width > 0 and piece.end - piece.start > 3
     )
-    usual = ratios[len(ratios) // 3] if ratios else 1.0
+    usual = min(ratios[len(ratios) // 3], _WIDEST) if ratios else 1.0
     loose = list[int]()
     for number, (piece, width) in enumerate(zip(pieces, natural, strict=True)):
         extra = piece.width - width * usual
@@ -239,11 +244,16 @@ def _split_piece(
 
 def _continues(before: Span, after: Span) -> bool:
     """Whether a piece that the file has on a line of its own is on the same line, to the right."""
-    common = min(before.top, after.top) - max(before.bottom, after.bottom)
-    lower = min(before.height, after.height)
-    if lower <= 0 or common < _OVERLAP * lower or before.text[-1:] in "\x02\ufffe":
+    if not _is_beside(before.box, after.box) or before.text[-1:] in "\x02\ufffe":
         return False
-    return after.left >= before.right - _OVERLAP * lower
+    return after.left >= before.right - _OVERLAP * min(before.height, after.height)
+
+
+def _is_beside(before: Box, after: Box) -> bool:
+    """Whether two boxes are at the same height of a page."""
+    common = min(before[3], after[3]) - max(before[1], after[1])
+    lower = min(before[3] - before[1], after[3] - after[1])
+    return 0 < _OVERLAP * lower < common
 
 
 def _join_spans(before: Span, after: Span) -> list[Span]:

@@ -7,7 +7,8 @@ from itertools import groupby
 from ifqa.corpus.documents.marks import lowered, raised
 from ifqa.corpus.documents.pdf_characters import Box, Characters
 
-_WITH_DIGIT = re.compile(r"(?<!\S)[^\s\d]*\d\S*")
+_WITH_DIGIT = re.compile(r"(?<!\S)[^\s\d]*+\d\S*")
+_DIGIT = re.compile(r"\d")
 _PART = re.compile(r"\d+|(?<=\d)[^\W\d_]+")  # that may be a mark, or have one at its end
 _LONGEST = 40  # characters of a word that may have a mark
 _SMALLER = 0.93  # heights of the text: that of a mark
@@ -25,6 +26,8 @@ def text_with_marks(characters: Characters, start: int, end: int, plain: int, bo
     are looked at.
     """
     text = characters.text[start:end]
+    if not _DIGIT.search(text):
+        return text
     parts = list[str]()
     position = 0
     for word in _WITH_DIGIT.finditer(text):
