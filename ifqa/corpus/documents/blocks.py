@@ -104,7 +104,8 @@ def _table_runs(table: Table) -> Iterator[TextRun]:
     header = _find_declared_header(table.rows[titles:], rows[titles:])
     if not header:
         titles = 0
-    yield from _with_nested(table.rows[:titles], rows[:titles], covered[:titles], 0)
+    title_rows = [[next(filter(None, row))] for row in rows[:titles]]
+    yield from _with_nested(table.rows[:titles], title_rows, [set()] * titles, 0)
     yield from _with_nested(table.rows[titles:], rows[titles:], covered[titles:], header)
 
 

@@ -408,7 +408,13 @@ class _Reader:
             for _ in range(repeated if is_covered else 1):
                 is_left = is_covered and covered > 0
                 covered -= is_left
-                cells.append(TableCell(cell.blocks, 1, is_left, is_covered and not is_left))
+                cells.append(
+                    TableCell(
+                        cell.blocks,
+                        copies_left=is_left,
+                        copies_above=is_covered and not is_left,
+                    )
+                )
             if not is_covered:
                 cells += [TableCell(copies_left=True) for _ in range(repeated - 1)]
         return cells[:WIDEST]

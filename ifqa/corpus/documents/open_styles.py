@@ -23,6 +23,9 @@ _NUMBER_STYLES = {
     "i": "lowerRoman",
     "I": "upperRoman",
     "1st": "ordinal",
+    "01, 02, 03, ...": "decimalZero",
+    "①, ②, ③, ...": "decimalEnclosedCircle",
+    "一, 二, 三, ...": "chineseCounting",
 }
 _LEVELS = 10
 _LONGEST_AFFIX = 50  # characters before or after a number

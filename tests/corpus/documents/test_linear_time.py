@@ -10,6 +10,19 @@ import time
 
 import pytest
 from mixed_documents import pdf
+from office_documents import (
+    item,
+    level,
+    numbering,
+    open_document,
+    paragraph,
+    presentation,
+    row,
+    run,
+    shape,
+    table,
+    word_document,
+)
 
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import Unread
@@ -56,6 +69,52 @@ DOCUMENTS = {
     "keys.toml": lambda n: "".join(f"k{row} = [1,\n 2]\n" for row in range(n)),
     "keys.ini": lambda n: "[a]\nb = c\n  d\n" * n,
     "captions.srt": lambda n: "00:01,000 --> 00:02,000\n- <i>a\n\n" * n,
+}
+OPEN_ROW = (
+    "<table:table-row><table:table-cell table:number-columns-repeated='16384'><text:p>x</text:p>"
+    "</table:table-cell></table:table-row>"
+)
+CONTINUED = "<w:tc><w:tcPr><w:gridSpan w:val='63'/><w:vMerge/></w:tcPr><w:p/></w:tc>"
+DELETED_END = "<w:rPr><w:del/></w:rPr>"
+DOCUMENTS |= {
+    "items.docx": lambda n: word_document(
+        item("x") * n, numbering=numbering(level(0, "lowerRoman", "%1"))
+    ),
+    "rows.docx": lambda n: word_document(table(row("a", "b", "c") * (n // 8))),
+    "merged rows.docx": lambda n: word_document(
+        table(row("word " * 50, "b"), f"<w:tr>{CONTINUED}</w:tr>" * (n // 50))
+    ),
+    "styles.docx": lambda n: word_document(
+        paragraph("x", f'<w:pStyle w:val="s{n}"/>') * n,
+        styles="".join(
+            f'<w:style w:styleId="s{number}"><w:basedOn w:val="s{number - 1}"/></w:style>'
+            for number in range(n, 0, -1)
+        ),
+    ),
+    "ends.docx": lambda n: word_document(paragraph("x", DELETED_END) * n + paragraph("y")),
+    "boxes.docx": lambda n: word_document(
+        paragraph((run("x") + f"<w:r><w:pict>{paragraph('y')}</w:pict></w:r>") * n)
+    ),
+    "fields.docx": lambda n: word_document(
+        paragraph('<w:r><w:fldChar w:fldCharType="begin"/></w:r>' * n) + paragraph(run("x") * n)
+    ),
+    "levels.docx": lambda n: word_document(
+        item("x") * n,
+        numbering=numbering(*(level(place, "decimal", "%1") for place in range(n))),
+    ),
+    "numbers.pptx": lambda n: presentation(
+        shape(
+            *[
+                '<a:p><a:pPr><a:buAutoNum type="romanLcPeriod"/></a:pPr><a:r><a:t>x</a:t></a:r></a:p>'
+            ]
+            * n
+        )
+    ),
+    "repeated.odt": lambda n: open_document(f"<table:table>{OPEN_ROW * (n // 100)}</table:table>"),
+    "lists.odt": lambda n: open_document(
+        "<text:list><text:list-item><text:p>x</text:p></text:list-item></text:list>" * n
+    ),
+    "headings.odt": lambda n: open_document('<text:h text:outline-level="999999">x</text:h>' * n),
 }
 LONG_DOCUMENTS = {
     "bars.rst": lambda: "|" * 400_000 + "x",

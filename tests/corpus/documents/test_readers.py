@@ -292,7 +292,7 @@ def test_a_broken_document_is_unreadable_with_a_reason(suffix, content, reason):
 
 def test_a_word_document_has_headings_by_the_names_of_their_styles():
     lease = docx([("berschrift1", "Lease"), ("Standard", "The tenant.")], [("room", "size")])
-    assert runs(".docx", lease) == [(1, 1, "Lease"), (2, 0, "The tenant."), (3, 0, "room; size.")]
+    assert runs(".docx", lease) == [(1, 1, "Lease"), (2, 0, "The tenant."), (3, 0, "room: size.")]
 
 
 def test_notes_of_a_word_document_follow_their_reference():
@@ -311,7 +311,7 @@ def test_notes_of_a_word_document_follow_their_reference():
 def test_nested_tables_of_a_word_document_are_read_once():
     inner = f"<w:tbl><w:tr><w:tc>{paragraph('inner')}</w:tc></w:tr></w:tbl>"
     row = f"<w:tr><w:tc>{paragraph('first')}</w:tc><w:tc>{paragraph('second')}{inner}</w:tc></w:tr>"
-    assert texts(".docx", word(f"<w:tbl>{row}</w:tbl>")) == "first; second inner."
+    assert texts(".docx", word(f"<w:tbl>{row}</w:tbl>")) == "first: second. inner."
 
 
 def test_a_book_has_each_document_once_in_the_order_of_its_spine():
