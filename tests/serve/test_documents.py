@@ -52,7 +52,7 @@ def docs(tmp_path):
     )
     (folder / "d.pdf").write_bytes(HOSTILE_PDF)
     (folder / "e.svg.html").write_text(f"<p>Barley.</p>{SVG}")
-    (folder / "old.doc").write_bytes(b"\xd0\xcf\x11\xe0")
+    (folder / "old.pages").write_bytes(b"PK")
     return folder
 
 
@@ -215,7 +215,7 @@ def test_only_files_of_the_index_are_given(served, tmp_path):
         "..%2fsecret.txt#0:line=1",
         "c.html",
         "c.html#9:line=1",
-        "old.doc#0:line=1",
+        "old.pages#0:line=1",
         "/etc/passwd",
         "x" * 6000,
     ]
@@ -263,10 +263,9 @@ def test_of_a_file_in_a_linked_folder_the_indexed_text_alone_is_given(served, do
 
 def test_files_left_out_are_listed_with_what_would_help(web, docs):
     listed = web.get("/v1/documents").json()
-    reason = "no kind of document that is read (.doc)"
-    assert listed.pop("left_out") == [
-        {"file": "old.doc", "reason": reason, "hint": "save it as .docx"}
-    ]
+    reason = "no kind of document that is read (.pages)"
+    hint = "LibreOffice converts it: soffice --headless --convert-to docx FILE"
+    assert listed.pop("left_out") == [{"file": "old.pages", "reason": reason, "hint": hint}]
     assert listed == {"name": "my documents", "files": 5, "passages": 35, **UNCHANGED}
 
 

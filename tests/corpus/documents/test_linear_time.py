@@ -10,8 +10,10 @@ import time
 
 import pytest
 from mixed_documents import pdf
+from old_office import compound, message, word
 
 from ifqa.corpus.documents.chunking import chunk_document
+from ifqa.corpus.documents.decoding import Unread
 from ifqa.corpus.documents.readers import READERS
 
 PROSE = "The keeper lit the lamp at nine and wrote it down.\n"
@@ -26,6 +28,12 @@ DOCUMENTS = {
     "keys.json": lambda n: "{" + ",".join(f'"{row}": [1, "x"]' for row in range(n)) + "}",
     "quotes.mbox": lambda n: f"From a 10:00:00\nSubject: x\n\n{PROSE}> {PROSE}\n" * (n // 10),
     "nested.html": lambda n: "<div>" * n + "The lamp.",
+    "paragraphs.rtf": lambda n: "{\\rtf1" + "{\\pard\\b Lamp {\\v x}\\'e9\\u8211?\\par}" * (n // 10) + "}",
+    "rows.rtf": lambda n: (
+        "{\\rtf1" + "\\trowd\\cellx9\\cellx99\\intbl a\\cell b\\cell\\row" * (n // 10) + "}"
+    ),
+    "notes.rtf": lambda n: "{\\rtf1 a" + "{\\footnote b\\par}" * (n // 10) + "}",
+    "pages.mht": lambda n: "MIME-Version: 1.0\nContent-Type: text/html\n\n" + "<p>Lamp" * n,
 }
 LONG_DOCUMENTS = {
     "bars.rst": lambda: "|" * 400_000 + "x",
@@ -33,6 +41,18 @@ LONG_DOCUMENTS = {
     "short rows.csv": lambda: "c," * 150_000 + "\n" + "a\n" * 150_000,
     "glued.html": lambda: "a<b>" * 1_000_000,
     "heading of many lines.html": lambda: "<h1>" + "a\n" * 1_000_000,
+    "pieces.doc": lambda: word("\x13x\x14Lamp\x15\x07\r" * 10_000),
+    "fields.doc": lambda: word("\x13" * 200_000 + "Lamp" + "\x15" * 200_000 + "The end.\r"),
+    "parts.msg": lambda: compound(
+        message(
+            {"0037": "Lamp"},
+            parts={
+                f"__recip_version1.0_#{n:08x}": message({"3001": "Bo"}, header=8)
+                for n in range(4_000)
+            },
+        )
+    ),
+    "groups.rtf": lambda: "{\\rtf1 a" + "{\\footnote " * 9_000 + "\\'e9" * 400_000,
     "lines.pdf": lambda: pdf(
         [["The sluice.", *["a" * 32_000] * 8, *["A word " + ". " * 15_000 + "z"] * 8]]
     ),
@@ -44,9 +64,8 @@ LONG_DOCUMENTS = {
 
 def chunks(name, content):
     unit, reader = READERS["." + name.rpartition(".")[2]]
-    return chunk_document(
-        name, reader(content if isinstance(content, bytes) else content.encode(), ()), unit
-    )
+    parts = reader(content if isinstance(content, bytes) else content.encode(), ())
+    return chunk_document(name, (part for part in parts if not isinstance(part, Unread)), unit)
 
 
 def executed_lines(name, content):
