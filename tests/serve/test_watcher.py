@@ -127,7 +127,7 @@ def test_a_page_is_whole_although_its_index_is_replaced_meanwhile(web, docs, mon
     other = web.service.system
     run = getattr(*step)
     write(docs / "mill.md", "The second mill is new")
-    (docs / "old.doc").write_bytes(b"\xd0")
+    (docs / "old.pages").write_bytes(b"\xd0")
     update(web)
     [answer] = web.post("/v1/ask", json={"question": "If not, who built the mill?"}).json()[
         "answers"
@@ -135,7 +135,7 @@ def test_a_page_is_whole_although_its_index_is_replaced_meanwhile(web, docs, mon
     page = quote(answer["evidence"][0]["source"]["url"])
     paths = {
         "document_page": (page, answer["evidence"][0]["text"][:20]),
-        "read_bad_pages": ("/v1/documents", "old.doc"),
+        "read_bad_pages": ("/v1/documents", "old.pages"),
     }
     path, text = paths[step[1]]
     replaced = []

@@ -28,6 +28,7 @@ from ifqa.corpus.documents.word_blocks import WordCell, WordRow, paragraph_run, 
 
 _END = re.compile("[\r\x07\x0c]")  # of a paragraph: its mark, a cell's or row's, or a break
 _FIELD = re.compile("[\x13\x14\x15]")  # begin, separator and end of a field
+_HALF = re.compile("[\ud800-\udfff]")  # of a character that takes two positions
 _SIGN = re.compile("[\uf000-\uf0ff]")  # of fonts such as Symbol
 _PAGE = re.compile(rb"<(?:html|!doctype html)\b", re.I)
 #: Characters that stand for something else: breaks, hyphens, pictures, and marks of notes.
@@ -155,7 +156,10 @@ class _Document:
                 stop = min(stop, end)
                 parts.append(mark.write(self._kept(start, stop)))
             start = stop
-        return "".join(parts)
+        text = "".join(parts)
+        if _HALF.search(text):
+            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+        return text
 
     def _kept(self, start: int, end: int) -> str:
         text = self._file.text[start:end]

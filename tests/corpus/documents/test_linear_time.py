@@ -23,6 +23,7 @@ from office_documents import (
     table,
     word_document,
 )
+from old_office import compound, message, word
 
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import Unread
@@ -69,6 +70,14 @@ DOCUMENTS = {
     "keys.toml": lambda n: "".join(f"k{row} = [1,\n 2]\n" for row in range(n)),
     "keys.ini": lambda n: "[a]\nb = c\n  d\n" * n,
     "captions.srt": lambda n: "00:01,000 --> 00:02,000\n- <i>a\n\n" * n,
+    "paragraphs.rtf": lambda n: (
+        "{\\rtf1" + "{\\pard\\b Lamp {\\v x}\\'e9\\u8211?\\par}" * (n // 10) + "}"
+    ),
+    "rows.rtf": lambda n: (
+        "{\\rtf1" + "\\trowd\\cellx9\\cellx99\\intbl a\\cell b\\cell\\row" * (n // 10) + "}"
+    ),
+    "notes.rtf": lambda n: "{\\rtf1 a" + "{\\footnote b\\par}" * (n // 10) + "}",
+    "pages.mht": lambda n: "MIME-Version: 1.0\nContent-Type: text/html\n\n" + "<p>Lamp" * n,
 }
 OPEN_ROW = (
     "<table:table-row><table:table-cell table:number-columns-repeated='16384'><text:p>x</text:p>"
@@ -147,6 +156,18 @@ LONG_DOCUMENTS = {
     "zone.ics": lambda: (
         f"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:x\nDTSTART;TZID={'a' * 1_000_000}:20260501T230000"
     ),
+    "pieces.doc": lambda: word("\x13x\x14Lamp\x15\x07\r" * 10_000),
+    "fields.doc": lambda: word("\x13" * 200_000 + "Lamp" + "\x15" * 200_000 + "The end.\r"),
+    "parts.msg": lambda: compound(
+        message(
+            {"0037": "Lamp"},
+            parts={
+                f"__recip_version1.0_#{n:08x}": message({"3001": "Bo"}, header=8)
+                for n in range(4_000)
+            },
+        )
+    ),
+    "groups.rtf": lambda: "{\\rtf1 a" + "{\\footnote " * 9_000 + "\\'e9" * 400_000,
     "lines.pdf": lambda: pdf(
         [["The sluice.", *["a" * 32_000] * 8, *["A word " + ". " * 15_000 + "z"] * 8]]
     ),
