@@ -2,6 +2,7 @@
 quotations; hostile ones.
 """
 
+import json
 import time
 from email.message import EmailMessage
 
@@ -11,7 +12,7 @@ from mixed_documents import runs
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile
 from ifqa.corpus.documents.mail import mail_suffix
-from ifqa.corpus.documents.readers import READERS, suffix_of
+from ifqa.corpus.documents.readers import READERS, read_request, suffix_of
 
 
 def mail(**headers):
@@ -408,3 +409,13 @@ def test_a_mail_without_an_ending_is_known_by_its_headers(content, suffix):
 )
 def test_a_message_of_a_maildir_is_known_by_its_name(name, suffix):
     assert suffix_of(name) == suffix
+
+
+def test_a_mailbox_without_an_ending_is_read_by_messages():
+    content = f"{POSTMARK}Subject: One\n\nx\n\n{POSTMARK}Subject: Two\n\ny\n".encode()
+    request = {"name": "Sent", "suffix": "", "columns": [], "words": 100, "overlap": 0}
+    _, lines = read_request(request, content)
+    assert [json.loads(line)["id"] for line in lines.splitlines()] == [
+        "Sent#0:message=1",
+        "Sent#1:message=2",
+    ]
