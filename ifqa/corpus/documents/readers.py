@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.corpus.documents import (
+    contacts,
     html,
     legacy_word,
     mail,
@@ -85,6 +86,7 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
         ("message", lambda content, _: outlook_message.read_outlook_message(content)),
     ),
     ".mbox": ("message", lambda content, _: mail.read_mbox(content)),
+    ".vcf": ("line", _of_text(contacts.read_contacts)),
     "": ("line", _read_plain),
 }
 

@@ -28,7 +28,9 @@ DOCUMENTS = {
     "keys.json": lambda n: "{" + ",".join(f'"{row}": [1, "x"]' for row in range(n)) + "}",
     "quotes.mbox": lambda n: f"From a 10:00:00\nSubject: x\n\n{PROSE}> {PROSE}\n" * (n // 10),
     "nested.html": lambda n: "<div>" * n + "The lamp.",
-    "paragraphs.rtf": lambda n: "{\\rtf1" + "{\\pard\\b Lamp {\\v x}\\'e9\\u8211?\\par}" * (n // 10) + "}",
+    "paragraphs.rtf": lambda n: (
+        "{\\rtf1" + "{\\pard\\b Lamp {\\v x}\\'e9\\u8211?\\par}" * (n // 10) + "}"
+    ),
     "rows.rtf": lambda n: (
         "{\\rtf1" + "\\trowd\\cellx9\\cellx99\\intbl a\\cell b\\cell\\row" * (n // 10) + "}"
     ),
