@@ -62,7 +62,7 @@ def _write_label(levels: Sequence[_Level], level: int, counts: Sequence[int]) ->
         place = ord(char)
         if place >= _LEVELS:
             parts.append(char)
-        elif place <= level:
+        elif place <= level and levels[place].kind != _NONE:
             parts.append(write_number(counts[place], 0 if own.is_legal else levels[place].kind))
     return "".join(parts).strip()
 

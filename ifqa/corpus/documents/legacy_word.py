@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, pairwise
+from itertools import pairwise
 from struct import error, unpack_from
 
 from ifqa.corpus.documents import html, text_files, word
@@ -23,19 +23,28 @@ from ifqa.corpus.documents.marks import lowered, raised
 from ifqa.corpus.documents.rtf import is_rtf, read_rtf
 from ifqa.corpus.documents.symbol_font import symbol_text
 from ifqa.corpus.documents.web_archive import is_web_archive, read_web_archive
-from ifqa.corpus.documents.word_binary import Properties, WordFile, split_table
+from ifqa.corpus.documents.word_binary import (
+    Properties,
+    WordFile,
+    parse_properties,
+    split_table,
+)
 from ifqa.corpus.documents.word_blocks import WordCell, WordRow, paragraph_run, word_table_runs
 
 _END = re.compile("[\r\x07\x0c]")  # of a paragraph: its mark, a cell's or row's, or a break
 _FIELD = re.compile("[\x13\x14\x15]")  # begin, separator and end of a field
 _HALF = re.compile("[\ud800-\udfff]")  # of a character that takes two positions
+_HIDDEN_PIECE = re.compile(rb"[\x01-\x0f\x11-\x1f]+")
 _SIGN = re.compile("[\uf000-\uf0ff]")  # of fonts such as Symbol
 _PAGE = re.compile(rb"<(?:html|!doctype html)\b", re.I)
 #: Characters that stand for something else: breaks, hyphens, pictures, and marks of notes.
 _SPECIAL: dict[int, str | None] = {0x0B: "\n", 0x0E: "\n", 0x1E: "-", 0x1F: None}
 _SPECIAL |= dict.fromkeys((*range(9), 0x13, 0x14, 0x15), None)
 # Numbers of properties. Of characters
-_HIDDEN = (0x083C, 0x0800, 0x0837, 0x2A53)  # hidden, deleted, struck, struck twice
+#: Hidden, deleted, struck, struck twice -> its bit in the mask of what is not read.
+_BITS = {0x083C: 1, 0x0800: 2, 0x0837: 4, 0x2A53: 8}
+_INSTRUCTION = 16  # the bit of fields' instructions
+_CHARACTER_STYLE = 0x4A30
 _SCRIPT, _SHIFT, _SYMBOL = 0x2A48, 0x4845, 0x6A09
 _FONTS = (0x4A4F, 0x4A50, 0x4A51)
 # Of paragraphs
@@ -80,6 +89,7 @@ class _Style:
     number: int  # of a built-in style
     base: int
     properties: Properties
+    characters: Properties  # of its text
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,7 @@ class _Paragraph:
     properties: Properties
     notes: Sequence[range]  # the positions of the notes and text boxes that are in it
     ends_cell: bool  # or a row
+    is_hidden: bool  # whether it has text, none of which is read
 
     def has(self, number: int) -> bool:
         return any(self.properties.get(number, b""))
@@ -103,22 +114,61 @@ class _Document:
         self._lists = Lists(file.table(binary.LISTS), file.table(binary.LIST_USES))
         self._notes = _find_notes(file)
         symbol_fonts = _symbol_fonts(file.table(binary.FONTS))
-        self._is_kept = _kept_in_fields(file.text)
+        self._hidden = bytearray(len(file.text))  # the bits of each character; 0 if it is read
         self._marks = list[tuple[int, int, "_Mark"]]()
-        self._hidden = 0  # pieces of hidden text
-        before = -1
+        self._hide_by_styles()
         for start, end, properties in file.positions_of(file.character_runs()):
-            if any(_is_on(properties.get(number, b"")) for number in _HIDDEN):
-                self._is_kept[start:end] = bytes(end - start)
-                self._hidden += start > before
-                before = end
-            elif mark := _Mark.of(properties, symbol_fonts):
+            self._hide(start, end, properties)
+            if mark := _Mark.of(properties, symbol_fonts):
                 self._marks.append((start, end, mark))
+        for start, end in _find_instructions(file.text):
+            self._change_bits(start, end, _INSTRUCTION, on=True)
 
     def runs(self) -> Iterator[TextRun | Unread]:
         yield from self._blocks(self._paragraphs(range(self._file.lengths[0]), self._notes))
-        if self._hidden:
-            yield Unread(HIDDEN, self._hidden)
+        if pieces := len(_HIDDEN_PIECE.findall(self._hidden)):
+            yield Unread(HIDDEN, pieces)
+
+    def _hide_by_styles(self) -> None:
+        """Hide the paragraphs whose style hides its text."""
+        bits = {number: self._style_bits(number) for number in self._styles}
+        if not any(bits.values()):
+            return
+        for start, end, properties in self._file.positions_of(self._paragraph_formats):
+            style = int.from_bytes(properties.get(_STYLE, b""), "little")
+            if bits.get(style):
+                self._change_bits(start, end, bits[style], on=True)
+
+    def _style_bits(self, style: int) -> int:
+        """The bits of what a style, or one that it is based on, hides."""
+        bits = 0
+        known = 0
+        for each in self._styles_of(style):
+            for number, bit in _BITS.items():
+                if number in each.characters and not known & bit:
+                    known |= bit
+                    bits |= bit * any(each.characters[number])
+        return bits
+
+    def _hide(self, start: int, end: int, properties: Properties) -> None:
+        if _CHARACTER_STYLE in properties:
+            style = int.from_bytes(properties[_CHARACTER_STYLE], "little")
+            self._change_bits(start, end, self._style_bits(style), on=None)
+        for number, bit in _BITS.items():
+            value = properties.get(number, b"\x80")[:1]
+            if value != b"\x80":  # as the style says; 129 is its opposite
+                is_on = None if value == b"\x81" else value == b"\1"
+                self._change_bits(start, end, bit, is_on)
+
+    def _change_bits(self, start: int, end: int, bits: int, on: bool | None) -> None:
+        """Set or clear bits of characters; None turns them."""
+        if not bits:
+            return
+        table = bytes(
+            byte ^ bits if on is None else byte | bits if on else byte & ~bits
+            for byte in range(256)
+        )
+        self._hidden[start:end] = self._hidden[start:end].translate(table)
 
     def _paragraphs(
         self, positions: range, notes: Sequence[tuple[int, range]]
@@ -131,11 +181,13 @@ class _Document:
             stop = mark.start() if mark else end
             after = mark.end() if mark else end
             first, last = (bisect_left(notes, (place,)) for place in (start, after))
+            shown = self._text(start, stop)
             yield _Paragraph(
-                self._text(start, stop),
+                shown,
                 self._paragraph_formats.at(self._file.place_of(after - 1)),
                 [note for _, note in notes[first:last]],
                 mark is not None and mark[0] == "\x07",
+                not shown.strip() and any(self._hidden[start:stop]),
             )
             start = after
 
@@ -163,8 +215,10 @@ class _Document:
 
     def _kept(self, start: int, end: int) -> str:
         text = self._file.text[start:end]
-        kept = self._is_kept[start:end]
-        return text if all(kept) else "".join(compress(text, kept))
+        hidden = self._hidden[start:end]
+        if not any(hidden):
+            return text
+        return "".join(char for char, bits in zip(text, hidden, strict=True) if not bits)
 
     def _blocks(self, paragraphs: Iterable[_Paragraph]) -> Iterator[TextRun]:
         """The runs of paragraphs and tables in order, with their places."""
@@ -173,7 +227,8 @@ class _Document:
         apart = list[TextRun]()  # notes in the table
         for paragraph in paragraphs:
             style = int.from_bytes(paragraph.properties.get(_STYLE, b""), "little")
-            label = self._label(paragraph.properties, style)
+            # Word does not count what it does not show
+            label = None if paragraph.is_hidden else self._label(paragraph.properties, style)
             notes = self._notes_of(paragraph, number)
             if paragraph.has(_IN_TABLE) or paragraph.has(_DEPTH):
                 apart += notes
@@ -292,16 +347,10 @@ def _write_plain(text: str) -> str:
     return _SIGN.sub("", text.translate(_SPECIAL))
 
 
-def _is_on(value: bytes) -> bool:
-    """Whether a property is set; 129 is the opposite of the style's."""
-    return value[:1] in (b"\1", b"\x81")
-
-
-def _kept_in_fields(text: str) -> bytearray:
-    """For each character whether it is no instruction of a field."""
-    kept = bytearray(b"\1") * len(text)
+def _find_instructions(text: str) -> Iterator[tuple[int, int]]:
+    """The positions of the instructions of fields, whose results are shown."""
     open_fields = list[list[int]]()  # the begin and the separator of each
-    hidden = list[tuple[int, int]]()
+    found = list[tuple[int, int]]()
     for match in _FIELD.finditer(text):
         if match[0] == "\x13":
             open_fields.append([match.start(), -1])
@@ -309,14 +358,12 @@ def _kept_in_fields(text: str) -> bytearray:
             open_fields[-1][1] = match.start()
         elif open_fields:
             begin, separator = open_fields.pop()
-            hidden.append((begin, separator if separator >= 0 else match.start()))
+            found.append((begin, separator if separator >= 0 else match.start()))
     covered = 0
-    for begin, end in sorted(hidden):  # an instruction may have fields in it
-        begin = max(begin, covered)
-        if begin < end:
-            kept[begin:end] = bytes(end - begin)
+    for begin, end in sorted(found):  # an instruction may have fields in it
+        if max(begin, covered) < end:
+            yield max(begin, covered), end
             covered = end
-    return kept
 
 
 def _find_notes(file: WordFile) -> list[tuple[int, range]]:
@@ -389,13 +436,22 @@ def _read_styles(file: WordFile) -> Mapping[int, _Style]:
         if len(style) < base_size + 4:
             continue
         built_in, kind = unpack_from("<HH", style)
-        properties: Properties = {}
         start = base_size + 4 + 2 * unpack_from("<H", style, base_size)[0]
-        if kind & 15 == 1 and start + 4 <= len(style):
-            length = unpack_from("<H", style, start)[0]
-            properties = file.paragraph_properties(style[start + 2 : start + 2 + length])
-        styles[number] = _Style(built_in & 0xFFF, kind >> 4, properties)
+        formats = list(_style_formats(style, start))
+        is_paragraph = kind & 15 == 1 and formats
+        paragraph = file.paragraph_properties(formats[0]) if is_paragraph else {}
+        text = b"".join(formats[1:2] if is_paragraph else formats[:1])
+        characters = parse_properties(text) if kind & 15 in (1, 2) else {}
+        styles[number] = _Style(built_in & 0xFFF, kind >> 4, paragraph, characters)
     return styles
+
+
+def _style_formats(style: bytes, at: int) -> Iterator[bytes]:
+    """The properties of a style: those of its paragraphs, unless it is of characters, and text."""
+    while at + 2 <= len(style):
+        size = unpack_from("<H", style, at)[0]
+        yield style[at + 2 : at + 2 + size]
+        at += 2 + size + size % 2
 
 
 def _read_row(cells: Sequence[str], properties: Properties, number: int) -> WordRow:

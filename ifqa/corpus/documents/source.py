@@ -124,8 +124,9 @@ class DocumentsUnit(WorkUnit):
 class Documents(Source):
     """A user's own documents.
 
-    Read are .txt, .log, .md, .rst, .html, .pdf, .docx, .odt, .pptx, .odp, .epub, .eml, .mbox,
-    .xlsx, .csv, .tsv, .json, .jsonl, .ipynb, and text without an ending such as README.
+    Read are .txt, .log, .md, .rst, .html, .mht, .pdf, .docx, .doc, .rtf, .odt, .pptx, .odp, .epub,
+    .eml, .mbox, .msg, .vcf, .xlsx, .xls, .ods, .csv, .tsv, .json, .jsonl, .ipynb, and text without
+    an ending such as README.
     """
 
     format = "documents"

@@ -14,6 +14,7 @@ from ifqa.corpus.documents.tables import table_runs
 
 _NEAR = 60  # twips (a twentieth of a point) between two edges that are one
 _MOST = 128  # columns; Word allows 63
+_MOST_HEADERS = 3  # rows above a table that name its columns
 #: A bullet or a number that is typed before a tab.
 _TYPED = re.compile(r"\s*(?:([•·▪■◦‣○●*–-])|(\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,6})[.)]))[ \xa0]*\t")
 _BULLET = frozenset("oO§¨ØüvVq")  # a letter that is a bullet, of another font
@@ -70,7 +71,9 @@ def word_table_runs(rows: Sequence[WordRow]) -> Iterator[TextRun]:
         columns = _columns(row, starts)
         above = _fill(row, columns, above)
         filled.append((row.place, above))
-    yield from table_runs(filled, header=headers or None)
+    # Some writers make all rows repeat
+    is_declared = 0 < headers < len(rows) and headers <= _MOST_HEADERS
+    yield from table_runs(filled, header=headers if is_declared else None)
 
 
 def _column_starts(rows: Sequence[WordRow]) -> list[int]:

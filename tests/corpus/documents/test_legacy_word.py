@@ -68,6 +68,13 @@ def test_hidden_text_is_left_out(number):
     assert marked("not this but that\r", 0, 9, (number, b"\1")) == ["but that"]
 
 
+def test_text_that_is_the_opposite_of_its_hidden_style_is_read():
+    styles = struct.pack("<HHH", 4, 1, 10) + style(0xFFE, 0xFFF, characters=[(0x083C, b"\1")])
+    shown = properties((0x083C, b"\x81"))
+    content = word("not this but that\r", [(9, 18, shown)], tables={STYLES: styles})
+    assert texts(content) == ["but that"]
+
+
 def test_hidden_pieces_are_told():
     content = word("not this but that\r", [(0, 9, properties((0x0800, b"\1")))])
     assert list(READERS[".doc"][1](content, ()))[-1] == Unread("hidden or deleted piece", 1)
@@ -89,10 +96,11 @@ def test_a_heading_has_the_level_of_its_paragraph():
     assert runs(".doc", content) == [(1, 2, "A"), (2, 0, "B")]
 
 
-def style(built_in, base, *pairs):
+def style(built_in, base, *pairs, characters=()):
     body = struct.pack("<HHHHH", built_in, 1 | base << 4, 1, 0, 0) + struct.pack("<HH", 0, 0)
     formats = PLAIN + properties(*pairs)
-    body += struct.pack("<H", len(formats)) + formats
+    for part in (formats, properties(*characters)):
+        body += struct.pack("<H", len(part)) + part + b"\0" * (len(part) % 2)
     return struct.pack("<H", len(body)) + body
 
 
@@ -168,6 +176,16 @@ def test_numbers_of_items_are_counted():
         tables=listed(level(0, "\0."), level(2, "\0.\1")),
     )
     assert texts(content) == ["1. A", "1.i B", "1.ii C", "2. D", "E"]
+
+
+def test_a_deleted_item_is_not_counted():
+    content = word(
+        "A\rB\rC\r",
+        [(2, 4, properties((0x0800, b"\1")))],
+        dict.fromkeys(range(3), item(0)),
+        listed(level(0, "\0.")),
+    )
+    assert texts(content) == ["1. A", "2. C"]
 
 
 def test_items_are_told_apart_from_paragraphs():

@@ -111,6 +111,12 @@ def test_a_cell_merged_with_the_one_above_counts_for_its_row():
     assert texts(body) == ["Mill: Aldbrook; Year: 1901.", "Mill: Aldbrook; Year: 1950."]
 
 
+def test_a_table_whose_rows_all_repeat_keeps_its_rows():
+    row = r"\trowd\trhdr\cellx1000\cellx2000\intbl {}\cell {}\cell\row"
+    body = "".join(row.format(*cells) for cells in [("Item", "Price"), ("Lamp", 30), ("Bed", 9)])
+    assert texts(body + r"\pard") == ["Item: Lamp; Price: 30.", "Item: Bed; Price: 9."]
+
+
 def items(body):
     return [(run.item, run.text.strip()) for run in READERS[".rtf"][1](rtf(body), ())]
 
