@@ -158,10 +158,11 @@ def _find_cuts(
     for number, (piece, after) in enumerate(pairwise(pieces)):
         if after.first[0] > piece.last[2] and _is_beside(piece.box, after.box):
             waiting += range(max(number - 1, 0), min(number + 3, len(pieces)))
+    seen = set(waiting)
     long_lines = [
         number
         for number, piece in enumerate(pieces)
-        if piece.width > 0.5 * characters.width and number not in set(waiting)
+        if piece.width > 0.5 * characters.width and number not in seen
     ]
     sample = long_lines[:: max(len(long_lines) // _SAMPLED, 1)][:_SAMPLED]
     found = [number for number in sample if _wide_gaps(characters, pieces[number], *_MIDDLE)]
