@@ -72,7 +72,8 @@ def _bracketed(text: str) -> str:
 
 
 def _write_fraction(element: Element) -> str:
-    above, below = _part(element, "num"), _part(element, "den")
+    above = _part(element, "num")
+    below = _part(element, "den")
     if _setting(element, "type", "bar") == "noBar":
         return f"{above} over {below}"
     return _fraction(above, below)

@@ -72,7 +72,8 @@ def read_people(raw: str, charset: str = "") -> str:
     """The people of an address header: "Nora Pike (nora@mill.example) and two@mill.example"."""
     pairs = addresses(raw)
     names = [
-        f"{read_header(name, charset)} ({address})" if name else address for name, address in pairs
+        f"{read_header(name, charset)} ({address})" if name else read_header(address, charset)
+        for name, address in pairs
     ]
     return enumerate_names(names) if names else read_header(raw, charset)
 
@@ -116,8 +117,9 @@ def _write_date(raw: str) -> str:
         return ""
     if utc is None:
         name = _ZONE_NAME.search(raw)
-        is_utc = sent.tzinfo or "-0000" in raw
-        zone = "UTC" if is_utc else name[1] if name else ""
+        zone = name[1] if name else ""
+        if sent.tzinfo or "-0000" in raw:
+            zone = "UTC"
         return f"{write_time(sent)}{f' ({zone})' if zone else ''}"
     moment = f"{utc:%H:%M}" if utc.date() == sent.date() else write_time(utc).removeprefix("on ")
     offset = f"{sent:%z}"

@@ -201,7 +201,8 @@ def _insert(span: Span, field: Field, characters: Characters) -> str:
     text = span.text
     if characters.text[span.start : span.start + len(text)] != text:  # it has superscripts
         return f"{text} {field.value}"
-    low, high = 0, len(text)
+    low = 0
+    high = len(text)
     while low < high:
         middle = (low + high) // 2
         if characters.box(span.start + middle)[0] < field.box[0] - 1:

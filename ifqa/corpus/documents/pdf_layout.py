@@ -21,10 +21,18 @@ _WORD = re.compile(r"\S{1,40}")
 # Widths of the characters of Latin-1 in hundredths of a line's height, roughly
 _NARROW = b"iljftI.,;:'!|()[]-/ "
 _WIDE_LETTERS = b"mwMW@%"
-_WIDTHS = bytes(
-    26 if code in _NARROW else 75 if code in _WIDE_LETTERS else 58 if 65 <= code <= 90 else 47
-    for code in range(256)
-)
+_CAPITALS = bytes(range(65, 91))
+
+
+def _width(code: int) -> int:
+    if code in _NARROW:
+        return 26
+    if code in _WIDE_LETTERS:
+        return 75
+    return 58 if code in _CAPITALS else 47
+
+
+_WIDTHS = bytes(map(_width, range(256)))
 
 
 @dataclass(slots=True)

@@ -87,7 +87,8 @@ def _strokes(raw: Any, path: Any) -> Iterator[Box]:
     start = before = (0.0, 0.0)
     for number in range(count):
         segment = raw.FPDFPath_GetPathSegment(path, number)
-        x, y = ctypes.c_float(), ctypes.c_float()
+        x = ctypes.c_float()
+        y = ctypes.c_float()
         raw.FPDFPathSegment_GetPoint(segment, x, y)
         point = (
             matrix.a * x.value + matrix.c * y.value + matrix.e,

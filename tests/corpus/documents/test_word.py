@@ -517,7 +517,8 @@ def test_elements_as_deep_as_allowed_are_read(opening, closing):
 
 
 def test_equations_as_deep_as_allowed_are_read():
-    opening, closing = "<m:sSup><m:e>" * 120, "</m:e></m:sSup>" * 120
+    opening = "<m:sSup><m:e>" * 120
+    closing = "</m:e></m:sSup>" * 120
     formula = f"<m:oMath>{opening}<m:r><m:t>x</m:t></m:r>{closing}</m:oMath>"
     assert texts(f"<w:p>{formula}</w:p>") == ["x"]
 
