@@ -396,7 +396,9 @@ def test_output_of_ifqa_in_the_folder_is_no_document(docs, monkeypatch, capsys):
         if file["kind"] == "ifqa"
     }
     assert ours == {
+        "indexes/mine.toml",
         "indexes/mine/passages",
+        "notes/another/indexes/mine.toml",
         "notes/another/indexes/mine/passages",
         "experiments/RESULTS.md",
     }
