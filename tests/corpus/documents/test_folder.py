@@ -291,7 +291,8 @@ def test_bad_articles_are_reported_apart_from_documents_left_out(docs, capsys):
     stages.build_passages(replace(notes, sources=(source, *notes.sources)))
     message = capsys.readouterr().err
     assert "1 bad page: indexes/mine/passages/bad_pages.jsonl\n" in message
-    assert "left out: 1 hidden, 2 linked\n" in message
+    assert "left out: 1 hidden: " in message
+    assert "left out: 2 linked: " in message
     assert "left out: empty.txt: empty\n" in message
     assert "a b" not in message
 
