@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NotRequired, overload
 
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict only from Python 3.12
 
+from ifqa.clauses import split_question
 from ifqa.formatting import printable, printable_line
 
 GOLD = "gold/"  # ids of gold passages begin with it
@@ -343,6 +344,14 @@ class Answer:
         return next(iter(self.evidence), None)
 
     @property
+    def supposes(self) -> bool:
+        """Whether there is an answer, and the question supposes something.
+
+        The evidence then tells what is so in fact.
+        """
+        return bool(self.text and split_question(self.question.text).presupposition)
+
+    @property
     def no_answer_reason(self) -> str:
         """Why there is no answer, with the best candidate after an abstention.
 
@@ -374,7 +383,9 @@ class Answer:
         return len(before) if highlighted else None
 
     def _repr_html_(self) -> str:
-        factual = f"<p>In fact: {escape(self.factual)}</p>" if self.factual else ""
+        factual = ""
+        if self.factual and self.supposes:
+            factual = f"<p>In fact: {escape(self.factual)}</p>"
         factual += f"<p>{escape(self.note)}</p>" if self.note else ""
         sure = (
             f" <small>confidence {self.confidence:.0%}</small>"

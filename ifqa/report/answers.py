@@ -16,7 +16,6 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.text import Text
 
-from ifqa.clauses import split_question
 from ifqa.corpus.sentences import sentence_span, split_sentences
 from ifqa.errors import ConfigError, IfqaError, MissingInput, ServiceError, unknown_name
 from ifqa.formatting import pluralize
@@ -150,7 +149,7 @@ def _evidence_label(answer: Answer) -> str:
     """
     if not answer.text:
         return "Read"
-    return _FACTS if split_question(answer.question.text).presupposition else "Source"
+    return _FACTS if answer.supposes else "Source"
 
 
 def ablation_json(ablation: Ablation) -> dict[str, object]:

@@ -287,9 +287,9 @@ def test_the_open_page_tells_a_change(open_page, docs):
 
 def test_the_open_page_answers_from_a_change(open_page, docs):
     ask_after_a_change(open_page, docs)
-    assert open_page.value("document.querySelector('.cite a').getAttribute('href')").startswith(
-        "/documents/"
-    )
+    assert open_page.value(
+        "document.querySelector('.passage h4 a').getAttribute('href')"
+    ).startswith("/documents/")
     for _ in range(20):  # by keyboard alone: to "Ask again"
         open_page.press("Tab")
         if open_page.value("document.activeElement.innerText") == "Ask again":
