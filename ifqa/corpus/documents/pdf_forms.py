@@ -19,6 +19,7 @@ _MOST_PAIRS = 1_000_000  # of a row and a field on a page, which take a second
 _NEAR = 40.0  # points from a box to tick to its label
 _ABOVE = 2.0  # heights of a label above its field
 _TICKED = "[x]"
+_UNTICKED = "[ ]"  # on a page with another that is ticked
 _BLANK = "_ "  # where a value is to be written
 _NAME = re.compile(r"[^\W\d_]{3}[^\[\].]*")  # of a field; "f1_01[0]" tells nothing
 
@@ -77,6 +78,8 @@ def read_fields(form: Any, page: "PdfPage", characters: Characters) -> list[Fiel
         raw.FPDFPage_CloseAnnot(annotation)
         if field and field.value.strip():
             fields.append(field)
+    if not any(field.value == _TICKED for field in fields):
+        fields = [field for field in fields if not field.is_tick]
     return sorted(fields, key=lambda field: (-round(field.box[3]), field.box[0]))
 
 
@@ -103,7 +106,7 @@ def _read_annotation(raw: Any, form: Any, annotation: Any, characters: Character
     type_ = raw.FPDFAnnot_GetFormFieldType(form, annotation)
     if type_ in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
         state = _string(lambda *room: raw.FPDFAnnot_GetStringValue(annotation, b"AS", *room))
-        return Field(_TICKED if state not in ("", "Off") else "", name, box, True)
+        return Field(_UNTICKED if state in ("", "Off") else _TICKED, name, box, True)
     is_secret = (
         type_ == raw.FPDF_FORMFIELD_TEXTFIELD
         and raw.FPDFAnnot_GetFormFieldFlags(form, annotation) & raw.FPDF_FORMFLAG_TEXT_PASSWORD

@@ -241,7 +241,9 @@ def _is_table(
     filled = [[row[place] for row in cells if row[place]] for place in range(len(columns))]
     if any(map(_LEADERS.search, (cell for column in filled for cell in column))):
         return False
-    if len(columns) == 2 and all(_BULLET.fullmatch(cell) for cell in filled[0]):
+    if len(columns) == 2 and (
+        all(_BULLET.fullmatch(cell) for cell in filled[0]) or _are_line_numbers(filled[0])
+    ):
         return False
     long_columns = sum(
         fmean(len(cell.split()) for cell in column) > _LONG_CELL for column in filled if column
@@ -254,6 +256,14 @@ def _is_table(
     ):
         return False
     return not _is_code(block, filled, is_monospaced)
+
+
+def _are_line_numbers(cells: Sequence[str]) -> bool:
+    """Whether cells are numbers that grow by one, as beside the lines of a program."""
+    numbers = [int(cell) for cell in cells if cell.isdecimal() and len(cell) < 10]
+    return len(numbers) == len(cells) and all(
+        after == before + 1 for before, after in pairwise(numbers)
+    )
 
 
 def _is_code(

@@ -195,11 +195,20 @@ def test_the_choice_of_a_list_is_read():
     assert texts(save(lines("House:").fill((120, 775, 200, 795), chosen))) == ["House: Mill"]
 
 
-@pytest.mark.parametrize(("state", "shown"), [("Yes", "[x] Smoker"), ("Off", "Smoker")])
-def test_a_ticked_box_is_read_before_its_label(state, shown):
-    entries = f"/FT /Btn /T (b) /V /{state} /AS /{state} /AP << /N << /Yes 1 0 R /Off 1 0 R >> >>"
-    page = lines("Smoker", x=80).fill((60, 778, 72, 790), entries)
-    assert texts(save(page)) == [shown]
+def box_to_tick(state):
+    return f"/FT /Btn /T (b) /AS /{state} /AP << /N << /Yes 1 0 R /Off 1 0 R >> >>"
+
+
+def test_ticked_boxes_are_read_before_their_labels():
+    page = lines("Smoker:").write(140, 780, "yes").write(240, 780, "no")
+    page.fill((120, 778, 132, 790), box_to_tick("Off"))
+    page.fill((220, 778, 232, 790), box_to_tick("Yes"))
+    assert texts(save(page)) == ["Smoker: [ ] yes [x] no"]
+
+
+def test_boxes_of_a_form_that_was_not_filled_in_are_not_read():
+    page = lines("Smoker", x=80).fill((60, 778, 72, 790), box_to_tick("Off"))
+    assert texts(save(page)) == ["Smoker"]
 
 
 @pytest.mark.parametrize("entries", ["/FT /Tx /T (t) /F 2 /V (secret)", "/FT /Tx /Ff 8192 /T (t)"])
@@ -314,6 +323,7 @@ def test_text_below_a_table_begins_a_paragraph():
         [["-", "The wheel"], ["-", "The race"], ["-", "The sluice"]],  # a list
         [["1.", "The wheel"], ["2.", "The race"], ["3.", "The sluice"]],
         [["1 Welcome", ". . . . . . 1"], ["2 Wheel", ". . . . . . 2"], ["3 Race", ". . . . . 3"]],
+        [["7", "begin"], ["8", "end"], ["9", "next"]],  # a program
         [["The wheel", "of oak"], ["It turns", "slowly"]],  # two rows
     ],
 )
