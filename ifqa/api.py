@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self, Unpack
 
-from ifqa.config.corpus import ensure_docs_corpus, load_corpus
+from ifqa.config.corpus import DocsPaths, ensure_docs_corpus, load_corpus
 from ifqa.config.experiment import load_experiment
 from ifqa.config.flags import FLAGS, Changes
 from ifqa.config.overrides import override
@@ -43,7 +43,7 @@ Answers = Mapping[str, str] | Iterable[Prediction] | Callable[[Question], str | 
 def open(
     experiment: str = "sample",
     *,
-    docs: str | Path | None = None,
+    docs: DocsPaths | None = None,
     root: str | Path = ".",
     settings: Settings | None = None,
     **changes: Unpack[Changes],
@@ -51,9 +51,9 @@ def open(
     """Open a system: a retriever and a reader in memory, which answer any number of questions from
     several threads.
 
-    A missing corpus is built first. `docs` is a folder of documents to search instead, as `ifqa ask
-    --docs` does: only files that changed are read again. A cap on a language model's cost holds for
-    this system alone.
+    A missing corpus is built first. `docs` is a folder of documents to search instead, or a list of
+    folders, as `ifqa ask --docs` does: only files that changed are read again. A cap on a language
+    model's cost holds for this system alone.
 
     Examples:
         >>> import ifqa

@@ -51,6 +51,16 @@ _UNBROKEN = re.compile(
 )
 
 
+_LETTERS = re.compile(r"[^\W\d_](?:[^\W_]|['’\-](?=[^\W_]))*")
+#: Thai, Lao, Burmese, Khmer, kana and Chinese characters: no space parts their words.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
+_FEWEST = 3  # such characters of a question
+_ADVICE = "ask a whole question, such as: If Ann had left, who would have closed the sluice?"
+
+
 @dataclass(frozen=True)
 class Clauses:
     """A question's two clauses, each a stripped substring of its text."""
@@ -103,6 +113,17 @@ def split_question(text: str) -> Clauses:
                     _trim(text[match.start() :].rstrip("? ")), _trim(text[: match.start()])
                 )
     return Clauses("", text.strip())
+
+
+def question_advice(text: str) -> str:
+    """What to say of a text that asks nothing, having no word or a single one.
+
+    Empty for any other text.
+    """
+    words = len(_LETTERS.findall(text))
+    if words > 1 or len(_UNSPACED.findall(text)) >= _FEWEST:
+        return ""
+    return f"There is {'only one word' if words else 'no word'} in it: {_ADVICE}"
 
 
 def as_question(clause: str) -> str:

@@ -82,6 +82,17 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence(Passage):
+    """A passage that an answer was read from.
+
+    `source` is its place in words: the file and the page or lines of the answer ("mill.pdf, p. 4"),
+    or the title and id of a passage that is from no document.
+    """
+
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A ranked passage."""
 
@@ -302,12 +313,13 @@ class Answer:
     Attributes that `Prediction` also has are described there.
 
     `text` is empty after a failure or an abstention. `evidence` has the passages behind the answer,
-    most important first. `note` says what the reader's language means for this answer.
+    most important first, each with its `source` in words. `note` says why the answer means little,
+    if so: the reader does not know the language, or the text is not a question.
     """
 
     question: Question
     text: str
-    evidence: tuple[Passage, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
     factual: str = ""
     error: str = ""
     how: Explanation | None = None
@@ -321,6 +333,14 @@ class Answer:
             str(self.how.calculation) if self.text and self.how and self.how.calculation else ""
         )
         return printable(computed or self.text or f"({self.no_answer_reason})")
+
+    @property
+    def supporting(self) -> Evidence | None:
+        """The passage that the answer was read from: the one `how` names, or the most important."""
+        if self.how:
+            named = (part for part in self.evidence if part.id == self.how.passage_id)
+            return next(named, None)
+        return next(iter(self.evidence), None)
 
     @property
     def no_answer_reason(self) -> str:

@@ -71,6 +71,15 @@ def test_a_folder_of_documents_is_opened_in_place_of_a_corpus(workplace):
     assert ranking.hits[0].passage_id.startswith("handbook.md")
 
 
+def test_several_folders_are_opened_together(workplace):
+    for name in ("tower", "farm"):
+        Path(name).mkdir()
+        Path(name, "notes.md").write_text(f"The {name} is kept by Tom Ferris.\n")
+    with ifqa.open(docs=["tower", Path("farm")]) as system:
+        answer = system.ask("Who keeps the tower?")
+    assert answer.evidence[0].source == "tower/notes.md, line 1"
+
+
 def test_scores_print_and_become_plain_data_a_frame_and_html(workplace):
     scores = ifqa.run("sample-llm")
     assert "EM" in list(scores)
@@ -222,7 +231,7 @@ def test_an_argument_of_another_type_is_refused_in_one_line(workplace):
 
 def test_nothing_in_a_text_is_taken_as_html():
     question = ifqa.Question("q", f"If {HOSTILE}?")
-    passage = ifqa.Passage(f"p{HOSTILE}", HOSTILE, f"{HOSTILE} 42 {HOSTILE}")
+    passage = ifqa.Evidence(f"p{HOSTILE}", HOSTILE, f"{HOSTILE} 42 {HOSTILE}")
     answer = ifqa.Answer(question, "42", (passage,), HOSTILE)
     ranking = ifqa.Ranking(question, (ifqa.Hit("p", 1.0),), (passage,))
     for shown in (answer._repr_html_(), ranking._repr_html_()):

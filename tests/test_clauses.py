@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.clauses import Clauses, split_question
+from ifqa.clauses import Clauses, question_advice, split_question
 
 # Each question has a bar where its if-clause ends.
 LEADING = {
@@ -106,3 +106,35 @@ def test_clauses_are_stripped_substrings_and_lose_only_then(text):
     remaining = re.findall(r"\w+", f"{clauses.presupposition} {clauses.question}")
     lost = Counter(re.findall(r"\w+", text)) - Counter(remaining)
     assert [word.lower() for word in lost.elements()] in ([], ["then"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Who left?",
+        "if so",
+        "誰が水門を閉めましたか",
+        "ใครปิดประตูน้ำ",
+        "Wer war's?",
+        "누가 닫았어?",
+        "why 42 not",
+    ],
+)
+def test_a_text_of_two_words_may_be_a_question(text):
+    assert question_advice(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "lacks"),
+    [
+        ("", "no word"),
+        ("?!... 12", "no word"),
+        ("💥" * 2000, "no word"),
+        ("Why?", "only one word"),
+        ("Ann's", "only one word"),
+        ("Schleswig-Holstein", "only one word"),
+        ("水", "only one word"),
+    ],
+)
+def test_a_text_without_two_words_gets_advice(text, lacks):
+    assert question_advice(text).startswith(f"There is {lacks} in it: ask a whole question")

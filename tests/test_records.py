@@ -7,9 +7,9 @@ import pytest
 from ifqa.records import (
     Answer,
     Calculation,
+    Evidence,
     Explanation,
     Hit,
-    Passage,
     Prediction,
     Question,
     Ranking,
@@ -49,7 +49,7 @@ def test_every_field_of_a_question_is_in_its_fingerprint(change):
 
 def test_a_printed_answer_or_ranking_steers_no_terminal():
     question = Question("q", "If \x1b[31mred?")
-    passage = Passage("p\x07", "T", "one\x1b[2J")
+    passage = Evidence("p\x07", "T", "one\x1b[2J")
     answer = Answer(question, "ye\x1b[31ms", (passage,))
     failed = Answer(question, "", error="it said \x9b2J")
     ranking = Ranking(question, (Hit(passage.id, 1.0),), (passage,))
@@ -59,8 +59,8 @@ def test_a_printed_answer_or_ranking_steers_no_terminal():
 
 
 def test_a_computed_answer_shows_its_numbers_and_marks_them_in_the_passage():
-    passage = Passage("p", "T", "Built <in> 1951.")
-    other = Passage("o", "T", "In 1954 and 1951.")
+    passage = Evidence("p", "T", "Built <in> 1951.")
+    other = Evidence("o", "T", "In 1954 and 1951.")
     terms = Term("1951", "1951", "passage", 11, 15), Term("<3> later", "3", "question", 0, 9)
     how = Explanation("p", (0, 16), (11, 15), Calculation("1954", "plus", terms))
     answer = Answer(Question("q", "If so?"), "1954", (passage, other), how=how)
@@ -91,7 +91,7 @@ def test_an_answer_below_the_threshold_is_an_abstention_and_no_failure():
 
 def test_an_abstention_shows_its_best_candidate_and_confidence():
     question = Question("q", "If <red>?")
-    passage = Passage("p", "T", "Jim Lovell flew.")
+    passage = Evidence("p", "T", "Jim Lovell flew.")
     abstained = Answer(question, "", (passage,), confidence=0.1249, candidate="<Jim> Lovell")
     assert str(abstained).endswith(
         "found in these passages; the best candidate is <Jim> Lovell (confidence 12%))"

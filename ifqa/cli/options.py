@@ -1,5 +1,6 @@
 """Arguments and options that the verbs share, and the run of an experiment that they describe."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -49,8 +50,10 @@ _SET = Annotated[
     Repeated, Option("--set", help="Change a setting, such as reader.passages=10. Repeatable.")
 ]
 Docs = Annotated[
-    Path | None,
-    Option(help="A folder of documents, or a file, in place of the experiment's corpus."),
+    list[Path] | None,
+    Option(
+        help="A folder of documents, or a file, in place of the experiment's corpus. Repeatable."
+    ),
 ]
 _DOCS: dict[str, object] = {
     "docs": Docs,
@@ -59,6 +62,10 @@ _DOCS: dict[str, object] = {
     ],
     "exclude": Annotated[
         Repeated, Option(help="With --docs: no files that match this pattern. Repeatable.")
+    ],
+    "max_mb": Annotated[
+        float | None,
+        Option(help="With --docs: megabytes of the largest file to read; 50 by default."),
     ],
     "ocr": (
         Annotated[bool, Option("--ocr", help="With --docs: read scanned PDF files with ocrmypdf.")],
@@ -147,21 +154,27 @@ def with_search(experiment: object) -> Decorator:
     """
 
     def arguments(values: Values) -> dict[str, object]:
-        name, docs, include, exclude, ocr = (values.pop(key) for key in ("experiment", *_DOCS))
+        name, docs, include, exclude, max_mb, ocr = (
+            values.pop(key) for key in ("experiment", *_DOCS)
+        )
         changes = _changes(values)
-        if docs is not None and "corpus" in changes:
+        if docs and "corpus" in changes:
             raise ConfigError("--docs and --corpus are given; wanted one of them")
-        if docs is None and (include or exclude or ocr):
+        if not docs and (include or exclude or ocr or max_mb is not None):
             raise ConfigError(
-                "--include, --exclude and --ocr are for --docs; wanted: --docs FOLDER "
+                "--include, --exclude, --ocr and --max-mb are for --docs; wanted: --docs FOLDER "
                 "--include PATTERN"
             )
+        if max_mb is not None and not 0 < max_mb < math.inf:
+            raise ConfigError(f"--max-mb {max_mb:g}: wanted more than 0 megabytes")
         run = changed_run(name, changes)
-        if docs is not None:
+        if docs:
             from ifqa.config.corpus import ensure_docs_corpus
             from ifqa.config.overrides import override
 
-            corpus = ensure_docs_corpus(docs, run.experiment, include or (), exclude or (), ocr)
+            corpus = ensure_docs_corpus(
+                docs, run.experiment, include or (), exclude or (), ocr, max_mb
+            )
             run = type(run)(override(run.experiment, {"corpus": corpus}))
         return {"run": run, "changed": [*changes]}
 

@@ -6,7 +6,7 @@ import logging
 import os
 import platform
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -54,10 +54,8 @@ def init(
     The files have comments; no file is overwritten. With --docs the corpus
     consists of your documents, and no articles are written.
     """
-    import tomli_w
-
+    from ifqa.config.corpus import resolve_documents
     from ifqa.config.experiment import base_experiments, experiment_name
-    from ifqa.corpus.documents.folder import require_documents
     from ifqa.storage.files import atomic_write, write_bytes
     from ifqa.storage.resources import BUNDLED, find_resource
 
@@ -71,30 +69,45 @@ def init(
         f"experiments/{name}.toml": "experiment.toml",
         f"{name}/questions.csv": "empty.csv" if docs else "questions.csv",
     }
-    if docs is None:
+    if not docs:
         templates[f"{name}/articles.jsonl"] = "articles.jsonl"
         hint = (
             f"try it: ifqa run {name} --show 3; then put your own "
             f"articles and questions into {name}/"
         )
     else:
-        require_documents(docs)
+        resolve_documents(docs)
         hint = f"put your questions into {name}/questions.csv, then: ifqa run {name} --show 3"
     for path in templates:
         for existing in (Path(path), find_resource(path)):
             if existing and (existing.exists() or existing.is_symlink()):
                 raise ConfigError(f"{existing} exists; choose another name: ifqa init NAME")
-    path_line = tomli_w.dumps({"path": str(docs.expanduser()) if docs else ""}).strip()
     for path, template in templates.items():
         text = (BUNDLED / "start" / template).read_text(encoding="utf-8").replace("NAME", name)
+        if docs:
+            text = _name_folders(text, docs)
         with atomic_write(Path(path)) as handle:
-            write_bytes(handle, text.replace('path = "FOLDER"', path_line).encode())
+            write_bytes(handle, text.encode())
         print_line(path)
     # For editors; one of an earlier version is replaced
     for path, schema in _SCHEMAS.items():
         with atomic_write(Path(path)) as handle:
             write_bytes(handle, (BUNDLED / "schemas" / schema).read_bytes())
     logger.info(hint)
+
+
+def _name_folders(text: str, docs: Sequence[Path]) -> str:
+    """A template with the folders or files of documents in place of its FOLDER."""
+    import tomli_w
+
+    from ifqa.config.corpus import document_sources
+
+    paths = {path.expanduser().resolve(): path.expanduser() for path in docs}
+    first, *others = document_sources(list(paths.values()))
+    del first["format"]  # the template has it
+    text = text.replace('path = "FOLDER"', tomli_w.dumps(first).strip())
+    sections = [f"[[passages.sources]]\n{tomli_w.dumps(source)}\n" for source in others]
+    return text.replace("[index.bm25]", "".join([*sections, "[index.bm25]"]), 1)
 
 
 def doctor(json: Json = False) -> None:

@@ -41,7 +41,7 @@ _ABOUT = """\
 changes.
 # Settings of [[passages.sources]], with their defaults: words = 100, overlap = 0, include = [], \
 exclude = [], columns = [],
-# max_mb = 50, ocr = false. What they mean: docs/own-documents.md.
+# max_mb = 50, ocr = false, prefix = "". What they mean: docs/own-documents.md.
 
 """
 
@@ -181,52 +181,107 @@ def _parse_index(
     )
 
 
+#: A folder or file of documents, or several.
+DocsPaths = str | Path | Sequence[str | Path]
+
+
 def ensure_docs_corpus(
-    path: str | Path,
+    docs: DocsPaths,
     experiment: Experiment,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     ocr: bool = False,
+    max_mb: float | None = None,
 ) -> str:
-    """The name of the corpus of a folder or file of documents, for an experiment's retriever.
+    """The name of the corpus of folders or files of documents, for an experiment's retriever.
 
     Writes its file if needed.
 
-    The name ends with a hash of the absolute path, the patterns and `ocr`. A missing
+    The name ends with a hash of the absolute paths and of the other arguments. A missing
     `indexes/NAME.toml` is written, with the indexes that the experiment searches; missing indexes
-    are appended to an existing file. Nothing is written to the folder of documents. `include`,
-    `exclude` and `ocr` are settings of the source. Raises MissingInput if the path does not exist,
-    ConfigError if the experiment searches no index, or if patterns come with a single file.
+    are appended to an existing file. Nothing is written to a folder of documents. `include`,
+    `exclude`, `ocr` and `max_mb` are settings of each source. Raises MissingInput if a path does
+    not exist, ConfigError if the experiment searches no index, if patterns come with a file, or if
+    a path is within another.
     """
     if not experiment.indexes:
         raise ConfigError(
             f"--docs: experiment {experiment.name} searches no index; name another: -e sample"
         )
-    documents = require_documents(path).resolve()
-    if documents.is_file() and (include or exclude):
-        raise ConfigError(
-            f"--include and --exclude choose files of a folder, and {path} is a file; remove them"
-        )
+    paths = resolve_documents(docs)
+    for path in paths:
+        if path.is_file() and (include or exclude):
+            raise ConfigError(
+                f"--include and --exclude choose files of a folder, and {path} is a file; "
+                "remove them"
+            )
+    settings: dict[str, object] = {}
+    settings |= {"include": list(include)} if include else {}
+    settings |= {"exclude": list(exclude)} if exclude else {}
+    settings |= {"ocr": True} if ocr else {}
+    settings |= {} if max_mb is None else {"max_mb": max_mb}
     patterns = [sorted(include), sorted(exclude)] if include or exclude else []
-    identity = json.dumps([str(documents), *patterns, *(["ocr"] if ocr else [])])
-    slug = re.sub(r"[^a-z0-9]+", "-", documents.name.lower()).strip("-")[:40]
+    flags = [*(["ocr"] if ocr else []), *([] if max_mb is None else [f"max_mb={max_mb:g}"])]
+    identity = json.dumps([*map(str, paths), *patterns, *flags])
+    names = "-".join(path.name for path in paths)
+    slug = re.sub(r"[^a-z0-9]+", "-", names.lower()).strip("-")[:40]
     name = "-".join(filter(None, ["docs", slug, hashlib.sha256(identity.encode()).hexdigest()[:8]]))
     file = experiment.root / "indexes" / f"{name}.toml"
     indexes = load_corpus(experiment.corpus, experiment.root).indexes
     with lock(file.with_suffix(""), wait=True):
         if not file.exists():
-            source: dict[str, object] = {"format": "documents", "path": str(documents)}
-            source |= ({"include": list(include)} if include else {}) | (
-                {"exclude": list(exclude)} if exclude else {}
-            )
-            source |= {"ocr": True} if ocr else {}
-            about = tomli_w.dumps({"about": f"Documents of {documents}."})
-            _append_sections(file, f"{_ABOUT}{about}\n[[passages.sources]]\n", source)
+            about = tomli_w.dumps({"about": f"Documents of {', '.join(map(str, paths))}."})
+            _append_sections(file, f"{_ABOUT}{about}\n", {})
+            for source in document_sources(paths):
+                _append_sections(file, "[[passages.sources]]\n", source | settings)
         known = load_corpus(name, experiment.root).indexes
         for index in experiment.indexes:
             if index not in known:
                 _append_sections(file, "\n", {"index": {index: indexes[index].given_section}})
     return name
+
+
+def resolve_documents(docs: DocsPaths) -> list[Path]:
+    """The absolute paths of `--docs`, each once, in the order of their names.
+
+    Raises MissingInput if one does not exist, ConfigError if none is given or one is within
+    another, whose files would be read twice.
+    """
+    given = [docs] if isinstance(docs, str | Path) else list(docs)
+    if not given:
+        raise ConfigError("docs: wanted a folder of documents, or a file; found none")
+    paths = sorted({require_documents(path).resolve() for path in given})
+    for path in paths:
+        for other in paths:
+            if other in path.parents:
+                raise ConfigError(
+                    f"--docs {path} is within --docs {other}, which would be read twice; "
+                    "leave one of them out"
+                )
+    return paths
+
+
+def document_sources(paths: Sequence[Path]) -> list[dict[str, object]]:
+    """A source of documents for each path.
+
+    Each of several has a `prefix`: the name of its folder, with as many folders above it as tell
+    all of them apart.
+    """
+    sources: list[dict[str, object]]
+    sources = [{"format": "documents", "path": str(path)} for path in paths]
+    if len(paths) == 1:
+        return sources
+    folders = [path if path.is_dir() else path.parent for path in map(Path.resolve, paths)]
+    parts = [folder.parts[1:] for folder in folders]
+    for depth in range(1, max(map(len, parts)) + 1):
+        prefixes = ["-".join(part[-depth:]) for part in parts]
+        if len(set(prefixes)) == len(set(folders)) and all(prefixes):
+            return [
+                source | {"prefix": prefix}
+                for source, prefix in zip(sources, prefixes, strict=True)
+            ]
+    names = ", ".join(map(str, folders))
+    raise ConfigError(f"the names of {names} cannot be told apart; rename one of the folders")
 
 
 def _append_sections(file: Path, text: str, sections: Mapping[str, object]) -> None:

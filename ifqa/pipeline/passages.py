@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ifqa.corpus import work_units
-from ifqa.corpus.languages import LANGUAGE_SAMPLE, majority_language
-from ifqa.corpus.passage_store import PassageStore, write_id_index
+from ifqa.corpus.documents.source import read_lines
+from ifqa.corpus.languages import FILE_SAMPLE, LANGUAGE_SAMPLE, majority_language
+from ifqa.corpus.passage_store import PassageStore, parse_passage, write_id_index
 from ifqa.corpus.shard_writer import BAD, CorpusWriter, read_bad_pages, read_file_records
 from ifqa.corpus.sources import require_room, total_size, user_folders
 from ifqa.corpus.work_units import (
     BuildReport,
+    FileRecord,
     FileRecords,
     KnownFiles,
     Source,
@@ -141,16 +143,27 @@ def _units(sources: Sequence[Source], earlier: FileRecords) -> Iterator[tuple[in
 
 
 def _detected_language(build: CorpusBuild, folder: Path, count: int) -> str | None:
-    """The language of most passages of a user's own documents, from a sample.
+    """The language of most of a user's own documents, from a sample of them.
 
-    None for English, for other sources, and if the corpus's file names a language.
+    None for English, for other sources, and if the corpus's file names a language. `count` passages
+    are in `folder`.
     """
     if build.corpus.language or not user_folders(build.corpus.sources):
         return None
-    step = -(-count // LANGUAGE_SAMPLE)
-    return majority_language(
-        passage.text for passage in islice(PassageStore(folder), 0, None, step)
-    )
+    files = [record for record in read_file_records(folder).values() if record.passages]
+    if sum(record.passages for record in files) < count:  # others come from no file of the user's
+        step = -(-count // LANGUAGE_SAMPLE)
+        passages = islice(PassageStore(folder), 0, None, step)
+        return majority_language([passage.text] for passage in passages)
+    step = -(-len(files) // LANGUAGE_SAMPLE)
+    return majority_language(map(_sample_passages, files[::step]))
+
+
+def _sample_passages(record: FileRecord) -> list[str]:
+    """The texts of a few passages of a document, evenly spread."""
+    lines = read_lines(record).splitlines(keepends=True)
+    step = -(-len(lines) // FILE_SAMPLE)
+    return [parse_passage(line, str(record.shard)).text for line in lines[::step]]
 
 
 def _summary(

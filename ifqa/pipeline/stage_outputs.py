@@ -1,7 +1,7 @@
 """Reads what earlier stages wrote: rankings, passages, predictions."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -9,10 +9,11 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ifqa.config.experiment import Experiment
+from ifqa.corpus.documents.chunking import parse_locator
 from ifqa.corpus.passage_store import GeneratedPassages, PassageStore, get_passage_lists
 from ifqa.errors import DamagedArtifact, FormatError, IfqaError
 from ifqa.formats.runs import iter_rankings
-from ifqa.records import Answer, Hit, Passage, Prediction, Question
+from ifqa.records import Answer, Evidence, Hit, Passage, Prediction, Question
 from ifqa.settings import is_share
 from ifqa.storage.artifacts import list_files
 from ifqa.storage.files import json_line, read_jsonl
@@ -194,7 +195,32 @@ def _missing_prediction(question: Question) -> Prediction:
 def answer_of(question: Question, prediction: Prediction, evidence: Iterable[Passage]) -> Answer:
     """The answer that a prediction gives, with `evidence` as its passages."""
     shared = {name: getattr(prediction, name) for name in _SHARED}
-    return Answer(question, prediction.answer, tuple(evidence), **shared)
+    return with_evidence(Answer(question, prediction.answer, **shared), evidence)
+
+
+def with_evidence(answer: Answer, passages: Iterable[Passage]) -> Answer:
+    """An answer with its passages, each with the place of the answer in it in words."""
+    evidence = [
+        Evidence(
+            passage.id,
+            passage.title,
+            passage.text,
+            passage_source(passage, answer.position(passage)),
+        )
+        for passage in passages
+    ]
+    return replace(answer, evidence=tuple(evidence))
+
+
+def passage_source(passage: Passage, at: int | None = None) -> str:
+    """The source of a passage, or of its character `at`: a document's file and page or line.
+
+    Else title and id.
+    """
+    if locator := parse_locator(passage.id, at):
+        _, _, headings = passage.title.partition(" › ")
+        return f"{locator} · {headings}" if headings else str(locator)
+    return f"{passage.title} · {passage.id}" if passage.title else passage.id
 
 
 def answers_of(

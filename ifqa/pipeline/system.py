@@ -9,8 +9,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Self
 
+from ifqa.clauses import question_advice
 from ifqa.corpus.documents.indexed_file import IndexedFile
-from ifqa.corpus.languages import NAMES, detect_language
+from ifqa.corpus.languages import NAMES, detect_language, passage_language
 from ifqa.corpus.passage_store import PassageStore, get_passages
 from ifqa.corpus.sentences import split_sentences
 from ifqa.errors import ConfigError, IfqaError
@@ -20,7 +21,7 @@ from ifqa.pipeline.plugin_output import check_predictions, check_rankings
 from ifqa.pipeline.run import Run
 from ifqa.pipeline.searched import CorpusSummary, searched_documents, summarize_corpus
 from ifqa.pipeline.session import Session
-from ifqa.pipeline.stage_outputs import answer_of, stores_of
+from ifqa.pipeline.stage_outputs import answer_of, stores_of, with_evidence
 from ifqa.protocols import LanguageModel, ProgressCallback, Reader, Retriever, no_progress
 from ifqa.records import Ablation, Answer, Passage, Prediction, Question, Ranking, SearchResult
 from ifqa.retrieval.queries import rewrite_questions
@@ -162,10 +163,10 @@ class System:
 
         An answer whose confidence is below `threshold` is withheld: its text is then the
         `candidate`. None leaves it to the reader; 0 withholds no answer. A reader without
-        confidences always answers. If question or documents are in another language than the
-        reader's, the answer has a `note`, and by default there are only passages. While a language
-        model that `streams` writes the first question's completion, `on_text` is called with its
-        text so far.
+        confidences always answers. If the question, or the passage that its answer was read from,
+        is in another language than the reader's, or if the text is no question, the answer has a
+        `note`, and by default there are only passages. While a language model that `streams` writes
+        the first question's completion, `on_text` is called with its text so far.
         """
         if threshold is not None and not is_share(threshold):
             raise ConfigError(
@@ -186,18 +187,34 @@ class System:
                 predictions = self.read(
                     parsed, passages, [[hit.score for hit in ranking] for ranking in top]
                 )
-        thresholds = self.thresholds(threshold)
         answers = []
         for question, prediction, texts in zip(parsed, predictions, passages, strict=True):
             by_id = {passage.id: passage for passage in texts}
-            evidence = tuple(by_id[passage_id] for passage_id in prediction.passage_ids)
-            note = self._language_note(question)
-            if note and threshold is None and not prediction.error:
-                answers.append(Answer(question, "", evidence, note=f"{note} {_WITHHELD}"))
-            else:
-                answer = answer_of(question, prediction.abstain_below(*thresholds), evidence)
-                answers.append(replace(answer, note=note))
+            evidence = [by_id[passage_id] for passage_id in prediction.passage_ids]
+            answers.append(self._judge(question, prediction, evidence, threshold))
         return answers
+
+    def _judge(
+        self,
+        question: Question,
+        prediction: Prediction,
+        evidence: Sequence[Passage],
+        threshold: float | None,
+    ) -> Answer:
+        """The answer of a prediction, or none where it would mean little.
+
+        `evidence` and `threshold` as in `answer`.
+        """
+        abstained = prediction.abstain_below(*self.thresholds(threshold))
+        answer = answer_of(question, abstained, evidence)
+        # With choices or a context, one word may ask
+        is_bare = not (question.choices or question.context)
+        advice = question_advice(question.text) if is_bare else ""
+        note = advice or self._language_note(answer)
+        if not note or threshold is not None or prediction.error:
+            return replace(answer, note=note)
+        withheld = Answer(question, "", note=advice or f"{note} {_WITHHELD}")
+        return with_evidence(withheld, evidence)
 
     def thresholds(self, threshold: float | None = None) -> tuple[float, float]:
         """The confidence and the `answerable` below which an answer is withheld.
@@ -208,17 +225,18 @@ class System:
             own = self.reader.abstain_threshold, self.reader.answerable_threshold
         return own if threshold is None else (threshold, 0.0)
 
-    def _language_note(self, question: Question) -> str:
-        """What to say if a question or the documents are not in the reader's language.
+    def _language_note(self, answer: Answer) -> str:
+        """What to say if a question, or the passage that its answer was read from, is not in the
+        reader's language.
 
-        Empty if they are.
+        Empty if both are, or if the passage's language is not certain.
         """
         language = self.reader.language
-        build = self.run.corpus if self.experiment.retriever else None
         if not language:
             return ""
-        languages = {"this question is": detect_language(question.text)}
-        languages |= {"these documents are": build.language} if build else {}
+        languages = {"this question is": detect_language(answer.question.text)}
+        if passage := answer.supporting:
+            languages["this passage is"] = passage_language(passage.text) or language
         for what, other in languages.items():
             if other != language:
                 return f"The reader was trained on {NAMES[language]}; {what} in {NAMES[other]}."

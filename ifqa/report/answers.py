@@ -16,15 +16,16 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.text import Text
 
-from ifqa.corpus.documents.chunking import parse_locator
+from ifqa.clauses import split_question
 from ifqa.corpus.sentences import sentence_span, split_sentences
 from ifqa.errors import ConfigError, IfqaError, MissingInput, ServiceError, unknown_name
 from ifqa.formatting import pluralize
 from ifqa.llms.request_form import requests_differ
 from ifqa.pipeline.searched import CorpusSummary
+from ifqa.pipeline.stage_outputs import passage_source
 from ifqa.pipeline.system import System
 from ifqa.progress import bar
-from ifqa.records import Ablation, Answer, Passage, Question, fingerprint_questions
+from ifqa.records import Ablation, Answer, Question, fingerprint_questions
 from ifqa.report.table import sanitize
 from ifqa.storage import artifacts
 from ifqa.storage.append_log import truncate_log
@@ -33,6 +34,7 @@ from ifqa.storage.files import atomic_write, json_line, read_jsonl, write_bytes
 logger = logging.getLogger(__name__)
 
 _INDENT = 10
+_FACTS = "In fact"
 _COLOURS = {"right": "green", "wrong": "red", "partly right": "yellow", "abstained": "yellow"}
 
 
@@ -62,17 +64,6 @@ def find_support(answer: Answer) -> Support | None:
             start, end = sentence_span(passage.text, at, at + len(pieces[1]))
         return Support(passage.text[start:end], passage_source(passage, at), passage.id)
     return None
-
-
-def passage_source(passage: Passage, at: int | None = None) -> str:
-    """The source of a passage, or of its character `at`: a document's file and page or line.
-
-    Else title and id.
-    """
-    if locator := parse_locator(passage.id, at):
-        _, _, headings = passage.title.partition(" › ")
-        return f"{locator} · {headings}" if headings else str(locator)
-    return f"{passage.title} · {passage.id}" if passage.title else passage.id
 
 
 def answer_json(answer: Answer, searched: CorpusSummary | None = None) -> dict[str, object]:
@@ -132,13 +123,14 @@ def show_answer(
         _print_field(console, "Note", f"[yellow]{sanitize(answer.note)}[/yellow]")
     if answer.how and answer.how.calculation:
         _print_field(console, "Computed", sanitize(str(answer.how.calculation)))
-    if answer.factual:
-        _print_field(console, "In fact", sanitize(answer.factual))
+    label = _evidence_label(answer)
+    if label == _FACTS and answer.factual:
+        _print_field(console, label, sanitize(answer.factual))
+        label = ""
     for number, passage in enumerate(answer.evidence[:passages]):
-        name = "" if number or answer.factual else "In fact"
         _print_field(
             console,
-            name,
+            "" if number else label,
             f"[dim]{sanitize(passage_source(passage, answer.position(passage)))}[/dim]",
         )
         _print_field(
@@ -149,6 +141,16 @@ def show_answer(
     if searched:
         _print_field(console, "Searched", f"[dim]{sanitize(str(searched))}[/dim]")
     console.print()
+
+
+def _evidence_label(answer: Answer) -> str:
+    """What the passages are to an answer.
+
+    They tell what is in fact so where the question supposes something else.
+    """
+    if not answer.text:
+        return "Read"
+    return _FACTS if split_question(answer.question.text).presupposition else "Source"
 
 
 def ablation_json(ablation: Ablation) -> dict[str, object]:

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from os.path import commonprefix
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 from urllib.parse import quote
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Query, Request
 from mcp.server.transport_security import TransportSecuritySettings
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
@@ -42,6 +42,7 @@ from ifqa.version import __version__
 # The page itself has a stricter policy, with its script's hash
 _RESULTS_POLICY = "frame-ancestors 'none'"
 _PAGE = Path(__file__).parent / "page"
+_KEPT = 86_400  # seconds that a browser keeps the picture of a page
 _PING = 10.0  # seconds between a stream's comments, so that no proxy closes the connection
 
 _PROBLEM = {
@@ -56,6 +57,10 @@ _STREAMED: dict[str, object] = {
     ),
     "content": {"text/event-stream": {"schema": {"type": "string"}}},
 }
+
+
+Offset = Annotated[int, Query(ge=0, description="Characters from the start of the passage.")]
+FileHash = Annotated[str, Query(pattern=f"^[0-9a-f]{{{schemas.DIGITS}}}$")]
 
 
 def make_app(service: Service, guard: Guard) -> ASGIApp:
@@ -96,7 +101,13 @@ def make_app(service: Service, guard: Guard) -> ASGIApp:
     app.router.routes.append(Route(route.path, route.endpoint, methods=["POST"]))
 
     async def refuse(request: Request, error: Exception) -> Response:
-        return error_response(error)
+        refusal = error_response(error)
+        if request.method != "GET" or "text/html" not in request.headers.get("accept", ""):
+            return refusal
+        if refusal.status_code not in html.SHOWN:  # a browser follows a link
+            return refusal
+        detail = json.loads(bytes(refusal.body))["detail"]
+        return _html(html.problem_page(refusal.status_code, detail), refusal.status_code)
 
     for kind in (*EXPECTED, Exception):
         app.add_exception_handler(kind, refuse)
@@ -180,6 +191,30 @@ def _add_documents(app: FastAPI, service: Service) -> None:
         kind = "application/pdf" if is_pdf else "application/octet-stream"
         return _OpenFile(handle, file.record.bytes, headers, kind)
 
+    @app.get(
+        "/documents/{passage_id:path}/pages/{page:int}.png",
+        response_class=Response,
+        responses=_RESPONSES | {200: {"content": {"image/png": {}}}},
+    )
+    async def picture(
+        passage_id: str, page: int, start: Offset, end: Offset, of: FileHash
+    ) -> Response:
+        """A page of a PDF as it was indexed, with the passage's characters from `start` to `end`
+        marked where they stand on it.
+
+        `of` begins the file's SHA-256, so that a browser may keep the picture.
+        """
+        try:
+            content = await service.picture(passage_id, page, (start, end), of)
+        except MissingInput as error:
+            raise HTTPException(409, str(error)) from error
+        headers = {
+            "Cache-Control": f"private, max-age={_KEPT}, immutable",
+            "ETag": f'"{of}-{page}-{start}-{end}"',
+            "Content-Security-Policy": "sandbox; default-src 'none'",
+        }
+        return Response(content, headers=headers, media_type="image/png")
+
     @app.get("/documents/{passage_id:path}", response_class=HTMLResponse, responses=_RESPONSES)
     async def document(passage_id: str) -> Response:
         """The text of a passage's file, as a page without a script.
@@ -215,9 +250,10 @@ def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
         yield piece
 
 
-def _html(text: str) -> Response:
+def _html(text: str, status: int = 200) -> Response:
     content = text.encode("utf-8", "replace")  # a text may have lone surrogates
-    return HTMLResponse(content, headers={"Content-Security-Policy": html.POLICY})
+    headers = {"Content-Security-Policy": html.POLICY, "Vary": "Accept"}
+    return HTMLResponse(content, status, headers=headers)
 
 
 def _json(form: BaseModel) -> Response:

@@ -29,7 +29,7 @@ from ifqa.serve.batch_queue import QueueFull
 from ifqa.serve.limits import Limits
 from ifqa.serve.schemas import OBJECT, TEXT, Problem
 from ifqa.serve.security import HEADERS, SESSION, Guard
-from ifqa.serve.service import Metrics, NotFound
+from ifqa.serve.service import Busy, Metrics, NotFound
 
 logger = logging.getLogger("ifqa.serve")
 
@@ -41,7 +41,15 @@ _CLIENT_CLOSED = 499  # the client closed the connection; only the log and /metr
 _LONGEST_PATH = 200  # characters of a path in the log
 _LONGEST_DETAIL = 300  # characters of a validation error's location, and of its message
 #: Any other error is a bug.
-EXPECTED = (QueueFull, NotFound, TimeoutError, IfqaError, HTTPException, RequestValidationError)
+EXPECTED = (
+    QueueFull,
+    Busy,
+    NotFound,
+    TimeoutError,
+    IfqaError,
+    HTTPException,
+    RequestValidationError,
+)
 
 
 class JsonFormatter(logging.Formatter):
@@ -97,6 +105,8 @@ def error_response(error: BaseException) -> Response:
     match error:
         case QueueFull():
             return problem_response(503, str(error), {"Retry-After": str(error.seconds)})
+        case Busy():
+            return problem_response(503, str(error), {"Retry-After": "5"})
         case NotFound():
             return problem_response(404, str(error))
         case TimeoutError():

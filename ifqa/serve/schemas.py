@@ -4,8 +4,9 @@ Offsets count Unicode code points, the end exclusive. `pieces` alternate between
 highlighted text.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Annotated, Literal, Self
 from urllib.parse import quote
 
@@ -22,7 +23,10 @@ from pydantic import (
 
 from ifqa.clauses import split_question
 from ifqa.corpus.documents.chunking import encoded_name, parse_locator
-from ifqa.records import Ablation, Answer, Question, Ranking, Term
+from ifqa.corpus.documents.indexed_file import IndexedFile
+from ifqa.corpus.documents.page_picture import page_parts
+from ifqa.formatting import printable_line
+from ifqa.records import Ablation, Answer, Explanation, Passage, Question, Ranking, Term
 from ifqa.serve.limits import (
     MAX_BODY,
     MAX_CHOICES,
@@ -30,6 +34,7 @@ from ifqa.serve.limits import (
     MAX_ID,
     MAX_K,
     MAX_KEYS,
+    MAX_PICTURES,
     MAX_QUESTION,
     MAX_QUESTIONS,
 )
@@ -39,6 +44,7 @@ QUESTION_EXAMPLE = (
     "If Neil Armstrong had caught a bad fever shortly before the first lunar landing flight, "
     "who would have sat in the commander's seat?"
 )
+DIGITS = 16  # of a file's SHA-256 in the address of a picture
 _THRESHOLD = "Abstain below this confidence: 0 always answers, null leaves it to the reader."
 
 
@@ -254,9 +260,37 @@ class CalculationForm(Reply):
     line: str
 
 
+class PictureForm(Reply):
+    """A page of a PDF as a picture with the sentence, or its part on this page, marked."""
+
+    page: int
+    text: Annotated[str, Field(description="File and page in words.")]
+    url: Annotated[str, Field(description="The address of a PNG.")]
+
+    @classmethod
+    def all_of(
+        cls, passage: Passage, how: Explanation, files: Mapping[str, IndexedFile]
+    ) -> list[Self]:
+        """The pages that the sentence stands on; none unless the passage is from a PDF."""
+        file = files.get(encoded_name(passage.id))
+        if file is None or not file.is_pdf:
+            return []
+        start, end = how.sentence
+        query = f"start={start}&end={end}&of={file.record.sha256[:DIGITS]}"
+        parts = [part.page for part in page_parts(passage, start, end)]
+        return [
+            cls(
+                page=page,
+                text=f"{printable_line(file.name)}, p. {page}",
+                url=f"/documents/{quote(passage.id)}/pages/{page}.png?{query}",
+            )
+            for page in parts[:MAX_PICTURES]
+        ]
+
+
 class ExplanationForm(Reply):
-    """The source of an answer: sentence and span in the passage's text, and the sentence's
-    pieces.
+    """The source of an answer: sentence and span in the passage's text, and the sentence's pieces;
+    of a PDF also the pages with it as pictures.
     """
 
     passage_id: str
@@ -264,6 +298,7 @@ class ExplanationForm(Reply):
     span: tuple[int, int]
     pieces: list[str]
     calculation: CalculationForm | None
+    pictures: list[PictureForm] = []
 
 
 class Supposition(Reply):
@@ -298,25 +333,30 @@ class AnswerForm(Reply):
     error: Annotated[str, Field(description="Why there is no answer, after a failure.")]
     how: ExplanationForm | None
     evidence: list[Evidence]
-    note: Annotated[str, Field(description="What the reader's language means for this answer.")] = (
-        ""
-    )
+    note: Annotated[
+        str,
+        Field(
+            description="Why the answer means little: the reader does not know the language of "
+            "question or passage, or the text is no question."
+        ),
+    ] = ""
     seconds: Annotated[float, Field(description="From the question's arrival to its answer.")]
 
     @classmethod
-    def of(cls, answer: Answer, seconds: float, files: Collection[str] = ()) -> Self:
-        """The form of an answer that took `seconds`; `files` as in `SourceForm.of`."""
+    def of(
+        cls, answer: Answer, seconds: float, files: Mapping[str, IndexedFile] = MappingProxyType({})
+    ) -> Self:
+        """The form of an answer that took `seconds`; `files` are those of the searched folder."""
         failed = not answer.text and bool(answer.error or not (answer.candidate or answer.note))
         text = answer.question.text
         how = answer.how
         supposed = split_question(text).presupposition
         before, clause, after = text.partition(supposed) if supposed else (text, "", "")
-        passage = next(
-            (passage for passage in answer.evidence if how and passage.id == how.passage_id), None
-        )
+        passage = answer.supporting
         explanation = None
         if how and passage:
             explanation = asdict(how) | {"pieces": how.pieces(passage.text, sentence=True)}
+            explanation["pictures"] = PictureForm.all_of(passage, how, files)
             if how.calculation:
                 explanation["calculation"]["line"] = str(how.calculation)
         outcome = "failed" if failed else "abstained"

@@ -12,9 +12,12 @@ from prometheus_client import CollectorRegistry, Counter, disable_created_metric
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from ifqa.corpus.documents.chunking import encoded_name
-from ifqa.corpus.documents.indexed_file import IndexedFile, mend
+from ifqa.corpus.documents.decoding import UnreadableFile
+from ifqa.corpus.documents.indexed_file import IndexedFile
+from ifqa.corpus.documents.left_out import mend
+from ifqa.corpus.documents.page_picture import draw_page, page_parts
 from ifqa.corpus.shard_writer import read_bad_pages
-from ifqa.errors import IfqaError
+from ifqa.errors import IfqaError, MissingInput
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import LanguageModel
@@ -36,6 +39,13 @@ _Result = TypeVar("_Result")
 
 class NotFound(Exception):
     """There is no such passage, or the experiment has no reader or retriever."""
+
+
+class Busy(Exception):
+    """Too many pictures are being drawn."""
+
+    def __str__(self) -> str:
+        return "too many pictures are being drawn; try again later"
 
 
 class Metrics:
@@ -104,6 +114,8 @@ class Service:
         self._llm = system.model if reader and reader.takes("llm") else None
         self.about = _about(system, limits, self._llm)
         self._numbers = count(1)
+        self._drawer = asyncio.Semaphore(1)
+        self._drawing = 0
         self.metrics.registry.register(self)
 
     def open(self) -> None:
@@ -250,6 +262,38 @@ class Service:
             raise NotFound(f"no document has a passage {passage_id!r:.80}")
         return file
 
+    async def picture(self, passage_id: str, page: int, span: tuple[int, int], of: str) -> bytes:
+        """A page of a PDF with the part of a passage's `span` marked that stands on it, as a PNG.
+
+        `of` begins the file's SHA-256. Raises NotFound for another file or page, MissingInput if
+        the file is not as it was indexed, and Busy if too many pictures are being drawn.
+        """
+        if self._drawing >= sizes.MAX_DRAWING:
+            raise Busy
+        self._drawing += 1
+        try:
+            async with self._drawer:
+                return await asyncio.to_thread(self._draw, passage_id, page, span, of)
+        finally:
+            self._drawing -= 1
+
+    def _draw(self, passage_id: str, page: int, span: tuple[int, int], of: str) -> bytes:
+        system = self.system
+        file = self.file(passage_id, system)
+        passage = system.passage(passage_id)
+        parts = page_parts(passage, *span) if passage and file.is_pdf else ()
+        part = next((part for part in parts if part.page == page), None)
+        if part is None:
+            raise NotFound(f"page {page} of {file.name!r:.80} has no part of this sentence")
+        if not of or not file.record.sha256.startswith(of):
+            raise MissingInput(f"{file.name} has changed since this address was given; ask again")
+        with file.open() as handle:
+            content = handle.read(file.record.bytes)
+        try:
+            return draw_page(content, part)
+        except UnreadableFile as error:
+            raise NotFound(f"no picture of page {page} of {file.name!r:.80}: {error}") from error
+
     @property
     def folder(self) -> schemas.FolderForm:
         """The folder of documents with the files left out; NotFound for another corpus."""
@@ -263,7 +307,7 @@ class Service:
         bad = [file for file in read_bad_pages(build.artifact("passages").folder) if "kind" in file]
         bad.sort(key=lambda file: file["kind"] in _QUIET)
         left_out = [
-            {"file": file["id"], "reason": file["reason"], "hint": mend(file)}
+            {"file": file["id"], "reason": file["reason"], "hint": mend(file, build.corpus.name)}
             for file in bad[:_LISTED]
         ]
         update = vars(self.watcher) if self.watcher else {}

@@ -46,7 +46,7 @@ def test_a_folder_is_indexed_by_its_first_question(docs):
 def test_an_answer_says_where_it_stands(docs):
     done = ask(ASKED, "--docs", str(docs))
     assert done.returncode == 0
-    assert "In fact   manuals/handbook.pdf, p. 2 · 2 The wheel\n" in done.stdout
+    assert "Source    manuals/handbook.pdf, p. 2 · 2 The wheel\n" in done.stdout
     unwrapped = "".join(done.stdout.split())  # a long path goes over several lines
     assert f"Searched 27 files, 64 passages in {docs}".replace(" ", "") in unwrapped
 
@@ -76,6 +76,35 @@ def test_edits_of_the_corpus_file_of_a_folder_are_kept(docs):
     assert file.read_text() == edited
 
 
+def test_two_folders_are_searched_together(docs, here):
+    for name, text in (("left", "Rye is ground by Ann Boll."), ("right", "Oats are dried by Bo.")):
+        (here / name).mkdir()
+        (here / name / "notes.md").write_text(text)
+    both = ["--docs", str(here / "right"), "--docs", str(here / "left")]
+    answer = json.loads(ask("Who are Ann Boll and Bo?", *both, "--json").stdout)
+    sources = {passage["source"] for passage in answer["evidence"]}
+    assert sources == {"left/notes.md, line 1", "right/notes.md, line 1"}
+    assert answer["searched"]["folders"] == [str(here / "left"), str(here / "right")]
+    assert name_of_corpus().startswith("docs-left-right-")
+
+
+def test_the_largest_file_is_chosen_on_the_command_line(docs):
+    (docs / "big.txt").write_text("The keeper of the tower is Cy Dent. " * 30_000)
+    small = ask(ASKED, "--docs", str(docs), "--max-mb", "1")
+    hint = f"start with --max-mb, or raise max_mb in indexes/{name_of_corpus()}.toml"
+    assert f"left out: big.txt: 1 MB, more than max_mb = 1; {hint}\n" in small.stderr
+    assert "big.txt" not in ask(ASKED, "--docs", str(docs), "--max-mb", "2").stderr
+
+
+def test_a_larger_max_mb_in_the_corpus_file_is_taken(docs):
+    (docs / "big.txt").write_text("The keeper of the tower is Cy Dent. " * 30_000)
+    ask(ASKED, "--docs", str(docs), "--max-mb", "1")
+    file = Path(f"indexes/{name_of_corpus()}.toml")
+    file.write_text(file.read_text().replace("max_mb = 1.0", "max_mb = 2"))
+    again = ask(ASKED, "--corpus", name_of_corpus())
+    assert "unchanged; 1 new (big.txt)\n" in again.stderr
+
+
 def test_two_simultaneous_first_questions_are_answered_from_one_indexing(docs):
     with ThreadPoolExecutor() as pool:
         both = list(
@@ -94,11 +123,13 @@ def test_two_simultaneous_first_questions_are_answered_from_one_indexing(docs):
     [
         (["--docs", "nowhere", "If?"], "nowhere; name a folder of documents, or a file"),
         (["--docs", ".", "--corpus", "few", "If?"], "--docs and --corpus are given"),
-        (["--include", "*.md", "If?"], "--include, --exclude and --ocr are for --docs"),
+        (["--include", "*.md", "If?"], "--include, --exclude, --ocr and --max-mb are for --docs"),
         (
             ["--docs", "few.jsonl", "--include", "*.md", "If?"],
-            "choose files of a folder, and few.jsonl is a file; remove them",
+            "few.jsonl is a file; remove them",
         ),
+        (["--docs", ".", "--docs", "indexes", "If?"], ", which would be read twice"),
+        (["--docs", ".", "--max-mb", "0", "If?"], "--max-mb 0: wanted more than 0 megabytes"),
         (["--questions", "q.txt"], "wanted one question, or --questions FILE --out FILE"),
         (
             ["--questions", "q.txt", "--out", "a.csv", "If?"],

@@ -54,7 +54,7 @@ def test_a_folder_of_documents_becomes_the_corpus(capsys):
     Path('a "b" NAME').mkdir()
     Path('a "b" NAME/mill.md').write_text("# Mill\n\nIt grinds rye.\n")
     docs = Path('a "b" NAME')
-    init("trial", docs)
+    init("trial", [docs])
     assert capsys.readouterr().out.split() == FILES[:3]
     experiment = load_experiment("trial")
     assert (len(Run(experiment).questions), experiment.indexes) == (1, ["bm25"])
@@ -63,12 +63,29 @@ def test_a_folder_of_documents_becomes_the_corpus(capsys):
     assert [document.file.name for document in unit.documents] == ["mill.md"]
 
 
+def test_several_folders_of_documents_become_one_corpus():
+    for name in ("a/docs", "b/docs"):
+        Path(name).mkdir(parents=True)
+        Path(name, "mill.md").write_text("# Mill\n\nIt grinds rye.\n")
+    init("trial", [Path("a/docs"), Path("b/docs"), Path("a/docs")])
+    corpus = load_corpus("trial")
+    assert [source.path for source in corpus.sources] == ["a/docs", "b/docs"]
+    units = [unit for source in CorpusBuild(corpus).sources for unit in source.work_units()]
+    names = [
+        document.file.name
+        for unit in units
+        if isinstance(unit, DocumentsUnit)
+        for document in unit.documents
+    ]
+    assert names == ["a-docs/mill.md", "b-docs/mill.md"]
+
+
 def test_documents_that_are_not_there_or_have_no_name_in_unicode_are_refused():
     with pytest.raises(IfqaError, match="--docs none: there is no "):
-        init("trial", Path("none"))
+        init("trial", [Path("none")])
     Path("a\udcff").mkdir()
     with pytest.raises(IfqaError, match="its path is not UTF-8"):
-        init("trial", Path("a\udcff"))
+        init("trial", [Path("a\udcff")])
     assert [str(path) for path in Path().iterdir()] == ["a\udcff"]
 
 

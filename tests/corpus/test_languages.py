@@ -2,7 +2,7 @@
 
 import pytest
 
-from ifqa.corpus.languages import detect_language, majority_language
+from ifqa.corpus.languages import detect_language, majority_language, passage_language
 
 QUESTIONS = {
     "de": "Wenn der Müller weggezogen wäre, wer hätte dann die Schleuse geschlossen?",
@@ -42,16 +42,57 @@ def test_a_text_in_no_other_language_counts_as_english(text):
     assert detect_language(text) == "en"
 
 
+TEXTS = QUESTIONS | {
+    "en": "Who would have closed the sluice if the miller had moved away?",
+    "no": "Mølla i Aldbrook maler rug for bakeriet i Marlow, og Tom Ferris lukker slusen.",
+    "sv": "Kvarnen maler råg åt bageriet varje måndag, och mjölnaren stänger slussen på kvällen.",
+}
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_a_sentence_of_a_passage_tells_its_language(language):
+    assert passage_language(TEXTS[language]) == language
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tiny 1.",
+        "Jürgen Müller, Utrecht. Jürgen Müller, Malmö.",
+        "Name: Anna Svensson; town: Bergen; works since: 1998.",
+        "12 34",
+        "",
+        "\ud800",
+    ],
+)
+def test_a_passage_of_a_few_words_or_names_is_in_no_certain_language(text):
+    assert passage_language(text) == ""
+
+
+def files(languages):
+    """A file with a text of each language."""
+    return [[TEXTS[language]] for language in languages.split()]
+
+
 @pytest.mark.parametrize(
     ("languages", "expected"),
     [
         ("no no de", "no"),
-        ("no no de de", None),
+        ("no de en", None),
+        ("no en en", None),
         ("pl pl pl", None),
         ("", None),
     ],
 )
-def test_a_corpus_has_the_language_of_more_than_half_of_its_texts_if_lucene_analyses_it(
-    languages, expected
-):
-    assert majority_language(QUESTIONS[code] for code in languages.split()) == expected
+def test_a_folder_has_the_language_of_most_of_its_text_if_lucene_analyses_it(languages, expected):
+    assert majority_language(files(languages)) == expected
+
+
+def test_many_tiny_files_do_not_decide_the_language_of_a_folder():
+    tiny = [[text] for text in ["Tot ziens.", "Guten Tag.", "Tiny 1."] * 1000]
+    assert majority_language(tiny) is None
+    assert majority_language([*tiny, *files("no")]) == "no"
+
+
+def test_a_long_text_weighs_more_than_a_short_one():
+    assert majority_language([[TEXTS["no"] * 5], *files("en en en")]) == "no"

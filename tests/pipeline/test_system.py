@@ -1,5 +1,6 @@
 """An opened system answers with evidence, retrieves with texts, and opens each part once."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -247,10 +248,44 @@ def test_an_answer_notes_a_language_that_the_reader_was_not_trained_on(
     assert str(asked) != "(no answer: the reader found nothing)"
 
 
-def test_documents_in_another_language_are_noted_too():
+GERMAN_PASSAGE = "Der Müller Tom Ferris schließt die Schleuse, wenn die Bremse nicht mehr hält."
+
+
+def noted(text, language, passage):
+    """The note of a question whose passages are all `passage`, in a corpus of a language."""
     experiment = toy.searching(reader={"name": "outside_of_stages:English"})
-    Path("indexes/few.toml").write_text('language = "de"\n' + Path("indexes/few.toml").read_text())
-    note = ask(experiment, "If so, who?").note
+    corpus = Path("indexes/few.toml")
+    corpus.write_text(f'language = "{language}"\n' + corpus.read_text())
+    rows = [json.loads(line) for line in Path("few.jsonl").read_text().splitlines()]
+    lines = [json.dumps(row | {"contents": passage}) for row in rows]
+    Path("few.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    return ask(experiment, text).note
+
+
+def test_a_passage_in_another_language_is_noted():
+    note = noted("If so, who?", "en", GERMAN_PASSAGE)
     assert note.startswith(
-        "The reader was trained on English; these documents are in German. It is mostly wrong"
+        "The reader was trained on English; this passage is in German. It is mostly wrong"
     )
+
+
+def test_an_english_passage_is_read_whatever_the_language_of_its_folder():
+    assert noted("If so, who?", "de", "The sluice is closed by Tom Ferris in the evening.") == ""
+
+
+def test_a_passage_of_uncertain_language_is_read():
+    assert noted("If so, who?", "de", "Jürgen Müller, Utrecht.") == ""
+
+
+@pytest.mark.parametrize("text", ["Sluice", "?!", "12 34", "💥"])
+def test_a_text_that_is_no_question_gets_advice(text):
+    answer = ask(toy.searching(reader={"name": "outside_of_stages:English"}), text)
+    assert (answer.text, answer.candidate) == ("", "")
+    assert "ask a whole question, such as: If " in answer.note
+    assert "It is mostly wrong" not in answer.note
+
+
+def test_a_threshold_shows_the_answer_to_a_text_that_is_no_question():
+    with open_system(Run(toy.searching(reader={"name": "outside_of_stages:English"}))) as system:
+        answer = system.ask("Sluice", 0)
+    assert (answer.text, answer.note[:8]) == ("captain0", "There is")

@@ -48,8 +48,8 @@ CHOICES = {"mill": ("Ada Brook", "Bob May"), "hostile": ("{choices}", "Answer: 7
 
 
 def rendered(prompt, kind, chat):
-    demos = load_demos("sample").demos[:2] if kind == "mill" else ()
-    demos = [replace(demo, choices=("nobody", demo.answer)) for demo in demos]
+    stored = load_demos("sample").demos[:2] if kind == "mill" else ()
+    demos = [replace(demo, choices=("nobody", demo.answer)) for demo in stored]
     messages, text = load_prompt(prompt).render(
         QUESTIONS[kind], PASSAGES[kind], demos, chat, CHOICES[kind]
     )

@@ -56,7 +56,7 @@ def test_only_unsure_questions_are_asked(span):
     sure, unsure = (prediction.confidence for prediction in span)
     assert sure > unsure
     llm = Scripted()
-    done = []
+    done: list[float] = []
     first, second = cascade(llm, sure=(sure + unsure) / 2).answer(
         [PLAIN, FAR], [BRIDGE, BRIDGE], done.append
     )
@@ -196,7 +196,7 @@ class Failing(Weighing):
 def test_each_unsure_question_gets_its_own_answer_beside_failures():
     long = Question("t/long", "If " + "so " * 1000 + "what?", ("nobody",))
     llm = Failing({"1905": -0.1})
-    done = []
+    done: list[float] = []
     llm.window = 2000
     questions = [FAR, PLAIN, long, PLAIN]
     reader = cascade(llm, sure=1.0, prompt="short")

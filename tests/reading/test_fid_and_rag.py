@@ -6,6 +6,7 @@ import functools
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -40,6 +41,7 @@ QUESTIONS = [
     Question("q/2", "If the river were dry, what would the bridge carry?"),
 ]
 RANKED = [PASSAGES, PASSAGES[1:], []]
+EXACT: dict[str, Any] = {"device": "cpu", "precision": "float32"}
 SCORES = [[21.5, 20.0, 3.25], [1.0, 0.5], []]
 words = functools.cache(tokenizer)
 near = functools.partial(pytest.approx, rel=1e-4, abs=1e-4)
@@ -51,13 +53,15 @@ def folder(tmp_path_factory):
 
 
 def fid(folder, **changes):
-    settings = {"device": "cpu", "precision": "float32", "max_answer_tokens": 12} | changes
-    return Fid(Fid.Settings(checkpoint=str(folder), **settings))
+    return Fid(
+        Fid.Settings(**EXACT | {"checkpoint": str(folder), "max_answer_tokens": 12} | changes)
+    )
 
 
 def rag(folder, **changes):
-    settings = {"device": "cpu", "precision": "float32", "max_answer_tokens": 8} | changes
-    return Rag(Rag.Settings(checkpoint=str(folder), **settings))
+    return Rag(
+        Rag.Settings(**EXACT | {"checkpoint": str(folder), "max_answer_tokens": 8} | changes)
+    )
 
 
 def fingerprint(checkpoint, **settings):
@@ -164,7 +168,13 @@ def test_settings_override_a_checkpoints_conventions(folder, tmp_path):
 
 
 def test_each_setting_changes_scores(folder, reader):
-    changes = ({}, {"titles": "no"}, {"encoder_eos": "no"}, {"precision": "bfloat16"}, {"beams": 4})
+    changes: list[dict[str, Any]] = [
+        {},
+        {"titles": "no"},
+        {"encoder_eos": "no"},
+        {"precision": "bfloat16"},
+        {"beams": 4},
+    ]
     assert (
         len(
             {fid(folder, **change).answer(QUESTIONS[:1], [PASSAGES])[0].score for change in changes}
@@ -199,7 +209,7 @@ def test_the_fingerprint_covers_what_scores_follow_from(tmp_path):
 
 @pytest.mark.parametrize("beams", [1, 2])
 def test_rags_passage_scores_are_shares(folder, beams):
-    done = []
+    done: list[float] = []
     predictions = rag(folder, beams=beams).answer(QUESTIONS, RANKED, done.append, scores=SCORES)
     assert_valid(predictions)
     assert [sum(prediction.passage_scores) for prediction in predictions] == near([1.0, 1.0, 0.0])

@@ -148,9 +148,13 @@ def test_an_answer_outside_the_choices_is_a_counted_failure():
         for n in range(2)
     ]
     texts = {"0": "Answer: (B) less", "1": "Answer: much more"}
-    with serving(
-        lambda prompt, time, body: Reply(text=texts[re.search(r"mill (\d)\?", prompt)[1]])
-    ) as server:
+
+    def answer(prompt, time, body):
+        mill = re.search(r"mill (\d)\?", prompt)
+        assert mill is not None
+        return Reply(text=texts[mill[1]])
+
+    with serving(answer) as server:
         reader = llm_reader(model(server), prompt="multiple-choice")
         right, wrong = reader.answer(offers, [PASSAGES[:1], []])
     assert "(A) more\n(B) less" in server.bodies[0]["messages"][-1]["content"]

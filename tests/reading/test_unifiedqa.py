@@ -171,8 +171,10 @@ def test_odd_texts_are_answered(folder):
 
 def test_the_defaults_are_causalqas(folder, monkeypatch):
     reader = UnifiedQA(UnifiedQA.Settings(checkpoint=folder, device="cpu"))
-    assert (reader._t5.conventions.max_tokens, reader._t5.conventions.encoder_eos) == (2048, True)
-    assert (reader._t5.max_answer_tokens, reader._t5.beams) == (500, 1)
+    t5 = reader._t5
+    assert t5 is not None
+    assert (t5.conventions.max_tokens, t5.conventions.encoder_eos) == (2048, True)
+    assert (t5.max_answer_tokens, t5.beams) == (500, 1)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with refused(r"unifiedqa-v2-t5-base-1363200.*reader 'unifiedqa' uses this .*train unifiedqa"):
         UnifiedQA(UnifiedQA.Settings())
@@ -184,7 +186,7 @@ def test_each_group_is_answered_by_its_own_model_in_any_order(groups):
     order = [0, 1, 2, 1, 0]
     questions = [QUESTIONS[n] for n in order]
     ranked = [RANKED[n] for n in order]
-    done = []
+    done: list[float] = []
     predictions = reader.answer(questions, ranked, done.append)
     assert (sum(done), len(predictions)) == (5, 5)
     for question, passages, prediction in zip(questions, ranked, predictions, strict=True):
@@ -192,7 +194,13 @@ def test_each_group_is_answered_by_its_own_model_in_any_order(groups):
         assert prediction == replace(expected, score=pytest.approx(expected.score, abs=1e-4))
     assert predictions[0].completion != alone["two"].answer(QUESTIONS[:1], RANKED[:1])[0].completion
     loaded = []  # a single model is in memory at a time, and stays as long as possible
-    reader._open = lambda name, real=reader._open: loaded.append(Path(name).name) or real(name)
+    open_model = reader._open
+
+    def opened_model(name):
+        loaded.append(Path(name).name)
+        return open_model(name)
+
+    reader._open = opened_model
     for _ in range(2):
         reader.answer([QUESTIONS[0], QUESTIONS[2], QUESTIONS[1]], [[], [], []])
     assert loaded in (["model-two", "model-one"], ["model-one", "model-two"])

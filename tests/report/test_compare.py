@@ -19,6 +19,7 @@ from ifqa.report.compare import compare_pair, compare_to_first
 from ifqa.report.table import render_text
 from ifqa.scoring import per_question
 from ifqa.scoring.statistics import holm_correction, paired_randomization
+from ifqa.scoring.stored_scores import row_score
 
 
 @pytest.fixture
@@ -74,14 +75,16 @@ def test_a_comparison_is_a_frame_with_a_row_for_each_measure(two, monkeypatch):
 
 
 def test_the_largest_differences_come_first(two):
-    largest = compare_pair(*two, "EM", 10).largest
-    assert [question for question, _, _ in largest] == Run(two[0]).questions[10:20]
-    assert all(row["EM"] == 1.0 for _, row, _ in largest)
-    assert all(other["EM"] == 0.0 for _, _, other in largest)
+    first, second = two
+    largest = compare_pair(first, second, "EM", 10).largest
+    assert [question for question, _, _ in largest] == Run(first).questions[10:20]
+    assert all(row_score(row, "EM") == 1.0 for _, row, _ in largest)
+    assert all(row_score(other, "EM") == 0.0 for _, _, other in largest)
 
 
 def test_answers_are_shown_as_they_are(two):
-    printed = str(compare_pair(*two, "EM", 3))
+    first, second = two
+    printed = str(compare_pair(first, second, "EM", 3))
     assert "[bold]never[/bold]" in printed
     assert "83 questions" in printed
 
@@ -102,7 +105,7 @@ def test_incomparable_experiments_are_refused(two, tmp_path):
     ):
         compare_pair(two[0], few)
     with pytest.raises(IfqaError, match="did you mean 'EM'"):
-        compare_pair(*two, "EMM", 3)
+        compare_pair(two[0], two[1], "EMM", 3)
 
 
 def test_common_compares_only_shared_questions(two):
@@ -120,7 +123,7 @@ def test_common_compares_only_shared_questions(two):
     assert (compared.questions, compared.sizes) == (15, (15, 83))
     assert compared.to_dict()["questions"] == {"compared": 15, "a": 15, "b": 83}
     assert "15 questions that both have (A has 15, B has 83); p from" in str(compared)
-    assert "that both have" not in str(compare_pair(*two, count=0, common=True))
+    assert "that both have" not in str(compare_pair(two[0], two[1], count=0, common=True))
 
 
 def test_other_questions_under_the_same_ids_are_not_compared():
@@ -157,7 +160,7 @@ def test_scores_older_than_their_experiment_are_refused(two, stale, limit, tmp_p
     else:
         write_answers(name, range(30))
     with pytest.raises(IfqaError, match=f"ifqa (read|run) {name}"):
-        compare_pair(*(load_experiment(experiment.name) for experiment in two))
+        compare_pair(load_experiment(two[0].name), load_experiment(two[1].name))
 
 
 def test_failed_questions_are_told_of(two, monkeypatch, capsys):

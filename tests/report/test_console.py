@@ -3,6 +3,7 @@
 import json
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prediction_files import run_answers
@@ -18,6 +19,7 @@ from ifqa.report.console import choose_examples, list_json, outcome_of, show_exa
 from ifqa.report.scores import Scores, interval_cell, load_scores
 from ifqa.scoring.measures.exact_match import EM
 from ifqa.scoring.scheme import ScoringScheme
+from ifqa.scoring.stored_scores import ScoreInterval
 
 SCHEME = ScoringScheme((EM,))
 
@@ -28,9 +30,10 @@ def _wide(monkeypatch):
 
 
 def render(markup):
-    console = Console(file=StringIO(), force_terminal=False, highlight=False, width=200)
+    file = StringIO()
+    console = Console(file=file, force_terminal=False, highlight=False, width=200)
     console.print(markup)
-    return console.file.getvalue().rstrip("\n")
+    return file.getvalue().rstrip("\n")
 
 
 passage_texts = pytest.mark.parametrize(
@@ -67,7 +70,8 @@ def test_a_computed_answer_is_shown_with_its_numbers(capsys):
     printed = capsys.readouterr().out
     assert 'Computed  5 = 3 (passage) + 2 (question: "two [b]more")\n' in printed
     assert "It has [3] floors, [red]3[/red]" in printed
-    assert answer_json(answer)["how"]["calculation"]["terms"][0]["start"] == 7
+    how_as_json: Any = answer_json(answer)["how"]
+    assert how_as_json["calculation"]["terms"][0]["start"] == 7
 
 
 LOVELL = Question("q", "If so, who?")
@@ -149,9 +153,9 @@ def test_a_file_that_cannot_be_read_is_listed_with_the_reason(tmp_path):
         Path(folder, "broken.toml").write_text("about = ")
         Path(folder, "lost.toml").symlink_to("nowhere")
         Path(folder, "whole.toml").write_text('about = "all of it"')
+        rows: Any = list_json()[kind]
         listed = {
-            name: row["about"] if kind == "experiments" else row
-            for name, row in list_json()[kind].items()
+            name: row["about"] if kind == "experiments" else row for name, row in rows.items()
         }
         assert listed["broken"].startswith(
             f"cannot be read: {tmp_path / folder / 'broken.toml'}: not TOML"
@@ -164,7 +168,7 @@ def test_names_of_users_are_shown_as_they_are():
     odd = "[red]a\x1b[31m"
     mean = {"value": 50.0, "low": 40.0, "high": 60.0}
     part = {"questions": 1, "measures": {odd: mean}}
-    content = part | {
+    content: Any = part | {
         "n_failed": 0,
         "of": 1,
         "retry": 0,
@@ -172,14 +176,14 @@ def test_names_of_users_are_shown_as_they_are():
         "subsets": {odd: part},
         "groups": {odd: part},
     }
-    scheme = ScoringScheme((Measure(odd, len),), (Subset(odd, bool),), groups=odd)
+    scheme = ScoringScheme((Measure(odd, lambda *_: None),), (Subset(odd, bool),), groups=odd)
     printed = str(Scores(odd, scheme, content | {"macro": {"measures": {odd: mean}}}))
     assert printed.count("[red]a\N{REPLACEMENT CHARACTER}[31m") == 6
 
 
 @pytest.mark.parametrize(("questions", "printed"), [(9, "too few"), (10, "60.0 - 70.0")])
 def test_few_questions_have_no_interval(questions, printed):
-    mean = {"value": 66.7, "low": 60.0, "high": 70.0}
+    mean: ScoreInterval = {"value": 66.7, "low": 60.0, "high": 70.0}
     assert interval_cell(mean, questions) == printed
     assert interval_cell(mean | {"questions": 9}, questions) == "too few"
 

@@ -8,6 +8,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -340,7 +341,7 @@ def report(tmp_path_factory):
         patch.chdir(folder)
         texts = [f"If mill {n} had not burnt, who would own it?" for n in range(44)]
         nasty = f"If so {NASTY}, who?"
-        records = [
+        records: list[dict[str, object]] = [
             {
                 "idx": NASTY_WORD,
                 "question": nasty,
@@ -373,7 +374,7 @@ def report(tmp_path_factory):
             ),
             scored("gamma", "", {names[n]: LONG_WORD for n in range(45)}),
         ]
-        browsed = browser_data(experiments)
+        browsed: Any = browser_data(experiments)
     browsed["splits"][0]["experiments"][2]["name"] = NASTY
     browsed["splits"].append(tiny(NASTY)["splits"][0])
     rows = [(f"experiment-{n} {NASTY}", "41.6 [38.0, 45.1]", "off") for n in range(3)]

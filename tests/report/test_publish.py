@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import ifqa_here
@@ -280,7 +281,7 @@ def test_curves_are_of_the_rankings_that_tables_show():
     }
     keys = [f"{name}@{k}" for name in ("gold_any", "gold_all", "answer") for k in (1, 5)]
     measures = {key: {"value": 50.0, "low": 40.0, "high": 60.0} for key in keys}
-    scores = {
+    scores: Any = {
         "questions": 83,
         "of": 83,
         "retry": 0,
@@ -288,9 +289,9 @@ def test_curves_are_of_the_rankings_that_tables_show():
         "subsets": {},
         "measures": measures,
     }
+    facts: Any = {"passages": 426}
     entries = [
-        Entry(parse_experiment(name, tables, name), scores, {"passages": 426})
-        for name in ("one", "two")
+        Entry(parse_experiment(name, tables, name), scores, facts) for name in ("one", "two")
     ]
     (figure,) = draw_figures(entries)
     assert "Gold recall at K, sample dev, 426 passages of sample" in figure

@@ -85,8 +85,13 @@ def three():
     ]
 
 
+def splits_of(experiments):
+    """The splits of the browser's data."""
+    return browser_data(experiments)["splits"]
+
+
 def test_a_split_has_its_experiments(three):
-    (split,) = browser_data(three)["splits"]
+    (split,) = splits_of(three)
     assert split["name"] == "ifqa full-dev"
     told = [
         (reading["name"], reading["read"], reading["answers"], reading["deep"])
@@ -96,7 +101,7 @@ def test_a_split_has_its_experiments(three):
 
 
 def test_a_question_has_its_parts(three):
-    (split,) = browser_data(three)["splits"]
+    (split,) = splits_of(three)
     first, second = split["questions"]
     assert first["id"] == "ifqa/full-dev/0"
     assert first["q"] == ["", "If Ann Lee had left", ", who would have built the mill?"]
@@ -109,7 +114,7 @@ def test_a_question_has_its_parts(three):
 
 
 def test_each_question_has_every_experiments_passages(three):
-    first = browser_data(three)["splits"][0]["questions"][0]
+    first = splits_of(three)[0]["questions"][0]
     roads, brae, gold = first["p"]
     assert roads == {"i": "7-1", "t": "Roads", "x": BARN}
     assert brae["i"] == "7-2"
@@ -120,7 +125,7 @@ def test_each_question_has_every_experiments_passages(three):
 
 
 def test_each_question_has_every_experiments_answer(three):
-    first, second = browser_data(three)["splits"][0]["questions"]
+    first, second = splits_of(three)[0]["questions"]
     finds, told, closed = first["e"]
     assert finds == {"x": 0, "m": [0.0, 0.0], "a": "Bob", "p": [0, 1], "g": 2}
     assert told == {"x": 1, "p": [2], "g": 1}
@@ -137,7 +142,7 @@ def test_each_question_has_every_experiments_answer(three):
 
 def test_an_entry_explains_its_answer(three):
     path = three[0].folder / "read" / "predictions.jsonl"
-    read = browser_data(three)["splits"][0]["questions"][1]["p"][0]
+    read = splits_of(three)[0]["questions"][1]["p"][0]
     term = Term("a", "1", "passage", 4, 5)
     spans = [
         Explanation("7-2", (4, 9), (5, 7)),
@@ -151,7 +156,7 @@ def test_an_entry_explains_its_answer(three):
             for line, how in zip(lines, spans, strict=True)
         ],
     )
-    first, second = (question["e"][0] for question in browser_data(three)["splits"][0]["questions"])
+    first, second = (question["e"][0] for question in splits_of(three)[0]["questions"])
     assert first["w"] == ["m", "il", "l "]
     assert first.get("h") is None
     assert first["f"] == "Ann"
@@ -163,15 +168,13 @@ def test_an_entry_explains_its_answer(three):
 def test_only_what_is_scored_is_shown_split_by_split(three):
     few = override(three[2], {"limit": 1})
     stages.run(Run(few))
-    (split,) = browser_data([few, *three])["splits"]
+    (split,) = splits_of([few, *three])
     assert [[entry["x"] for entry in question["e"]] for question in split["questions"]] == [
         [0, 1, 2, 3],
         [1, 2, 3],
     ]
     again = scored("again", 'name = "gold"\nk = 3', {0: "Lee"})
-    before, after = (
-        browser_data(some)["splits"][0]["questions"] for some in (three, [*three, again])
-    )
+    before, after = (splits_of(some)[0]["questions"] for some in (three, [*three, again]))
     assert [entry["p"] for entry in before] == [entry["p"] for entry in after], (
         "a passage that several read is there once"
     )
@@ -186,7 +189,7 @@ def test_only_what_is_scored_is_shown_split_by_split(three):
     )
     other = load_experiment("other")
     stages.run(Run(other))
-    splits = browser_data([load_experiment("later"), other, *three])["splits"]
+    splits = splits_of([load_experiment("later"), other, *three])
     assert [split["name"] for split in splits] == ["sample dev", "ifqa full-dev"]
     assert len(splits[0]["questions"]) == 3
     assert browser_data([load_experiment("later")]) == {"splits": []}

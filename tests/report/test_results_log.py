@@ -241,7 +241,9 @@ def test_a_wrong_experiment_is_skipped_with_a_message(text, capsys):
 )
 def test_a_corpus_with_other_settings_has_another_identity(old, new, same):
     before = compute_identities(Run(load_experiment("sample")))
-    text = find_resource("indexes/sample.toml").read_text()
+    path = find_resource("indexes/sample.toml")
+    assert path is not None
+    text = path.read_text()
     Path("indexes").mkdir(exist_ok=True)
     Path("indexes/sample.toml").write_text(text.replace(old, new, 1))
     after = compute_identities(Run(load_experiment("sample")))

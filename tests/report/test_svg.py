@@ -135,6 +135,7 @@ def test_a_well_calibrated_curve_lies_on_the_diagonal():
         for element in figure.iter(f"{SVG}path")
         if element.get("stroke-dasharray") == "4 4"
     ]
+    assert path is not None
     (x, y), (to_x, to_y) = (map(float, end.split()) for end in path[1:].split("L"))
     for at, height in lines(figure)[0]:
         assert height == pytest.approx(y + (at - x) / (to_x - x) * (to_y - y), abs=0.2)

@@ -7,7 +7,7 @@ import random
 import signal
 import subprocess
 import sys
-from collections import Counter
+from collections import defaultdict
 
 import pytest
 from hypothesis import given
@@ -76,7 +76,7 @@ def bm25(words, k1=0.9, b=0.4):
     # in the passage "other", "to", "a" and "in" are stop words and each ideograph is a token
     lengths = {key: len(text) for key, text in texts.items()} | {"other": 8}
     average = sum(lengths.values()) / len(lengths)
-    scores = Counter()
+    scores: defaultdict[str, float] = defaultdict(float)
     for word in words:
         having = [key for key, text in texts.items() if word in text]
         idf = math.log(1 + (len(texts) - len(having) + 0.5) / (len(having) + 0.5))

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ TEXTS = [
     for n in range(40)
 ]
 CPU = Dense.Settings(device="cpu")
-RECORDS = [
+RECORDS: list[dict[str, Any]] = [
     {"idx": n, "question": f"{WORDS[n]} cat ?", "answers": ["x"], "context": TEXTS[n::10]}
     for n in range(10)
 ]
@@ -51,6 +52,13 @@ def _files(here, monkeypatch, models):
     shutil.copytree(models, ".", dirs_exist_ok=True)
     Path("indexes").mkdir()
     monkeypatch.setattr(vector_store, "SHARD_PASSAGES", 16)
+
+
+def manifest_of(folder):
+    """The manifest of a finished artifact."""
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    return manifest
 
 
 def build(**settings):
@@ -159,7 +167,7 @@ def test_an_index_is_reused_until_its_weights_change(model, changed, capsys):
         folder = build(model=model)
         retrieve()
         assert capsys.readouterr().err.count("up to date") == count
-    before = read_manifest(folder)
+    before = manifest_of(folder)
     path = f"{changed}/model.safetensors"
     save_file(
         {name: weight.flip(0) for name, weight in load_file(path).items()}, path, {"format": "pt"}
@@ -169,7 +177,7 @@ def test_an_index_is_reused_until_its_weights_change(model, changed, capsys):
     with refused(r"made from other inputs .*; make it again: ifqa index mine"):
         retrieve()
     build(model=model)
-    assert read_manifest(folder)["inputs"] != before["inputs"]
+    assert manifest_of(folder)["inputs"] != before["inputs"]
     assert_close(retrieve(), exact_rankings(model))
 
 
@@ -194,7 +202,7 @@ def test_a_model_trained_on_the_same_questions_is_recorded():
     parts = {"name": "fusion", "parts": [{"name": "dense", "device": "cpu"}, {"name": "gold"}]}
     for retriever in ({}, parts):
         folder = stages.retrieve(Run(experiment(**retriever)))
-        assert read_manifest(folder)["record"]["trained_on_them"] is True
+        assert manifest_of(folder)["record"]["trained_on_them"] is True
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from ifqa.retrieval.fusion import Fusion, fuse_by_rank, fuse_by_score, top_hits
 from ifqa.retrieval.genread import GenRead
 from ifqa.retrieval.question_texts import Gold
 
-SEARCHES = []  # (text, k) of each question that Scripted got
+SEARCHES: list[tuple[str, int]] = []  # (text, k) of each question that Scripted got
 
 
 class Scripted(Retriever):
@@ -124,19 +124,25 @@ def test_each_part_gets_its_depth_and_query_in_order():
     assert hits[0].score == pytest.approx(2 / 61 + 0.5 / 62)
 
 
+def retriever_of(experiment):
+    assert experiment.retriever is not None
+    return experiment.retriever
+
+
 def test_a_nested_experiment_gets_defaults_and_its_variant_loads_again():
     experiment = parse_experiment("x", NESTED, "x.toml")
-    first, second = experiment.retriever.parts
+    first, second = retriever_of(experiment).parts
     assert (first.k, first.weight, first.query) == (2, 2.0, "presupposition")
     assert (second.k, second.weight, [part.k for part in second.parts]) == (9, 0.5, [1, 9])
-    assert len(list(experiment.retriever.steps)) == 5
+    assert len(list(retriever_of(experiment).steps)) == 5
     variant = override(experiment, {"k": 3})
-    assert [part.k for part in variant.retriever.parts] == [2, 9]
+    assert [part.k for part in retriever_of(variant).parts] == [2, 9]
     write_resolved(variant)
     assert load_experiment("x+k=3") == variant
     variant = override(load_experiment("sample"), {"retriever": "fusion"})
     assert variant.indexes == ["bm25", "dense"]
-    assert [part.k for part in variant.retriever.parts] == [variant.retriever.k] * 2
+    fusion = retriever_of(variant)
+    assert [part.k for part in fusion.parts] == [fusion.k] * 2
 
 
 def test_generated_passages_are_returned_once():

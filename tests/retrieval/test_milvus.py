@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from concurrent import futures
+from typing import Any
 
 import grpc
 import pytest
@@ -34,7 +35,7 @@ QUESTIONS = [
     Question(f"q/{n}", text)
     for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])
 ]
-CPU = {"precision": "float32", "device": "cpu"}
+CPU: dict[str, Any] = {"precision": "float32", "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
@@ -118,9 +119,9 @@ def test_fields_are_fused_by_rank(built, alone):
 
 def test_an_index_is_known_by_the_files_of_all_its_encoders(models, tmp_path):
     context = tiny_dpr(tmp_path)
+    cases: list[dict[str, Any]] = [{}, models, models | {"model": context}]
     fingerprints = [
-        Milvus.build_fingerprint(Milvus.BuildSettings(**settings))
-        for settings in ({}, models, models | {"model": context})
+        Milvus.build_fingerprint(Milvus.BuildSettings(**settings)) for settings in cases
     ]
     assert fingerprints[0] == ""
     assert len(set(fingerprints)) == 3

@@ -12,6 +12,7 @@ def texts(context, k=10, **settings):
     [ranking] = Context(Context.Settings(**settings)).search(
         [Question("q", "why?", context=context)], k
     )
+    assert ranking.generated is not None
     generated = {passage.id: passage.text for passage in ranking.generated}
     return [generated[hit.passage_id] for hit in ranking]
 
@@ -46,6 +47,7 @@ def test_each_question_gets_its_gold_passages_once_in_the_annotators_order():
         [first],
     ]
     assert rankings[0].hits[0].score > rankings[0].hits[1].score
+    assert rankings[0].generated is not None
     assert [(passage.title, passage.text) for passage in rankings[0].generated] == [
         ("", SECOND),
         ("", FIRST),

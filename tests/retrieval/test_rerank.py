@@ -64,16 +64,20 @@ def test_passages_below_the_depth_keep_their_order(pairs, depth):
 
 
 def rerank(part=None, k=3, **settings):
-    settings = Rerank.Settings(**{"device": "cpu", "model_weight": 1.0} | settings)
-    return Rerank(settings, parts=[Part(part or Scripted(), k)], passages=fetch)
+    reranker = Rerank.Settings(**{"device": "cpu", "model_weight": 1.0, **settings})
+    return Rerank(reranker, parts=[Part(part or Scripted(), k)], passages=fetch)
 
 
 @pytest.fixture
 def spied(monkeypatch):
     """What the model of a reranker reads."""
-    batches = []
+    batches: list[list[tuple[str, str]]] = []
     relevance = module.CrossEncoder.relevance
-    spy = lambda self, pairs: (batches.append(pairs), relevance(self, pairs))[1]  # noqa: E731
+
+    def spy(self, pairs):
+        batches.append(pairs)
+        return relevance(self, pairs)
+
     monkeypatch.setattr(module.CrossEncoder, "relevance", spy)
     return batches
 
@@ -149,6 +153,7 @@ def test_no_parts_are_refused():
 
 def test_the_bundled_adapter_is_small():
     folder = module.adapter_folder(module.BUNDLED_MODEL)
+    assert folder is not None
     assert sum(path.stat().st_size for path in folder.iterdir()) < 4_000_000
 
 
@@ -185,6 +190,7 @@ def test_a_model_of_two_labels_is_refused(tmp_path):
 
 def test_a_damaged_adapter_is_refused(tmp_path):
     bundled = module.adapter_folder(module.BUNDLED_MODEL)
+    assert bundled is not None
     for path in bundled.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     for name, content, message in (

@@ -1,5 +1,7 @@
 """Outcomes of questions: the first that applies."""
 
+from typing import Any
+
 import pytest
 from refusals import refused
 
@@ -38,6 +40,6 @@ def test_the_first_outcome_that_applies_counts(changes, factual, outcome):
 
 def test_a_row_without_a_reader_is_refused():
     for missing in ("EM", "failed", "answer"):
-        row = {key: WRONG[key] for key in WRONG if key != missing}
+        row: Any = {key: WRONG[key] for key in WRONG if key != missing}
         with refused(f"question t/0 has no '{missing}'; wanted the scores of an experiment with"):
             classify_outcome(row, "EM", "numeric")

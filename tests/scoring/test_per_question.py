@@ -84,10 +84,13 @@ def test_other_keys_of_a_row_are_no_measures():
 
 
 def test_a_failure_scores_worst_without_a_call():
-    calls = []
-    low = Measure(
-        "distance", lambda _, prediction: calls.append(prediction.answer) or 0.25, best="low"
-    )
+    calls: list[str] = []
+
+    def distance(_, prediction):
+        calls.append(prediction.answer)
+        return 0.25
+
+    low = Measure("distance", distance, best="low")
     scheme = ScoringScheme((*SCHEME.measures, low))
     failed = per_question.score_prediction(
         QUESTIONS[0], Prediction("q/1", "5", error="cut"), scheme

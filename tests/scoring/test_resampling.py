@@ -4,6 +4,7 @@ measure of sets.
 
 import random
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from ifqa.scoring.statistics import (
 
 def consistent(questions, predictions):
     """The share of paragraphs whose questions are all answered right."""
-    right = {}
+    right: dict[str, list[bool]] = {}
     for question, prediction in zip(questions, predictions, strict=True):
         assert prediction.question_id == question.id
         right.setdefault(question.label("paragraph"), []).append(
@@ -107,7 +108,12 @@ def test_an_undefined_measure_has_no_interval():
     no_set = SetStatistic(SetMeasure("none", lambda *_: None), pairs_of(3, 1))
     no_column = ColumnStatistic(AURC, np.full((3, 2), np.nan))
     empty = MeanStatistic(RIGHT, [])
-    for statistic, groups in ((no_set, ["a"] * 3), (no_column, ["a"] * 3), (empty, [])):
+    cases: list[tuple[Any, list[str]]] = [
+        (no_set, ["a"] * 3),
+        (no_column, ["a"] * 3),
+        (empty, []),
+    ]
+    for statistic, groups in cases:
         assert (
             statistic.interval(0)
             is statistic.macro(groups, 0)
@@ -122,6 +128,7 @@ def test_a_system_does_not_differ_from_itself():
         ColumnStatistic(AURC, columns_of(answered(1))),
     ):
         paired = statistic.difference(statistic, 0)
+        assert paired is not None
         assert (paired.delta, paired.low, paired.high, paired.p) == (0.0, 0.0, 0.0, 1.0)
 
 
@@ -170,6 +177,7 @@ def test_the_difference_of_means_counts_the_questions_on_which_the_second_is_bet
     first = MeanStatistic(measure, [0.0, 0.5, 1.0, 1.0])
     second = MeanStatistic(measure, [1.0, 1.0, 0.0, 1.0])
     paired = first.difference(second, 0)
+    assert paired is not None
     assert (paired.first, paired.second, paired.delta, paired.counts) == (
         0.625,
         0.75,

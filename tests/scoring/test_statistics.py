@@ -83,7 +83,7 @@ def test_drawing_in_batches_changes_nothing(monkeypatch):
 @pytest.mark.parametrize("by_unit", [False, True])
 def test_drawing_single_values_hardly_changes_the_interval(by_unit, monkeypatch):
     values, paragraphs = clustered(9, 60, 4)
-    units = paragraphs if by_unit else None
+    units = paragraphs if by_unit else ()
     before = mean_interval(values, units=units)
     monkeypatch.setattr(statistics, "_MANY", 0)
     after = mean_interval(values, units=units)

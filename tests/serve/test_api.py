@@ -26,7 +26,7 @@ from ifqa.serve.schemas import AnswerForm, Answers, RankingForm, Rankings
 PLAIN = "If Ada had not come, who would have built it?"
 LATER = "If it had been ten years later, in what year?"
 UNSURE = "If unsure, who?"
-QUESTIONS = [PLAIN, LATER, UNSURE, "If it fails, who?", "Who?"]
+QUESTIONS = [PLAIN, LATER, UNSURE, "If it fails, who?", "Who left?"]
 
 
 def ask(web, **body):
@@ -76,6 +76,7 @@ def test_the_answers_are_those_of_the_opened_system(experiment, web):
         len(web.post("/v1/retrieve", json={"question": PLAIN}).json()["rankings"][0]["passages"])
         == 3
     )
+    assert passage is not None
     assert web.get("/v1/passages/p%2F3").json() == asdict(passage) | {"source": None}
 
 
@@ -247,12 +248,13 @@ def test_what_the_page_links_to_is_served(web):
 
 
 def test_results_are_written_again_only_after_a_change(web, tmp_path, monkeypatch):
-    written = []
-    monkeypatch.setattr(
-        html_page,
-        "render_results",
-        lambda *_, **how: written.append(how) or f"<p>results {len(written)}",
-    )
+    written: list[dict[str, object]] = []
+
+    def render_results(*_, **how):
+        written.append(how)
+        return f"<p>results {len(written)}"
+
+    monkeypatch.setattr(html_page, "render_results", render_results)
     first = web.get("/results")
     assert (first.text, first.headers["content-security-policy"]) == (
         "<p>results 1",
@@ -452,3 +454,9 @@ def test_no_request_ends_in_a_5xx(web):
         assert response.status_code < 500, response.text
 
     holds()
+
+
+def test_one_word_gets_advice_and_passages(web):
+    [answer] = ask(web, question="Sluice").json()["answers"]
+    assert (answer["outcome"], answer["answer"], len(answer["evidence"])) == ("abstained", "", 2)
+    assert answer["note"].startswith("There is only one word in it: ask a whole question")

@@ -219,6 +219,8 @@ def held(folder):
         stderr=subprocess.PIPE,
         text=True,
     ) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
         url = server.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:"), server.stderr.read()
         try:

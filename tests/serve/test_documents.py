@@ -3,6 +3,7 @@ and those left out.
 """
 
 import io
+import json
 import os
 import urllib.error
 import urllib.request
@@ -15,7 +16,7 @@ from mixed_documents import pdf
 from serving_system import TOKEN, client, on_loopback, small, until
 
 from ifqa.corpus.documents.indexed_file import IndexedFile
-from ifqa.serve import html
+from ifqa.serve import html, limits
 from ifqa.serve.security import Guard
 
 HOSTILE = "</mark><script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
@@ -30,6 +31,7 @@ endstream endobj
 5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj
 trailer<</Root 1 0 R>>
 """
+HINT = "save as .docx: soffice --headless --convert-to docx FILE"
 UNCHANGED = {"updating": False, "changed": 0, "updated": "", "problem": ""}
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" onload="window.hacked=1"><text>A mill</text></svg>'
 LINES = [
@@ -52,7 +54,7 @@ def docs(tmp_path):
     )
     (folder / "d.pdf").write_bytes(HOSTILE_PDF)
     (folder / "e.svg.html").write_text(f"<p>Barley.</p>{SVG}")
-    (folder / "old.pages").write_bytes(b"PK")
+    (folder / "old.wps").write_bytes(b"\xd0\xcf\x11\xe0")
     return folder
 
 
@@ -108,8 +110,8 @@ def test_the_folder_is_named_instead_of_the_experiments_collection(web):
 def served(system):
     """The address of a server, which decodes a path once, as a test client does not."""
     with on_loopback(system) as (service, address):
-        served.ids = [passage.id for passage in service.system.retrieve(["x"], 99)[0].passages]
-        yield address, {passage_id.partition("#")[0]: passage_id for passage_id in served.ids}
+        ids = [passage.id for passage in service.system.retrieve(["x"], 99)[0].passages]
+        yield address, {passage_id.partition("#")[0]: passage_id for passage_id in ids}
 
 
 def fetch(address, headers=None, method="GET"):
@@ -215,7 +217,7 @@ def test_only_files_of_the_index_are_given(served, tmp_path):
         "..%2fsecret.txt#0:line=1",
         "c.html",
         "c.html#9:line=1",
-        "old.pages#0:line=1",
+        "old.wps#0:line=1",
         "/etc/passwd",
         "x" * 6000,
     ]
@@ -263,9 +265,8 @@ def test_of_a_file_in_a_linked_folder_the_indexed_text_alone_is_given(served, do
 
 def test_files_left_out_are_listed_with_what_would_help(web, docs):
     listed = web.get("/v1/documents").json()
-    reason = "no kind of document that is read (.pages)"
-    hint = "LibreOffice converts it: soffice --headless --convert-to docx FILE"
-    assert listed.pop("left_out") == [{"file": "old.pages", "reason": reason, "hint": hint}]
+    reason = "no kind of document that is read (.wps)"
+    assert listed.pop("left_out") == [{"file": "old.wps", "reason": reason, "hint": HINT}]
     assert listed == {"name": "my documents", "files": 5, "passages": 35, **UNCHANGED}
 
 
@@ -367,3 +368,101 @@ def test_of_a_long_document_the_part_around_the_passage_is_shown(served, monkeyp
         4,
         True,
     )
+
+
+@pytest.fixture
+def picture(served):
+    """The address of the page of an answer's sentence."""
+    address, _ = served
+    request = urllib.request.Request(
+        f"{address}/v1/ask", b'{"question": "If not, who?"}', {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request) as reply:
+        [answer] = json.load(reply)["answers"]
+    [form] = answer["how"]["pictures"]
+    assert (form["page"], form["text"]) == (2, "a & b.pdf, p. 2")
+    return f"{address}{form['url']}"
+
+
+def test_the_page_of_a_sentence_is_given_as_a_picture_to_keep(picture):
+    status, headers, body = fetch(picture)
+    assert (status, headers["Content-Type"]) == (200, "image/png")
+    assert body.startswith(b"\x89PNG")
+    assert headers["Cache-Control"] == "private, max-age=86400, immutable"
+    assert headers["Content-Security-Policy"] == "sandbox; default-src 'none'"
+
+
+def test_only_pages_of_the_sentence_are_drawn(picture):
+    for old, new, status in (
+        ("/pages/2", "/pages/1", 404),
+        ("/pages/2", "/pages/9", 404),
+        ("a%2520%26%2520b.pdf", "c.html", 404),
+        ("start=", "start=-", 422),
+        ("&of=", "&of=x", 422),
+    ):
+        assert old in picture
+        assert fetch(picture.replace(old, new))[0] == status, new
+
+
+def test_a_page_of_a_file_that_changed_is_not_drawn(picture, docs):
+    assert fetch(picture.partition("&of=")[0] + "&of=" + "0" * 16)[0] == 409
+    with open(docs / "a & b.pdf", "ab") as handle:
+        handle.write(b"\n")
+    assert fetch(picture)[0] == 409
+
+
+def test_pictures_beyond_the_limit_are_refused(picture, monkeypatch):
+    monkeypatch.setattr(limits, "MAX_DRAWING", 0)
+    status, headers, _ = fetch(picture)
+    assert (status, headers["Retry-After"]) == (503, "5")
+
+
+def test_pictures_want_the_token(guarded):
+    query = "start=0&end=9&of=0123456789abcdef"
+    assert guarded.get(f"/documents/c.html%230:line=1/pages/1.png?{query}").status_code == 401
+
+
+BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+def test_an_unknown_address_is_a_page_in_a_browser(web):
+    reply = web.get("/nothing<b>", headers=BROWSER)
+    assert (reply.status_code, reply.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert "<h1>There is no such page</h1>" in reply.text
+    assert '<a href="/">Ask a question</a>' in reply.text
+    assert "<b>" not in reply.text
+
+
+def test_an_unknown_document_is_a_page_that_says_so_in_a_browser(web):
+    reply = web.get("/documents/<b>%230:line=1", headers=BROWSER)
+    assert reply.status_code == 404
+    assert "no document has a passage &#x27;&lt;b&gt;#0:line=1&#x27;" in reply.text
+
+
+def test_an_unknown_address_is_a_problem_for_a_program(web):
+    for headers in ({}, {"accept": "*/*"}, {"accept": "application/json"}):
+        reply = web.get("/nothing", headers=headers)
+        assert reply.headers["Content-Type"] == "application/problem+json"
+        assert reply.json()["detail"] == "Not Found"
+
+
+def test_sources_of_two_folders_lead_to_their_own_files(tmp_path):
+    for name in ("left", "right"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "notes.md").write_text(f"The {name} mill. {FACT}")
+    experiment = small(tmp_path)
+    sections = [
+        f'[[passages.sources]]\nformat = "documents"\npath = "{tmp_path / name}"\n'
+        f'prefix = "{name}"\n'
+        for name in ("left", "right")
+    ]
+    (tmp_path / "indexes/few.toml").write_text("".join(sections))
+    with client(experiment) as web:
+        [ranking] = web.post("/v1/retrieve", json={"question": "x", "k": 2}).json()["rankings"]
+        sources = {
+            passage["source"]["text"]: passage["source"]["original"]
+            for passage in ranking["passages"]
+        }
+        assert [*sources] == ["left/notes.md, line 1", "right/notes.md, line 1"]
+        for name, address in zip(("left", "right"), sources.values(), strict=True):
+            assert web.get(address).text == f"The {name} mill. {FACT}"

@@ -35,6 +35,7 @@ def test_an_answer_has_all_of_its_record():
             "span": [19, 23],
             "pieces": pieces,
             "calculation": {"result": "1859", "rule": "plus", "terms": [term, ten], "line": line},
+            "pictures": [],
         },
         "evidence": [
             {"id": "p/1", "title": "Mill", "text": PASSAGE.text, "source": None, "pieces": pieces}
@@ -68,6 +69,7 @@ def test_half_a_character_becomes_a_question_mark_in_its_place():
         Question("a", "If \ud800, who?"), "Ada", (passage,), candidate="\udfff", error="\ud800"
     )
     form = AnswerForm.of(answer, 0)
+    assert form.supposed is not None
     assert (form.question, form.supposed.pieces) == ("If ?, who?", ["", "If ?", ", who?"])
     assert (form.evidence[0].title, form.evidence[0].pieces) == ("?", ["? ", "Ada", " ? Stone."])
     assert '"candidate":"?"' in form.model_dump_json()

@@ -96,9 +96,13 @@ def test_answers_come_from_the_old_index_until_the_new_one_is_complete(web, docs
     built = threading.Event()
     go = threading.Event()
     replies = []
-    monkeypatch.setattr(
-        watcher, "build_corpus", lambda run: (build_corpus(run), built.set(), go.wait(60))
-    )
+
+    def build_and_wait(run):
+        build_corpus(run)
+        built.set()
+        go.wait(60)
+
+    monkeypatch.setattr(watcher, "build_corpus", build_and_wait)
     before = evidence(web)
     write(docs / "mill.md", "The second mill is new")
     look_until(web, lambda _: built.is_set())  # the old files are replaced
@@ -183,7 +187,7 @@ def test_the_old_index_answers_for_a_vanished_folder(web, docs):
 def fail_to_build(web, docs, patch):
     """A full disk and then a bug prevent a new index."""
     write(docs / "mill.md", "The second mill is new")
-    errors = [OSError(28, "No space left on device")]
+    errors: list[Exception] = [OSError(28, "No space left on device")]
     patch.setattr(watcher, "build_corpus", lambda run: (_ for _ in ()).throw(errors[-1]))
     look_until(web, lambda watching: "No space left" in watching.problem)
     errors.append(ValueError("inner"))

@@ -8,8 +8,8 @@ import threading
 from ifqa import Calculation, Explanation, Hit, IfqaError, Prediction, Term
 
 OPEN = threading.Event()  # while it is not set, the reader waits
-BATCHES = []  # the questions of each call of the reader
-SEARCHED = []  # the questions of each call of the retriever
+BATCHES: list[list[str]] = []  # the questions of each call of the reader
+SEARCHED: list[list[str]] = []  # the questions of each call of the retriever
 FACT = "It was finished in 1849 by Ada Stone."  # every passage holds it
 
 

@@ -163,12 +163,13 @@ def browser():
     command = [CHROMIUM, *sandbox, f"--user-data-dir={profile}", *_FLAGS]
     # Clear of 3 and 4
     ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (its_read, its_write)]
-    silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     process = subprocess.Popen(
         [sys.executable, "-IS", "-c", _PLACE, *map(str, ends), *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
         pass_fds=ends,
         start_new_session=True,
-        **silent,
     )
     for end in (its_read, its_write, *ends):
         os.close(end)

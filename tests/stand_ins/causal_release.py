@@ -11,7 +11,7 @@ def write_eli5(folder, kilt=False, **changed):
     Number 9 has no answer.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    records = []
+    records: list[dict[str, object]] = []
     for n in range(10):
         texts = [f"heat {n}", "it\tburns"] if n != 9 else []
         if kilt:

@@ -37,8 +37,13 @@ def locking_process(folder, options="", code="print('in', flush=True); sys.stdin
         "from ifqa.storage.artifacts import lock; show_messages()\n"
         f"with lock(Path({str(folder)!r}){options}): {code}"
     )
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen([sys.executable, "-c", script], text=True, **pipes) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
         yield process
         process.kill()
 

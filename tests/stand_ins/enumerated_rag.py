@@ -47,7 +47,7 @@ def tables_of_all(t5, question, answers):
 
     Answers of a length are read at once.
     """
-    tables = {answer: [] for answer in answers}
+    tables: dict[tuple[int, ...], list[list[float]]] = {answer: [] for answer in answers}
     for passage in question:
         states = t5.encoder(input_ids=torch.tensor([passage])).last_hidden_state
         for length in {len(answer) for answer in answers}:

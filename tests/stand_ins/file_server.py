@@ -30,6 +30,13 @@ class Files:
     url: str = ""
 
 
+def first_byte(asked):
+    """The place where a requested range begins; it has no end."""
+    match = re.fullmatch(r"bytes=(\d+)-", asked)
+    assert match is not None, asked
+    return int(match[1])
+
+
 @contextmanager
 def serving():
     """A running server."""
@@ -58,7 +65,7 @@ def serving():
                 return
             content = state.files[self.path]
             etag = state.etags.get(self.path, f'"{hashlib.md5(content).hexdigest()}"')
-            first = int(re.fullmatch(r"bytes=(\d+)-", asked)[1]) if asked else 0
+            first = first_byte(asked) if asked else 0
             if state.ranges == "ignored" or (first and self.headers["If-Range"] != etag):
                 first = 0
             if first >= len(content):

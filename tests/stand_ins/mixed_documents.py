@@ -19,7 +19,7 @@ def pdf(pages, outline=()):
     of its outline.
 
     A third value of an entry is the line, from 0, that it points to; without it, it points to the
-    page.
+    page. An empty line leaves a gap, as between a running head and the text.
     """
     objects = [
         "",
@@ -146,32 +146,40 @@ def filler(topic, count=10):
 HANDBOOK = [
     [
         "Mill handbook",
+        "",
         "1 Welcome",
         "This handbook is for the staff of the water mill at Aldbrook.",
         *filler("gate"),
+        "",
         "1",
     ],
     [
         "Mill handbook",
+        "",
         "2 The wheel",
         "The wheel was built by the carpenter Ruth Hallam in 1871.",
         "It is an overshot wheel of oak with 36 buckets.",
         *filler("wheel"),
+        "",
         "2",
     ],
     [
         "Mill handbook",
+        "",
         "3 Safety",
         "If the brake fails, the sluice is closed by Tom Ferris, who keeps the only",
         "key to the sluice house.",
         *filler("brake"),
+        "",
         "3",
     ],
     [
         "Mill handbook",
+        "",
         "4 Flour",
         "The mill grinds 240 kilograms of rye a day for the bakery in Marlow.",
         *filler("stone"),
+        "",
         "4",
     ],
 ]

@@ -43,7 +43,7 @@ class Server:
     def __init__(self, plan=None, latency=0.0):
         self.plan = plan or (lambda prompt, time, body: Reply(text=f"to {prompt}"))
         self.latency = latency
-        self.asked = Counter()  # prompt -> how often
+        self.asked: Counter[str] = Counter()  # prompt -> how often
         self.bodies = []
         self.keys = set()
         self.headers = {}  # of the last request

@@ -12,7 +12,7 @@ from ifqa.pipeline import stages
 from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
 
-MADE = {}  # the files of runs before
+MADE: dict[tuple[object, ...], dict[Path, bytes]] = {}  # the files of runs before
 
 
 def write_predictions(name, answers, benchmark="sample", split="dev", more=""):

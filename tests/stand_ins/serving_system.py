@@ -62,12 +62,18 @@ def service(experiment, **limits):
         yield Service(system, Limits(**limits))
 
 
+class ServiceClient(TestClient):
+    """A client that knows the service behind the application."""
+
+    service: Service
+
+
 @contextmanager
 def client(experiment, guard=None, host="localhost", **limits):
     """A client of the experiment's application without a network."""
     with (
         service(experiment, **limits) as opened,
-        TestClient(
+        ServiceClient(
             make_app(opened, guard or Guard()), f"http://{host}", raise_server_exceptions=False
         ) as web,
     ):

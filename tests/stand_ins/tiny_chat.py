@@ -37,8 +37,13 @@ def tokenizer(template=TEMPLATE):
     words.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     words.decoder = decoders.ByteLevel()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    how = {"special_tokens": [PAD, TURN, END], "initial_alphabet": alphabet, "show_progress": False}
-    words.train_from_iterator(TEXTS, trainers.BpeTrainer(vocab_size=320, **how))
+    trainer = trainers.BpeTrainer(
+        vocab_size=320,
+        special_tokens=[PAD, TURN, END],
+        initial_alphabet=alphabet,
+        show_progress=False,
+    )
+    words.train_from_iterator(TEXTS, trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=words,
         eos_token=END,

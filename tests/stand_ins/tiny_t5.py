@@ -6,6 +6,7 @@ import copy
 import functools
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import torch
 from hypothesis import strategies as st
@@ -102,7 +103,7 @@ def _files(seed, texts, **changes):
         return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
-SHAPES = {
+SHAPES: dict[str, dict[str, Any]] = {
     "T5": {},
     "v1.1": {"gated": True},
     "deep encoder": {"num_layers": 3, "num_decoder_layers": 1},

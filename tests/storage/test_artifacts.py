@@ -4,6 +4,7 @@ import os
 import re
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import locking_process
@@ -14,12 +15,13 @@ from ifqa.storage import artifacts
 from ifqa.storage.artifacts import Artifact, list_files, lock, read_manifest, unlisted_files
 from ifqa.storage.files import write_jsonl
 
-INPUTS = {"stage": "test", "settings": {"k": 5}}
-OTHER = {"stage": "other"}
+INPUTS: dict[str, object] = {"stage": "test", "settings": {"k": 5}}
+OTHER: dict[str, object] = {"stage": "other"}
 
 
 def make(folder, inputs=INPUTS, rows=3, **options):
     with Artifact(folder).make(lambda: inputs, **options) as draft:
+        assert draft is not None
         write_jsonl(draft.folder / "rows.jsonl", ({"row": n} for n in range(rows)))
         draft.record["rows"] = rows
     return folder
@@ -51,9 +53,11 @@ def test_a_failure_or_a_full_disk_leaves_the_old_artifact(finished, error):
 def test_only_a_build_with_the_same_inputs_is_resumed(tmp_path, resume, inputs, kept):
     artifact = Artifact(tmp_path / "a")
     with pytest.raises(KeyboardInterrupt), artifact.make(lambda: INPUTS, resume=resume) as draft:
+        assert draft is not None
         (draft.folder / "half.txt").write_text("half")
         raise KeyboardInterrupt
     with artifact.make(lambda: inputs, resume=resume) as draft:
+        assert draft is not None
         assert (draft.folder / "half.txt").exists() == kept
     assert (tmp_path / "a/half.txt").exists() == kept
 
@@ -129,7 +133,10 @@ def test_an_artifact_with_the_same_inputs_is_copied_without_foreign_files(
         assert draft is None
     assert Artifact(folder).is_current_for(INPUTS)
     assert not Artifact(folder).is_current_for(INPUTS | {"settings": {"k": 6}})
-    assert read_manifest(folder)["record"]["rows"] == 3
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    record: Any = manifest["record"]
+    assert record["rows"] == 3
     assert names(folder) == {"rows.jsonl", "manifest.json"}
     assert names(tmp_path / "variant") == {".lock", "a"}
     assert (folder / "rows.jsonl").read_text() == (finished / "rows.jsonl").read_text()
@@ -235,6 +242,7 @@ def test_links_of_a_killed_build_are_removed_without_their_targets(tmp_path, els
 )
 def test_a_manifest_with_a_missing_or_wrong_key_is_refused(tmp_path, stage, changes, key):
     with Artifact(tmp_path / "a").make(lambda: {"stage": stage}) as draft:
+        assert draft is not None
         write_jsonl(draft.folder / "rows.jsonl", [{"row": 1}])
         draft.record |= {"passages": 1, "sources": {"a.xml": [1, 2, "3"]}}
     path = tmp_path / "a/manifest.json"
@@ -277,6 +285,7 @@ def test_a_foreign_file_put_there_during_the_build_is_kept(finished, tmp_path):
         refused(r"late\.txt was not written by ifqa"),
         Artifact(finished).make(lambda: OTHER) as draft,
     ):
+        assert draft is not None
         write_jsonl(draft.folder / "rows.jsonl", [{"row": 1}])
         (finished / "late.txt").write_text("mine")
     (finished / "late.txt").rename(tmp_path / "late.txt")

@@ -5,6 +5,7 @@ weights.
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,7 +114,7 @@ def test_the_loss_and_its_gradient_are_those_of_dpr(bert):
     """
     trainer = configure_trainer(Dense, recipe="dpr", model=bert, batch=8, epochs=1)
     (rows, *_) = trainer._batches(DATASET)
-    model = trainer._model(Path(bert)).eval()  # no dropout
+    model: Any = trainer._model(Path(bert)).eval()  # no dropout
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     tasks = {name: "query" if name == "question" else "document" for name in columns}
     features = [model.preprocess(texts, task=tasks[name]) for name, texts in columns.items()]
@@ -145,7 +146,7 @@ def test_the_loss_and_its_gradient_are_those_of_dpr(bert):
             **tokens, token_type_ids=torch.zeros_like(tokens.input_ids)
         ).last_hidden_state[:, 0]
 
-    pairs = [row[name] for name in ("positive", "negative_1") for row in rows]
+    pairs: Any = [row[name] for name in ("positive", "negative_1") for row in rows]
     passages = vectors("document", [title for title, _ in pairs], [text for _, text in pairs])
     scores = vectors("query", columns["question"]) @ passages.T
     expected = torch.nn.functional.cross_entropy(scores, torch.arange(8))

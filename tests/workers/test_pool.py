@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Generator
 from itertools import count
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def test_each_worker_sees_its_own_gpu(monkeypatch, visible, expected):
 def test_tasks_are_read_only_as_workers_become_free():
     numbers = count()
     results = map_tasks(tasks.square, numbers, workers=2)
+    assert isinstance(results, Generator)
     for _ in range(5):
         next(results)
     results.close()

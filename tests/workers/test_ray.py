@@ -67,7 +67,7 @@ def test_ray_gives_the_same_results_and_the_same_errors(cluster, tmp_path):
     assert sorted(map_tasks(tasks.square, range(20), engine="ray")) == [
         (n, n * n) for n in range(20)
     ]
-    results = []
+    results: list[tuple[int, int]] = []
     with pytest.raises(IfqaError, match="seven"):
         results.extend(map_tasks(tasks.no_seven, range(100), engine="ray", workers=2))
     assert len(results) < 100

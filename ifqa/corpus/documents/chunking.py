@@ -21,7 +21,7 @@ from ifqa.corpus.sentences import split_sentences
 from ifqa.formatting import printable_line
 from ifqa.records import Passage
 
-_UNITS = "page|line|paragraph|part|row|slide|cell|message"
+_UNITS = "page|line|paragraph|part|row|slide|cell|message|second"
 _ID = re.compile(rf"(?s)(.+)#\d+:(?:sheet=(\S+),)?({_UNITS})=(\d+)(?:-(\d+))?((?:,\d+@\d+)*)")
 _REFUSED = re.compile(r"[\s%#\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SLACK = 1.2  # a section of up to this times `words` is one passage
@@ -196,6 +196,9 @@ class Locator:
     @property
     def place(self) -> str:
         """The sheet, and the pages, lines or the like, in words."""
+        if self.unit == "second":
+            first, last = _clock_time(self.first), _clock_time(self.last)
+            return first if first == last else f"{first}-{last}"
         unit, units = ("p.", "pp.") if self.unit == "page" else (self.unit, f"{self.unit}s")
         where = (
             f"{unit} {self.first}"
@@ -203,6 +206,12 @@ class Locator:
             else f"{units} {self.first}-{self.last}"
         )
         return f"sheet {printable_line(self.sheet)}, {where}" if self.sheet else where
+
+
+def _clock_time(seconds: int) -> str:
+    """A time from the start of a recording: 0:01:23."""
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
 def passage_id(

@@ -64,6 +64,16 @@ def lowered(text: str) -> str:
     return f"{_LOWERED}{text}{_LOWERED_END}"
 
 
+def shifted(text: str, shift: int | None) -> str:
+    """Mark a superscript if `shift` is above 0, a subscript if below; blanks around it stay."""
+    inner = text.strip()
+    if not shift or not inner:
+        return text
+    start = text.index(inner)
+    piece = raised(inner) if shift > 0 else lowered(inner)
+    return text[:start] + piece + text[start + len(inner) :]
+
+
 def note_mark(text: str) -> str:
     """Mark the number or sign of a note, which is no part of the word before it."""
     return f"{_NOTE}{text}{_NOTE_END}"

@@ -20,7 +20,7 @@ from struct import unpack_from
 
 from ifqa.corpus.documents import mail
 from ifqa.corpus.documents.compound_file import SIGNATURE, CompoundFile, Entry
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, clean_text
+from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, clean_text
 from ifqa.corpus.documents.rtf import is_rtf, read_rtf, unwrap_html
 from ifqa.corpus.documents.rtf_events import decode_page
 
@@ -56,8 +56,10 @@ _COMMON_RTF = (
 _WINDOW = 4096  # bytes of the dictionary
 
 
-def read_outlook_message(content: bytes) -> Iterator[TextRun]:
-    """A message, its attachments and those that it forwards, as `mail.read_message` reads them.
+def read_outlook_message(
+    content: bytes, read_attached: mail.ReadAttached
+) -> Iterator[TextRun | Unread]:
+    """A message, its attachments and those that it forwards, as `mail.read_eml` reads them.
 
     Some programs give mails in plain text this suffix; they are read too.
     """
@@ -65,7 +67,7 @@ def read_outlook_message(content: bytes) -> Iterator[TextRun]:
         content = as_mail(content)
     elif b":" not in content[:1000].partition(b"\n")[0]:
         raise UnreadableFile("not a message of Outlook, nor a mail")
-    yield from mail.read_message(content, 1, set())
+    yield from mail.read_eml(content, read_attached)
 
 
 def as_mail(content: bytes) -> bytes:

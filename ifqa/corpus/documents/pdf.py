@@ -1,18 +1,28 @@
-"""Extracts the text of PDF files with PDFium: pages and headings, without running heads and tables
-of contents.
+"""Extracts the text of PDF files with PDFium: pages, headings, tables and the values of forms,
+without running heads and tables of contents.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from operator import sub
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
+from ifqa.corpus.documents import pdf_forms
 from ifqa.corpus.documents.chunking import ENDED
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines
+from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile
+from ifqa.corpus.documents.pdf_characters import Characters
+from ifqa.corpus.documents.pdf_layout import Line, read_rows
+from ifqa.corpus.documents.pdf_margins import Page, drop_contents, drop_running_heads
+from ifqa.corpus.documents.pdf_rules import find_rules
+from ifqa.corpus.documents.pdf_tables import arrange
+from ifqa.corpus.documents.tables import table_runs
 from ifqa.corpus.documents.worker import tell_share
 
 if TYPE_CHECKING:
-    from pypdfium2 import PdfDocument
+    from pypdfium2 import PdfDocument, PdfPage
 
 NO_TEXT = "no text"  # opens the reason for a PDF that may be a scan
 LARGEST_TEXT = 50_000_000  # characters; a manual of 1,000 pages has 3 million
@@ -34,9 +44,6 @@ _ACCENTS = {
     "˛": "\u0328",
 }
 _SEPARATE_ACCENT = re.compile(rf"([{''.join(_ACCENTS)}]) ?([^\W\d_])")
-_EDGE = 2  # lines at a page's top and bottom that may be its running head or foot
-_FEWEST_PAGES = 4  # of a document; then a line at the edge of half of its pages is a running head
-_CHAPTER = 3  # neighbouring pages with the same line at their edge: a chapter's running head
 _HEADING_LINES = 4  # lines of the longest heading
 # Characters of a line that may be a heading or end in leaders; the patterns take quadratic time
 _LONGEST = 1_000
@@ -45,10 +52,9 @@ _NUMBER = re.compile(
     r"\W*(?:(?i:chapter|appendix|annex|part|section)\s+)?(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+"
     r"|[A-Z](?=[.:])|[IVXLC]+(?=[.:]))[.:)]?\s+"
 )
-_PAGE_NUMBER = re.compile(r"\d+|\b[ivxlc]+\b")
-_LEADERS = re.compile(r"(?:[.·…] ?){4,}\s*(?:\d+|[ivxlc]+)?$")  # "1.2 The wheel . . . . . 17"
-_PAGE_AT_END = re.compile(r"\s(?:\d+|[ivxlc]+)$")  # "1 Welcome 3"
 _BULLET = re.compile(r"[-•‣▪◦*]\s")
+#: "3.", "(b)", "5.4 Force Majeure"
+_ITEM = re.compile(r"\(?(\d{1,2}(?:\.\d{1,2}){1,3}(?=\.?\s)|(?:\d{1,2}|[a-zA-Z])(?=[.)]\s))")
 #: A word over two lines: PDFium's mark within a line that it joined, or a hyphen and the start of
 #: the next line.
 _BROKEN = re.compile(
@@ -58,12 +64,18 @@ _CONJUNCTIONS = frozenset("and or und oder bzw og eller och".split())
 _JOIN_MARKS = re.compile("[\x02\ufffe]")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
-_Page = list[str]  # its lines
+_MARKS = "\x02\ufffe"
+_HYPHENS = ("-", *_MARKS)
+_LONGEST_WORD = 60  # characters of the first part of a word over two lines
+_SHIFT = 8.0  # points by which the columns of a table move from page to page
+_XFA_NOTICE = 1_500  # characters of "Please wait ...", all that a form of XML has in a PDF
+
 _Heading = tuple[str, int]  # of the outline: title, and level from 1
+_Outline = Mapping[int, Sequence[_Heading]]
 
 
-def read_pdf(content: bytes) -> Iterator[TextRun]:
-    """The lines of a PDF with their pages.
+def read_pdf(content: bytes) -> Iterator[TextRun | Unread]:
+    """The lines of a PDF with their pages, the rows of its tables, and what was left out.
 
     Headings come from its outline, or are lines that begin with a section number.
 
@@ -71,74 +83,27 @@ def read_pdf(content: bytes) -> Iterator[TextRun]:
     does not show it.
     """
     raw, outline = _extract(content)
-    pages = [_drop_contents(page) for page in _drop_running_heads(raw)]
+    with_contents = drop_running_heads(raw, may_be_letter=not outline)
+    pages = [drop_contents(page) for page in with_contents]
+    if not any(pages):
+        pages = with_contents
     if not any(pages):
         raise UnreadableFile(
             f"{NO_TEXT} on its {len(pages)} pages: if they were scanned, --ocr reads them"
         )
-    known = {word.casefold() for page in pages for line in page for word in _WORD.findall(line)}
-    return _runs([_join_hyphenated(page, known) for page in pages], outline)
-
-
-def _drop_running_heads(pages: Sequence[_Page]) -> list[_Page]:
-    """Remove page numbers and running heads: lines at the edge of half of the pages, or of
-    neighbouring pages.
-    """
-    shapes = [
-        {
-            n: _PAGE_NUMBER.sub("#", line)
-            for n, line in enumerate(page)
-            if not _EDGE <= n < len(page) - _EDGE
-        }
-        for page in pages
-    ]
-    places: dict[str, list[int]] = {}
-    for number, edge in enumerate(shapes):
-        for shape in set(edge.values()):
-            places.setdefault(shape, []).append(number)
-    heads = {
-        shape: _running_head_pages(shape, numbers, len(pages)) for shape, numbers in places.items()
+    counts = [sum(map(len, kept)) for kept in ([page.lines for page in raw], with_contents, pages)]
+    dropped = map(sub, counts, counts[1:])
+    for what, count in zip(("running-head line", "contents line"), dropped, strict=False):
+        if count:
+            yield Unread(what, count)
+    known = {
+        word.casefold() for page in pages for line in page for word in _WORD.findall(line.text)
     }
-    return [
-        [line for n, line in enumerate(page) if n not in edge or number not in heads[edge[n]]]
-        for number, (page, edge) in enumerate(zip(pages, shapes, strict=True))
-    ]
+    yield from _runs([_join_hyphenated(page, known) for page in pages], outline)
 
 
-def _running_head_pages(shape: str, numbers: Sequence[int], pages: int) -> frozenset[int]:
-    """The pages on which a line of this shape is the running head."""
-    if shape == "#" or (pages >= _FEWEST_PAGES and len(numbers) * 2 >= pages):
-        return frozenset(numbers)
-    if sum(map(str.isalpha, shape)) < 3:  # a row of numbers
-        return frozenset()
-    repeated = set[int]()
-    run = list[int]()
-    for number in [*numbers, pages + _CHAPTER]:
-        if run and number - run[-1] > 2:  # left and right pages may differ
-            repeated |= set(run) if len(run) >= _CHAPTER else set()
-            run = []
-        run.append(number)
-    return frozenset(repeated)
-
-
-def _drop_contents(page: _Page) -> _Page:
-    """Remove the lines of a table of contents.
-
-    From a third of the page on, also those between, and a rest without a sentence.
-    """
-    entries = [n for n, line in enumerate(page) if _LEADERS.search(line[-_LONGEST:])]
-    if len(entries) < max(3, len(page) / 3):
-        return [line for n, line in enumerate(page) if n not in set(entries)] if entries else page
-    around = [
-        line
-        for line in page[: entries[0]] + page[entries[-1] + 1 :]
-        if not _PAGE_AT_END.search(line)
-    ]
-    return around if any(" " in line and ENDED.search(line) for line in around) else []
-
-
-def _join_hyphenated(page: _Page, known: set[str]) -> _Page:
-    """Join words over two lines, except at a conjunction.
+def _join_hyphenated(page: Sequence[Line], known: set[str]) -> list[Line]:
+    """Join words over two lines, except at a conjunction: the first line gets the whole word.
 
     The hyphen is kept if the file writes the word only with it.
     """
@@ -153,42 +118,104 @@ def _join_hyphenated(page: _Page, known: set[str]) -> _Page:
         )
         return f"{before}-{after}" if hyphenated or not after[0].islower() else f"{before}{after}"
 
-    joined: _Page = []
+    joined = list[Line]()
     for line in page:
-        both = f"{joined[-1]}\n{line}" if joined and joined[-1].endswith("-") else "\n"
-        if (merged := _BROKEN.sub(join, both)) != both and "\n" not in merged:
-            joined[-1] = merged
-        else:
-            joined.append(_JOIN_MARKS.sub("-", _BROKEN.sub(join, line)))
-    return joined
+        last = joined[-1] if joined else Line("")
+        if last.text.endswith(_HYPHENS) and not last.columns and not line.columns:
+            first, _, rest = line.text.partition(" ")
+            end = last.text[-_LONGEST_WORD:]
+            word = _BROKEN.sub(join, f"{end}\n{first}")
+            if "\n" not in word:
+                joined[-1] = replace(last, text=f"{last.text[:-_LONGEST_WORD]}{word}")
+                if rest.strip():
+                    joined.append(replace(line, text=rest.strip()))
+                continue
+        joined.append(line)
+    return [
+        replace(line, text=_JOIN_MARKS.sub("-", line.text)) if line.text[-1] in _MARKS else line
+        for line in joined
+    ]
 
 
-def _runs(pages: Sequence[_Page], outline: Mapping[int, Sequence[_Heading]]) -> Iterator[TextRun]:
+def _runs(pages: Sequence[Sequence[Line]], outline: _Outline) -> Iterator[TextRun]:
+    """The runs of all pages; a table that goes on over a page is one table."""
+    table = list[tuple[int, Line]]()
     before = ""
+    item = ""
     for number, page in enumerate(pages):
-        placed = _place_headings(page, outline.get(number, ()))
+        placed = _place_headings([line.text for line in page], outline.get(number, ()))
         skip = 0
         for at, line in enumerate(page):
+            if table and not _is_same_table(table[-1][1], line):
+                yield from _table_runs(table)
+                table = []
             for (_, level), lines in placed.get(at, ()):
-                yield TextRun(" ".join(page[at : at + lines]), number + 1, True, level)
+                text = " ".join(shown.text for shown in page[at : at + lines])
+                yield TextRun(text, number + 1, True, level)
                 before = "."
                 skip = at + lines
             if at < skip:
                 continue
-            numbered = (
-                _NUMBERED.fullmatch(line)
-                if not outline and (not before or ENDED.search(before))
-                else None
-            )
-            if numbered:
-                yield TextRun(line, number + 1, True, numbered[1].count(".") + 1)
-            else:
-                yield TextRun(line, number + 1, not before or bool(_BULLET.match(line)))
-            before = "." if numbered else line
+            if line.columns:
+                table.append((number + 1, line))
+                before = ""  # text below it is a paragraph of its own
+                continue
+            run = _run(line.text, number + 1, before, item, bool(outline))
+            if run.item or run.level:
+                item = line.text
+            before = "." if run.level else line.text
+            yield run
+    yield from _table_runs(table)
+
+
+def _run(text: str, place: int, before: str, item: str, has_outline: bool) -> TextRun:
+    """The run of a line after the text `before`; `item` is the text that opened the last item."""
+    is_new = not before or bool(ENDED.search(before))
+    numbered = _NUMBERED.fullmatch(text) if not has_outline and is_new else None
+    if numbered:
+        return TextRun(text, place, True, numbered[1].count(".") + 1)
+    is_item = bool(_BULLET.match(text)) or _opens_clause(text, is_new, item)
+    return TextRun(text, place, not before or is_item, item=is_item)
+
+
+def _opens_clause(text: str, is_new: bool, item: str) -> bool:
+    """Whether a line begins with the number of an item: after a sentence, or after item 4 with 5.
+
+    A number at the start of any other line is a part of a sentence.
+    """
+    marker = _ITEM.match(text)
+    if marker is None:
+        return False
+    last = _ITEM.match(item)
+    return is_new or (last is not None and _rank(marker) == _rank(last) + 1)
+
+
+def _rank(marker: re.Match[str]) -> int:
+    """The place of an item in its list; that of a letter is in the alphabet."""
+    last = re.split(r"\W+", marker[1])[-1]
+    return int(last) if last.isdecimal() else ord(last[-1].lower()) - ord("a") + 1
+
+
+def _is_same_table(row: Line, line: Line) -> bool:
+    """Whether a line is the next row of a table, perhaps on the next page."""
+    return len(row.columns) == len(line.columns) and all(
+        abs(left - other) <= _SHIFT for left, other in zip(row.columns, line.columns, strict=True)
+    )
+
+
+def _table_runs(rows: Sequence[tuple[int, Line]]) -> Iterator[TextRun]:
+    """The rows of a table, without a header that is repeated on a new page."""
+    kept = [
+        (place, line.parts)
+        for number, (place, line) in enumerate(rows)
+        if not number or place == rows[number - 1][0] or line.parts != rows[0][1].parts
+    ]
+    if kept:
+        yield from table_runs(kept)
 
 
 def _place_headings(
-    page: _Page, headings: Sequence[_Heading]
+    page: Sequence[str], headings: Sequence[_Heading]
 ) -> Mapping[int, Sequence[tuple[_Heading, int]]]:
     """Index of a line -> the headings that begin there, each with its number of lines.
 
@@ -222,27 +249,31 @@ def _heading_keys(heading: str) -> set[str]:
     return {re.sub(r"[\W_]+", "", text).casefold() for text in (heading, bare)} - {""}
 
 
-def _extract(content: bytes) -> tuple[list[_Page], dict[int, list[_Heading]]]:
+def _extract(content: bytes) -> tuple[list[Page], _Outline]:
     """The lines of each page of a PDF, and the outline's headings by page, from 0.
 
-    U+0002 or U+FFFE in a line marks a word that PDFium joined over two lines.
+    U+0002 or U+FFFE at the end of a line marks a word that goes on in the next.
     """
     from pypdfium2 import PdfDocument, PdfiumError
 
     try:
         with PdfDocument(content) as document:
-            pages = list[_Page]()
+            pdf_forms.open_form(document)
+            pages = list[Page]()
             characters = 0
             for number in range(len(document)):
                 page = document[number]
-                text: str = page.get_textpage().get_text_range()
+                shown, count = _read_page(document, page)
                 page.close()  # and with it the text
-                lines = (_compose_accents(line).strip() for line in split_lines(text))
-                pages.append([line for line in lines if line])
-                characters += len(text)
+                pages.append(shown)
+                characters += count
                 tell_share((number + 1) / len(document))
                 if characters > LARGEST_TEXT:
                     raise UnreadableFile(f"it contains more than {LARGEST_TEXT:,} characters")
+            if pdf_forms.is_xfa(document) and characters < _XFA_NOTICE:
+                raise UnreadableFile(
+                    "a form of XML (XFA), which only Adobe's programs show: print it to a PDF there"
+                )
             return pages, _read_outline(document)
     except PdfiumError as error:
         message = str(error)
@@ -251,6 +282,31 @@ def _extract(content: bytes) -> tuple[list[_Page], dict[int, list[_Heading]]]:
         raise UnreadableFile(
             f"not a complete PDF ({message.partition(' (PDFium')[0].strip(' .')})"
         ) from error
+
+
+def _read_page(document: "PdfDocument", page: "PdfPage") -> tuple[Page, int]:
+    """The lines of a page, and the number of its characters."""
+    characters = Characters(page)
+    rows = read_rows(characters)
+    if fields := pdf_forms.read_fields(document, page, characters):
+        rows = pdf_forms.add_fields(rows, fields, characters)
+    rules = cache(lambda: find_rules(page, characters))
+    lines = arrange(rows, rules, characters.is_monospaced)
+    cleaned = [_compose_line(line) if _may_have_accent(line.text) else line for line in lines]
+    shown = Page([line for line in cleaned if line.text], characters.width, characters.height)
+    return shown, len(characters.text)
+
+
+def _may_have_accent(text: str) -> bool:
+    return "`" in text or not text.isascii()
+
+
+def _compose_line(line: Line) -> Line:
+    return replace(
+        line,
+        text=_compose_accents(line.text).strip(),
+        parts=tuple(map(_compose_accents, line.parts)),
+    )
 
 
 def _compose_accents(line: str) -> str:

@@ -1,6 +1,7 @@
 """Reads a document as passages, with a reader for each suffix."""
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -8,18 +9,29 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.corpus.documents import (
+    asciidoc_files,
+    calendar_files,
     contacts,
+    epub,
     html,
+    latex_files,
     legacy_word,
     mail,
+    markdown_files,
     ocr,
-    office,
+    open_document,
+    org_files,
     outlook_message,
     pdf,
+    rst_files,
+    settings_files,
+    slides,
     spreadsheets,
+    subtitles,
     table_files,
     text_files,
     web_archive,
+    word,
 )
 from ifqa.corpus.documents.chunking import chunk_document
 from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, decode_text, is_binary
@@ -31,10 +43,11 @@ from ifqa.protocols import ProgressCallback, no_progress
 
 VERSION = 4  # raise it when passages of an earlier version must not be reused
 
+_MAILDIR = re.compile(r"\d{9,11}\.[\w=]{1,60}\.[\w.,=-]{1,100}?(?:[:;!]2,\w*)?")
 _Reader = Callable[[bytes, tuple[str, ...]], Iterable[TextRun | Unread]]
 
 
-def _of_text(read: Callable[[str], Iterable[TextRun]]) -> _Reader:
+def _of_text(read: Callable[[str], Iterable[TextRun | Unread]]) -> _Reader:
     return lambda content, _: read(decode_text(content))
 
 
@@ -44,11 +57,25 @@ def _read_plain(content: bytes, _: tuple[str, ...]) -> Iterable[TextRun]:
     return text_files.read_text(decode_text(content))
 
 
+def _for_attached(columns: tuple[str, ...]) -> mail.ReadAttached:
+    """The readers of documents that are attached to a mail."""
+
+    def read(suffix: str, content: bytes) -> Iterable[TextRun | Unread] | None:
+        if not suffix or suffix not in READERS:
+            return None
+        return READERS[suffix][1](content, columns)
+
+    return read
+
+
 #: Suffix -> the unit of its places, and the reader of its bytes and the named columns.
 READERS: Mapping[str, tuple[str, _Reader]] = {
     **dict.fromkeys((".txt", ".text", ".log"), ("line", _of_text(text_files.read_text))),
-    **dict.fromkeys((".md", ".markdown"), ("line", _of_text(text_files.read_markdown))),
-    ".rst": ("line", _of_text(text_files.read_rst)),
+    **dict.fromkeys((".md", ".markdown"), ("line", _of_text(markdown_files.read_markdown))),
+    **dict.fromkeys((".adoc", ".asciidoc"), ("line", _of_text(asciidoc_files.read_asciidoc))),
+    ".org": ("line", _of_text(org_files.read_org)),
+    ".tex": ("line", _of_text(latex_files.read_latex)),
+    ".rst": ("line", _of_text(rst_files.read_rst)),
     **dict.fromkeys(
         (".html", ".htm", ".xhtml"), ("line", lambda content, _: html.read_html(content))
     ),
@@ -56,22 +83,35 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
         (".mht", ".mhtml"), ("line", lambda content, _: web_archive.read_web_archive(content))
     ),
     ".pdf": ("page", lambda content, _: pdf.read_pdf(content)),
-    ".docx": ("paragraph", lambda content, _: office.read_docx(content)),
+    **dict.fromkeys(
+        (".docx", ".docm", ".dotx", ".dotm"),
+        ("paragraph", lambda content, _: word.read_docx(content)),
+    ),
+    **dict.fromkeys(
+        (".odt", ".ott", ".fodt"), ("paragraph", lambda content, _: open_document.read_odt(content))
+    ),
+    **dict.fromkeys(
+        (".pptx", ".pptm", ".ppsx", ".ppsm", ".potx", ".potm"),
+        ("slide", lambda content, _: slides.read_pptx(content)),
+    ),
+    **dict.fromkeys(
+        (".odp", ".otp", ".fodp"), ("slide", lambda content, _: open_document.read_odp(content))
+    ),
+    ".epub": ("part", lambda content, _: epub.read_epub(content)),
     **dict.fromkeys(
         (".doc", ".dot", ".rtf"), ("paragraph", lambda content, _: legacy_word.read_word(content))
     ),
-    ".odt": ("paragraph", lambda content, _: office.read_odt(content)),
-    ".pptx": ("slide", lambda content, _: office.read_pptx(content)),
-    ".odp": ("slide", lambda content, _: office.read_odp(content)),
-    ".epub": ("part", lambda content, _: office.read_epub(content)),
     ".csv": ("line", lambda content, columns: table_files.read_csv(decode_text(content), columns)),
     ".tsv": (
         "line",
         lambda content, columns: table_files.read_csv(decode_text(content), columns, "\t"),
     ),
-    ".jsonl": (
-        "line",
-        lambda content, columns: table_files.read_jsonl(decode_text(content), columns),
+    **dict.fromkeys(
+        (".jsonl", ".ndjson"),
+        (
+            "line",
+            lambda content, columns: table_files.read_jsonl(decode_text(content), columns),
+        ),
     ),
     ".json": (
         "line",
@@ -79,13 +119,24 @@ READERS: Mapping[str, tuple[str, _Reader]] = {
     ),
     **dict.fromkeys((".xlsx", ".xlsm", ".xltx", ".xltm"), ("row", spreadsheets.read_xlsx)),
     **dict.fromkeys((".xls", ".xlsb", ".ods"), ("row", spreadsheets.read_old_workbook)),
+    **dict.fromkeys((".ini", ".cfg", ".conf"), ("line", _of_text(settings_files.read_ini))),
+    ".properties": ("line", _of_text(settings_files.read_properties)),
+    **dict.fromkeys((".yaml", ".yml"), ("line", _of_text(settings_files.read_yaml))),
+    ".toml": ("line", _of_text(settings_files.read_toml)),
+    **dict.fromkeys((".srt", ".vtt"), ("second", _of_text(subtitles.read_subtitles))),
     ".ipynb": ("cell", _of_text(text_files.read_notebook)),
-    ".eml": ("message", lambda content, _: mail.read_message(content, 1, set())),
+    ".eml": ("message", lambda content, columns: mail.read_eml(content, _for_attached(columns))),
     **dict.fromkeys(
         (".msg", ".oft"),
-        ("message", lambda content, _: outlook_message.read_outlook_message(content)),
+        (
+            "message",
+            lambda content, columns: outlook_message.read_outlook_message(
+                content, _for_attached(columns)
+            ),
+        ),
     ),
-    ".mbox": ("message", lambda content, _: mail.read_mbox(content)),
+    ".mbox": ("message", lambda content, columns: mail.read_mbox(content, _for_attached(columns))),
+    ".ics": ("line", _of_text(calendar_files.read_calendar)),
     ".vcf": ("line", _of_text(contacts.read_contacts)),
     "": ("line", _read_plain),
 }
@@ -138,8 +189,14 @@ def read_passages(
 
 
 def suffix_of(name: str) -> str:
-    """The suffix of a path in lower case, with its dot; empty if its name has none."""
-    stem, dot, suffix = name.rpartition("/")[2].rpartition(".")
+    """The suffix of a path in lower case, with its dot; empty if its name has none.
+
+    That of a message of a maildir, "1780300000.M1P2.mill:2,S", is ".eml".
+    """
+    base = name.rpartition("/")[2]
+    if _MAILDIR.fullmatch(base):
+        return ".eml"
+    stem, dot, suffix = base.rpartition(".")
     return (dot + suffix).lower() if stem else ""
 
 
@@ -148,7 +205,8 @@ def read_request(request: Mapping[str, Any], content: bytes) -> tuple[dict[str, 
 
     A request has a name, a suffix and a `Chunking`'s fields.
     """
-    unit, reader = READERS[request["suffix"]]
+    suffix = request["suffix"] or mail.mail_suffix(content)  # mailboxes often have no ending
+    unit, reader = READERS[suffix]
     lines = list[bytes]()
     words = 0
     unread = Counter[str]()

@@ -4,7 +4,6 @@ its files.
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +15,7 @@ from pydantic import Field
 from ifqa.corpus.documents import ocr
 from ifqa.corpus.documents.decoding import UnreadableFile
 from ifqa.corpus.documents.folder import FolderFile, scan_folder
+from ifqa.corpus.documents.left_out import describe_left_out
 from ifqa.corpus.documents.readers import VERSION, Chunking, read_passages
 from ifqa.corpus.work_units import (
     BuildReport,
@@ -36,14 +36,6 @@ from ifqa.storage.files import sha256
 _FILES, _SIZE = 256, 8_000_000  # files in a unit, and their bytes
 _LISTED = 200  # skipped files in a unit; its line in the log has a length limit
 _NAMED = 8  # files to name in a message
-#: Kind of skipped files that are only counted -> the noun.
-_KINDS = {
-    "hidden": "hidden",
-    "link": "linked",
-    "other": "of other file types",
-    "special": "pipe or device",
-}
-_KINDS |= {"ifqa": "written by ifqa"}
 
 
 @dataclass(frozen=True)
@@ -161,6 +153,10 @@ class Documents(Source):
         """Megabytes of the largest file to read."""
         ocr: bool = False
         """Whether ocrmypdf reads PDF files without text."""
+        prefix: Annotated[str, Field(pattern=r"^[^/]*$")] = ""
+        """A name before the path of each file, to tell the files of several folders apart; empty
+        for none.
+        """
 
     settings: Settings
 
@@ -188,9 +184,14 @@ class Documents(Source):
     def scanned(self) -> list[FolderFile]:
         """The files of the folder, with those to skip."""
         settings = self.settings
-        return list(
-            scan_folder(Path(self.path), settings.include, settings.exclude, settings.max_mb)
-        )
+        files = scan_folder(Path(self.path), settings.include, settings.exclude, settings.max_mb)
+        return [replace(file, name=self.name_prefix + file.name) for file in files]
+
+    @property
+    def name_prefix(self) -> str:
+        """What the names of its files begin with: `prefix` and a slash, or nothing."""
+        prefix = self.settings.prefix
+        return f"{prefix}/" if prefix else ""
 
     @property
     def chunking(self) -> Chunking:
@@ -207,8 +208,10 @@ class Documents(Source):
 
     def identity_settings(self) -> dict[str, object]:
         settings = super().identity_settings() | {"reader": VERSION}
-        if not self.settings.ocr:
-            del settings["ocr"]
+        # Left out at their defaults, so that earlier builds stay current
+        for name in ("ocr", "prefix"):
+            if not settings[name]:
+                del settings[name]
         return settings
 
     def documents(self, known: KnownFiles) -> Iterator[Document]:
@@ -272,7 +275,7 @@ class Documents(Source):
 
     def summary(self, build: BuildReport) -> Iterator[str]:
         yield f"{build.corpus}: {_describe_changes(build.before, build.after)}"
-        yield from _describe_skipped(build.bad)
+        yield from describe_left_out(build.bad, build.corpus)
         yield from _describe_unread(build.before, build.after)
         if any("kind" in file for file in build.bad):
             yield f"all skipped files, with reasons: {build.listed}"
@@ -280,7 +283,10 @@ class Documents(Source):
     def explain_empty(self, build: BuildReport) -> str:
         is_chosen = self.settings.include or self.settings.exclude
         chosen = " that include and exclude allow" if is_chosen else ""
-        return "; ".join(_describe_skipped(build.bad)) or f"no file in {self.path}{chosen}"
+        return (
+            "; ".join(describe_left_out(build.bad, build.corpus))
+            or f"no file in {self.path}{chosen}"
+        )
 
 
 def _hash_file(file: FolderFile, before: Sequence[int | str]) -> str:
@@ -332,16 +338,3 @@ def _describe_unread(
         yield f"left out of {record.key.partition('/')[2]}: {record.unread}"
     if len(told) > _NAMED:
         yield f"left out: parts of {pluralize(len(told) - _NAMED, 'more file')}"
-
-
-def _describe_skipped(bad: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """The skipped files in a few lines."""
-    files = [file for file in bad if "kind" in file]
-    counts = Counter(file["kind"] for file in files)
-    if groups := [f"{counts[kind]:,} {noun}" for kind, noun in _KINDS.items() if counts[kind]]:
-        yield f"left out: {', '.join(groups)}"
-    named = [file for file in files if file["kind"] not in _KINDS]
-    for file in named[:_NAMED]:
-        yield f"left out: {file['id']}: {file['reason']}"
-    if len(named) > _NAMED:
-        yield f"left out: {pluralize(len(named) - _NAMED, 'more file')}"

@@ -14,9 +14,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import ParseError
 
+from ifqa.corpus.documents.archive import BROKEN, Archive
 from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile
 from ifqa.corpus.documents.number_formats import format_value
-from ifqa.corpus.documents.office import BROKEN, Archive
 from ifqa.corpus.documents.tables import Row, table_runs
 
 if TYPE_CHECKING:

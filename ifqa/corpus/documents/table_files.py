@@ -62,6 +62,9 @@ def read_json(text: str, columns: Sequence[str]) -> Iterator[TextRun]:
             "not JSON that can be read: its values are nested too deeply"
         ) from error
     except ValueError as error:
+        if _is_json_lines(text):
+            yield from read_jsonl(text, columns)
+            return
         raise UnreadableFile(f"not JSON ({error})") from error
     if not isinstance(content, list) or not all(isinstance(entry, dict) for entry in content):
         yield from _json_values(text)
@@ -76,6 +79,15 @@ def read_json(text: str, columns: Sequence[str]) -> Iterator[TextRun]:
         yield from _object_runs(row, columns, line)
         line = line + text.count("\n", begin, end)
         start = end
+
+
+def _is_json_lines(text: str) -> bool:
+    """Whether the first line with text is a JSON object by itself."""
+    first = text.lstrip().partition("\n")[0]
+    try:
+        return isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _json_values(text: str) -> Iterator[TextRun]:

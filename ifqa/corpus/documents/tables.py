@@ -54,13 +54,17 @@ _ATTRIBUTES = frozenset(
 
 
 def table_runs(
-    rows: Iterable[Row], columns: Sequence[str] = (), header: int | None = None
+    rows: Iterable[Row],
+    columns: Sequence[str] = (),
+    header: int | None = None,
+    has_titles: bool = True,
 ) -> Iterator[TextRun]:
     """The rows of a table, in order: each a sentence with the names of its columns.
 
     `header` is the number of rows above the data if the format declares it; None lets `find_header`
     decide. Rows above the header are text. `columns` chooses columns by name; UnreadableFile if one
-    is missing. Below an empty row may begin another table, with a header of its own.
+    is missing. Below an empty row may begin another table, with a header of its own. `has_titles`
+    makes the column `title` the heading of its row, which a document's table is not to have.
     """
     names: list[str] = []
     for number, block in enumerate(_blocks(rows)):
@@ -68,7 +72,7 @@ def table_runs(
         cells = [row for _, row in top]
         parts = [] if header is not None else _tables_beside(cells)
         if parts:
-            yield from _runs_beside(chain(top, block), parts)
+            yield from _runs_beside(chain(top, block), parts, has_titles)
             continue
         if number == 0 or (header is None and _begins_table(cells, names)):
             start, rows_of_header = _locate_header(cells, header if number == 0 else None)
@@ -87,7 +91,7 @@ def table_runs(
             if pairs:
                 yield from _pair_runs(row, place)
             else:
-                yield from row_runs(_named(row, names), columns, place)
+                yield from row_runs(_named(row, names), columns, place, has_titles)
 
 
 def _tables_beside(cells: Sequence[Sequence[str]]) -> list[slice]:
@@ -113,11 +117,13 @@ def _is_table_beside(cells: Sequence[Sequence[str]]) -> bool:
     return has_names and max(map(len, rows)) > 1
 
 
-def _runs_beside(rows: Iterable[Row], parts: Sequence[slice]) -> Iterator[TextRun]:
+def _runs_beside(
+    rows: Iterable[Row], parts: Sequence[slice], has_titles: bool
+) -> Iterator[TextRun]:
     """The rows of tables that stand beside one another, each table by itself."""
     kept = list(rows)
     for part in parts:
-        yield from table_runs((place, row[part]) for place, row in kept)
+        yield from table_runs(((place, row[part]) for place, row in kept), has_titles=has_titles)
 
 
 def _blocks(rows: Iterable[Row]) -> Iterator[Iterator[Row]]:
@@ -392,15 +398,17 @@ def _named(row: Sequence[str], names: Sequence[str]) -> list[Cell]:
     return list(zip(chain(names, beyond), row, strict=False))
 
 
-def row_runs(row: Sequence[Cell], columns: Sequence[str], place: int) -> Iterator[TextRun]:
-    """The sentence of a row, below a heading from the column `title` if it has one.
+def row_runs(
+    row: Sequence[Cell], columns: Sequence[str], place: int, has_titles: bool = True
+) -> Iterator[TextRun]:
+    """The sentence of a row, below a heading from the column `title` if it `has_titles`.
 
     `columns` chooses cells by the names of their columns; empty for all.
     """
     chosen = [cell for cell in row if not columns or cell[0] in columns]
     cells = [(name, clean_text(value)) for name, value in chosen]
-    has_title = len(cells) > 1
-    title = next((cell for cell in cells if has_title and cell[0].lower() == _TITLE), None)
+    may_have = has_titles and len(cells) > 1
+    title = next((cell for cell in cells if may_have and cell[0].lower() == _TITLE), None)
     if title and title[1]:
         yield TextRun(title[1], place, True, 1)
     filled = [cell for cell in cells if cell[1] and cell is not title]

@@ -1,189 +1,44 @@
-"""Reads plain text, reStructuredText and Markdown (CommonMark with tables and strikethrough) as
-lines, without markup.
-
-It also reads Jupyter notebooks, whose cells are Markdown or code.
-"""
+"""Reads plain text as lines, and Jupyter notebooks, whose cells are Markdown or code."""
 
 import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, split_lines
-from ifqa.corpus.documents.html import INLINE, html_runs
+from ifqa.corpus.documents.markdown_files import markdown_runs
+from ifqa.corpus.documents.text_lines import BULLET, RULE, Enumerations, rule_below
 
-if TYPE_CHECKING:
-    from markdown_it.token import Token
-
-DEEPEST = 100  # levels of lists and quotations; deeper text is dropped
-_BULLET = re.compile(r"\s*(?:[-*+•‣]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+")
-_RULE = re.compile(r"\s*([=\-~^\"'`#*+.:_<>])\1{2,}\s*")
-_LINE = {"txt": "=-~", "rst": "=-~^\"'`#*+.:_<>"}
-_LONGEST_HEADING = 200  # characters
-_TAG_NAME = re.compile(r"</?([a-zA-Z][\w-]*)")
+_RULES = "=-~"  # below a heading
 # Limits on a notebook's output: its lines, and the characters of a line
 _OUTPUT_LINES, _OUTPUT_LINE = 20, 300
 
-_TABLE_RULE = re.compile(r"(?=[^|]*\|)[\s|:+=-]*|\s*\+[-=+]+\+\s*")
-_DIRECTIVE = re.compile(r"\s*\.\.\s+([\w:-]+)::\s*(.*)")
-_REPLACE = re.compile(r"\.\. \|([^|]{1,100})\| replace:: (.*)")
-_SUBSTITUTED = re.compile(r"\|([^|]{1,100})\|")
-_NOTES = set(
-    (
-        "note warning tip hint important caution attention danger error "
-        "admonition topic rubric glossary"
-    ).split()
-)
-_RST = [
-    (re.compile(r":[a-zA-Z:+-]{1,40}:`([^`<>]{1,500}?)\s*(?:<[^`<>]{1,500}>)?`"), r"\1"),
-    (re.compile(r"`([^`<>]{1,500}?)\s*<[^`<>]{1,2000}>`__?"), r"\1"),
-    (re.compile(r"``([^`]{1,1000})``"), r"\1"),
-    (re.compile(r"`([^`]{1,500})`_?_?"), r"\1"),
-    (re.compile(r"(?<!\w)\*{1,2}(?=\S)([^*]{1,1000}?)(?<=\S)\*{1,2}(?!\w)"), r"\1"),
-]
-
 
 def read_text(text: str) -> Iterator[TextRun]:
-    """The lines of plain text; a line above a rule of `===` or `---` is a heading."""
-    yield from _runs(split_lines(text), "txt")
+    """The lines of plain text; a line above a rule of `===` or `---` is a heading.
 
-
-def read_rst(text: str) -> Iterator[TextRun]:
-    """The lines of reStructuredText.
-
-    Notes and similar directives keep their text; roles keep the text they show.
+    A line with a bullet or a number begins an item.
     """
     lines = split_lines(text)
-    if substitutions := {match[1]: match[2] for line in lines if (match := _REPLACE.match(line))}:
-        lines = [
-            _SUBSTITUTED.sub(lambda match: substitutions.get(match[1], match[0]), line)
-            for line in lines
-        ]
-    yield from _runs(lines, "rst")
-
-
-def _runs(lines: Sequence[str], kind: str) -> Iterator[TextRun]:
-    # rules of the headings so far; the rule below a heading
-    levels = list[str]()
-    skip = -1
-    opens, options = True, False  # whether the line starts a paragraph, or is below a directive
+    levels = list[str]()  # the rules of the headings so far
+    numbers = Enumerations()
+    skip = -1  # the rule below a heading
+    opens = True
     for number, line in enumerate(lines, start=1):
         if number == skip:
             continue
-        if not line.strip():
-            opens, options = True, False
-            continue
-        if rule := _rule_below(lines, number, kind):
+        if not line.strip() or RULE.fullmatch(line):
+            opens = True
+        elif rule := rule_below(lines, number, _RULES):
             if rule not in levels:
                 levels.append(rule)
-            yield TextRun(_strip_markup(line, kind), number, True, levels.index(rule) + 1)
+            yield TextRun(line.strip(), number, True, levels.index(rule) + 1)
             opens = True
             skip = number + 1
-            continue
-        if _RULE.fullmatch(line) or (kind == "rst" and _TABLE_RULE.fullmatch(line)):
-            opens = True
-            continue
-        if kind == "rst":
-            if directive := _DIRECTIVE.match(line):
-                opens, options = True, True
-                line = directive[2] if directive[1].lower() in _NOTES else ""
-            elif line.lstrip().startswith(".. ") or (options and re.match(r"\s+:[\w-]+:", line)):
-                opens = True
-                continue
-        if text := _strip_markup(line, kind):
-            yield TextRun(text, number, opens or bool(_BULLET.match(line)))
-            opens = False
-
-
-def _rule_below(lines: Sequence[str], number: int, kind: str) -> str:
-    """The character of the rule below line `number` (from 1) if the line is a heading.
-
-    Else empty.
-    """
-    line = lines[number - 1]
-    below = lines[number] if number < len(lines) else ""
-    rule = _RULE.fullmatch(below)
-    if (
-        rule is None
-        or rule[1] not in _LINE[kind]
-        or len(line) > _LONGEST_HEADING
-        or _RULE.fullmatch(line)
-    ):
-        return ""
-    is_alone = number < 2 or not lines[number - 2].strip() or _RULE.fullmatch(lines[number - 2])
-    fits = len(below.strip()) >= len(line.strip()) - 1
-    return rule[1] if is_alone and fits and not _BULLET.match(line) else ""
-
-
-def _strip_markup(line: str, kind: str) -> str:
-    if kind == "txt":
-        return line.strip()
-    if "`" in line or "*" in line:  # else there is no markup
-        for pattern, replacement in _RST:
-            line = pattern.sub(replacement, line)
-    if _BULLET.match(line) and not line.strip()[:1].isalnum():
-        line = _BULLET.sub("", line, count=1)
-    return line.strip()
-
-
-def read_markdown(text: str) -> Iterator[TextRun]:
-    """The visible text of Markdown: without front matter, comments and the addresses of links."""
-    from markdown_it import MarkdownIt
-
-    lines = split_lines(text)
-    if lines and lines[0].strip() == "---":  # front matter, whose last rule must not make a heading
-        end = next(
-            (n for n, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "...")), 0
-        )
-        lines[: end + 1] = [""] * (end + 1)
-    parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable(["table", "strikethrough"])
-    yield from _token_runs(parser.parse("\n".join(lines)))
-
-
-def _token_runs(tokens: Sequence["Token"]) -> Iterator[TextRun]:
-    level = 0
-    row = 0
-    cells = list[str]()
-    for token in tokens:
-        first = token.map[0] + 1 if token.map else 1
-        lines = _token_lines(token.children or [])
-        if token.type in ("heading_open", "heading_close"):
-            level = int(token.tag[1:]) if token.type == "heading_open" else 0
-        elif token.type == "tr_open":
-            row = first
-            cells = []
-        elif token.type == "tr_close":
-            if any(cells):
-                yield TextRun(f"{'; '.join(filter(None, cells))}.", row)
-            row = 0
-        elif token.type == "inline" and row:
-            cells.append(" ".join(lines).strip())
-        elif token.type == "inline" and level:
-            yield TextRun(" ".join(lines), first, True, level)
-        elif token.type in ("inline", "fence", "code_block"):
-            lines = lines if token.type == "inline" else token.content.split("\n")
-            for number, line in enumerate(lines):
-                yield TextRun(line, first + number + (token.type == "fence"), number == 0)
-        elif token.type == "html_block":
-            for run in html_runs(token.content):
-                yield replace(run, place=first + run.place - 1)
-
-
-def _token_lines(tokens: Sequence["Token"]) -> list[str]:
-    """The visible text of each line of a paragraph; an image becomes its description."""
-    parts = [""]
-    for token in tokens:
-        if token.type in ("softbreak", "hardbreak"):
-            parts.append("")
-        elif token.type == "image":
-            parts[-1] += " ".join(_token_lines(token.children or []))
-        elif token.type == "html_inline":
-            name = _TAG_NAME.match(token.content)
-            parts[-1] += " " if name and name[1].lower() not in INLINE else ""
         else:
-            parts[-1] += token.content
-    return parts
+            label, _ = numbers.read(line, opens)
+            is_item = bool(label or BULLET.match(line))
+            yield TextRun(line.strip(), number, opens or is_item, item=is_item)
+            opens = False
 
 
 def read_notebook(text: str) -> Iterator[TextRun]:
@@ -197,7 +52,7 @@ def read_notebook(text: str) -> Iterator[TextRun]:
         for number, cell in enumerate(cells, start=1):
             source = _joined(cell.get("source", cell.get("input", "")))
             if cell["cell_type"] == "markdown":
-                yield from (replace(run, place=number) for run in read_markdown(source))
+                yield from (replace(run, place=number) for run in markdown_runs(source))
                 continue
             level = int(cell["cell_type"] == "heading" and cell["level"])
             pieces = [split_lines(source)]

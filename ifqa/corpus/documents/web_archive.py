@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from email import message_from_bytes
 from email.message import Message
 
-from ifqa.corpus.documents.decoding import TextRun, UnreadableFile, decode_as, decode_text
+from ifqa.corpus.documents.decoding import TextRun, Unread, UnreadableFile, decode_as, decode_text
 from ifqa.corpus.documents.html import html_runs, read_html
 
 _START = re.compile(rb"(?:\A|\n)(?:MIME-Version:|Content-Type: *multipart/related)", re.I)
@@ -16,7 +16,7 @@ def is_web_archive(content: bytes) -> bool:
     return content[:1].isalpha() and _START.search(content[:2000]) is not None
 
 
-def read_web_archive(content: bytes) -> Iterable[TextRun]:
+def read_web_archive(content: bytes) -> Iterable[TextRun | Unread]:
     """The page of an archive: its first part of HTML. Its lines are counted."""
     try:
         parts = message_from_bytes(content).walk()
@@ -28,7 +28,7 @@ def read_web_archive(content: bytes) -> Iterable[TextRun]:
     return _read_page(page)
 
 
-def _read_page(page: Message) -> Iterable[TextRun]:
+def _read_page(page: Message) -> Iterable[TextRun | Unread]:
     decoded = page.get_payload(decode=True)
     content = decoded if isinstance(decoded, bytes) else b""
     charset = page.get_content_charset("")

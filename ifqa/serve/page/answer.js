@@ -68,7 +68,7 @@ export function announcement(answer) {
 
 /** The answer in the world of the question; of an abstention the best candidate, of a failure the reason. */
 function imagined(answer, reader) {
-  const title = make("h3", {}, answer.supposed ? "If it had been so" : "Answer");
+  const title = make("h3", {}, supposes(answer) ? "If it had been so" : "Answer");
   if (answer.outcome === "failed") {
     return make("section", { class: "world failed" }, title,
       make("p", { class: "big" }, "No answer"), make("p", { class: "why error" }, answer.error));
@@ -117,14 +117,13 @@ function sum(calculation) {
     make("span", { class: "whence result" }));
 }
 
-/** The answer in the real world, if the reader gives it, and the sentence behind the answer. */
+/** Whether an answer supposes something: then its evidence tells what is so in fact. */
+const supposes = (answer) => Boolean(answer.supposed) && answer.outcome === "answered";
+
+/** The answer in the real world, if the question supposes another and the reader gives it. */
 function inFact(answer) {
-  if (!answer.factual && !answer.how) return null;
-  const source = supporting(answer);
-  return make("section", { class: "world" }, make("h3", {}, "In fact"),
-    answer.factual ? make("p", { class: "fact" }, answer.factual) : null,
-    answer.how ? make("blockquote", { class: "quote" }, marked(answer.how.pieces)) : null,
-    source ? make("p", { class: "cite" }, source.source ? place(source) : source.title || source.id) : null);
+  if (!answer.factual || !supposes(answer)) return null;
+  return make("section", { class: "world" }, make("h3", {}, "In fact"), make("p", { class: "fact" }, answer.factual));
 }
 
 // ---- The evidence
@@ -148,15 +147,30 @@ function evidence(answer) {
   const first = supporting(answer) || answer.evidence[0];
   const others = answer.evidence.filter((passage) => passage !== first);
   const more = others.length === 1 ? "1 more passage was read" : `${others.length} more passages were read`;
-  return make("section", { class: "part" }, make("h3", {}, answer.how ? "Source" : "What was read"),
-    passageBlock(first, answer.how),
+  return make("section", { class: "part" }, make("h3", {}, evidenceTitle(answer)), passageBlock(first, answer.how),
     others.length ? make("details", {}, make("summary", {}, more), others.map((other) => passageBlock(other, null))) : null);
+}
+
+/** What the passages are to an answer: the facts behind a supposition, its source, or only what was read. */
+function evidenceTitle(answer) {
+  if (!answer.how || answer.outcome !== "answered") return "What was read";
+  return supposes(answer) && !answer.factual ? "In fact" : "Source";
 }
 
 function passageBlock(passage, how) {
   const title = passage.source ? passage.title.split(" › ").slice(1).join(" › ") : passage.title; // the source names the file
+  const isSource = how?.passage_id === passage.id;
   return make("div", { class: "passage" }, make("h4", {}, title || null, place(passage)),
-    make("p", {}, how?.passage_id === passage.id ? withSentence(passage.pieces, how.sentence) : marked(passage.pieces)));
+    make("p", {}, isSource ? withSentence(passage.pieces, how.sentence) : marked(passage.pieces)),
+    isSource ? (how.pictures || []).map((picture) => pageImage(picture, passage.source)) : null);
+}
+
+/** A page of a PDF with the sentence marked; it leads to the page in the file, and leaves if it cannot be drawn. */
+function pageImage({ page, text, url }, source) {
+  const image = make("img", { src: url, loading: "lazy", alt: `Page ${page} as it looks, with the sentence marked: ${visible(text)}` });
+  const link = make("a", { class: "page", href: source.original.replace(/#page=\d+$/, `#page=${page}`) }, image);
+  image.addEventListener("error", () => link.remove());
+  return link;
 }
 
 /** A passage's pieces with its sentence from `start` to `end`, in Unicode characters, in a span of its own. */
@@ -240,7 +254,7 @@ function lines(answer) {
   const sure = answer.confidence === null ? "" : ` (${percent(answer.confidence)} sure)`;
   const outcome = { answered: answer.answer + sure, abstained: answer.candidate ? `not found; the best candidate is ${answer.candidate}${sure}` : "none" };
   const first = supporting(answer) || answer.evidence[0];
-  return [["Answer", outcome[answer.outcome] || `none: ${answer.error}`], ["Note", answer.note], ["Computed", answer.how?.calculation?.line], ["In fact", answer.factual],
+  return [["Answer", outcome[answer.outcome] || `none: ${answer.error}`], ["Note", answer.note], ["Computed", answer.how?.calculation?.line], ["In fact", supposes(answer) && answer.factual],
     ["Sentence", answer.how?.pieces.join("")], ["Source", first && nameOf(first)]].filter(([, text]) => text);
 }
 

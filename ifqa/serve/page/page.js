@@ -7,6 +7,7 @@ const form = byId("ask"), box = byId("question"), hint = byId("hint"), stop = by
 const progress = byId("progress"), problem = byId("problem"), place = byId("answer"), announcer = byId("said");
 const leftOut = byId("left-out"), updates = byId("updates"), past = byId("history");
 const KEYS = [...hint.childNodes], BROKEN = "The connection broke before the answer came.";
+const EMPTY = "Type a question first, such as: If Ann had left, who would have closed the sluice?";
 
 let about = { reader: {}, corpus: null, limits: {}, examples: [] };
 let running = null; // the AbortController of the current question
@@ -278,7 +279,7 @@ byId("export").addEventListener("click", () => {
 
 /** Show the address's question with its kept answer, ask it if there is none or it is `fresh`, or show the empty form. */
 function follow(fresh = false) {
-  const question = (new URLSearchParams(location.search).get("q") || "").trim();
+  const asked = new URLSearchParams(location.search).get("q"), question = (asked || "").trim();
   running?.abort();
   running = null;
   box.value = question;
@@ -289,6 +290,7 @@ function follow(fresh = false) {
   for (const node of [place, progress, stop]) node.hidden = true;
   problem.replaceChildren();
   if (kept) show(kept);
+  if (asked !== null && !question) hint.replaceChildren(EMPTY);
   rest();
 }
 
@@ -300,7 +302,9 @@ const start = () => introduce().then(() => {
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   const question = box.value.trim();
-  if (question) ask(question, true);
+  if (question) return ask(question, true);
+  hint.replaceChildren(EMPTY);
+  box.focus();
 });
 box.addEventListener("keydown", (event) => {
   const step = { ArrowUp: 1, ArrowDown: -1 }[event.key];

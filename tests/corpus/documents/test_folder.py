@@ -20,7 +20,7 @@ from ifqa.config.corpus import load_corpus
 from ifqa.corpus import shard_writer
 from ifqa.corpus.documents import readers, source
 from ifqa.corpus.documents.folder import require_documents
-from ifqa.corpus.documents.indexed_file import mend
+from ifqa.corpus.documents.left_out import describe_left_out, mend
 from ifqa.corpus.passage_store import PassageStore
 from ifqa.corpus.sources import parse_source
 from ifqa.errors import IfqaError
@@ -117,8 +117,53 @@ def test_other_files_are_listed_with_their_reasons(built):
 
 
 def test_a_build_says_which_files_are_left_out(built):
-    assert "left out: 2 hidden, 2 linked, 1 of other file types\n" in built.message
-    assert "left out: big.txt: 3 MB, more than max_mb = 2\n" in built.message
+    for line in (
+        "2 hidden: rename without the dot to have it read",
+        "2 linked: put the file itself into the folder",
+        "1 .jpg: pictures: ocrmypdf IN OUT.pdf makes a PDF with their text",
+        "big.txt: 3 MB, more than max_mb = 2; start with --max-mb, or raise max_mb in "
+        "indexes/mine.toml",
+    ):
+        assert f"left out: {line}\n" in built.message
+
+
+def other(*names):
+    """Files that no reader takes."""
+    return [{"id": name, "kind": "other", "reason": "no kind of document"} for name in names]
+
+
+def test_files_that_no_reader_takes_are_counted_by_the_way_to_read_them():
+    files = other("a.docm", "b.docm", "c/D.WPS", "e.xyz", "f.xyz", "g.so", "h", "i.xlsm")
+    assert list(describe_left_out(files, "mine")) == [
+        "left out: 2 .docm, 1 .wps: save as .docx: soffice --headless --convert-to docx FILE",
+        "left out: 1 .xlsm: save as .xlsx: soffice --headless --convert-to xlsx FILE",
+        "left out: 2 .xyz, 1 .so, 1 without a usual ending: not read as documents",
+    ]
+
+
+def test_an_ending_that_is_named_steers_no_terminal():
+    [line] = describe_left_out(other("a.\x1b[2J", f"b.{'x' * 99}"), "mine")
+    assert line == ("left out: 1 .\ufffd[2j, 1 without a usual ending: not read as documents")
+
+
+def test_many_endings_are_summed_up():
+    [line] = describe_left_out(other(*(f"a.y{n:02}" for n in range(20))), "mine")
+    assert line.endswith("1 .y07, 12 others: not read as documents")
+
+
+def test_files_of_several_folders_have_the_prefix_of_theirs(docs):
+    Path("indexes/mine.toml").write_text(
+        "".join(
+            f"[[passages.sources]]\nformat = 'documents'\npath = '{docs}'\n"
+            f"include = ['*.md']\nprefix = '{prefix}'\n"
+            for prefix in ("left", "right")
+        )
+    )
+    store = PassageStore(stages.build_passages(load_corpus("mine", workers=1)))
+    ids = [passage.id for passage in store]
+    left = [passage_id.removeprefix("left/") for passage_id in ids[: len(ids) // 2]]
+    right = [passage_id.removeprefix("right/") for passage_id in ids[len(ids) // 2 :]]
+    assert left == right != ids
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +253,8 @@ def test_a_path_too_long_for_the_system_is_left_out_with_its_reason(docs, monkey
     ]
     assert reason == "cannot be read (File name too long)"
     assert (
-        mend({"kind": "closed", "id": name, "reason": reason}) == "give its folders shorter names"
+        mend({"kind": "closed", "id": name, "reason": reason}, "mine")
+        == "give its folders shorter names"
     )
 
 

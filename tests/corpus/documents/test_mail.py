@@ -2,6 +2,7 @@
 quotations; hostile ones.
 """
 
+import json
 import time
 from email.message import EmailMessage
 
@@ -9,8 +10,9 @@ import pytest
 from mixed_documents import runs
 
 from ifqa.corpus.documents.chunking import chunk_document
-from ifqa.corpus.documents.decoding import UnreadableFile
-from ifqa.corpus.documents.readers import READERS
+from ifqa.corpus.documents.decoding import TextRun, UnreadableFile
+from ifqa.corpus.documents.mail import mail_suffix
+from ifqa.corpus.documents.readers import READERS, read_request, suffix_of
 
 
 def mail(**headers):
@@ -39,18 +41,29 @@ def test_a_mail_is_text_below_a_heading_with_a_sentence_of_its_headers():
             0,
             "Nora Pike (nora@mill.example) wrote to a@mill.example, b@mill.example, "
             "c@mill.example, d@mill.example, "
-            "e@mill.example and 2 more, copy to Åse (aase@mill.example) on 3 March 2026 at 14:05.",
+            "e@mill.example and 2 more, copy to Åse (aase@mill.example) on 3 March 2026 at 14:05 "
+            "(UTC+01:00, 13:05 UTC).",
         ),
         (1, 0, "Sluicen lukkes"),
         (1, 0, "klokken ni."),
         (1, 0, "Nora"),
         (1, 0, "Attached: budsjett på.pdf and b.png."),
+        (
+            1,
+            0,
+            "Not read: budsjett på.pdf (not a complete PDF (Failed to load document)).",
+        ),
     ]
 
 
+def passages(suffix, content):
+    parts = READERS[suffix][1](content, ())
+    runs = (part for part in parts if isinstance(part, TextRun))
+    return list(chunk_document(f"a{suffix}", runs, "message"))
+
+
 def read_passage():
-    read = READERS[".eml"][1](mail_with_attachments(), ())
-    (passage,) = chunk_document("a.eml", read, "message")
+    (passage,) = passages(".eml", mail_with_attachments())
     return passage
 
 
@@ -141,7 +154,19 @@ def test_a_mailbox_may_have_the_line_ends_of_windows():
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"Subject: =?no-such?b?eA==?=\n\nx", "=?no-such?b?eA==?="),
+        (b"Subject: =?no-such?b?eA==?=\n\nx", "x"),
+        (b"Subject: =?iso-8859-1?q?=93Blue=94_30_=80?=\n\nx", "“Blue” 30 €"),
+        (b"Subject: =?utf-8?b?w6Y=?= =?gb2312?b?warNqA==?=\n\nx", "æ联通"),
+        (
+            "Subject: Мельница\nContent-Type: text/plain; charset=koi8-r\n\nx".encode("koi8-r"),
+            "Мельница",
+        ),
+        ("\ufeffSubject: Mølle\n\nx".encode(), "Mølle"),
+        ("Subject: Mølle\n\nx".encode("utf-16"), "Mølle"),
+        (b">From a@b Mon Jun  1 09:56:00 2026\nSubject: s\n\nx", "s"),
+        (b"\n\nSubject: s\n\nx", "s"),
+        (b"Content-Type: text/plain; charset=utf-16le\n\nl\0a\0m\0p\0", "lamp"),
+        (b"Content-Type: multipart/mixed\n\nNo boundary.", "No boundary."),
         (b"Subject: Gr\xfc\xdfe\n\nx", "Grüße"),
         ("Subject: Grüße\n\nx".encode(), "Grüße"),
         (b"Subject: a\0b\x1b[2J\n\nx", "ab [2J"),
@@ -172,3 +197,225 @@ def test_a_mail_nested_too_deeply_is_refused_in_seconds():
     with pytest.raises(UnreadableFile, match="the parts of message 1 are nested too deeply"):
         runs(".eml", deep)
     assert time.process_time() - start < 15
+
+
+def first_sentence(headers):
+    return runs(".eml", f"From: n@mill.example\n{headers}\n\nx".encode())[1][2]
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ("Date: Mon, 1 Jun 2026 09:56:00 +0530", "on 1 June 2026 at 09:56 (UTC+05:30, 04:26 UTC)"),
+        (
+            "Date: Sun, 31 May 2026 22:30:00 -0700 (PDT)",
+            "on 31 May 2026 at 22:30 (UTC-07:00, 1 June 2026 at 05:30 UTC)",
+        ),
+        ("Date: Mon, 1 Jun 2026 09:56:00 GMT", "on 1 June 2026 at 09:56 (UTC)"),
+        ("Date: Mon, 1 Jun 2026 09:56:00 -0000", "on 1 June 2026 at 09:56 (UTC)"),
+        ("Date: Mon, 1 Jun 2026 09:56:00 CET", "on 1 June 2026 at 09:56 (CET)"),
+        ("Date: Mon, 1 Jun 2026 09:56:00", "on 1 June 2026 at 09:56"),
+        ("Date: 1 Jun 98 09:56 EST", "on 1 June 1998 at 09:56 (UTC-05:00, 14:56 UTC)"),
+        (
+            "Date: never\nReceived: from b by c; Mon, 1 Jun 2026 11:00:00 +0000\n"
+            "Received: from a by b;\n Mon, 1 Jun 2026 10:00:00 +0000",
+            "on 1 June 2026 at 10:00 (UTC)",
+        ),
+    ],
+)
+def test_a_message_tells_its_moment_with_the_zone(headers, expected):
+    assert first_sentence(headers) == f"n@mill.example wrote {expected}."
+
+
+def test_a_mailbox_dates_a_message_without_a_date():
+    content = "From n@mill.example Mon Jun  1 09:56:00 2026\nFrom: n@mill.example\n\nx"
+    assert runs(".mbox", content)[1][2] == "n@mill.example wrote on 1 June 2026 at 09:56."
+
+
+def test_replies_to_somebody_else_are_told():
+    headers = "Reply-To: Desk <desk@mill.example>"
+    content = f"From: n@mill.example\n{headers}\n\nx"
+    assert runs(".eml", content)[2][2] == "Replies go to Desk (desk@mill.example)."
+
+
+def test_replies_to_the_sender_are_not_told():
+    content = "From: N <n@mill.example>\nReply-To: n@Mill.example\n\nx"
+    assert [text for *_, text in runs(".eml", content)][2:] == ["x"]
+
+
+def body(content_type, text):
+    """The texts below the heading of a message."""
+    content = f"Subject: s\nContent-Type: {content_type}\n\n{text}".encode()
+    return [text for *_, text in runs(".eml", content)][1:]
+
+
+def test_lines_that_flow_are_joined():
+    text = "The lamp \nburns. \n> Is it \n> lit?\n>> No.\n-- \nNora\n"
+    assert body("text/plain; format=flowed", text) == [
+        "The lamp burns.",
+        "Is it lit?",
+        "No.",
+        "Nora",
+    ]
+
+
+def test_lines_that_flow_within_a_word_are_joined_without_a_blank():
+    assert body("text/plain; format=flowed; delsp=yes", "水面 \nは静か") == ["水面は静か"]
+
+
+def test_enriched_text_is_read_without_its_commands():
+    text = "<bold>The lamp</bold>\ncosts <color><param>red</param>30</color> <<crowns>.\n\nNow."
+    assert body("text/enriched", text) == ["The lamp costs 30 <crowns>.", "Now."]
+
+
+def test_the_text_of_a_signed_message_is_read():
+    text = (
+        "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nHello.\n"
+        "-----BEGIN PGP SIGNATURE-----\nx\n-----END PGP SIGNATURE-----\n"
+    )
+    assert body("text/plain", text) == ["Hello."]
+
+
+def test_a_part_encrypted_within_the_text_is_told():
+    text = "Hi.\n-----BEGIN PGP MESSAGE-----\nhQEMA\n-----END PGP MESSAGE-----\nBye."
+    assert body("text/plain", text) == [
+        "Hi.",
+        "A part is encrypted (PGP) and was not read.",
+        "Bye.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content_type", "expected"),
+    [
+        ("multipart/encrypted; boundary=b", "is encrypted (PGP)"),
+        ("application/pkcs7-mime; smime-type=enveloped-data", "is encrypted (S/MIME)"),
+        (
+            "application/x-pkcs7-mime; smime-type=signed-data; name=smime.p7m",
+            "is packed with its signature (S/MIME)",
+        ),
+    ],
+)
+def test_an_encrypted_message_says_so(content_type, expected):
+    assert body(content_type, "--b\n\nxx\n--b--\n") == [f"The message {expected} and was not read."]
+
+
+@pytest.mark.parametrize(
+    "stub",
+    [
+        "This message is in HTML. Please use a program that shows HTML.",
+        "Ihr Programm kann kein HTML anzeigen.",
+        "View it in your browser: https://mill.example/x",
+        "Hello.",
+    ],
+)
+def test_html_is_read_if_the_plain_text_only_stands_for_it(stub):
+    message = mail()
+    message.set_content(stub)
+    message.add_alternative("<p>The sluice is closed at nine by Tom Ferris.", subtype="html")
+    texts = [text for *_, text in runs(".eml", message.as_bytes())]
+    assert texts[2:] == ["The sluice is closed at nine by Tom Ferris."]
+
+
+def test_a_short_plain_text_about_html_is_read():
+    message = mail()
+    message.set_content("The HTML is done.")
+    message.add_alternative("<p>The <b>HTML</b> is done.", subtype="html")
+    assert [text for *_, text in runs(".eml", message.as_bytes())][2:] == ["The HTML is done."]
+
+
+def test_the_messages_of_a_digest_are_read():
+    content = (
+        "Subject: Digest\nContent-Type: multipart/digest; boundary=b\n\n"
+        "--b\n\nSubject: One\n\nFirst.\n--b\n\nSubject: Two\n\nSecond.\n--b--\n"
+    )
+    assert runs(".eml", content)[1:] == [
+        (1, 2, "One"),
+        (1, 0, "First."),
+        (1, 2, "Two"),
+        (1, 0, "Second."),
+    ]
+
+
+POSTMARK = "From n@mill.example Mon Jun  1 09:56:00 2026\n"
+
+
+def subjects(content):
+    return [text for _, level, text in runs(".mbox", content) if level]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "From the mill",
+        "From Monday at 10:30:00 on.\nNote: bring keys.",
+        f"{POSTMARK}I wrote this.",
+        f">{POSTMARK}Subject: Two",
+    ],
+)
+def test_a_line_of_a_body_does_not_cut_its_message(line):
+    content = f"{POSTMARK}Subject: One\n\nx\n\n{line}\n\n{POSTMARK}Subject: Three\n\ny\n"
+    assert subjects(content) == ["One", "Three"]
+
+
+@pytest.mark.parametrize(
+    "postmark",
+    [
+        "From - Mon Jun 01 09:56:00 2026\n",
+        "From 1612@xxx Mon Jun 01 09:56:00 +0000 2026\n",
+        "From nora at mill.example  Mon Jun  1 09:56:00 2026\n",
+        "From nora 10:00:00\n",
+    ],
+)
+def test_a_postmark_begins_a_message(postmark):
+    content = f"{postmark}Subject: One\n\nx\n\n{postmark}Subject: Two\n\ny\n"
+    assert subjects(content) == ["One", "Two"]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_declared_length_ends_a_message(line_end):
+    body = f"Raw:\n\n{POSTMARK}Subject: Inner\n\nInside.\n".replace("\n", line_end)
+    head = f"{POSTMARK}Subject: One\nContent-Length: {len(body)}\n\n"
+    content = f"{head}\0\n{POSTMARK}Subject: Two\n\ny\n".replace("\n", line_end)
+    assert subjects(content.replace("\0", body)) == ["One", "Two"]
+
+
+def test_a_wrong_declared_length_is_ignored():
+    content = f"{POSTMARK}Subject: One\nContent-Length: 3\n\nLamp.\n\n{POSTMARK}Subject: Two\n\ny"
+    assert subjects(content) == ["One", "Two"]
+
+
+@pytest.mark.parametrize(
+    ("content", "suffix"),
+    [
+        (f"{POSTMARK}Subject: One\n\nx", ".mbox"),
+        ("Received: by a\n\tfrom b\nFrom: a\nDate: b\n\nx", ".eml"),
+        ("From: a\nSubject: b\n\nDate: c", ""),
+        ("A licence.\nFrom: a\nDate: b\n", ""),
+        ("From the mill: all\n", ""),
+    ],
+)
+def test_a_mail_without_an_ending_is_known_by_its_headers(content, suffix):
+    assert mail_suffix(content.encode()) == suffix
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [
+        ("cur/1780300000.M1P2.mill:2,S", ".eml"),
+        ("new/1780300000.V8I1M3.mill.example.org,S=123", ".eml"),
+        ("2026.06.01", ".01"),
+    ],
+)
+def test_a_message_of_a_maildir_is_known_by_its_name(name, suffix):
+    assert suffix_of(name) == suffix
+
+
+def test_a_mailbox_without_an_ending_is_read_by_messages():
+    content = f"{POSTMARK}Subject: One\n\nx\n\n{POSTMARK}Subject: Two\n\ny\n".encode()
+    request = {"name": "Sent", "suffix": "", "columns": [], "words": 100, "overlap": 0}
+    _, lines = read_request(request, content)
+    assert [json.loads(line)["id"] for line in lines.splitlines()] == [
+        "Sent#0:message=1",
+        "Sent#1:message=2",
+    ]

@@ -44,7 +44,7 @@ def test_a_message_is_read_as_the_mail_that_it_was():
     assert [text for _, _, text in runs(".msg", mail())] == [
         "Prøve, igjen",
         "Pike, Nora (nora@mill.example) wrote to Tom Ferris (tom@mill.example), copy to Ås, Bo "
-        "on 3 March 2026 at 14:05.",
+        "on 3 March 2026 at 14:05 (UTC).",
         "The sluice is closed.",
     ]
 

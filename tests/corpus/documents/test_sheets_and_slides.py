@@ -64,7 +64,7 @@ def test_a_presentation_is_read_slide_by_slide_with_its_title_first():
         (1, 0, "rye."),
         (1, 0, "Say hello."),
         (2, 1, "Untitled"),
-        (2, 0, "a; b."),
+        (2, 0, "a: b."),
         (2, 0, "Gate."),
     ]
 
@@ -95,7 +95,7 @@ def test_a_text_of_opendocument_is_read_paragraph_by_paragraph():
         (1, 2, "The mill"),
         (2, 0, "H2O flows by night."),
         (2, 0, "Fast."),
-        (3, 0, "a b; c."),
+        (3, 0, "a b: c."),
     ]
 
 

@@ -13,7 +13,7 @@ from mixed_documents import archive, runs
 from openpyxl import Workbook
 from openpyxl.styles import Font
 
-from ifqa.corpus.documents import office
+from ifqa.corpus.documents import archive as archives
 from ifqa.corpus.documents.chunking import chunk_document, parse_locator
 from ifqa.corpus.documents.decoding import Unread, UnreadableFile
 from ifqa.corpus.documents.readers import READERS
@@ -79,7 +79,7 @@ def test_a_million_empty_rows_take_seconds():
 
 def test_a_workbook_that_unpacks_to_too_much_is_refused(monkeypatch):
     content = workbook(S={"A1": "a", "A2": "b"})
-    monkeypatch.setattr(office, "LARGEST", 1_000)
+    monkeypatch.setattr(archives, "LARGEST", 1_000)
     with pytest.raises(UnreadableFile, match="it unpacks to more than 1,000 bytes"):
         runs(".xlsx", content)
 

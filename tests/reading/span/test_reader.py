@@ -118,11 +118,12 @@ def test_a_passage_in_several_rankings_of_a_question_is_read_once(monkeypatch):
     alone = [reader.read([question], [ranking])[0] for ranking in rankings]
     counts = []
     candidates = reader._candidates
-    monkeypatch.setattr(
-        reader,
-        "_candidates",
-        lambda pairs, dtype: counts.append(len(pairs)) or candidates(pairs, dtype),
-    )
+
+    def counted(pairs, dtype):
+        counts.append(len(pairs))
+        return candidates(pairs, dtype)
+
+    monkeypatch.setattr(reader, "_candidates", counted)
     together = reader.read([question] * 3, rankings)
     assert counts == [2]
     assert [answer.prediction.answer for answer in together] == [

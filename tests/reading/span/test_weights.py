@@ -72,7 +72,9 @@ def test_the_larger_weights_ship_with_a_calibration_and_name_the_encoder_to_fetc
     large = Extractive.Settings(weights=LARGE)
     assert manifest["family"] == Extractive.training_family(large, Path()) == "ifqa/full"
     assert {"rows", "licences"} <= manifest["start"]["trained"].keys()
-    assert 0 < load_calibration(folder, fingerprint_weights(folder)).answerable_threshold < 1
+    calibration = load_calibration(folder, fingerprint_weights(folder))
+    assert calibration is not None
+    assert 0 < calibration.answerable_threshold < 1
     assert sum(file.stat().st_size for file in folder.iterdir()) < 25e6
     assert describe_exposure({LARGE: read_model_facts(LARGE)}, "ifqa").startswith(
         f"{LARGE} has seen ifqa"

@@ -146,7 +146,7 @@ def original(tensors, question, started):
 
     hidden = tensors["shared.weight"][started][None]
     count = len(started)
-    first = []
+    first: list[torch.Tensor] = []
     table = tensors["decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"]
     causal = bias(table, count, count, both=False) - 1e9 * torch.ones(count, count).triu(1)
     across = torch.zeros(())

@@ -116,6 +116,11 @@ def attention(network, question):
     return scores
 
 
+def expected_answer(network, question):
+    tokens, score = greedy(network, question)
+    return GeneratedAnswer(tokens, score, attention(network, question))
+
+
 near = functools.partial(pytest.approx, rel=1e-4, abs=1e-4)
 
 
@@ -130,10 +135,7 @@ def assert_same(answers, expected):
 @given(shapes, questions_of_ids, st.integers(0, 9))
 def test_decoding_equals_greedy_decoding_without_a_cache(shape, questions, seed):
     network = model(shape, seed % 3)
-    expected = [
-        GeneratedAnswer(*greedy(network, question), attention(network, question))
-        for question in questions
-    ]
+    expected = [expected_answer(network, question) for question in questions]
     assert_same(answers(network, questions), expected)
 
 

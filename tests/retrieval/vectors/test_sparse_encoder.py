@@ -3,6 +3,8 @@ models.
 """
 
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ TEXTS = [
     f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5)
     for n in range(12)
 ]
-MAKERS = {
+MAKERS: dict[str, Callable[[Path], str]] = {
     "bare": tiny_mlm,
     "saved": tiny_splade,
     "looked up": lambda folder: tiny_splade(folder, looked_up=True),

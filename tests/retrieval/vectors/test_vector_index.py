@@ -1,6 +1,7 @@
 """Exact search equals brute force; FAISS indexes in parts, their recall, and refused settings."""
 
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,7 +97,7 @@ FACTORIES = {
 
 @pytest.mark.parametrize(("factory", "floor"), FACTORIES.items())
 def test_every_kind_of_index_reaches_its_recall(vectors, queries, tmp_path, factory, floor):
-    facts = build_index(vectors, tmp_path, factory, part_size=6000, train_sample=1300)
+    facts: Any = build_index(vectors, tmp_path, factory, part_size=6000, train_sample=1300)
     scores, rows = open_index(tmp_path, vectors).search(queries, 10)
     assert facts["parts"] == 2
     assert recall(rows, FlatIndex(vectors).search(queries, 10)[1]) >= floor
@@ -231,10 +232,11 @@ def brute_force(shards, queries, k):
     """Every inner product in float64, sorted."""
     all_vectors = np.concatenate(shards).astype(np.float64)
     scores = queries.astype(np.float64) @ all_vectors.T
-    rows = np.array(
-        [sorted(range(len(all_vectors)), key=lambda row, s=s: (-s[row], row))[:k] for s in scores],
-        int,
-    )
+
+    def best_rows(of_query):
+        return sorted(range(len(all_vectors)), key=lambda row: (-of_query[row], row))[:k]
+
+    rows = np.array([best_rows(of_query) for of_query in scores], np.int64)
     rows = rows.reshape(len(queries), min(k, len(all_vectors)))
     return np.take_along_axis(scores, rows, 1), rows
 

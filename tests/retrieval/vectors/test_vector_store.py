@@ -6,6 +6,7 @@ Damage is refused.
 import json
 import multiprocessing
 import shutil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -201,7 +202,7 @@ def write(folder, number, shard):
     write_jsonl(folder / f"passages-{number:05d}.jsonl", records)
 
 
-CPU = {"precision": "float32", "device": "cpu"}
+CPU: dict[str, Any] = {"precision": "float32", "device": "cpu"}
 
 
 def encode(passages, folder, model, **settings):

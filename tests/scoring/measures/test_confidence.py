@@ -160,7 +160,9 @@ def test_a_fitted_threshold_is_the_lowest_that_keeps_the_error(answers, error):
 
 def test_the_calibration_error_has_no_interval():
     statistic = ColumnStatistic(ECE, numbers([(0.9, 1), (0.6, 0), (0.3, 0)]))
-    value, low, high = statistic.interval(0)
+    interval = statistic.interval(0)
+    assert interval is not None
+    value, low, high = interval
     assert value == statistic.value
     assert math.isnan(low)
     assert math.isnan(high)
@@ -168,7 +170,9 @@ def test_the_calibration_error_has_no_interval():
 
 def test_the_calibration_errors_mean_over_groups_has_no_interval():
     statistic = ColumnStatistic(ECE, numbers([(0.9, 1), (0.6, 0), (0.3, 0)]))
-    (value, low, high), count = statistic.macro(["a", "b", "b"], 0)
+    macro = statistic.macro(["a", "b", "b"], 0)
+    assert macro is not None
+    (value, low, high), count = macro
     assert value == pytest.approx((0.1 + 0.45) / 2)
     assert math.isnan(low)
     assert math.isnan(high)

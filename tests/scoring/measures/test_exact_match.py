@@ -1,6 +1,7 @@
 """Answer scores, case by case and against torchmetrics' SQuAD."""
 
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -37,7 +38,7 @@ def test_agrees_with_torchmetrics(answer, golds, near):
     from torchmetrics.functional.text import squad
 
     answer = f"The {golds[0].swapcase()} {answer[:1]}" if near else answer
-    target = {"id": "0", "answers": {"text": golds, "answer_start": [0] * len(golds)}}
+    target: Any = {"id": "0", "answers": {"text": golds, "answer_start": [0] * len(golds)}}
     theirs = squad({"prediction_text": answer, "id": "0"}, target)
     ours = exact_match(answer, golds), f1(answer, golds)
     assert ours == pytest.approx(

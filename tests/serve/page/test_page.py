@@ -7,6 +7,7 @@ import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -29,7 +30,7 @@ POLICY = (
     "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 NASTY = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"
-ABOUT = {
+ABOUT: dict[str, Any] = {
     "name": "sample",
     "corpus": {"name": "sample", "passages": 1426},
     "retriever": "bm25",
@@ -54,7 +55,12 @@ LOVELL = {
     "pieces": [TEXT[:35], "Jim Lovell", TEXT[45:]],
 }
 OTHER = {"id": "2-0", "title": "Gemini", "text": "Another.", "pieces": ["Another."]}
-HOW = {"passage_id": "1-0", "sentence": [15, 46], "span": [35, 45], "calculation": None}
+HOW: dict[str, Any] = {
+    "passage_id": "1-0",
+    "sentence": [15, 46],
+    "span": [35, 45],
+    "calculation": None,
+}
 HOW["pieces"] = ["He lost the seat to ", "Jim Lovell", "."]
 TERMS = [
     {"text": "1849", "value": "1849", "source": "passage", "start": 0, "end": 4},
@@ -66,7 +72,7 @@ SUM = {
     "terms": TERMS,
     "line": "1859 = 1849 (passage) + 10 (question)",
 }
-PLAIN = {
+PLAIN: dict[str, Any] = {
     "id": "ask/1",
     "outcome": "answered",
     "answer": "Jim Lovell",
@@ -79,7 +85,7 @@ PLAIN = {
     "evidence": [LOVELL, OTHER],
     "seconds": 0.21,
 }
-OTHERS = {
+OTHERS: dict[str, dict[str, Any]] = {
     "computed": {"answer": "1859", "factual": "", "how": HOW | {"calculation": SUM}},
     "abstained": {
         "outcome": "abstained",
@@ -103,6 +109,8 @@ OTHERS = {
         "how": None,
         "error": "the reader found nothing",
     },
+    "bare": {"factual": ""},
+    "simple": {"supposed": None},
     "nasty": {
         "answer": NASTY,
         "factual": NASTY,
@@ -147,11 +155,13 @@ class Server(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}/"
         self.released = threading.Event()
         self.left = threading.Event()
-        self.tokens = []
-        self.folder = None
+        self.tokens: list[str] = []
+        self.folder: dict[str, Any] | None = None
 
 
 class Handler(BaseHTTPRequestHandler):
+    server: Server
+
     def log_message(self, *args):
         pass
 
@@ -181,8 +191,8 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/v1/documents":
             self.give(200, self.server.folder)
         else:
-            folder = COLOURS.parent if name == COLOURS.name else FOLDER
-            self.give(200, (folder / name).read_bytes(), KINDS[name.rpartition(".")[2]])
+            place = COLOURS.parent if name == COLOURS.name else FOLDER
+            self.give(200, (place / name).read_bytes(), KINDS[name.rpartition(".")[2]])
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -319,8 +329,6 @@ def test_an_example_is_answered(page, server):
         "mark.supposed": "If plain",
         ".sure": "61% sure",
         ".fact": "Neil Armstrong",
-        ".quote mark": "Jim Lovell",
-        ".cite": "Apollo 11",
         ".sentence": "He lost the seat to Jim Lovell.",
         "#said": "Answer: Jim Lovell, 61% sure.",
     }
@@ -374,6 +382,83 @@ def test_a_sum_is_shown_with_its_terms(page):
         "",
     ]
     assert every(chromium, ".sum span") == sum_of
+
+
+HEADINGS = {
+    "If plain, who?": ["If it had been so", "In fact", "Source"],
+    "If bare, who?": ["If it had been so", "In fact"],
+    "If simple, who?": ["Answer", "Source"],
+    "If abstained, who?": ["Answer", "What was read"],
+    "If failed, who?": ["Answer", "What was read"],
+}
+
+
+@pytest.mark.parametrize("question", HEADINGS)
+def test_what_is_in_fact_so_is_told_only_where_something_is_supposed(page, question):
+    chromium = page(question)
+    until(chromium, "document.querySelector('.big')?.innerText")
+    assert every(chromium, "#answer h3") == HEADINGS[question]
+
+
+@pytest.mark.parametrize("question", HEADINGS)
+def test_the_sentence_is_shown_once(page, question):
+    chromium = page(question)
+    until(chromium, "document.querySelector('.big')?.innerText")
+    shown = chromium.value("document.querySelector('#answer').textContent")
+    assert shown.count("He lost the seat to Jim Lovell.") == 1
+
+
+def test_an_empty_question_gets_advice(page):
+    chromium = page()
+    until(chromium, "document.activeElement.id === 'question'")
+    chromium.press("Enter")
+    assert text(chromium, "#hint").startswith("Type a question first, such as: If Ann had left")
+    assert chromium.value("document.querySelector('#answer').hidden")
+
+
+def test_an_address_without_a_question_gets_advice(page, server):
+    chromium = page(" ")
+    until(chromium, "document.activeElement.id === 'question'")
+    assert text(chromium, "#hint").startswith("Type a question first, such as: If Ann had left")
+
+
+PICTURES = [
+    {"page": 4, "text": PLACE["text"], "url": "/static/icon.svg"},
+    {"page": 5, "text": f"Board {NASTY}.pdf, p. 5", "url": "/static/icon.svg?2"},
+]
+
+
+@pytest.fixture
+def pictured(page, server, monkeypatch):
+    """The page of an answer from a PDF whose sentence goes over two pages."""
+    monkeypatch.setitem(HOW, "pictures", PICTURES)
+    monkeypatch.setitem(PLAIN, "how", HOW)
+    server.folder = FOLDER_STATE
+    chromium = page("If plain, who?")
+    until(chromium, "document.querySelector('.page img')")
+    return chromium
+
+
+def test_the_pages_of_the_sentence_are_shown_below_a_source_in_a_pdf(pictured):
+    images = "[...document.querySelectorAll('.passage .page img')]"
+    assert pictured.value(f"{images}.map(one => [one.loading, one.getAttribute('src')])") == [
+        ["lazy", "/static/icon.svg"],
+        ["lazy", "/static/icon.svg?2"],
+    ]
+    assert pictured.value(f"{images}[1].alt") == (
+        f"Page 5 as it looks, with the sentence marked: Board {NASTY}.pdf, p. 5"
+    )
+    links = "[...document.querySelectorAll('.page')].map(one => one.getAttribute('href'))"
+    assert pictured.value(links) == [
+        "/documents/a%20b/original#page=4",
+        "/documents/a%20b/original#page=5",
+    ]
+    assert pictured.complaints == []
+
+
+def test_a_page_that_cannot_be_drawn_leaves_no_broken_picture(pictured):
+    pictured.value("document.querySelector('.page img').src = '/static/none.svg'")
+    until(pictured, "document.querySelectorAll('.page').length === 1")
 
 
 def test_an_abstention_is_explained(page):
@@ -461,7 +546,7 @@ def test_markup_stays_text_also_on_a_telephone(page):
     chromium = page("If nasty, who?", width=400)
     assert text(chromium, ".big") == NASTY
     chromium.value("document.querySelectorAll('details').forEach(one => { one.open = true })")
-    for place in ".fact|.quote|.cite|.passage h4|.source|.passage p|#said".split("|"):
+    for place in ".fact|.passage h4|.source|.passage p|#said".split("|"):
         assert NASTY in text(chromium, place), place
     assert chromium.value("document.querySelectorAll('main img, main script').length") == 0
     assert chromium.value("typeof window.hacked") == "undefined"
@@ -516,11 +601,11 @@ def test_each_source_of_a_folder_is_a_link_in_words(folder_page):
     asked(folder_page, "If plain, who?")
     assert text(folder_page, ".passage h4").split("\n")[0].startswith("Votes")
     links = (
-        "[...document.querySelectorAll('.cite a, .passage:first-of-type h4 a')].map(one => "
+        "[...document.querySelectorAll('.passage:first-of-type h4 a')].map(one => "
         "[one.innerText, one.getAttribute('href')])"
     )
     both = [[PLACE["text"], PLACE["url"]], ["original", PLACE["original"]]]
-    assert folder_page.value(links) == both * 2
+    assert folder_page.value(links) == both
     assert folder_page.value("document.querySelector('#hint').offsetHeight") < 30
 
 

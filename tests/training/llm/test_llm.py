@@ -85,6 +85,7 @@ def test_a_row_is_the_readers_prompt_the_answer_and_the_end(tmp_path, chat):
     row = PromptTokenizer(model, load_prompt("short"), 400).row(QUESTIONS[0], RANKINGS[0], "Bath")
     reader = Llm(Llm.Settings(prompt="short"), llm=model)
     [request] = reader.requests(QUESTIONS[:1], RANKINGS[:1])
+    assert row is not None
     assert row["prompt"] == model.ids(request)
     answer = row["answer"]
     assert answer[-1] == model.tokenizer.eos_token_id

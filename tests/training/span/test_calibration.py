@@ -4,7 +4,9 @@ import json
 import random
 import shutil
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,7 +128,7 @@ def test_a_tenth_of_the_questions_with_a_gold_passage_lie_below_the_threshold():
 
 
 def test_what_is_measured_is_of_folds_that_were_not_fitted_on():
-    scores = cross_validate(draw_rows(400), 0.2, 0.1)
+    scores: Any = cross_validate(draw_rows(400), 0.2, 0.1)
     assert scores["false_abstentions"] == pytest.approx(10, abs=4)
     assert (
         scores["true_abstentions"] > 60,
@@ -180,7 +182,7 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(
     row = calibration._row
 
     def reader_trainer(_, **settings):
-        return SimpleNamespace(train=lambda *args: train_fold(*args, settings))
+        return SimpleNamespace(train=partial(train_fold, settings=settings))
 
     monkeypatch.setattr(calibration, "configure_trainer", reader_trainer)
     monkeypatch.setattr(calibration, "_row", half_right)
@@ -204,6 +206,7 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(
     )
     assert content == json.loads((tmp_path / CALIBRATION_FILE).read_text())
     [answer] = reader.answer(DATASET.questions[:1], RANKINGS[:1])
+    assert answer.confidence is not None
     assert 0 < answer.confidence < 1
     trained.clear()
     content = train(DATASET, tmp_path, folds=2, passages=2, read_folds=1)

@@ -6,6 +6,7 @@ import random
 import shutil
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -53,7 +54,7 @@ RANKINGS = [
     [Passage(f"p{n}", "", question.gold_passages[0]) for n, question in enumerate(QUESTIONS)]
 ] * len(QUESTIONS)
 DATASET = TrainingData(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"})
-SETTINGS = {"epochs": 2, "batch": 1, "rank": 2, "checkpoint_every": 2}
+SETTINGS: dict[str, Any] = {"epochs": 2, "batch": 1, "rank": 2, "checkpoint_every": 2}
 
 
 def train(dataset, folder, **settings):
@@ -198,7 +199,7 @@ def test_what_cannot_be_trained_is_refused_and_nothing_is_written(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-READING = [
+READING: list[dict[str, Any]] = [
     {
         "question": "Where did Cy paint?",
         "context": "Cy painted in Oslo until he left for Rome.",
@@ -319,8 +320,8 @@ def test_the_reader_is_trained_on_mpnet_from_reading_to_answers(tmp_path, mpnet)
     predictions = reader(folder, precision="float32").answer(QUESTIONS[:3], passages)
     assert [prediction.answer for prediction in predictions] == ["7", "Old Mill", "Oslo"]
     shutil.copytree(mpnet, tmp_path / "copy")
-    settings = Extractive.Settings(weights=str(folder), precision="float32", encoder="copy")
-    moved = Extractive(settings, root=tmp_path)
+    copied = Extractive.Settings(weights=str(folder), precision="float32", encoder="copy")
+    moved = Extractive(copied, root=tmp_path)
     assert moved.answer(QUESTIONS[:3], passages) == predictions
 
 
